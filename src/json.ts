@@ -6,7 +6,9 @@ const PARTS_MAX = 100_000;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
-const OPENING = new Set([0x5b, 0x7b]);
+const SQUARE = 0x5b;
+const CURLY = 0x7b;
+const OPENING = new Set([SQUARE, CURLY]);
 const CLOSING = new Set([0x5d, 0x7d]);
 
 /**
@@ -22,9 +24,21 @@ export function parseForeignJson(text: string | null): unknown {
   }
 }
 
-function isTooMuch(text: string): boolean {
-  const { take } = measureJson();
-  for (let at = 0; at < text.length; at += 1) if (take(text.charCodeAt(at))) return true;
+/** Whether a JSON text has more levels or parts than any response. */
+export function isTooMuch(text: string): boolean {
+  let depth = 0;
+  let parts = 0;
+  let quoted = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) quoted = !quoted;
+    else if (quoted) at += code === BACKSLASH ? 1 : 0;
+    else if (code === SQUARE || code === CURLY) {
+      depth += 1;
+      parts += 1;
+      if (depth > DEPTH_MAX || parts > PARTS_MAX) return true;
+    } else if (CLOSING.has(code)) depth = Math.max(0, depth - 1);
+  }
   return false;
 }
 

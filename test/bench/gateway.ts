@@ -11,11 +11,14 @@ import { serve } from '../torture/daemon.ts';
  * A server on loopback answers with 20 pieces at once. Clients ask it directly, and through
  * `POST /v1/chat/completions` of the daemon, in turns, 1, 16 and 64 at one time. The log is on and
  * each commit is synced. Prints the time to the first piece and to the end, and requests a second.
+ * On Linux also the CPU time of the daemon for each request.
  */
 
 const REQUESTS = Number(process.argv[2] ?? 400);
 const ROUNDS = 3;
 const PIECES = 20;
+/** Fields of `/proc/<pid>/stat` after the name of the program, in ticks of a hundredth second. */
+const [USER, SYSTEM, TICK_MS] = [11, 12, 10];
 
 const upstream = await Upstream.start((exchange) => {
   if (exchange.received.path.endsWith('/models'))
@@ -50,13 +53,15 @@ interface Times {
   first: number[];
   whole: number[];
   seconds: number;
+  /** Of the daemon, in milliseconds. */
+  cpu: number;
 }
 
 for (const name of ['direct', 'svc'] as const) await round(name, 4, 64);
 for (const clients of [1, 16, 64]) {
   const all: Record<Way, Times> = {
-    direct: { first: [], whole: [], seconds: 0 },
-    svc: { first: [], whole: [], seconds: 0 },
+    direct: { first: [], whole: [], seconds: 0, cpu: 0 },
+    svc: { first: [], whole: [], seconds: 0, cpu: 0 },
   };
   for (let turn = 0; turn < ROUNDS; turn += 1)
     for (const name of turn % 2 === 0
@@ -66,6 +71,7 @@ for (const clients of [1, 16, 64]) {
       all[name].first.push(...times.first);
       all[name].whole.push(...times.whole);
       all[name].seconds += times.seconds;
+      all[name].cpu += times.cpu;
     }
   for (const name of ['direct', 'svc'] as const) console.log(line(name, clients, all[name]));
   const added = (share: number) =>
@@ -81,7 +87,8 @@ await upstream.stop();
 
 async function round(name: Way, clients: number, count: number): Promise<Times> {
   const agent = new Agent({ keepAlive: true, maxSockets: clients });
-  const times: Times = { first: [], whole: [], seconds: 0 };
+  const times: Times = { first: [], whole: [], seconds: 0, cpu: 0 };
+  const cpuBefore = cpuTime();
   let left = count;
   const began = performance.now();
   const client = async () => {
@@ -94,8 +101,17 @@ async function round(name: Way, clients: number, count: number): Promise<Times> 
   };
   await Promise.all(Array.from({ length: clients }, client));
   times.seconds = (performance.now() - began) / 1000;
+  times.cpu = cpuTime() - cpuBefore;
   agent.destroy();
   return times;
+}
+
+/** Milliseconds of CPU that the daemon has used so far, all threads together. */
+function cpuTime(): number {
+  if (process.platform !== 'linux') return Number.NaN;
+  const stat = readFileSync(`/proc/${life.pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[USER]) + Number(fields[SYSTEM])) * TICK_MS;
 }
 
 function ask(
@@ -142,12 +158,13 @@ function at(list: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-function line(name: string, clients: number, { first, whole, seconds }: Times): string {
+function line(name: string, clients: number, { first, whole, seconds, cpu }: Times): string {
   const ms = (list: readonly number[], share: number) => at(list, share).toFixed(1).padStart(6);
   return [
     `${String(clients).padStart(3)} at once, ${name.padEnd(6)}`,
     `first piece p50 ${ms(first, 0.5)} p99 ${ms(first, 0.99)} ms`,
     `whole p50 ${ms(whole, 0.5)} p99 ${ms(whole, 0.99)} ms`,
     `${(whole.length / seconds).toFixed(0).padStart(5)} requests/s`,
+    ...(name === 'svc' ? [`${(cpu / whole.length).toFixed(2)} ms CPU each`] : []),
   ].join('   ');
 }

@@ -1,9 +1,10 @@
 import { SvcError } from '../../errors.ts';
+import type { Incoming } from '../../http-client/incoming.ts';
 import { parseForeignJson } from '../../json.ts';
 import { guardEvents } from '../remote/events.ts';
 import { toFailure } from '../remote/failure.ts';
 import type { Asking } from '../remote/sdk-error.ts';
-import { type Answered, Exchange, type Upstream } from '../remote/upstream.ts';
+import { Exchange, type Upstream, webHeaders } from '../remote/upstream.ts';
 import { parseUpstreamError } from '../remote/upstream-error.ts';
 import { guardFrames, guardWhole } from './guards.ts';
 
@@ -41,19 +42,17 @@ export class SdkFetch {
     const answered = await begun.exchange.send({
       method: method === 'GET' ? 'GET' : 'POST',
       url: input instanceof Request ? input.url : String(input),
-      headers: filled(new Headers(headers)),
+      headers: Object.fromEntries(filled(new Headers(headers))),
       ...(body === undefined || body === null ? {} : { body: bytesOf(body) }),
       model,
       secrets,
       signal: this.signal,
     });
-    const read = new TransformStream<Uint8Array, Uint8Array>({
-      flush() {
-        begun.isRead = true;
-      },
+    const bytes = webStream(answered.body, () => {
+      begun.isRead = true;
     });
-    const guarded = answered.body?.pipeThrough(read).pipeThrough(this.guard(answered));
-    return new Response(guarded ?? '', { headers: answered.headers });
+    const received = webHeaders(answered.headers);
+    return new Response(bytes.pipeThrough(this.guard(received)), { headers: received });
   };
 
   async end(): Promise<void> {
@@ -62,7 +61,7 @@ export class SdkFetch {
     );
   }
 
-  private guard({ headers }: Answered) {
+  private guard(headers: Headers) {
     const { limits } = this.upstream;
     const type = headers.get('content-type') ?? '';
     if (type.includes('vnd.amazon.eventstream')) return guardFrames(limits);
@@ -84,7 +83,21 @@ export class SdkFetch {
   }
 }
 
-/** A package without a key sends an empty one. Encodings are ours: undici decodes none for us. */
+/** The bytes as a stream of the web. `onEnd` is called when they are read to their end. */
+function webStream(body: Incoming, onEnd: () => void): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      const read = await body.read();
+      for (const chunk of read ?? []) controller.enqueue(chunk);
+      if (read !== null) return;
+      onEnd();
+      controller.close();
+    },
+    cancel: (reason) => body.abort(reason),
+  });
+}
+
+/** A package without a key sends an empty one. */
 function filled(headers: Headers): Headers {
   for (const [name, value] of [...headers])
     if (value.trim() === '' || value.trim() === 'Bearer') headers.delete(name);

@@ -64,7 +64,7 @@ async function* streamAnswer(
       isStream: config.stream,
       signal,
     });
-    const asked = { ...asking, run_id, request, readRaw: null, limits };
+    const asked = { ...asking, run_id, limits };
     for await (const part of readAnswer(stream, asked)) {
       if (signal.aborted) return;
       yield part;

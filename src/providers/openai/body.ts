@@ -1,47 +1,124 @@
-import type { Wishes } from '../../../machines/messages.ts';
-import { unasked, type Warning } from '../remote/call-options.ts';
+import type { Message, MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
+import { textOf } from '../../../machines/messages.ts';
+import { parseForeignJson } from '../../json.ts';
+import { unasked } from '../remote/call-options.ts';
+import { isStrict } from '../remote/strict-schema.ts';
 import type { AddressedConfig } from './request-headers.ts';
 
 export type Body = Record<string, unknown>;
 
 /**
- * Completes the body that the SDK builds. It throws capability_missing for what the SDK leaves out:
- * the request would be answered as if the client had not asked for it.
+ * The body of a request for a chat completion. It has only what the run says: some servers refuse
+ * unknown parameters. A field that is undefined is not sent. Throws capability_missing for what no
+ * server would understand.
  *
  * OpenAI's newer models refuse `max_tokens`; all other servers know only that name. OpenAI takes no
  * reasoning in messages, and neither `top_k` nor `min_p`. Other servers take both by these names.
  */
-export function adaptBody(
+export function chatBody(
   { base_url, stream }: Pick<AddressedConfig, 'base_url' | 'stream'>,
-  request: Wishes,
-): (body: Body, warnings?: readonly Warning[]) => Body {
+  model: string,
+  request: RunRequest,
+): Body {
   const isOpenai = new URL(base_url).hostname === 'api.openai.com';
-  const { logprobs, parallel_tool_calls, top_k, min_p, repeat_penalty } = request;
+  const { logprobs, top_k, min_p, repeat_penalty, tools = [] } = request;
+  if (isOpenai && top_k !== undefined) throw unasked('top_k');
   if (isOpenai && min_p !== undefined) throw unasked('min_p');
   // Servers have different names for it, and ignore the others.
   if (repeat_penalty !== undefined && repeat_penalty !== 1) throw unasked('repeat_penalty');
-  return ({ max_tokens, messages, stream_options, ...rest }, warnings = []) => {
-    const missing = warnings.find(
-      ({ type, feature }) => type === 'unsupported' && (isOpenai || feature !== 'topK'),
-    );
-    if (missing !== undefined) throw unasked(missing.feature ?? 'a part of the request');
-    return {
-      ...rest,
-      ...(stream ? {} : { stream }),
-      ...(stream && stream_options !== undefined ? { stream_options } : {}),
-      ...(max_tokens === undefined
-        ? {}
-        : { [isOpenai ? 'max_completion_tokens' : 'max_tokens']: max_tokens }),
-      ...(parallel_tool_calls === false ? { parallel_tool_calls } : {}),
-      ...(top_k === undefined ? {} : { top_k }),
-      ...(min_p === undefined ? {} : { min_p }),
-      ...(logprobs === undefined ? {} : { logprobs: true }),
-      ...(logprobs === undefined || logprobs === 0 ? {} : { top_logprobs: logprobs }),
-      messages: isOpenai && Array.isArray(messages) ? messages.map(withoutReasoning) : messages,
-    };
+  const { tool_choice: choice } = request;
+  return {
+    model,
+    messages: request.messages.flatMap((message) => messageOf(message, !isOpenai)),
+    [isOpenai ? 'max_completion_tokens' : 'max_tokens']: request.max_tokens ?? undefined,
+    temperature: request.temperature ?? undefined,
+    top_p: request.top_p,
+    top_k,
+    min_p,
+    presence_penalty: request.presence_penalty,
+    frequency_penalty: request.frequency_penalty,
+    // Only an explicit one: some servers refuse it.
+    seed: request.seed_asked ? request.seed : undefined,
+    stop: request.stop,
+    reasoning_effort: request.reasoning_effort,
+    response_format: formatOf(request.response_format),
+    logprobs: logprobs === undefined ? undefined : true,
+    top_logprobs: logprobs || undefined,
+    ...(tools.length === 0
+      ? {}
+      : {
+          tools: tools.map(toolOf),
+          tool_choice: typeof choice === 'object' ? { type: 'function', function: choice } : choice,
+        }),
+    parallel_tool_calls: request.parallel_tool_calls === false ? false : undefined,
+    stream,
+    stream_options: stream ? { include_usage: true } : undefined,
   };
 }
 
-function withoutReasoning({ reasoning_content: _, ...message }: Body): Body {
-  return message;
+function formatOf(format: RunRequest['response_format']): object | undefined {
+  if (format === undefined) return undefined;
+  const { name, schema } = format;
+  if (schema === null) return { type: 'json_object' };
+  return {
+    type: 'json_schema',
+    json_schema: { name: name ?? 'response', strict: isStrict(schema), schema },
+  };
+}
+
+function toolOf({ name, description, parameters }: Tool): object {
+  return {
+    type: 'function',
+    function: { name, description: description ?? undefined, parameters },
+  };
+}
+
+function messageOf({ role, content }: Message, takesReasoning: boolean): object[] {
+  if (role === 'tool') return content.flatMap(resultOf);
+  if (role === 'system') return [{ role, content: content.map(textOf).join('') }];
+  if (role === 'user') return [{ role, content: saidIn(content) }];
+  const text = textIn(content, ['text', 'refusal']);
+  const reasoning = takesReasoning ? textIn(content, ['reasoning']) : '';
+  const calls = content.flatMap(callOf);
+  return [
+    {
+      role,
+      content: calls.length > 0 && text === '' ? null : text,
+      reasoning_content: reasoning === '' ? undefined : reasoning,
+      tool_calls: calls.length === 0 ? undefined : calls,
+    },
+  ];
+}
+
+/** One text is sent as it is: servers without images know no list of parts. */
+function saidIn(content: readonly MessagePart[]): string | object[] {
+  const [first] = content;
+  if (content.length === 1 && first !== undefined && first.type !== 'image') return textOf(first);
+  return content.map((part) =>
+    part.type === 'image'
+      ? {
+          type: 'image_url',
+          image_url: { url: `data:${part.media_type};base64,${part.data}` },
+        }
+      : { type: 'text', text: textOf(part) },
+  );
+}
+
+/** A refusal is sent as text: most servers know no other form. */
+function textIn(content: readonly MessagePart[], types: readonly MessagePart['type'][]): string {
+  return content.map((part) => (types.includes(part.type) ? textOf(part) : '')).join('');
+}
+
+/** The arguments are JSON, because servers parse them. What is none becomes a JSON text. */
+function callOf(part: MessagePart): object[] {
+  if (part.type !== 'tool_call') return [];
+  const { id, name, arguments: written } = part;
+  const isJson = parseForeignJson(written) !== undefined;
+  const args = written.trim() === '' ? '{}' : isJson ? written : JSON.stringify(written);
+  return [{ id, type: 'function', function: { name, arguments: args } }];
+}
+
+function resultOf(part: MessagePart): object[] {
+  if (part.type !== 'tool_result') return [];
+  return [{ role: 'tool', tool_call_id: part.id, content: part.text }];
 }

@@ -8,7 +8,7 @@ import { toFailure, tooLarge } from '../remote/failure.ts';
 import type { Exchange } from '../remote/upstream.ts';
 import { parseUpstreamError, type Secrets } from '../remote/upstream-error.ts';
 import type { RemoteOptions } from './provider.ts';
-import { keyHeaders } from './request-headers.ts';
+import { JSON_TYPE, keyHeader, settingHeaders } from './request-headers.ts';
 
 /** Texts of one request to the upstream. Servers accept different numbers; all accept this many. */
 const BATCH_TEXTS = 128;
@@ -33,7 +33,7 @@ export async function embedTexts(
       const { body } = await exchange.send({
         method: 'POST',
         url: `${config.base_url}/embeddings`,
-        headers: keyHeaders(config, secrets.key, { 'content-type': 'application/json' }),
+        headers: { ...settingHeaders(config), ...JSON_TYPE, ...keyHeader(config, secrets.key) },
         body: JSON.stringify({ model, input, encoding_format: 'base64', ...options }),
         model,
         secrets,

@@ -1,16 +1,15 @@
 import type { Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
 import type { AttemptRequest, OutputPart, ProviderPort } from '../port.ts';
-import { readAnswer } from '../remote/answer.ts';
 import { askedModel } from '../remote/asked-model.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { listModels } from '../remote/list-models.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
-import { openChat } from './chat.ts';
-import { readChunk } from './chunk.ts';
+import { chatBody } from './body.ts';
 import { embedTexts } from './embed.ts';
-import { type AddressedConfig, keyHeaders } from './request-headers.ts';
+import { readChat } from './read-chat.ts';
+import { type AddressedConfig, JSON_TYPE, keyHeader, settingHeaders } from './request-headers.ts';
 
 export interface RemoteOptions {
   id: string;
@@ -32,7 +31,8 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
       new Exchange(upstream),
       {
         url: `${options.config.base_url}/models`,
-        headers: (key) => keyHeaders(options.config, key),
+        headers: (key) =>
+          new Headers({ ...settingHeaders(options.config), ...keyHeader(options.config, key) }),
       },
       signal,
     );
@@ -48,27 +48,28 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
 }
 
 /**
- * Streams one answer. After an abort it closes the connection, then ends without a `finish` part.
+ * Streams one answer: what came in one read goes on together. After an abort it closes the
+ * connection, then ends without a `finish` part.
  */
 async function* streamAnswer(
-  { id, config, keys, limits }: RemoteOptions,
+  { config, keys, limits }: RemoteOptions,
   exchange: Exchange,
   { run_id, request }: AttemptRequest,
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
   const model = askedModel(request, config);
-  const secrets = {
-    key: await keys.read(config),
-    texts: secretTexts(request),
-  };
+  const body = JSON.stringify(chatBody(config, model, request));
+  const secrets = { key: await keys.read(config), texts: secretTexts(request) };
+  const asked = { run_id, key: config.key, model, request, secrets, limits };
   let ended: 'complete' | 'broken' = 'broken';
   try {
-    const stream = await openChat(
-      { id, config, limits, exchange, request, model, secrets },
-      signal,
-    );
-    const asked = { run_id, key: config.key, model, request, readRaw: readChunk, secrets, limits };
-    for await (const part of readAnswer(stream, asked)) {
+    const answered = await exchange.send({
+      method: 'POST',
+      url: `${config.base_url}/chat/completions`,
+      headers: { ...settingHeaders(config), ...JSON_TYPE, ...keyHeader(config, secrets.key) },
+      ...{ body, model, secrets, signal },
+    });
+    for await (const part of readChat(answered.body, asked)) {
       if (signal.aborted) return;
       yield part;
     }

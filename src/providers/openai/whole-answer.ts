@@ -1,18 +1,17 @@
 import { asRecord } from '../../json.ts';
 
 /**
- * Makes the events of a stream from a whole chat completion. So both are read and checked in the
+ * Makes the chunk of a stream from a whole chat completion. So both are read and checked in the
  * same way. Null: it is something else, such as an error.
  */
-export function wholeAnswer(value: unknown): string | null {
+export function wholeAnswer(value: unknown): object | null {
   const { choices, ...body } = asRecord(value);
   const [first] = Array.isArray(choices) ? choices : [];
   const { message, finish_reason, logprobs } = asRecord(first);
   if (typeof message !== 'object' || message === null) return null;
   const delta = toDelta(asRecord(message));
   const choice = { index: 0, delta, finish_reason: finish_reason ?? null, logprobs };
-  const event = { ...body, object: 'chat.completion.chunk', choices: [choice] };
-  return `data: ${JSON.stringify(event)}\n\ndata: [DONE]\n\n`;
+  return { ...body, choices: [choice] };
 }
 
 function toDelta({ content, tool_calls, ...message }: Record<string, unknown>) {

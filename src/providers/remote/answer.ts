@@ -1,34 +1,17 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import type { CallName, OutputKind, RunRequest, TokenLogprob } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
 import { refuseUnsupported } from './call-options.ts';
-import { ToolCalls } from './calls.ts';
-import { garbled, type RequestContext, toFailure, tooLarge, truncated } from './failure.ts';
-import { type Finish, finishPart } from './finish.ts';
+import { type Call, ToolCalls, unassigned } from './calls.ts';
+import { garbled, type RequestContext, toFailure, truncated } from './failure.ts';
+import { finishPart, type SdkFinish, sdkReason, sdkUsage } from './finish.ts';
+import { Pieces } from './pieces.ts';
 import { statusOf } from './sdk-error.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
-import { WholeCharacters } from './whole-characters.ts';
-
-/** What the AI SDK leaves out of an event of the provider, or changes. */
-export interface RawEvent {
-  /** Text of a refusal. The SDK delivers it as text of the answer. */
-  refusal: string;
-  /** Ids of tool calls as the server sends them. The SDK invents missing ones. */
-  callIds: string[];
-  /** Characters of the arguments of tool calls. */
-  argumentLength: number;
-  logprobs: TokenLogprob[];
-  /** The stop text that ended the answer, if the server says it. */
-  stop: string | null;
-}
 
 export interface Asked extends RequestContext {
   run_id: string;
-  request: Pick<RunRequest, 'logprobs' | 'stop'>;
-  /** Reads the events of a protocol that svc knows in detail. Null: the SDK's parts say all. */
-  readRaw: ((value: unknown, logprobs: number | undefined) => RawEvent) | null;
   secrets: Secrets;
   limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
 }
@@ -38,9 +21,7 @@ export interface Asked extends RequestContext {
  *
  * 1. An answer is complete only after exactly one finish with a known reason, and no error.
  * 2. Nothing is delivered after an error: text behind a gap is not an answer.
- * 3. Size and number of the parts have bounds, whatever their kind.
- * 4. A wish that the SDK leaves out of the request fails the run before any output. Where the body
- *    of the request is ours, it is refused before.
+ * 3. A wish that the SDK leaves out of the request fails the run before any output.
  *
  * Throws SvcError, and the errors of the stream.
  */
@@ -55,9 +36,12 @@ export async function* readAnswer(
       const { done, value } = await reader.read();
       if (done) break;
       if (value.type === 'error') throw errorPart(value.error, asked);
-      yield* answer.take(value);
+      answer.take(value);
+      yield* answer.pieces.take();
     }
-    yield* answer.end();
+    const finish = answer.end();
+    yield* answer.pieces.take();
+    yield finish();
   } finally {
     await reader.cancel().catch(() => undefined);
   }
@@ -67,40 +51,39 @@ type ToolCall = Extract<LanguageModelV4StreamPart, { type: 'tool-call' }>;
 
 /** One answer, as far as it has come. */
 class Answer {
+  readonly pieces: Pieces;
   private readonly asked: Asked;
-  private readonly characters = new WholeCharacters();
   private readonly calls: ToolCalls;
-  private finish: Finish | null = null;
-  private bytes = 0;
-  private parts = 0;
-  private lastKind: OutputKind | 'text' | null = null;
-  /** The refusal of the present event, which the SDK delivers as text. */
-  private refusal = '';
-  /** Probabilities of tokens whose text is not delivered yet. */
-  private logprobs: TokenLogprob[] = [];
-  private stop: string | null = null;
+  /** By the id that the SDK uses. */
+  private readonly byId = new Map<string, Call>();
+  private finish: SdkFinish | null = null;
 
   constructor(asked: Asked) {
     this.asked = asked;
-    this.calls = new ToolCalls(asked.run_id);
+    this.pieces = new Pieces(asked.limits);
+    this.calls = new ToolCalls(asked.run_id, this.pieces);
   }
 
-  *take(part: LanguageModelV4StreamPart): Generator<OutputPart> {
+  take(part: LanguageModelV4StreamPart): void {
     switch (part.type) {
       case 'stream-start':
-        return this.asked.readRaw === null ? refuseUnsupported(part.warnings) : undefined;
-      case 'raw':
-        return this.takeRaw(part.rawValue);
+        refuseUnsupported(part.warnings);
+        break;
       case 'text-delta':
-        return yield* this.takeText(part.delta);
+        this.pieces.add('text', part.delta);
+        break;
       case 'reasoning-delta':
-        return yield* this.output('reasoning', part.delta);
+        this.pieces.add('reasoning', part.delta);
+        break;
       case 'tool-input-start':
-        return yield this.beginCall(part.id, part.toolName);
+        this.beginCall(part.id, part.toolName);
+        break;
       case 'tool-input-delta':
-        return yield* this.takeArguments(part.id, part.delta);
+        this.calls.add(this.callOf(part.id), part.delta);
+        break;
       case 'tool-call':
-        return yield* this.takeCall(part);
+        this.takeCall(part);
+        break;
       case 'file':
       case 'reasoning-file':
         throw unreadable(part.mediaType);
@@ -110,108 +93,41 @@ class Answer {
     }
   }
 
-  *end(): Generator<OutputPart> {
-    for (const [key, text] of this.characters.end()) {
-      const { kind, call } = JSON.parse(key) as { kind: OutputKind | 'text'; call?: CallName };
-      yield* this.piece(kind, text, call);
-    }
-    if (this.finish === null) throw truncated();
-    yield* this.calls.end();
-    if (this.logprobs.length > 0) yield* this.piece('text', '');
-    yield finishPart(this.finish, {
-      secrets: this.asked.secrets,
-      isChat: this.asked.readRaw !== null,
-      calls: this.calls.count,
-      stop: this.stop,
-    });
-  }
-
-  private beginCall(sdkId: string, name: string): OutputPart {
-    if (this.asked.readRaw === null) this.calls.expect([sdkId], 0);
-    this.count(name);
-    this.addPart('tool_call');
-    return this.calls.begin(sdkId, name);
-  }
-
-  private *takeArguments(sdkId: string, delta: string): Generator<OutputPart> {
-    if (this.asked.readRaw === null) this.calls.expect([], delta.length);
-    yield* this.output('tool_call', delta, this.calls.take(sdkId, delta));
-  }
-
-  /** Some providers send a call in pieces and then whole, others only whole. */
-  private *takeCall({ toolCallId, toolName, input }: ToolCall): Generator<OutputPart> {
-    if (this.calls.has(toolCallId)) return;
-    yield this.beginCall(toolCallId, toolName);
-    yield* this.takeArguments(toolCallId, input);
-  }
-
-  private takeRaw(value: unknown): void {
-    const { logprobs: top, stop = [] } = this.asked.request;
-    const chunk = this.asked.readRaw?.(value, top);
-    if (chunk === undefined) return;
-    this.refusal = chunk.refusal;
-    this.calls.expect(chunk.callIds, chunk.argumentLength);
-    for (const logprob of chunk.logprobs) {
-      this.count(logprob.token, TOKEN_BYTES);
-      for (const { token } of logprob.top) this.count(token, NUMBER_BYTES);
-      this.logprobs.push(logprob);
-    }
-    if (chunk.stop !== null && stop.includes(chunk.stop)) this.stop = chunk.stop;
-  }
-
-  private *takeText(delta: string): Generator<OutputPart> {
-    const isRefusal = this.refusal !== '' && this.refusal === delta;
-    yield* this.output(isRefusal ? 'refusal' : 'text', delta);
-  }
-
-  private *output(
-    kind: OutputKind | 'text',
-    delta: string,
-    call?: CallName,
-  ): Generator<OutputPart> {
-    this.count(delta);
-    if (kind !== 'tool_call' && kind !== this.lastKind) this.addPart(kind);
-    const key = JSON.stringify({ kind, call });
-    yield* this.piece(kind, this.characters.push(key, delta), call);
-  }
-
-  private *piece(kind: OutputKind | 'text', text: string, call?: CallName): Generator<OutputPart> {
-    const logprobs = kind === 'text' ? this.logprobs : [];
-    if (text === '' && logprobs.length === 0) return;
-    if (kind === 'text') this.logprobs = [];
-    yield {
-      type: 'output',
-      text,
-      token_ids: [],
-      ...(kind === 'text' ? {} : { kind }),
-      ...(call === undefined ? {} : { call }),
-      ...(logprobs.length === 0 ? {} : { logprobs }),
+  /** Returns what makes the last part, after the last outputs. */
+  end(): () => OutputPart {
+    this.pieces.end();
+    const { finish, asked, calls } = this;
+    if (finish !== null) calls.end();
+    return () => {
+      if (finish === null) throw truncated();
+      return finishPart(
+        {
+          reason: sdkReason(finish),
+          raw: finish.finishReason.raw ?? null,
+          usage: sdkUsage(finish),
+        },
+        { secrets: asked.secrets, calls: calls.count, stop: null },
+      );
     };
   }
 
-  private addPart(kind: OutputKind | 'text'): void {
-    const { provider_answer_parts: partsMax } = this.asked.limits;
-    this.lastKind = kind;
-    this.parts += 1;
-    if (this.parts > partsMax)
-      throw new SvcError(
-        'provider_failed',
-        `The provider sends more than ${partsMax} parts in one answer.`,
-        { retryable: false },
-      );
+  private callOf(sdkId: string): Call {
+    const call = this.byId.get(sdkId);
+    if (call === undefined) throw unassigned();
+    return call;
   }
 
-  private count(text: string, more = 0): void {
-    const { provider_answer_bytes: bytesMax } = this.asked.limits;
-    this.bytes += Buffer.byteLength(text) + more;
-    if (this.bytes > bytesMax) throw tooLarge('an answer', bytesMax);
+  private beginCall(sdkId: string, name: string): Call {
+    const call = this.calls.begin(sdkId, name);
+    this.byId.set(sdkId, call);
+    return call;
+  }
+
+  /** Some providers send a call in pieces and then whole, others only whole. */
+  private takeCall({ toolCallId, toolName, input }: ToolCall): void {
+    if (!this.byId.has(toolCallId)) this.calls.add(this.beginCall(toolCallId, toolName), input);
   }
 }
-
-/** A probability in the log, about. */
-const NUMBER_BYTES = 16;
-/** The same with its list of likely tokens. A token may have no text. */
-const TOKEN_BYTES = 64;
 
 /** svc has no place for a file in an answer, and an answer without it would be another one. */
 function unreadable(media_type: string): SvcError {

@@ -107,7 +107,5 @@ function other(code: string | null, thrown: unknown): Connection {
       code: 'provider_tls_failed',
     };
   if (causesOf(thrown).some(({ name }) => name === 'HTTPParserError')) return noHttp;
-  if (causesOf(thrown).some(({ message }) => message === 'bad port'))
-    return { what: 'has a port that HTTP clients do not use', retryable: false };
   return { what: 'could not be asked', retryable: false };
 }

@@ -5,12 +5,19 @@ import type { OutputPart } from '../port.ts';
 import { truncated } from './failure.ts';
 import { type Secrets, sanitize } from './upstream-error.ts';
 
-export type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+export type SdkFinish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+
+/** How the server ended its answer. */
+export interface Finish {
+  /** Undefined: the reason is not one of a complete answer. */
+  reason: FinishReason | undefined;
+  /** As the server says it. */
+  raw: string | null;
+  usage: Usage;
+}
 
 export interface Ended {
   secrets: Secrets;
-  /** Whether the usage is that of OpenAI's chat completions. */
-  isChat: boolean;
   /** How many tools the answer calls. */
   calls: number;
   /** The stop text that ended the answer, if it is known. */
@@ -18,17 +25,15 @@ export interface Ended {
 }
 
 /**
- * Converts the end of a complete answer. Throws stream_truncated for an unknown reason, which may
- * be a failure, and for tool calls that are missing.
+ * The last part of a complete answer. Throws stream_truncated for an unknown reason, which may be a
+ * failure, and for tool calls that are missing.
  */
 export function finishPart(
-  { finishReason, usage }: Finish,
-  { secrets, isChat, calls, stop }: Ended,
+  { reason, raw, usage }: Finish,
+  { secrets, calls, stop }: Ended,
 ): OutputPart {
-  const reason = reasonOf(finishReason);
   if (reason === undefined) {
-    const { raw } = finishReason;
-    const named = raw === undefined ? null : sanitize(raw, secrets);
+    const named = raw === null ? null : sanitize(raw, secrets);
     throw truncated(
       named === null
         ? undefined
@@ -40,19 +45,25 @@ export function finishPart(
   return {
     type: 'finish',
     finish_reason: reason === 'stop' && calls > 0 ? 'tool_calls' : reason,
-    usage: isChat ? readUsage(usage.raw) : sdkUsage(usage),
+    usage,
     ...(stop === null || reason !== 'stop' ? {} : { stop_sequence: stop }),
   };
 }
 
+/** The reason of a chat completion. Undefined: it is not one of a complete answer. */
+export function reasonOf(raw: string): FinishReason | undefined {
+  return REASONS[raw] ?? OTHER[raw.toLowerCase()];
+}
+
 /** The SDK reports a refusal as filtered content. */
-function reasonOf({ unified, raw }: Finish['finishReason']): FinishReason | undefined {
+export function sdkReason({ finishReason }: SdkFinish): FinishReason | undefined {
+  const { unified, raw } = finishReason;
   if (raw === 'stop') return 'stop';
   return UNIFIED[unified] ?? (unified === 'other' ? OTHER[raw?.toLowerCase() ?? ''] : undefined);
 }
 
-/** The numbers that the server sent. The SDK has 0 for those that it did not send. */
-function readUsage(value: unknown): Usage {
+/** The numbers that the server sent. Those that it did not send are unknown. */
+export function readUsage(value: unknown): Usage {
   const usage = asRecord(value);
   const cached = whole(asRecord(usage.prompt_tokens_details).cached_tokens);
   const reasoning = whole(asRecord(usage.completion_tokens_details).reasoning_tokens);
@@ -65,7 +76,7 @@ function readUsage(value: unknown): Usage {
 }
 
 /** Missing numbers are undefined. */
-function sdkUsage({ inputTokens, outputTokens }: Finish['usage']): Usage {
+export function sdkUsage({ usage: { inputTokens, outputTokens } }: SdkFinish): Usage {
   const cached = whole(inputTokens.cacheRead);
   const reasoning = whole(outputTokens.reasoning);
   return {
@@ -80,12 +91,20 @@ function whole(value: unknown): number | null {
   return Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : null;
 }
 
-const UNIFIED: Partial<Record<Finish['finishReason']['unified'], FinishReason>> = {
+const UNIFIED: Partial<Record<SdkFinish['finishReason']['unified'], FinishReason>> = {
   stop: 'stop',
   length: 'length',
   'content-filter': 'content_filter',
   'tool-calls': 'tool_calls',
 };
+
+const REASONS: Record<string, FinishReason> = Object.assign(Object.create(null), {
+  stop: 'stop',
+  length: 'length',
+  content_filter: 'content_filter',
+  tool_calls: 'tool_calls',
+  function_call: 'tool_calls',
+});
 
 /** Reasons of servers that do not use OpenAI's names. */
 const OTHER: Record<string, FinishReason> = Object.assign(Object.create(null), {

@@ -37,7 +37,7 @@ export async function listModels(
     const { body } = await exchange.send({
       method: 'GET',
       url,
-      headers: headers(key),
+      headers: Object.fromEntries(headers(key)),
       model: null,
       secrets: { key, texts: [] },
       signal,

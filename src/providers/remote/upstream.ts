@@ -1,9 +1,11 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { isLoopback } from '../../config/address.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
-import type { SvcError } from '../../errors.ts';
+import { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
 import { createDispatcher } from '../../http-client/dispatcher.ts';
+import { Incoming } from '../../http-client/incoming.ts';
 import { retryAfter } from '../../http-client/retry-after.ts';
 import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
@@ -15,8 +17,8 @@ import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 export interface Request {
   method: 'GET' | 'POST';
   url: string;
-  /** All headers, the key included. */
-  headers: Headers;
+  /** All headers, the key included. Names are in lower case. */
+  headers: Readonly<Record<string, string>>;
   body?: string | Uint8Array;
   /** The model of the request. Null: the request is about none. */
   model: string | null;
@@ -25,15 +27,11 @@ export interface Request {
   signal: AbortSignal;
 }
 
-/** The body of a successful response. */
-export type Body = ReadableStream<Uint8Array> | null;
-
+/** A successful response. */
 export interface Answered {
-  headers: Headers;
-  body: Body;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Incoming;
 }
-
-type Fetched = Awaited<ReturnType<typeof import('undici').fetch>>;
 
 /** One provider's connections. It loads and opens nothing before the first request. */
 export class Upstream {
@@ -58,10 +56,15 @@ export class Upstream {
   }
 }
 
-/** One request and its response, on its own connection. The caller must end it. */
+/**
+ * Requests and their responses, one after the other, on one connection of their own. The caller
+ * must end it.
+ */
 export class Exchange {
   private readonly upstream: Upstream;
   private dispatcher: Dispatcher | null = null;
+  /** Stops to listen for an abort of the present request. */
+  private forget: () => void = () => undefined;
   /** Whether the connection was open when the request was aborted. */
   abortedWhenOpen = false;
 
@@ -71,12 +74,17 @@ export class Exchange {
 
   /** Throws SvcError. After an abort it may throw anything. */
   async send(request: Request): Promise<Answered> {
-    const response = await this.fetch(request).catch((thrown: unknown) => {
+    try {
+      request.signal.throwIfAborted();
+      const body = await this.dispatch(request);
+      const { status, headers } = await body.head();
+      if (status >= 300) throw await this.refusal(status, headers, body, request);
+      refuseEncoding(headers);
+      return { headers, body };
+    } catch (thrown) {
       const address = this.upstream.config.base_url ?? new URL(request.url).origin;
       throw request.signal.aborted ? thrown : connectionFailure(thrown, address);
-    });
-    if (!response.ok) throw await this.refusal(response, request);
-    return { headers: new Headers([...response.headers]), body: response.body };
+    }
   }
 
   /**
@@ -84,42 +92,73 @@ export class Exchange {
    * closed.
    */
   async end(ended: 'complete' | 'broken'): Promise<void> {
+    this.forget();
     if (this.dispatcher !== null) await this.upstream.connections.release(this.dispatcher, ended);
     this.dispatcher = null;
   }
 
-  private async fetch({ method, url, headers, body, signal }: Request): Promise<Fetched> {
-    const { fetch } = await import('undici');
+  private async dispatch({ method, url, headers, body, signal }: Request): Promise<Incoming> {
     const { connections } = this.upstream;
     const dispatcher = this.dispatcher ?? (await connections.acquire());
     this.dispatcher = dispatcher;
-    // Before the listener of undici, which closes the connection.
-    signal.addEventListener(
-      'abort',
-      () => {
-        this.abortedWhenOpen = connections.isOpen(dispatcher);
+    signal.throwIfAborted();
+    const incoming = new Incoming();
+    const abort = () => {
+      this.abortedWhenOpen = connections.isOpen(dispatcher);
+      incoming.abort(signal.reason);
+    };
+    this.forget();
+    signal.addEventListener('abort', abort, { once: true });
+    this.forget = () => signal.removeEventListener('abort', abort);
+    const { origin, pathname, search } = new URL(url);
+    dispatcher.dispatch(
+      {
+        method,
+        origin,
+        path: pathname + search,
+        headers: { ...OWN_HEADERS, ...headers },
+        body: body ?? null,
       },
-      { once: true },
+      incoming,
     );
-    return fetch(url, {
-      method,
-      headers: [...headers],
-      signal,
-      dispatcher,
-      redirect: 'manual',
-      ...(body === undefined ? {} : { body }),
-    });
+    return incoming;
   }
 
-  private async refusal(response: Fetched, { model, secrets }: Request): Promise<SvcError> {
+  private async refusal(
+    status: number,
+    headers: IncomingHttpHeaders,
+    body: Incoming,
+    { model, secrets }: Request,
+  ): Promise<SvcError> {
     const { config, limits } = this.upstream;
-    const text = await readBounded(response.body, limits.provider_error_bytes).catch(() => null);
+    const text = await readBounded(body, limits.provider_error_bytes).catch(() => null);
     const reported = parseUpstreamError(parseForeignJson(text), secrets);
     return statusFailure(
-      response.status,
+      status,
       reported,
       { key: config.key, model },
-      retryAfter(new Headers([...response.headers])),
+      retryAfter(webHeaders(headers)),
     );
   }
+}
+
+/** Some servers refuse a request without the name of its program. */
+const OWN_HEADERS = { 'user-agent': 'svc', accept: '*/*', 'accept-encoding': 'identity' };
+
+/** Bytes that no bound counts could come out of an encoding, and none is asked for. */
+function refuseEncoding({ 'content-encoding': encoding = 'identity' }: IncomingHttpHeaders): void {
+  if (encoding.toLowerCase() !== 'identity')
+    throw new SvcError(
+      'provider_failed',
+      'The provider compresses its answer, although the request does not allow it.',
+      { retryable: false },
+    );
+}
+
+/** Headers of a response in the form that `fetch` has. */
+export function webHeaders(headers: IncomingHttpHeaders): Headers {
+  const all = new Headers();
+  for (const [name, value] of Object.entries(headers))
+    for (const each of [value].flat()) if (each !== undefined) all.append(name, each);
+  return all;
 }

@@ -97,11 +97,18 @@ test('an abort ends the attempt while a server sends at full speed', async () =>
   });
   const provider = remote(upstream.base_url);
   const abort = new AbortController();
-  const seen = await outcome(provider, { signal: abort.signal, onText: () => abort.abort() });
+  const heard: string[] = [];
+  const onText = (text: string) => {
+    heard.push(text);
+    abort.abort();
+  };
+  const seen = await outcome(provider, { signal: abort.signal, onText });
   assert.is(connected(upstream.port), 0);
+  assert.is(heard.length, 1);
+  assert.match(heard[0] ?? '', /^(word )+$/);
   assert.equal(
     seen,
-    { text: 'word ', parts: [], finish: null, failure: null },
+    { text: heard[0], parts: [], finish: null, failure: null },
     'nothing is delivered after it was given up',
   );
   await (await asked).closed;

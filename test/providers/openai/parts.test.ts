@@ -86,6 +86,18 @@ test('reasoning comes before the text, as its own part', async () => {
   assert.is(finish?.finish_reason, 'stop');
 });
 
+test('the texts of one read are one output, whatever number of events they came in', async () => {
+  const words = Array.from({ length: 200 }, (_, index) => `word ${index} `);
+  const { pieces, text } = await read(async (x) => {
+    const events = words.map((content) => `data: ${JSON.stringify(chunk({ content }))}\n\n`);
+    await x.write(events.join(''));
+    await x.finish();
+  });
+  assert.is(text, words.join(''));
+  // The system may cut one write into a few reads.
+  assert.ok(pieces.length <= 4, `${pieces.length} outputs`);
+});
+
 test('tool calls in pieces keep their ids, also when their pieces alternate', async () => {
   const { parts, finish } = await read(async (x) => {
     await x.text('I look.');

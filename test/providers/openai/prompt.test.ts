@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import { adaptBody } from '../../../src/providers/openai/body.ts';
+import { chatBody } from '../../../src/providers/openai/body.ts';
 import type { Asking } from '../../helpers/asking.ts';
-import { outcome, type RemoteOptions, remote } from '../../helpers/remote.ts';
+import { outcome, type RemoteOptions, remote, runRequest } from '../../helpers/remote.ts';
 import { Upstream } from '../../helpers/upstream.ts';
 
 /** The request that the server gets for a run. */
@@ -61,25 +61,25 @@ test('a request without a model uses the default model', async () => {
 const OPENAI = { base_url: 'https://api.openai.com/v1', stream: true };
 const OTHER = { base_url: 'https://api.openai.com.example.org/v1', stream: true };
 
+/** The body as the server gets it. */
+const bodyOf = (server: typeof OPENAI, request: Asking) =>
+  JSON.parse(JSON.stringify(chatBody(server, 'm', runRequest(request))));
+
 test('OpenAI gets the new name of the output limit, others the old one', () => {
-  assert.equal(adaptBody(OPENAI, {})({ model: 'm', max_tokens: 5, messages: [] }), {
-    model: 'm',
-    max_completion_tokens: 5,
-    messages: [],
-  });
-  assert.equal(adaptBody(OPENAI, {})({ model: 'm', messages: [] }), { model: 'm', messages: [] });
-  assert.equal(adaptBody(OTHER, {})({ max_tokens: 5, messages: [] }), {
-    max_tokens: 5,
-    messages: [],
-  });
+  const openai = bodyOf(OPENAI, { max_tokens: 5 });
+  assert.equal([openai.max_completion_tokens, 'max_tokens' in openai], [5, false]);
+  const other = bodyOf(OTHER, { max_tokens: 5 });
+  assert.equal([other.max_tokens, 'max_completion_tokens' in other], [5, false]);
+  assert.not.match(JSON.stringify(bodyOf(OPENAI, {})), /max_(completion_)?tokens/);
 });
 
 test('OpenAI gets no reasoning in messages, others do', () => {
-  const message = { role: 'assistant', content: 'Hi', reasoning_content: 'Hm.' };
-  assert.equal(adaptBody(OPENAI, {})({ messages: [message] }).messages, [
-    { role: 'assistant', content: 'Hi' },
+  const content = [{ type: 'reasoning', text: 'Hm.' } as const, ...text('Hi')];
+  const messages = [{ role: 'assistant', content } as const];
+  assert.equal(bodyOf(OPENAI, { messages }).messages, [{ role: 'assistant', content: 'Hi' }]);
+  assert.equal(bodyOf(OTHER, { messages }).messages, [
+    { role: 'assistant', content: 'Hi', reasoning_content: 'Hm.' },
   ]);
-  assert.equal(adaptBody(OTHER, {})({ messages: [message] }).messages, [message]);
 });
 
 test('effort, single calls and sampling are sent by the names that servers know', async () => {
@@ -102,20 +102,14 @@ test('sampling that a server does not know is refused before it is asked', async
   assert.equal([failure?.code, failure?.param], ['capability_missing', 'repeat_penalty']);
   assert.is(failure?.retryable, false);
   assert.equal(upstream.received, []);
-  assert.throws(
-    () => adaptBody(OPENAI, { min_p: 0.1 }),
-    ({ code, param }: SvcError) => code === 'capability_missing' && param === 'min_p',
-  );
 });
 
-test('what the SDK leaves out of a request is an error, never silence', () => {
-  const adapt = adaptBody(OPENAI, { top_k: 5 });
-  const warnings = [{ type: 'unsupported', feature: 'topK' }];
-  assert.throws(
-    () => adapt({ messages: [] }, warnings),
-    ({ code, message, param }: SvcError) =>
-      code === 'capability_missing' && /top_k/.test(message) && param === 'top_k',
-  );
+test('sampling that OpenAI does not know is refused, never left out', () => {
+  for (const [param, value] of Object.entries({ min_p: 0.1, top_k: 5 }))
+    assert.throws(
+      () => bodyOf(OPENAI, { [param]: value }),
+      (error: SvcError) => error.code === 'capability_missing' && error.param === param,
+    );
 });
 
 const PNG =

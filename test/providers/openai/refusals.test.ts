@@ -241,13 +241,6 @@ test('an unknown host name is reported', () =>
     /ENOTFOUND|EAI_AGAIN/,
   ));
 
-test('a port that HTTP clients block is reported', () =>
-  assertConnection(
-    'http://127.0.0.1:6000/v1',
-    'provider_unreachable final',
-    /a port that HTTP clients do not use/,
-  ));
-
 test('TLS to a server without TLS is reported', async () => {
   const upstream = await Upstream.start();
   await assertConnection(

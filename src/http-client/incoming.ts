@@ -1,0 +1,113 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
+
+/** The beginning of a response. */
+export interface ResponseHead {
+  status: number;
+  headers: IncomingHttpHeaders;
+}
+
+/**
+ * One response over a connection of undici. It owns the bytes that have come and are not read yet.
+ *
+ * 1. `read` returns all bytes that have come: those of one read of the socket come together.
+ * 2. When `WAITING_BYTES` wait, the connection is not read until they are taken.
+ * 3. Bytes that came before a failure are read before it is thrown. After an abort none are read.
+ * 4. One reader waits at a time.
+ */
+export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8Array> {
+  private controller: Dispatcher.DispatchController | null = null;
+  private start: ResponseHead | null = null;
+  private waiting: Buffer[] = [];
+  private bytes = 0;
+  private ended = false;
+  private failure: { thrown: unknown } | null = null;
+  private wake: (() => void) | null = null;
+
+  /** Resolves when the headers have come. */
+  async head(): Promise<ResponseHead> {
+    while (this.start === null) {
+      if (this.failure !== null) throw this.failure.thrown;
+      await this.change();
+    }
+    return this.start;
+  }
+
+  /** The bytes since the last call, at least one. Null: the response is complete. */
+  async read(): Promise<readonly Buffer[] | null> {
+    while (this.waiting.length === 0) {
+      if (this.failure !== null) throw this.failure.thrown;
+      if (this.ended) return null;
+      if (this.controller?.paused) this.controller.resume();
+      else await this.change();
+    }
+    const read = this.waiting;
+    this.waiting = [];
+    this.bytes = 0;
+    return read;
+  }
+
+  /** Ends the request, and closes its connection. */
+  abort(reason: unknown): void {
+    this.waiting = [];
+    this.fail(reason);
+    this.controller?.abort(asError(reason));
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void> {
+    for (let read = await this.read(); read !== null; read = await this.read()) yield* read;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.controller = controller;
+    if (this.failure !== null) controller.abort(asError(this.failure.thrown));
+  }
+
+  onResponseStart(
+    _: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    // A status below 200 only announces the response.
+    if (status < 200) return;
+    this.start = { status, headers };
+    this.wake?.();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.failure !== null) return;
+    this.waiting.push(chunk);
+    this.bytes += chunk.length;
+    if (this.bytes >= WAITING_BYTES) controller.pause();
+    this.wake?.();
+  }
+
+  onResponseEnd(): void {
+    this.ended = true;
+    this.wake?.();
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.fail(error);
+  }
+
+  private fail(thrown: unknown): void {
+    this.failure ??= { thrown };
+    this.wake?.();
+  }
+
+  private change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.wake = resolve;
+    });
+  }
+}
+
+/** As much as one read of a socket brings. */
+const WAITING_BYTES = 64 * 1024;
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error
+    ? reason
+    : new Error('The request was given up.', { cause: reason });
+}
