@@ -1,8 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { commands, globalFlags } from '../src/cli/commands.ts';
+import { type AdapterSpec, adapters } from '../src/config/adapters.ts';
 import { historySpecs } from '../src/config/history.ts';
+import { type KnownProvider, knownProviders } from '../src/config/known-providers.ts';
 import type { SettingSpec } from '../src/config/layers.ts';
+import { providerFields } from '../src/config/provider.ts';
 import { settingSpecs } from '../src/config/settings.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { limitSpecs } from '../src/limits.ts';
@@ -22,6 +25,7 @@ export const documents: Record<string, readonly TableName[]> = {
   'docs/protocol.md': ['methods'],
   'docs/errors.md': ['errors'],
   'docs/operations.md': ['settings', 'limits'],
+  'docs/providers.md': ['known-providers', 'adapters', 'provider-settings'],
 };
 
 const tables = {
@@ -80,6 +84,42 @@ const tables = {
         ],
       ),
     ),
+  'known-providers': () =>
+    table(
+      ['Id', 'Provider', 'Kind', 'Adapter', 'Address', 'Default model', 'Key', 'Keys are made at'],
+      Object.entries<KnownProvider>(knownProviders).map(([id, row]) => [
+        `\`${id}\``,
+        row.name,
+        row.kind,
+        `\`${row.adapter}\``,
+        code(row.base_url, 'by its options'),
+        code(row.model, 'none'),
+        code(row.key_env, 'none'),
+        row.keys_at ?? '',
+      ]),
+    ),
+  adapters: () =>
+    table(
+      ['Adapter', 'Package', 'Address', 'Needs', 'Options'],
+      Object.entries<AdapterSpec>(adapters).map(([name, spec]) => [
+        `\`${name}\``,
+        code(spec.package, "svc's own"),
+        code(spec.base_url, 'that of the provider'),
+        spec.needs.map((names) => names.map((one) => `\`${one}\``).join(' or ')).join(', '),
+        Object.entries(spec.options)
+          .map(([option, meaning]) => `\`${option}\`: ${meaning}`)
+          .join('<br>'),
+      ]),
+    ),
+  'provider-settings': () =>
+    table(
+      ['Setting', 'Meaning', 'Value'],
+      Object.entries(providerFields).map(([name, { meaning, expects }]) => [
+        `\`${name}\``,
+        meaning,
+        name === 'like' ? 'an id of the known providers' : expects,
+      ]),
+    ),
   limits: () =>
     table(
       ['Limit', 'Default', 'From', 'To', 'What it bounds'],
@@ -97,6 +137,11 @@ function prefixed(prefix: string, specs: object): Record<string, SettingSpec> {
   return Object.fromEntries(
     Object.entries(specs).map(([name, spec]) => [prefix + name, spec as SettingSpec]),
   );
+}
+
+/** The value as code; null as words. */
+function code(value: string | null, none: string): string {
+  return value === null ? none : `\`${value}\``;
 }
 
 export type TableName = keyof typeof tables;

@@ -62,7 +62,10 @@ export const adapters = {
   bedrock: {
     package: '@ai-sdk/amazon-bedrock',
     base_url: null,
-    options: { region: 'Region of AWS, such as us-east-1.' },
+    options: {
+      region: 'Region of AWS, such as us-east-1.',
+      profile: 'Profile of ~/.aws/credentials, for requests without a key.',
+    },
     needs: [['region']],
   },
   azure: {

@@ -162,7 +162,8 @@ export const knownProviders = {
     adapter: 'bedrock',
     base_url: null,
     model: 'anthropic.claude-sonnet-4-5-20250929-v1:0',
-    key_env: 'AWS_BEARER_TOKEN_BEDROCK',
+    // AWS_BEARER_TOKEN_BEDROCK counts too, but other credentials may take its place.
+    key_env: null,
     keys_at: 'https://console.aws.amazon.com/bedrock',
   },
   azure: {

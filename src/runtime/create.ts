@@ -78,7 +78,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     daemon: streams.daemon,
     secret: options.secret,
   });
-  const embeddings = new Embeddings({ kernel, config, providers, daemon: streams.daemon });
+  const embeddings = new Embeddings({
+    ...{ kernel, config, providers, budget: options.budget },
+    daemon: streams.daemon,
+  });
   const loads = new Loads({
     ...{ config, providers, models: localModels },
     now: () => kernel.clock.now(),

@@ -36,7 +36,8 @@ test('a known server is on this machine, a known cloud is not and has https', ()
 });
 
 test('a cloud with a key says where keys are made', () => {
-  for (const [id, { key_env, keys_at }] of rows) assert.is(key_env === null, keys_at === null, id);
+  for (const [id, { key_env, keys_at }] of rows)
+    assert.ok(key_env === null || keys_at !== null, id);
 });
 
 test('settings of 0.1.0 mean the same as before, also under a known name', () => {

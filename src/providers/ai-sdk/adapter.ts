@@ -45,6 +45,7 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
         ...family.settings?.(config),
         ...(base_url === null ? {} : { baseURL: base_url }),
         ...keySetting(config, key, foreign !== null),
+        ...(key === null ? await family.credentials?.(config.options) : {}),
         headers,
         fetch,
       });

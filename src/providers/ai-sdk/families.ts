@@ -5,6 +5,7 @@ import type { ProviderConfig } from '../../config/provider.ts';
 import { asRecord } from '../../json.ts';
 import type { ListCall } from '../remote/list-models.ts';
 import { isStrict } from '../remote/strict-schema.ts';
+import { awsCredentials } from './aws-credentials.ts';
 
 /** A provider of the AI SDK, as its factory makes it. */
 export interface SdkProvider {
@@ -21,6 +22,8 @@ export interface Family {
   factory: string;
   /** What the factory gets beside address, key, headers and fetch. */
   settings?(settings: Settings): object;
+  /** Credentials for a request without a key. Absent: it needs none, or the package finds them. */
+  credentials?(options: ProviderConfig['options']): Promise<object>;
   /** Headers that options mean. */
   headers?(settings: Settings): Record<string, string>;
   model?(provider: SdkProvider, id: string, settings: Settings): LanguageModelV4;
@@ -97,6 +100,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   bedrock: {
     factory: 'createAmazonBedrock',
     settings: ({ options: { region } }) => ({ region }),
+    credentials: (options) => awsCredentials(options),
     dimensions: (dimensions) => ({ bedrock: { dimensions } }),
   },
   azure: {

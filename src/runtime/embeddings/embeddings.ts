@@ -9,6 +9,7 @@ import type { EmbeddingRecord, EmbedInput } from '../contract.ts';
 import type { Outcome } from '../providers/circuit.ts';
 import type { Providers } from '../providers/providers.ts';
 import { chooseRoutes } from '../runs/route.ts';
+import type { Budget } from '../usage/budget.ts';
 
 /**
  * Answers requests for embeddings. It owns the number of requests in progress.
@@ -16,12 +17,14 @@ import { chooseRoutes } from '../runs/route.ts';
  * 1. An embedding is no run. It is cheap to repeat and has no pieces, so no event records it.
  * 2. The number of requests, their time and the size of their answers have bounds.
  * 3. A request ends only when its provider has stopped the work.
+ * 4. A cloud provider gets no request beyond the budget of the day.
  */
 
 export interface EmbeddingsOptions {
   kernel: Kernel;
   config: Config;
   providers: Providers;
+  budget: Pick<Budget, 'enterEmbedding' | 'leaveEmbedding'>;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
 }
@@ -43,10 +46,11 @@ export class Embeddings {
 
   async embed(input: EmbedInput, signal: AbortSignal): Promise<EmbeddingRecord> {
     this.checkReady();
-    const { config, providers } = this.options;
-    const [{ provider, model, cloud }] = chooseRoutes(input, config, providers.settings(), (id) =>
+    const { config, providers, budget } = this.options;
+    const [target] = chooseRoutes(input, config, providers.settings(), (id) =>
       providers.listed(id),
     );
+    const { provider, model, cloud } = target;
     const port = providers.portFor({ provider, cloud });
     if (port?.embed === undefined)
       throw new SvcError(
@@ -60,7 +64,9 @@ export class Embeddings {
     this.counts.active += 1;
     let entered = false;
     let outcome: Outcome = 'abandoned';
+    let input_tokens: number | null = null;
     try {
+      await budget.enterEmbedding(request, target, Buffer.byteLength(input.texts.join('')));
       await this.enter(provider, request);
       entered = true;
       const embedding = await port.embed(
@@ -71,6 +77,7 @@ export class Embeddings {
       );
       const whole = checked(embedding, input.texts.length, limits.embed_numbers);
       outcome = 'answered';
+      input_tokens = whole.input_tokens;
       this.counts.answered += 1;
       return { ...whole, provider, model };
     } catch (thrown) {
@@ -81,6 +88,7 @@ export class Embeddings {
       throw failure;
     } finally {
       if (entered) providers.recordOutcome(provider, outcome, request);
+      budget.leaveEmbedding(request, target, entered ? input_tokens : 0);
       this.counts.active -= 1;
     }
   }

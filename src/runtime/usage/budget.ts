@@ -22,10 +22,13 @@ export interface Spent {
  * 1. What was used is read from the log, so a restart does not forget it.
  * 2. An attempt in progress counts with its prompt and its `max_tokens` until its run has ended.
  * 3. A budget of money refuses a model without a price.
+ * 4. Embeddings count too, until the daemon ends: no event records them.
  */
 export class Budget {
   private readonly options: BudgetOptions;
   private readonly expected = new Map<string, Spent>();
+  /** What embeddings used on the day that ends then. */
+  private embedded = { until: 0, cost: 0, tokens: 0 };
 
   constructor(options: BudgetOptions) {
     this.options = options;
@@ -45,6 +48,7 @@ export class Budget {
     const from_hour = Math.round((this.resetsAt() - DAY_MS) / HOUR_MS);
     const { sums } = await store.usage({ from_hour, key: null });
     const all = [...this.expected.values()];
+    if (this.embedded.until === this.resetsAt()) all.push(this.embedded);
     for (const sum of sums)
       if (sum.cloud)
         all.push({
@@ -105,11 +109,37 @@ export class Budget {
       input_tokens: tokensIn(Buffer.byteLength(JSON.stringify(request.messages))),
       output_tokens: request.max_tokens ?? 0,
     };
-    this.expected.set(run_id, {
-      cost: costOf(request, tokens, this.options.config.prices) ?? 0,
-      tokens: tokens.input_tokens + tokens.output_tokens,
-    });
+    this.expected.set(run_id, this.spentBy(request, tokens));
     return null;
+  }
+
+  /** Lets a request for embeddings in. Throws budget_spent and price_unknown. */
+  async enterEmbedding(id: string, target: Route, bytes: number): Promise<void> {
+    const refused = await this.refusal(target);
+    if (refused !== null) throw refused;
+    const tokens = { input_tokens: tokensIn(bytes), output_tokens: 0 };
+    if (target.cloud) this.expected.set(id, this.spentBy(target, tokens));
+  }
+
+  /** A request that was let in has ended. Null: its provider does not say the tokens. */
+  leaveEmbedding(id: string, target: Route, input_tokens: number | null): void {
+    const expected = this.expected.get(id);
+    if (!this.expected.delete(id) || expected === undefined) return;
+    const { cost, tokens } =
+      input_tokens === null ? expected : this.spentBy(target, { input_tokens, output_tokens: 0 });
+    const until = this.resetsAt();
+    const before = this.embedded.until === until ? this.embedded : { cost: 0, tokens: 0 };
+    this.embedded = { until, cost: before.cost + cost, tokens: before.tokens + tokens };
+  }
+
+  private spentBy(
+    target: Pick<Route, 'provider' | 'model'>,
+    tokens: { input_tokens: number; output_tokens: number },
+  ): Spent {
+    return {
+      cost: costOf(target, tokens, this.options.config.prices) ?? 0,
+      tokens: tokens.input_tokens + tokens.output_tokens,
+    };
   }
 }
 

@@ -1,6 +1,7 @@
 import { createServer } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Settings } from '../../../src/config/settings.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Limits } from '../../../src/limits.ts';
 import { parseEmbedInput } from '../../../src/runtime/contract/inputs.ts';
@@ -24,13 +25,14 @@ class Embedder extends ScriptedProvider {
   }
 }
 
-async function boot(limits: Partial<Limits> = {}) {
+async function boot(limits: Partial<Limits> = {}, settings: Partial<Settings> = {}) {
   const embedder = new Embedder('lan', []);
   const cloud = new Embedder('openai', []);
   const harness = await bootRuntime({
     local: new ScriptedProvider('local', []),
     remote: { lan: { port: embedder, kind: 'local' }, openai: { port: cloud, kind: 'cloud' } },
     limits: { probe_failures: 100, ...limits },
+    settings,
   });
   return { ...harness, embedder, cloud };
 }
@@ -67,6 +69,29 @@ test('a provider that cannot embed, an unknown one, and a local one for a cloud 
     await codeOf(runtime.embed({ texts: ['a'], provider: 'lan', cloud: true }, never)),
     'usage',
   );
+});
+
+test('embeddings of a cloud count toward the budget of the day, and none goes there beyond it', async () => {
+  const { runtime, cloud, embedder, clock } = await boot({}, { budget_tokens_per_day: 14 });
+  const ask = (model: string) => codeOf(runtime.embed({ texts: ['a'], model }, never));
+  assert.is(await ask('lan/e5'), null);
+  assert.is(await ask('openai/big'), null);
+  assert.is((await runtime.usage({})).budget.spent_tokens, 7);
+  assert.is(await ask('openai/big'), null);
+  assert.is(await ask('openai/big'), 'budget_spent');
+  assert.is(cloud.models_asked.length, 2);
+  assert.is(await ask('lan/e5'), null);
+  assert.is(embedder.models_asked.length, 2);
+  clock.advance(86_400_000);
+  assert.is(await ask('openai/big'), null);
+  assert.is((await runtime.usage({})).budget.spent_tokens, 7);
+});
+
+test('a cloud model without a price gets no texts under a budget of money', async () => {
+  const { runtime, cloud } = await boot({}, { budget_per_day: 1 });
+  const refused = codeOf(runtime.embed({ texts: ['a'], model: 'openai/big' }, never));
+  assert.is(await refused, 'price_unknown');
+  assert.is(cloud.models_asked.length, 0);
 });
 
 test('requests beyond the limit are refused as busy, and the place is free again after the answer', async () => {
