@@ -414,6 +414,12 @@ export const errors = {
     meaning: 'No keychain answers here.',
     hint: 'Unlock it, or store the key in a private file: svc provider key --store file',
   },
+  service_manager_failed: {
+    ...startup,
+    exit: 6,
+    meaning: 'The service manager of this system refused.',
+    hint: 'Read its words above. Without a service: svc start. To see the definition: svc service install --print',
+  },
   node_too_old: {
     ...startup,
     meaning: 'This Node.js is older than svc needs.',

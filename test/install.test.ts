@@ -10,6 +10,7 @@ import { packageRoot } from '../src/home/paths.ts';
  */
 const read = (file: string) => readFileSync(join(packageRoot(), file), 'utf8');
 interface Entry {
+  cpu?: string[];
   gypfile?: boolean;
   hasInstallScript?: boolean;
   integrity?: string;
@@ -41,6 +42,14 @@ test('the lock file has the builds of every platform', () => {
         name,
       );
   }
+});
+
+test('builds of the engine for graphics cards are not installed by themselves', () => {
+  const builds = Object.entries(lock.packages).filter(([path]) =>
+    /@node-llama-cpp\/.*(cuda|vulkan)/.test(path),
+  );
+  assert.ok(builds.length > 0);
+  for (const [path, { cpu }] of builds) assert.equal(cpu, ['gpu'], path);
 });
 
 test('the lock file holds no download addresses', () => {

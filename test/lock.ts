@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
  * Writes the digests that the lock file lacks, from the registry: `npm run lock`.
  *
  * npm omits the digests of builds for other platforms that it did not find when it resolved. Prints
- * what the registry does not have, and then exits 1.
+ * what the registry does not have, and then exits 1. Builds of the engine for graphics cards get a
+ * processor that no machine has: npm does not install them by itself then.
  */
 const FILE = 'package-lock.json';
 
@@ -14,7 +15,12 @@ interface Entry {
   version?: string;
   integrity?: string;
   link?: boolean;
+  cpu?: string[];
 }
+
+/** 600 MB on Linux, of no use without a card; docs/install.md says how to add one. */
+const FOR_CARDS = /^node_modules\/@node-llama-cpp\/.*-(cuda|cuda-ext|vulkan)$/;
+const NO_MACHINE = ['gpu'];
 
 const lock = JSON.parse(readFileSync(FILE, 'utf8')) as { packages: Record<string, Entry> };
 
@@ -37,4 +43,6 @@ for (const [path, { version = '', ...rest }] of Object.entries(lock.packages)) {
     process.exitCode = 1;
   }
 }
+for (const [path, entry] of Object.entries(lock.packages))
+  if (FOR_CARDS.test(path)) entry.cpu = NO_MACHINE;
 writeFileSync(FILE, `${JSON.stringify(lock, null, 2)}\n`);

@@ -543,6 +543,29 @@ const table = [
     summary: 'Remove the token of a program. Its requests and streams end.',
     examples: ['token revoke editor'],
   }),
+  command('service install', {
+    summary:
+      'Run the daemon as a service of your user: systemd, launchd or the task scheduler starts it when you sign in. A daemon that runs is stopped first.',
+    flags: [{ name: 'print', summary: 'Print the definition of the service, and change nothing.' }],
+    examples: ['service install', 'service install --print'],
+  }),
+  command('service uninstall', {
+    summary: 'Stop the service and remove it. The files of the home stay.',
+    examples: ['service uninstall'],
+  }),
+  command('service status', {
+    summary: 'Show whether svc is a service, and its state. Exit code 3 when it is not.',
+    examples: ['service status'],
+  }),
+  command('upgrade', {
+    summary: 'Show the version and how to upgrade it. It changes nothing.',
+    examples: ['upgrade'],
+  }),
+  command('uninstall', {
+    summary:
+      'Stop the daemon, remove its service, and list the files that stay. It deletes no file.',
+    examples: ['uninstall'],
+  }),
   command('api', {
     args: '<method> <path>',
     summary:

@@ -51,6 +51,11 @@ export const loaders: Loaders = {
   'token create': () => import('./tokens/create.ts'),
   'token list': () => import('./tokens/list.ts'),
   'token revoke': () => import('./tokens/revoke.ts'),
+  'service install': () => import('./service/install.ts'),
+  'service uninstall': () => import('./service/uninstall.ts'),
+  'service status': () => import('./service/status.ts'),
+  upgrade: () => import('./upgrade.ts'),
+  uninstall: () => import('./uninstall.ts'),
   api: () => import('./api.ts'),
   completion: () => import('./completion/completion.ts'),
 };

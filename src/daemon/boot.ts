@@ -6,6 +6,7 @@ import { endBlockedStop, endUnrecorded } from './blocked-stop.ts';
 import { exitAtOnce, notifyParent } from './exit.ts';
 import { collectWhenIdle } from './idle-memory.ts';
 import { buildParts, type Parts, type PartsOptions } from './parts.ts';
+import { ServiceNotice } from './service-notice.ts';
 import { listenToSignals } from './signals.ts';
 import { STOPPED, startDaemon } from './start.ts';
 import { closeAll, releaseAll } from './stop.ts';
@@ -51,6 +52,10 @@ export class Boot {
     parts.stopRequests.subscribe((at) => this.endBy(at, () => void this.endWithoutLog()));
     endBlockedStop(parts, this.outcome.resolve, ended.signal);
     collectWhenIdle(config.limits.memory_idle_ms, ended.signal);
+    new ServiceNotice(
+      { kernel, daemon: streams.daemon, log: parts.log, env: process.env },
+      closed.signal,
+    );
     this.listen(closed.signal);
     const start_deadline_at = clock.now() + config.limits.start_ms;
     this.endBy(start_deadline_at, () => this.endStart(start_deadline_at));

@@ -6,8 +6,8 @@ import { Report } from './lib/report.ts';
 import { takeTurns } from './lib/turns.ts';
 
 /**
- * Time from start to the first ready answer, of the daemon and of a bare HTTP server, and their
- * resident memory then: `npm run bench start [rounds]`. The memory is without the engine process.
+ * Time from start to the first ready answer, and resident memory then: `npm run bench start
+ * [rounds]`. The floor is a bare HTTP server. The memory is without the engine process.
  */
 
 const BARE =

@@ -9,8 +9,8 @@ import { Report } from './lib/report.ts';
 import { takeTurns } from './lib/turns.ts';
 
 /**
- * Time of an answer with default threads against one thread, on the machine as it is and with a
- * busy process on each core: `npm run bench threads [rounds]`.
+ * Time of an answer with default threads against one thread: `npm run bench threads [rounds]`. The
+ * machine is as it is, and then has a busy process on each core.
  */
 
 const rounds = Number(process.argv[2] ?? 7);

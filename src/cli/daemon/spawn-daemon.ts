@@ -145,11 +145,16 @@ function words(flags: Partial<Settings>): string[] {
   return Object.entries(flags).map(([name, value]) => `--${name.replaceAll('_', '-')}=${value}`);
 }
 
-/** Makes paths absolute, because the daemon has another working folder. */
+/**
+ * Makes paths absolute, because the daemon has another working folder. The service manager of the
+ * caller watches the caller, not this daemon.
+ */
 function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const { SVC_HOME, SVC_MODEL } = env;
+  const { SVC_HOME, SVC_MODEL, NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID, ...others } = env;
   return {
-    ...env,
+    ...others,
+    ...(SVC_HOME === undefined ? {} : { SVC_HOME }),
+    ...(SVC_MODEL === undefined ? {} : { SVC_MODEL }),
     ...(SVC_HOME ? { SVC_HOME: resolve(SVC_HOME) } : {}),
     ...(SVC_MODEL?.endsWith('.gguf') ? { SVC_MODEL: resolve(SVC_MODEL) } : {}),
   };

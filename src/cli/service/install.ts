@@ -1,0 +1,50 @@
+import { SvcError } from '../../errors.ts';
+import type { Context } from '../context.ts';
+import { stopDaemon } from '../daemon/stop-daemon.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { serviceManager } from './platform.ts';
+import { describeService, unreached } from './service.ts';
+
+/** Installs the service and starts it. A daemon that runs already is stopped first. */
+export async function run({ paths, flags, json }: Context): Promise<number> {
+  const manager = serviceManager();
+  const service = describeService(paths, process.env);
+  if (flags.print === true) {
+    if (json) printJson({ manager: manager.name, file: manager.file, text: manager.text(service) });
+    else print(manager.text(service).trimEnd());
+    return 0;
+  }
+  const { pid } = await stopDaemon({ paths, force: false, timeout_ms: undefined });
+  await manager.install(service).catch((error: unknown) => {
+    if (!(error instanceof SvcError) || pid === null) throw error;
+    throw new SvcError('service_manager_failed', error.message, {
+      cause: error,
+      hint: 'The daemon was stopped before. Start it again with: svc start',
+    });
+  });
+  const { state } = await manager.status();
+  if (json) printJson({ manager: manager.name, file: manager.file, state, stopped_pid: pid });
+  else {
+    if (pid !== null)
+      note(`The daemon that ran (pid ${pid}) was stopped: the service replaces it.`);
+    print(`svc is a service of ${manager.name}, and starts when you sign in.`);
+    for (const line of advice(manager.name, service.envFile)) note(line);
+  }
+  return 0;
+}
+
+function advice(manager: string, envFile: string): string[] {
+  const missing = unreached(process.env, envFile);
+  const kept = manager === 'systemd' ? ` Put them in ${envFile}, or` : '';
+  return [
+    ...(manager === 'systemd'
+      ? ['It stops when you sign out. To keep it: loginctl enable-linger']
+      : []),
+    ...(missing.length > 0
+      ? [
+          `The service does not have ${missing.join(', ')} of this shell.${kept || ' For a setting,'} use the configuration: svc config show`,
+        ]
+      : []),
+    'It has the keys that svc stores: svc provider key <id>',
+  ];
+}

@@ -1,0 +1,61 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadConfig } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+
+/** What a service manager has to know of the daemon. */
+export interface Service {
+  /** The command line that runs the daemon in the foreground. */
+  command: readonly string[];
+  /** Variables of this shell that place the home; the daemon needs the same ones. */
+  env: Readonly<Record<string, string>>;
+  /** A file of further variables, such as keys; it need not exist. */
+  envFile: string;
+  /** Longest start and longest stop, in seconds. */
+  start_s: number;
+  stop_s: number;
+  /** Output of the process before its log is open. */
+  stderr: string;
+}
+
+/** Throws usage if the program is where it will not stay, and the errors of the configuration. */
+export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
+  const program = realpathSync(fileURLToPath(new URL('../../main.js', import.meta.url)));
+  if (program.includes(`${sep}_npx${sep}`))
+    throw new SvcError(
+      'usage',
+      'This svc is in the cache of npx, and npx may delete it: a service needs one that stays.',
+      {
+        hint: 'Install the package first: npm install --global <package>. Then: svc service install',
+      },
+    );
+  const { limits } = loadConfig(paths.config);
+  return {
+    command: [process.execPath, program, 'serve'],
+    env: placing(env),
+    envFile: join(dirname(paths.config), 'service.env'),
+    start_s: Math.ceil(limits.start_ms / 1000) + SLACK_S,
+    stop_s: Math.ceil((limits.drain_ms + limits.close_ms) / 1000) + SLACK_S,
+    stderr: paths.stderr,
+  };
+}
+
+/** The service manager has its own environment, and another working folder. */
+function placing(env: NodeJS.ProcessEnv): Record<string, string> {
+  const { SVC_HOME } = env;
+  const folders = ['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME', 'XDG_CACHE_HOME'];
+  if (SVC_HOME) return { SVC_HOME: resolve(SVC_HOME) };
+  return Object.fromEntries(folders.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+}
+
+/** Settings of this shell that the service will not have. */
+export function unreached(env: NodeJS.ProcessEnv, envFile: string): string[] {
+  if (existsSync(envFile)) return [];
+  return Object.keys(env)
+    .filter((name) => name.startsWith('SVC_') && name !== 'SVC_HOME' && name !== 'SVC_DEBUG')
+    .sort();
+}
+
+const SLACK_S = 10;

@@ -1,0 +1,68 @@
+import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import { dirname, join, sep } from 'node:path';
+import type { Paths } from '../home/paths.ts';
+import type { Context } from './context.ts';
+import { stopDaemon } from './daemon/stop-daemon.ts';
+import { bytes } from './print/format.ts';
+import { print, printJson } from './print/output.ts';
+import { table } from './print/table.ts';
+import { serviceManager } from './service/platform.ts';
+
+/**
+ * Stops the daemon, removes its service, and lists what stays. It deletes no file: models and runs
+ * belong to the user.
+ */
+export async function run({ paths, json }: Context): Promise<number> {
+  const manager = serviceManager();
+  const { installed } = await manager.status();
+  if (installed) await manager.remove();
+  const { pid } = await stopDaemon({ paths, force: false, timeout_ms: undefined });
+  const left = whatStays(paths);
+  if (json) printJson({ service_removed: installed, stopped_pid: pid, left });
+  else {
+    print(pid === null ? 'svc is not running.' : `svc has stopped (pid ${pid}).`);
+    if (installed) print(`Its service of ${manager.name} is removed.`);
+    if (left.length > 0)
+      print(
+        `\nThese files stay. Delete them if you no longer need them:\n\n${table(
+          ['WHAT', 'SIZE', 'PATH'],
+          left.map(({ what, size, path }) => [what, bytes(size), path]),
+        )}`,
+      );
+    print('\nKeys in a keychain stay too; the keychain lists them under svc.');
+    print('Then remove the program: npm uninstall --global svc');
+  }
+  return 0;
+}
+
+interface Left {
+  what: string;
+  path: string;
+  /** In bytes. */
+  size: number;
+}
+
+/** With SVC_HOME one folder has all of it. The models are listed by themselves, for their size. */
+function whatStays(paths: Paths): Left[] {
+  const folders = [
+    { what: 'configuration', path: dirname(paths.config) },
+    { what: 'runs, tokens, stored keys', path: paths.data },
+    { what: 'logs', path: paths.logs },
+    { what: 'cache', path: paths.cache },
+  ];
+  const isInside = (path: string) =>
+    folders.some((other) => other.path !== path && path.startsWith(`${other.path}${sep}`));
+  const outer = folders.filter(({ path }) => !isInside(path));
+  const whole = outer.length === 1 ? [{ what: 'everything', path: outer[0]?.path ?? '' }] : outer;
+  return [...whole, { what: 'of it, models', path: paths.models }]
+    .filter(({ path }) => existsSync(path))
+    .map((place) => ({ ...place, size: sizeOf(place.path) }));
+}
+
+/** Bytes of a file or a folder. A link counts as itself. */
+function sizeOf(path: string): number {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return 0;
+  if (!found.isDirectory()) return found.size;
+  return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
+}
