@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { lstatSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as v from 'valibot';
@@ -81,6 +82,11 @@ export class StoredKeys {
   }
 
   private async find(id: string): Promise<Entry | null> {
+    // Each request asks, and most providers have no file: a failed open costs far more.
+    if (lstatSync(this.file(id), { throwIfNoEntry: false }) === undefined) {
+      this.places.delete(id);
+      return null;
+    }
     let text: string;
     try {
       text = await readKeyFile(this.file(id), what(id));

@@ -4,8 +4,16 @@ import { sendLarge } from '../http/large.ts';
 import { type Live, type LiveOptions, sendLive, whyCut } from '../http/live.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone } from '../http/run-request.ts';
-import { type AnswerEnd, followAnswer, grow, type OnMove, type OutputPiece } from './pieces.ts';
-import { type PlacedPiece, steady } from './steady.ts';
+import { PIECE_BYTES } from '../http/write-pieces.ts';
+import {
+  type AnswerEnd,
+  followAnswer,
+  grow,
+  type OnMove,
+  type OutputPiece,
+  type Piece,
+} from './pieces.ts';
+import { type PlacedPiece, Steady } from './steady.ts';
 
 /** A complete answer. */
 export interface Answer extends Omit<AnswerEnd, 'type'> {
@@ -42,13 +50,15 @@ export async function collectAnswer(
   let length = 0;
   const { present, onMove } = following(run);
   try {
-    for await (const piece of followAnswer(runtime, run.id, { signal, onMove })) {
-      if (piece.type === 'end') return answerOf(parts, logprobs, piece, present());
-      if (piece.type === 'restart') [parts, logprobs, length] = [[], [], 0];
-      else {
-        parts = grow(parts, piece);
-        for (const token of piece.logprobs ?? []) logprobs.push(token);
-        length += lengthOf(piece);
+    for await (const batch of followAnswer(runtime, run.id, { signal, onMove })) {
+      for (const piece of batch) {
+        if (piece.type === 'end') return answerOf(parts, logprobs, piece, present());
+        if (piece.type === 'restart') [parts, logprobs, length] = [[], [], 0];
+        else {
+          parts = grow(parts, piece);
+          for (const token of piece.logprobs ?? []) logprobs.push(token);
+          length += lengthOf(piece);
+        }
       }
       outflow.own(length);
     }
@@ -99,36 +109,76 @@ export async function streamAnswer(
   { rename = asItIs, ...options }: Omit<LiveOptions, 'run_id' | 'begin'> & { rename?: Rename },
   work: (
     pieces: AsyncIterable<PlacedPiece | AnswerEnd>,
-    live: Live,
+    live: Pick<Live, 'write'>,
     present: () => RunRecord,
   ) => Promise<void>,
 ): Promise<void> {
   const { runtime } = context;
   await sendLive(context, { ...options, run_id: run.id, begin: 'late' }, async (live) => {
     const { present, onMove } = following(run);
-    const all = steady(followAnswer(runtime, run.id, { ...live, onMove }));
-    const pieces = untilEnd(context, all, live);
-    await work(pieces, live, present).catch((thrown: unknown) => {
+    const gathered = new Gathered(live);
+    const batches = followAnswer(runtime, run.id, { ...live, onMove });
+    const pieces = untilEnd(context, batches, live, gathered);
+    const writes = { ...live, write: (text: string) => gathered.add(text) };
+    await work(pieces, writes, present).catch(async (thrown: unknown) => {
+      await gathered.flush();
       throw rename(thrown);
     });
+    gathered.end();
     return null;
   });
 }
 
 /**
- * The same pieces. The text so far counts: it is kept for an answer that begins again. Throws when
- * the pieces stop before the end of the answer.
+ * The text of the pieces that came together. It is one write, because each write costs the system
+ * far more than the text. The last one goes with the end of the answer.
+ */
+class Gathered {
+  private readonly live: Live;
+  private text = '';
+
+  constructor(live: Live) {
+    this.live = live;
+  }
+
+  async add(text: string): Promise<void> {
+    this.text += text;
+    if (this.text.length > PIECE_BYTES) await this.flush();
+  }
+
+  async flush(): Promise<void> {
+    const { text } = this;
+    this.text = '';
+    if (text !== '') await this.live.write(text);
+  }
+
+  end(): void {
+    this.live.last(this.text);
+  }
+}
+
+/**
+ * All pieces, each with its place. What is made of one batch is written before the next one is read.
+ * The text so far counts: it is kept for an answer that begins again. Throws when the
+ * pieces stop before the end of the answer.
  */
 async function* untilEnd(
   context: Context,
-  pieces: AsyncIterable<PlacedPiece | AnswerEnd>,
+  batches: AsyncIterable<readonly Piece[]>,
   { outflow }: Live,
+  gathered: Gathered,
 ): AsyncGenerator<PlacedPiece | AnswerEnd, void> {
+  const answer = new Steady();
   let length = 0;
-  for await (const piece of pieces) {
-    yield piece;
-    if (piece.type === 'end') return;
-    length += piece.text.length;
+  for await (const batch of batches) {
+    for (const each of batch) {
+      const piece = answer.take(each);
+      if (piece === null) continue;
+      yield piece;
+      if (piece.type === 'end') return;
+      length += piece.text.length;
+    }
+    await gathered.flush();
     outflow.own(length);
   }
   throw whyCut(context, 'The daemon stops. The run continues at its next start.');

@@ -44,8 +44,9 @@ interface Following {
 }
 
 /**
- * The pieces of a run's answer, in order, from the log: replayed, then as they are recorded. The
- * last one is its end. A page of events counts in `outflow` until its pieces are used.
+ * The pieces of a run's answer, in order, from the log: replayed, then as they are recorded. Pieces
+ * that are there at one time come together. The last one is the end. A page of events counts in
+ * `outflow` until its pieces are used.
  *
  * Throws the error of a run that has no complete answer, such as run_cancelled or engine_failed.
  * Ends without a last piece when the signal aborts.
@@ -54,26 +55,46 @@ export async function* followAnswer(
   runtime: Pick<Runtime, 'followRun' | 'getRun'>,
   run_id: string,
   { signal, outflow, onMove }: Following,
-): AsyncGenerator<Piece, void> {
+): AsyncGenerator<readonly Piece[], void> {
   for await (const { page, events } of runtime.followRun(run_id, { signal })) {
     outflow?.hold(page);
     try {
+      let pieces: Piece[] = [];
+      let length = 0;
       for (const event of events) {
         const { type } = event;
         if (!WANTED.has(type) && !isTerminalEvent(type)) continue;
         const { data } = JSON.parse(page.json(event).toString());
-        if (type === 'run.output_appended') {
-          if (data.text !== '' || data.call !== undefined) yield pieceOf(data);
-        } else if (type === 'run.attempt_failed') {
-          if (data.next !== undefined) onMove?.(data.next);
-        } else if (type === 'run.completed') yield endOf(data);
-        else if (type !== 'run.started') throw await errorOf(runtime, run_id);
-        else if (data.resumes !== true && data.attempt > 1) yield { type: 'restart' };
+        const piece = pieceIn(type, data);
+        if (piece !== null) pieces.push(piece);
+        length += data.text?.length ?? 0;
+        const isMove = type === 'run.attempt_failed' && data.next !== undefined;
+        const fails = isTerminalEvent(type) && type !== 'run.completed';
+        if (pieces.length > 0 && (isMove || fails || length > BATCH_LENGTH)) {
+          yield pieces;
+          pieces = [];
+          length = 0;
+        }
+        if (isMove) onMove?.(data.next);
+        if (fails) throw await errorOf(runtime, run_id);
       }
+      if (pieces.length > 0) yield pieces;
     } finally {
       outflow?.release(page);
     }
   }
+}
+
+/** Characters of one batch, about. */
+const BATCH_LENGTH = 64 * 1024;
+
+// biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
+function pieceIn(type: string, data: any): Piece | null {
+  if (type === 'run.output_appended')
+    return data.text !== '' || data.call !== undefined ? pieceOf(data) : null;
+  if (type === 'run.completed') return endOf(data);
+  const isAgain = type === 'run.started' && data.resumes !== true && data.attempt > 1;
+  return isAgain ? { type: 'restart' } : null;
 }
 
 const WANTED: ReadonlySet<string> = new Set([

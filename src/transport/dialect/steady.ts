@@ -13,30 +13,36 @@ export type PlacedPiece = OutputPiece & { readonly part: number };
  * repetition is left out. An answer that differs from what was sent ends with stream_truncated:
  * its run continues, and the log has both.
  */
-export async function* steady(
-  pieces: AsyncIterable<Piece>,
-): AsyncGenerator<PlacedPiece | AnswerEnd, void> {
-  const sent = new Parts();
-  let answer = sent;
-  for await (const piece of pieces) {
+export class Steady {
+  private readonly sent = new Parts();
+  private answer = this.sent;
+
+  /** Null: the client has it already. Throws stream_truncated. */
+  take(piece: Piece): PlacedPiece | AnswerEnd | null {
+    const { sent } = this;
     if (piece.type === 'restart') {
-      if (sent.all.length > 0) answer = new Parts();
-    } else if (piece.type === 'end') {
-      if (answer !== sent && !answer.covers(sent)) throw differs();
-      yield piece;
-    } else if (answer === sent) {
-      yield { ...piece, part: sent.add(piece) };
-    } else {
-      const place = answer.place(piece);
-      answer.add(piece);
-      const before = sent.lengthOf(place.part) - place.offset;
-      if (!sent.agrees(place, piece)) throw differs();
-      const { logprobs: _, ...rest } = piece;
-      const fresh = before > 0 ? { ...rest, text: piece.text.slice(before) } : piece;
-      if (before > 0 && fresh.text === '') continue;
-      if (sent.place(fresh).part !== place.part) throw differs();
-      yield { ...fresh, part: sent.add(fresh) };
+      if (sent.all.length > 0) this.answer = new Parts();
+      return null;
     }
+    if (piece.type === 'end') {
+      if (this.answer !== sent && !this.answer.covers(sent)) throw differs();
+      return piece;
+    }
+    return this.answer === sent ? { ...piece, part: sent.add(piece) } : this.again(piece);
+  }
+
+  /** A piece of an answer that began again. */
+  private again(piece: OutputPiece): PlacedPiece | null {
+    const { sent, answer } = this;
+    const place = answer.place(piece);
+    answer.add(piece);
+    const before = sent.lengthOf(place.part) - place.offset;
+    if (!sent.agrees(place, piece)) throw differs();
+    const { logprobs: _, ...rest } = piece;
+    const fresh = before > 0 ? { ...rest, text: piece.text.slice(before) } : piece;
+    if (before > 0 && fresh.text === '') return null;
+    if (sent.place(fresh).part !== place.part) throw differs();
+    return { ...fresh, part: sent.add(fresh) };
   }
 }
 

@@ -70,7 +70,7 @@ function readBytes(
     req.on('close', () => {
       clearTimeout(timer);
       ended?.removeEventListener('abort', end);
-      reject(cutOff());
+      if (!req.readableEnded) reject(cutOff());
     });
   });
 }

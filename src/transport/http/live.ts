@@ -19,7 +19,10 @@ export interface Live {
   signal: AbortSignal;
   /** Counts pages of events while their texts are sent. */
   outflow: Outflow;
+  /** Nothing to write still sends the headers. */
   write(bytes: Uint8Array | string): Promise<void>;
+  /** Writes a text together with the end of the answer, and not before. */
+  last(text: string): void;
   /** Writes a text that a slow client can miss. */
   offer(text: string): void;
 }
@@ -35,6 +38,9 @@ export interface LiveOptions {
   failure(error: SvcError): string;
 }
 
+/** An abort without a reason makes an error with a stack, which costs more than the whole stream. */
+const LEFT = new Error('The stream has ended.');
+
 /** `work` returns the error of the run, if its answer says it already. */
 export async function sendLive(
   context: Context,
@@ -45,7 +51,7 @@ export async function sendLive(
   if (res.destroyed) return;
   unsent.admit();
   const leave = new AbortController();
-  const stop = () => leave.abort();
+  const stop = () => leave.abort(LEFT);
   res.once('close', stop);
   for (const signal of [closing, ended]) {
     signal.addEventListener('abort', stop);
@@ -54,7 +60,10 @@ export async function sendLive(
   const begin = () => {
     if (!res.headersSent && !res.destroyed) writeHead(context, options);
   };
-  if (options.begin === 'now') begin();
+  if (options.begin === 'now') {
+    begin();
+    res.flushHeaders();
+  }
   const outflow = unsent.enter(() => res.destroy());
   const send = pieceWriter(res, outflow);
   const offer = (text: string) => {
@@ -63,13 +72,19 @@ export async function sendLive(
   };
   const write = (bytes: Uint8Array | string) => {
     begin();
+    if (bytes.length === 0) res.flushHeaders();
     return send(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
+  };
+  let atEnd = '';
+  const last = (text: string) => {
+    begin();
+    atEnd = text;
   };
   const { heartbeat } = options;
   const beat = setInterval(() => heartbeat !== null && offer(heartbeat), limits.heartbeat_ms);
   let error: SvcError | null = null;
   try {
-    error = await work({ signal: leave.signal, outflow, write, offer });
+    error = await work({ signal: leave.signal, outflow, write, offer, last });
   } catch (thrown) {
     error = asSvcError(thrown);
     if (!res.headersSent) throw error;
@@ -82,7 +97,7 @@ export async function sendLive(
     for (const signal of [closing, ended]) signal.removeEventListener('abort', stop);
     if (res.headersSent) {
       sendEnd(context, error);
-      res.end();
+      res.end(atEnd);
     }
   }
 }
@@ -103,5 +118,4 @@ function writeHead(context: Context, { type, run_id }: LiveOptions): void {
     'X-Content-Type-Options': 'nosniff',
     'X-Svc-Run-Id': run_id,
   });
-  res.flushHeaders();
 }

@@ -1,4 +1,4 @@
-import { type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request, ServerResponse } from 'node:http';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
@@ -72,6 +72,26 @@ test('a streamed answer has its pieces and its end', async ({ real }) => {
   assert.is(pieces.map((piece) => piece.text ?? '').join(''), 'ab');
   assert.equal([pieces.at(-1).type, pieces.at(-1).finish_reason], ['end', 'stop']);
   assert.match(String(headers['x-svc-run-id']), /^run_/);
+});
+
+test('pieces that are there at one time are one write, together with the end', async ({ real }) => {
+  const words = Array.from({ length: 20 }, (_, index) => output(`${index} `, 1));
+  const thinks = words.map((word) => ({ ...word, kind: 'reasoning' as const }));
+  // Each piece is an output of its own.
+  real.provider.script = [...words.flatMap((word, at) => [word, thinks[at] ?? word]), finish()];
+  const key = { ...NDJSON, 'idempotency-key': 'twice' };
+  const first = await post(real, key);
+  let writes = 0;
+  const { write } = ServerResponse.prototype;
+  ServerResponse.prototype.write = function (this: ServerResponse, ...args: unknown[]) {
+    writes += 1;
+    return Reflect.apply(write, this, args);
+  };
+  const again = await post(real, key);
+  ServerResponse.prototype.write = write;
+  assert.ok(lines(again.text).length > 20, `${lines(again.text).length} pieces`);
+  assert.is(again.text, first.text);
+  assert.is(writes, 0, 'all of it goes with the end');
 });
 
 test('each error has the form of the API', async ({ real }) => {

@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { grow, type Piece } from '../../../src/transport/dialect/pieces.ts';
-import { type PlacedPiece, steady } from '../../../src/transport/dialect/steady.ts';
+import { type PlacedPiece, Steady } from '../../../src/transport/dialect/steady.ts';
 
 const test = suite('an answer that begins again');
 
@@ -23,12 +23,12 @@ const END: Piece = {
 /** What a client reads, as `part:text`, and the code of the error. */
 async function read(...pieces: Piece[]): Promise<string[]> {
   const seen: string[] = [];
-  async function* all() {
-    yield* pieces;
-  }
+  const answer = new Steady();
   try {
-    for await (const piece of steady(all()))
-      seen.push(piece.type === 'end' ? 'end' : `${piece.part}:${piece.text}`);
+    for (const each of pieces) {
+      const piece = answer.take(each);
+      if (piece !== null) seen.push(piece.type === 'end' ? 'end' : `${piece.part}:${piece.text}`);
+    }
   } catch (error) {
     seen.push((error as { code: string }).code);
   }
@@ -75,11 +75,11 @@ test('another answer is an error, and so is a shorter one', async () => {
 
 test('parts that were sent are the parts of the answer', async () => {
   let parts: ReturnType<typeof grow> = [];
-  async function* all() {
-    yield* [say('a'), AGAIN, say('ab'), call('1', '{}'), END];
+  const answer = new Steady();
+  for (const each of [say('a'), AGAIN, say('ab'), call('1', '{}'), END]) {
+    const piece = answer.take(each);
+    if (piece?.type === 'output') parts = grow(parts, piece as PlacedPiece);
   }
-  for await (const piece of steady(all()))
-    if (piece.type === 'output') parts = grow(parts, piece as PlacedPiece);
   assert.equal(parts, [
     { type: 'text', text: 'ab' },
     { type: 'tool_call', id: '1', name: 'look', arguments: '{}' },
