@@ -158,9 +158,9 @@ class Gathered {
 }
 
 /**
- * All pieces, each with its place. What is made of one batch is written before the next one is read.
- * The text so far counts: it is kept for an answer that begins again. Throws when the
- * pieces stop before the end of the answer.
+ * All pieces, each with its place. What is made of one batch is written before the next one is
+ * read. The text so far counts: it is kept for an answer that begins again. Throws when the pieces
+ * stop before the end of the answer.
  */
 async function* untilEnd(
   context: Context,

@@ -38,7 +38,7 @@ export interface LiveOptions {
   failure(error: SvcError): string;
 }
 
-/** An abort without a reason makes an error with a stack, which costs more than the whole stream. */
+/** An abort without a reason would make a new error with its stack for each stream. */
 const LEFT = new Error('The stream has ended.');
 
 /** `work` returns the error of the run, if its answer says it already. */

@@ -77,7 +77,7 @@ test('a streamed answer has its pieces and its end', async ({ real }) => {
 test('pieces that are there at one time are one write, together with the end', async ({ real }) => {
   const words = Array.from({ length: 20 }, (_, index) => output(`${index} `, 1));
   const thinks = words.map((word) => ({ ...word, kind: 'reasoning' as const }));
-  // Each piece is an output of its own.
+  // Pieces of one kind in a row would be one output.
   real.provider.script = [...words.flatMap((word, at) => [word, thinks[at] ?? word]), finish()];
   const key = { ...NDJSON, 'idempotency-key': 'twice' };
   const first = await post(real, key);
