@@ -153,8 +153,10 @@ interface Finished {
 export function finish({ record, output, json, stdout, interrupted, ...seen }: Finished): number {
   if (stdout.gone.aborted) return 0;
   if (json) printJson({ ...record, output });
-  else if (output === '') noteSilence(record);
-  else if (isCutAsAsked(record, seen.maxTokens)) note(oneLine(cutAsAsked(seen.maxTokens)));
+  else {
+    if (output === '') noteSilence(record);
+    if (isCutAsAsked(record, seen.maxTokens)) note(oneLine(cutAsAsked(seen.maxTokens)));
+  }
   const { exit, error } = ending(record, seen);
   // After Ctrl-C a hint is noise.
   if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
