@@ -110,6 +110,9 @@ export interface LogQuery {
 }
 
 /** Every method may throw SvcError. Any other error is a defect. */
+/** Each means a model, or several targets in their order. */
+export type Aliases = Readonly<Record<string, string | readonly string[]>>;
+
 export interface Runtime extends History {
   /** The three health reads use memory only: no lock, no I/O, no provider. */
   probe(): Probe;
@@ -174,8 +177,8 @@ export interface Runtime extends History {
   stopped(): Promise<StopReport | null>;
 
   listModels(): Promise<ModelRecord[]>;
-  /** Other names of models, from the configuration. Of several targets it has the first. */
-  aliases(): Readonly<Record<string, string>>;
+  /** Other names of models. One may lead to several targets. */
+  aliases(): Aliases;
   showModel(id: string): Promise<ModelDetails>;
   removeModel(id: string): Promise<ModelRecord>;
   /** The models folder, and what downloads left in it. */
@@ -188,10 +191,7 @@ export interface Runtime extends History {
   /** Makes it the default model of the local engine. */
   useModel(id: string): Promise<ModelRecord>;
   /** Null removes the alias. */
-  setAlias(
-    name: string,
-    model: string | null,
-  ): Promise<{ aliases: Readonly<Record<string, string>> }>;
+  setAlias(name: string, model: string | null): Promise<{ aliases: Aliases }>;
   /** Local models in memory, from memory alone. */
   loadedModels(): LoadedRecord;
   /**

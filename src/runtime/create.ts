@@ -181,10 +181,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     listModels: () => providers.models(),
     ...createModels({
       ...{ config, changed, local: localModels, saveChoices: options.saveChoices },
-      shown: () =>
-        Object.fromEntries(
-          Object.entries(config.aliases).map(([alias, target]) => [alias, firstOf(target)]),
-        ),
       importFile: (input, signal) =>
         unlessStalled(kernel, () => options.pulls.import(input, signal)),
     }),
@@ -232,8 +228,6 @@ function statusRecord(
 function position(daemon: DaemonSnapshot): LifecycleResult {
   return { state: stateName(daemon), state_path: statePath(daemon) };
 }
-
-const firstOf = (target: string | readonly string[]) => [target].flat()[0] ?? '';
 
 /**
  * The event for a lifecycle request. Null for an event that only the daemon itself can propose.

@@ -24,9 +24,20 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
       : await askDaemon(paths, 'model.alias', { name, model: model ?? null });
   if (json) printJson({ aliases });
   else if (name !== undefined)
-    print(isRemoval ? `Removed the alias ${name}.` : `${name} means ${aliases[name]}.`);
+    print(isRemoval ? `Removed the alias ${name}.` : `${name} means ${inOrder(aliases[name])}.`);
   else if (Object.keys(aliases).length === 0)
     note('There are no aliases. For example: svc model alias fast local/qwen3-0.6b');
-  else print(table(['ALIAS', 'MODEL'], Object.entries(aliases)));
+  else
+    print(
+      table(
+        ['ALIAS', 'MODEL'],
+        Object.entries(aliases).map(([alias, target]) => [alias, inOrder(target)]),
+      ),
+    );
   return 0;
+}
+
+/** A model, or the targets of a run one after the other. */
+function inOrder(target: string | readonly string[] = ''): string {
+  return [target].flat().join(', then ');
 }

@@ -23,8 +23,6 @@ export interface ModelsOptions {
     signal: AbortSignal,
   ): Promise<ModelRecord>;
   saveChoices(edit: (choices: ModelChoices) => ModelChoices): Promise<ModelChoices>;
-  /** The first model of each alias. */
-  shown(): Readonly<Record<string, string>>;
   /** Changes of the configuration, one after the other. */
   changed<T>(change: () => Promise<T>): Promise<T>;
 }
@@ -43,7 +41,7 @@ export function createModels(options: ModelsOptions): Models {
     config.sources.aliases === 'models.json' ? [] : Object.keys(config.aliases),
   );
   return {
-    aliases: options.shown,
+    aliases: () => config.aliases,
     showModel: (id) => local.show(id),
     modelsPlace: () => local.place(),
     importModel: (input, signal) => options.importFile({ name: null, ...input }, signal),
@@ -84,7 +82,7 @@ export function createModels(options: ModelsOptions): Models {
         await options.saveChoices((choices) => ({ ...choices, aliases: edit(choices.aliases) }));
         config.aliases = edit(config.aliases);
         if (config.sources.aliases === 'default') config.sources.aliases = 'models.json';
-        return { aliases: options.shown() };
+        return { aliases: config.aliases };
       }),
   };
 }

@@ -91,6 +91,7 @@ function namesOf(
  *    default model answers with the only model that it lists.
  * 5. The default provider may not list a name without a provider. Then the name goes to the only
  *    other provider on this machine that lists it. No name alone sends a prompt to the cloud.
+ * 6. The id of a provider alone means its own model, unless the default provider lists that name.
  *
  * Throws usage, provider_unknown, cloud_unconfigured, model_unknown.
  */
@@ -100,7 +101,7 @@ function chooseRoute(
   providers: ReadonlyMap<string, ProviderConfig | null>,
   listed: Listed = () => null,
 ): Route {
-  const named = splitModel(input, providers);
+  const named = splitModel(input, providers, listed(config.default_provider) ?? []);
   const provider =
     input.provider ??
     named.provider ??
@@ -177,8 +178,11 @@ function byName(
 function splitModel(
   { model, provider }: AskedOne,
   providers: ReadonlyMap<string, ProviderConfig | null>,
+  usual: readonly string[],
 ): { provider: string | null; name: string | null } {
   if (model == null || model === '') return { provider: null, name: null };
+  if (provider == null && providers.has(model) && !usual.includes(model))
+    return { provider: model, name: null };
   const slash = model.indexOf('/');
   const prefix = slash > 0 ? model.slice(0, slash) : '';
   if (providers.has(prefix)) return { provider: prefix, name: model.slice(slash + 1) || null };

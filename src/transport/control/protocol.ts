@@ -15,6 +15,7 @@ import {
 import { type UsageRecord, usageInput } from '../../runtime/contract/usage.ts';
 import { count, flag, name, oneOf, text, wholeFrom } from '../../runtime/contract/vocabulary.ts';
 import type {
+  Aliases,
   EventRecord,
   HealthRecord,
   LifecycleResult,
@@ -118,9 +119,9 @@ export const methods = {
   'model.import': answers<ModelRecord>()(v.object({ path: name(4096), name: v.nullish(name()) })),
   /** Makes it the default model of the local engine. */
   'model.use': answers<ModelRecord>()(one),
-  'model.aliases': answers<{ aliases: Readonly<Record<string, string>> }>()(none),
+  'model.aliases': answers<{ aliases: Aliases }>()(none),
   /** Without a model the alias is removed. */
-  'model.alias': answers<{ aliases: Readonly<Record<string, string>> }>()(
+  'model.alias': answers<{ aliases: Aliases }>()(
     v.object({ name: name(128), model: v.nullish(name()) }),
   ),
   /** Local models in memory. */

@@ -33,9 +33,10 @@ export function showVersion({ res, runtime }: Context): void {
 
 export async function listTags({ res, runtime }: Context): Promise<void> {
   const models = (await runtime.listModels()).filter(({ state }) => state !== 'invalid');
-  const aliases = Object.entries(runtime.aliases()).flatMap(([alias, id]) =>
-    models.filter((model) => model.id === id).map((model) => ({ ...model, id: alias })),
-  );
+  const aliases = Object.entries(runtime.aliases()).flatMap(([alias, target]) => {
+    const first = [target].flat().find((id) => models.some((model) => model.id === id));
+    return models.filter(({ id }) => id === first).map((model) => ({ ...model, id: alias }));
+  });
   sendJson(res, 200, { models: [...models, ...aliases].map(entryOf) });
 }
 
@@ -91,7 +92,7 @@ export async function findModel(
 ): Promise<ModelRecord> {
   const short = modelName(asked);
   const aliases = new Map(Object.entries(runtime.aliases()));
-  const wanted = aliases.get(asked) ?? aliases.get(short) ?? short;
+  const [wanted = short] = [aliases.get(asked) ?? aliases.get(short) ?? short].flat();
   const models = await runtime.listModels();
   const found =
     models.find(({ id }) => id === wanted || id === asked) ??

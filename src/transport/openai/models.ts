@@ -40,11 +40,15 @@ type Model = { id: string; name: string } & Record<string, unknown>;
 /** `created` is unknown: 0, which is 1970. */
 async function allModels(runtime: Context['runtime']): Promise<Model[]> {
   const models = (await runtime.listModels()).map(described);
-  const aliases = Object.entries(runtime.aliases()).map(([alias, model]) => ({
-    ...{ id: alias, name: alias, ...form(alias) },
-    owned_by: model.split('/')[0] ?? '',
-    alias_of: model,
-  }));
+  const aliases = Object.entries(runtime.aliases()).map(([alias, target]) => {
+    const [first = '', ...others] = [target].flat();
+    return {
+      ...{ id: alias, name: alias, ...form(alias) },
+      owned_by: first.split('/')[0] ?? '',
+      alias_of: first,
+      ...(others.length === 0 ? {} : { alias_targets: [first, ...others] }),
+    };
+  });
   return [...models, ...aliases];
 }
 

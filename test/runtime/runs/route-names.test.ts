@@ -46,6 +46,25 @@ test('a provider with a slash and no name after it means its default model', () 
   assert.equal(route({ model: 'studio/' }), { provider: 'studio', model: 'usual', cloud: false });
 });
 
+test('the id of a provider alone means its default model, also in a list', () => {
+  const usual = { provider: 'studio', model: 'usual', cloud: false };
+  assert.equal(route({ model: 'studio' }), usual);
+  const config = { default_provider: 'local', default_cloud_provider: null, model: 'svc-mini' };
+  const chain = { prompt: 'x', model: ['studio/other', 'studio', 'local'] };
+  assert.equal(
+    chooseRoutes(chain, { ...config, aliases: {} }, providers).map(({ model }) => model),
+    ['other', 'usual', 'svc-mini'],
+  );
+  const listed = (id: string) => (id === 'local' ? ['studio'] : []);
+  const [named] = chooseRoutes(
+    { prompt: 'x', model: 'studio' },
+    { ...config, aliases: {} },
+    providers,
+    listed,
+  );
+  assert.equal(named, { provider: 'local', model: 'studio', cloud: false });
+});
+
 test('without a default model, the only model of the provider answers', () => {
   const bare = new Map([['studio', providerConfig({ model: null })]]);
   const asked = (listed: string[] | null) =>
