@@ -50,18 +50,13 @@ test('the id of a provider alone means its default model, also in a list', () =>
   const usual = { provider: 'studio', model: 'usual', cloud: false };
   assert.equal(route({ model: 'studio' }), usual);
   const config = { default_provider: 'local', default_cloud_provider: null, model: 'svc-mini' };
-  const chain = { prompt: 'x', model: ['studio/other', 'studio', 'local'] };
+  const chain = { model: ['studio/other', 'studio', 'local'] };
   assert.equal(
     chooseRoutes(chain, { ...config, aliases: {} }, providers).map(({ model }) => model),
     ['other', 'usual', 'svc-mini'],
   );
   const listed = (id: string) => (id === 'local' ? ['studio'] : []);
-  const [named] = chooseRoutes(
-    { prompt: 'x', model: 'studio' },
-    { ...config, aliases: {} },
-    providers,
-    listed,
-  );
+  const [named] = chooseRoutes({ model: 'studio' }, { ...config, aliases: {} }, providers, listed);
   assert.equal(named, { provider: 'local', model: 'studio', cloud: false });
 });
 
