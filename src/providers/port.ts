@@ -32,6 +32,8 @@ export interface Resume {
 export interface AttemptRequest {
   run_id: string;
   attempt: number;
+  /** Who asked. Absent: unknown. */
+  client?: string;
   request: RunRequest;
   /** The part of the answer in the log: the stream continues after it. Null: a new answer. */
   resume: Resume | null;

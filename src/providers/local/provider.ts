@@ -88,7 +88,7 @@ export function createLocalProvider({
   const streamsMax = limits.local_engines * Math.max(limits.local_runs, limits.provider_runs);
 
   async function* stream(
-    { run_id, request, resume }: AttemptRequest,
+    { run_id, client = '', request, resume }: AttemptRequest,
     signal: AbortSignal,
   ): AsyncGenerator<OutputPart> {
     if (streams >= streamsMax)
@@ -97,7 +97,8 @@ export function createLocalProvider({
       });
     streams += 1;
     try {
-      const order = { ...orderFor(request, limits), call_key: run_id.replace(/^run_/, ''), resume };
+      const call_key = run_id.replace(/^run_/, '');
+      const order = { ...orderFor(request, limits), client, call_key, resume };
       const threads = threadsFor(resume?.threads ?? null);
       const { answer, stop } = await engines.ask(request.model, order, threads, signal);
       try {
@@ -173,6 +174,7 @@ const UNLOADS = 3;
 function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 'id'> {
   const { messages, temperature, seed, max_tokens } = request;
   return {
+    client: '',
     messages,
     temperature,
     seed,

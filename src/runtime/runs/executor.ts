@@ -163,7 +163,7 @@ export class RunExecutor {
   ): Promise<Extract<OutputPart, { type: 'finish' }>> {
     const { kernel, store, limits, provider } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
-    const { request, output, parts, outputs, threads } = context;
+    const { client, request, output, parts, outputs, threads } = context;
     const resume =
       outputs > 0
         ? { text: output, parts, token_ids: await recordedTokens(store, run_id), threads }
@@ -222,7 +222,7 @@ export class RunExecutor {
     let finish: Extract<OutputPart, { type: 'finish' }> | null = null;
     try {
       for await (const part of port.stream(
-        { run_id, attempt, request, resume },
+        { run_id, attempt, client, request, resume },
         AbortSignal.any([abort.signal, reading.signal]),
       )) {
         heard.abort();

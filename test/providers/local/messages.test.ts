@@ -9,6 +9,7 @@ test('a valid message is accepted', () => {
   const run = {
     type: 'run',
     id: 1,
+    client: 'c',
     messages: shortMessages('hello', null),
     max_tokens: 5,
     temperature: 0.5,

@@ -27,7 +27,11 @@ interface Answer {
 const none = (): Answer => ({ text: '', parts: [], token_ids: [], logprobs: [], finish: null });
 
 function add(answer: Answer, part: OutputPart): Answer {
-  if (part.type === 'finish') return { ...answer, finish: part };
+  if (part.type === 'finish') {
+    // How much of the prompt was computed before is no part of the answer.
+    const { cached_tokens: _, ...usage } = part.usage;
+    return { ...answer, finish: { ...part, usage } };
+  }
   return {
     ...answer,
     parts: partsAfter(answer.parts, answer.text, part),

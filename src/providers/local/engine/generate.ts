@@ -1,4 +1,4 @@
-import type { LlamaContextSequence, Token } from 'node-llama-cpp';
+import type { Token } from 'node-llama-cpp';
 import type { TokenLogprob } from '../../../../machines/messages.ts';
 import { type ConfidenceFilter, createConfidenceFilter } from './confidence-filter.ts';
 import { Constraint } from './constraint.ts';
@@ -8,13 +8,16 @@ import type { LoadedModel } from './load.ts';
 import { tokenLogprob } from './logprobs.ts';
 import type { Finish, RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
-import { fittingPrompt } from './prompt.ts';
 import { AnswerPieces, checkTokens } from './reader/answer.ts';
+import type { Slot } from './sequences.ts';
 import { type Sampling, steps } from './steps.ts';
 
 export interface Generation {
   loaded: LoadedModel;
-  sequence: LlamaContextSequence;
+  slot: Slot;
+  prompt: readonly Token[];
+  /** Tokens of the prompt that the sequence has from an earlier run. */
+  kept: number;
   order: RunOrder;
   pause: ContextPause;
   signal: AbortSignal;
@@ -28,12 +31,11 @@ const TEMPERATURE = 0.7;
 /**
  * Answers one run, token by token. Checks the signal between two tokens and two batches of the
  * prompt; null: it aborted. The default temperature is 0 for the built-in model, else 0.7. Throws
- * context_length_exceeded, capability_missing, resume_failed.
+ * capability_missing, resume_failed.
  */
 export async function generate(generation: Generation): Promise<Finish | null> {
-  const { loaded, sequence, order, signal, output } = generation;
+  const { loaded, slot, prompt, kept, order, signal, output } = generation;
   const { model, gate: rule } = loaded;
-  const prompt = fittingPrompt(loaded, order);
   const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const answer = openAnswer(loaded, order);
@@ -44,7 +46,11 @@ export async function generate(generation: Generation): Promise<Finish | null> {
     output.push(answer.end(), null, null);
     return {
       ...endOf(answer, reason),
-      usage: { input_tokens: prompt.length, output_tokens },
+      usage: {
+        input_tokens: prompt.length,
+        output_tokens,
+        ...(kept === 0 ? {} : { cached_tokens: kept }),
+      },
     };
   };
 
@@ -63,8 +69,8 @@ export async function generate(generation: Generation): Promise<Finish | null> {
   const filter: ConfidenceFilter = createConfidenceFilter(made > 0 ? null : rule);
   const explained: TokenLogprob[] = [];
   for await (const { token, probability, probabilities } of steps(
-    sequence,
-    { prompt, answered },
+    slot,
+    { prompt, kept, answered },
     samplingOf(generation, constraint),
     signal,
   )) {

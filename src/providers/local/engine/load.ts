@@ -36,6 +36,8 @@ export interface LoadedModel {
   context_length: number;
   /** Tokens of a prompt in one batch. */
   batch: number;
+  /** Runs are computed in one batch. */
+  together: boolean;
   built_in: boolean;
   /** The confidence rule, and the tokens of the answer that replaces a declined one. */
   gate: ConfidenceRule | null;
@@ -106,6 +108,7 @@ export async function loadModel(
   );
   return {
     ...{ library, model, wrapper, sequences, context_length, batch, built_in, gate },
+    together: order.together,
     rendered,
     stops: rendered(() => stopTokens(model, wrapper)),
     bytesPerTokenMax: tokenBytesMax(model),

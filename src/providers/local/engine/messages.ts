@@ -31,6 +31,8 @@ export interface LoadOrder {
 export interface RunOrder {
   type: 'run';
   id: number;
+  /** Runs of one client share what was computed for a conversation. */
+  client: string;
   messages: readonly Message[];
   max_tokens: number;
   temperature: number | null;
@@ -132,6 +134,7 @@ const toEngine: Shapes<ToEngine> = {
   },
   run: {
     id: whole,
+    client: text,
     messages: Array.isArray,
     max_tokens: whole,
     temperature: orNull(number),

@@ -1,11 +1,11 @@
-import type { LlamaContextSequence } from 'node-llama-cpp';
 import { asSvcError } from '../../../errors.ts';
 import { ContextPause } from './context-pause.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
-import { promptTokens } from './prompt.ts';
+import { fittingPrompt, promptTokens } from './prompt.ts';
+import { Sequences, type Slot } from './sequences.ts';
 
 /**
  * The active runs in the one context, and the runs that wait for a sequence.
@@ -19,7 +19,7 @@ import { promptTokens } from './prompt.ts';
 export class Runs {
   private readonly loaded: LoadedModel;
   private readonly send: (message: FromEngine) => void;
-  private readonly free: LlamaContextSequence[];
+  private readonly sequences: Sequences;
   private readonly active = new Map<number, AbortController>();
   private readonly pause = new ContextPause();
   private waiting: RunOrder[] = [];
@@ -27,7 +27,7 @@ export class Runs {
   constructor(loaded: LoadedModel, send: (message: FromEngine) => void) {
     this.loaded = loaded;
     this.send = send;
-    this.free = [...loaded.sequences];
+    this.sequences = new Sequences({ ...loaded, pause: this.pause });
   }
 
   start(order: RunOrder): void {
@@ -35,9 +35,8 @@ export class Runs {
       this.send(this.count(order));
       return;
     }
-    const sequence = this.free.pop();
-    if (sequence === undefined) this.waiting.push(order);
-    else void this.answer(order, sequence);
+    if (this.sequences.hasFree) void this.answer(order);
+    else this.waiting.push(order);
   }
 
   stop(id: number): void {
@@ -59,27 +58,26 @@ export class Runs {
     }
   }
 
-  private async answer(order: RunOrder, sequence: LlamaContextSequence): Promise<void> {
+  private async answer(order: RunOrder): Promise<void> {
     const abort = new AbortController();
     this.active.set(order.id, abort);
-    this.send(await this.outcome(order, sequence, abort.signal));
+    this.send(await this.outcome(order, abort.signal));
     this.active.delete(order.id);
-    this.free.push(sequence);
-    const next = this.waiting.shift();
+    const next = this.sequences.hasFree ? this.waiting.shift() : undefined;
     if (next !== undefined) this.start(next);
   }
 
-  private async outcome(
-    order: RunOrder,
-    sequence: LlamaContextSequence,
-    signal: AbortSignal,
-  ): Promise<FromEngine> {
-    const { id } = order;
-    const { loaded, pause } = this;
+  private async outcome(order: RunOrder, signal: AbortSignal): Promise<FromEngine> {
+    const { id, client } = order;
+    const { loaded, pause, sequences } = this;
     const output = new OutputBatcher((piece) => this.send({ type: 'output', id, ...piece }));
+    let slot: Slot | null = null;
     try {
-      if (sequence.nextTokenIndex > 0) await pause.run(() => sequence.clearHistory());
-      const finish = await generate({ loaded, sequence, order, pause, signal, output });
+      const prompt = fittingPrompt(loaded, order);
+      const taken = sequences.take(prompt, client);
+      slot = taken.slot;
+      const kept = await sequences.prepare(taken, client);
+      const finish = await generate({ loaded, slot, prompt, kept, order, pause, signal, output });
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {
       const error = asSvcError(thrown, 'engine_failed');
@@ -87,6 +85,7 @@ export class Runs {
       return { type: 'failed', id, error: error.summary() };
     } finally {
       output.flush();
+      if (slot !== null) sequences.leave(slot);
     }
   }
 }

@@ -7,6 +7,7 @@ import type {
 import { SvcError } from '../../../errors.ts';
 import type { ContextPause } from './context-pause.ts';
 import { seedAt } from './seed.ts';
+import type { Slot } from './sequences.ts';
 
 export interface Step {
   token: Token;
@@ -18,6 +19,8 @@ export interface Step {
 
 export interface Continuation {
   prompt: readonly Token[];
+  /** Tokens of the prompt that the sequence has. */
+  kept: number;
   /** Tokens of the answer so far. */
   answered: readonly Token[];
 }
@@ -47,12 +50,13 @@ export interface Sampling {
  * aborts. Each sampled token has its own seed, so a resumed answer continues identically.
  */
 export async function* steps(
-  sequence: LlamaContextSequence,
-  { prompt, answered }: Continuation,
+  slot: Slot,
+  { prompt, kept, answered }: Continuation,
   sampling: Sampling,
   signal: AbortSignal,
 ): AsyncGenerator<Step> {
-  let next = await prefill(sequence, prompt, sampling, signal);
+  const { sequence } = slot;
+  let next = await prefill(slot, { prompt, kept }, sampling, signal);
   if (answered.length > 0) next = await replay(sequence, [...next], answered, sampling, signal);
   const said = [...answered];
   const shared = sharedOptions(sampling, said);
@@ -102,15 +106,16 @@ async function replay(
  * the last batch.
  */
 async function prefill(
-  sequence: LlamaContextSequence,
-  prompt: readonly Token[],
+  slot: Slot,
+  { prompt, kept }: Pick<Continuation, 'prompt' | 'kept'>,
   { batch, pause }: Sampling,
   signal: AbortSignal,
 ): Promise<Token[]> {
-  let at = 0;
+  let at = kept;
   for (; prompt.length - at > batch && !signal.aborted; at += batch) {
     await pause.wait;
-    await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, at + batch));
+    await slot.sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, at + batch));
+    slot.whole = at + batch;
   }
   return prompt.slice(at);
 }

@@ -1,0 +1,148 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Message } from '../../../machines/messages.ts';
+import { type LoadedModel, loadModel } from '../../../src/providers/local/engine/load.ts';
+import type {
+  FromEngine,
+  LoadOrder,
+  RunOrder,
+} from '../../../src/providers/local/engine/messages.ts';
+import { Runs } from '../../../src/providers/local/engine/runs.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+
+/** The engine in the process of the test, so that it can count what llama.cpp computes. */
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-prefix-'));
+const random = makeGguf(join(folder, 'random.gguf'), { context: 2048 });
+const speaking = makeGguf(join(folder, 'speaking.gguf'), { context: 2048, says: ['o', 'k'] });
+const BATCH = 128;
+let ids = 0;
+
+interface Engine {
+  loaded: LoadedModel;
+  ask(
+    order: Partial<RunOrder>,
+  ): Promise<{ token_ids: number[]; text: string; decoded: number; usage: Usage }>;
+}
+type Usage = Extract<FromEngine, { type: 'finished' }>['usage'];
+
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+async function open(path: string, more: Partial<LoadOrder> = {}): Promise<Engine> {
+  const order: LoadOrder = {
+    ...{ type: 'load', path, threads: 1, threads_file: join(folder, 'threads.json') },
+    ...{ parallel: 2, context_tokens: 2048, together: false, template_ms: 10_000 },
+    ...more,
+  };
+  const loaded = await loadModel(order, () => {});
+  let hear: (message: FromEngine) => void = () => {};
+  const runs = new Runs(loaded, (message) => hear(message));
+  const computed = () =>
+    loaded.sequences
+      .map(({ tokenMeter }) => tokenMeter)
+      .reduce((sum, meter) => sum + meter.usedInputTokens + meter.usedOutputTokens, 0);
+  const ask: Engine['ask'] = (changes) =>
+    new Promise((done, fail) => {
+      ids += 1;
+      const before = computed();
+      const heard = { token_ids: [] as number[], text: '' };
+      hear = (message) => {
+        if (message.type === 'output') {
+          heard.token_ids.push(...message.token_ids);
+          heard.text += message.text;
+        } else if (message.type === 'finished')
+          done({ ...heard, decoded: computed() - before, usage: message.usage });
+        else fail(new Error(JSON.stringify(message)));
+      };
+      runs.start({ ...NEW, id: ids, ...changes });
+    });
+  return { loaded, ask };
+}
+
+const said = (role: Message['role'], text: string): Message =>
+  ({ role, content: [{ type: 'text', text }] }) as Message;
+const LONG = Array.from({ length: 40 }, (_, at) => `sentence ${at}`).join('. ');
+const FIRST = [said('user', LONG)];
+const NEW: RunOrder = {
+  ...{ type: 'run', id: 0, client: 'me', messages: FIRST, max_tokens: 1, temperature: 0 },
+  ...{ seed: 7, only_count: false, wishes: {}, call_key: 'a', resume: null },
+};
+const next = (answer: string, ask = 'and then?') => [
+  ...FIRST,
+  said('assistant', answer),
+  said('user', ask),
+];
+
+test('the second turn of a conversation computes the whole batches of the first no more', async () => {
+  const engine = await open(random);
+  const first = await engine.ask({});
+  assert.is(first.decoded, first.usage.input_tokens);
+  assert.is(first.usage.cached_tokens, undefined);
+  const second = await engine.ask({ messages: next('yes') });
+  const whole = Math.floor(((first.usage.input_tokens ?? 0) - 1) / BATCH) * BATCH;
+  assert.ok(whole >= 2 * BATCH);
+  assert.is(second.usage.cached_tokens, whole);
+  assert.is(second.decoded, (second.usage.input_tokens ?? 0) - whole);
+  const third = await engine.ask({ messages: [...next('yes'), said('assistant', 'so'), ...FIRST] });
+  assert.ok((third.usage.cached_tokens ?? 0) >= whole);
+});
+
+test('a sampled answer has the same tokens with and without the earlier turn', async () => {
+  const [warm, cold] = [await open(random), await open(random)];
+  for (const seed of [1, 2, 3, 4]) {
+    const order = { messages: next(`answer ${seed}`), seed, temperature: 1.2, max_tokens: 60 };
+    await warm.ask({ max_tokens: 20, temperature: 1, seed });
+    const [kept, fresh] = [await warm.ask(order), await cold.ask({ ...order, client: `${seed}` })];
+    assert.ok((kept.usage.cached_tokens ?? 0) > 0);
+    assert.is(fresh.usage.cached_tokens, undefined);
+    assert.equal(kept.token_ids, fresh.token_ids, `seed ${seed}`);
+  }
+});
+
+test('runs that are computed together keep the answer too: the next turn computes only what is new', async () => {
+  const engine = await open(speaking, { together: true });
+  const first = await engine.ask({ max_tokens: 10 });
+  assert.is(first.text, 'ok');
+  const second = await engine.ask({ messages: next('ok') });
+  const kept = (first.usage.input_tokens ?? 0) + 2;
+  assert.is(second.usage.cached_tokens, kept);
+  assert.is(second.decoded, (second.usage.input_tokens ?? 0) - kept);
+});
+
+test('each recent conversation keeps its sequence, and the one left first is dropped', async () => {
+  const engine = await open(random);
+  const other = (name: string) => [said('user', `${name}: ${LONG}`)];
+  const cached = async (name: string) =>
+    (await engine.ask({ messages: other(name) })).usage.cached_tokens ?? 0;
+  assert.is(await cached('a'), 0);
+  assert.is(await cached('b'), 0);
+  assert.ok((await cached('a')) > 0);
+  assert.ok((await cached('b')) > 0);
+  assert.is(await cached('c'), 0);
+  assert.ok((await cached('b')) > 0, 'b was used after a');
+  assert.is(await cached('a'), 0);
+});
+
+test('nothing that one client asked is reused for another', async () => {
+  const engine = await open(random);
+  await engine.ask({ client: 'one' });
+  assert.is((await engine.ask({ client: 'two' })).usage.cached_tokens, undefined);
+});
+
+test('an earlier prompt that is asked again, or only begins alike, is answered as the first time', async () => {
+  const engine = await open(random);
+  const first = await engine.ask({ max_tokens: 30 });
+  const shorter = await engine.ask({
+    messages: [said('user', LONG.slice(0, 150))],
+    max_tokens: 30,
+  });
+  assert.equal((await engine.ask({ max_tokens: 30 })).token_ids, first.token_ids);
+  const fresh = await open(random);
+  const alone = await fresh.ask({ messages: [said('user', LONG.slice(0, 150))], max_tokens: 30 });
+  assert.equal(shorter.token_ids, alone.token_ids);
+});
+
+test.run();
