@@ -9,13 +9,18 @@ import { fields, table } from '../print/table.ts';
 export async function printStatusAt({ paths, json }: Context, at: number): Promise<void> {
   const snapshot = await askDaemon(paths, 'state', { at });
   if (json) return printJson(snapshot);
-  const { status, runs, queue, providers, engine } = snapshot;
+  const { status, runs, queue, providers, engine, engines } = snapshot;
   const head = fields([
     ['state', `${status.state_path} since ${localTime(status.since)}`],
     ['event', `${snapshot.seq} of ${snapshot.first_seq} to ${snapshot.last_seq}`],
     ['boot', `${snapshot.boot_id}, pid ${status.pid}, version ${status.version}`],
     ['runs', `${status.runs.active} active, ${queue.length} queued of ${queue.capacity}`],
-    ['engine', `${engine.state_path}${engine.model === null ? '' : `, ${engine.model}`}`],
+    ...(engines.length === 0 ? [engine] : engines).map(
+      ({ state_path, model }): [string, string] => [
+        'engine',
+        `${state_path}${model === null ? '' : `, ${model}`}`,
+      ],
+    ),
     ...providers.map((provider): [string, string] => [
       `provider ${provider.id}`,
       `${provider.state}${provider.reason === null ? '' : `: ${provider.reason}`}`,

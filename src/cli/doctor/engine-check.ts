@@ -4,6 +4,7 @@ import { extname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { packageRoot } from '../../home/paths.ts';
+import type { EngineRecord } from '../../runtime/contract.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 /** The file is beside this one, in the sources and in the build. */
@@ -12,16 +13,9 @@ const PROBE_MS = 30_000;
 const BUILT_IN = 'svc-mini';
 
 export async function checkEngine({ running }: DoctorContext): Promise<Check[]> {
-  const engine = running?.report.engine;
-  if (engine?.state.startsWith('warm'))
-    return [
-      ok(
-        'engine',
-        `${engine.model} loaded, ${engine.threads} thread${engine.threads === 1 ? '' : 's'}, ${engine.context_length} tokens of context`,
-      ),
-    ];
-  if (engine?.state === 'crashed')
-    return [warn('engine', `It crashed: ${engine.error}`, 'See: svc logs --level warn')];
+  const engines = running?.report.engines ?? [];
+  const checks = engines.flatMap(checkOf);
+  if (checks.length > 0) return checks;
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [PROBE], { timeout: PROBE_MS });
     const { gpu, cores } = JSON.parse(stdout) as { gpu: string | false; cores: number };
@@ -40,6 +34,18 @@ export async function checkEngine({ running }: DoctorContext): Promise<Check[]> 
       ),
     ];
   }
+}
+
+/** An engine that starts or stops has no result yet. */
+function checkOf(engine: EngineRecord): Check[] {
+  const { state, model, threads, context_length, error } = engine;
+  if (state === 'crashed')
+    return [warn('engine', `${model ?? 'It'} crashed: ${error}`, 'See: svc logs --level warn')];
+  if (!state.startsWith('warm')) return [];
+  const many = threads === 1 ? '' : 's';
+  return [
+    ok('engine', `${model} loaded, ${threads} thread${many}, ${context_length} tokens of context`),
+  ];
 }
 
 export async function checkModel({ config, paths }: DoctorContext): Promise<Check[]> {

@@ -8,13 +8,13 @@ import { paintOf } from './shape.js';
 /** @type {Record<string, string>} */
 const ENDINGS = { killed: 'was killed', power_lost: 'lost its power', failed: 'failed' };
 
-/** The daemon: its state, the queue, the providers, the engine. */
+/** The daemon: its state, the queue, the providers, the engines. */
 export function mountDaemon() {
   on(['snapshot', 'machines', 'connection'], () => {
     drawStatus();
     drawQueue();
     drawProviders();
-    drawEngine();
+    drawEngines();
   });
   // Ages grow without events.
   setInterval(drawStatus, 1000);
@@ -96,12 +96,16 @@ function pathOf(transitions) {
   return el('small', { class: 'faint' }, ` (${states.join(' → ')})`);
 }
 
-function drawEngine() {
-  const engine = snapshot()?.engine;
-  if (engine === undefined) return;
-  byId('engine-state').replaceChildren(
-    chip(engine.state_path, paintOf('engine', engine.state_path)),
-  );
+/** One line for each local model in memory. Without any: the engine whose state changed last. */
+function drawEngines() {
+  const shown = snapshot();
+  if (shown === null || shown === undefined) return;
+  const engines = shown.engines.length === 0 ? [shown.engine] : shown.engines;
+  byId('engines').replaceChildren(...engines.map(lineOf));
+}
+
+/** @param {NonNullable<ReturnType<typeof snapshot>>['engine']} engine */
+function lineOf(engine) {
   const facts = [
     engine.model,
     engine.pid === null ? null : `pid ${engine.pid}`,
@@ -110,5 +114,12 @@ function drawEngine() {
     engine.parallel === null ? null : `${engine.parallel} at a time`,
     engine.error,
   ];
-  say(byId('engine-facts'), facts.filter((fact) => fact !== null).join(' · '));
+  return el(
+    'li',
+    {},
+    'Engine ',
+    chip(engine.state_path, paintOf('engine', engine.state_path)),
+    ' ',
+    el('span', { class: 'faint' }, facts.filter((fact) => fact !== null).join(' · ')),
+  );
 }
