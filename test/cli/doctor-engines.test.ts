@@ -15,7 +15,9 @@ test('each engine of the daemon has its line', async () => {
     engine('crashed', 'local/c', 'It died.'),
     engine('warm.idle', 'local/d'),
   ];
-  const checks = await checkEngine({ running: { report: { engines } } } as unknown as DoctorContext);
+  const checks = await checkEngine({
+    running: { report: { engines } },
+  } as unknown as DoctorContext);
   assert.equal(
     checks.map(({ status, detail }) => [status, detail]),
     [
