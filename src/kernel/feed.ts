@@ -44,14 +44,20 @@ export async function* followStream(
   const { from_seq = 0, signal, isLast } = options;
   const leave = pages.enter();
   let held: Instance | undefined;
+  // The machine may leave memory with the event that this waited for. It is not kept while a client
+  // reads.
+  let waited: Instance | undefined;
   try {
     for (let version = 0; !signal.aborted; ) {
-      const instance = kernel.instance(stream);
+      const left = waited !== undefined && waited.version > version ? waited : undefined;
+      const instance = kernel.instance(stream) ?? left;
+      waited = undefined;
       if (instance !== undefined && kernel.omitsOutput) held = instance;
       const caughtUp = instance !== undefined && instance.version <= version;
       if (caughtUp && kernel.closed) return;
       if (caughtUp) {
         await instance.next(signal);
+        waited = instance;
         continue;
       }
       const page =

@@ -52,6 +52,30 @@ test('a follower gets every event once: replayed, then live, to the last one', a
   assert.equal(following.versions, [1, 2, 3, 4, 5, 6, 7]);
 });
 
+test('a follower that is waiting reads nothing from the log, even if the run leaves memory at once', async () => {
+  const { kernel, store, pages, say, complete } = await streaming();
+  let reads = 0;
+  const counted = {
+    readStream: (...asked: Parameters<typeof store.readStream>) => {
+      reads += 1;
+      return store.readStream(...asked);
+    },
+  };
+  kernel.subscribe({ stream: RUN }, ({ type }) => {
+    if (type === 'run.completed') kernel.forget(RUN);
+  });
+  const options = { signal: new AbortController().signal, isLast };
+  const following = collect(
+    eventsOf(followStream({ kernel, store: counted, pages }, RUN, options)),
+  );
+  await turns();
+  await say('a');
+  await complete();
+  await following.done;
+  assert.equal(following.versions, [1, 2, 3, 4]);
+  assert.is(reads, 0);
+});
+
 test('a follower that falls behind memory reads the log and misses nothing', async () => {
   const { kernel, follow, say, complete } = await streaming();
   const events = follow(RUN, { signal: new AbortController().signal, isLast })[
