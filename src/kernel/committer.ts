@@ -107,6 +107,8 @@ export class Committer {
     const started = performance.now();
     const { clock, commit_late_ms } = this.options;
     const answered = new AbortController();
+    // Without a reason, Node makes an error with a stack for each commit.
+    const end = () => answered.abort(null);
     const begin = () => this.options.stalls.begin(late(commit_late_ms));
     clock.after(commit_late_ms, begin, answered.signal);
     let full: boolean;
@@ -116,12 +118,12 @@ export class Committer {
         runs: batch.flatMap((item) => item.row ?? []),
       }));
     } catch (thrown) {
-      answered.abort();
+      end();
       this.committing = false;
       this.retryOrFail(batch, asSvcError(thrown, 'store_failed'));
       return;
     }
-    answered.abort();
+    end();
     this.lastCommitMs = performance.now() - started;
     this.durableSeq = batch.at(-1)?.event.seq ?? this.durableSeq;
     this.committing = false;

@@ -270,7 +270,8 @@ export class Kernel {
     instance.disarm = null;
     if (at === Number.POSITIVE_INFINITY) return;
     const disarmed = new AbortController();
-    instance.disarm = () => disarmed.abort();
+    // Without a reason, Node makes an error with a stack.
+    instance.disarm = () => disarmed.abort(null);
     this.clock.after(at - this.clock.now(), () => this.fire(instance), disarmed.signal);
   }
 

@@ -69,9 +69,10 @@ for (const model of models) {
   test(`${model.name}: an event that a state does not accept changes nothing there and asks for nothing`, () => {
     for (const attempt of refused) {
       const before = fold(model, attempt.from);
-      assert.not.ok(can(before, attempt.event), say(attempt));
-      assertUnmoved(before, step(model.machine, before, attempt.event), say(attempt));
-      assert.is(attempt.to, attempt.from.key, say(attempt));
+      const where = say(attempt);
+      assert.not.ok(can(before, attempt.event), where);
+      assertUnmoved(before, step(model.machine, before, attempt.event), where);
+      assert.is(attempt.to, attempt.from.key, where);
     }
   });
 
@@ -99,13 +100,20 @@ for (const model of models) {
   });
 }
 
-function fold(model: Model, { path, key }: Reached): AnyMachineSnapshot {
+/** Each state is folded once, since no step touches it. */
+const folded = new WeakMap<Reached, AnyMachineSnapshot>();
+
+function fold(model: Model, reached: Reached): AnyMachineSnapshot {
+  const known = folded.get(reached);
+  if (known !== undefined) return known;
+  const { path, key } = reached;
   const start: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
   const end = path.reduce(
     (snapshot, event) => step(model.machine, snapshot, event).snapshot,
     start,
   );
   assert.is(model.key(end), key);
+  folded.set(reached, end);
   return end;
 }
 

@@ -34,6 +34,15 @@ const STATES_MAX = 20_000;
  * edge, then the edge, does neither.
  */
 export function coverOf(model: Model): Cover {
+  const cover = covers.get(model) ?? walk(model);
+  covers.set(model, cover);
+  return cover;
+}
+
+/** A walk takes seconds, and a file asks for it several times. */
+const covers = new WeakMap<Model, Cover>();
+
+function walk(model: Model): Cover {
   const adjacency = getAdjacencyMap(model.machine, {
     input: model.created,
     events: (snapshot: AnyMachineSnapshot) => openEvents(model, snapshot),

@@ -21,7 +21,7 @@ const HEAD = [
   '(a) fold',
   '(b) kernel',
   '(c) real daemon',
-  '(d) crash',
+  '(d) cuts',
   'not walked',
 ];
 const rows: string[][] = [HEAD];
@@ -33,7 +33,7 @@ for (const name of MACHINES) {
   const edges = edgesOf(name);
   const fold = walkFold(name);
   const kernel = await walkKernel(name);
-  const crash = await walkCrashes(name);
+  const cuts = await walkCrashes(name, kernel);
   const walked = await runScenarios(scenariosOf(name));
   real.set(name, walked);
   const missing = [...edges].filter((edge) => !walked.of(name).has(edge)).sort();
@@ -49,7 +49,7 @@ for (const name of MACHINES) {
     of(fold.edges),
     of(kernel.edges),
     of(walked.of(name)),
-    of(crash.edges),
+    `${cuts}`,
     `${missing.length}`,
   ]);
 }

@@ -19,12 +19,11 @@ import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { type EventStore, toEvent } from '../../src/store/port.ts';
 import { silent } from '../helpers/kernel.ts';
-import { coverOf, openEvents } from '../machines/cover.ts';
-import { models } from '../machines/models/all.ts';
+import { openEvents } from '../machines/cover.ts';
 import { daemonModel } from '../machines/models/daemon.ts';
 import { type Model, NOW } from '../machines/models/model.ts';
-import type { Edge, MachineName } from './edges.ts';
-import { essence, follow, openKernel, streamOf, undated } from './walk-kernel.ts';
+import type { MachineName } from './edges.ts';
+import { essence, follow, type KernelWalk, openKernel, streamOf, undated } from './walk-kernel.ts';
 
 /**
  * Every path of the cover, cut off after its last event, and recovered from the log by another
@@ -34,34 +33,17 @@ import { essence, follow, openKernel, streamOf, undated } from './walk-kernel.ts
 
 const DOWNTIME_MS = 5000;
 
-export interface CrashWalk {
-  edges: Set<Edge>;
-  /** Paths that were cut and recovered. */
-  cuts: number;
-}
-
-export async function walkCrashes(name: MachineName): Promise<CrashWalk> {
-  const walk: CrashWalk = { edges: new Set(), cuts: 0 };
-  for (const model of models.filter(({ machine }) => machine.id === name)) {
-    const store = createMemoryStore();
-    const { kernel, clock } = await openKernel(store);
-    const { states, accepted } = coverOf(model);
-    const paths = [
-      ...[...states.values()].map(({ path }) => path),
-      ...accepted.map(({ from, event }) => [...from.path, event]),
-    ];
-    for (const [index, path] of paths.entries())
-      await follow(kernel, clock, streamOf(name, index), model, path, walk.edges);
-    const before = new Map(
-      [...kernel.instances].map(([stream, { snapshot }]) => [stream, snapshot]),
-    );
-    if (name === 'run') await recoverAll(store, before, model);
+/** Recovers the paths that the walk through the kernel has left. Returns their number. */
+export async function walkCrashes(name: MachineName, { left }: KernelWalk): Promise<number> {
+  let cuts = 0;
+  for (const { model, store, states } of left) {
+    if (name === 'run') await recoverAll(store, states, model);
     else if (name === 'daemon')
-      for (const [stream, snapshot] of before) await isToldOf(store, stream, snapshot);
-    else for (const [stream, snapshot] of before) await staysAsItWas(store, stream, snapshot);
-    walk.cuts += paths.length;
+      for (const [stream, snapshot] of states) await isToldOf(store, stream, snapshot);
+    else for (const [stream, snapshot] of states) await staysAsItWas(store, stream, snapshot);
+    cuts += states.size;
   }
-  return walk;
+  return cuts;
 }
 
 /**

@@ -27,10 +27,18 @@ export interface KernelWalk {
   edges: Set<Edge>;
   paths: number;
   refused: number;
+  /** What each model left in its store, and the state of each stream. */
+  left: Left[];
+}
+
+export interface Left {
+  model: Model;
+  store: EventStore;
+  states: ReadonlyMap<string, AnyMachineSnapshot>;
 }
 
 export async function walkKernel(name: MachineName): Promise<KernelWalk> {
-  const walk: KernelWalk = { edges: new Set(), paths: 0, refused: 0 };
+  const walk: KernelWalk = { edges: new Set(), paths: 0, refused: 0, left: [] };
   for (const model of models.filter(({ machine }) => machine.id === name)) {
     const store = createMemoryStore();
     const { kernel, clock } = await openKernel(store);
@@ -51,6 +59,7 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
       const stream = streamOf(name, edges.length + index);
       await follow(kernel, clock, stream, model, reached.path, walk.edges);
       standing.set(reached.key, stream);
+      walk.paths += 1;
     }
     const seq = kernel.durableSeq;
     // Checks each event. Proposes only one of those that differ in their numbers, because a refusal
@@ -65,6 +74,8 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
       walk.refused += 1;
     }
     assert.is(kernel.durableSeq, seq, 'a refusal records nothing');
+    const ends = [...kernel.instances].map(([key, { snapshot }]) => [key, snapshot] as const);
+    walk.left.push({ model, store, states: new Map(ends) });
     kernel.close();
   }
   return walk;
