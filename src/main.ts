@@ -8,7 +8,14 @@
 process.on('SIGUSR1', () => {});
 
 const [MAJOR_MIN, MINOR_MIN] = [22, 13];
-const QUICK = ['version', 'status', 'health'];
+/** Commands that scripts call often. Each is one file of the build, with all that it needs. */
+const QUICK = {
+  version: () => import('./cli/quick/version.ts'),
+  status: () => import('./cli/quick/status.ts'),
+  health: () => import('./cli/quick/health.ts'),
+  run: () => import('./cli/quick/run.ts'),
+  logs: () => import('./cli/quick/logs.ts'),
+};
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
@@ -20,8 +27,8 @@ if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
 } else {
   const folder = cacheFolder();
   if (folder !== null) process.getBuiltinModule('node:module').enableCompileCache(folder);
-  const quick = QUICK.includes(String(process.argv[2]));
-  (quick ? import('./cli/quick.ts') : import('./cli/loaders.ts')).then(
+  const quick = Object.entries(QUICK).find(([name]) => name === process.argv[2]);
+  (quick ? quick[1]() : import('./cli/loaders.ts')).then(
     ({ main }) => main(process.argv.slice(2)),
     (error) => {
       console.error(`error: the svc installation is incomplete (${error.code})`);

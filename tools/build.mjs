@@ -1,42 +1,120 @@
-// Builds the program into dist/: compiles, copies what is not TypeScript, bundles the quick commands.
+// Builds the program into dist/: bundles the sources, and copies what is not TypeScript.
 // `npm run build` runs it, with the Node that `npm install` puts into node_modules.
-import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, globSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { buildSync } from 'esbuild';
+// See docs/decisions/0014-the-program-is-bundled.md.
+import {
+  chmodSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative, resolve, sep } from 'node:path';
+import { build } from 'esbuild';
 
-const MAIN = 'dist/src/main.js';
+const MAIN = 'src/main.ts';
+/** The first file of every other process and thread. They are found by their place. */
+const ENTRIES = [
+  'src/cli/loaders.ts',
+  'src/cli/doctor/engine-probe.ts',
+  'src/providers/local/engine/main.ts',
+  'src/providers/local/gguf-worker.ts',
+  'src/providers/local/inspect-worker.ts',
+  'src/store/sqlite/worker.ts',
+];
+/** Packages that are in the bundles. The others are loaded from node_modules. */
+const BUNDLED = ['mri', 'sade', 'ulid', 'valibot', 'xstate'];
+
+/** Node's modules are taken when the code that needs them runs: importing all of them is slow. */
+const builtins = {
+  name: 'builtins',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: 'builtins' }));
+    onLoad({ filter: /./, namespace: 'builtins' }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule('${path}');`,
+    }));
+  },
+};
+
+/** Packages stay outside, except the small ones. */
+const outside = {
+  name: 'outside',
+  setup({ onResolve }) {
+    onResolve({ filter: /^[^./]/ }, ({ path, kind }) => {
+      const isOurs = kind === 'entry-point' || BUNDLED.includes(path.split('/')[0]);
+      return isOurs ? undefined : { path, external: true };
+    });
+  },
+};
+
+/**
+ * A file that looks for others beside itself finds them, wherever the bundle with its code is. Each
+ * bundle has another way to that place, so the bundles get it last.
+ */
+const places = {
+  name: 'places',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      const text = readFileSync(path, 'utf8');
+      if (!text.includes('import.meta.url')) return undefined;
+      const place = relative('.', path).replaceAll(sep, '/').replace(/\.ts$/, '.js');
+      return { contents: text.replaceAll('import.meta.url', `PLACE("${place}")`), loader: 'ts' };
+    });
+  },
+};
 
 rmSync('dist', { recursive: true, force: true });
-compile();
 for (const file of globSync('src/**/*.{proto,html,css,svg,js}')) cpSync(file, join('dist', file));
-bundle('dist/src/cli/quick.js');
-chmodSync(MAIN, 0o755);
+await bundle([MAIN], { bundle: false });
+await bundle(globSync('src/cli/quick/*.ts'), {
+  minifyWhitespace: true,
+  minifySyntax: true,
+  plugins: [builtins, outside, places],
+});
+await bundle(ENTRIES, { splitting: true, chunkNames: 'src/chunks/[name]-[hash]' });
+chmodSync('dist/src/main.js', 0o755);
 link('node_modules/.bin/svc');
 
-function compile() {
-  const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json'];
-  const { status } = spawnSync(process.execPath, tsc, { stdio: 'inherit' });
-  if (status !== 0) process.exit(status ?? 1);
-}
-
-/** One file instead of twenty: see docs/decisions/0014-quick-commands-are-bundled.md. */
-function bundle(file) {
-  buildSync({
-    entryPoints: [file],
-    outfile: file,
-    allowOverwrite: true,
+async function bundle(entryPoints, options) {
+  const { outputFiles } = await build({
+    entryPoints,
+    outbase: '.',
+    outdir: 'dist',
     bundle: true,
     format: 'esm',
     platform: 'node',
-    external: ['@grpc/grpc-js'],
+    target: 'node22.13',
+    sourcemap: options.bundle !== false,
+    sourcesContent: false,
+    legalComments: 'none',
+    plugins: options.bundle === false ? [] : [outside, places],
+    write: false,
     logLevel: 'warning',
+    ...options,
+  });
+  for (const { path, text } of outputFiles) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, options.bundle === false ? asBuilt(text) : atPlaces(text, path));
+  }
+}
+
+/** The names of the files that it imports, as they are built. */
+function asBuilt(text) {
+  return text.replace(/(?<=import\(")([^"]+)\.ts(?="\))/g, '$1.js');
+}
+
+function atPlaces(text, path) {
+  return text.replace(/\bPLACE\("([^"]+)"\)/g, (_, place) => {
+    const way = relative(dirname(path), resolve('dist', place)).replaceAll(sep, '/');
+    return `new URL("${way}", import.meta.url).href`;
   });
 }
 
 /** npm links the programs of dependencies only. `npx svc` in the checkout needs this link. */
 function link(bin) {
   rmSync(bin, { force: true });
-  if (process.platform !== 'win32') symlinkSync(join('../..', MAIN), bin);
+  if (process.platform !== 'win32') symlinkSync(join('../..', 'dist/src/main.js'), bin);
   else writeFileSync(`${bin}.cmd`, '@node "%~dp0..\\..\\dist\\src\\main.js" %*');
 }

@@ -239,7 +239,7 @@ const table = [
     examples: ['health --source grpc'],
   }),
   command('logs', {
-    summary: 'The last log lines, from the daemon if it runs, else from its files.',
+    summary: 'The last log lines, from the files of the log. With --follow, new lines too.',
     flags: [
       {
         name: 'tail',

@@ -1,13 +1,14 @@
 import type { CommandName } from './commands.ts';
 import type { CommandModule } from './context.ts';
 import { program } from './program.ts';
-import { quickLoaders } from './quick-loaders.ts';
 
 /** The code of each command, imported on use. */
 export type Loaders = Readonly<Record<CommandName, () => Promise<CommandModule>>>;
 
 export const loaders: Loaders = {
-  ...quickLoaders,
+  version: () => import('./version.ts'),
+  status: () => import('./daemon/status.ts'),
+  health: () => import('./health/health.ts'),
   run: () => import('./run/run.ts'),
   start: () => import('./daemon/start.ts'),
   serve: () => import('./daemon/serve.ts'),

@@ -1,11 +1,10 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands } from '../../src/cli/commands.ts';
 import { loaders } from '../../src/cli/loaders.ts';
 import { dispatch } from '../../src/cli/parse/command-line.ts';
-import { quickLoaders } from '../../src/cli/quick-loaders.ts';
 import { SvcError } from '../../src/errors.ts';
 import { packageRoot } from '../../src/home/paths.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -18,6 +17,9 @@ test.before((context) => {
 test.after(async ({ home }) => {
   await home.close();
 });
+
+/** A quick command in `src/main.ts`: its name, and that of its file. */
+const BUNDLE = /^ {2}(\w+): \(\) => import\('\.\/cli\/quick\/(\w+)\.ts'\)/gm;
 
 /** What the parser makes of a command line. */
 const read = (name: string, argv: string[]) =>
@@ -43,11 +45,14 @@ test('every command of the table has code, and nothing else has', () => {
   assert.equal(Object.keys(loaders).sort(), commands.map(({ name }) => name).sort());
 });
 
-test('the bin names every quick command', () => {
-  const [, names = ''] =
-    /const QUICK = \[(.+)\]/.exec(readFileSync(join(packageRoot(), 'src', 'main.ts'), 'utf8')) ??
-    [];
-  assert.equal(names.match(/[a-z]+/g), Object.keys(quickLoaders));
+test('the bin has every quick command, and each runs the code of its name', () => {
+  const folder = join(packageRoot(), 'src', 'cli', 'quick');
+  const named = [...readFileSync(join(packageRoot(), 'src', 'main.ts'), 'utf8').matchAll(BUNDLE)];
+  assert.equal(named.map(([, name]) => `${name}.ts`).sort(), readdirSync(folder).sort());
+  for (const [, command, file] of named) {
+    assert.is(command, file);
+    assert.match(readFileSync(join(folder, `${file}.ts`), 'utf8'), `{ ${command}: async () =>`);
+  }
 });
 
 test('help is on stdout with exit 0, for everything, every group and every command', async ({

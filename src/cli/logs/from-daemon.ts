@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import WebSocket from 'ws';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import type { LogQuery } from './query.ts';
 
@@ -23,6 +22,8 @@ export async function linesFromDaemon(
   onLine: (line: string) => Promise<void>,
   signal: AbortSignal,
 ): Promise<Ending> {
+  // Not imported above: without --follow it is not needed, and it is slow to load.
+  const { WebSocket } = await import('ws');
   const socket = new WebSocket(`${http.replace(/^http/, 'ws')}/v1/logs?${search(query)}`, {
     headers: { authorization: `Bearer ${token}` },
     handshakeTimeout: HANDSHAKE_MS,

@@ -1,7 +1,7 @@
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { readLine } from '../../logs/filter.ts';
-import { escapeJson, oneLine } from '../../logs/plain.ts';
+import { escapeJson } from '../../logs/plain.ts';
 import { openTail } from '../../logs/tail.ts';
 import type { Context } from '../context.ts';
 import { findAddress } from '../health/address.ts';
@@ -13,7 +13,10 @@ import { formatLine } from './format-line.ts';
 import { linesFromDaemon } from './from-daemon.ts';
 import { type LogQuery, readQuery } from './query.ts';
 
-/** From the daemon if it runs, else from its files. Without --follow, also if it is silent. */
+/**
+ * The last lines come from the files of the log. With --follow all lines come from the daemon, so
+ * that none is lost between the last and the new ones.
+ */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const query = readQuery(flags);
   const stdout = openStdout();
@@ -24,7 +27,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   };
   const interrupt = onInterrupt();
   const signal = AbortSignal.any([interrupt.signal, stdout.gone]);
-  const ending = await fromDaemon(paths, query, show, signal, json);
+  const ending = query.follow ? await fromDaemon(paths, query, show, signal) : 'none';
   if (ending === 'none') await fromFiles(paths, query, show, signal);
   await stdout.flush();
   interrupt.release();
@@ -45,27 +48,15 @@ async function fromDaemon(
   query: LogQuery,
   show: (line: string) => Promise<void>,
   signal: AbortSignal,
-  json: boolean,
 ): Promise<'done' | 'stopped' | 'none'> {
-  let shown = false;
   try {
-    const take = (line: string) => {
-      shown = true;
-      return show(line);
-    };
     const http = await findAddress(paths, 'http');
-    return await linesFromDaemon(http, readToken(paths.token), query, take, signal);
+    return await linesFromDaemon(http, readToken(paths.token), query, show, signal);
   } catch (error) {
-    if (!(error instanceof SvcError) || shown) throw error;
-    if (error.code !== 'daemon_not_running' && (query.follow || !SILENT.includes(error.code)))
-      throw error;
-    if (error.code !== 'daemon_not_running' && !json)
-      note(`${oneLine(error.message)} The lines come from its files.`);
-    return 'none';
+    if (hasCode(error, 'daemon_not_running')) return 'none';
+    throw error;
   }
 }
-
-const SILENT: readonly string[] = ['timed_out', 'connection_lost'];
 
 async function fromFiles(
   paths: Paths,

@@ -1,6 +1,5 @@
 import { existsSync, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
@@ -72,7 +71,7 @@ function isArgumentText(argument: string): boolean {
  */
 export async function readPrompt(argument: string | undefined, paths: Paths): Promise<string> {
   const argued = argument === '-' ? '' : (argument ?? '');
-  const bytes_max = bytesMax(paths, Buffer.byteLength(argued));
+  const bytes_max = await bytesMax(paths, Buffer.byteLength(argued));
   if (Buffer.byteLength(argued) > bytes_max) throw tooLarge(bytes_max);
   const reads = argument === '-' || isPiped();
   const piped = reads
@@ -98,10 +97,11 @@ function isPiped(): boolean {
 }
 
 /** The limit of the daemon. The daemon reports an unreadable configuration, not this command. */
-function bytesMax(paths: Paths, wanted: number): number {
+async function bytesMax(paths: Paths, wanted: number): Promise<number> {
   const { value } = limitSpecs.prompt_bytes;
   if (wanted <= value && !isPiped()) return value;
   try {
+    const { loadConfig } = await import('../../config/config.ts');
     return loadConfig(paths.config).limits.prompt_bytes;
   } catch {
     return value;

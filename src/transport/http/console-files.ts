@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { SvcError } from '../../errors.ts';
 import { type Context, type Route, route } from './route.ts';
 import {
@@ -31,7 +32,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const files = readFiles(join(import.meta.dirname, 'console'));
+const files = readFiles(fileURLToPath(new URL('console', import.meta.url)));
 
 export const consoleRoutes: readonly Route[] = [
   route({
