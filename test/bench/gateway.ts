@@ -1,24 +1,32 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { makeHome } from '../helpers/svc.ts';
 import { chunk, Upstream } from '../helpers/upstream.ts';
 import { serve } from '../torture/daemon.ts';
+import { askChat, type Target } from './lib/chat.ts';
+import { findProgram, startServer } from './lib/peers.ts';
+import { cpuMs } from './lib/process.ts';
+import { Report } from './lib/report.ts';
+import { quantile } from './lib/statistics.ts';
 
 /**
- * The cost of the way through the daemon: `tsx test/bench/gateway.ts [requests]`.
+ * The cost of the way through the daemon, and through other gateways: `npm run bench gateway
+ * [requests]`.
  *
- * A server on loopback answers with 20 pieces at once. Clients ask it directly, and through
- * `POST /v1/chat/completions` of the daemon, in turns, 1, 16 and 64 at one time. The log is on and
- * each commit is synced. Prints the time to the first piece and to the end, and requests a second.
- * On Linux also the CPU time of the daemon for each request.
+ * A server on loopback answers with 20 pieces at once. Clients ask it directly and through each
+ * gateway in turns, 1, 16 and 64 at one time. The log of the daemon is on and each commit is synced.
+ * Gateways without a log do less work. The CPU is that of the gateway for each request.
  */
 
 const REQUESTS = Number(process.argv[2] ?? 400);
-const ROUNDS = 3;
+const ROUNDS = 5;
 const PIECES = 20;
-/** Fields of `/proc/<pid>/stat` after the name of the program, in ticks of a hundredth second. */
-const [USER, SYSTEM, TICK_MS] = [11, 12, 10];
+const LITELLM_KEY = 'sk-bench-of-this-machine-alone';
+const FLOOR = 'the upstream directly';
+const report = new Report('gateway');
+const folder = mkdtempSync(join(tmpdir(), 'svc-bench-'));
 
 const upstream = await Upstream.start((exchange) => {
   if (exchange.received.path.endsWith('/models'))
@@ -29,142 +37,156 @@ const upstream = await Upstream.start((exchange) => {
   const text = [...pieces, last].map((piece) => `data: ${JSON.stringify(piece)}\n\n`).join('');
   exchange.response.end(`${text}data: [DONE]\n\n`);
 });
-const home = makeHome({ SVC_LOG_LEVEL: 'warn', SVC_MODEL: 'none' });
-writeFileSync(
-  home.paths.config,
-  JSON.stringify({
-    default_provider: 'fake',
-    limits: { provider_runs: 64, active_runs: 512, queue_runs: 512 },
-    providers: { fake: { base_url: upstream.base_url, model: 'm' } },
-  }),
-);
-const life = await serve(home);
-const address = (await runtimeOf(home)).addresses.http ?? '';
-const ways = {
-  direct: { url: `${upstream.base_url}/chat/completions`, token: '' },
-  svc: {
-    url: `${address}/v1/chat/completions`,
-    token: readFileSync(home.paths.token, 'utf8').trim(),
-  },
-};
-type Way = keyof typeof ways;
+
+interface Way {
+  target: Target;
+  /** The process whose CPU counts; null: there is none. */
+  pid: number | null;
+  stop(): Promise<void>;
+}
 
 interface Times {
   first: number[];
-  whole: number[];
-  seconds: number;
-  /** Of the daemon, in milliseconds. */
-  cpu: number;
+  rate: number[];
+  cpu: number[];
 }
 
-for (const name of ['direct', 'svc'] as const) await round(name, 4, 64);
+const ways: Record<string, Way> = {
+  [FLOOR]: {
+    target: { url: `${upstream.base_url}/chat/completions`, token: null },
+    pid: null,
+    stop: async () => {},
+  },
+  svc: await startSvc(),
+  ...(await startPortkey()),
+  ...(await startLitellm()),
+};
+for (const way of Object.values(ways)) await round(way, 4, 64);
 for (const clients of [1, 16, 64]) {
-  const all: Record<Way, Times> = {
-    direct: { first: [], whole: [], seconds: 0, cpu: 0 },
-    svc: { first: [], whole: [], seconds: 0, cpu: 0 },
-  };
-  for (let turn = 0; turn < ROUNDS; turn += 1)
-    for (const name of turn % 2 === 0
-      ? (['direct', 'svc'] as const)
-      : (['svc', 'direct'] as const)) {
-      const times = await round(name, clients, Math.ceil(REQUESTS / ROUNDS));
-      all[name].first.push(...times.first);
-      all[name].whole.push(...times.whole);
-      all[name].seconds += times.seconds;
-      all[name].cpu += times.cpu;
+  const found = Object.fromEntries(
+    Object.keys(ways).map((name) => [name, { first: [], rate: [], cpu: [] } as Times]),
+  );
+  for (let turn = 0; turn < ROUNDS; turn += 1) {
+    const names = Object.entries(ways);
+    for (const [name, way] of turn % 2 === 0 ? names : names.toReversed()) {
+      const one = await round(way, clients, Math.ceil(REQUESTS / ROUNDS));
+      found[name]?.first.push(...one.first);
+      found[name]?.rate.push(one.rate);
+      if (one.cpu !== null) found[name]?.cpu.push(one.cpu);
     }
-  for (const name of ['direct', 'svc'] as const) console.log(line(name, clients, all[name]));
-  const added = (share: number) =>
-    (at(all.svc.first, share) - at(all.direct.first, share)).toFixed(1);
-  console.log(`     added to the first piece: p50 ${added(0.5)} ms, p99 ${added(0.99)} ms`);
+  }
+  add(`${clients} at once`, found);
 }
-await life
-  .ask((one) => one.call('lifecycle', { type: 'stop_requested', mode: 'force' }))
-  .catch(() => {});
-await life.ended;
-await home.close();
+for (const { stop } of Object.values(ways)) await stop();
 await upstream.stop();
+rmSync(folder, { recursive: true, force: true });
+report.print();
 
-async function round(name: Way, clients: number, count: number): Promise<Times> {
-  const agent = new Agent({ keepAlive: true, maxSockets: clients });
-  const times: Times = { first: [], whole: [], seconds: 0, cpu: 0 };
-  const cpuBefore = cpuTime();
+function add(what: string, found: Record<string, Times>): void {
+  const direct = found[FLOOR]?.first ?? [];
+  for (const [way, { first, rate, cpu }] of Object.entries(found)) {
+    report.add({ what, unit: 'requests/s', way, values: rate, floor: FLOOR });
+    if (way === FLOOR) report.add({ what: `${what}, first piece`, unit: 'ms', way, values: first });
+    else {
+      const added = (share: number) => [quantile(first, share) - quantile(direct, share)];
+      report.add({ what: `${what}, added p50`, unit: 'ms', way, values: added(0.5) });
+      report.add({ what: `${what}, added p99`, unit: 'ms', way, values: added(0.99) });
+      report.add({ what: `${what}, CPU a request`, unit: 'ms', way, values: cpu });
+    }
+  }
+}
+
+async function round({ target, pid }: Way, clients: number, count: number) {
+  const first: number[] = [];
+  const [cpu, began] = [pid === null ? 0 : cpuMs(pid), performance.now()];
   let left = count;
-  const began = performance.now();
   const client = async () => {
     for (; left > 0; ) {
       left -= 1;
-      const { first, whole } = await ask(ways[name], agent);
-      times.first.push(first);
-      times.whole.push(whole);
+      const answer = await askChat(target, { model: 'm', prompt: 'Say twenty words.' });
+      if (!answer.text.includes(`word ${PIECES - 1}`)) throw new Error(`cut: ${answer.text}`);
+      first.push(answer.first_ms);
     }
   };
   await Promise.all(Array.from({ length: clients }, client));
-  times.seconds = (performance.now() - began) / 1000;
-  times.cpu = cpuTime() - cpuBefore;
-  agent.destroy();
-  return times;
+  const rate = (count * 1000) / (performance.now() - began);
+  return { first, rate, cpu: pid === null ? null : (cpuMs(pid) - cpu) / count };
 }
 
-/** Milliseconds of CPU that the daemon has used so far, all threads together. */
-function cpuTime(): number {
-  if (process.platform !== 'linux') return Number.NaN;
-  const stat = readFileSync(`/proc/${life.pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[USER]) + Number(fields[SYSTEM])) * TICK_MS;
+async function startSvc(): Promise<Way> {
+  const home = makeHome({ SVC_LOG_LEVEL: 'warn', SVC_MODEL: 'none' });
+  writeFileSync(
+    home.paths.config,
+    JSON.stringify({
+      default_provider: 'fake',
+      limits: { provider_runs: 64, active_runs: 512, queue_runs: 512 },
+      providers: { fake: { base_url: upstream.base_url, model: 'm' } },
+    }),
+  );
+  const life = await serve(home);
+  const address = (await runtimeOf(home)).addresses.http ?? '';
+  const token = readFileSync(home.paths.token, 'utf8').trim();
+  return {
+    target: { url: `${address}/v1/chat/completions`, token },
+    pid: life.pid,
+    stop: async () => {
+      await life.stop(0);
+      await home.close();
+    },
+  };
 }
 
-function ask(
-  { url, token }: { url: string; token: string },
-  agent: Agent,
-): Promise<{ first: number; whole: number }> {
-  const body = JSON.stringify({
-    model: 'm',
-    stream: true,
-    messages: [{ role: 'user', content: 'Say twenty words.' }],
+async function startPortkey(): Promise<Record<string, Way>> {
+  const { path, how } = findProgram('portkey');
+  if (path === null) return missing('portkey', how);
+  const running = await startServer({
+    command: process.execPath,
+    args: (port) => [path, `--port=${port}`, '--headless'],
+    probe: '/',
   });
-  return new Promise((resolve, reject) => {
-    const began = performance.now();
-    let first = 0;
-    let text = '';
-    const sent = request(
-      url,
-      {
-        method: 'POST',
-        agent,
-        headers: {
-          'content-type': 'application/json',
-          ...(token === '' ? {} : { authorization: `Bearer ${token}` }),
-        },
-      },
-      (response) => {
-        response.setEncoding('utf8').on('data', (piece: string) => {
-          text += piece;
-          if (first === 0 && text.includes('word 0')) first = performance.now() - began;
-        });
-        response.on('error', reject).on('end', () => {
-          if (response.statusCode !== 200 || !text.includes(`word ${PIECES - 1}`))
-            reject(new Error(`${response.statusCode}: ${text.slice(0, 300)}`));
-          else resolve({ first, whole: performance.now() - began });
-        });
-      },
-    );
-    sent.on('error', reject).end(body);
+  const headers = {
+    'x-portkey-provider': 'openai',
+    'x-portkey-custom-host': upstream.base_url,
+  };
+  return {
+    portkey: {
+      target: { url: `${running.url}/v1/chat/completions`, token: 'none', headers },
+      pid: running.pid,
+      stop: running.stop,
+    },
+  };
+}
+
+async function startLitellm(): Promise<Record<string, Way>> {
+  const { path, how } = findProgram('litellm');
+  if (path === null) return missing('litellm', how);
+  const config = join(folder, 'litellm.yaml');
+  const params = { model: 'openai/m', api_base: upstream.base_url, api_key: 'none' };
+  // JSON is YAML too.
+  writeFileSync(
+    config,
+    JSON.stringify({ model_list: [{ model_name: 'm', litellm_params: params }] }),
+  );
+  const running = await startServer({
+    command: path,
+    args: (port) => ['--config', config, '--host', '127.0.0.1', '--port', String(port)],
+    env: () => ({
+      LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+      LITELLM_LOG: 'ERROR',
+      LITELLM_MASTER_KEY: LITELLM_KEY,
+    }),
+    probe: '/health/liveliness',
   });
+  return {
+    litellm: {
+      target: { url: `${running.url}/v1/chat/completions`, token: LITELLM_KEY },
+      pid: running.pid,
+      stop: running.stop,
+    },
+  };
 }
 
-function at(list: readonly number[], share: number): number {
-  const sorted = [...list].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}
-
-function line(name: string, clients: number, { first, whole, seconds, cpu }: Times): string {
-  const ms = (list: readonly number[], share: number) => at(list, share).toFixed(1).padStart(6);
-  return [
-    `${String(clients).padStart(3)} at once, ${name.padEnd(6)}`,
-    `first piece p50 ${ms(first, 0.5)} p99 ${ms(first, 0.99)} ms`,
-    `whole p50 ${ms(whole, 0.5)} p99 ${ms(whole, 0.99)} ms`,
-    `${(whole.length / seconds).toFixed(0).padStart(5)} requests/s`,
-    ...(name === 'svc' ? [`${(cpu / whole.length).toFixed(2)} ms CPU each`] : []),
-  ].join('   ');
+function missing(way: string, how: string): Record<string, Way> {
+  report.addMissing({ way, how });
+  return {};
 }

@@ -28,7 +28,7 @@ const PEERS = {
   },
   portkey: {
     variable: 'BENCH_PORTKEY',
-    how: 'run: npm install @portkey-ai/gateway@1.15.2 @hono/node-server@1.14.1 in a folder, and set BENCH_PORTKEY to node_modules/@portkey-ai/gateway/build/start-server.js of it',
+    how: 'run: npm install @portkey-ai/gateway@1.15.2 in a folder whose package.json overrides @hono/node-server with 1.14.1, and set BENCH_PORTKEY to node_modules/@portkey-ai/gateway/build/start-server.js of it',
   },
 } as const satisfies Record<string, Peer>;
 
@@ -43,7 +43,10 @@ export function findProgram(
   const found = named ?? onPath(name);
   return found !== undefined && existsSync(found)
     ? { path: found, how: null }
-    : { path: null, how: `${how}, or set ${variable} to its path.` };
+    : {
+        path: null,
+        how: how.includes(variable) ? `${how}.` : `${how}, or set ${variable} to its path.`,
+      };
 }
 
 function onPath(name: string): string | undefined {
@@ -84,6 +87,7 @@ export async function startServer({ command, args, env, probe, cwd }: Start): Pr
     stdio: ['ignore', 'ignore', 'pipe'],
     ...(cwd === undefined ? {} : { cwd }),
   });
+  process.once('exit', () => child.kill('SIGKILL'));
   let printed = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     printed = (printed + text).slice(-4000);
