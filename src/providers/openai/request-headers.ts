@@ -8,7 +8,8 @@ export function settingHeaders({
   headers,
   options,
 }: Pick<ProviderConfig, 'headers' | 'options'>): Record<string, string> {
-  const all = Object.fromEntries(new Headers(headers));
+  const all: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) all[name.toLowerCase()] = value;
   if (options.organization !== undefined) all['openai-organization'] = options.organization;
   if (options.project !== undefined) all['openai-project'] = options.project;
   return all;

@@ -1,7 +1,21 @@
+import { randomFillSync } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
 import type { RunKey } from '../../kernel/stream.ts';
 
-const next = monotonicFactory();
+/** An id needs 16 random bytes. One call of the system fetches those of many ids. */
+const pool = new Uint8Array(1024);
+let used = pool.length;
+
+function random(): number {
+  if (used === pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  used += 1;
+  return (pool[used - 1] ?? 0) / 256;
+}
+
+const next = monotonicFactory(random);
 
 /** Ids sort by the time of their creation. */
 export function newRunId(): RunKey {
