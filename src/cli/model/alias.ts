@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
@@ -24,7 +25,11 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
       : await askDaemon(paths, 'model.alias', { name, model: model ?? null });
   if (json) printJson({ aliases });
   else if (name !== undefined)
-    print(isRemoval ? `Removed the alias ${name}.` : `${name} means ${inOrder(aliases[name])}.`);
+    print(
+      oneLine(
+        isRemoval ? `Removed the alias ${name}.` : `${name} means ${inOrder(aliases[name])}.`,
+      ),
+    );
   else if (Object.keys(aliases).length === 0)
     note('There are no aliases. For example: svc model alias fast local/qwen3-0.6b');
   else

@@ -2,15 +2,18 @@ import { splitReference } from '../../config/key-reference.ts';
 import { knownProvider } from '../../config/known-providers.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import type { Paths } from '../../home/paths.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { note } from '../print/output.ts';
 import type { ProviderShown } from './configured.ts';
 
 /** Says what the user does next, with the exact commands. */
 export async function noteNextStep(
-  { id, kind, state }: ProviderShown,
+  { kind, state, ...provider }: ProviderShown,
   settings: Pick<ProviderConfig, 'like' | 'key'>,
   { paths, isRunning }: { paths: Paths; isRunning: boolean },
 ): Promise<void> {
+  // A daemon of another version may say anything.
+  const id = oneLine(provider.id);
   const lacksKey = isRunning ? state === 'unauthorised' : await isKeyAbsent(id, settings, paths);
   if (lacksKey) noteKey(id, settings);
   if (!isRunning) note('The daemon is not running. Its next start has this provider: svc start');
