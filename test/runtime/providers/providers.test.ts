@@ -4,7 +4,13 @@ import { SvcError } from '../../../src/errors.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { providerConfig } from '../../helpers/provider-config.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
-import { finish, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import {
+  finish,
+  gate,
+  output,
+  ScriptedProvider,
+  untilAborted,
+} from '../../helpers/scripted-provider.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -196,6 +202,31 @@ test('a run that must stay on this machine is not sent to a provider that became
   await waitFor('it has ended', () => !after.kernel.instances.has(id));
   assert.equal(cloud.asked, []);
   assert.is((await after.runtime.getRun(id)).error?.code, 'provider_unknown');
+});
+
+test('a provider that is changed while it streams lets its run end, and the next run is as changed', async () => {
+  const free = gate();
+  const near = new ScriptedProvider('near', () => [() => free.opened, output('hi'), finish()]);
+  const { runtime, kernel, saved, providers } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { near: { port: near, kind: 'cloud' } },
+  });
+  const first = await runtime.startRun({ prompt: 'x', provider: 'near' }, 'test');
+  await waitFor('it is asked', () => near.open === 1);
+  const changed = await runtime.setProvider({ id: 'near', model: 'm2', max_runs: 3 });
+  assert.is(changed.state, 'unknown', 'a cloud is not asked for it');
+  assert.equal(providers.ids(), ['local', 'near']);
+  assert.match(JSON.stringify(saved.at(-1)), '"model":"m2"');
+  free.open();
+  const ended = async (id: string) => {
+    await waitFor('it has ended', () => !kernel.instances.has(id));
+    return runtime.getRun(id);
+  };
+  assert.equal([(await ended(first.id)).output, (await ended(first.id)).model], ['hi', 'm']);
+  const second = await runtime.startRun({ prompt: 'x', provider: 'near' }, 'test');
+  assert.is((await ended(second.id)).model, 'm2');
+  assert.is(await codeOf(runtime.setProvider({ id: 'local', model: 'm' })), 'invalid_request');
+  assert.is(await codeOf(runtime.setProvider({ id: 'gone', model: 'm' })), 'provider_unknown');
 });
 
 test('a provider removed while it streams lets its run end', async () => {
