@@ -62,18 +62,20 @@ export function runsToStart(
   limits: Concurrency,
   now = 0,
 ): string[] {
-  const running: ActiveRun[] = [...active];
   const started: string[] = [];
   const places = new LocalPlaces({ queue, active, limits, now });
+  const running = new Map<string, number>();
+  for (const { provider } of active) running.set(provider, (running.get(provider) ?? 0) + 1);
   for (const run of queue) {
-    if (running.length >= limits.total) break;
-    if (run.provider === LOCAL) {
-      if (!places.take(run)) continue;
-    } else {
-      const peers = running.filter((other) => other.provider === run.provider);
-      if (peers.length >= (limits.ofProvider?.(run.provider) ?? limits.perProvider)) continue;
-    }
-    running.push(run);
+    if (active.length + started.length >= limits.total) break;
+    const { provider } = run;
+    const peers = running.get(provider) ?? 0;
+    const isFree =
+      provider === LOCAL
+        ? places.take(run)
+        : peers < (limits.ofProvider?.(provider) ?? limits.perProvider);
+    if (!isFree) continue;
+    running.set(provider, peers + 1);
     started.push(run.run_id);
   }
   return started;

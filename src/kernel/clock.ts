@@ -2,8 +2,8 @@
 export interface Clock {
   /** Milliseconds since the epoch. It never goes back while the process runs. */
   now(): number;
-  /** Calls once after `ms`, unless the signal aborts before. */
-  after(ms: number, call: () => void, signal?: AbortSignal): void;
+  /** Calls once after `ms`, unless the signal aborts before. Returns a function that cancels it. */
+  after(ms: number, call: () => void, signal?: AbortSignal): () => void;
 }
 
 /** A time server never moves a clock this far at once. */
@@ -38,9 +38,12 @@ export class SystemClock implements Clock {
     return Math.round(this.origin + performance.now());
   }
 
-  after(ms: number, call: () => void, signal?: AbortSignal): void {
-    if (signal?.aborted) return;
-    const cancel = () => clearTimeout(timer);
+  after(ms: number, call: () => void, signal?: AbortSignal): () => void {
+    if (signal?.aborted) return () => {};
+    const cancel = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', cancel);
+    };
     const timer = setTimeout(
       () => {
         signal?.removeEventListener('abort', cancel);
@@ -49,6 +52,7 @@ export class SystemClock implements Clock {
       Math.min(TIMER_MAX_MS, Math.max(0, ms)),
     );
     signal?.addEventListener('abort', cancel);
+    return cancel;
   }
 }
 
@@ -85,12 +89,14 @@ export function manualClock(start = 0): ManualClock {
   return {
     now: () => now,
     after(ms, call, signal) {
-      if (signal?.aborted) return;
+      if (signal?.aborted) return () => {};
       const timer = { at: now + Math.max(0, ms), call };
-      timers.push(timer);
-      signal?.addEventListener('abort', () => {
+      const cancel = () => {
         timers = timers.filter((other) => other !== timer);
-      });
+      };
+      timers.push(timer);
+      signal?.addEventListener('abort', cancel);
+      return cancel;
     },
     advance(ms) {
       const end = now + ms;

@@ -12,7 +12,7 @@ import type { Stalls } from './stalls.ts';
  *
  * 1. One commit runs at a time. Events that arrive meanwhile form the next commit; no timer batches
  *    them.
- * 2. One commit has all events of an append.
+ * 2. One commit has all events of an append, and one row of each run: that after its last event.
  * 3. After a commit with an unknown outcome, nothing more is acknowledged.
  * 4. A full disk is a known outcome: the same commit is retried once a second until there is space.
  * 5. A late commit has no timeout: only the disk knows its outcome. The stall lasts until the
@@ -25,7 +25,6 @@ export interface Pending {
   instance: Instance;
   snapshot: AnyMachineSnapshot;
   effects: Effect[];
-  row: RunRow | null;
   settle: { resolve(): void; reject(error: SvcError): void } | null;
 }
 
@@ -34,8 +33,10 @@ export interface CommitterOptions {
   clock: Clock;
   commit_events: number;
   commit_late_ms: number;
-  /** Called for each durable event, in log order. */
-  onDurable(item: Pending): void;
+  /** The row that is committed together with an event; null where the event changes none. */
+  project: (event: StoredEvent, snapshot: AnyMachineSnapshot) => RunRow | null;
+  /** Called with the durable events of each commit, in log order. */
+  onDurable(items: readonly Pending[]): void;
   /** Hears when the disk takes no commits, and when it takes them again. */
   stalls: Stalls;
   /** Called once, when the store cannot be trusted any more. */
@@ -56,6 +57,7 @@ export class Committer {
   private reserveUsed = false;
   private pending: Pending[] = [];
   private committing = false;
+  private flushing = false;
 
   constructor(options: CommitterOptions) {
     this.options = options;
@@ -80,10 +82,23 @@ export class Committer {
       const last = items.at(-1);
       if (last !== undefined) last.settle = { resolve, reject };
       this.pending.push(...items);
-      // In a microtask, so that appends of one turn share a commit. During a stall the next commit
-      // is already scheduled.
-      queueMicrotask(() => this.options.stalls.cause === null && this.flush());
+      this.flushSoon();
     });
+  }
+
+  /**
+   * Flushes after all microtasks, so that appends of one turn share a commit. During a stall the
+   * next commit is already scheduled.
+   */
+  private flushSoon(): void {
+    if (this.flushing) return;
+    this.flushing = true;
+    queueMicrotask(() =>
+      process.nextTick(() => {
+        this.flushing = false;
+        if (this.options.stalls.cause === null) this.flush();
+      }),
+    );
   }
 
   private flush(): void {
@@ -92,7 +107,7 @@ export class Committer {
     this.committing = true;
     const batch = this.pending.splice(0, this.batchSize());
     let seq = this.durableSeq;
-    for (const item of batch) assignSeq(item, ++seq);
+    for (const { event } of batch) event.seq = ++seq;
     void this.commit(batch);
   }
 
@@ -106,35 +121,45 @@ export class Committer {
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
     const { clock, commit_late_ms } = this.options;
-    const answered = new AbortController();
-    // Without a reason, Node makes an error with a stack for each commit.
-    const end = () => answered.abort(null);
-    const begin = () => this.options.stalls.begin(late(commit_late_ms));
-    clock.after(commit_late_ms, begin, answered.signal);
+    const answered = clock.after(commit_late_ms, () =>
+      this.options.stalls.begin(late(commit_late_ms)),
+    );
     let full: boolean;
     try {
       ({ full } = await this.options.store.append({
         events: batch.map((item) => item.event),
-        runs: batch.flatMap((item) => item.row ?? []),
+        runs: this.rowsOf(batch),
       }));
     } catch (thrown) {
-      end();
+      answered();
       this.committing = false;
       this.retryOrFail(batch, asSvcError(thrown, 'store_failed'));
       return;
     }
-    end();
+    answered();
     this.lastCommitMs = performance.now() - started;
     this.durableSeq = batch.at(-1)?.event.seq ?? this.durableSeq;
     this.committing = false;
     this.options.stalls.end();
-    for (const item of batch) {
-      this.options.onDurable(item);
-      item.settle?.resolve();
-    }
+    this.options.onDurable(batch);
+    for (const item of batch) item.settle?.resolve();
     if (full !== this.reserveUsed) this.options.stalls.reserveUsed(full);
     this.reserveUsed = full;
     this.flush();
+  }
+
+  /** A later row of a run replaces an earlier one, so only the last is made. */
+  private rowsOf(batch: readonly Pending[]): RunRow[] {
+    const rows: RunRow[] = [];
+    const done = new Set<Instance>();
+    for (const { event, instance, snapshot } of batch.toReversed()) {
+      if (done.has(instance)) continue;
+      const row = this.options.project(event, snapshot);
+      if (row === null) continue;
+      done.add(instance);
+      rows.push(row);
+    }
+    return rows.reverse();
   }
 
   /** A full disk: the same batch again, later. Any other error: reject all pending events. */
@@ -160,11 +185,4 @@ function late(commit_late_ms: number): SvcError {
       details: { retry_after_ms: commit_late_ms },
     },
   );
-}
-
-function assignSeq({ event, row }: Pending, seq: number): void {
-  event.seq = seq;
-  if (row === null) return;
-  row.seq = seq;
-  if (row.record !== null) row.record.seq = seq;
 }

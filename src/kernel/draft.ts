@@ -1,8 +1,8 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import { type AnyEvent, SCHEMA_VERSION } from '../../machines/events.ts';
-import { accepted, can, init, type Step, statePath, step } from '../../machines/step.ts';
+import { accepted, init, type Step, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../errors.ts';
-import type { RunRow, StoredEvent } from '../store/port.ts';
+import type { StoredEvent } from '../store/port.ts';
 import type { Pending } from './committer.ts';
 import { Instance } from './instance.ts';
 import { definitionOf } from './registry.ts';
@@ -12,59 +12,64 @@ export interface DraftOptions {
   at: number;
   boot_id: string;
   instances: ReadonlyMap<string, Instance>;
-  project: (event: StoredEvent, snapshot: AnyMachineSnapshot) => RunRow | null;
 }
 
-/** An instance with the proposals so far. */
-interface Draft {
-  instance: Instance;
-  tail: AnyMachineSnapshot;
-  version: number;
+/** A machine refuses an event in this state. */
+export class Refusal {
+  readonly type: string;
+  readonly state: AnyMachineSnapshot;
+
+  constructor(type: string, state: AnyMachineSnapshot) {
+    this.type = type;
+    this.state = state;
+  }
+
+  get error(): SvcError {
+    const state = statePath(this.state);
+    return new SvcError('event_refused', `${this.type} is not accepted in the state ${state}.`, {
+      details: { state, accepted: accepted(this.state) },
+    });
+  }
 }
 
 /**
  * Steps the machines through the proposals, each on top of the ones before it. It changes no
- * instance. Throws event_refused when a machine refuses its event.
+ * instance. A refusal is that of the first event that its machine refuses.
  */
-export function draft(proposals: readonly Proposal[], options: DraftOptions): Pending[] {
-  const { at, boot_id, instances, project } = options;
-  const drafts = new Map<string, Draft>();
-  return proposals.map(({ stream, event: proposed }) => {
+export function draft(
+  proposals: readonly Proposal[],
+  { at, boot_id, instances }: DraftOptions,
+): Pending[] | Refusal {
+  const drafted: Pending[] = [];
+  for (const { stream, event: proposed } of proposals) {
     const dated = { ...proposed, at } as AnyEvent;
-    const known = instances.get(stream);
-    const before =
-      drafts.get(stream) ??
-      (known && { instance: known, tail: known.tail, version: known.tailVersion });
-    const { snapshot, effects } =
-      before === undefined
+    const earlier = drafted.findLast((item) => item.event.stream === stream);
+    const known = earlier?.instance ?? instances.get(stream);
+    const tail = earlier?.snapshot ?? known?.tail;
+    const next: Step<AnyMachineSnapshot> =
+      tail === undefined
         ? init(definitionOf(stream).machine, dated)
-        : advance(stream, before.tail, dated);
-    const instance = before?.instance ?? new Instance(stream, snapshot, 0);
-    const version = (before?.version ?? 0) + 1;
-    drafts.set(stream, { instance, tail: snapshot, version });
+        : step(definitionOf(stream).machine, tail, dated);
+    // A machine that accepts an event has another snapshot after it.
+    if (next.snapshot === tail) return new Refusal(dated.type, tail);
     const { type, at: _, ...data } = dated as AnyEvent & Record<string, unknown>;
     const event: StoredEvent = {
       seq: 0,
       stream,
-      version,
+      version: (earlier?.event.version ?? known?.tailVersion ?? 0) + 1,
       type,
       schema: SCHEMA_VERSION,
       at,
       boot_id,
       data,
     };
-    return { event, instance, snapshot, effects, row: project(event, snapshot), settle: null };
-  });
-}
-
-function advance(
-  stream: string,
-  tail: AnyMachineSnapshot,
-  event: AnyEvent,
-): Step<AnyMachineSnapshot> {
-  if (can(tail, event)) return step(definitionOf(stream).machine, tail, event);
-  const state = statePath(tail);
-  throw new SvcError('event_refused', `${event.type} is not accepted in the state ${state}.`, {
-    details: { state, accepted: accepted(tail) },
-  });
+    drafted.push({
+      event,
+      instance: known ?? new Instance(stream, next.snapshot, 0),
+      snapshot: next.snapshot,
+      effects: next.effects,
+      settle: null,
+    });
+  }
+  return drafted;
 }

@@ -9,7 +9,8 @@ import type { RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
 import { Committer, type Pending } from './committer.ts';
 import type { KernelStore } from './content.ts';
-import { draft } from './draft.ts';
+import { DeadlineTimers } from './deadline-timers.ts';
+import { draft, Refusal } from './draft.ts';
 import { foldStream } from './fold.ts';
 import type { Instance } from './instance.ts';
 import type { EffectHandlers, Log } from './port.ts';
@@ -24,6 +25,8 @@ import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } fro
  *    see `starting`.
  * 2. An append is accepted whole or not at all, by the machines.
  * 3. Timers come from the deadlines of durable states.
+ * 4. What a policy appends when it hears a proposal comes after it in the log. It mostly shares the
+ *    commit.
  */
 
 export interface KernelOptions {
@@ -44,9 +47,6 @@ export type EventListener<K extends StreamKey> = (
   snapshot: SnapshotOf<K>,
 ) => void;
 
-/** Time between two tries of a deadline that its machine refuses. */
-const REFUSED_AGAIN_MS = 100;
-
 export class Kernel {
   readonly clock: Clock;
   /** No more events come: followers end. */
@@ -55,11 +55,14 @@ export class Kernel {
   readonly omitsOutput: boolean;
   private readonly options: KernelOptions;
   private readonly committer: Committer;
+  private readonly timers: DeadlineTimers;
   /** Whether the disk takes commits. */
   readonly stalls: Stalls;
   readonly instances = new Map<string, Instance>();
   /** By key of a stream, name of a machine, or `all`. */
   private readonly listeners = new EventEmitter().setMaxListeners(0);
+  /** By name of a machine. */
+  private readonly proposals = new EventEmitter().setMaxListeners(0);
   private handlers: EffectHandlers | null = null;
 
   constructor(options: KernelOptions) {
@@ -67,12 +70,13 @@ export class Kernel {
     this.clock = options.clock;
     this.omitsOutput = options.store.omitsOutput === true;
     this.stalls = new Stalls(options);
+    this.timers = new DeadlineTimers(this, options.log);
     this.committer = new Committer({
       ...options,
       stalls: this.stalls,
       commit_events: options.limits.commit_events,
       commit_late_ms: options.limits.commit_late_ms,
-      onDurable: (item) => this.publish(item),
+      onDurable: (items) => this.publish(items),
     });
   }
 
@@ -114,27 +118,40 @@ export class Kernel {
    * Rejects with event_refused when a machine refuses its event; then nothing has changed.
    */
   async append(proposals: readonly Proposal[]): Promise<void> {
+    const drafted = this.draft(proposals);
+    if (drafted instanceof Refusal) throw drafted.error;
+    await this.propose(drafted);
+  }
+
+  /** Appends one event; false when the machine refuses it. */
+  async tryAppend<K extends StreamKey>(stream: K, event: NewEvent<EventOf<K>>): Promise<boolean> {
+    if (!this.instances.has(stream)) return false;
+    const drafted = this.draft([{ stream, event } as Proposal]);
+    if (drafted instanceof Refusal) return false;
+    await this.propose(drafted);
+    return true;
+  }
+
+  private draft(proposals: readonly Proposal[]): Pending[] | Refusal {
+    const { boot_id } = this.options;
+    return draft(proposals, { at: this.clock.now(), boot_id, instances: this.instances });
+  }
+
+  protected propose(drafted: readonly Pending[]): Promise<void> {
     if (this.committer.failure !== null) throw this.committer.failure;
-    const at = this.clock.now();
-    const { boot_id, project } = this.options;
-    const drafted = draft(proposals, { at, boot_id, instances: this.instances, project });
     for (const { instance, snapshot } of drafted) {
       instance.tail = snapshot;
       instance.tailVersion += 1;
       this.instances.set(instance.stream, instance);
       if (!this.isOpen) {
         instance.snapshot = snapshot;
-        this.arm(instance);
+        this.timers.arm(instance);
       }
     }
-    await this.committer.push(drafted);
-  }
-
-  /** Appends one event; false when the machine refuses it. */
-  async tryAppend<K extends StreamKey>(stream: K, event: NewEvent<EventOf<K>>): Promise<boolean> {
-    if (!this.accepts(stream, event)) return false;
-    await this.append([{ stream, event } as Proposal]);
-    return true;
+    const recorded = this.committer.push(drafted);
+    for (const { event, instance, snapshot } of drafted)
+      this.proposals.emit(instance.definition.name, event, snapshot);
+    return recorded;
   }
 
   accepts<K extends StreamKey>(stream: K, event: NewEvent<EventOf<K>>): boolean {
@@ -185,6 +202,14 @@ export class Kernel {
     const deliver = listener as (...args: unknown[]) => void;
     this.listeners.on(name, deliver);
     signal?.addEventListener('abort', () => this.listeners.off(name, deliver), { once: true });
+  }
+
+  /**
+   * Hears each accepted proposal of a machine, with the state after it, before it is durable. It is
+   * for policies that decide in the same turn. Clients never see that state.
+   */
+  onProposed<M extends MachineName>(machine: M, listener: EventListener<KeyOf<M>>): void {
+    this.proposals.on(machine, listener as (...args: unknown[]) => void);
   }
 
   /**
@@ -239,58 +264,28 @@ export class Kernel {
       instance.wake();
     }
     this.listeners.removeAllListeners();
+    this.proposals.removeAllListeners();
   }
 
-  /** The order is: state, followers, listeners, effects. The caller of append comes last. */
-  private publish(item: Pending): void {
-    const { instance, event, snapshot, effects } = item;
+  /** The callers of append come after it. */
+  private publish(items: readonly Pending[]): void {
+    for (const item of items) this.publishOne(item);
+    for (const instance of new Set(items.map((item) => item.instance)))
+      if (this.instances.get(instance.stream) === instance) this.timers.arm(instance);
+  }
+
+  /** The order is: state, followers, listeners, effects. */
+  private publishOne({ instance, event, snapshot, effects }: Pending): void {
     instance.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
-    this.arm(instance);
     this.listeners.emit(event.stream, event, snapshot);
     this.listeners.emit(instance.definition.name, event, snapshot);
     this.listeners.emit('all', event, snapshot);
-    for (const [index, effect] of effects.entries())
-      this.perform(effect, `${event.stream}:${event.version}:${index}`);
+    for (let index = 0; index < effects.length; index += 1)
+      this.perform(effects[index] as Effect, `${event.stream}:${event.version}:${index}`);
   }
 
   private perform({ type, params }: Effect, id: string): void {
     if (this.handlers === null) throw new Error(`no handler performs ${type}`);
     (this.handlers[type] as (params: unknown, id: string) => void)(params, id);
-  }
-
-  /** Sets the timer to the earliest deadline. A timer that fires too early is set again. */
-  private arm(instance: Instance, notBefore = 0): void {
-    const at = Math.max(
-      notBefore,
-      Math.min(...instance.deadlines().map((deadline) => deadline.at)),
-    );
-    if (at >= instance.armedFor) return;
-    instance.disarm?.();
-    instance.armedFor = at;
-    instance.disarm = null;
-    if (at === Number.POSITIVE_INFINITY) return;
-    const disarmed = new AbortController();
-    // Without a reason, Node makes an error with a stack.
-    instance.disarm = () => disarmed.abort(null);
-    this.clock.after(at - this.clock.now(), () => this.fire(instance), disarmed.signal);
-  }
-
-  private fire(instance: Instance): void {
-    instance.armedFor = Number.POSITIVE_INFINITY;
-    const now = this.clock.now();
-    const passed = instance.deadlines().filter((deadline) => deadline.at <= now);
-    const due = passed.find((deadline) =>
-      can(instance.tail, { ...deadline.event, at: now } as AnyEvent),
-    );
-    if (due !== undefined) {
-      this.append([{ stream: instance.stream, event: due.event } as Proposal]).catch(
-        (error: unknown) =>
-          this.options.log.error(
-            { err: error, stream: instance.stream },
-            'a deadline could not be recorded',
-          ),
-      );
-    }
-    this.arm(instance, passed.length > 0 && due === undefined ? now + REFUSED_AGAIN_MS : 0);
   }
 }

@@ -192,17 +192,17 @@ export async function checkEnd(world: World, isOver: boolean): Promise<void> {
         () => `a run that ${client.name} was told of is not there`,
       );
     for (const run of oracle.runs.values())
-      if (client.refused.has(promptOf(run.created.request))) checkRefused(run);
+      if (client.refused.has(promptOf(run.created.request))) checkRefused(world, run);
   }
 }
 
-/** No client gets a refused run: it was taken back, unless the daemon died first. */
-function checkRefused({ alias, events, snapshot }: RunView): void {
-  const { withdrawn, attempt } = snapshot.context;
+/** No provider gets a refused run: it was taken back, unless the daemon died first. */
+function checkRefused({ effects }: World, { id, alias, events, snapshot }: RunView): void {
+  const { withdrawn, attempt, outputs } = snapshot.context;
   const isCutOff = events.some(({ boot_id }) => boot_id !== events[0]?.boot_id);
   hold(
     'refused',
-    isCutOff || (withdrawn && attempt === 0),
+    isCutOff || (withdrawn && outputs === 0 && !effects.hasReached(id, attempt)),
     () => `${alias} was refused, and answered`,
   );
 }

@@ -21,11 +21,13 @@ export class SimClock implements Clock {
     return this.time;
   }
 
-  after(ms: number, call: () => void, signal?: AbortSignal): void {
-    if (signal?.aborted) return;
+  after(ms: number, call: () => void, signal?: AbortSignal): () => void {
+    if (signal?.aborted) return () => {};
     const timer = { at: this.time + Math.max(0, ms), call };
+    const cancel = () => void this.timers.delete(timer);
     this.timers.add(timer);
-    signal?.addEventListener('abort', () => this.timers.delete(timer));
+    signal?.addEventListener('abort', cancel);
+    return cancel;
   }
 
   /** Time of the earliest timer; infinite when there is none. */

@@ -1,14 +1,14 @@
 // biome-ignore-all lint/complexity/useLiteralKeys: a planted bug changes private members
 
-import { type AnyEvent, isTerminalEvent } from '../../machines/events.ts';
+import { isTerminalEvent } from '../../machines/events.ts';
 import { runMachine } from '../../machines/run.ts';
-import { isIn, step } from '../../machines/step.ts';
+import { isIn } from '../../machines/step.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import type { EffectHandlers } from '../../src/kernel/port.ts';
 import { definitionOf } from '../../src/kernel/registry.ts';
-import { type DaemonKey, isDaemon, type Proposal, stream } from '../../src/kernel/stream.ts';
+import { type DaemonKey, isDaemon, stream } from '../../src/kernel/stream.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { Keys } from '../../src/runtime/runs/keys.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
@@ -57,32 +57,24 @@ class EagerKernel extends Kernel {
     super.handle(everyEffect(() => {}));
   }
 
-  override append(proposals: readonly Proposal[]): Promise<void> {
+  override propose(drafted: readonly Pending[]): Promise<void> {
     const { given } = this;
-    if (given === null) return super.append(proposals);
-    const before = proposals.map(({ stream }) => this.instance(stream)?.tail);
-    const done = super.append(proposals);
-    for (const [index, { stream, event }] of proposals.entries()) {
-      const tail = before[index];
-      if (tail === undefined) continue;
-      const { effects } = step(definitionOf(stream).machine, tail, {
-        ...event,
-        at: this.clock.now(),
-      } as AnyEvent);
+    const done = super.propose(drafted);
+    if (given === null) return done;
+    for (const { event, effects } of drafted)
       for (const [number, effect] of effects.entries())
         (given[effect.type] as (params: unknown, id: string) => void)(
           effect.params,
-          `${stream}:${this.instance(stream)?.tailVersion}:${number}`,
+          `${event.stream}:${event.version}:${number}`,
         );
-    }
     return done;
   }
 }
 
 /** Resolves a proposal before its event is durable. */
 class HastyKernel extends Kernel {
-  override append(proposals: readonly Proposal[]): Promise<void> {
-    super.append(proposals).catch(() => {});
+  override propose(drafted: readonly Pending[]): Promise<void> {
+    super.propose(drafted).catch(() => {});
     return Promise.resolve();
   }
 }
@@ -109,8 +101,9 @@ function twice(item: Pending): Pending[] {
 class PatientKernel extends Kernel {
   constructor(options: KernelOptions) {
     super(options);
-    const arm = this['arm'].bind(this);
-    this['arm'] = (instance: Instance, notBefore?: number) =>
+    const timers = this['timers'];
+    const arm = timers.arm.bind(timers);
+    timers.arm = (instance: Instance, notBefore?: number) =>
       instance.path === 'streaming' ? instance.disarm?.() : arm(instance, notBefore);
   }
 }

@@ -160,7 +160,7 @@ export async function openKernel(
   store: EventStore,
   boot_id = 'boot_1',
 ): Promise<{ kernel: Kernel; clock: FrozenClock }> {
-  const clock: FrozenClock = { at: NOW, now: () => clock.at, after: () => undefined };
+  const clock: FrozenClock = { at: NOW, now: () => clock.at, after: () => () => {} };
   const kernel = new Kernel({
     store,
     clock,

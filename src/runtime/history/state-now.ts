@@ -55,7 +55,9 @@ async function currentRuns(
   { kernel, scheduler, limits, streams, getRun }: CurrentSources,
   now: number,
 ): Promise<RunRecord[]> {
-  const unfinished = [...scheduler.activeRuns(), ...scheduler.waitingRuns()];
+  const known = [...scheduler.activeRuns(), ...scheduler.waitingRuns()];
+  // The lists have runs whose acceptance is not durable yet.
+  const unfinished = known.filter((id) => (kernel.instance(id)?.version ?? 0) > 0);
   const ids = new Set([
     ...unfinished,
     ...settledSince(kernel.instance(streams.daemon)?.recent ?? [], now - SHOWN_AFTER_MS),

@@ -16,15 +16,15 @@ import type { OutputPart, ProviderPort } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { Outcome, Usable } from '../providers/circuit.ts';
 import type { OutputBudget } from './output-budget.ts';
-import { OutputQueue, placeOf } from './output-queue.ts';
+import { OutputRecorder } from './output-recorder.ts';
 import { recordedTokens } from './recorded-tokens.ts';
 import { asFailure } from './run-errors.ts';
 
 /**
  * Executes the attempts of runs. It owns one attempt of each run at a time.
  *
- * 1. Output is recorded before any client sees it.
- * 2. No timer makes batches. The text that arrives during one commit is the next output event.
+ * 1. Output is recorded before any client sees it. See `output-recorder.ts`.
+ * 2. The end of a run follows its output at once, and mostly shares its commit.
  * 3. The work of a run has stopped only when its provider's stream has ended.
  * 4. The texts of all answers in progress share one bound. See `output-budget.ts`.
  * 5. Nothing goes to a cloud provider before the log says so.
@@ -54,7 +54,7 @@ export interface RunExecutorOptions {
 
 export class RunExecutor {
   private readonly options: RunExecutorOptions;
-  private readonly live = new Map<RunKey, { attempt: number; abort: AbortController }>();
+  private readonly live = new Map<RunKey, Attempt>();
 
   constructor(options: RunExecutorOptions) {
     this.options = options;
@@ -71,9 +71,9 @@ export class RunExecutor {
       this.live.get(run_id)?.attempt === attempt
     )
       return;
-    const mine = { attempt, abort: new AbortController() };
+    const mine = new Attempt(run_id, attempt);
     this.live.set(run_id, mine);
-    this.work(run_id, attempt, mine.abort)
+    this.work(mine)
       .catch((error: unknown) =>
         this.options.log.error(
           { err: error, run_id },
@@ -90,14 +90,15 @@ export class RunExecutor {
   stop({ run_id: id }: Effects['stopAttempt']): void {
     const run_id = stream.run(id);
     const live = this.live.get(run_id);
-    if (live !== undefined) live.abort.abort();
+    if (live !== undefined) live.stop();
     else
       this.recordEnd(run_id).catch((error: unknown) =>
         this.options.log.error({ err: error, run_id }, 'the end of a run could not be recorded'),
       );
   }
 
-  private async work(run_id: RunKey, attempt: number, abort: AbortController): Promise<void> {
+  private async work(mine: Attempt): Promise<void> {
+    const { run_id, attempt } = mine;
     const { kernel, onOutcome, refusal } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
     const { request } = context;
@@ -107,7 +108,7 @@ export class RunExecutor {
       if (refused !== null) throw refused;
       await this.enter(request.provider, run_id);
       entered = true;
-      const finish = await this.consume(run_id, attempt, abort);
+      const finish = await this.consume(mine);
       onOutcome(request.provider, 'answered', run_id);
       await kernel.tryAppend(run_id, {
         type: 'run.completed',
@@ -117,7 +118,7 @@ export class RunExecutor {
         ...(finish.stop_sequence === undefined ? {} : { stop_sequence: finish.stop_sequence }),
       });
     } catch (thrown) {
-      if (abort.signal.aborted) {
+      if (mine.isStopped) {
         if (entered) onOutcome(request.provider, this.stall(run_id) ?? 'abandoned', run_id);
       } else {
         const failure = asFailure(thrown);
@@ -155,12 +156,12 @@ export class RunExecutor {
     return error !== null && STALLS.has(error.code) ? fromBody(error) : null;
   }
 
-  /** Reads and records the provider's stream to its end. Throws unless it ends with a finish. */
-  private async consume(
-    run_id: RunKey,
-    attempt: number,
-    abort: AbortController,
-  ): Promise<Extract<OutputPart, { type: 'finish' }>> {
+  /**
+   * Reads the provider's stream to its end, and proposes its output. Throws unless it ends with a
+   * finish.
+   */
+  private async consume(mine: Attempt): Promise<Extract<OutputPart, { type: 'finish' }>> {
+    const { run_id, attempt } = mine;
     const { kernel, store, limits, provider } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
     const { client, request, output, parts, outputs, threads } = context;
@@ -176,56 +177,26 @@ export class RunExecutor {
         { retryable: false },
       );
 
-    if (request.cloud) await this.recordSent(run_id, context, abort);
-    let cut: SvcError | null = null;
-    const reading = new AbortController();
-    const cutOff = (why: SvcError) => {
-      cut = why;
-      reading.abort();
-    };
-    this.options.outputs.open(run_id, request.provider, cutOff);
-    const heard = new AbortController();
-    this.whileSilent(context, heard.signal, cutOff);
+    if (request.cloud) await this.recordSent(mine, context);
+    this.options.outputs.open(run_id, request.provider, (why) => mine.cutOff(why));
+    const heard = this.whileSilent(context, (why) => mine.cutOff(why));
     if (resume !== null) {
       this.options.outputs.add(run_id, output);
       for (const part of parts) this.options.outputs.add(run_id, textOf(part));
     }
-
-    const waiting = new OutputQueue();
-    let recording: Promise<void> | null = null;
-    const record = async () => {
-      for (let output = waiting.take(); output !== null; output = waiting.take()) {
-        const { context } = kernel.tail(run_id) ?? {};
-        const { threads: computing, ...recorded } = output;
-        const event = {
-          type: 'run.output_appended',
-          attempt,
-          ...recorded,
-          ...(kernel.omitsOutput && context !== undefined ? placeOf(output, context) : {}),
-          ...(computing === undefined || computing === context?.threads
-            ? {}
-            : { threads: computing }),
-        } as const;
-        if (!(await kernel.tryAppend(run_id, event))) abort.abort();
-      }
-      recording = null;
-    };
-
-    const startRecording = () => {
-      if (recording !== null) return;
-      recording = record();
-      // The code below awaits it. It may fail earlier.
-      recording.catch(() => {});
-    };
+    const recorder = new OutputRecorder({
+      ...{ kernel, run_id, attempt, characters_max: limits.output_buffer_bytes },
+      onRefused: () => mine.stop(),
+    });
 
     let began = false;
     let finish: Extract<OutputPart, { type: 'finish' }> | null = null;
     try {
       for await (const part of port.stream(
         { run_id, attempt, client, request, resume },
-        AbortSignal.any([abort.signal, reading.signal]),
+        mine.signal,
       )) {
-        heard.abort();
+        heard();
         if (part.type === 'finish') {
           finish = part;
           continue;
@@ -233,18 +204,18 @@ export class RunExecutor {
         if (!began) this.options.onOutcome(request.provider, 'began', run_id);
         began = true;
         this.options.outputs.add(run_id, part.text);
-        waiting.add(part);
-        if (waiting.length > 0) startRecording();
-        if (waiting.characters > limits.output_buffer_bytes) await recording;
-        if (abort.signal.aborted || reading.signal.aborted) break;
+        const full = recorder.add(part);
+        if (full !== null) await full;
+        if (mine.signal.aborted) break;
       }
     } catch (thrown) {
-      throw cut ?? thrown;
+      throw mine.cut ?? thrown;
     } finally {
-      heard.abort();
-      await recording;
+      heard();
+      // What ends the run is proposed next. It fails if this fails.
+      recorder.propose().catch(() => {});
     }
-    if (cut !== null) throw cut;
+    if (mine.cut !== null) throw mine.cut;
     if (finish === null)
       throw new SvcError(
         'stream_truncated',
@@ -255,30 +226,29 @@ export class RunExecutor {
   }
 
   /** Throws if the run has ended meanwhile: then nothing is sent. */
-  private async recordSent(
-    run_id: RunKey,
-    { attempt, request }: RunContext,
-    abort: AbortController,
-  ): Promise<void> {
+  private async recordSent(mine: Attempt, { attempt, request }: RunContext): Promise<void> {
     const { provider, model } = request;
     const event = { type: 'run.sent_to_cloud', attempt, provider, model } as const;
-    if (await this.options.kernel.tryAppend(run_id, { ...event, bytes: sizeOf(request) })) return;
-    abort.abort();
+    const sent = { ...event, bytes: sizeOf(request) };
+    if (await this.options.kernel.tryAppend(mine.run_id, sent)) return;
+    mine.stop();
     throw new Error('The run has ended.');
   }
 
-  /** Gives up a target if the run has another one and this one stays silent until `heard`. */
+  /**
+   * Gives up a target if the run has another one and this one stays silent. Call what it returns
+   * when it is heard.
+   */
   private whileSilent(
     { fallbacks, first_output_ms }: RunContext,
-    heard: AbortSignal,
     giveUp: (why: SvcError) => void,
-  ): void {
-    if (fallbacks.length === 0) return;
+  ): () => void {
+    if (fallbacks.length === 0) return () => {};
     // The deadline of the machine would end the run.
     const wait_ms = Math.min(this.options.limits.target_wait_ms, first_output_ms / 2);
     const message = `The provider did not begin to answer within ${wait_ms / 1000} s.`;
     const silent = () => giveUp(new SvcError('provider_silent', message));
-    this.options.kernel.clock.after(wait_ms, silent, heard);
+    return this.options.kernel.clock.after(wait_ms, silent);
   }
 
   private async recordFailure(run_id: RunKey, failure: SvcError, leave: boolean): Promise<void> {
@@ -307,6 +277,35 @@ export class RunExecutor {
     const tail = kernel.tail(run_id);
     const end: NewEvent<RunEvent> | null = tail === undefined ? null : terminalOf(tail, false);
     if (end !== null) await kernel.tryAppend(run_id, end);
+  }
+}
+
+/** One attempt in progress. Its signal aborts when it is stopped, and when its answer is cut. */
+class Attempt {
+  readonly run_id: RunKey;
+  readonly attempt: number;
+  isStopped = false;
+  /** Why the rest of the answer is not read. */
+  cut: SvcError | null = null;
+  private readonly reading = new AbortController();
+
+  constructor(run_id: RunKey, attempt: number) {
+    this.run_id = run_id;
+    this.attempt = attempt;
+  }
+
+  get signal(): AbortSignal {
+    return this.reading.signal;
+  }
+
+  stop(): void {
+    this.isStopped = true;
+    this.reading.abort();
+  }
+
+  cutOff(why: SvcError): void {
+    this.cut = why;
+    this.reading.abort();
   }
 }
 

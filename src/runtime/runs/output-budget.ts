@@ -19,6 +19,8 @@ export class OutputBudget {
   private readonly bytesMax: number;
   private readonly room = new Notifier();
   private readonly answers = new Map<string, Answer>();
+  /** Of all answers. */
+  private bytes = 0;
 
   constructor(bytesMax: number) {
     this.bytesMax = bytesMax;
@@ -31,17 +33,21 @@ export class OutputBudget {
 
   /** Whether another answer may begin. */
   get hasRoom(): boolean {
-    return sum(this.answers.values()) < this.bytesMax;
+    return this.bytes < this.bytesMax;
   }
 
   open(run_id: string, provider: string, cut: (failure: SvcError) => void): void {
+    this.forget(run_id);
     this.answers.set(run_id, { provider, bytes: 0, cut });
   }
 
   add(run_id: string, text: string): void {
     const answer = this.answers.get(run_id);
     if (answer === undefined) return;
-    answer.bytes += Buffer.byteLength(text);
+    const bytes = Buffer.byteLength(text);
+    answer.bytes += bytes;
+    this.bytes += bytes;
+    if (this.bytes <= this.bytesMax) return;
     for (let largest = this.nextToCut(); largest !== null; largest = this.nextToCut()) {
       const { cut } = largest;
       largest.cut = null;
@@ -50,13 +56,17 @@ export class OutputBudget {
   }
 
   close(run_id: string): void {
-    this.answers.delete(run_id);
+    this.forget(run_id);
     if (this.hasRoom) this.room.notify();
+  }
+
+  private forget(run_id: string): void {
+    this.bytes -= this.answers.get(run_id)?.bytes ?? 0;
+    this.answers.delete(run_id);
   }
 
   /** The answer to cut next. Null: the other answers fit. */
   private nextToCut(): Answer | null {
-    if (sum(this.answers.values()) <= this.bytesMax) return null;
     const running = [...this.answers.values()].filter(({ cut }) => cut !== null);
     if (sum(running) <= this.bytesMax) return null;
     const byProvider = [...Map.groupBy(running, ({ provider }) => provider).values()];

@@ -72,10 +72,8 @@ export async function recoverRuns(
       // The end of the step awaits it. It may fail earlier.
       done.catch(() => {});
       recorded.push(done);
-      if (event.type === 'run.recovered') {
-        if (!isIn(snapshot, 'queued')) cut += 1;
-        scheduler.adopt(run_id, kernel.tail(run_id) ?? snapshot);
-      } else ended += 1;
+      if (event.type !== 'run.recovered') ended += 1;
+      else if (!isIn(snapshot, 'queued')) cut += 1;
     }
     await Promise.all(recorded);
   };
@@ -85,7 +83,7 @@ export async function recoverRuns(
     if (done < unfinished.length) await progress.made(done);
   }
   // Some runs may have passed their deadline by now. Runs that are being stopped settle later.
-  const unsettled = scheduler.queued + scheduler.running;
+  const { unsettled } = scheduler;
   const suspended = Math.min(cut, unsettled);
   return { queued: unsettled - suspended, suspended, ended };
 }

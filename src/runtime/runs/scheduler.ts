@@ -2,7 +2,7 @@ import { arrive, emptyQueue, type FairQueue, leave, serve } from '../../../machi
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { nextAttempt } from '../../../machines/run-next.ts';
 import { type Concurrency, runsToStart } from '../../../machines/runs-to-start.ts';
-import { isIn, statePath } from '../../../machines/step.ts';
+import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { Notifier } from '../../kernel/notifier.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -14,23 +14,25 @@ import type { OutputBudget } from './output-budget.ts';
 /**
  * Starts the waiting runs in their order. It owns the queue and the list of active runs.
  *
- * 1. Both lists follow the run machines, and have only runs that are not settled.
+ * 1. Both lists follow the proposed states of the run machines. So a run that may start at once is
+ *    recorded as started in the commit of its acceptance.
  * 2. Runs that were cut off go first. The others are served in rounds, so a client with a long
  *    backlog delays no other.
  * 3. A run that killed the engine while it ran alone is served in rounds too. The runs that it cut
  *    off go first.
  * 4. After a restart the queue has the order of acceptance, by the same rounds.
  * 5. Local runs share the memory for models. See `runs-to-start.ts`.
- * 6. The daemon machine gets one `daemon.run_settled` for each run.
+ * 6. The daemon machine gets one `daemon.run_settled` for each run, in the commit of its end. From
+ *    then on the run takes no place. It leaves the list when its end is durable.
  */
 export class Scheduler {
   /** In the order in which they are served. */
   private queue: Waiting[] = [];
-  private readonly active = new Map<RunKey, Demand & { unstarted?: boolean }>();
+  private readonly active = new Map<RunKey, Active>();
   /** The rounds of each provider. They advance independently. */
   private readonly turns = new Map<string, FairQueue>();
   private arrivals = 0;
-  private look = new AbortController();
+  private stopLooking: () => void = () => {};
   private readonly options: SchedulerOptions;
   private readonly positionChanges = new Notifier();
 
@@ -42,11 +44,15 @@ export class Scheduler {
       room.queued = () => new Set(this.queue.filter(isLocal).map(({ model }) => model));
       room.onChange(() => this.next());
     }
-    options.kernel.subscribe({ machine: 'run' }, (event, snapshot) => {
-      if (event.type !== 'run.output_appended') this.follow(event.stream, snapshot);
+    const { kernel } = options;
+    kernel.onProposed('run', ({ type, stream }, tail) => {
+      if (type !== 'run.output_appended') this.follow(stream, tail);
     });
-    options.kernel.subscribe({ stream: options.daemon }, ({ type }) => {
-      if (type === 'daemon.store_freed' || type === 'daemon.stop_requested') this.next();
+    kernel.onProposed('daemon', ({ type }) => {
+      if (ALLOWS_STARTS.has(type)) this.next();
+    });
+    kernel.subscribe({ machine: 'run' }, ({ stream }, { status }) => {
+      if (status !== 'active') this.forget(stream);
     });
   }
 
@@ -56,6 +62,11 @@ export class Scheduler {
 
   get running(): number {
     return this.active.size;
+  }
+
+  /** Runs whose end is not proposed. */
+  get unsettled(): number {
+    return this.queue.length + this.taken().length;
   }
 
   activeRuns(): RunKey[] {
@@ -91,23 +102,17 @@ export class Scheduler {
     update();
   }
 
-  /** Adds a run of an earlier boot: to the queue if it waits, else to the active runs. */
-  adopt(run_id: RunKey, snapshot: RunSnapshot): void {
-    if (snapshot.hasTag('waiting')) this.enqueue(run_id, snapshot);
-    else this.active.set(run_id, demandOf(snapshot));
-  }
-
   /** Starts the runs that may start now. */
   next(): void {
     const { kernel, daemon, concurrency, outputs, room } = this.options;
-    if (!outputs.hasRoom) return;
+    if (this.queue.length === 0 || !outputs.hasRoom) return;
     const snapshot = kernel.tail(daemon);
     if (snapshot === undefined || !(snapshot.hasTag('ready') || isIn(snapshot, 'draining'))) return;
     const now = kernel.clock.now();
     const limits = room === undefined ? concurrency : { ...concurrency, room };
     if (room !== undefined) for (const run of this.queue) if (isLocal(run)) room.learn(run.model);
     const started = new Set(
-      runsToStart(this.queue, [...this.active.values()], limits, now).filter((run_id) =>
+      runsToStart(this.queue, this.taken(), limits, now).filter((run_id) =>
         this.start(stream.run(run_id)),
       ),
     );
@@ -119,14 +124,17 @@ export class Scheduler {
     this.positionChanges.notify();
   }
 
+  /** The active runs that take a place. */
+  private taken(): Active[] {
+    return [...this.active.values()].filter(({ ended }) => ended !== true);
+  }
+
   /** A model that ends its rest makes room without an event. */
   private lookAgain(now: number): void {
     const { room, kernel } = this.options;
     const at = this.queue.some(isLocal) ? (room?.restEnds(now) ?? null) : null;
-    this.look.abort();
-    if (at === null) return;
-    this.look = new AbortController();
-    kernel.clock.after(at - now, () => this.next(), this.look.signal);
+    this.stopLooking();
+    this.stopLooking = at === null ? () => {} : kernel.clock.after(at - now, () => this.next());
   }
 
   private start(run_id: RunKey): boolean {
@@ -138,27 +146,20 @@ export class Scheduler {
     return true;
   }
 
-  private follow(run_id: RunKey, snapshot: RunSnapshot): void {
-    if (snapshot.status !== 'active') this.settle(run_id);
-    else if (snapshot.hasTag('waiting')) this.wait(run_id, snapshot);
+  private follow(run_id: RunKey, tail: RunSnapshot): void {
+    if (tail.status !== 'active') this.settle(run_id, tail);
+    else if (tail.hasTag('waiting')) this.wait(run_id, tail);
     else if (!this.active.has(run_id)) {
       this.leaveQueue(run_id);
-      this.active.set(run_id, { ...demandOf(snapshot), unstarted: true });
-    }
+      this.active.set(run_id, { ...demandOf(tail), unstarted: true });
+    } else return;
     this.next();
   }
 
-  /** A run whose next attempt waits for its commit is already active. */
-  private wait(run_id: RunKey, snapshot: RunSnapshot): void {
-    const tail = this.options.kernel.tail(run_id);
-    if (
-      tail === undefined ||
-      statePath(tail) !== statePath(snapshot) ||
-      this.position(run_id) !== null
-    )
-      return;
+  private wait(run_id: RunKey, tail: RunSnapshot): void {
+    if (this.position(run_id) !== null) return;
     this.active.delete(run_id);
-    this.enqueue(run_id, snapshot);
+    this.enqueue(run_id, tail);
   }
 
   private enqueue(run_id: RunKey, snapshot: RunSnapshot): void {
@@ -213,12 +214,16 @@ export class Scheduler {
     this.positionChanges.notify();
   }
 
-  private settle(run_id: RunKey): void {
+  private settle(run_id: RunKey, tail: RunSnapshot): void {
     const { kernel, daemon } = this.options;
-    this.active.delete(run_id);
     this.leaveQueue(run_id);
-    kernel.forget(run_id);
+    this.active.set(run_id, { ...demandOf(tail), ended: true });
     this.logFailure(kernel.tryAppend(daemon, { type: 'daemon.run_settled', run_id }), run_id);
+  }
+
+  private forget(run_id: RunKey): void {
+    this.active.delete(run_id);
+    this.options.kernel.forget(run_id);
   }
 
   private logFailure(recorded: Promise<unknown>, run_id: string): void {
@@ -240,6 +245,13 @@ export interface SchedulerOptions {
   log: Log;
 }
 
+/** Events of the daemon after which runs may start that could not before. */
+const ALLOWS_STARTS: ReadonlySet<string> = new Set([
+  'daemon.store_freed',
+  'daemon.disk_resumed',
+  'daemon.stop_requested',
+]);
+
 /** What a run needs to start. */
 interface Demand {
   provider: string;
@@ -250,6 +262,13 @@ interface Demand {
 function demandOf({ context }: RunSnapshot): Demand {
   const { provider, model } = context.request;
   return { provider, model, isolated: context.isolated };
+}
+
+interface Active extends Demand {
+  /** It ends without having started, such as by a cancel. */
+  unstarted?: boolean;
+  /** Its end is proposed. */
+  ended?: boolean;
 }
 
 interface Waiting extends Demand {

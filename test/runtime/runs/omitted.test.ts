@@ -7,6 +7,7 @@ import type { AttemptRequest } from '../../../src/providers/port.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 const WORDS = ['Once ', 'upon ', 'a ', 'time ', 'it ', 'ended.'];
@@ -77,6 +78,8 @@ test('such a run does not resume after lost work either, and the log has the sta
 test('a run with a complete log resumes, whatever this boot keeps', async () => {
   const { kernel, store, id } = await continuedRun(new ScriptedProvider('local', [forever]));
   kernel.close();
+  // The next boot opens the log after the last commit of this one.
+  await turns();
   const third = await bootRuntime({ local: speaker(6), store, boot_id: 'boot_3' });
   await waitFor('it has ended', () => !third.kernel.instances.has(id));
   const { state, output: text } = await third.runtime.getRun(id);

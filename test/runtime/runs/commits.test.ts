@@ -1,0 +1,93 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import type { Commit, EventStore } from '../../../src/store/port.ts';
+import { gatedStore } from '../../helpers/kernel.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+/** What one run costs: its commits, and what each of them has. A client waits for each commit. */
+
+const pieces = Array.from({ length: 20 }, (_, index) => output(`word ${index} `, index));
+
+/** A store that notes the types of each commit, and the states of its rows. */
+function noting(inner: EventStore): { store: EventStore; commits: string[][]; rows: string[][] } {
+  const commits: string[][] = [];
+  const rows: string[][] = [];
+  const append = (commit: Commit) => {
+    commits.push(commit.events.map(({ type }) => type));
+    rows.push(commit.runs.map(({ state }) => state));
+    return inner.append(commit);
+  };
+  return { store: { ...inner, append }, commits, rows };
+}
+
+async function bootNoting(local: ScriptedProvider, limits = {}) {
+  const { store, commits, rows } = noting(createMemoryStore());
+  const booted = await bootRuntime({ local, store, limits });
+  const ask = async () => (await booted.runtime.startRun({ prompt: 'hi' }, 'test')).id;
+  const ended = (id: string) =>
+    waitFor('the run has ended', () => !booted.kernel.instances.has(id));
+  // The first answer also changes the state of the provider.
+  await ended(await ask());
+  const clear = () => {
+    commits.length = 0;
+    rows.length = 0;
+  };
+  clear();
+  return { ...booted, commits, rows, ask, ended, clear };
+}
+
+test('a run whose answer comes in one turn costs two commits, six events and two rows', async () => {
+  const local = new ScriptedProvider('local', [...pieces, finish()]);
+  const { runtime, commits, rows, ask, ended } = await bootNoting(local);
+  const id = await ask();
+  await ended(id);
+  assert.equal(commits, [
+    ['daemon.run_admitted', 'run.accepted', 'run.started'],
+    ['run.output_appended', 'run.completed', 'daemon.run_settled'],
+  ]);
+  assert.equal(rows, [['starting'], ['completed']]);
+  assert.is((await runtime.getRun(id)).output.split(' ').length, 41);
+});
+
+test('what comes during a commit is one event of the next commit, together with the end', async () => {
+  const [more, rest] = [gate(), gate()];
+  const gated = gatedStore(createMemoryStore());
+  const { store, commits } = noting(gated);
+  const script = [output('a', 1), () => more.opened, output('b', 2), () => rest.opened];
+  const local = new ScriptedProvider('local', [...script, ...pieces, finish()]);
+  const { runtime, kernel } = await bootRuntime({ local, store });
+  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  await turns();
+  commits.length = 0;
+  gated.hold();
+  more.open();
+  await turns();
+  rest.open();
+  await turns();
+  gated.release();
+  await waitFor('the run has ended', () => !kernel.instances.has(id));
+  assert.equal(commits, [
+    ['run.output_appended'],
+    ['run.output_appended', 'run.completed', 'daemon.run_settled'],
+  ]);
+});
+
+test('a run that ends makes room for the next one in the same commit', async () => {
+  const door = gate();
+  const local = new ScriptedProvider('local', [finish()]);
+  const { commits, ask, ended, clear } = await bootNoting(local, { local_runs: 1 });
+  local.script = [() => door.opened, finish()];
+  const first = await ask();
+  local.script = [finish()];
+  const second = await ask();
+  clear();
+  door.open();
+  await Promise.all([ended(first), ended(second)]);
+  assert.equal(commits[0], ['run.completed', 'daemon.run_settled', 'run.started']);
+});
+
+test.run();
