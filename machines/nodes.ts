@@ -14,11 +14,18 @@ export function leafOf(snapshot: AnyMachineSnapshot): AnyStateNode {
 
 /** The state path without the groups around it: `running.accepting`. Empty for the machine. */
 export function pathOf(node: AnyStateNode): string {
-  return lineage(node)
+  const known = paths.get(node);
+  if (known !== undefined) return known;
+  const path = lineage(node)
     .filter((around) => around === node || !isGroup(around))
     .map(({ key }) => key)
     .join('.');
+  paths.set(node, path);
+  return path;
 }
+
+/** A state is asked for its path at each event. */
+const paths = new WeakMap<AnyStateNode, string>();
 
 /** The node and the nodes around it, the outermost first, without the machine itself. */
 export function lineage(node: AnyStateNode): AnyStateNode[] {

@@ -2,11 +2,13 @@
 export class Notifier<T = void> {
   private readonly listeners = new Set<(value: T) => void>();
 
-  /** Calls the listener at each change until the signal aborts. */
-  subscribe(listener: (value: T) => void, signal?: AbortSignal): void {
-    if (signal?.aborted) return;
+  /** Calls the listener at each change until the signal aborts. Returns a function that ends it. */
+  subscribe(listener: (value: T) => void, signal?: AbortSignal): () => void {
+    const end = () => void this.listeners.delete(listener);
+    if (signal?.aborted) return end;
     this.listeners.add(listener);
-    signal?.addEventListener('abort', () => this.listeners.delete(listener), { once: true });
+    signal?.addEventListener('abort', end, { once: true });
+    return end;
   }
 
   /** Resolves at the next change, or when the signal aborts. */

@@ -24,8 +24,9 @@ export class Stalls {
     this.log = log;
   }
 
-  onStall(listener: (cause: SvcError) => void, signal?: AbortSignal): void {
-    this.stalled.subscribe(listener, signal);
+  /** Returns a function that ends it. */
+  onStall(listener: (cause: SvcError) => void, signal?: AbortSignal): () => void {
+    return this.stalled.subscribe(listener, signal);
   }
 
   onResume(listener: () => void, signal?: AbortSignal): void {

@@ -21,12 +21,11 @@ export async function unlessStalled<T>(
 ): Promise<T> {
   if (kernel.stalled !== null && isRefused(kernel.stalled)) throw kernel.stalled;
   const { promise: stalled, reject } = Promise.withResolvers<never>();
-  const listening = new AbortController();
-  kernel.stalls.onStall((cause) => isRefused(cause) && reject(cause), listening.signal);
+  const unlisten = kernel.stalls.onStall((cause) => isRefused(cause) && reject(cause));
   try {
     return await Promise.race([ask(), stalled]);
   } finally {
-    listening.abort();
+    unlisten();
   }
 }
 

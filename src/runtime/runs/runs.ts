@@ -216,10 +216,8 @@ export class Runs {
     const { kernel } = this.options;
     const { promise: stalled, reject } = Promise.withResolvers<never>();
     recorded.catch(() => {});
-    const listening = new AbortController();
-    kernel.stalls.onStall(
-      (cause) => reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
-      listening.signal,
+    const unlisten = kernel.stalls.onStall((cause) =>
+      reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
     );
     try {
       await Promise.race([recorded, stalled]);
@@ -232,7 +230,7 @@ export class Runs {
           .catch(() => {});
       throw error;
     } finally {
-      listening.abort();
+      unlisten();
     }
   }
 
