@@ -25,6 +25,8 @@ export interface Pending {
   instance: Instance;
   snapshot: AnyMachineSnapshot;
   effects: Effect[];
+  /** The row that is committed together with the event; null where the event changes none. */
+  row: RunRow | null;
   settle: { resolve(): void; reject(error: SvcError): void } | null;
 }
 
@@ -33,8 +35,6 @@ export interface CommitterOptions {
   clock: Clock;
   commit_events: number;
   commit_late_ms: number;
-  /** The row that is committed together with an event; null where the event changes none. */
-  project: (event: StoredEvent, snapshot: AnyMachineSnapshot) => RunRow | null;
   /** Called with the durable events of each commit, in log order. */
   onDurable(items: readonly Pending[]): void;
   /** Hears when the disk takes no commits, and when it takes them again. */
@@ -107,7 +107,7 @@ export class Committer {
     this.committing = true;
     const batch = this.pending.splice(0, this.batchSize());
     let seq = this.durableSeq;
-    for (const { event } of batch) event.seq = ++seq;
+    for (const item of batch) assignSeq(item, ++seq);
     void this.commit(batch);
   }
 
@@ -128,7 +128,7 @@ export class Committer {
     try {
       ({ full } = await this.options.store.append({
         events: batch.map((item) => item.event),
-        runs: this.rowsOf(batch),
+        runs: rowsOf(batch),
       }));
     } catch (thrown) {
       answered();
@@ -146,20 +146,6 @@ export class Committer {
     if (full !== this.reserveUsed) this.options.stalls.reserveUsed(full);
     this.reserveUsed = full;
     this.flush();
-  }
-
-  /** A later row of a run replaces an earlier one, so only the last is made. */
-  private rowsOf(batch: readonly Pending[]): RunRow[] {
-    const rows: RunRow[] = [];
-    const done = new Set<Instance>();
-    for (const { event, instance, snapshot } of batch.toReversed()) {
-      if (done.has(instance)) continue;
-      const row = this.options.project(event, snapshot);
-      if (row === null) continue;
-      done.add(instance);
-      rows.push(row);
-    }
-    return rows.reverse();
   }
 
   /** A full disk: the same batch again, later. Any other error: reject all pending events. */
@@ -185,4 +171,18 @@ function late(commit_late_ms: number): SvcError {
       details: { retry_after_ms: commit_late_ms },
     },
   );
+}
+
+function assignSeq({ event, row }: Pending, seq: number): void {
+  event.seq = seq;
+  if (row === null) return;
+  row.seq = seq;
+  if (row.record !== null) row.record.seq = seq;
+}
+
+/** The last row of each run. */
+function rowsOf(batch: readonly Pending[]): RunRow[] {
+  const rows = new Map<string, RunRow>();
+  for (const { row } of batch) if (row !== null) rows.set(row.run_id, row);
+  return [...rows.values()];
 }

@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import type { ModelRecord, OutputPart } from '../../../src/providers/port.ts';
 import { finish, gate, output, untilAborted } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { BEARER } from '../http/boot.ts';
 import { bootReal, type Real } from '../http/real.ts';
@@ -144,6 +145,7 @@ test('a prompt is answered, with its system text, image and options', async ({ r
   assert.is(request?.reasoning_effort, 'low');
   assert.equal(request?.response_format, { type: 'json', name: null, schema: { type: 'object' } });
   const texts = [];
+  real.provider.script = [output('Hello'), () => turns(), output(' you'), finish()];
   const stream = await client.generate({
     model,
     prompt: 'x',
