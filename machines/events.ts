@@ -262,6 +262,9 @@ export interface EngineInfo {
   parallel: number;
   load_ms: number;
   chat_template: string;
+  /** What computes, and how many layers are on a GPU. Old logs do not say it. */
+  gpu?: string;
+  gpu_layers?: number;
 }
 
 export type EngineCreated = EventOf<

@@ -62,6 +62,8 @@ export interface Settings {
   keep_alive: Record<string, number>;
   /** The local engine computes runs in one batch, instead of one by one. */
   engine_batching: boolean;
+  /** Layers of a local model on a GPU. */
+  engine_gpu_layers: 'auto' | 'max' | number;
 }
 
 /** What a token allows, smallest first. Each includes those before it. */
@@ -279,6 +281,15 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     expects: 'an object such as {"svc-mini": 3600000}',
     read: readDurations,
     fromText: jsonText,
+  },
+  engine_gpu_layers: {
+    env: 'SVC_ENGINE_GPU_LAYERS',
+    default: 'auto',
+    meaning:
+      'Layers of each local model on a GPU. auto: as many as fit beside the context. max: all, or the load fails. 0: no GPU is used.',
+    expects: 'auto, max, or a whole number from 0 to 1000',
+    read: (value) => (value === 'auto' || value === 'max' ? value : readWhole(value, 0, 1000)),
+    fromText: (text) => (text === 'auto' || text === 'max' ? text : wholeText(text)),
   },
   engine_batching: {
     env: 'SVC_ENGINE_BATCHING',

@@ -73,6 +73,8 @@ export interface LoadedModel {
   since: number;
   /** How much of it is loaded, from 0 to 1. Null: it is not being loaded. */
   progress: number | null;
+  /** An embedding model has a process for its vectors. */
+  purpose: 'answers' | 'embeddings';
   /** Answers that it computes now. */
   runs: number;
   /** The memory that it has reserved: an estimate. */
@@ -82,6 +84,10 @@ export interface LoadedModel {
   context_length: number | null;
   parallel: number | null;
   load_ms: number | null;
+  /** What computes: `cpu`, or the interface of a GPU. */
+  gpu: string | null;
+  /** Its layers on the GPU. */
+  gpu_layers: number | null;
   /** How long it stays without work. */
   keep_ms: number;
   /** When it leaves unless there is work. Null: it has work, or stays. */

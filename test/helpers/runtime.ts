@@ -216,5 +216,6 @@ const LOADED: LoadedModel = {
   ...{ id: 'local/svc-mini', name: 'svc-mini', path: '/models/svc-mini.gguf' },
   ...{ state: 'idle', state_path: 'warm.idle', since: 0, progress: null, runs: 0 },
   ...{ memory_bytes: 1, pid: 1, threads: 1, context_length: 512, parallel: 4, load_ms: 1 },
+  ...{ purpose: 'answers', gpu: 'cpu', gpu_layers: 0 },
   ...{ keep_ms: 1, expires_at: null, error: null },
 };

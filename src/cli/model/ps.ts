@@ -16,13 +16,14 @@ export async function run({ paths, json }: Context): Promise<number> {
   else
     print(
       table(
-        ['MODEL', 'STATE', 'MEMORY', 'RUNS', 'THREADS', 'PID', 'LEAVES'],
+        ['MODEL', 'FOR', 'STATE', 'MEMORY', 'RUNS', 'COMPUTES', 'PID', 'LEAVES'],
         models.map((model) => [
           model.id,
+          model.purpose,
           stateOf(model),
           bytes(model.memory_bytes),
           String(model.runs),
-          model.threads === null ? '-' : String(model.threads),
+          computes(model),
           model.pid === null ? '-' : String(model.pid),
           leaves(model),
         ]),
@@ -35,6 +36,13 @@ export async function run({ paths, json }: Context): Promise<number> {
 function stateOf({ state, progress, error }: LoadedModelRecord): string {
   if (progress !== null) return `${state} ${Math.floor(progress * 100)} %`;
   return error === null ? state : `${state}: ${error}`;
+}
+
+/** Its threads, and its layers on a GPU. */
+function computes({ threads, gpu, gpu_layers }: LoadedModelRecord): string {
+  if (threads === null) return '-';
+  const onGpu = gpu === null || gpu === 'cpu' ? '' : `, ${gpu_layers} layers on ${gpu}`;
+  return `${threads} thread${threads === 1 ? '' : 's'}${onGpu}`;
 }
 
 function leaves({ state, expires_at }: LoadedModelRecord): string {

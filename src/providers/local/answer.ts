@@ -1,9 +1,21 @@
 import type { Failure } from '../../../machines/events.ts';
 import { fromBody, SvcError } from '../../errors.ts';
-import type { OutputPart } from '../port.ts';
+import type { Embedding, OutputPart } from '../port.ts';
 import type { Finish, FromEngine, Output } from './engine/messages.ts';
 
-export type AnswerMessage = Extract<FromEngine, { id: number }>;
+/** A message about one order. */
+export type ReplyMessage = Extract<FromEngine, { id: number }>;
+
+/** What the engine sends back for one order. It ends once. */
+export interface Reply {
+  /** Resolves when the engine has no more work for it. */
+  readonly ended: Promise<void>;
+  /** The failure that the engine reported, once it has ended. */
+  readonly failure: Failure | null;
+  take(message: ReplyMessage): void;
+  /** Ends it without a message of the engine. */
+  lose(failure: SvcError): void;
+}
 
 /**
  * The engine's answer to one order, from the process to its reader.
@@ -11,10 +23,10 @@ export type AnswerMessage = Extract<FromEngine, { id: number }>;
  * 1. It ends once: with a finish, with a failure, or because the work was stopped.
  * 2. Unread output is not longer than the context of the model.
  */
-export class Answer {
+export class Answer implements Reply {
   private unread: Output[] = [];
   private readonly threads: number | null;
-  private end: Exclude<AnswerMessage, { type: 'output' }> | SvcError | null = null;
+  private end: Exclude<ReplyMessage, { type: 'output' | 'vector' }> | SvcError | null = null;
   private wake: (() => void) | null = null;
   private readonly settled = Promise.withResolvers<void>();
 
@@ -23,27 +35,24 @@ export class Answer {
     this.threads = threads;
   }
 
-  /** Resolves when the engine has no more work for it. */
   get ended(): Promise<void> {
     return this.settled.promise;
   }
 
-  /** The failure that the engine reported, once the answer has ended. */
   get failure(): Failure | null {
     return this.end !== null && 'type' in this.end && this.end.type === 'failed'
       ? this.end.error
       : null;
   }
 
-  take(message: AnswerMessage): void {
+  take(message: ReplyMessage): void {
     if (message.type === 'output') {
       const { type: _, id: __, ...output } = message;
       this.unread.push(output);
       this.wake?.();
-    } else this.finish(message);
+    } else if (message.type !== 'vector') this.finish(message);
   }
 
-  /** Ends the answer without a message of the engine. */
   lose(failure: SvcError): void {
     this.finish(failure);
   }
@@ -97,6 +106,49 @@ function finishOf({ finish_reason, usage, stop_sequence }: Finish): OutputPart {
     usage,
     ...(stop_sequence === undefined ? {} : { stop_sequence }),
   };
+}
+
+/**
+ * The engine's vectors for one order. It ends once: with all vectors, with a failure, or because
+ * the work was stopped.
+ */
+export class Vectors implements Reply {
+  private readonly vectors: number[][] = [];
+  private end: Exclude<ReplyMessage, { type: 'output' | 'vector' }> | SvcError | null = null;
+  private readonly settled = Promise.withResolvers<void>();
+
+  get ended(): Promise<void> {
+    return this.settled.promise;
+  }
+
+  get failure(): Failure | null {
+    return this.end !== null && 'type' in this.end && this.end.type === 'failed'
+      ? this.end.error
+      : null;
+  }
+
+  take(message: ReplyMessage): void {
+    if (message.type === 'vector') this.vectors.push(message.vector);
+    else if (message.type !== 'output') this.finish(message);
+  }
+
+  lose(failure: SvcError): void {
+    this.finish(failure);
+  }
+
+  /** Throws SvcError. Null: the work was stopped. */
+  async whole(): Promise<Embedding | null> {
+    await this.ended;
+    if (this.end instanceof SvcError) throw this.end;
+    if (this.end?.type === 'failed') throw engineError(this.end.error);
+    if (this.end?.type !== 'finished') return null;
+    return { vectors: this.vectors, input_tokens: this.end.usage.input_tokens };
+  }
+
+  private finish(end: NonNullable<Vectors['end']>): void {
+    this.end ??= end;
+    this.settled.resolve();
+  }
 }
 
 /** An error that the engine process reported. Work that died with the process is lost. */

@@ -7,8 +7,9 @@ import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import { Answer } from './answer.ts';
+import type { Reply } from './answer.ts';
 import {
+  type EmbedOrder,
   type FromEngine,
   type LoadOrder,
   parseFromEngine,
@@ -35,13 +36,13 @@ export interface EngineProcessOptions {
  *
  * 1. Each event carries the attempt of its process. `engine.exited` is appended once, as the last
  *    event.
- * 2. Every order has one answer, and every answer ends: if the process dies, open answers are lost.
+ * 2. Every order has one reply, and every reply ends: if the process dies, open replies are lost.
  */
 export class EngineProcess {
   readonly attempt: number;
   private readonly options: EngineProcessOptions;
   private readonly child: ChildProcess;
-  private readonly answers = new Map<number, Answer>();
+  private readonly replies = new Map<number, Reply>();
   private lastId = 0;
   private stopping = false;
   private isGone = false;
@@ -97,7 +98,7 @@ export class EngineProcess {
 
   /** Orders without an end. */
   get orders(): number {
-    return this.answers.size;
+    return this.replies.size;
   }
 
   /** Resolves when the process has exited. */
@@ -117,24 +118,28 @@ export class EngineProcess {
     return this.workers === 0 && !this.isGone;
   }
 
-  ask(order: Omit<RunOrder, 'type' | 'id'>): { id: number; answer: Answer } {
+  /** `replyOf`: makes the reply, given the threads that compute it. */
+  ask<R extends Reply>(
+    order: Omit<RunOrder, 'id'> | Omit<EmbedOrder, 'id'>,
+    replyOf: (threads: number | null) => R,
+  ): { id: number; reply: R } {
     const id = ++this.lastId;
-    const answer = new Answer(this.threads);
-    if (this.isGone) answer.lose(this.loss(0));
-    else this.answers.set(id, answer);
+    const reply = replyOf(this.threads);
+    if (this.isGone) reply.lose(this.loss(0));
+    else this.replies.set(id, reply);
     try {
-      this.send({ type: 'run', id, ...order });
+      this.send({ ...order, id });
     } catch (cause) {
-      this.answers.delete(id);
-      answer.lose(new SvcError('engine_failed', NOT_SENT, { retryable: false, cause }));
+      this.replies.delete(id);
+      reply.lose(new SvcError('engine_failed', NOT_SENT, { retryable: false, cause }));
     }
-    return { id, answer };
+    return { id, reply };
   }
 
-  /** Asks the engine to stop an order; then its answer ends. False: it has ended already. */
+  /** Asks the engine to stop an order; then its reply ends. False: it has ended already. */
   stopRun(id: number): boolean {
-    if (this.answers.has(id)) this.send({ type: 'stop_run', id });
-    return this.answers.has(id);
+    if (this.replies.has(id)) this.send({ type: 'stop_run', id });
+    return this.replies.has(id);
   }
 
   stop(): void {
@@ -170,13 +175,14 @@ export class EngineProcess {
         report({ type: 'engine.load_failed', attempt, error: message.error });
         break;
       case 'output':
-        this.answers.get(message.id)?.take(message);
+      case 'vector':
+        this.replies.get(message.id)?.take(message);
         break;
       case 'finished':
       case 'failed':
       case 'stopped':
-        this.answers.get(message.id)?.take(message);
-        this.answers.delete(message.id);
+        this.replies.get(message.id)?.take(message);
+        this.replies.delete(message.id);
         break;
       default:
         message satisfies never;
@@ -227,9 +233,9 @@ export class EngineProcess {
       signal,
       ...reason,
     });
-    const loss = this.loss(this.answers.size);
-    for (const answer of this.answers.values()) answer.lose(loss);
-    this.answers.clear();
+    const loss = this.loss(this.replies.size);
+    for (const reply of this.replies.values()) reply.lose(loss);
+    this.replies.clear();
     this.exit.resolve();
   }
 

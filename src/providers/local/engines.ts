@@ -1,18 +1,14 @@
-import { isIn, statePath } from '../../../machines/step.ts';
+import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { EffectHandlers } from '../../kernel/port.ts';
-import type { LoadedModel, LoadedModels, LocalRoom } from '../port.ts';
-import type { Answer } from './answer.ts';
-import { planFor } from './memory-needs.ts';
-import {
-  type EnginePort,
-  type EngineSettings,
-  isLoading,
-  ModelEngine,
-  type ModelFile,
-  type Order,
-} from './model-engine.ts';
+import type { LoadedModels, LocalRoom } from '../port.ts';
+import type { Answer, Vectors } from './answer.ts';
+import { keyOf, type Purpose } from './engine/messages.ts';
+import { type ContextPlan, planFor } from './memory-needs.ts';
+import { isLoading, ModelEngine, type Order, type VectorsOrder } from './model-engine.ts';
+import type { EnginePort, EngineSettings, ModelFile } from './model-engine-options.ts';
 import { ModelMemory } from './model-memory.ts';
+import { loadedRecord } from './model-record.ts';
 
 /** The machines of the engines. */
 export interface EnginePorts {
@@ -36,7 +32,7 @@ export interface EnginesOptions extends EngineSettings {
 /**
  * The engines of all models: one process, and one machine, for each model in memory.
  *
- * 1. A model has at most one engine, which keeps its machine while there are few.
+ * 1. A model has at most one engine for each purpose. It keeps its machine while there are few.
  * 2. `memory` decides which engines have a process.
  * 3. What a model needs is learned before its runs start.
  */
@@ -46,7 +42,7 @@ export class Engines implements LocalRoom {
   queued: () => ReadonlySet<string> = () => new Set();
   private readonly options: EnginesOptions;
   private readonly memory: ModelMemory;
-  private readonly byPath = new Map<string, Promise<ModelEngine>>();
+  private readonly byKey = new Map<string, Promise<ModelEngine>>();
   private readonly byNumber = new Map<number, ModelEngine>();
   private count = 0;
   /** By name of a model: its file, and the memory that it needs. */
@@ -136,6 +132,12 @@ export class Engines implements LocalRoom {
     return engine.ask(order, threads, signal);
   }
 
+  /** Loads the model and asks it for vectors. Throws SvcError, or the signal's reason. */
+  async embed(name: string, order: VectorsOrder, signal: AbortSignal): Promise<Vectors> {
+    const engine = await this.engineOf(name, 'embeddings');
+    return engine.embed(order, signal);
+  }
+
   /** How long the model stays in memory from now on. It counts from its last work. */
   keep(path: string, idle_ms: number): void {
     this.kept.delete(path);
@@ -145,15 +147,17 @@ export class Engines implements LocalRoom {
   }
 
   stateOf(path: string): 'available' | 'loading' | 'loaded' {
-    const snapshot = this.at(path)?.snapshot;
-    if (isLoading(snapshot)) return 'loading';
-    return isIn(snapshot, 'warm') ? 'loaded' : 'available';
+    const snapshots = this.at(path).map(({ snapshot }) => snapshot);
+    if (snapshots.some((snapshot) => isIn(snapshot, 'warm'))) return 'loaded';
+    return snapshots.some(isLoading) ? 'loading' : 'available';
   }
 
   /** Resolves when no process uses the file. Throws model_in_use. */
   async unload(path: string, signal: AbortSignal): Promise<void> {
-    const engine = this.at(path);
-    if (engine === undefined) return;
+    for (const engine of this.at(path)) await this.unloadOne(engine, signal);
+  }
+
+  private async unloadOne(engine: ModelEngine, signal: AbortSignal): Promise<void> {
     const inUse = (cause?: unknown) =>
       new SvcError('model_in_use', 'Runs are using the model, or it is being loaded.', {
         param: 'model',
@@ -173,7 +177,7 @@ export class Engines implements LocalRoom {
   loaded(now: number): LoadedModels {
     const engines = [...this.byNumber.values()].filter(({ snapshot }) => !isIn(snapshot, 'cold'));
     return {
-      models: engines.map((engine) => this.recordOf(engine, now)),
+      models: engines.map((engine) => loadedRecord(engine, this.memory.of(engine), now)),
       budget_bytes: this.memory.bounds.bytes,
       reserved_bytes: this.memory.usedBytes,
     };
@@ -188,52 +192,32 @@ export class Engines implements LocalRoom {
     for (const listener of this.listeners) listener();
   }
 
-  private recordOf(engine: ModelEngine, now: number): LoadedModel {
-    const { snapshot, model } = engine;
-    const { info, since, due_at, idle_ms, error } = snapshot.context;
-    const isIdle = isIn(snapshot, 'idle');
-    return {
-      ...{ id: model.id, name: model.name, path: model.path },
-      state: STATES.find(([state]) => isIn(snapshot, state))?.[1] ?? 'failed',
-      state_path: statePath(snapshot),
-      since,
-      progress: engine.progress,
-      runs: engine.orders,
-      memory_bytes: this.memory.of(engine),
-      pid: info?.pid ?? null,
-      threads: info?.threads ?? null,
-      context_length: info?.context_length ?? null,
-      parallel: info?.parallel ?? null,
-      load_ms: info?.load_ms ?? null,
-      keep_ms: idle_ms,
-      expires_at: isIdle && due_at - now < FOREVER_MS ? due_at : null,
-      error: error?.message ?? null,
-    };
-  }
-
   /** The engine of the name, with its machine. Throws SvcError. */
-  private async engineOf(name: string): Promise<ModelEngine> {
+  private async engineOf(name: string, purpose: Purpose = 'answers'): Promise<ModelEngine> {
     const model = await this.options.find(name);
     const known = this.learned.get(name);
     if (known !== undefined && known.key !== model.path) this.learned.delete(name);
-    let engine = this.byPath.get(model.path);
+    const key = keyOf(model.path, purpose);
+    let engine = this.byKey.get(key);
     if (engine === undefined) {
-      engine = this.create(model);
-      this.byPath.set(model.path, engine);
-      engine.catch(() => this.byPath.delete(model.path));
+      engine = this.create(model, purpose);
+      this.byKey.set(key, engine);
+      engine.catch(() => this.byKey.delete(key));
     }
     return engine;
   }
 
-  private async create(model: ModelFile): Promise<ModelEngine> {
+  private async create(model: ModelFile, purpose: Purpose): Promise<ModelEngine> {
     const { engines, guard, keep } = this.options;
     this.forgetOne();
     this.count += 1;
     const number = this.count;
     const port = await engines.create(number);
-    const wanted = contextOf(this.options);
+    const wanted = contextOf(this.options, purpose);
+    const { batch: _, ...context } = wanted;
     const engine: ModelEngine = new ModelEngine({
       ...this.options,
+      load: { ...this.options.load, ...context, purpose },
       engine: port,
       model,
       guard,
@@ -256,20 +240,21 @@ export class Engines implements LocalRoom {
     for (const [number, engine] of this.byNumber) {
       if (engine.waiting > 0 || !isIn(engine.snapshot, 'cold')) continue;
       this.byNumber.delete(number);
-      this.byPath.delete(engine.model.path);
+      this.byKey.delete(engine.key);
       this.options.engines.forget(number);
       return;
     }
   }
 
-  private at(path: string): ModelEngine | undefined {
-    return [...this.byNumber.values()].find(({ model }) => model.path === path);
+  /** The engines of a file. */
+  private at(path: string): ModelEngine[] {
+    return [...this.byNumber.values()].filter(({ model }) => model.path === path);
   }
 
   private async needsOf(name: string): Promise<{ key: string; bytes: number }> {
     const model = await this.options.find(name);
     const shape = await this.options.guard.admit(model);
-    const { bytes } = planFor(shape, contextOf(this.options), this.bytes);
+    const { bytes } = planFor(shape, contextOf(this.options, 'answers'), this.bytes);
     // One that is too large is refused when it is asked, and takes no room.
     return { key: model.path, bytes: bytes > this.bytes ? 0 : bytes };
   }
@@ -283,25 +268,17 @@ export class Engines implements LocalRoom {
   }
 }
 
-function contextOf({ load }: Pick<EnginesOptions, 'load'>) {
-  return { parallel: load.parallel, context_tokens: load.context_tokens };
+/** Vectors are computed one after the other, each in one batch. */
+function contextOf({ load }: Pick<EnginesOptions, 'load'>, purpose: Purpose): ContextPlan {
+  const { parallel, context_tokens } = load;
+  if (purpose === 'answers') return { parallel, context_tokens };
+  const batch = Math.min(context_tokens, EMBED_TOKENS);
+  return { parallel: 1, context_tokens: batch, batch };
 }
 
-const STATES: readonly (readonly [
-  'starting' | 'loading' | 'busy' | 'idle' | 'stopping' | 'crashed',
-  LoadedModel['state'],
-])[] = [
-  ['starting', 'loading'],
-  ['loading', 'loading'],
-  ['busy', 'busy'],
-  ['idle', 'idle'],
-  ['stopping', 'unloading'],
-  ['crashed', 'failed'],
-];
-
+/** Longest text of an embedding. Its batch needs memory that grows with the square. */
+const EMBED_TOKENS = 2048;
 /** Machines of engines in memory, with and without a process. */
 const ENGINES_KEPT = 64;
 /** A model that could not load may be another file by then. */
 const AGAIN_MS = 1000;
-/** A model that is kept longer has no time at which it leaves. */
-const FOREVER_MS = 100 * 365 * 86_400_000;

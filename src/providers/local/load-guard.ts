@@ -6,7 +6,7 @@ import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
 import { type Checked, checkHeader } from './gguf-checker.ts';
 import { type ModelShape, weightsOf } from './memory-needs.ts';
-import type { ModelFile } from './model-engine.ts';
+import type { ModelFile } from './model-engine-options.ts';
 
 export interface LoadGuardOptions {
   /** Path of the built-in model. */

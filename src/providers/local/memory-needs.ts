@@ -21,6 +21,8 @@ export interface ContextPlan {
   parallel: number;
   /** Tokens of one run. */
   context_tokens: number;
+  /** Tokens of one batch. */
+  batch?: number;
 }
 
 /** The shape from the header of a file. A header without it counts as a model without a context. */
@@ -70,12 +72,15 @@ const PARTS_MAX = 256;
  * An estimate of the memory of an engine process: the weights, the cached context, the buffers of
  * one batch, and the process itself. A test compares it with real processes.
  */
-export function memoryNeeds(shape: ModelShape, { parallel, context_tokens }: ContextPlan): number {
+export function memoryNeeds(
+  shape: ModelShape,
+  { parallel, context_tokens, batch = BATCH }: ContextPlan,
+): number {
   const tokens = Math.ceil(Math.min(context_tokens, shape.context) / CELLS) * CELLS;
   const cache = parallel * tokens * shape.layers * shape.cached * BYTES_CACHED;
-  const logits = (BATCH + parallel) * shape.vocabulary;
-  const attention = BATCH * tokens * shape.heads;
-  const layer = BATCH * shape.width * WIDTHS;
+  const logits = (batch + parallel) * shape.vocabulary;
+  const attention = batch * tokens * shape.heads;
+  const layer = batch * shape.width * WIDTHS;
   const buffers = (logits + attention + layer) * BYTES_COMPUTED;
   return PROCESS_BYTES + shape.weights + cache + buffers;
 }

@@ -3,50 +3,14 @@ import type { EngineSnapshot } from '../../../machines/engine.ts';
 import { type ModelTurn, noTurn, turnAfter } from '../../../machines/engine-room.ts';
 import type { EngineEvent, NewEvent } from '../../../machines/events.ts';
 import { isIn } from '../../../machines/step.ts';
-import type { Log, StreamPort } from '../../kernel/port.ts';
-import type { Limits } from '../../limits.ts';
-import { type Answer, engineError } from './answer.ts';
-import type { LoadOrder, RunOrder } from './engine/messages.ts';
+import { Answer, engineError, type Reply, Vectors } from './answer.ts';
+import { type EmbedOrder, keyOf, type Purpose, type RunOrder } from './engine/messages.ts';
 import { EngineProcess, notStarted } from './engine-process.ts';
-import type { LoadGuard } from './load-guard.ts';
-import type { ModelShape } from './memory-needs.ts';
+import type { EnginePort, ModelEngineOptions, ModelFile } from './model-engine-options.ts';
 import { Turns } from './turns.ts';
 
-/** The machine of an engine. */
-export type EnginePort = StreamPort<EngineSnapshot, EngineEvent>;
-
-export interface EngineSettings {
-  load: Omit<LoadOrder, 'type' | 'path'>;
-  env: NodeJS.ProcessEnv;
-  limits: Limits;
-  log: Log;
-  /** The built-in model: its chat template is trusted. */
-  built_in: string;
-  guard: Pick<LoadGuard, 'admit' | 'readmit' | 'noteFailure' | 'noteLoaded'>;
-}
-
-export interface ModelFile {
-  /** `local/name`. */
-  id: string;
-  name: string;
-  path: string;
-}
-
-export interface ModelEngineOptions extends EngineSettings {
-  engine: EnginePort;
-  model: ModelFile;
-  /**
-   * Waits for memory for the next process. Returns how many runs its context is for. Throws
-   * model_too_large, and the signal's reason.
-   */
-  reserve(shape: ModelShape, signal: AbortSignal): Promise<{ parallel: number }>;
-  /** The load of this attempt did not begin. */
-  release(attempt: number): void;
-  /** How long the model stays in memory without work. Undefined: the default. */
-  keepMs(): number | undefined;
-}
-
 export type Order = Omit<RunOrder, 'type' | 'id'>;
+export type VectorsOrder = Omit<EmbedOrder, 'type' | 'id'>;
 /** False: the process cannot be used. */
 type Use = (process: EngineProcess) => boolean | Promise<boolean>;
 
@@ -75,6 +39,15 @@ export class ModelEngine {
     this.model = options.model;
     this.engine = options.engine;
     this.parallel = options.load.parallel;
+  }
+
+  get purpose(): Purpose {
+    return this.options.load.purpose;
+  }
+
+  /** Each purpose of a file has its own engine. */
+  get key(): string {
+    return keyOf(this.model.path, this.purpose);
   }
 
   get snapshot(): EngineSnapshot {
@@ -122,17 +95,33 @@ export class ModelEngine {
     signal: AbortSignal,
   ): Promise<{ answer: Answer; stop(): void }> {
     const process = await this.take(threads, signal, (found) => this.beginWork(found));
-    const { id, answer } = process.ask(order);
-    const stop = this.stopper(process, id, answer);
+    const { id, reply } = process.ask(
+      { type: 'run', ...order },
+      (computing) => new Answer(computing),
+    );
+    return { answer: reply, stop: this.watch(process, id, reply, signal) };
+  }
+
+  /** Loads the model and asks it for vectors. An abort asks the engine to stop. */
+  async embed(order: VectorsOrder, signal: AbortSignal): Promise<Vectors> {
+    const process = await this.take(null, signal, (found) => this.beginWork(found));
+    const { id, reply } = process.ask({ type: 'embed', ...order }, () => new Vectors());
+    this.watch(process, id, reply, signal);
+    return reply;
+  }
+
+  /** Ends the work with its reply. Returns a function that stops it. */
+  private watch(process: EngineProcess, id: number, reply: Reply, signal: AbortSignal): () => void {
+    const stop = this.stopper(process, id, reply);
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
-    void answer.ended.then(() => {
+    void reply.ended.then(() => {
       signal.removeEventListener('abort', stop);
       this.endWork(process);
-      if (answer.failure?.code === 'engine_timed_out')
-        void this.options.guard.noteFailure(process, answer.failure);
+      if (reply.failure?.code === 'engine_timed_out')
+        void this.options.guard.noteFailure(process, reply.failure);
     });
-    return { answer, stop };
+    return stop;
   }
 
   /** Ends the process if it has no work. False: it has some. */
@@ -279,7 +268,7 @@ export class ModelEngine {
   }
 
   /** Stops the whole engine if it does not stop the work in time. */
-  private stopper(process: EngineProcess, id: number, answer: Answer): () => void {
+  private stopper(process: EngineProcess, id: number, { ended }: Reply): () => void {
     const { limits, log } = this.options;
     let timer: NodeJS.Timeout | null = null;
     return () => {
@@ -292,7 +281,7 @@ export class ModelEngine {
         if (this.process === process)
           this.report({ type: 'engine.stop_requested', reason: 'requested' });
       }, limits.cancel_grace_ms);
-      void answer.ended.then(() => clearTimeout(timer ?? undefined));
+      void ended.then(() => clearTimeout(timer ?? undefined));
     };
   }
 

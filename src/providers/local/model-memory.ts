@@ -71,7 +71,7 @@ export class ModelMemory {
       busy: engine.waiting > 0 || !isIn(engine.snapshot, 'idle'),
     }));
     return [...waiting, ...present].map(({ engine, bytes, busy }) => ({
-      model: engine.model.path,
+      model: engine.key,
       bytes,
       busy,
       in_turn: now < turnEnds(engine.turn, this.options.turns),
@@ -168,7 +168,7 @@ export class ModelMemory {
     }
     // Those that end their process count as gone.
     const staying = present.filter((engine) => !isIn(engine.snapshot, 'stopping'));
-    const paths = new Map(staying.map((engine) => [engine.model.path, engine]));
+    const paths = new Map(staying.map((engine) => [engine.key, engine]));
     const residents = this.residents(this.options.now())
       .filter(({ model }) => paths.has(model))
       .map((each) => ({ ...each, wanted: each.resting || this.options.wanted(each.model) }));

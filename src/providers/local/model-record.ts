@@ -1,7 +1,9 @@
-import type { ModelRecord } from '../port.ts';
+import { isIn, statePath } from '../../../machines/step.ts';
+import type { LoadedModel, ModelRecord } from '../port.ts';
 import type { ModelInspection } from './inspection.ts';
 import type { FileVersion } from './inspector.ts';
-import type { ModelFile } from './model-engine.ts';
+import type { ModelEngine } from './model-engine.ts';
+import type { ModelFile } from './model-engine-options.ts';
 import type { ModelSource } from './stores/others.ts';
 
 export interface ModelFacts {
@@ -61,3 +63,47 @@ export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord 
   });
   return { ...record, state: 'partial' };
 }
+
+/** The public record of a model in memory. */
+export function loadedRecord(
+  engine: ModelEngine,
+  memory_bytes: number | null,
+  now: number,
+): LoadedModel {
+  const { snapshot, model, purpose } = engine;
+  const { info, since, due_at, idle_ms, error } = snapshot.context;
+  const isIdle = isIn(snapshot, 'idle');
+  return {
+    ...{ id: model.id, name: model.name, path: model.path, purpose, memory_bytes },
+    state: STATES.find(([state]) => isIn(snapshot, state))?.[1] ?? 'failed',
+    state_path: statePath(snapshot),
+    since,
+    progress: engine.progress,
+    runs: engine.orders,
+    pid: info?.pid ?? null,
+    threads: info?.threads ?? null,
+    context_length: info?.context_length ?? null,
+    parallel: info?.parallel ?? null,
+    load_ms: info?.load_ms ?? null,
+    gpu: info?.gpu ?? null,
+    gpu_layers: info?.gpu_layers ?? null,
+    keep_ms: idle_ms,
+    expires_at: isIdle && due_at - now < FOREVER_MS ? due_at : null,
+    error: error?.message ?? null,
+  };
+}
+
+const STATES: readonly (readonly [
+  'starting' | 'loading' | 'busy' | 'idle' | 'stopping' | 'crashed',
+  LoadedModel['state'],
+])[] = [
+  ['starting', 'loading'],
+  ['loading', 'loading'],
+  ['busy', 'busy'],
+  ['idle', 'idle'],
+  ['stopping', 'unloading'],
+  ['crashed', 'failed'],
+];
+
+/** A model that is kept longer has no time at which it leaves. */
+const FOREVER_MS = 100 * 365 * 86_400_000;

@@ -8,7 +8,7 @@ import type { ModelRecord, PartialModel } from '../port.ts';
 import type { Engines } from './engines.ts';
 import type { ModelInspection } from './inspection.ts';
 import { type FileVersion, Inspector } from './inspector.ts';
-import type { ModelFile } from './model-engine.ts';
+import type { ModelFile } from './model-engine-options.ts';
 import { type ModelExtras, modelExtras } from './model-extras.ts';
 import {
   fileVersion,

@@ -5,8 +5,15 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import type { AttemptRequest, LocalRoom, ModelLoads, OutputPart, ProviderPort } from '../port.ts';
-import type { RunOrder } from './engine/messages.ts';
+import type {
+  AttemptRequest,
+  Embedding,
+  LocalRoom,
+  ModelLoads,
+  OutputPart,
+  ProviderPort,
+} from '../port.ts';
+import type { GpuLayers, RunOrder } from './engine/messages.ts';
 import { type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
 import { defaultBudget } from './model-memory.ts';
@@ -25,6 +32,8 @@ export interface LocalProviderOptions {
   threads: number | null;
   /** Compute runs in one batch. */
   together?: boolean;
+  /** Layers of each model on a GPU. */
+  gpu_layers?: GpuLayers;
   /** Memory of all models. Null: a share of the memory of the machine. */
   budget_bytes?: number | null;
   /** How long models stay in memory without work, by name. */
@@ -59,6 +68,7 @@ export function createLocalProvider({
   model,
   threads,
   together = false,
+  gpu_layers = 'auto',
   budget_bytes = null,
   keep = {},
   library = {},
@@ -69,6 +79,8 @@ export function createLocalProvider({
   const load = {
     threads,
     threads_file: join(cache, 'engine-threads.json'),
+    purpose: 'answers' as const,
+    gpu_layers,
     parallel: limits.local_runs,
     context_tokens: limits.engine_context_tokens,
     together,
@@ -122,10 +134,30 @@ export function createLocalProvider({
     throw new SvcError('engine_failed');
   }
 
+  async function embed(
+    model: string,
+    texts: readonly string[],
+    { dimensions = null }: { dimensions?: number | null },
+    signal: AbortSignal,
+  ): Promise<Embedding> {
+    if ((await find(model)).path === built_in)
+      throw new SvcError('capability_missing', 'The built-in model computes no embeddings.', {
+        param: 'model',
+        hint: 'Download a model that does: svc model pull nomic-embed-text',
+      });
+    const closes = AbortSignal.any([signal, closing.signal]);
+    const vectors = await engines.embed(model, { texts, dimensions }, closes);
+    const embedding = await vectors.whole();
+    if (embedding !== null) return embedding;
+    closes.throwIfAborted();
+    throw new SvcError('engine_failed');
+  }
+
   const provider: ProviderPort = {
     id: 'local',
     stream,
     countTokens,
+    embed,
     models: (signal) => models.list(signal),
     probe: async () => {
       await find(models.default);

@@ -14,6 +14,8 @@ export const loadedModel = named(
     since: time,
     /** How much of it is loaded, from 0 to 1. Null: it is not being loaded. */
     progress: orNull(v.number()),
+    /** An embedding model has a process for its vectors. */
+    purpose: oneOf(['answers', 'embeddings']),
     /** Answers that it computes now. */
     runs: whole,
     /** The estimate of its memory, which is reserved. */
@@ -23,6 +25,10 @@ export const loadedModel = named(
     context_length: orNull(whole),
     parallel: orNull(whole),
     load_ms: orNull(whole),
+    /** What computes: `cpu`, or the interface of a GPU. */
+    gpu: orNull(text),
+    /** Its layers on the GPU. */
+    gpu_layers: orNull(whole),
     /** How long it stays without work. */
     keep_alive_ms: whole,
     /** When it leaves unless there is work. Null: it has work, or stays. */

@@ -24,6 +24,9 @@ test('a valid message is accepted', () => {
   assert.equal(parseToEngine(resumed), resumed);
   for (const resume of [undefined, [1], { token_ids: [-1], text: 'a' }, { token_ids: [1] }])
     assert.is(parseToEngine({ ...run, resume }), null);
+  const embed = { type: 'embed', id: 2, texts: ['a'], dimensions: null };
+  assert.equal(parseToEngine(embed), embed);
+  assert.is(parseToEngine({ ...embed, texts: [1] }), null);
   const output = { type: 'output', id: 1, text: 'a', token_ids: [1, 2] };
   assert.equal(parseFromEngine(output), output);
 });

@@ -34,6 +34,7 @@ test.after(() => rmSync(folder, { recursive: true, force: true }));
 async function open(path: string, more: Partial<LoadOrder> = {}): Promise<Engine> {
   const order: LoadOrder = {
     ...{ type: 'load', path, threads: 1, threads_file: join(folder, 'threads.json') },
+    ...{ purpose: 'answers', gpu_layers: 'auto' },
     ...{ parallel: 2, context_tokens: 2048, together: false, template_ms: 10_000 },
     ...more,
   };

@@ -43,7 +43,10 @@ export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: Run
   for (const [index, { content }] of order.messages.entries()) {
     const place = content.findIndex(({ type }) => type === 'image');
     if (place !== -1)
-      throw missing('The local engine reads no images.', `messages.${index}.content.${place}`);
+      throw missing(
+        'The local engine reads no images. Start llama-server with the model and --mmproj, and add it: svc provider add llama-server',
+        `messages.${index}.content.${place}`,
+      );
   }
   if (callableTools(order).length > 0 && (built_in || callSettings(wrapper) === null))
     throw missing('The chat template of the model has no tools.', 'tools');

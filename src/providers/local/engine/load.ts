@@ -11,6 +11,7 @@ import type {
   Token,
 } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
+import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { knowsReasoningTags } from './form.ts';
 import { startLlama } from './llama.ts';
@@ -80,8 +81,9 @@ export async function loadModel(
 ): Promise<LoadedModel> {
   const startedAt = performance.now();
   const available = Math.max(1, availableParallelism());
-  const llama = await startLlama(Math.max(available, order.threads ?? 0));
-  const model = await openModel(llama, order.path, onProgress);
+  const llama = await startLlama(Math.max(available, order.threads ?? 0), order.gpu_layers);
+  const model = await openModel(llama, order, onProgress);
+  refuseEmbedders(model);
   const library = await import('node-llama-cpp');
   const rendered = <T>(work: () => T) =>
     order.template_ms === null
@@ -121,23 +123,46 @@ export async function loadModel(
       parallel: sequences.length,
       load_ms: Math.round(performance.now() - startedAt),
       chat_template: wrapper.wrapperName,
+      ...deviceOf(model),
     },
   };
 }
 
-async function openModel(
+/** Throws model_invalid, engine_failed. */
+export async function openModel(
   llama: Llama,
-  path: string,
+  { path, gpu_layers, context_tokens, parallel, purpose }: LoadOrder,
   onLoadProgress: (loaded: number) => void,
 ): Promise<LlamaModel> {
+  const fitContext = {
+    contextSize: context_tokens * parallel,
+    embeddingContext: purpose === 'embeddings',
+  };
+  const gpuLayers = gpu_layers === 'auto' ? { fitContext } : gpu_layers;
   try {
-    return await llama.loadModel({ modelPath: path, onLoadProgress });
+    return await llama.loadModel({ modelPath: path, gpuLayers, onLoadProgress });
   } catch (error) {
     const { InsufficientMemoryError } = await import('node-llama-cpp');
     throw error instanceof InsufficientMemoryError
       ? tooLarge(error)
       : new SvcError('model_invalid', undefined, { cause: error });
   }
+}
+
+/**
+ * Throws capability_missing for a model that reads a text in both directions: it has no next token.
+ */
+function refuseEmbedders({ fileInfo }: LlamaModel): void {
+  const { metadata } = fileInfo;
+  const own = asRecord(asRecord(metadata)[metadata.general.architecture]);
+  if (asRecord(own.attention).causal === false)
+    throw new SvcError(
+      'capability_missing',
+      'The model computes embeddings. It writes no answers.',
+      {
+        param: 'model',
+      },
+    );
 }
 
 /** Reduces the number of parallel runs until the context fits in memory. */
@@ -170,7 +195,12 @@ async function chooseThreads(
   });
 }
 
-function tooLarge(cause: unknown): SvcError {
+/** What computes the model. */
+export function deviceOf({ llama, gpuLayers }: LlamaModel): Pick<Loaded, 'gpu' | 'gpu_layers'> {
+  return { gpu: llama.gpu || 'cpu', gpu_layers: llama.gpu === false ? 0 : gpuLayers };
+}
+
+export function tooLarge(cause: unknown): SvcError {
   return new SvcError(
     'engine_failed',
     'There is too little memory for the model and its context.',

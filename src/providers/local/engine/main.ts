@@ -1,13 +1,15 @@
 import { asSvcError } from '../../../errors.ts';
+import { Embedder, loadEmbedder } from './embedder.ts';
 import { loadModel } from './load.ts';
 import { type FromEngine, type LoadOrder, parseToEngine, type ToEngine } from './messages.ts';
 import { Runs } from './runs.ts';
 
 /**
- * The engine process. It loads one model and answers runs. It exits on request and when the daemon
- * is gone. The daemon handles the signals that a terminal sends to the group.
+ * The engine process. It loads one model, and answers runs or computes vectors. It exits on request
+ * and when the daemon is gone. The daemon handles the signals that a terminal sends to the group.
  */
 let runs: Runs | null = null;
+let embedder: Embedder | null = null;
 
 process.on('message', (value) => {
   const order = parseToEngine(value);
@@ -29,8 +31,12 @@ function receive(order: ToEngine): void {
     case 'run':
       runs?.start(order);
       break;
+    case 'embed':
+      embedder?.start(order);
+      break;
     case 'stop_run':
       runs?.stop(order.id);
+      embedder?.stop(order.id);
       break;
     case 'stop':
       process.exit(0);
@@ -42,6 +48,12 @@ function receive(order: ToEngine): void {
 
 async function load(order: LoadOrder): Promise<void> {
   try {
+    if (order.purpose === 'embeddings') {
+      const loaded = await loadEmbedder(order, progressReports());
+      embedder = new Embedder(loaded, send);
+      send({ type: 'loaded', ...loaded.info });
+      return;
+    }
     const loaded = await loadModel(order, progressReports());
     runs = new Runs(loaded, send);
     send({ type: 'loaded', ...loaded.info });

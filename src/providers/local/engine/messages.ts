@@ -9,11 +9,28 @@ import type {
 import { isRecord } from '../../../json.ts';
 
 /** Messages to the engine process. */
-export type ToEngine = LoadOrder | RunOrder | { type: 'stop_run'; id: number } | { type: 'stop' };
+export type ToEngine =
+  | LoadOrder
+  | RunOrder
+  | EmbedOrder
+  | { type: 'stop_run'; id: number }
+  | { type: 'stop' };
+
+/** What a model is loaded for. Each purpose has its own context. */
+export type Purpose = 'answers' | 'embeddings';
+/** The key of an engine. The one for answers has the path of its file. */
+export function keyOf(path: string, purpose: Purpose): string {
+  return purpose === 'answers' ? path : `${purpose} ${path}`;
+}
+
+/** Layers of a model on a GPU. `auto`: as many as fit. */
+export type GpuLayers = 'auto' | 'max' | number;
 
 export interface LoadOrder {
   type: 'load';
   path: string;
+  purpose: Purpose;
+  gpu_layers: GpuLayers;
   /** Null: measured, or known from an earlier measurement. */
   threads: number | null;
   /** File of measured thread numbers. */
@@ -47,9 +64,17 @@ export interface RunOrder {
   resume: { token_ids: number[]; text: string; parts: readonly OutputPart[] } | null;
 }
 
+export interface EmbedOrder {
+  type: 'embed';
+  id: number;
+  texts: readonly string[];
+  /** The length of each vector. Null: that of the model. */
+  dimensions: number | null;
+}
+
 /**
- * Messages of the engine process. Each run order gets outputs, then exactly one of finished, failed
- * and stopped.
+ * Messages of the engine process. Each order gets outputs or vectors, then exactly one of finished,
+ * failed and stopped.
  */
 export type FromEngine =
   | { type: 'started' }
@@ -58,6 +83,8 @@ export type FromEngine =
   | ({ type: 'loaded' } & Loaded)
   | { type: 'load_failed'; error: Failure }
   | ({ type: 'output'; id: number } & Output)
+  /** Of the next text of the order. */
+  | { type: 'vector'; id: number; vector: number[] }
   | ({ type: 'finished'; id: number } & Finish)
   | { type: 'failed'; id: number; error: Failure }
   | { type: 'stopped'; id: number };
@@ -81,6 +108,10 @@ export interface Loaded {
   parallel: number;
   load_ms: number;
   chat_template: string;
+  /** What computes: `cpu`, or the interface of a GPU. */
+  gpu: string;
+  /** Layers of the model on the GPU. */
+  gpu_layers: number;
 }
 
 /** Null: not a message to the engine. */
@@ -125,6 +156,8 @@ const usage: Check = (value) =>
 const toEngine: Shapes<ToEngine> = {
   load: {
     path: text,
+    purpose: text,
+    gpu_layers: (value) => value === 'auto' || value === 'max' || whole(value),
     threads: orNull(whole),
     threads_file: text,
     parallel: whole,
@@ -144,6 +177,11 @@ const toEngine: Shapes<ToEngine> = {
     call_key: text,
     resume: orNull(resume),
   },
+  embed: {
+    id: whole,
+    texts: (value) => Array.isArray(value) && value.every(text),
+    dimensions: orNull(whole),
+  },
   stop_run: { id: whole },
   stop: {},
 };
@@ -157,6 +195,8 @@ const fromEngine: Shapes<FromEngine> = {
     parallel: whole,
     load_ms: whole,
     chat_template: text,
+    gpu: text,
+    gpu_layers: whole,
   },
   load_failed: { error: failure },
   output: {
@@ -167,6 +207,7 @@ const fromEngine: Shapes<FromEngine> = {
     call: orAbsent(call),
     logprobs: orAbsent(Array.isArray),
   },
+  vector: { id: whole, vector: (value) => Array.isArray(value) && value.every(number) },
   finished: { id: whole, finish_reason: text, usage, stop_sequence: orAbsent(text) },
   failed: { id: whole, error: failure },
   stopped: { id: whole },
