@@ -16,7 +16,7 @@ import { quantile } from './lib/statistics.ts';
  * [requests]`.
  *
  * A server on loopback answers with 20 pieces at once. Clients ask it directly and through each
- * gateway in turns, 1, 16 and 64 at one time. The log of the daemon is on and each commit is synced.
+ * gateway in turns, 1, 16 and 64 at one time. The log of the daemon is on, each commit synced.
  * Gateways without a log do less work. The CPU is that of the gateway for each request.
  */
 
