@@ -1,6 +1,7 @@
 import type { StoredEvent } from '../store/port.ts';
 import { isoTime } from './clock.ts';
 import { createGate } from './gate.ts';
+import { textLength } from './instance.ts';
 
 /** An event as users see it. */
 export interface EventRecord {
@@ -25,17 +26,14 @@ export function toRecord(event: StoredEvent): EventRecord {
   };
 }
 
-/** One event of a page: its name, and where its text is in the bytes of the page. */
+/** One event of a page. */
 export interface PagedEvent {
   readonly seq: number;
   readonly stream: string;
   readonly version: number;
   readonly type: string;
-  /** Its frame as a server-sent event begins here. */
-  readonly start: number;
-  /** Its record as JSON begins here. */
-  readonly json: number;
-  readonly end: number;
+  /** Its place in the page. */
+  readonly index: number;
 }
 
 /** What one follower is sent at one time: some events of a page, in order. */
@@ -45,47 +43,100 @@ export interface EventSlice {
 }
 
 /**
- * Events as the bytes that clients are sent. It is written once, and all who are sent it share it.
+ * Events for clients, as data and as the bytes that some of them are sent. The bytes are written
+ * once, when the first client needs them, and all who are sent them share them.
  *
  * 1. The bytes never change: a socket may hold them for as long as its client does not read.
  * 2. The frames of events that follow each other are one piece of the bytes, and each holds the
  *    event's JSON.
- * 3. `holders` counts the connections that have not sent it yet. Only the budget of unsent bytes
- *    changes it.
+ * 3. `holders` counts the connections that have not sent the bytes yet, and `plain` those that have
+ *    not used the data. Only the budget of unsent bytes changes them.
  */
 export class EventPage {
   readonly events: readonly PagedEvent[];
-  readonly bytes: Buffer;
+  readonly plain: { readonly size: number; holders: number };
   holders = 0;
+  /** Called with the change of `cost` when the bytes are written. */
+  onWritten: (more: number) => void = () => {};
+  /** Null: the bytes are written, and have everything. */
+  private stored: readonly StoredEvent[] | null;
+  private written: Written | null = null;
 
-  constructor(records: readonly EventRecord[]) {
-    const frames: Buffer[] = [];
-    let end = 0;
-    this.events = records.map((record) => {
-      const { seq, stream, version, type } = record;
-      const head = `id: ${seq}\nevent: ${type}\ndata: `;
-      const frame = Buffer.from(`${head}${JSON.stringify(record)}${FRAME_END}`);
-      frames.push(frame);
-      const start = end;
-      end += frame.length;
-      return { seq, stream, version, type, start, json: start + Buffer.byteLength(head), end };
-    });
-    this.bytes = frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames, end);
+  constructor(stored: readonly StoredEvent[]) {
+    this.stored = stored;
+    this.events = stored.map(({ seq, stream, version, type }, index) => ({
+      ...{ seq, stream, version, type, index },
+    }));
+    const size = stored.reduce((sum, { data }) => sum + textLength(data), 0);
+    this.plain = { size, holders: 0 };
   }
 
   get size(): number {
     return this.bytes.length;
   }
 
+  get bytes(): Buffer {
+    return this.write().bytes;
+  }
+
+  /** About what the page takes in memory. */
+  get cost(): number {
+    return this.written === null ? this.plain.size : this.written.bytes.length;
+  }
+
+  /** The time of an event in milliseconds, and its data, which must not be changed. */
+  told(event: PagedEvent): Pick<StoredEvent, 'at' | 'data'> {
+    const stored = this.stored?.[event.index];
+    if (stored !== undefined) return stored;
+    const { at, data } = JSON.parse(this.json(event).toString()) as EventRecord;
+    return { at: Date.parse(at), data };
+  }
+
   /** The record of one event, without a copy. */
-  json({ json, end }: PagedEvent): Buffer {
-    return this.bytes.subarray(json, end - FRAME_END.length);
+  json({ index }: PagedEvent): Buffer {
+    const { bytes, places } = this.write();
+    const { json = 0, end = 0 } = places[index] ?? {};
+    return bytes.subarray(json, end - FRAME_END.length);
   }
 
   /** The server-sent events of these, which follow each other, without a copy. */
   frames(events: readonly PagedEvent[]): Buffer {
-    return this.bytes.subarray(events[0]?.start ?? 0, events.at(-1)?.end ?? 0);
+    const { bytes, places } = this.write();
+    const [first, last] = [events[0]?.index ?? 0, events.at(-1)?.index ?? -1];
+    return bytes.subarray(places[first]?.start ?? 0, places[last]?.end ?? 0);
   }
+
+  private write(): Written {
+    if (this.written !== null) return this.written;
+    const before = this.cost;
+    this.written = framesOf(this.stored ?? []);
+    this.stored = null;
+    this.onWritten(this.cost - before);
+    return this.written;
+  }
+}
+
+interface Written {
+  bytes: Buffer;
+  /** Of each event: where its frame begins, its JSON, and where the frame ends. */
+  places: readonly { start: number; json: number; end: number }[];
+}
+
+function framesOf(stored: readonly StoredEvent[]): Written {
+  const frames: Buffer[] = [];
+  let end = 0;
+  const places = stored.map((event) => {
+    const head = `id: ${event.seq}\nevent: ${event.type}\ndata: `;
+    const frame = Buffer.from(`${head}${JSON.stringify(toRecord(event))}${FRAME_END}`);
+    frames.push(frame);
+    const start = end;
+    end += frame.length;
+    return { start, json: start + Buffer.byteLength(head), end };
+  });
+  return {
+    bytes: frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames, end),
+    places,
+  };
 }
 
 const FRAME_END = '\n\n';
@@ -130,7 +181,7 @@ export class EventPages {
 
   /** The page of this key, made now from events that are in memory. */
   make(key: string, events: () => readonly StoredEvent[]): EventPage {
-    return this.find(key) ?? this.keep(key, new EventPage(events().map(toRecord)));
+    return this.find(key) ?? this.keep(key, new EventPage(events()));
   }
 
   /** The page of this key, read from the store; null when there are no such events. */
@@ -141,7 +192,7 @@ export class EventPages {
     if (asked !== undefined) return asked;
     const reading = this.gate(async () => {
       const events = await read();
-      return events.length === 0 ? null : this.keep(key, new EventPage(events.map(toRecord)));
+      return events.length === 0 ? null : this.keep(key, new EventPage(events));
     }).finally(() => this.reading.delete(key));
     this.reading.set(key, reading);
     return reading;
@@ -160,12 +211,21 @@ export class EventPages {
     if (before !== undefined) return before;
     if (this.followers === 0) return page;
     this.pages.set(key, page);
-    this.bytes += page.size + PAGE_OVERHEAD;
-    for (const [oldest, { size }] of this.pages) {
+    this.bytes += page.cost + PAGE_OVERHEAD;
+    page.onWritten = (more) => {
+      if (this.pages.get(key) !== page) return;
+      this.bytes += more;
+      this.trim();
+    };
+    this.trim();
+    return page;
+  }
+
+  private trim(): void {
+    for (const [oldest, { cost }] of this.pages) {
       if (this.bytes <= this.bytes_max) break;
       this.pages.delete(oldest);
-      this.bytes -= size + PAGE_OVERHEAD;
+      this.bytes -= cost + PAGE_OVERHEAD;
     }
-    return page;
   }
 }

@@ -1,13 +1,7 @@
 import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
-import {
-  EventPage,
-  type EventPages,
-  type EventSlice,
-  type PagedEvent,
-  toRecord,
-} from './event-pages.ts';
+import { EventPage, type EventPages, type EventSlice, type PagedEvent } from './event-pages.ts';
 import { answerOf, type Instance } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { StreamKey } from './stream.ts';
@@ -101,7 +95,7 @@ async function fromStore(
   const whole = (event: StoredEvent) =>
     event.seq < from_seq ? event : (withText(event, answerOf(held)) ?? notKept(stream));
   const events = await store.readStream(stream, version, PAGE);
-  return events.length === 0 ? null : new EventPage(events.map((event) => toRecord(whole(event))));
+  return events.length === 0 ? null : new EventPage(events.map(whole));
 }
 
 function sliceOf(

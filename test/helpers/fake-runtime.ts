@@ -351,7 +351,7 @@ export function fakeRuntime(): FakeRuntime {
 
 /** A page with one event. */
 function sliceOf(event: EventRecord): EventSlice {
-  const page = new EventPage([event]);
+  const page = new EventPage([{ ...event, at: Date.parse(event.at), schema: 1 }]);
   return { page, events: page.events };
 }
 

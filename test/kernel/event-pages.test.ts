@@ -10,7 +10,7 @@ const event = (seq: number, text = 'é'): StoredEvent => ({
 
 test('a page holds each event as JSON and as a server-sent event, in one buffer', () => {
   const stored = [event(1), event(2, 'line\nline\u2028😀'), event(3)];
-  const page = new EventPage(stored.map(toRecord));
+  const page = new EventPage(stored);
   assert.equal(
     page.events.map((item) => JSON.parse(page.json(item).toString())),
     stored.map(toRecord),
@@ -25,6 +25,25 @@ test('a page holds each event as JSON and as a server-sent event, in one buffer'
       page.json(page.events[0] as never).buffer === page.bytes.buffer,
     'without a copy',
   );
+});
+
+test('a page has the data of its events, before and after its bytes are written', () => {
+  const page = new EventPage([event(1), event(2, '😀')]);
+  const told = () => page.events.map((each) => page.told(each)).map(({ at, data }) => [at, data]);
+  const before = told();
+  assert.equal(before, [
+    [1_000, { text: 'é' }],
+    [1_000, { text: '😀' }],
+  ]);
+  let more = 0;
+  page.onWritten = (change) => {
+    more += change;
+  };
+  const { cost } = page;
+  assert.is(page.json(page.events[0] as never).length > 0, true);
+  assert.is(page.cost, cost + more);
+  assert.is(page.cost, page.size);
+  assert.equal(told(), before);
 });
 
 test('followers at the same position share one page, read once and written once', async () => {

@@ -57,14 +57,15 @@ export async function* followAnswer(
   { signal, outflow, onMove }: Following,
 ): AsyncGenerator<readonly Piece[], void> {
   for await (const { page, events } of runtime.followRun(run_id, { signal })) {
-    outflow?.hold(page);
+    outflow?.hold(page.plain);
     try {
       let pieces: Piece[] = [];
       let length = 0;
       for (const event of events) {
         const { type } = event;
         if (!WANTED.has(type) && !isTerminalEvent(type)) continue;
-        const { data } = JSON.parse(page.json(event).toString());
+        // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
+        const data: any = page.told(event).data;
         const piece = pieceIn(type, data);
         if (piece !== null) pieces.push(piece);
         length += data.text?.length ?? 0;
@@ -80,7 +81,7 @@ export async function* followAnswer(
       }
       if (pieces.length > 0) yield pieces;
     } finally {
-      outflow?.release(page);
+      outflow?.release(page.plain);
     }
   }
 }

@@ -42,15 +42,15 @@ export async function* followResponse(
   { signal, outflow }: { signal: AbortSignal; outflow?: Outflow },
 ): AsyncGenerator<{ seq: number; events: ResponseEvent[] }, void> {
   for await (const { page, events } of runtime.followRun(run_id, { signal })) {
-    outflow?.hold(page);
+    outflow?.hold(page.plain);
     try {
       for (const event of events) {
-        const { type, at, data } = JSON.parse(page.json(event).toString());
-        const logged: RunLogEvent = { type, at: Date.parse(at), data };
+        const { at, data } = page.told(event);
+        const logged = { type: event.type, at, data } as RunLogEvent;
         yield { seq: event.seq, events: response.after(logged) };
       }
     } finally {
-      outflow?.release(page);
+      outflow?.release(page.plain);
     }
   }
 }
