@@ -83,7 +83,7 @@ export class StoredKeys {
 
   private async find(id: string): Promise<Entry | null> {
     // Each request asks, and most providers have no file: a failed open costs far more.
-    if (lstatSync(this.file(id), { throwIfNoEntry: false }) === undefined) {
+    if (!exists(this.file(id))) {
       this.places.delete(id);
       return null;
     }
@@ -139,6 +139,15 @@ export class StoredKeys {
 
   private file(id: string): string {
     return join(this.folder, `${id}.json`);
+  }
+}
+
+/** True as well if that cannot be found out: the read says why. */
+function exists(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
   }
 }
 

@@ -1,4 +1,12 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -53,6 +61,13 @@ async function refused(work: Promise<unknown>, code = 'provider_unauthorised'): 
   assert.not.match(JSON.stringify(error) + String((error as Error).stack), 'secret');
   return (error as SvcError).message;
 }
+
+test('a folder that cannot be searched is an error, not a provider without a key', async () => {
+  const loop = join(folder, 'loop');
+  symlinkSync(loop, loop);
+  const keys = new StoredKeys(loop, NO_KEYCHAIN);
+  assert.match(await refused(keys.read('openai', OWNER)), /cannot be read \(ELOOP\)/);
+});
 
 test('without a keychain, a private file has the key', async () => {
   const keys = new StoredKeys(folder, NO_KEYCHAIN);
