@@ -5,6 +5,7 @@ import { LOG_LEVELS } from '../config/settings.ts';
 import { check, wrong } from '../runtime/contract/check.ts';
 import {
   digits,
+  name,
   oneOf,
   position,
   positionOrZero,
@@ -28,9 +29,9 @@ export const runListQuery = (limitMax: number) =>
   query({
     limit: v.exactOptional(digits(1, limitMax)),
     /** The page starts with the run before this one. */
-    before: v.exactOptional(v.string()),
+    before: v.exactOptional(name()),
     state: v.exactOptional(oneOf(stateNames(runMachine))),
-    provider: v.exactOptional(v.string()),
+    provider: v.exactOptional(name()),
     /** Only runs that were sent to a cloud provider. */
     cloud: v.exactOptional(truth),
     /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
@@ -63,7 +64,7 @@ export const logQuery = (linesMax: number) =>
     level: v.exactOptional(oneOf(LOG_LEVELS)),
     run: v.exactOptional(v.pipe(v.string(), v.regex(/^[\w-]{1,80}$/, 'must be the id of a run.'))),
     /** An RFC 3339 time, or an age such as 10m. */
-    since: v.exactOptional(v.string()),
+    since: v.exactOptional(name(64)),
   });
 
 /** A page names the secret that it knows, and sends a random value. */

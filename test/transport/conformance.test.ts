@@ -221,6 +221,38 @@ test('the bodies that routes accept fit their schemas', ({ checker }) => {
     }
 });
 
+test('what is refused whatever the models are, the document refuses too', async ({
+  checker,
+  real,
+}) => {
+  const model = 'm';
+  const message = { role: 'user', content: 'x' };
+  for (const [path, body] of [
+    ['/v1/runs', { messages: [] }],
+    ['/v1/runs', { prompt: 'x', model: ' \u0000' }],
+    ['/v1/runs', { prompt: 'x', idempotency_key: 'a b' }],
+    ['/v1/chat/completions', { model, messages: [] }],
+    ['/v1/chat/completions', { model, messages: [message], verbosity: 'high' }],
+    ['/v1/messages', { model, max_tokens: 5, messages: [] }],
+    ['/v1/embeddings', { model, input: '' }],
+    ['/v1/embeddings', { model, input: [] }],
+    ['/api/chat', { model: '\u0000', messages: [message] }],
+    ['/api/generate', { model, prompt: 'x', raw: true }],
+    ['/api/embed', { model, input: '' }],
+    ['/api/embeddings', { model, prompt: '' }],
+  ] as const) {
+    const { requestBody } = checker.document.paths[path].post;
+    const { schema } = requestBody.content['application/json'];
+    assert.ok(checker.problems(body, schema).length > 0, `${path} ${JSON.stringify(body)}`);
+    const { status } = await ask(real.url + path, {
+      method: 'POST',
+      headers: BEARER,
+      body,
+    });
+    assert.is(status, 400, `${path} ${JSON.stringify(body)}`);
+  }
+});
+
 test('a wrong answer is found', ({ checker }) => {
   const answer = { status: 200, headers: { 'content-type': 'application/json' }, json: null };
   const found = (route: string, value: unknown, status = 200) =>

@@ -8,6 +8,7 @@ import { boundConversation, type ConversationLimits } from './conversation.ts';
 import { checkMessages, message, responseFormat, tool, toolChoice } from './messages.ts';
 import {
   count,
+  filled,
   flag,
   name,
   named,
@@ -16,6 +17,7 @@ import {
   oneOf,
   text,
   wholeFrom,
+  words,
 } from './vocabulary.ts';
 
 /**
@@ -45,13 +47,15 @@ export const runInput = named(
     prompt: v.nullish(text),
     system: v.nullish(text),
     /** The long form: a conversation. */
-    messages: v.nullish(v.array(message, 'must be a list of messages.')),
+    messages: v.nullish(
+      filled(message, 'must be a list of messages.', 'must have at least one message.'),
+    ),
     tools: v.nullish(v.array(tool, 'must be a list of tools.')),
     tool_choice: v.nullish(toolChoice),
     response_format: v.nullish(responseFormat),
     stop: v.nullish(
       v.pipe(
-        v.array(v.pipe(text, v.nonEmpty('must not be empty.')), 'must be a list of texts.'),
+        v.array(words, 'must be a list of texts.'),
         v.maxLength(STOPS_MAX, `must have at most ${STOPS_MAX} texts.`),
       ),
     ),

@@ -44,6 +44,10 @@ export function numberFrom(min: number, max: number) {
   return v.pipe(v.number(message), v.minValue(min, message), v.maxValue(max, message));
 }
 
+/** A text without control characters. OpenAPI documents have the pattern too. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it refuses them
+export const PLAIN = /^[^\u0000-\u001f\u007f-\u009f]*$/;
+
 /** A text of 1 to `max` characters without control characters. */
 export function name(max = 1024) {
   const message = `must be a text of 1 to ${max} characters.`;
@@ -51,9 +55,31 @@ export function name(max = 1024) {
     v.string(message),
     v.minLength(1, message),
     v.maxLength(max, message),
-    v.check((value) => !CONTROL.test(value) && value.isWellFormed(), message),
+    v.regex(PLAIN, message),
+    v.check((value) => value.isWellFormed(), message),
   );
 }
+
+/** The values of the schemas that `only` makes. JSON Schema has no other way to list them. */
+export const listed = new WeakMap<v.GenericSchema, readonly unknown[]>();
+
+/** A field that may only have one of these values, or none. */
+export function only<const T extends readonly unknown[]>(values: T, message: string) {
+  const schema = v.custom<T[number]>(
+    (value) => values.some((each) => JSON.stringify(each) === JSON.stringify(value)),
+    message,
+  );
+  listed.set(schema, values);
+  return v.nullish(schema);
+}
+
+/** A list that has something in it. */
+export function filled<S extends v.GenericSchema>(item: S, message: string, empty: string) {
+  return v.pipe(v.array(item, message), v.minLength(1, empty));
+}
+
+/** A text that is not empty. */
+export const words = v.pipe(text, v.nonEmpty('must not be empty.'));
 
 /** An object with these fields and no others: an unknown field is most often a typing mistake. */
 export function object<const E extends v.ObjectEntries>(entries: E) {
@@ -98,8 +124,6 @@ export const truth = v.pipe(
   v.transform((word) => word === '1' || word === 'true'),
   v.boolean(),
 );
-
-const CONTROL = /\p{Cc}/u;
 
 /** The named entries of an object. */
 export function pick<E extends v.ObjectEntries, const K extends keyof E>(

@@ -4,6 +4,7 @@ import { SvcError } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
 import {
   anything,
+  filled,
   flag,
   name,
   named,
@@ -83,7 +84,7 @@ const thinking = v.variant(
 
 const asked = {
   model: name(),
-  messages: v.array(message, 'must be a list of messages.'),
+  messages: filled(message, 'must be a list of messages.', 'must have at least one message.'),
   system: v.nullish(texts),
   tools: v.nullish(v.array(tool, 'must be a list of tools.')),
   tool_choice: v.nullish(toolChoice),

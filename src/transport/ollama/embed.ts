@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { parseEmbedInput } from '../../runtime/contract/inputs.ts';
-import { flag, name, named, object, text } from '../../runtime/contract/vocabulary.ts';
+import { filled, flag, name, named, object, words } from '../../runtime/contract/vocabulary.ts';
 import type { EmbeddingRecord } from '../../runtime/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
@@ -15,13 +15,16 @@ export const embedInput = named(
   'OllamaEmbedInput',
   object({
     ...common,
-    input: v.union([text, v.array(text)], 'must be a text, or a list of texts.'),
+    input: v.union(
+      [words, filled(words, 'must be a list of texts.', 'must have at least one text.')],
+      'must be a text, or a list of texts.',
+    ),
     dimensions: v.nullish(v.number('must be a whole number.')),
     /** A text that is too long is refused: an embedding of its beginning would be another one. */
     truncate: v.nullish(flag),
   }),
 );
-export const embeddingsInput = named('OllamaEmbeddingsInput', object({ ...common, prompt: text }));
+export const embeddingsInput = named('OllamaEmbeddingsInput', object({ ...common, prompt: words }));
 
 export async function embed(
   context: Context<unknown, v.InferOutput<typeof embedInput>>,

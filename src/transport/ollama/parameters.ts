@@ -3,6 +3,7 @@ import type { ResponseFormat } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
 import { LOGPROBS_MAX } from '../../runtime/contract/inputs.ts';
+import * as vocabulary from '../../runtime/contract/vocabulary.ts';
 import {
   anything,
   flag,
@@ -20,12 +21,8 @@ const whole = v.pipe(number, v.integer('must be a whole number.'));
 
 /** A parameter that may only have the value with which it changes no answer. */
 export function only(value: unknown, why: string) {
-  return v.nullish(
-    v.custom<unknown>(
-      (sent) => JSON.stringify(sent) === JSON.stringify(value),
-      `is not supported here unless it is ${JSON.stringify(value)}: ${why}`,
-    ),
-  );
+  const shown = JSON.stringify(value);
+  return vocabulary.only([value], `is not supported here unless it is ${shown}: ${why}`);
 }
 
 /** Any value is right: it changes no answer. */

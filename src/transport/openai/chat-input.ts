@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
 import { wrong } from '../../runtime/contract/check.ts';
+import { filled } from '../../runtime/contract/vocabulary.ts';
 import type { RunInput } from '../../runtime/contract.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
 import {
@@ -63,7 +64,7 @@ export const chatInput = named(
   'ChatInput',
   object({
     ...sampling,
-    messages: v.array(chatMessage, 'must be a list of messages.'),
+    messages: filled(chatMessage, 'must be a list of messages.', 'must have at least one message.'),
     max_completion_tokens: sampling.max_tokens,
     tools: v.nullish(v.array(tool, 'must be a list of tools.')),
     tool_choice: v.nullish(toolChoice),

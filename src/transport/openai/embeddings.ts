@@ -1,19 +1,33 @@
 import * as v from 'valibot';
 import { SvcError } from '../../errors.ts';
 import { embedInput, parseEmbedInput } from '../../runtime/contract/inputs.ts';
-import { count, name, named, object, oneOf, text } from '../../runtime/contract/vocabulary.ts';
+import {
+  count,
+  filled,
+  name,
+  named,
+  object,
+  oneOf,
+  text,
+} from '../../runtime/contract/vocabulary.ts';
 import type { EmbeddingRecord } from '../../runtime/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { clientGone } from '../http/run-request.ts';
 
-const input = v.string('must be a text, or a list of texts: svc takes no ids of tokens.');
+const input = v.pipe(
+  v.string('must be a text, or a list of texts: svc takes no ids of tokens.'),
+  v.nonEmpty('must not be empty.'),
+);
 
 /** The body of POST /v1/embeddings. */
 export const embeddingsInput = named(
   'EmbeddingsInput',
   object({
-    input: v.union([input, v.array(input)], 'must be a text, or a list of texts.'),
+    input: v.union(
+      [input, filled(input, 'must be a list of texts.', 'must have at least one text.')],
+      'must be a text, or a list of texts.',
+    ),
     model: name(),
     /** `base64`: 32-bit floats, little endian. */
     encoding_format: v.nullish(oneOf(['float', 'base64'])),

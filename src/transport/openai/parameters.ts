@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { REASONING_EFFORTS, type ReasoningEffort } from '../../../machines/messages.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { LOGPROBS_MAX, runInput } from '../../runtime/contract/inputs.ts';
+import * as vocabulary from '../../runtime/contract/vocabulary.ts';
 import {
   anything,
   flag,
@@ -18,12 +19,7 @@ import {
 /** A parameter that svc gives only one value, and why. */
 export function only<const T extends readonly unknown[]>(values: T, why: string) {
   const shown = values.map((value) => JSON.stringify(value)).join(' or ');
-  return v.nullish(
-    v.custom<T[number]>(
-      (value) => values.some((each) => JSON.stringify(each) === JSON.stringify(value)),
-      `must be ${shown}: ${why}`,
-    ),
-  );
+  return vocabulary.only(values, `must be ${shown}: ${why}`);
 }
 
 const { temperature, top_p, presence_penalty, frequency_penalty, metadata } = runInput.entries;

@@ -96,7 +96,7 @@ test('bad input is refused with the name of the parameter', async () => {
   };
   assert.is(await refused({ input: 'a' }), '400 invalid_request model');
   assert.is(await refused({ model }), '400 invalid_request input');
-  assert.is(await refused({ model, input: '' }), '400 invalid_request input.0');
+  assert.is(await refused({ model, input: '' }), '400 invalid_request input');
   assert.is(await refused({ model, input: [] }), '400 invalid_request input');
   assert.is(await refused({ model, input: [1, 2] }), '400 invalid_request input.0');
   assert.is(await refused({ model, input: [[1, 2]] }), '400 invalid_request input.0');

@@ -1,6 +1,8 @@
-import type * as v from 'valibot';
+import * as v from 'valibot';
 import type { Limits } from '../../../limits.ts';
+import { runInput } from '../../../runtime/contract/inputs.ts';
 import { errorAnswer } from '../../../runtime/contract/records.ts';
+import { PLAIN as plainText } from '../../../runtime/contract/vocabulary.ts';
 import type { Answer, Route } from '../route.ts';
 import { components, type Schema, schemaOf } from './schemas.ts';
 
@@ -79,7 +81,7 @@ function operation(
     ...Object.entries(entries as Record<string, v.GenericSchema>).map(([name, entry]) =>
       parameter('query', name, entry.type !== 'exact_optional', schemaOf(entry, 'output')),
     ),
-    ...headers.map((name) => parameter('header', name, false)),
+    ...headers.map((name) => parameter('header', name, false, HEADERS[name] ?? PLAIN)),
   ];
   return {
     operationId: [method.toLowerCase(), ...(path.match(/\w+/g) ?? [])].join('_'),
@@ -104,7 +106,12 @@ function operation(
 const SECURITY = [{ token: [] }, { api_key: [] }, { session: [] }];
 const TEXT: Schema = { type: 'string' };
 /** No request target has a control character. */
-const PLAIN: Schema = { ...TEXT, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$' };
+const PLAIN: Schema = { ...TEXT, minLength: 1, pattern: plainText.source };
+/** Headers whose values are checked as fields of a run are. */
+const HEADERS: Readonly<Record<string, Schema>> = {
+  'Idempotency-Key': schemaOf(v.unwrap(runInput.entries.idempotency_key), 'input'),
+  'X-Svc-Client': schemaOf(v.unwrap(runInput.entries.client), 'input'),
+};
 const json = (schema: Schema) => ({ 'application/json': { schema } });
 
 function parameter(

@@ -1,6 +1,6 @@
 import { type ConversionConfig, toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema';
 import type * as v from 'valibot';
-import { names } from '../../../runtime/contract/vocabulary.ts';
+import { listed, names } from '../../../runtime/contract/vocabulary.ts';
 
 /** Schemas of the contract as JSON Schema. Those with a name are components of the document. */
 
@@ -14,6 +14,10 @@ const conversion = (typeMode: Mode): ConversionConfig => ({
   target: 'draft-2020-12',
   typeMode,
   errorMode: 'ignore',
+  overrideSchema: ({ valibotSchema }) => {
+    const values = listed.get(valibotSchema as v.GenericSchema);
+    return values === undefined ? undefined : { enum: [...values] as never };
+  },
   overrideRef: ({ referenceId }) => `${COMPONENT}${referenceId}`,
 });
 
