@@ -66,6 +66,8 @@ const assistantMessage = object({
   content: v.nullish(answered),
   refusal: v.nullish(text),
   reasoning_content: v.nullish(text),
+  /** What OpenRouter and vLLM call it. */
+  reasoning: v.nullish(text),
   tool_calls: v.nullish(v.array(toolCall, 'must be a list of tool calls.')),
   ...participant,
   /** What a client sends back of an answer, and what no answer of svc has. */
@@ -123,10 +125,11 @@ function userParts(content: v.InferOutput<typeof shown>, index: number): Message
 }
 
 function assistantParts(message: Extract<ChatMessage, { role: 'assistant' }>): MessagePart[] {
-  const { content, refusal, reasoning_content, tool_calls } = message;
+  const { content, refusal, tool_calls } = message;
+  const thought = message.reasoning_content || message.reasoning;
   const texts = content == null ? [] : typeof content === 'string' ? textParts(content) : content;
   const parts: MessagePart[] = [];
-  if (reasoning_content) parts.push({ type: 'reasoning', text: reasoning_content });
+  if (thought) parts.push({ type: 'reasoning', text: thought });
   for (const part of texts) {
     if (part.type === 'refusal') parts.push({ type: 'refusal', text: part.refusal });
     else if (part.text !== '') parts.push(part);

@@ -44,6 +44,14 @@ test('the built-in model called directly answers as llama.cpp does, or says that
   }
 });
 
+test('the built-in model says that it is not sure about a text longer than a question', async () => {
+  const prompt = `Summarize this: ${'The economy grew by two percent as exports rose. '.repeat(12)}`;
+  const asked = { prompt, temperature: null, max_tokens: 160 };
+  const { text, finish } = await readAnswer(local, asked);
+  assert.is(text, asker.fallback);
+  assert.is(finish?.finish_reason, 'stop');
+});
+
 test('without a temperature the built-in model does not sample', async () => {
   const [first, second] = await Promise.all(
     [1, 2].map((seed) =>

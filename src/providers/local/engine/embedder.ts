@@ -21,7 +21,7 @@ export async function loadEmbedder(
 ): Promise<LoadedEmbedder> {
   const startedAt = performance.now();
   const threads = order.threads ?? 1;
-  const llama = await startLlama(threads, order.gpu_layers);
+  const llama = await startLlama(threads, order);
   const model = await openModel(llama, order, onProgress);
   const { hasEncoder, hasDecoder } = model.fileInsights;
   if (hasEncoder && hasDecoder)

@@ -63,6 +63,10 @@ export async function generate(generation: Generation): Promise<Finish | null> {
   const whole = declined.length < loaded.fallback.length ? 'length' : 'stop';
   if (made > 0 && rule !== null && declined.every((token, index) => token === answered[index]))
     return finish(whole, declined.length);
+  if (rule !== null && isUnreadable(loaded, prompt)) {
+    for (const each of declined.slice(made)) output.push(answer.push(each), each, null);
+    return finish(whole, declined.length);
+  }
   if (answer.reader.ended !== null) return finish('stop');
   if (made >= most) return finish('length');
   // The filter judged an answer before its first output.
@@ -94,6 +98,14 @@ export async function generate(generation: Generation): Promise<Finish | null> {
   output.push(answer.end(), null, null);
   return null;
 }
+
+/** The built-in model was trained on short questions, and says nonsense about a long text. */
+function isUnreadable({ built_in }: LoadedModel, prompt: readonly Token[]): boolean {
+  return built_in && prompt.length > QUESTION_TOKENS;
+}
+
+/** Longer than its longest questions, with their template. */
+const QUESTION_TOKENS = 128;
 
 /** Throws resume_failed for tokens that the model does not have. */
 function openAnswer(loaded: LoadedModel, order: RunOrder): AnswerPieces {

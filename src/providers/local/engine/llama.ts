@@ -1,23 +1,35 @@
+import { enableCompileCache } from 'node:module';
+import { dirname, join } from 'node:path';
 import type { Llama } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
-import type { GpuLayers } from './messages.ts';
+import type { LoadOrder } from './messages.ts';
+import { TestedBuild } from './tested-build.ts';
 
 /**
  * Loads llama.cpp, on a GPU if possible and wanted. Imports the library late, after the process
  * reported its start. Throws engine_missing if there is no build for this platform.
  */
-export async function startLlama(threads_max: number, gpu_layers: GpuLayers): Promise<Llama> {
+export async function startLlama(
+  threads_max: number,
+  { gpu_layers, threads_file }: Pick<LoadOrder, 'gpu_layers' | 'threads_file'>,
+): Promise<Llama> {
+  const cache = dirname(threads_file);
+  const build = new TestedBuild(join(cache, 'engine-build.json'));
   try {
+    await build.trust();
+    enableCompileCache(join(cache, 'engine-code'));
     const { getLlama } = await import('node-llama-cpp');
     const logger = (level: string, message: string) =>
       console.error(`${level} ${message.trimEnd()}`);
-    return await getLlama({
+    const llama = await getLlama({
       gpu: gpu_layers === 0 ? false : 'auto',
       build: 'never',
       maxThreads: threads_max,
       progressLogs: false,
       logger,
     });
+    await build.note(llama);
+    return llama;
   } catch (error) {
     throw new SvcError('engine_missing', undefined, { cause: error });
   }

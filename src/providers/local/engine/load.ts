@@ -81,7 +81,7 @@ export async function loadModel(
 ): Promise<LoadedModel> {
   const startedAt = performance.now();
   const available = Math.max(1, availableParallelism());
-  const llama = await startLlama(Math.max(available, order.threads ?? 0), order.gpu_layers);
+  const llama = await startLlama(Math.max(available, order.threads ?? 0), order);
   const model = await openModel(llama, order, onProgress);
   refuseEmbedders(model);
   const library = await import('node-llama-cpp');
