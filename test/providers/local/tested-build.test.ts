@@ -13,7 +13,7 @@ const tester = import.meta
   .resolve('node-llama-cpp')
   .replace('/node-llama-cpp/dist/index.js', TESTER);
 
-/** What the library says, in a process of its own, about a build that cannot be loaded. */
+/** What the library says, in another process, about a build that cannot be loaded. */
 function worksFor(gpu: string): string {
   const program = `
     const { TestedBuild } = await import(${JSON.stringify(module.href)});

@@ -6,8 +6,8 @@ import { writeAtomic } from '../../../home/atomic-write.ts';
 import { asRecord } from '../../../json.ts';
 
 /**
- * Remembers which build of llama.cpp works on this machine. The library tests a build in a process
- * of its own, which takes about half of a load.
+ * Remembers which build of llama.cpp works on this machine. The library tests a build in another
+ * process, which takes about half of a load.
  *
  * 1. A build is used untested only if an engine of the same versions has started with it.
  * 2. The note is removed before the start and written after it. So a build that kills the engine is
