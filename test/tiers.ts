@@ -44,6 +44,8 @@ export const SLOWEST: readonly string[] = [
   'test/transport/http/hostile.test.ts',
   'test/transport/http/connections.test.ts',
   'test/transport/http/large.test.ts',
+  'test/transport/conformance.test.ts',
+  'test/machines/step.test.ts',
   'test/machines/random.test.ts',
   'test/machines/hygiene.test.ts',
   'test/machines/closed-loop.test.ts',
