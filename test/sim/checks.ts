@@ -139,6 +139,7 @@ function checkAdmission({ life, oracle, settings }: World): void {
       run_id: id,
       ...(run?.snapshot.context.request ?? { provider: '', model: '' }),
       isolated: run?.snapshot.context.isolated ?? false,
+      unstarted: run !== undefined && isUnstarted(run),
     };
   };
   const waiting = life.scheduler.waitingRuns().map(asked);
@@ -149,6 +150,23 @@ function checkAdmission({ life, oracle, settings }: World): void {
     () => `${idle.map((id) => oracle.aliasOf(id))} wait, and could be answered`,
   );
 }
+
+/** Whether the run waits, or was cancelled while it waited: it needs no model in memory. */
+function isUnstarted({ events }: RunView): boolean {
+  const last = events.findLast(
+    ({ type, data }) =>
+      PLACED.has(type) || (type === 'run.attempt_failed' && data.next !== undefined),
+  );
+  return last?.type !== 'run.started';
+}
+
+/** After one of these a run has a place, or waits for one. */
+const PLACED: ReadonlySet<string> = new Set([
+  'run.accepted',
+  'run.started',
+  'run.suspended',
+  'run.recovered',
+]);
 
 /** After the quiet phase, each run has ended, and each client knows its true end. */
 export async function checkEnd(world: World, isOver: boolean): Promise<void> {
