@@ -81,7 +81,7 @@ function operation(
     ...Object.entries(entries as Record<string, v.GenericSchema>).map(([name, entry]) =>
       parameter('query', name, entry.type !== 'exact_optional', schemaOf(entry, 'output')),
     ),
-    ...headers.map((name) => parameter('header', name, false, HEADERS[name] ?? PLAIN)),
+    ...headers.map((name) => parameter('header', name, false, HEADERS[name])),
   ];
   return {
     operationId: [method.toLowerCase(), ...(path.match(/\w+/g) ?? [])].join('_'),
