@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Mounts a disk of a few megabytes over a folder; null if mounting is not permitted. */
@@ -16,21 +16,30 @@ export function mountOver(folder: string, megabytes: number): { unmount(): void 
   return status === 0 ? { unmount: () => void spawnSync('umount', ['-l', folder]) } : null;
 }
 
-/** Fills the disk of a folder. */
+/**
+ * Fills the disk of a folder with as much as was free. Space that becomes free meanwhile stays
+ * free: a daemon whose commit fails now spends its reserve.
+ */
 export function fill(folder: string): void {
+  const { bavail, bsize } = statfsSync(folder);
   const fd = openSync(join(folder, BALLAST), 'a');
   try {
-    for (let size = 1024 * 1024; size >= 512; ) if (!written(fd, size)) size /= 2;
+    let left = bavail * bsize;
+    for (let size = 1024 * 1024; size >= 512 && left > 0; ) {
+      const count = written(fd, Math.min(size, left));
+      left -= count;
+      if (count === 0) size /= 2;
+    }
   } finally {
     closeSync(fd);
   }
 }
 
-function written(fd: number, size: number): boolean {
+function written(fd: number, size: number): number {
   try {
-    return writeSync(fd, Buffer.alloc(size)) > 0;
+    return writeSync(fd, Buffer.alloc(size));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOSPC') return false;
+    if ((error as NodeJS.ErrnoException).code === 'ENOSPC') return 0;
     throw error;
   }
 }
