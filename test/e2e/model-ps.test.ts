@@ -47,7 +47,10 @@ test('a model is loaded, shown with its memory and its time, and unloaded by the
   assert.ok((loaded.memory_bytes ?? 0) > 0);
   assert.ok((await names()).includes('other'));
   const shown = await home.svc(['model', 'ps']);
-  assert.match(shown.stdout, /^local\/other +answers +idle +\d+ MiB +0 +1 thread +\d+ +in (120|119) min/m);
+  assert.match(
+    shown.stdout,
+    /^local\/other +answers +idle +\d+ MiB +0 +1 thread +\d+ +in (120|119) min/m,
+  );
   assert.match(shown.stderr, /Reserved: .* for local models\./);
   assert.equal(await json('model', 'unload', 'other'), { unloaded: 'local/other' });
   assert.not((await names()).includes('other'));

@@ -9,7 +9,8 @@ import { fields, table } from '../print/table.ts';
 export async function printStatusAt({ paths, json }: Context, at: number): Promise<void> {
   const snapshot = await askDaemon(paths, 'state', { at });
   if (json) return printJson(snapshot);
-  const { status, runs, queue, providers, engine, engines } = snapshot;
+  // A daemon that runs an older version has only the one.
+  const { status, runs, queue, providers, engine, engines = [] } = snapshot;
   const head = fields([
     ['state', `${status.state_path} since ${localTime(status.since)}`],
     ['event', `${snapshot.seq} of ${snapshot.first_seq} to ${snapshot.last_seq}`],

@@ -1,7 +1,8 @@
-import { enableCompileCache } from 'node:module';
+import { enableCompileCache, flushCompileCache } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { Llama } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
+import { freeBytes } from '../../../home/disk.ts';
 import type { LoadOrder } from './messages.ts';
 import { TestedBuild } from './tested-build.ts';
 
@@ -17,8 +18,11 @@ export async function startLlama(
   const build = new TestedBuild(join(cache, 'engine-build.json'));
   try {
     await build.trust();
-    enableCompileCache(join(cache, 'engine-code'));
+    // Node writes the code when the process ends too. On a full disk the log needs that space.
+    if ((await freeBytes(cache)) >= CODE_SPARE_BYTES)
+      enableCompileCache(join(cache, 'engine-code'));
     const { getLlama } = await import('node-llama-cpp');
+    flushCompileCache();
     const logger = (level: string, message: string) =>
       console.error(`${level} ${message.trimEnd()}`);
     const llama = await getLlama({
@@ -34,3 +38,6 @@ export async function startLlama(
     throw new SvcError('engine_missing', undefined, { cause: error });
   }
 }
+
+/** Free space of a disk that the compiled code, of a few megabytes, cannot fill. */
+const CODE_SPARE_BYTES = 256 * 1024 * 1024;
