@@ -273,7 +273,7 @@ export class Harness {
     let seen = '';
     const ask = async () => {
       const run = await this.show(id);
-      seen = run.state;
+      seen = `${run.state} ${JSON.stringify(run.error ?? null)}`;
       return run.state === state && run;
     };
     return waitLong(`the run is ${state}`, ask).catch((error: unknown) => {
