@@ -5,7 +5,8 @@ import { Harness, waitLong } from './harness.ts';
 
 /** Scenarios of runs, with a scripted upstream and with the built-in engine. */
 
-const PROVIDERS = { up: {}, narrow: { max_runs: 1 } };
+/** A provider that answers 503 refuses all others for as long as it asks to wait. */
+const PROVIDERS = { up: {}, narrow: { max_runs: 1 }, busy: {}, busier: {} };
 const ONE_PLACE = { LIMIT_PROVIDER_RUNS: 1 };
 
 /**
@@ -31,7 +32,7 @@ async function everyEnd(): Promise<Walked> {
   const cancelled: [prompt: string, state: string, provider?: string][] = [
     ['hold', 'starting'],
     ['say hold', 'streaming'],
-    ['503 after', 'backoff'],
+    ['503 after', 'backoff', 'busy'],
     ['hold', 'queued', 'narrow'],
   ];
   for (const [prompt, state, provider = 'up'] of cancelled) {
@@ -61,7 +62,7 @@ async function everyEnd(): Promise<Walked> {
     await harness.run('hold', { provider: 'narrow' }),
     await harness.run('hold', { provider: 'narrow' }),
     await harness.run('say hold'),
-    await harness.run('503 after', { timeout_ms: 8000 }),
+    await harness.run('503 after', { provider: 'busy', timeout_ms: 8000 }),
   ];
   for (const id of late) await harness.untilRun(id, 'timed_out');
   harness.signal('SIGTERM');
@@ -75,7 +76,7 @@ async function handedOver(): Promise<Walked> {
   await harness.start('ready');
   const [starting, backoff, streaming] = [
     await harness.run('hold'),
-    await harness.run('503 after'),
+    await harness.run('503 after', { provider: 'busy' }),
     await harness.run('say hold'),
   ];
   await harness.untilRun(starting, 'starting');
@@ -97,16 +98,18 @@ async function handedOver(): Promise<Walked> {
 async function killed(): Promise<Walked> {
   const harness = await Harness.build({ LIMIT_PROVIDER_RUNS: 64 }, { providers: PROVIDERS });
   await harness.start('ready');
-  const left: [prompt: string, recovery: string, before: string, after: string[]][] = [
+  const left: [string, recovery: string, before: string, after: string[], provider?: string][] = [
     ['hold', 'resume', 'starting', ['suspended', 'starting']],
     ['hold', 'end', 'starting', ['interrupted']],
     ['say hold', 'restart', 'streaming', ['suspended', 'starting', 'streaming']],
     ['say hold', 'resume', 'streaming', ['interrupted']],
-    ['503 after', 'resume', 'backoff', ['suspended', 'starting', 'backoff']],
-    ['503 after', 'end', 'backoff', ['interrupted']],
+    ['503 after', 'resume', 'backoff', ['suspended', 'starting', 'backoff'], 'busy'],
+    ['503 after', 'end', 'backoff', ['interrupted'], 'busier'],
   ];
   const ids = await Promise.all(
-    left.map(([prompt, recovery]) => harness.run(prompt, { recovery })),
+    left.map(([prompt, recovery, , , provider = 'up']) =>
+      harness.run(prompt, { recovery, provider }),
+    ),
   );
   for (const [index, [, , before]] of left.entries())
     await harness.untilRun(ids[index] as string, before);
