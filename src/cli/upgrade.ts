@@ -1,13 +1,12 @@
-import { sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { programVersion } from '../home/version.ts';
 import type { Context } from './context.ts';
 import { print, printJson } from './print/output.ts';
+import { type Installed, installedBy, programFile } from './program-file.ts';
 
 /** Prints how this svc is upgraded. It changes nothing: the program belongs to npm. */
 export async function run({ json }: Context): Promise<number> {
-  const program = fileURLToPath(new URL('../main.js', import.meta.url));
-  const installed = placeOf(program);
+  const program = programFile();
+  const installed = installedBy(program);
   const command = HOW[installed];
   if (json) printJson({ version: programVersion(), program, installed, command });
   else
@@ -16,8 +15,6 @@ export async function run({ json }: Context): Promise<number> {
     );
   return 0;
 }
-
-type Installed = 'package' | 'npx' | 'checkout';
 
 const WORDS = {
   package: 'installed by npm',
@@ -29,8 +26,3 @@ const HOW = {
   npx: 'npx <package of the new version> restart',
   checkout: 'git pull && npm install && npx svc restart',
 } as const satisfies Record<Installed, string>;
-
-function placeOf(program: string): Installed {
-  if (program.includes(`${sep}_npx${sep}`)) return 'npx';
-  return program.includes(`${sep}node_modules${sep}`) ? 'package' : 'checkout';
-}

@@ -8,12 +8,12 @@ import {
   mkdirSync,
   openSync,
 } from 'node:fs';
-import { dirname, extname, parse, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, parse, resolve } from 'node:path';
 import type { Settings } from '../../config/settings.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { Results } from '../../transport/control/protocol.ts';
+import { programFile } from '../program-file.ts';
 
 /**
  * Starts the daemon in the background and waits until it is ready.
@@ -134,11 +134,6 @@ function makeFolder(folder: string): void {
     // Another command may have created it meanwhile.
     if (!existsSync(folder)) throw error;
   }
-}
-
-/** This program: the build, or the sources. */
-function programFile(): string {
-  return fileURLToPath(new URL(`../../main${extname(import.meta.url)}`, import.meta.url));
 }
 
 function words(flags: Partial<Settings>): string[] {

@@ -1,9 +1,9 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join, resolve, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join, resolve } from 'node:path';
 import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
+import { installedBy, programFile } from '../program-file.ts';
 
 /** What a service manager has to know of the daemon. */
 export interface Service {
@@ -22,8 +22,8 @@ export interface Service {
 
 /** Throws usage if the program is where it will not stay, and the errors of the configuration. */
 export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
-  const program = realpathSync(fileURLToPath(new URL('../../main.js', import.meta.url)));
-  if (program.includes(`${sep}_npx${sep}`))
+  const program = realpathSync(programFile());
+  if (installedBy(program) === 'npx')
     throw new SvcError(
       'usage',
       'This svc is in the cache of npx, and npx may delete it: a service needs one that stays.',
