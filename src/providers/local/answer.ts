@@ -17,23 +17,10 @@ export interface Reply {
   lose(failure: SvcError): void;
 }
 
-/**
- * The engine's answer to one order, from the process to its reader.
- *
- * 1. It ends once: with a finish, with a failure, or because the work was stopped.
- * 2. Unread output is not longer than the context of the model.
- */
-export class Answer implements Reply {
-  private unread: Output[] = [];
-  private readonly threads: number | null;
-  private end: Exclude<ReplyMessage, { type: 'output' | 'vector' }> | SvcError | null = null;
-  private wake: (() => void) | null = null;
+/** The end of one order: a message of the engine, or the loss of its process. */
+abstract class EndsOnce implements Reply {
+  protected end: Exclude<ReplyMessage, { type: 'output' | 'vector' }> | SvcError | null = null;
   private readonly settled = Promise.withResolvers<void>();
-
-  /** `threads`: the threads that compute the answer. Null: unknown. */
-  constructor(threads: number | null) {
-    this.threads = threads;
-  }
 
   get ended(): Promise<void> {
     return this.settled.promise;
@@ -45,16 +32,41 @@ export class Answer implements Reply {
       : null;
   }
 
+  abstract take(message: ReplyMessage): void;
+
+  lose(failure: SvcError): void {
+    this.finish(failure);
+  }
+
+  protected finish(end: NonNullable<EndsOnce['end']>): void {
+    this.end ??= end;
+    this.settled.resolve();
+  }
+}
+
+/**
+ * The engine's answer to one order, from the process to its reader.
+ *
+ * 1. It ends once: with a finish, with a failure, or because the work was stopped.
+ * 2. Unread output is not longer than the context of the model.
+ */
+export class Answer extends EndsOnce {
+  private unread: Output[] = [];
+  private readonly threads: number | null;
+  private wake: (() => void) | null = null;
+
+  /** `threads`: the threads that compute the answer. Null: unknown. */
+  constructor(threads: number | null) {
+    super();
+    this.threads = threads;
+  }
+
   take(message: ReplyMessage): void {
     if (message.type === 'output') {
       const { type: _, id: __, ...output } = message;
       this.unread.push(output);
       this.wake?.();
     } else if (message.type !== 'vector') this.finish(message);
-  }
-
-  lose(failure: SvcError): void {
-    this.finish(failure);
   }
 
   /**
@@ -88,10 +100,9 @@ export class Answer implements Reply {
     };
   }
 
-  private finish(end: NonNullable<Answer['end']>): void {
-    this.end ??= end;
+  protected override finish(end: NonNullable<Answer['end']>): void {
     this.wake?.();
-    this.settled.resolve();
+    super.finish(end);
   }
 }
 
@@ -112,28 +123,12 @@ function finishOf({ finish_reason, usage, stop_sequence }: Finish): OutputPart {
  * The engine's vectors for one order. It ends once: with all vectors, with a failure, or because
  * the work was stopped.
  */
-export class Vectors implements Reply {
+export class Vectors extends EndsOnce {
   private readonly vectors: number[][] = [];
-  private end: Exclude<ReplyMessage, { type: 'output' | 'vector' }> | SvcError | null = null;
-  private readonly settled = Promise.withResolvers<void>();
-
-  get ended(): Promise<void> {
-    return this.settled.promise;
-  }
-
-  get failure(): Failure | null {
-    return this.end !== null && 'type' in this.end && this.end.type === 'failed'
-      ? this.end.error
-      : null;
-  }
 
   take(message: ReplyMessage): void {
     if (message.type === 'vector') this.vectors.push(message.vector);
     else if (message.type !== 'output') this.finish(message);
-  }
-
-  lose(failure: SvcError): void {
-    this.finish(failure);
   }
 
   /** Throws SvcError. Null: the work was stopped. */
@@ -143,11 +138,6 @@ export class Vectors implements Reply {
     if (this.end?.type === 'failed') throw engineError(this.end.error);
     if (this.end?.type !== 'finished') return null;
     return { vectors: this.vectors, input_tokens: this.end.usage.input_tokens };
-  }
-
-  private finish(end: NonNullable<Vectors['end']>): void {
-    this.end ??= end;
-    this.settled.resolve();
   }
 }
 
