@@ -11,8 +11,8 @@ import type { Kernel } from '../kernel/kernel.ts';
 import type { DaemonKey } from '../kernel/stream.ts';
 import type { ModelLoads } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
-import type { LifecycleInput, LifecycleResult, Runtime, StatusRecord } from './contract.ts';
-import { answeringStore, unlessLate, unlessStalled } from './disk/refuse-when-stalled.ts';
+import type { LifecycleInput, LifecycleResult, StatusRecord } from './contract.ts';
+import { answeringStore } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';
 import type { DaemonHistory } from './health/daemon-history.ts';
 import { engineSnapshots } from './health/engines.ts';
@@ -20,15 +20,13 @@ import { type HealthSources, healthRecord, lastBoot, reportRecord } from './heal
 import type { StopReports } from './health/stop-report.ts';
 import { createHistory } from './history/history.ts';
 import { Metrics } from './metrics/metrics.ts';
-import { createModels, type LocalModelsPort, type ModelsOptions } from './models/models.ts';
-import { oneAtATime, throwWithChange } from './providers/change.ts';
+import { type LocalModelsPort, Models, type ModelsOptions } from './models/models.ts';
+import type { Runtime } from './port.ts';
+import { changesOf } from './providers/change.ts';
 import { Loads } from './providers/local-models.ts';
-import { createManage } from './providers/manage.ts';
+import { ManagedProviders } from './providers/manage.ts';
 import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
-import { Records } from './runs/record-bytes.ts';
-import { removeRun } from './runs/remove.ts';
-import { runAsked } from './runs/run-asked.ts';
 import { Runs } from './runs/runs.ts';
 import type { Scheduler } from './runs/scheduler.ts';
 import type { Budget } from './usage/budget.ts';
@@ -66,7 +64,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { kernel, config, providers, scheduler, history, streams, localModels } = options;
   const pages = new EventPages(config.limits.feed_bytes);
   const store = answeringStore(options.store, kernel);
-  const answered = <T>(ask: () => Promise<T>) => unlessLate(kernel, ask);
   const runs = new Runs({
     kernel,
     store,
@@ -82,19 +79,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...{ kernel, config, providers, budget: options.budget },
     daemon: streams.daemon,
   });
-  const loads = new Loads({
-    ...{ config, providers, models: localModels },
-    now: () => kernel.clock.now(),
-  });
-  const records = new Records(kernel, store);
   // Health reports the proposed state while the disk does not take events.
   const daemon = () =>
     (kernel.stalled === null
       ? kernel.snapshot(streams.daemon)
       : kernel.tail(streams.daemon)) as DaemonSnapshot;
-  const inTurn = oneAtATime();
-  const changed = <T>(change: () => Promise<T>) =>
-    unlessStalled(kernel, () => inTurn(change)).catch(throwWithChange);
+  const change = changesOf(kernel);
+  const { saveProvider, saveChoices } = options;
   let ended = 0;
   kernel.subscribe({ machine: 'run' }, ({ type }) => {
     if (isTerminalEvent(type)) ended += 1;
@@ -124,10 +115,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     service_id: daemon().context.boot_id,
     now: kernel.clock.now(),
   });
-  const removing = () => ({
-    ...{ kernel, store, daemon: streams.daemon, boot_id: daemon().context.boot_id },
-    head: (id: string) => runs.head(id),
-  });
   const probe = () => ({ live: daemon().hasTag('live'), ready: daemon().hasTag('ready') });
   const metrics = new Metrics({
     ...{ kernel, scheduler },
@@ -137,7 +124,21 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   });
   const status = () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home);
   return {
-    ...createHistory({
+    runs,
+    queue: scheduler,
+    embeddings,
+    providers: new ManagedProviders({
+      kernel,
+      config,
+      providers,
+      saveProvider,
+      saveChoices,
+      change,
+    }),
+    models: new Models({ kernel, config, providers, local: localModels, saveChoices, change }),
+    loads: new Loads({ config, providers, models: localModels, now: () => kernel.clock.now() }),
+    pulls: options.pulls,
+    history: createHistory({
       ...options,
       store,
       pages,
@@ -147,28 +148,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       version: () => daemon().context.version,
     }),
     probe,
-    metrics: (more) => metrics.text(more),
     health: () => healthRecord(sources()),
     report: () => reportRecord(sources()),
     status,
+    metrics: (more) => metrics.text(more),
     stateChanges: history.changes,
     why: () => (kernel.instance(streams.daemon)?.recent ?? []).map(toRecord),
-
-    startRun: (input, client, asked) => runs.start(input, client, asked),
-    countTokens: (input, signal) => runs.countTokens(input, signal),
-    getRun: (id) => runs.get(id),
-    showRun: async (id) => (await records.read(id)) ?? runs.get(id),
-    headOfRun: (id) => runs.head(id),
-    listRuns: (query) => runs.list(query),
     usage: (query) => usageReport({ store, config, budget: options.budget }, query),
-    followRun: (id, following) => runs.follow(id, following),
-    watchQueue: (id, listener, signal) => scheduler.watch(id, listener, signal),
-    cancelRun: (id, by) => answered(() => runs.cancel(id, by)),
-    askedOf: (id) => runAsked({ kernel, store }, id),
-    removeRun: (id) => unlessStalled(kernel, () => removeRun(removing(), id)),
-    stopped: () => options.stopReports.stopped,
-    embed: (input, signal) => embeddings.embed(input, signal),
-
     lifecycle: async (input, by) => {
       const event = lifecycleEvent(input, by, config, kernel.clock.now());
       if (event === null || !kernel.accepts(streams.daemon, event))
@@ -177,29 +163,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await recordedOrStalled(kernel, kernel.append([{ stream: streams.daemon, event }]));
       return position(daemon());
     },
-
-    listModels: () => providers.models(),
-    ...createModels({
-      ...{ config, changed, local: localModels, saveChoices: options.saveChoices },
-      importFile: (input, signal) =>
-        unlessStalled(kernel, () => options.pulls.import(input, signal)),
-    }),
-    loadedModels: () => loads.list(),
-    loadModel: (input, signal) => loads.load(input, signal),
-    unloadModel: (model) => loads.unload(model),
-    keepModel: (model, keep_alive_ms) => loads.keep(model, keep_alive_ms),
-    removeModel: (id) => unlessStalled(kernel, () => localModels.remove(id)),
-    searchHub: (words, signal) => options.pulls.search(words, signal),
-    pullModel: (input, { client, signal }) => options.pulls.pull(input, client, signal),
-    cancelPull: (id, by) => unlessStalled(kernel, () => options.pulls.cancel(id, by)),
-    listProviders: () => providers.list(),
-    ...createManage({
-      ...{ config, providers, changed },
-      saveProvider: options.saveProvider,
-      saveChoices: options.saveChoices,
-    }),
-    rereadKey: (id) => answered(() => providers.rereadKey(id)),
-    testProvider: (id) => answered(() => providers.probe(id)),
+    stopped: () => options.stopReports.stopped,
   };
 }
 

@@ -1,16 +1,16 @@
 import type { Log } from '../kernel/port.ts';
-import type { Runtime } from '../runtime/contract.ts';
+import type { Runtime } from '../runtime/port.ts';
 
 /** Cancels the run when its client disconnects before the end. */
 export function cancelWhenGone(
-  runtime: Pick<Runtime, 'cancelRun'>,
+  runtime: Pick<Runtime, 'runs'>,
   id: string,
   gone: AbortSignal,
   log?: Log,
 ): void {
   const cancel = () =>
-    void runtime
-      .cancelRun(id, 'disconnect')
+    void runtime.runs
+      .cancel(id, 'disconnect')
       .catch((error: unknown) => log?.debug({ err: error, run_id: id }, 'cancelling a run failed'));
   if (gone.aborted) cancel();
   else gone.addEventListener('abort', cancel, { once: true });

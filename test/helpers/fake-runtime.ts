@@ -12,11 +12,17 @@ import type {
   ProviderRecord,
   RunInput,
   RunRecord,
-  Runtime,
   StatusRecord,
 } from '../../src/runtime/contract.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
+import type { Runtime } from '../../src/runtime/port.ts';
 import { CREATED, EVENTS_TO, NOW, stop } from './daemon-paths.ts';
+
+type Part = {
+  [P in keyof Runtime]: Runtime[P] extends (...given: never[]) => unknown ? never : P;
+}[keyof Runtime];
+/** Such as `health`, or `runs.start`. */
+type Method = keyof Runtime | { [P in Part]: `${P}.${string & keyof Runtime[P]}` }[Part];
 
 /**
  * A runtime that folds the real daemon machine. The test appends the events of its runs. It records
@@ -29,10 +35,10 @@ export interface FakeRuntime extends Runtime {
   bring(path: string): void;
   readonly path: string;
   /** The methods called, in order. */
-  readonly calls: string[];
-  /** The inputs of startRun. */
+  readonly calls: Method[];
+  /** The inputs of `runs.start`. */
   readonly inputs: RunInput[];
-  providers: ProviderRecord[];
+  providerRecords: ProviderRecord[];
   /** Appends an event to a run and wakes its followers. */
   append(run_id: string, type: string, data?: Record<string, unknown>): EventRecord;
   /** The number of open followers. */
@@ -40,13 +46,13 @@ export interface FakeRuntime extends Runtime {
   /** The number of events that followers read. */
   readonly given: number;
   /** Makes the next call of this method throw. */
-  fail(method: keyof Runtime, error: unknown): void;
+  fail(method: Method, error: unknown): void;
   /** Resolves waiting cancellations. */
   release(): void;
 }
 
 export function fakeRuntime(): FakeRuntime {
-  const calls: string[] = [];
+  const calls: Method[] = [];
   const inputs: RunInput[] = [];
   const runs = new Map<string, { record: RunRecord; events: EventRecord[] }>();
   const changes = new Notifier();
@@ -58,7 +64,7 @@ export function fakeRuntime(): FakeRuntime {
   let given = 0;
   let daemon: DaemonSnapshot = init(daemonMachine, CREATED).snapshot;
 
-  const note = (method: keyof Runtime) => {
+  const note = (method: Method) => {
     calls.push(method);
     if (!failures.has(method)) return;
     const error = failures.get(method);
@@ -74,7 +80,7 @@ export function fakeRuntime(): FakeRuntime {
   const sources = (): HealthSources => ({
     daemon,
     engines: [],
-    providers: fake.providers,
+    providers: fake.providerRecords,
     since: NOW,
     transitions: [],
     runs: { active: daemon.context.unsettled, queued: 0, finished: 0 },
@@ -96,7 +102,7 @@ export function fakeRuntime(): FakeRuntime {
   const fake: FakeRuntime = {
     calls,
     inputs,
-    providers: [],
+    providerRecords: [],
     get path() {
       return statePath(daemon);
     },
@@ -165,32 +171,6 @@ export function fakeRuntime(): FakeRuntime {
     metrics: async () => '',
     stateChanges: changes,
     why: () => [],
-    async startRun(input, _client) {
-      note('startRun');
-      inputs.push(input);
-      const id = `run_${runs.size + 1}`;
-      runs.set(id, { record: newRun(id, input), events: [] });
-      fake.append(id, 'run.accepted', { run_id: id });
-      return { ...find(id).record };
-    },
-    async countTokens(input) {
-      note('countTokens');
-      inputs.push(input);
-      return JSON.stringify(input.messages ?? input.prompt).length;
-    },
-    async getRun(id) {
-      note('getRun');
-      return { ...find(id).record };
-    },
-    async showRun(id) {
-      note('showRun');
-      return { ...find(id).record };
-    },
-    async headOfRun(id) {
-      note('headOfRun');
-      const { record } = find(id);
-      return { finished: record.ended_at !== null, seq: record.seq };
-    },
     async usage() {
       note('usage');
       const none = { runs: 0, input_tokens: 0, output_tokens: 0, estimated_runs: 0, cost: 0 };
@@ -203,71 +183,7 @@ export function fakeRuntime(): FakeRuntime {
         },
       };
     },
-    async listRuns(query) {
-      note('listRuns');
-      return {
-        runs: [...runs.values()].map((run) => run.record).slice(0, query.limit),
-        next: JSON.stringify(query),
-      };
-    },
-    async *followRun(id, { from_seq = 0, signal }) {
-      note('followRun');
-      const { events } = find(id);
-      following += 1;
-      try {
-        for (let index = 0; !signal.aborted; ) {
-          const event = events[index];
-          if (event === undefined) {
-            await new Promise<void>((resolve) => {
-              wakers.add(resolve);
-              signal.addEventListener('abort', () => resolve(), { once: true });
-            });
-            continue;
-          }
-          index += 1;
-          given += 1;
-          if (event.seq >= from_seq) yield sliceOf(event);
-          if (isTerminalEvent(event.type)) return;
-        }
-      } finally {
-        following -= 1;
-      }
-    },
-    watchQueue: () => {},
     stopped: () => Promise.resolve(null),
-    async embed({ texts, model, provider, dimensions }) {
-      note('embed');
-      return {
-        vectors: texts.map((text) => Array.from({ length: dimensions ?? 3 }, () => text.length)),
-        input_tokens: texts.length,
-        provider: provider ?? 'local',
-        model: model ?? 'svc-mini',
-      };
-    },
-    async cancelRun(id) {
-      note('cancelRun');
-      const { record } = find(id);
-      if (record.ended_at === null) {
-        await new Promise<void>((resolve) => waitingCancels.push(resolve));
-        fake.append(id, 'run.cancelled', { forced: false });
-      }
-      return { ...record };
-    },
-    async askedOf(id) {
-      note('askedOf');
-      const { record } = find(id);
-      const { provider, model, cloud, prompt, system } = record;
-      const request = {
-        ...{ provider, model, cloud, messages: shortMessages(prompt, system) },
-        ...{ max_tokens: null, temperature: null, seed: 1, seed_asked: false },
-      };
-      return { request, asked_as: null, metadata: null, created_at: Date.parse(record.created_at) };
-    },
-    async removeRun(id) {
-      note('removeRun');
-      if (find(id).record.ended_at === null) throw new SvcError('run_unfinished');
-      runs.delete(id);
-    },
     async lifecycle(event) {
       note('lifecycle');
       if (event.type !== 'stop_requested' || !can(daemon, { ...stop, at: NOW } as DaemonEvent)) {
@@ -282,69 +198,180 @@ export function fakeRuntime(): FakeRuntime {
       fake.propose(stop);
       return position();
     },
-    aliases: () => ({}),
-    async listModels() {
-      note('listModels');
-      const rest = {
-        size_bytes: 1,
-        digest: null,
-        quantization: null,
-        parameters: null,
-        context_length: 4096,
-        capabilities: [],
-        built_in: true,
-        default: true,
-      };
-      return [
-        {
-          id: 'local/svc-mini',
-          provider: 'local',
-          name: 'svc-mini',
-          state: 'available',
-          path: '/secret/place/svc-mini.gguf',
-          ...rest,
-        },
-      ];
+    runs: {
+      async start(input, _client) {
+        note('runs.start');
+        inputs.push(input);
+        const id = `run_${runs.size + 1}`;
+        runs.set(id, { record: newRun(id, input), events: [] });
+        fake.append(id, 'run.accepted', { run_id: id });
+        return { ...find(id).record };
+      },
+      async countTokens(input) {
+        note('runs.countTokens');
+        inputs.push(input);
+        return JSON.stringify(input.messages ?? input.prompt).length;
+      },
+      async get(id) {
+        note('runs.get');
+        return { ...find(id).record };
+      },
+      async show(id) {
+        note('runs.show');
+        return { ...find(id).record };
+      },
+      async head(id) {
+        note('runs.head');
+        const { record } = find(id);
+        return { finished: record.ended_at !== null, seq: record.seq };
+      },
+      async list(query) {
+        note('runs.list');
+        return {
+          runs: [...runs.values()].map((run) => run.record).slice(0, query.limit),
+          next: JSON.stringify(query),
+        };
+      },
+      async *follow(id, { from_seq = 0, signal }) {
+        note('runs.follow');
+        const { events } = find(id);
+        following += 1;
+        try {
+          for (let index = 0; !signal.aborted; ) {
+            const event = events[index];
+            if (event === undefined) {
+              await new Promise<void>((resolve) => {
+                wakers.add(resolve);
+                signal.addEventListener('abort', () => resolve(), { once: true });
+              });
+              continue;
+            }
+            index += 1;
+            given += 1;
+            if (event.seq >= from_seq) yield sliceOf(event);
+            if (isTerminalEvent(event.type)) return;
+          }
+        } finally {
+          following -= 1;
+        }
+      },
+      async cancel(id) {
+        note('runs.cancel');
+        const { record } = find(id);
+        if (record.ended_at === null) {
+          await new Promise<void>((resolve) => waitingCancels.push(resolve));
+          fake.append(id, 'run.cancelled', { forced: false });
+        }
+        return { ...record };
+      },
+      async asked(id) {
+        note('runs.asked');
+        const { record } = find(id);
+        const { provider, model, cloud, prompt, system } = record;
+        const request = {
+          ...{ provider, model, cloud, messages: shortMessages(prompt, system) },
+          ...{ max_tokens: null, temperature: null, seed: 1, seed_asked: false },
+        };
+        return {
+          request,
+          asked_as: null,
+          metadata: null,
+          created_at: Date.parse(record.created_at),
+        };
+      },
+      async remove(id) {
+        note('runs.remove');
+        if (find(id).record.ended_at === null) throw new SvcError('run_unfinished');
+        runs.delete(id);
+      },
     },
-    machines: () => ({ machines: [], seq }),
-    snapshot: () => Promise.reject(new Error('not here')),
-    runAt: () => Promise.reject(new Error('not here')),
-    whyRun: () => Promise.reject(new Error('not here')),
-    async *exportRun() {
-      yield '{}';
-      throw new Error('not here');
+    queue: {
+      watch: () => {},
     },
-    async *followLog() {
-      yield* [];
-      throw new Error('not here');
+    embeddings: {
+      async embed({ texts, model, provider, dimensions }) {
+        note('embeddings.embed');
+        return {
+          vectors: texts.map((text) => Array.from({ length: dimensions ?? 3 }, () => text.length)),
+          input_tokens: texts.length,
+          provider: provider ?? 'local',
+          model: model ?? 'svc-mini',
+        };
+      },
     },
-    readStream: () => Promise.reject(new Error('not here')),
-    readLog: () => Promise.reject(new Error('not here')),
-    showModel: () => Promise.reject(new Error('not here')),
-    removeModel: () => Promise.reject(new Error('not here')),
-    modelsPlace: () => Promise.reject(new Error('not here')),
-    importModel: () => Promise.reject(new Error('not here')),
-    useModel: () => Promise.reject(new Error('not here')),
-    setAlias: () => Promise.reject(new Error('not here')),
-    loadedModels: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),
-    loadModel: () => Promise.reject(new Error('not here')),
-    unloadModel: () => Promise.reject(new Error('not here')),
-    keepModel: async () => {},
-    searchHub: () => Promise.reject(new Error('not here')),
-    pullModel: () => {
-      throw new Error('not here');
+    providers: {
+      list() {
+        note('providers.list');
+        return fake.providerRecords;
+      },
+      add: () => Promise.reject(new Error('not here')),
+      set: () => Promise.reject(new Error('not here')),
+      use: () => Promise.reject(new Error('not here')),
+      remove: () => Promise.reject(new Error('not here')),
+      rereadKey: () => Promise.reject(new Error('not here')),
+      test: () => Promise.reject(new Error('not here')),
     },
-    cancelPull: () => Promise.reject(new Error('not here')),
-    listProviders() {
-      note('listProviders');
-      return fake.providers;
+    models: {
+      aliases: () => ({}),
+      async list() {
+        note('models.list');
+        const rest = {
+          size_bytes: 1,
+          digest: null,
+          quantization: null,
+          parameters: null,
+          context_length: 4096,
+          capabilities: [],
+          built_in: true,
+          default: true,
+        };
+        return [
+          {
+            id: 'local/svc-mini',
+            provider: 'local',
+            name: 'svc-mini',
+            state: 'available',
+            path: '/secret/place/svc-mini.gguf',
+            ...rest,
+          },
+        ];
+      },
+      show: () => Promise.reject(new Error('not here')),
+      remove: () => Promise.reject(new Error('not here')),
+      place: () => Promise.reject(new Error('not here')),
+      use: () => Promise.reject(new Error('not here')),
+      setAlias: () => Promise.reject(new Error('not here')),
     },
-    addProvider: () => Promise.reject(new Error('not here')),
-    setProvider: () => Promise.reject(new Error('not here')),
-    useProvider: () => Promise.reject(new Error('not here')),
-    removeProvider: () => Promise.reject(new Error('not here')),
-    rereadKey: () => Promise.reject(new Error('not here')),
-    testProvider: () => Promise.reject(new Error('not here')),
+    loads: {
+      list: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),
+      load: () => Promise.reject(new Error('not here')),
+      unload: () => Promise.reject(new Error('not here')),
+      keep: async () => {},
+    },
+    pulls: {
+      import: () => Promise.reject(new Error('not here')),
+      search: () => Promise.reject(new Error('not here')),
+      pull: () => {
+        throw new Error('not here');
+      },
+      cancel: () => Promise.reject(new Error('not here')),
+    },
+    history: {
+      machines: () => ({ machines: [], seq }),
+      snapshot: () => Promise.reject(new Error('not here')),
+      runAt: () => Promise.reject(new Error('not here')),
+      whyRun: () => Promise.reject(new Error('not here')),
+      async *exportRun() {
+        yield '{}';
+        throw new Error('not here');
+      },
+      async *followLog() {
+        yield* [];
+        throw new Error('not here');
+      },
+      readStream: () => Promise.reject(new Error('not here')),
+      readLog: () => Promise.reject(new Error('not here')),
+    },
   };
   return fake;
 }

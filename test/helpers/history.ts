@@ -41,7 +41,7 @@ export async function makeHistory() {
   note(first.kernel, seen);
   const ask = async (prompt: string) => {
     clock.advance(1000);
-    const { id } = await first.runtime.startRun(
+    const { id } = await first.runtime.runs.start(
       { prompt, system: 'secret system', recovery: 'restart' },
       'somebody',
     );
@@ -52,12 +52,12 @@ export async function makeHistory() {
   const failed = await ask('fail secretly');
   const cancelled = await ask('wait for secrets');
   const queued = await ask('secret in the queue');
-  await first.runtime.cancelRun(cancelled, 'somebody');
+  await first.runtime.runs.cancel(cancelled, 'somebody');
   await waitFor('the queue is empty', () => !first.kernel.instances.has(queued));
   const cut = await ask('wait for the crash');
   await waitFor(
     'it has begun to answer',
-    async () => (await first.runtime.getRun(cut)).output === 'half ',
+    async () => (await first.runtime.runs.get(cut)).output === 'half ',
   );
   first.kernel.close();
 
@@ -66,7 +66,7 @@ export async function makeHistory() {
   const second = await bootRuntime({ ...options, boot_id: 'boot_2' });
   note(second.kernel, seen);
   await waitFor('the run that was cut off is over', () => !second.kernel.instances.has(cut));
-  const last = await second.runtime.startRun({ prompt: 'the last one' }, 'somebody');
+  const last = await second.runtime.runs.start({ prompt: 'the last one' }, 'somebody');
   await waitFor('the last one is over', () => !second.kernel.instances.has(last.id));
   await turns(20);
   return {

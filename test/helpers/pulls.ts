@@ -110,10 +110,7 @@ export async function bootPulls(
     } = input;
     const records: PullRecord[] = [];
     try {
-      for await (const record of runtime.pullModel(
-        { reference, name, sha256 },
-        { client: 'test', signal },
-      )) {
+      for await (const record of runtime.pulls.pull({ reference, name, sha256 }, 'test', signal)) {
         records.push(record);
         await onRecord(record);
         if (record.state === 'backoff') clock.advance(60_000);

@@ -43,7 +43,7 @@ async function begun(
   const harness = await bootRuntime({ local, store });
   const { runtime, kernel } = harness;
   const pages = new EventPages(1e6);
-  const id = stream.run((await runtime.startRun({ prompt: 'tell' }, 'test')).id);
+  const id = stream.run((await runtime.runs.start({ prompt: 'tell' }, 'test')).id);
   const follow = (from_seq = 0) =>
     eventsOf(followStream({ kernel, store, pages }, id, { from_seq, signal: never(), isLast }))[
       Symbol.asyncIterator
@@ -51,7 +51,7 @@ async function begun(
   const answer = pieces.flatMap((piece) =>
     piece.type === 'output' && piece.kind === undefined ? [piece.text] : [],
   );
-  const isSaid = async () => (await runtime.getRun(id)).output === answer.join('');
+  const isSaid = async () => (await runtime.runs.get(id)).output === answer.join('');
   return {
     ...harness,
     store,
@@ -141,9 +141,12 @@ for (const history of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
     end();
     await ended();
     assert.is(await codeOf(textOf(follow())), 'content_not_kept');
-    assert.is(await codeOf(textOf(follow((await runtime.getRun(id)).seq - 1))), 'content_not_kept');
     assert.is(
-      await textOf(follow((await runtime.getRun(id)).seq)),
+      await codeOf(textOf(follow((await runtime.runs.get(id)).seq - 1))),
+      'content_not_kept',
+    );
+    assert.is(
+      await textOf(follow((await runtime.runs.get(id)).seq)),
       '',
       'who has it all is not troubled',
     );

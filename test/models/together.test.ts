@@ -53,12 +53,12 @@ pulls(
       },
     });
     await harness.fetched(FILE, CUT);
-    assert.equal(await runtime.cancelPull(id, 'test'), { cancelled: true });
+    assert.equal(await runtime.pulls.cancel(id, 'test'), { cancelled: true });
     assert.is((await events()).at(-1)?.type, 'pull.cancelled');
     assert.equal((await events()).at(-1)?.data, { forced: false });
     assert.is((await first).error?.code, 'pull_cancelled');
     assert.is(sizeOf(`${FILE}.partial`), CUT);
-    assert.equal(await runtime.cancelPull(id, 'test'), { cancelled: true });
+    assert.equal(await runtime.pulls.cancel(id, 'test'), { cancelled: true });
     const { last } = await pull('hf:user/tiny');
     assert.is(last?.offset_bytes, CUT);
     assert.is(hub.sent, MODEL.length);
@@ -73,11 +73,12 @@ pulls(
     const signal = new AbortController().signal;
     const codes: string[] = [];
     try {
-      for await (const record of runtime.pullModel(
+      for await (const record of runtime.pulls.pull(
         { reference: 'hf:user/tiny', name: null, sha256: null },
-        { client: 'test', signal },
+        'test',
+        signal,
       )) {
-        if (record.state === 'backoff') await runtime.cancelPull(record.id, 'test');
+        if (record.state === 'backoff') await runtime.pulls.cancel(record.id, 'test');
       }
     } catch (error) {
       codes.push((error as { code: string }).code);
@@ -107,7 +108,7 @@ pulls(
     });
     await waitFor('the second waits too', () => attached);
     const [id = ''] = ids;
-    assert.equal(await runtime.cancelPull(id, 'test'), { cancelled: false });
+    assert.equal(await runtime.pulls.cancel(id, 'test'), { cancelled: false });
     leave.abort();
     await first;
     harness.clock.advance(harness.config.limits.pull_idle_ms + 1);

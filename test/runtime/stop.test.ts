@@ -22,7 +22,7 @@ const inAnswer = () =>
 async function boot(local: ScriptedProvider, store: EventStore, boot_id: string) {
   const booted = await bootRuntime({ local, store, boot_id, limits: { local_runs: 2 } });
   const start = async (prompt: string, recovery: Recovery = 'resume') =>
-    (await booted.runtime.startRun({ prompt, recovery }, 'test')).id;
+    (await booted.runtime.runs.start({ prompt, recovery }, 'test')).id;
   return { ...booted, start };
 }
 
@@ -46,7 +46,7 @@ for (const mode of ['drain', 'force'] as const)
       await before.start('waits'),
     ];
     await waitFor('both are in their answer', async () =>
-      (await Promise.all(ids.slice(0, 2).map((id) => before.runtime.getRun(id)))).every(
+      (await Promise.all(ids.slice(0, 2).map((id) => before.runtime.runs.get(id)))).every(
         ({ output }) => output === 'so far',
       ),
     );
@@ -62,8 +62,8 @@ for (const mode of ['drain', 'force'] as const)
       'boot_2',
     );
     await waitFor('all has ended', async () => (await store.unfinishedRuns()).length === 0);
-    assert.is((await after.runtime.getRun(ids[0] as string)).output, 'so far away');
-    assert.is((await after.runtime.getRun(ids[2] as string)).output, ' away');
+    assert.is((await after.runtime.runs.get(ids[0] as string)).output, 'so far away');
+    assert.is((await after.runtime.runs.get(ids[2] as string)).output, ' away');
     await waitFor('it is ready', () => after.runtime.status().state === 'ready');
   });
 
@@ -94,7 +94,9 @@ test('a follower of a run that is handed over learns that it continues after the
   const id = await booted.start('x');
   const following = codeOf(
     (async () => {
-      for await (const _ of booted.runtime.followRun(id, { signal: new AbortController().signal }));
+      for await (const _ of booted.runtime.runs.follow(id, {
+        signal: new AbortController().signal,
+      }));
     })(),
   );
   await turns();
@@ -108,7 +110,7 @@ test('a run cancelled while the daemon stops is cancelled, and is finished in th
   const id = await booted.start('x');
   await turns(20);
   await booted.runtime.lifecycle({ type: 'stop_requested', mode: 'drain' }, 'test');
-  assert.is((await booted.runtime.cancelRun(id, 'test')).state, 'cancelled');
+  assert.is((await booted.runtime.runs.cancel(id, 'test')).state, 'cancelled');
   await waitFor('the transports are asked to close', () => booted.closed.length === 1);
   await releaseAll(booted);
   assert.equal(await booted.runtime.stopped(), { finished: 1, handed_over: 0, ended: 0 });

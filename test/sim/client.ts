@@ -66,7 +66,7 @@ export class Client {
   cancel(id = this.runs.size === 0 ? null : this.world.random.pick([...this.runs.keys()])): void {
     if (id === null) return;
     const { world } = this;
-    const call = world.life.runtime.cancelRun(id, this.name);
+    const call = world.life.runtime.runs.cancel(id, this.name);
     world.call(`${this.name} cancels ${world.oracle.aliasOf(id)}`, call, {
       ok: (record) => this.hasStopped(record),
       error: (error) =>
@@ -78,20 +78,24 @@ export class Client {
     const { world } = this;
     if (this.runs.size === 0) return;
     const id = world.random.pick([...this.runs.keys()]);
-    world.call(`${this.name} looks at ${world.oracle.aliasOf(id)}`, world.life.runtime.getRun(id), {
-      ok: (record) =>
-        hold(
-          'lost',
-          record.id === id && record.prompt === this.runs.get(id)?.prompt,
-          () => `${id} is not the run that was asked for`,
-        ),
-      error: (error) => allowed(error, ['not_ready', 'store_failed', 'store_stalled']),
-    });
+    world.call(
+      `${this.name} looks at ${world.oracle.aliasOf(id)}`,
+      world.life.runtime.runs.get(id),
+      {
+        ok: (record) =>
+          hold(
+            'lost',
+            record.id === id && record.prompt === this.runs.get(id)?.prompt,
+            () => `${id} is not the run that was asked for`,
+          ),
+        error: (error) => allowed(error, ['not_ready', 'store_failed', 'store_stalled']),
+      },
+    );
   }
 
   list(): void {
     const { world } = this;
-    world.call(`${this.name} lists`, world.life.runtime.listRuns({ limit: 5 }), {
+    world.call(`${this.name} lists`, world.life.runtime.runs.list({ limit: 5 }), {
       ok: ({ runs }) => {
         const order = runs.map(({ id }) => world.oracle.runs.get(id)?.accepted_seq ?? 0);
         hold(
@@ -113,7 +117,7 @@ export class Client {
     };
     world.call(
       `${this.name} starts ${input.prompt}${input.idempotency_key == null ? '' : ` with ${input.idempotency_key}`}`,
-      world.life.runtime.startRun(input, this.name),
+      world.life.runtime.runs.start(input, this.name),
       {
         ok: (record) => (isLost ? lost() : this.acknowledged(input, record)),
         error: (error) =>

@@ -47,7 +47,7 @@ export class Follower {
   private async read(signal: AbortSignal): Promise<void> {
     const { life } = this.world;
     for await (const event of eventsOf(
-      life.runtime.followRun(this.id, { from_seq: this.from_seq, signal }),
+      life.runtime.runs.follow(this.id, { from_seq: this.from_seq, signal }),
     )) {
       if (life !== this.world.life || signal !== this.abort.signal) return;
       this.world.guard(() => this.see(event));

@@ -138,7 +138,7 @@ export class World {
 
   watch(id: string): void {
     const { signal } = new AbortController();
-    this.life.runtime.watchQueue(id, (position) => this.places.set(id, position), signal);
+    this.life.runtime.queue.watch(id, (position) => this.places.set(id, position), signal);
   }
 
   sleep(): Promise<void> {

@@ -163,8 +163,8 @@ test.before(async (context) => {
     models: async () => [model],
     embed: async () => ({ vectors: [[0.5]], input_tokens: 1 }),
   });
-  Object.assign(real.runtime, {
-    showModel: async () => ({ ...model, metadata: {}, metadata_left_out: 0 }),
+  Object.assign(real.runtime.models, {
+    show: async () => ({ ...model, metadata: {}, metadata_left_out: 0 }),
   });
   const body = { model: MODEL, input: 'hello' };
   const { json } = await real.get('/v1/responses', { method: 'POST', body });

@@ -101,7 +101,7 @@ export class World {
     const { runtime, propose } = this.current;
     if (action.do === 'run') await this.start(action);
     else if (action.do === 'cancel')
-      this.pick(action.at, (id) => void runtime.cancelRun(id, 'test').catch(() => undefined));
+      this.pick(action.at, (id) => void runtime.runs.cancel(id, 'test').catch(() => undefined));
     else if (action.do === 'wait') this.clock.advance(action.ms);
     else if (action.do === 'stop')
       await runtime
@@ -133,7 +133,7 @@ export class World {
     const input = { prompt: 'x', provider, model: 'm', recovery, timeout_ms };
     const open =
       this.daemon().hasTag('ready') && this.daemon().context.unsettled < LIMITS.queue_runs;
-    const run = await this.current.runtime.startRun(input, 'test').catch(() => null);
+    const run = await this.current.runtime.runs.start(input, 'test').catch(() => null);
     assert.is(run !== null, open, `a run in ${statePath(this.daemon())}`);
     if (run !== null) this.ids.push(run.id);
   }

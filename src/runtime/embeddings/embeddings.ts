@@ -44,6 +44,10 @@ export class Embeddings {
     this.options = options;
   }
 
+  /**
+   * An abort stops the work. Throws busy, not_ready, daemon_stopping, capability_missing,
+   * timed_out, the errors of a run's model, and those of its provider.
+   */
   async embed(input: EmbedInput, signal: AbortSignal): Promise<EmbeddingRecord> {
     this.checkReady();
     const { config, providers, budget } = this.options;

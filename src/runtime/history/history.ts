@@ -2,14 +2,47 @@ import { SvcError } from '../../errors.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { followLog } from '../../kernel/log-feed.ts';
 import { LogTail } from '../../kernel/log-tail.ts';
-import type { EventStore } from '../../store/port.ts';
-import type { History, LogQuery } from '../contract.ts';
+import type { EventStore, StoredEvent } from '../../store/port.ts';
+import type {
+  EventSlice,
+  LogQuery,
+  MachinesRecord,
+  RunRecord,
+  RunWhyRecord,
+  StateSnapshot,
+} from '../contract.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { exportRun } from './export.ts';
 import { instancesOf, machinesRecord } from './instances.ts';
 import { runAt, snapshotAt } from './state-at.ts';
 import { type CurrentSources, currentSnapshot } from './state-now.ts';
 import { whyRun } from './why.ts';
+
+/** What transports can ask about the machines and about earlier positions of the log. */
+export interface History {
+  machines(): MachinesRecord;
+  /** Throws invalid_request (`at`) for a position that the log does not have. */
+  snapshot(query: { at?: number }): Promise<StateSnapshot>;
+  /** The record of a run at a position. Throws run_unknown, invalid_request (`at`). */
+  runAt(id: string, at: number): Promise<RunRecord>;
+  whyRun(id: string): Promise<RunWhyRecord>;
+  /**
+   * The pieces of a file that another machine can fold. Throws run_unknown before the first piece.
+   */
+  exportRun(id: string, options: { redact: boolean }): AsyncIterable<string>;
+  /**
+   * The events of the whole log. Ends early if the signal aborts or the daemon closes. Throws busy,
+   * not_ready.
+   */
+  followLog(query: LogQuery, signal: AbortSignal): AsyncIterable<EventSlice>;
+  /**
+   * Stored events of one stream. A page is shorter than `limit` when its events are large, and
+   * empty after the end.
+   */
+  readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
+  /** The same of all streams. */
+  readLog(fromSeq: number, limit: number): Promise<StoredEvent[]>;
+}
 
 export interface HistoryOptions extends CurrentSources {
   store: EventStore;

@@ -2,8 +2,12 @@ import type { Config } from '../../config/config.ts';
 import type { ModelChoices } from '../../config/models-file.ts';
 import { refuseConfigured } from '../../config/refuse-configured.ts';
 import { SvcError } from '../../errors.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
 import type { ModelRecord, PartialModel } from '../../providers/port.ts';
-import type { ModelDetails, Runtime } from '../contract.ts';
+import type { Aliases, ModelDetails } from '../contract.ts';
+import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import type { ChangeConfig } from '../providers/change.ts';
+import type { Providers } from '../providers/providers.ts';
 
 /** The models of the local engine. */
 export interface LocalModelsPort {
@@ -15,76 +19,99 @@ export interface LocalModelsPort {
 }
 
 export interface ModelsOptions {
+  kernel: Kernel;
   config: Config;
+  providers: Pick<Providers, 'models'>;
   local: LocalModelsPort;
-  /** Puts a file into the models folder. Resolves with the model. */
-  importFile(
-    input: { path: string; name: string | null },
-    signal: AbortSignal,
-  ): Promise<ModelRecord>;
   saveChoices(edit: (choices: ModelChoices) => ModelChoices): Promise<ModelChoices>;
-  /** Changes of the configuration, one after the other. */
-  changed<T>(change: () => Promise<T>): Promise<T>;
+  change: ChangeConfig;
 }
 
-type Models = Pick<Runtime, 'aliases' | 'showModel' | 'modelsPlace' | 'useModel' | 'setAlias'> &
-  Pick<Runtime, 'importModel'>;
-
 /**
- * Requests about the models of this machine. What `useModel` and `setAlias` choose counts at once,
- * and after the next start. What the user configures goes before it.
+ * Requests about models. What `use` and `setAlias` choose counts at once, and after the next start.
+ * What the user configures goes before it.
  */
-export function createModels(options: ModelsOptions): Models {
-  const { config, local, changed } = options;
+export class Models {
+  private readonly options: ModelsOptions;
   /** The aliases that the configuration sets. */
-  const configured = new Set(
-    config.sources.aliases === 'models.json' ? [] : Object.keys(config.aliases),
-  );
-  return {
-    aliases: () => config.aliases,
-    showModel: (id) => local.show(id),
-    modelsPlace: () => local.place(),
-    importModel: (input, signal) => options.importFile({ name: null, ...input }, signal),
-    useModel: (id) =>
-      changed(async () => {
-        refuseConfigured(config, 'model', 'The default model');
-        const model = await local.show(id);
-        if (model.state === 'invalid')
-          throw new SvcError('model_invalid', `${model.id} cannot be used: ${model.problem}.`, {
-            param: 'model',
-          });
-        // The path of a file of another program stays, whatever that program calls it later.
-        const chosen = model.source === 'svc' ? model.name : (model.path ?? model.name);
-        await options.saveChoices((choices) => ({ ...choices, default: chosen }));
-        config.model = chosen;
-        config.sources.model = 'models.json';
-        local.default = chosen;
-        return { ...model, default: true };
-      }),
-    setAlias: (name, model) =>
-      changed(async () => {
-        if (config.sources.aliases !== 'models.json' && configured.has(name))
-          refuseConfigured(config, 'aliases', `The alias ${name}`);
-        if (!/^[^\s/]{1,128}$/.test(name) || name === '__proto__')
-          throw new SvcError('invalid_request', 'An alias has no space and no slash.', {
-            param: 'name',
-          });
-        if (model === null && !Object.hasOwn(config.aliases, name))
-          throw new SvcError('model_unknown', `There is no alias ${JSON.stringify(name)}.`, {
-            param: 'name',
-            hint: 'See: svc model alias',
-          });
-        if (model !== null) refuseTooMany(config.aliases, name);
-        const edit = <V>(aliases: Readonly<Record<string, string | V>>) => {
-          const { [name]: _, ...rest } = aliases;
-          return model === null ? rest : { ...rest, [name]: model };
-        };
-        await options.saveChoices((choices) => ({ ...choices, aliases: edit(choices.aliases) }));
-        config.aliases = edit(config.aliases);
-        if (config.sources.aliases === 'default') config.sources.aliases = 'models.json';
-        return { aliases: config.aliases };
-      }),
-  };
+  private readonly configured: ReadonlySet<string>;
+
+  constructor(options: ModelsOptions) {
+    this.options = options;
+    const { sources, aliases } = options.config;
+    this.configured = new Set(sources.aliases === 'models.json' ? [] : Object.keys(aliases));
+  }
+
+  /** The models of all providers. */
+  list(): Promise<ModelRecord[]> {
+    return this.options.providers.models();
+  }
+
+  show(id: string): Promise<ModelDetails> {
+    return this.options.local.show(id);
+  }
+
+  remove(id: string): Promise<ModelRecord> {
+    const { kernel, local } = this.options;
+    return unlessStalled(kernel, () => local.remove(id));
+  }
+
+  /** The models folder, and what downloads left in it. */
+  place(): ReturnType<LocalModelsPort['place']> {
+    return this.options.local.place();
+  }
+
+  /** Other names of models. One may lead to several targets. */
+  aliases(): Aliases {
+    return this.options.config.aliases;
+  }
+
+  /** Makes it the default model of the local engine. */
+  async use(id: string): Promise<ModelRecord> {
+    const { config, local, change, saveChoices } = this.options;
+    return change(async () => {
+      refuseConfigured(config, 'model', 'The default model');
+      const model = await local.show(id);
+      if (model.state === 'invalid')
+        throw new SvcError('model_invalid', `${model.id} cannot be used: ${model.problem}.`, {
+          param: 'model',
+        });
+      // The path of a file of another program stays, whatever that program calls it later.
+      const chosen = model.source === 'svc' ? model.name : (model.path ?? model.name);
+      await saveChoices((choices) => ({ ...choices, default: chosen }));
+      config.model = chosen;
+      config.sources.model = 'models.json';
+      local.default = chosen;
+      return { ...model, default: true };
+    });
+  }
+
+  /** Null removes the alias. */
+  async setAlias(name: string, model: string | null): Promise<{ aliases: Aliases }> {
+    const { config, change, saveChoices } = this.options;
+    return change(async () => {
+      if (config.sources.aliases !== 'models.json' && this.configured.has(name))
+        refuseConfigured(config, 'aliases', `The alias ${name}`);
+      if (!/^[^\s/]{1,128}$/.test(name) || name === '__proto__')
+        throw new SvcError('invalid_request', 'An alias has no space and no slash.', {
+          param: 'name',
+        });
+      if (model === null && !Object.hasOwn(config.aliases, name))
+        throw new SvcError('model_unknown', `There is no alias ${JSON.stringify(name)}.`, {
+          param: 'name',
+          hint: 'See: svc model alias',
+        });
+      if (model !== null) refuseTooMany(config.aliases, name);
+      const edit = <V>(aliases: Readonly<Record<string, string | V>>) => {
+        const { [name]: _, ...rest } = aliases;
+        return model === null ? rest : { ...rest, [name]: model };
+      };
+      await saveChoices((choices) => ({ ...choices, aliases: edit(choices.aliases) }));
+      config.aliases = edit(config.aliases);
+      if (config.sources.aliases === 'default') config.sources.aliases = 'models.json';
+      return { aliases: config.aliases };
+    });
+  }
 }
 
 /** A longer list is no list for a person. */

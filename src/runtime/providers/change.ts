@@ -1,18 +1,27 @@
 import { SvcError } from '../../errors.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
 import type { ProviderInput } from '../contract.ts';
+import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 
-/** Runs changes one after the other, so that providers.json and the providers agree. */
-export function oneAtATime(): <T>(change: () => Promise<T>) => Promise<T> {
+/** Makes a change of the configuration. */
+export type ChangeConfig = <T>(change: () => Promise<T>) => Promise<T>;
+
+/**
+ * Changes follow one another, so that the files of the configuration and the daemon agree. None
+ * waits for a full or stalled disk.
+ */
+export function changesOf(kernel: Kernel): ChangeConfig {
   let last: Promise<unknown> = Promise.resolve();
-  return (change) => {
-    const mine = last.then(change);
-    last = mine.catch(() => undefined);
-    return mine;
-  };
+  return (change) =>
+    unlessStalled(kernel, () => {
+      const mine = last.then(change);
+      last = mine.catch(() => undefined);
+      return mine;
+    }).catch(throwWithChange);
 }
 
 /** A change on a stalled disk may still take effect. A second request would then be refused. */
-export function throwWithChange(thrown: unknown): never {
+function throwWithChange(thrown: unknown): never {
   if (!(thrown instanceof SvcError) || !STALLED.has(thrown.code)) throw thrown;
   const { code, message, details } = thrown;
   const hint =

@@ -21,11 +21,15 @@ export class Loads {
     this.options = options;
   }
 
+  /** From memory alone. */
   list(): LoadedRecord {
     return recordOf(this.options.models.loaded(this.options.now()));
   }
 
-  /** Throws the errors of a run's model, model_too_large, and the signal's reason. */
+  /**
+   * Resolves when the model is in memory. Throws the errors of a run's model, such as
+   * model_too_large, and the signal's reason. An abort of the last one that waits stops the load.
+   */
   async load(
     { model, keep_alive_ms = null }: LoadInput,
     signal: AbortSignal,
@@ -37,11 +41,12 @@ export class Loads {
     throw new SvcError('engine_crashed', `The model ${id} did not stay in memory.`);
   }
 
-  /** Throws model_in_use while it has work. */
+  /** Resolves when the model is not in memory. Throws model_in_use while it has work. */
   async unload(model: string): Promise<{ unloaded: string }> {
     return { unloaded: await this.options.models.unload(this.nameOf(model)) };
   }
 
+  /** How long the model stays in memory after its last work. */
   async keep(model: string, keep_alive_ms: number): Promise<void> {
     await this.options.models.keep(this.nameOf(model), keep_alive_ms);
   }

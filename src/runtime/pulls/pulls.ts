@@ -85,22 +85,30 @@ export class Pulls {
 
   /** Puts a file into the models folder. */
   async import(
-    input: { path: string; name: string | null },
+    { path, name = null }: { path: string; name?: string | null },
     signal: AbortSignal,
   ): Promise<ModelRecord> {
-    const model = await this.options.modelAt(await this.options.puller.import(input, signal));
+    const { kernel, puller, modelAt } = this.options;
+    const model = await unlessStalled(kernel, async () =>
+      modelAt(await puller.import({ path, name }, signal)),
+    );
     if (model !== null) return model;
     throw new SvcError('model_invalid', 'The model is no longer in the models folder.');
   }
 
-  /** Cancels a pull unless it has other followers. Resolves when its work has stopped. */
+  /**
+   * Resolves when the work of the pull has stopped. `cancelled` is false if the pull has other
+   * followers: then it continues.
+   */
   async cancel(pull_id: string, by: string): Promise<{ cancelled: boolean }> {
-    const entry = [...this.entries.values()].find(({ id }) => id === pull_id);
-    if (entry === undefined) return { cancelled: true };
-    if (entry.followers > 1) return { cancelled: false };
-    await this.requestCancel(entry, by);
-    await this.ended(entry);
-    return { cancelled: true };
+    return unlessStalled(this.options.kernel, async () => {
+      const entry = [...this.entries.values()].find(({ id }) => id === pull_id);
+      if (entry === undefined) return { cancelled: true };
+      if (entry.followers > 1) return { cancelled: false };
+      await this.requestCancel(entry, by);
+      await this.ended(entry);
+      return { cancelled: true };
+    });
   }
 
   /** Cancels every pull. Resolves when all work has stopped. */

@@ -1,3 +1,4 @@
+import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
@@ -10,7 +11,6 @@ export interface RemoveSources {
   store: Pick<EventStore, 'prune' | 'removeRun'>;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
-  boot_id: string;
   head(run_id: string): Promise<RunHead>;
 }
 
@@ -21,7 +21,7 @@ export interface RemoveSources {
  * Throws run_unknown, run_unfinished, daemon_stopping, and the errors of the store.
  */
 export async function removeRun(
-  { kernel, store, daemon, boot_id, head }: RemoveSources,
+  { kernel, store, daemon, head }: RemoveSources,
   run_id: string,
 ): Promise<void> {
   if (!(await head(run_id)).finished) throw new SvcError('run_unfinished');
@@ -35,6 +35,7 @@ export async function removeRun(
   if (step.runs === 0) throw unknownRun(run_id);
   const { runs, events } = step;
   await kernel.tryAppend(daemon, { type: 'daemon.history_pruned', runs, events });
-  const nothing = { before_at: null, max_bytes: null, keep_boot: boot_id, limit: 1 };
+  const keep_boot = (kernel.snapshot(daemon) as DaemonSnapshot).context.boot_id;
+  const nothing = { before_at: null, max_bytes: null, keep_boot, limit: 1 };
   while (step.more) step = await store.prune(nothing);
 }

@@ -9,15 +9,27 @@ import { followStream } from '../../kernel/feed.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
-import { shortRecord } from '../../store/short-run.ts';
-import type { Asked, EventSlice, RunHead, RunInput, RunListQuery, RunPage } from '../contract.ts';
+import type {
+  Asked,
+  EventSlice,
+  RunAsked,
+  RunHead,
+  RunInput,
+  RunListQuery,
+  RunPage,
+} from '../contract.ts';
+import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { type RunRecord, runRecord } from './record.ts';
+import { type RecordBytes, Records } from './record-bytes.ts';
+import { removeRun } from './remove.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
+import { runAsked } from './run-asked.ts';
 import { cutOff, otherApi, unknownRun, withdrawn } from './run-errors.ts';
+import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
 
@@ -43,11 +55,13 @@ export class Runs {
   private readonly options: RunsOptions;
   private readonly digests: Digests;
   private readonly keys: Keys;
+  private readonly records: Records;
 
   constructor(options: RunsOptions) {
     this.options = options;
     this.digests = new Digests(options.secret, keepsContent(options.config.history));
     this.keys = new Keys(options.store, this.digests);
+    this.records = new Records(options.kernel, options.store);
   }
 
   /**
@@ -82,7 +96,7 @@ export class Runs {
     await this.options.budget.check(targets);
     const run_id = newRunId();
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
-    await this.unlessStalled(
+    await this.unlessWithdrawn(
       run_id,
       kernel.append([
         { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
@@ -106,6 +120,7 @@ export class Runs {
     return port.countTokens(request, signal);
   }
 
+  /** Throws run_unknown, not_ready. */
   async get(run_id: string): Promise<RunRecord> {
     const { kernel, scheduler, store } = this.options;
     const instance = kernel.instance(runKey(run_id));
@@ -117,7 +132,17 @@ export class Runs {
     return this.fromRow(row);
   }
 
-  /** The position and end of a run, without its texts. Throws run_unknown, not_ready. */
+  /** The record for a client. A finished run comes as JSON bytes that clients share. */
+  async show(run_id: string): Promise<RunRecord | RecordBytes> {
+    return (await this.records.read(run_id)) ?? this.get(run_id);
+  }
+
+  /** What the run was asked. Without messages if the log does not keep them. */
+  asked(run_id: string): Promise<RunAsked> {
+    return runAsked(this.options, run_id);
+  }
+
+  /** The position and end of a run, however large it is. Throws run_unknown, not_ready. */
   async head(run_id: string): Promise<RunHead> {
     const { kernel, store } = this.options;
     const instance = kernel.instance(runKey(run_id));
@@ -131,46 +156,18 @@ export class Runs {
     return head;
   }
 
-  /**
-   * A page with one run at least. Texts may be large, so a page ends at `page_bytes` or after
-   * `PAGE_READS` reads.
-   */
-  async list({ limit: wanted, texts, ...query }: RunListQuery): Promise<RunPage> {
-    const { kernel, store, config } = this.options;
-    if (!kernel.isOpen) throw new SvcError('not_ready');
-    const limit = Math.min(wanted ?? PAGE_RUNS, config.limits.page_runs);
-    const short = texts === 'short';
-    const page: RunPage = { runs: [], next: null };
-    let [length, count] = [0, 0];
-    for (let reads = 0; reads < PAGE_READS; reads += 1) {
-      const rows = await store.listRuns({
-        ...query,
-        ...(page.next === null ? {} : { before: page.next }),
-        short,
-        limit: limit - count + 1,
-      });
-      if (rows.length === 0) return { ...page, next: null };
-      for (const row of rows) {
-        if (count >= limit) return page;
-        count += 1;
-        if ('damage' in row) {
-          Object.assign(page, {
-            damaged: [...(page.damaged ?? []), { id: row.run_id, message: row.damage }],
-            next: row.run_id,
-          });
-          continue;
-        }
-        const whole = row.record === null ? await this.get(row.run_id) : this.fromRow(row);
-        const run = short ? shortRecord(whole as RunRecord & Record<string, unknown>) : whole;
-        length += run.prompt.length + (run.system?.length ?? 0) + run.output.length;
-        if (page.runs.length > 0 && length > config.limits.page_bytes) return page;
-        page.runs.push(run);
-        page.next = run.id;
-      }
-    }
-    return page;
+  /** Throws not_ready. */
+  async list(query: RunListQuery): Promise<RunPage> {
+    if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
+    const whole = (row: RunRow) =>
+      row.record === null ? this.get(row.run_id) : Promise.resolve(this.fromRow(row));
+    return runPage(this.options, query, whole);
   }
 
+  /**
+   * The run's events from `from_seq` to its terminal event. Ends early if the signal aborts or the
+   * daemon closes.
+   */
   async *follow(
     run_id: string,
     options: { from_seq?: number; signal: AbortSignal },
@@ -194,17 +191,25 @@ export class Runs {
   async cancel(run_id: string, by: string): Promise<RunRecord> {
     const { kernel } = this.options;
     const key = runKey(run_id);
-    await kernel.tryAppend(key, { type: 'run.cancel_requested', by });
-    await kernel
-      .waitFor(key, ({ status }) => status !== 'active')
-      .catch((error: unknown) => {
-        throw new SvcError(
-          'daemon_stopping',
-          'The daemon stopped before the work of the run stopped.',
-          { cause: error },
-        );
-      });
-    return this.get(run_id);
+    return unlessLate(kernel, async () => {
+      await kernel.tryAppend(key, { type: 'run.cancel_requested', by });
+      await kernel
+        .waitFor(key, ({ status }) => status !== 'active')
+        .catch((error: unknown) => {
+          throw new SvcError(
+            'daemon_stopping',
+            'The daemon stopped before the work of the run stopped.',
+            { cause: error },
+          );
+        });
+      return this.get(run_id);
+    });
+  }
+
+  /** Removes a finished run and its events from the log. Throws run_unknown, run_unfinished. */
+  async remove(run_id: string): Promise<void> {
+    const head = (id: string) => this.head(id);
+    await unlessStalled(this.options.kernel, () => removeRun({ ...this.options, head }, run_id));
   }
 
   /**
@@ -212,7 +217,7 @@ export class Runs {
    * refuses the run and withdraws it, so that the run does not execute later without a client.
    * Throws store_full, store_stalled, and run_unconfirmed if the log failed.
    */
-  private async unlessStalled(run_id: RunKey, recorded: Promise<void>): Promise<void> {
+  private async unlessWithdrawn(run_id: RunKey, recorded: Promise<void>): Promise<void> {
     const { kernel } = this.options;
     const { promise: stalled, reject } = Promise.withResolvers<never>();
     recorded.catch(() => {});
@@ -301,9 +306,5 @@ function runKey(run_id: string): RunKey {
   return run_id;
 }
 
-/** Runs of one page without a limit in the query. */
-const PAGE_RUNS = 20;
-/** Reads of one page. */
-const PAGE_READS = 16;
 const RETRY_AFTER_MS = 1000;
 const RETRYABLE: ReadonlySet<string> = new Set(['busy', 'store_stalled']);

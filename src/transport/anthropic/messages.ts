@@ -113,7 +113,9 @@ async function countTokens(context: CountContext): Promise<void> {
   const { input, places } = readCount(await context.body({ complete: refuseServerTools }));
   try {
     const checked = parseRunInput(input, limits);
-    sendJson(res, 200, { input_tokens: await runtime.countTokens(checked, clientGone(context)) });
+    sendJson(res, 200, {
+      input_tokens: await runtime.runs.countTokens(checked, clientGone(context)),
+    });
   } catch (thrown) {
     throw inRequest(thrown, places);
   }

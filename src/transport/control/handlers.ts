@@ -5,7 +5,8 @@ import type { ModelRecord } from '../../providers/port.ts';
 import { checkGiven } from '../../runtime/contract/check.ts';
 import { parseRunInput } from '../../runtime/contract/inputs.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
-import type { EventSlice, RunRecord, Runtime } from '../../runtime/contract.ts';
+import type { EventSlice, RunRecord } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import type { NamedTokens } from '../auth/named-tokens.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
@@ -91,7 +92,7 @@ export function createHandlers({
     const report = (queue_position: number) => reply.event({ queue_position });
     for await (const slice of followWithPlaces(runtime, id, following, report))
       await reply.slice(slice);
-    return runtime.showRun(id);
+    return runtime.runs.show(id);
   };
   return {
     health,
@@ -103,53 +104,53 @@ export function createHandlers({
     stopped: () => runtime.stopped(),
     'run.start': async ({ stream = false, traceparent, ...params }, reply) => {
       const input = parseRunInput(params, limits);
-      const run = await runtime.startRun(input, BY, spanOf(traceparent));
+      const run = await runtime.runs.start(input, BY, spanOf(traceparent));
       if (stream !== true) return run;
       if (input.cancel_on_disconnect === true) cancelWhenGone(runtime, run.id, reply.signal);
       await reply.event({ run });
       return follow(run.id, 0, reply);
     },
     'run.follow': ({ id, from_seq }, reply) => follow(id, from_seq ?? 0, reply),
-    'run.cancel': ({ id }) => runtime.cancelRun(id, BY),
+    'run.cancel': ({ id }) => runtime.runs.cancel(id, BY),
     'run.remove': async ({ id }) => {
-      await runtime.removeRun(id);
+      await runtime.runs.remove(id);
       return { removed: id };
     },
-    'run.get': ({ id }) => runtime.showRun(id),
-    'run.list': (query) => runtime.listRuns(query),
+    'run.get': ({ id }) => runtime.runs.show(id),
+    'run.list': (query) => runtime.runs.list(query),
     'model.list': async () => ({
-      models: await runtime.listModels(),
-      ...(await runtime.modelsPlace()),
+      models: await runtime.models.list(),
+      ...(await runtime.models.place()),
     }),
     usage: (query) => runtime.usage(query),
-    'model.show': ({ id }) => runtime.showModel(id),
-    'model.remove': ({ id }) => runtime.removeModel(id),
-    'model.import': (input, { signal }) => runtime.importModel(input, signal),
-    'model.use': ({ id }) => runtime.useModel(id),
-    'model.aliases': () => ({ aliases: runtime.aliases() }),
-    'model.alias': ({ name, model = null }) => runtime.setAlias(name, model),
-    'model.ps': () => runtime.loadedModels(),
-    'model.load': (input, { signal }) => runtime.loadModel(input, signal),
-    'model.unload': ({ model }) => runtime.unloadModel(model),
+    'model.show': ({ id }) => runtime.models.show(id),
+    'model.remove': ({ id }) => runtime.models.remove(id),
+    'model.import': (input, { signal }) => runtime.pulls.import(input, signal),
+    'model.use': ({ id }) => runtime.models.use(id),
+    'model.aliases': () => ({ aliases: runtime.models.aliases() }),
+    'model.alias': ({ name, model = null }) => runtime.models.setAlias(name, model),
+    'model.ps': () => runtime.loads.list(),
+    'model.load': (input, { signal }) => runtime.loads.load(input, signal),
+    'model.unload': ({ model }) => runtime.loads.unload(model),
     'model.search': async ({ words }, { signal }) => ({
-      models: await runtime.searchHub(words, signal),
+      models: await runtime.pulls.search(words, signal),
     }),
     'model.pull': (input, reply) => pull(runtime, { name: null, sha256: null, ...input }, reply),
-    'model.pull_cancel': ({ id }) => runtime.cancelPull(id, BY),
-    'provider.list': () => ({ providers: runtime.listProviders() }),
-    'provider.add': (input) => runtime.addProvider(input),
-    'provider.set': (input) => runtime.setProvider(input),
-    'provider.use': ({ id }) => runtime.useProvider(id),
-    'provider.remove': ({ id }) => runtime.removeProvider(id),
-    'provider.key': ({ id }) => runtime.rereadKey(id),
-    'provider.test': ({ id }) => runtime.testProvider(id),
-    machines: () => runtime.machines(),
-    state: (query) => runtime.snapshot(query),
+    'model.pull_cancel': ({ id }) => runtime.pulls.cancel(id, BY),
+    'provider.list': () => ({ providers: runtime.providers.list() }),
+    'provider.add': (input) => runtime.providers.add(input),
+    'provider.set': (input) => runtime.providers.set(input),
+    'provider.use': ({ id }) => runtime.providers.use(id),
+    'provider.remove': ({ id }) => runtime.providers.remove(id),
+    'provider.key': ({ id }) => runtime.providers.rereadKey(id),
+    'provider.test': ({ id }) => runtime.providers.test(id),
+    machines: () => runtime.history.machines(),
+    state: (query) => runtime.history.snapshot(query),
     'log.read': async ({ from_seq, limit }) => ({
-      events: await runtime.readLog(from_seq, Math.min(limit, PAGE_EVENTS)),
+      events: await runtime.history.readLog(from_seq, Math.min(limit, PAGE_EVENTS)),
     }),
     'log.stream': async ({ stream, from_version, limit }) => ({
-      events: await runtime.readStream(stream, from_version, Math.min(limit, PAGE_EVENTS)),
+      events: await runtime.history.readStream(stream, from_version, Math.min(limit, PAGE_EVENTS)),
     }),
     console: async ({ file = false }) => {
       const http = runtime.status().addresses.http;
@@ -189,8 +190,7 @@ async function watch<T>(runtime: Runtime, read: () => T, reply: Reply): Promise<
 /** The record of the pull at each change, and its model at the end. */
 async function pull(runtime: Runtime, input: PullInput, reply: Reply): Promise<ModelRecord | null> {
   let model: ModelRecord | null = null;
-  const options = { client: BY, signal: reply.signal };
-  for await (const record of runtime.pullModel(input, options)) {
+  for await (const record of runtime.pulls.pull(input, BY, reply.signal)) {
     await reply.event(record);
     model = record.model;
   }

@@ -8,7 +8,7 @@ import {
   type TokenLogprob,
 } from '../../../machines/messages.ts';
 import { fromBody, SvcError } from '../../errors.ts';
-import type { Runtime } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
 
 /** One recorded piece of an answer. */
@@ -52,11 +52,11 @@ interface Following {
  * Ends without a last piece when the signal aborts.
  */
 export async function* followAnswer(
-  runtime: Pick<Runtime, 'followRun' | 'getRun'>,
+  runtime: Pick<Runtime, 'runs'>,
   run_id: string,
   { signal, outflow, onMove }: Following,
 ): AsyncGenerator<readonly Piece[], void> {
-  for await (const { page, events } of runtime.followRun(run_id, { signal })) {
+  for await (const { page, events } of runtime.runs.follow(run_id, { signal })) {
     outflow?.hold(page.plain);
     try {
       let pieces: Piece[] = [];
@@ -130,8 +130,8 @@ function endOf({ finish_reason, usage, stop_sequence }: Omit<AnswerEnd, 'type'>)
   };
 }
 
-async function errorOf(runtime: Pick<Runtime, 'getRun'>, run_id: string): Promise<SvcError> {
-  const { error, state } = await runtime.getRun(run_id);
+async function errorOf(runtime: Pick<Runtime, 'runs'>, run_id: string): Promise<SvcError> {
+  const { error, state } = await runtime.runs.get(run_id);
   return error === null
     ? new SvcError('run_interrupted', `The run ${run_id} ended as ${state}.`)
     : fromBody(error);

@@ -34,7 +34,7 @@ export async function startFor(
   const cancels = cancelsOnDisconnect(req.headers);
   const parsed = parseRunInput(withKey(given(input), req.headers['idempotency-key']), limits);
   const asked = { ...caller, ...spanOf(req.headers.traceparent), asked_as: { api, fields } };
-  const run = await runtime.startRun(parsed, clientOf(req), asked);
+  const run = await runtime.runs.start(parsed, clientOf(req), asked);
   if (cancels && !survives) cancelWhenGone(runtime, run.id, clientGone(context), log);
   if (!res.headersSent) res.setHeader('X-Svc-Run-Id', run.id);
   return run;

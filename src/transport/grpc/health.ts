@@ -5,7 +5,8 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { status } from '@grpc/grpc-js';
-import type { Probe, Runtime } from '../../runtime/contract.ts';
+import type { Probe } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 
 /**
  * The standard health service (`grpc.health.v1.Health`). It reads the machine's tags on each

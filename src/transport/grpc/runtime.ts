@@ -4,7 +4,8 @@ import type { Limits } from '../../limits.ts';
 import { checkGiven, given, wrong } from '../../runtime/contract/check.ts';
 import { CLIENT_MAX, lifecycleInput, parseRunInput } from '../../runtime/contract/inputs.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
-import type { EventRecord, RunListQuery, Runtime } from '../../runtime/contract.ts';
+import type { EventRecord, RunListQuery } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import type { Scope } from '../auth/scope.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { followWithPlaces } from '../follow-with-places.ts';
@@ -38,7 +39,7 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
     Run: streaming(options, async (call, stream) => {
       const request = call.request as RunRequest;
       const { detach = false } = request;
-      const run = await runtime.startRun(
+      const run = await runtime.runs.start(
         parseRunInput(runInputOf(request), limits),
         clientOf(call.metadata),
         given({
@@ -57,27 +58,27 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
     }),
     Attach: streaming(options, async ({ request }, stream) => {
       const { id = '', from_seq = 0 } = request as { id?: string; from_seq?: number };
-      const { finished, seq } = await runtime.headOfRun(id);
+      const { finished, seq } = await runtime.runs.head(id);
       // The status reads the files of the log, so streams avoid it.
       if (from_seq > seq + 1 && from_seq > runtime.status().seq + 1)
         throw wrong('from_seq', 'The log has no such position yet.');
       if (!finished || from_seq <= seq) await streamRun(options, stream, id, from_seq);
     }),
     Get: large(options, async ({ id = '' }: { id?: string }) =>
-      runMessage(await runtime.getRun(id)),
+      runMessage(await runtime.runs.get(id)),
     ),
     List: large(options, async ({ whole_texts = false, ...query }: ListRequest) => {
-      const { runs, ...page } = await runtime.listRuns({
+      const { runs, ...page } = await runtime.runs.list({
         ...query,
         texts: whole_texts ? 'whole' : 'short',
       });
       return { ...page, runs: runs.map(runMessage) };
     }),
     Cancel: unary(options, async ({ id = '' }: { id?: string }) =>
-      runMessage(await runtime.cancelRun(id, CLIENT)),
+      runMessage(await runtime.runs.cancel(id, CLIENT)),
     ),
-    Models: unary(options, async () => ({ models: await runtime.listModels() })),
-    Providers: unary(options, () => ({ providers: runtime.listProviders() })),
+    Models: unary(options, async () => ({ models: await runtime.models.list() })),
+    Providers: unary(options, () => ({ providers: runtime.providers.list() })),
     Status: unary(options, () => ({ ...runtime.status(), health: health() })),
     WatchStatus: streaming(options, async (_, stream) => {
       await watch(runtime, health, stream, closing);

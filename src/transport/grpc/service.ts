@@ -7,7 +7,7 @@ import { service as healthService, protoPath } from 'grpc-health-check';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { tooManyValues } from '../../runtime/contract/check.ts';
-import type { Runtime } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import type { TokenAccess } from '../auth/token-access.ts';
 import { createAdmissions, Refused } from './admit.ts';

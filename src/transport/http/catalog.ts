@@ -28,7 +28,7 @@ export const catalogRoutes: readonly Route[] = [
 ];
 
 function listProviders({ res, runtime }: Context): void {
-  sendJson(res, 200, { providers: runtime.listProviders() });
+  sendJson(res, 200, { providers: runtime.providers.list() });
 }
 
 async function sendUsage({

@@ -16,7 +16,7 @@ export const loadedModelRoutes: readonly Route[] = [
     access: 'token',
     summary: 'Local models in memory, those on their way, and the bound of their memory.',
     answers: { 200: loadedModels },
-    answer: ({ res, runtime }: Context) => sendJson(res, 200, runtime.loadedModels()),
+    answer: ({ res, runtime }: Context) => sendJson(res, 200, runtime.loads.list()),
   }),
   route({
     method: 'POST',
@@ -40,10 +40,10 @@ export const loadedModelRoutes: readonly Route[] = [
 
 async function load(context: Context<unknown, v.InferOutput<typeof loadInput>>): Promise<void> {
   const input = await context.body();
-  sendJson(context.res, 200, await context.runtime.loadModel(input, clientGone(context)));
+  sendJson(context.res, 200, await context.runtime.loads.load(input, clientGone(context)));
 }
 
 async function unload(context: Context<unknown, v.InferOutput<typeof unloadInput>>): Promise<void> {
   const { model } = await context.body();
-  sendJson(context.res, 200, await context.runtime.unloadModel(model));
+  sendJson(context.res, 200, await context.runtime.loads.unload(model));
 }

@@ -35,7 +35,7 @@ export const machineRoutes: readonly Route[] = [
 ];
 
 function listMachines({ res, runtime }: Context): void {
-  sendJson(res, 200, runtime.machines());
+  sendJson(res, 200, runtime.history.machines());
 }
 
 /** The diagram of a machine, made from the machine at build time. */

@@ -31,7 +31,7 @@ export const runHistoryRoutes: readonly Route[] = [
 
 async function whyRun(context: Context): Promise<void> {
   const { req, runtime } = context;
-  await sendLarge(context, () => runtime.whyRun(runId(req)));
+  await sendLarge(context, () => runtime.history.whyRun(runId(req)));
 }
 
 /**
@@ -67,7 +67,7 @@ async function exportRun({
     await write(bytes);
   };
   try {
-    for await (const piece of runtime.exportRun(id, { redact })) {
+    for await (const piece of runtime.history.exportRun(id, { redact })) {
       if (signal.aborted) break;
       if (!res.headersSent) begin(res, id);
       text += piece;

@@ -73,7 +73,7 @@ async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   const asked = await body({ complete: (value) => withKey(value, req.headers['idempotency-key']) });
   const input = checkRunInput(given(asked), limits);
   const who = { ...context.caller, ...spanOf(req.headers.traceparent) };
-  const started = await runtime.startRun(input, clientOf(req), who);
+  const started = await runtime.runs.start(input, clientOf(req), who);
   if (input.cancel_on_disconnect === true)
     cancelWhenGone(runtime, started.id, clientGone(context), log);
   if (/\btext\/event-stream\b/i.test(req.headers.accept ?? ''))
@@ -86,12 +86,12 @@ async function startRun(context: Context<unknown, RunInput>): Promise<void> {
 async function listRuns(context: Context<RunListQuery>): Promise<void> {
   const { query, runtime } = context;
   if (query.before !== undefined) await checkRun(runtime, query.before);
-  await sendLarge(context, () => runtime.listRuns(query));
+  await sendLarge(context, () => runtime.runs.list(query));
 }
 
 /** A page before an unknown run would be empty, and look like the end of the history. */
 async function checkRun(runtime: Context['runtime'], before: string): Promise<void> {
-  await runtime.headOfRun(before).catch((error: unknown) => {
+  await runtime.runs.head(before).catch((error: unknown) => {
     // The last run of a page may be damaged.
     if (hasCode(error, 'store_corrupt')) return;
     throw hasCode(error, 'run_unknown')
@@ -104,7 +104,7 @@ async function showRun(context: Context<AtQuery>): Promise<void> {
   const { req, runtime } = context;
   const { at } = context.query;
   await sendLarge(context, () =>
-    at === undefined ? runtime.showRun(runId(req)) : runtime.runAt(runId(req), at),
+    at === undefined ? runtime.runs.show(runId(req)) : runtime.history.runAt(runId(req), at),
   );
 }
 
@@ -112,7 +112,7 @@ async function showRun(context: Context<AtQuery>): Promise<void> {
 async function followRun(context: Context<FromQuery>): Promise<void> {
   const { req, res, runtime } = context;
   const from_seq = position(context);
-  const head = await runtime.headOfRun(runId(req));
+  const head = await runtime.runs.head(runId(req));
   // The status reads the files of the log, so streams avoid it.
   if (from_seq > head.seq + 1) checkPosition(req, from_seq, runtime.status().seq);
   if (head.finished && from_seq > head.seq) {
@@ -123,7 +123,7 @@ async function followRun(context: Context<FromQuery>): Promise<void> {
 }
 
 async function cancelRun({ req, res, runtime }: Context): Promise<void> {
-  sendJson(res, 200, await runtime.cancelRun(runId(req), CLIENT));
+  sendJson(res, 200, await runtime.runs.cancel(runId(req), CLIENT));
 }
 
 export function runId(req: Context['req']): string {

@@ -38,5 +38,5 @@ async function postEvent({ res, runtime, body }: Context<unknown, LifecycleInput
 /** The state of the whole daemon, now or at an earlier position of the log. */
 async function showState(context: Context<AtQuery>): Promise<void> {
   const { query, runtime } = context;
-  await sendLarge(context, () => runtime.snapshot(query));
+  await sendLarge(context, () => runtime.history.snapshot(query));
 }

@@ -6,7 +6,7 @@ import polka, { type Polka, type Request } from 'polka';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import type { Runtime } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
 import { allowOrigin, keepToOrigin, sendOptions } from '../auth/cross-origin.ts';

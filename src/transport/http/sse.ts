@@ -46,7 +46,7 @@ export async function streamRun(
           context,
           'The daemon stops. Continue with Last-Event-ID after its next start.',
         );
-      const { error } = asks ? await runtime.getRun(run_id) : { error: null };
+      const { error } = asks ? await runtime.runs.get(run_id) : { error: null };
       return error === null ? null : fromBody(error);
     },
   );

@@ -59,7 +59,7 @@ async function vectorsOf(
 ): Promise<EmbeddingRecord> {
   try {
     const input = parseEmbedInput({ model: modelName(model), ...rest }, context.limits);
-    return await context.runtime.embed(input, clientGone(context));
+    return await context.runtime.embeddings.embed(input, clientGone(context));
   } catch (thrown) {
     throw inRequest(thrown);
   }

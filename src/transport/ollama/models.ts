@@ -3,7 +3,7 @@ import { SvcError } from '../../errors.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { anything, flag, name, named, object, text } from '../../runtime/contract/vocabulary.ts';
-import type { Runtime } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
@@ -32,8 +32,8 @@ export function showVersion({ res, runtime }: Context): void {
 }
 
 export async function listTags({ res, runtime }: Context): Promise<void> {
-  const models = (await runtime.listModels()).filter(({ state }) => state !== 'invalid');
-  const aliases = Object.entries(runtime.aliases()).flatMap(([alias, target]) => {
+  const models = (await runtime.models.list()).filter(({ state }) => state !== 'invalid');
+  const aliases = Object.entries(runtime.models.aliases()).flatMap(([alias, target]) => {
     const first = [target].flat().find((id) => models.some((model) => model.id === id));
     return models.filter(({ id }) => id === first).map((model) => ({ ...model, id: alias }));
   });
@@ -42,8 +42,8 @@ export async function listTags({ res, runtime }: Context): Promise<void> {
 
 /** The models in memory. One that stays, or has work, has no time at which it leaves. */
 export async function listLoaded({ res, runtime }: Context): Promise<void> {
-  const models = new Map((await runtime.listModels()).map((model) => [model.id, model]));
-  const loaded = runtime.loadedModels().models.flatMap((each) => {
+  const models = new Map((await runtime.models.list()).map((model) => [model.id, model]));
+  const loaded = runtime.loads.list().models.flatMap((each) => {
     const model = models.get(each.id);
     const isThere = each.state === 'idle' || each.state === 'busy';
     return model !== undefined && isThere ? [{ model, each }] : [];
@@ -67,7 +67,7 @@ export async function showModel(
   const asked = sent.model ?? sent.name ?? null;
   if (asked === null) throw wrong('model', 'model is missing.');
   const model = await findModel(runtime, asked);
-  const metadata = model.provider === 'local' ? (await runtime.showModel(model.id)).metadata : {};
+  const metadata = model.provider === 'local' ? (await runtime.models.show(model.id)).metadata : {};
   const template = metadata['tokenizer.chat_template'];
   await sendLarge(context, async () => ({
     modelfile: `FROM ${model.id}\n`,
@@ -87,13 +87,13 @@ export async function showModel(
 
 /** The model of a name or alias, with or without its provider. Throws model_unknown. */
 export async function findModel(
-  runtime: Pick<Runtime, 'listModels' | 'aliases'>,
+  runtime: Pick<Runtime, 'models'>,
   asked: string,
 ): Promise<ModelRecord> {
   const short = modelName(asked);
-  const aliases = new Map(Object.entries(runtime.aliases()));
+  const aliases = new Map(Object.entries(runtime.models.aliases()));
   const [wanted = short] = [aliases.get(asked) ?? aliases.get(short) ?? short].flat();
-  const models = await runtime.listModels();
+  const models = await runtime.models.list();
   const found =
     models.find(({ id }) => id === wanted || id === asked) ??
     models.find((model) => model.name === wanted || model.name === asked);

@@ -87,14 +87,14 @@ async function answer(
   const rename = (thrown: unknown) => inRequest(thrown, as);
   const keep = keepAliveMs(sent.keep_alive);
   // A model that cannot be kept is an error of the run, or has no memory here.
-  if (keep !== null) await runtime.keepModel(modelName(sent.model), keep).catch(() => {});
+  if (keep !== null) await runtime.loads.keep(modelName(sent.model), keep).catch(() => {});
   const run = await startFor(context, input, { api: `ollama.${as}` }).catch((thrown) => {
     throw rename(thrown);
   });
   const shape: Shape = { model: sent.model, thoughts: sent.think !== false, as };
   if (sent.stream === false) {
     const whole = await collectAnswer(context, run, rename);
-    const ended = await runtime.getRun(run.id);
+    const ended = await runtime.runs.get(run.id);
     return sendLarge(context, async () => wholeOf(shape, whole, ended, sent.logprobs === true));
   }
   await streamAnswer(
@@ -112,7 +112,7 @@ async function answer(
       for await (const piece of pieces) {
         const line =
           piece.type === 'end'
-            ? lines.end(piece, await runtime.getRun(run.id))
+            ? lines.end(piece, await runtime.runs.get(run.id))
             : lines.piece(piece);
         if (line !== '') await write(line);
       }
@@ -129,9 +129,9 @@ async function answerLoaded(context: Context, sent: Sent, as: Shape['as']): Prom
   const keep_alive_ms = keepAliveMs(sent.keep_alive);
   const { id, provider } = await findModel(runtime, sent.model);
   const isUnload = keep_alive_ms === 0;
-  if (provider === LOCAL && isUnload) await runtime.unloadModel(id);
+  if (provider === LOCAL && isUnload) await runtime.loads.unload(id);
   else if (provider === LOCAL)
-    await runtime.loadModel({ model: id, keep_alive_ms }, clientGone(context));
+    await runtime.loads.load({ model: id, keep_alive_ms }, clientGone(context));
   const shape: Shape = { model: sent.model, thoughts: false, as };
   sendJson(res, 200, part(shape, {}, { done: true, done_reason: isUnload ? 'unload' : 'load' }));
 }

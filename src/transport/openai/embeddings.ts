@@ -71,10 +71,12 @@ async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Pro
   const { model, dimensions } = asked;
   const texts = typeof asked.input === 'string' ? [asked.input] : asked.input;
   const wanted = parseEmbedInput({ texts, model, dimensions }, limits, 'input');
-  const embedding = await runtime.embed(wanted, endOf(context)).catch((error: unknown) => {
-    if (res.destroyed) return null;
-    throw error;
-  });
+  const embedding = await runtime.embeddings
+    .embed(wanted, endOf(context))
+    .catch((error: unknown) => {
+      if (res.destroyed) return null;
+      throw error;
+    });
   if (embedding === null) return;
   await sendLarge(context, async () => answerOf(embedding, asked.encoding_format ?? 'float'));
 }

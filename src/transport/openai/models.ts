@@ -39,8 +39,8 @@ type Model = { id: string; name: string } & Record<string, unknown>;
 
 /** `created` is unknown: 0, which is 1970. */
 async function allModels(runtime: Context['runtime']): Promise<Model[]> {
-  const models = (await runtime.listModels()).map(described);
-  const aliases = Object.entries(runtime.aliases()).map(([alias, target]) => {
+  const models = (await runtime.models.list()).map(described);
+  const aliases = Object.entries(runtime.models.aliases()).map(([alias, target]) => {
     const [first = '', ...others] = [target].flat();
     return {
       ...{ id: alias, name: alias, ...form(alias) },

@@ -3,7 +3,8 @@ import type { Message, ResponseFormat, ToolChoice } from '../../../machines/mess
 import { hasCode } from '../../errors.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { runInput } from '../../runtime/contract/inputs.ts';
-import type { RunInput, Runtime } from '../../runtime/contract.ts';
+import type { RunInput } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import { runIdOf } from '../dialect/ids.ts';
 import {
   anything,
@@ -108,7 +109,7 @@ export interface AskedRun {
 
 /** Throws invalid_request with the name of the parameter. */
 export async function runOfResponse(
-  runtime: Pick<Runtime, 'askedOf' | 'getRun'>,
+  runtime: Pick<Runtime, 'runs'>,
   body: ResponseInput,
 ): Promise<AskedRun> {
   const { previous_response_id: previous, instructions, tools = [], include } = body;
@@ -150,10 +151,7 @@ export async function runOfResponse(
 }
 
 /** The messages of an earlier response without its instructions, and its answer. */
-async function conversationOf(
-  runtime: Pick<Runtime, 'askedOf' | 'getRun'>,
-  id: string,
-): Promise<Message[]> {
+async function conversationOf(runtime: Pick<Runtime, 'runs'>, id: string): Promise<Message[]> {
   const unknown = () => wrong(PREVIOUS, `There is no response ${JSON.stringify(id.slice(0, 80))}.`);
   let run_id: string;
   try {
@@ -161,13 +159,13 @@ async function conversationOf(
   } catch {
     throw unknown();
   }
-  const asked = await runtime.askedOf(run_id).catch((error: unknown) => {
+  const asked = await runtime.runs.asked(run_id).catch((error: unknown) => {
     throw hasCode(error, 'run_unknown') ? unknown() : error;
   });
   const fields = fieldsOf(asked.asked_as);
   if (fields === null || fields.unstored === true) throw unknown();
   const { messages } = asked.request;
-  const { ended_at } = await runtime.getRun(run_id);
+  const { ended_at } = await runtime.runs.get(run_id);
   if (ended_at === null) throw wrong(PREVIOUS, `The response ${id} has not ended yet.`);
   if (messages.length === 0)
     throw wrong(PREVIOUS, `The log does not keep what the response ${id} was asked.`);

@@ -1,6 +1,6 @@
 import type { Message, MessagePart, OutputPart } from '../../../machines/messages.ts';
 import { wrong } from '../../runtime/contract/check.ts';
-import type { Runtime } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import { imageOf } from './chat-messages.ts';
 import { placeOfItem } from './response-items.ts';
 import { RESPONSES } from './response-object.ts';
@@ -14,7 +14,7 @@ import type { InputItem, InputMessage } from './response-schemas.ts';
  * 3. A reference is replaced by the output item that it names.
  */
 export async function messagesOf(
-  runtime: Pick<Runtime, 'getRun'>,
+  runtime: Pick<Runtime, 'runs'>,
   input: string | readonly InputItem[],
   earlier: readonly Message[],
 ): Promise<Message[]> {
@@ -106,7 +106,7 @@ function textParts(content: Texts): { type: 'text'; text: string }[] {
 
 /** Finds output items by their ids. Each run is read once. */
 function references(
-  runtime: Pick<Runtime, 'getRun'>,
+  runtime: Pick<Runtime, 'runs'>,
 ): (id: string, at: string) => Promise<OutputPart> {
   const read = new Map<string, readonly OutputPart[]>();
   return async (id, at) => {
@@ -123,10 +123,10 @@ function references(
 
 /** The parts of a whole answer. None if the run is no response, or has not ended. */
 export async function answerOf(
-  runtime: Pick<Runtime, 'getRun'>,
+  runtime: Pick<Runtime, 'runs'>,
   run_id: string,
 ): Promise<readonly OutputPart[]> {
-  const { asked_as, ended_at, output, output_parts } = await runtime.getRun(run_id);
+  const { asked_as, ended_at, output, output_parts } = await runtime.runs.get(run_id);
   if (asked_as !== RESPONSES || ended_at === null) return [];
   return output_parts ?? (output === '' ? [] : [{ type: 'text', text: output }]);
 }

@@ -1,5 +1,6 @@
 import { hasCode, SvcError } from '../../errors.ts';
-import type { RunRecord, Runtime } from '../../runtime/contract.ts';
+import type { RunRecord } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
 import { runIdOf } from '../dialect/ids.ts';
 import { type ResponseEvent, ResponseEvents, type RunLogEvent } from './response-events.ts';
@@ -10,11 +11,11 @@ import { type AskedResponse, fieldsOf } from './response-object.ts';
 
 /** Throws run_unknown for a run that is no response. */
 export async function askedResponse(
-  runtime: Pick<Runtime, 'askedOf'>,
+  runtime: Pick<Runtime, 'runs'>,
   id: string,
 ): Promise<AskedResponse> {
   const run_id = runIdOf('resp_', id);
-  const { asked_as, ...asked } = await runtime.askedOf(run_id);
+  const { asked_as, ...asked } = await runtime.runs.asked(run_id);
   const fields = fieldsOf(asked_as);
   if (fields === null)
     throw new SvcError('run_unknown', `The run ${run_id} is no response.`, { param: 'id' });
@@ -23,7 +24,7 @@ export async function askedResponse(
 
 /** The same, unless its client asked with `store: false`. */
 export async function storedResponse(
-  runtime: Pick<Runtime, 'askedOf'>,
+  runtime: Pick<Runtime, 'runs'>,
   id: string,
 ): Promise<AskedResponse> {
   const asked = await askedResponse(runtime, id);
@@ -36,12 +37,12 @@ export async function storedResponse(
 
 /** What a run's events say of its response, page by page. The last page has its end. */
 export async function* followResponse(
-  runtime: Pick<Runtime, 'followRun'>,
+  runtime: Pick<Runtime, 'runs'>,
   response: ResponseEvents,
   run_id: string,
   { signal, outflow }: { signal: AbortSignal; outflow?: Outflow },
 ): AsyncGenerator<{ seq: number; events: ResponseEvent[] }, void> {
-  for await (const { page, events } of runtime.followRun(run_id, { signal })) {
+  for await (const { page, events } of runtime.runs.follow(run_id, { signal })) {
     outflow?.hold(page.plain);
     try {
       for (const event of events) {
@@ -57,10 +58,10 @@ export async function* followResponse(
 
 /** The response as it is now. */
 export async function presentResponse(
-  runtime: Pick<Runtime, 'followRun' | 'getRun' | 'headOfRun'>,
+  runtime: Pick<Runtime, 'runs'>,
   asked: AskedResponse,
 ): Promise<Item> {
-  const { seq: last } = await runtime.headOfRun(asked.run_id);
+  const { seq: last } = await runtime.runs.head(asked.run_id);
   const response = new ResponseEvents(asked);
   const { signal } = new AbortController();
   try {
@@ -68,7 +69,7 @@ export async function presentResponse(
       if (seq >= last) break;
   } catch (error) {
     if (!hasCode(error, 'content_not_kept')) throw error;
-    return fromRecord(asked, await runtime.getRun(asked.run_id));
+    return fromRecord(asked, await runtime.runs.get(asked.run_id));
   }
   return response.response();
 }

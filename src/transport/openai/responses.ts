@@ -48,7 +48,7 @@ async function wholeResponse(context: Context, asked: AskedResponse): Promise<It
   const response = new ResponseEvents(asked);
   for await (const _ of followResponse(runtime, response, run_id, { signal }));
   if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
-  const { error } = await runtime.getRun(run_id);
+  const { error } = await runtime.runs.get(run_id);
   if (error !== null) throw inResponse(fromBody(error));
   return response.response();
 }
@@ -68,7 +68,7 @@ async function streamResponse(
   const { runtime } = context;
   const { run_id } = asked;
   const response = new ResponseEvents(asked);
-  const { seq: present } = await runtime.headOfRun(run_id);
+  const { seq: present } = await runtime.runs.head(run_id);
   await sendLive(
     context,
     {
@@ -97,7 +97,7 @@ async function streamResponse(
           context,
           'The daemon stops. Continue with starting_after after its next start.',
         );
-      const { error } = asks ? await runtime.getRun(run_id) : { error: null };
+      const { error } = asks ? await runtime.runs.get(run_id) : { error: null };
       return error === null ? null : (inResponse(fromBody(error)) as SvcError);
     },
   );
@@ -153,7 +153,7 @@ export async function cancelResponse(context: Context): Promise<void> {
       'id',
       'Only a response with background: true can be cancelled. Close the connection of this one.',
     );
-  await runtime.cancelRun(asked.run_id, CLIENT);
+  await runtime.runs.cancel(asked.run_id, CLIENT);
   await sendLarge(context, () => presentResponse(runtime, asked));
 }
 
@@ -161,7 +161,7 @@ export async function cancelResponse(context: Context): Promise<void> {
 export async function deleteResponse(context: Context): Promise<void> {
   const { res, runtime } = context;
   const { run_id } = await storedResponse(runtime, idOf(context));
-  await runtime.removeRun(run_id);
+  await runtime.runs.remove(run_id);
   sendJson(res, 200, { id: idOf(context), object: 'response', deleted: true });
 }
 

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
-import type { Runtime } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import { type Outflow, UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
 import { type Holder, requireScope } from '../auth/scope.ts';
@@ -26,7 +26,7 @@ import { createLogSender, type LogSourceOptions } from './logs.ts';
  *    on. A client that does not answer the close in time is disconnected.
  */
 export interface SocketOptions extends AccessOptions, LogSourceOptions {
-  runtime: Pick<Runtime, 'followLog'>;
+  runtime: Pick<Runtime, 'history'>;
   log: Log;
   /** Shared with the other transports. */
   unsent?: UnsentBytes;
@@ -85,7 +85,7 @@ export function attachSockets(
     '/v1/events': (target) => {
       const query = parseEventQuery(target);
       return (client, outflow, heard, signal) =>
-        sendEvents(client, runtime.followLog(query, signal), outflow, heard);
+        sendEvents(client, runtime.history.followLog(query, signal), outflow, heard);
     },
   };
   const admit = (request: IncomingMessage): { send: Sender; holder: Holder } => {

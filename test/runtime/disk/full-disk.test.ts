@@ -15,22 +15,22 @@ test('a run that finds the disk full is refused at once and never sent, and the 
   const local = new ScriptedProvider('local', [output('hello'), finish()]);
   const { runtime, clock } = await bootRuntime({ local, store });
   store.failWith(new SvcError('store_full'));
-  assert.is(await codeOf(runtime.startRun({ prompt: 'finds it' }, 'test')), 'store_full');
-  assert.is(await codeOf(runtime.startRun({ prompt: 'knows it' }, 'test')), 'store_full');
+  assert.is(await codeOf(runtime.runs.start({ prompt: 'finds it' }, 'test')), 'store_full');
+  assert.is(await codeOf(runtime.runs.start({ prompt: 'knows it' }, 'test')), 'store_full');
   assert.is(runtime.health().status, 'warn');
   store.failWith(null);
   clock.advance(1000);
   await turns(20);
-  const { runs } = await runtime.listRuns({});
+  const { runs } = await runtime.runs.list({});
   assert.equal(
     runs.map((run) => [run.prompt, run.state]),
     [['finds it', 'cancelled']],
   );
   assert.equal(local.asked, []);
   assert.is(runtime.health().status, 'pass');
-  const run = await runtime.startRun({ prompt: 'after' }, 'test');
-  for await (const _ of runtime.followRun(run.id, { signal: new AbortController().signal }));
-  assert.is((await runtime.getRun(run.id)).output, 'hello');
+  const run = await runtime.runs.start({ prompt: 'after' }, 'test');
+  for await (const _ of runtime.runs.follow(run.id, { signal: new AbortController().signal }));
+  assert.is((await runtime.runs.get(run.id)).output, 'hello');
 });
 
 test.run();

@@ -38,9 +38,9 @@ async function boot() {
     new AbortController().signal,
   );
   const run = async (prompt: string, key: string | null = null) => {
-    const { id } = await booted.runtime.startRun({ prompt, idempotency_key: key }, 'test');
-    for await (const _ of booted.runtime.followRun(id, { signal: new AbortController().signal }));
-    return booted.runtime.getRun(id);
+    const { id } = await booted.runtime.runs.start({ prompt, idempotency_key: key }, 'test');
+    for await (const _ of booted.runtime.runs.follow(id, { signal: new AbortController().signal }));
+    return booted.runtime.runs.get(id);
   };
   return {
     ...booted,
@@ -48,7 +48,7 @@ async function boot() {
     hang: async () => {
       store.hold();
       const waiting = codeOf(
-        booted.runtime.startRun({ prompt: 'finds it', idempotency_key: 'key' }, 'test'),
+        booted.runtime.runs.start({ prompt: 'finds it', idempotency_key: 'key' }, 'test'),
       );
       await turns();
       clock.advance(config.limits.commit_late_ms);
@@ -83,21 +83,22 @@ test('a daemon with a late commit is alive and not ready: it refuses requests at
   assert.match(reason ?? '', /disk does not answer/);
   const asked = store.appends.length;
   for (const ask of [
-    () => runtime.startRun({ prompt: 'x' }, 'test'),
-    () => runtime.startRun({ prompt: 'x', idempotency_key: 'other' }, 'test'),
-    () => runtime.getRun(before.id),
-    () => runtime.listRuns({}),
-    () => runtime.cancelRun(before.id, 'test'),
-    () => runtime.whyRun(before.id),
-    () => runtime.addProvider({ id: 'new', base_url: 'http://127.0.0.1:9/v1' }),
-    () => runtime.removeProvider('far'),
-    () => runtime.removeModel('local/x'),
-    () => runtime.cancelPull('pull_x', 'test'),
+    () => runtime.runs.start({ prompt: 'x' }, 'test'),
+    () => runtime.runs.start({ prompt: 'x', idempotency_key: 'other' }, 'test'),
+    () => runtime.runs.get(before.id),
+    () => runtime.runs.list({}),
+    () => runtime.runs.cancel(before.id, 'test'),
+    () => runtime.history.whyRun(before.id),
+    () => runtime.providers.add({ id: 'new', base_url: 'http://127.0.0.1:9/v1' }),
+    () => runtime.providers.remove('far'),
+    () => runtime.models.remove('local/x'),
+    () => runtime.pulls.cancel('pull_x', 'test'),
     () =>
       firstOf(
-        runtime.pullModel(
+        runtime.pulls.pull(
           { reference: 'http://127.0.0.1:9/x.gguf', name: null, sha256: null },
-          { client: 'test', signal: new AbortController().signal },
+          'test',
+          new AbortController().signal,
         ),
       ),
   ])
@@ -118,7 +119,7 @@ test('a daemon with a late commit is alive and not ready: it refuses requests at
       ['daemon.disk_resumed', 60_000],
     ],
   );
-  const { runs } = await runtime.listRuns({});
+  const { runs } = await runtime.runs.list({});
   assert.is(runs.find(({ prompt }) => prompt === 'finds it')?.state, 'cancelled');
   assert.is(local.asked.length, 1);
   assert.is((await run('finds it', 'key')).output, 'hello');
@@ -128,7 +129,7 @@ test('a read that waits when the disk stops answering is refused too', async () 
   const { runtime, reads, hang, run } = await boot();
   const { id } = await run('before');
   reads.hang = true;
-  const reading = codeOf(runtime.getRun(id));
+  const reading = codeOf(runtime.runs.get(id));
   await hang();
   assert.is(await reading, 'store_stalled');
 });
@@ -138,12 +139,13 @@ test('a provider change or a pull that waits for a silent disk is refused; the c
   store.hold();
   const pulling = new AbortController();
   const waiting = [
-    runtime.addProvider({ id: 'new', base_url: 'http://127.0.0.1:9/v1' }),
-    runtime.removeProvider('far'),
+    runtime.providers.add({ id: 'new', base_url: 'http://127.0.0.1:9/v1' }),
+    runtime.providers.remove('far'),
     firstOf(
-      runtime.pullModel(
+      runtime.pulls.pull(
         { reference: 'http://127.0.0.1:9/x.gguf', name: null, sha256: null },
-        { client: 'test', signal: pulling.signal },
+        'test',
+        pulling.signal,
       ),
     ),
   ].map(codeOf);
@@ -153,7 +155,7 @@ test('a provider change or a pull that waits for a silent disk is refused; the c
   store.release();
   await turns(30);
   assert.equal(
-    runtime.listProviders().map(({ id }) => id),
+    runtime.providers.list().map(({ id }) => id),
     ['local', 'new'],
   );
 });
@@ -162,10 +164,10 @@ test('a change of the providers is refused on a disk without any space', async (
   const { runtime, store } = await boot();
   store.failWith(new SvcError('store_full'));
   assert.is(
-    await codeOf(runtime.addProvider({ id: 'new', base_url: 'http://127.0.0.1:9/v1' })),
+    await codeOf(runtime.providers.add({ id: 'new', base_url: 'http://127.0.0.1:9/v1' })),
     'store_full',
   );
-  assert.is(await codeOf(runtime.removeProvider('far')), 'store_full');
+  assert.is(await codeOf(runtime.providers.remove('far')), 'store_full');
 });
 
 for (const mode of ['drain', 'force'] as const)
@@ -197,7 +199,7 @@ test('on a disk without any space a stop ends soon, and hands over the accepted 
   const { runtime, store, stop, pass, ended, config, run } = await boot();
   await run('before');
   store.failWith(new SvcError('store_full'));
-  assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'store_full');
+  assert.is(await codeOf(runtime.runs.start({ prompt: 'x' }, 'test')), 'store_full');
   await stop('drain');
   await pass(config.limits.stop_blocked_ms);
   assert.equal(ended, [null]);
@@ -207,14 +209,14 @@ test('on a disk without any space a stop ends soon, and hands over the accepted 
 test('a run with a commit of unknown outcome can be sent again with its key, and the next request is refused as failed', async () => {
   const { runtime, store } = await boot();
   store.failWith(new SvcError('store_failed'));
-  const error = await runtime.startRun({ prompt: 'x', idempotency_key: 'k' }, 'test').then(
+  const error = await runtime.runs.start({ prompt: 'x', idempotency_key: 'k' }, 'test').then(
     () => null,
     (thrown: SvcError) => thrown,
   );
   assert.is(error?.code, 'run_unconfirmed');
   assert.is(error?.body().retryable, true);
   assert.match(error?.body().hint ?? '', /same idempotency key/);
-  assert.is(await codeOf(runtime.startRun({ prompt: 'y' }, 'test')), 'store_failed');
+  assert.is(await codeOf(runtime.runs.start({ prompt: 'y' }, 'test')), 'store_failed');
 });
 
 test.run();

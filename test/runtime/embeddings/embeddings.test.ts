@@ -40,7 +40,7 @@ async function boot(limits: Partial<Limits> = {}, settings: Partial<Settings> = 
 test('an embedding goes where a run of the same model would go, and no event records it', async () => {
   const { runtime, embedder, cloud, kernel } = await boot();
   const before = kernel.durableSeq;
-  const record = await runtime.embed({ texts: ['a', 'bcd'], model: 'lan/e5' }, never);
+  const record = await runtime.embeddings.embed({ texts: ['a', 'bcd'], model: 'lan/e5' }, never);
   assert.equal(record, {
     vectors: [
       [1, 1],
@@ -53,27 +53,27 @@ test('an embedding goes where a run of the same model would go, and no event rec
   assert.is(kernel.durableSeq, before);
   assert.equal(embedder.models_asked, ['e5']);
   assert.equal(cloud.models_asked, []);
-  await runtime.embed({ texts: ['a'], model: 'openai/big' }, never);
+  await runtime.embeddings.embed({ texts: ['a'], model: 'openai/big' }, never);
   assert.equal(cloud.models_asked, ['big']);
   assert.equal(runtime.report().embeddings, { active: 0, answered: 2, failed: 0 });
 });
 
 test('a provider that cannot embed, an unknown one, and a local one for a cloud request are refused', async () => {
   const { runtime } = await boot();
-  assert.is(await codeOf(runtime.embed({ texts: ['a'] }, never)), 'capability_missing');
+  assert.is(await codeOf(runtime.embeddings.embed({ texts: ['a'] }, never)), 'capability_missing');
   assert.is(
-    await codeOf(runtime.embed({ texts: ['a'], provider: 'none' }, never)),
+    await codeOf(runtime.embeddings.embed({ texts: ['a'], provider: 'none' }, never)),
     'provider_unknown',
   );
   assert.is(
-    await codeOf(runtime.embed({ texts: ['a'], provider: 'lan', cloud: true }, never)),
+    await codeOf(runtime.embeddings.embed({ texts: ['a'], provider: 'lan', cloud: true }, never)),
     'usage',
   );
 });
 
 test('embeddings of a cloud count toward the budget of the day, and none goes there beyond it', async () => {
   const { runtime, cloud, embedder, clock } = await boot({}, { budget_tokens_per_day: 14 });
-  const ask = (model: string) => codeOf(runtime.embed({ texts: ['a'], model }, never));
+  const ask = (model: string) => codeOf(runtime.embeddings.embed({ texts: ['a'], model }, never));
   assert.is(await ask('lan/e5'), null);
   assert.is(await ask('openai/big'), null);
   assert.is((await runtime.usage({})).budget.spent_tokens, 7);
@@ -89,7 +89,7 @@ test('embeddings of a cloud count toward the budget of the day, and none goes th
 
 test('a cloud model without a price gets no texts under a budget of money', async () => {
   const { runtime, cloud } = await boot({}, { budget_per_day: 1 });
-  const refused = codeOf(runtime.embed({ texts: ['a'], model: 'openai/big' }, never));
+  const refused = codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'openai/big' }, never));
   assert.is(await refused, 'price_unknown');
   assert.is(cloud.models_asked.length, 0);
 });
@@ -101,12 +101,15 @@ test('requests beyond the limit are refused as busy, and the place is free again
     await held.opened;
     return texts.map(() => [1]);
   };
-  const first = runtime.embed({ texts: ['a'], model: 'lan/e5' }, never);
+  const first = runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, never);
   assert.is(runtime.report().embeddings.active, 1);
-  assert.is(await codeOf(runtime.embed({ texts: ['b'], model: 'lan/e5' }, never)), 'busy');
+  assert.is(
+    await codeOf(runtime.embeddings.embed({ texts: ['b'], model: 'lan/e5' }, never)),
+    'busy',
+  );
   held.open();
   assert.equal((await first).vectors, [[1]]);
-  assert.is(await codeOf(runtime.embed({ texts: ['b'], model: 'lan/e5' }, never)), null);
+  assert.is(await codeOf(runtime.embeddings.embed({ texts: ['b'], model: 'lan/e5' }, never)), null);
 });
 
 test('an abort ends a request with its reason and is no fault of the provider', async () => {
@@ -117,17 +120,17 @@ test('an abort ends a request with its reason and is no fault of the provider', 
     return texts.map(() => [1]);
   };
   assert.is(
-    await codeOf(runtime.embed({ texts: ['a'], model: 'lan/e5' }, gone.signal)),
+    await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, gone.signal)),
     'daemon_stopping',
   );
-  assert.is(runtime.listProviders().find(({ id }) => id === 'lan')?.state, 'available');
+  assert.is(runtime.providers.list().find(({ id }) => id === 'lan')?.state, 'available');
 });
 
 test('vectors that do not fit the texts are no answer, and neither are too many numbers', async () => {
   const { runtime, embedder } = await boot({ embed_numbers: 4 });
   const ask = (vectors: number[][]) => {
     embedder.answer = () => vectors;
-    return codeOf(runtime.embed({ texts: ['a', 'b'], model: 'lan/e5' }, never));
+    return codeOf(runtime.embeddings.embed({ texts: ['a', 'b'], model: 'lan/e5' }, never));
   };
   assert.is(await ask([[1, 2]]), 'provider_failed');
   assert.is(await ask([[1, 2], [1]]), 'provider_failed');
@@ -157,7 +160,10 @@ test('a request that takes longer than its limit ends as timed_out', async () =>
     );
   // The timer of a signal keeps no process alive. A listener does.
   const listening = createServer().listen(0, '127.0.0.1');
-  assert.is(await codeOf(runtime.embed({ texts: ['a'], model: 'lan/e5' }, never)), 'timed_out');
+  assert.is(
+    await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, never)),
+    'timed_out',
+  );
   listening.close();
 });
 
@@ -165,7 +171,7 @@ test('a daemon that stops takes no request', async () => {
   const { runtime } = await boot();
   await runtime.lifecycle({ type: 'stop_requested' }, 'test');
   assert.is(
-    await codeOf(runtime.embed({ texts: ['a'], model: 'lan/e5' }, never)),
+    await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, never)),
     'daemon_stopping',
   );
 });

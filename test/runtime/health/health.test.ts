@@ -17,7 +17,7 @@ class Absent extends ScriptedProvider {
 test('with every provider down the daemon is ready and warns, even during a new probe', async () => {
   const local = new Absent('local', []);
   const { runtime, providers } = await bootRuntime({ local });
-  const { since } = runtime.listProviders()[0] ?? {};
+  const { since } = runtime.providers.list()[0] ?? {};
   assert.equal(
     [runtime.health().status, runtime.probe().ready, runtime.health().reason],
     ['warn', true, null],
@@ -26,11 +26,11 @@ test('with every provider down the daemon is ready and warns, even during a new 
   local.answer = asked.opened;
   const probing = providers.probe('local');
   await turns();
-  assert.is(runtime.listProviders()[0]?.state, 'probing');
+  assert.is(runtime.providers.list()[0]?.state, 'probing');
   assert.is(runtime.health().status, 'warn');
   asked.open();
   await probing;
-  assert.is(runtime.listProviders()[0]?.since, since, 'it has been failing all the time');
+  assert.is(runtime.providers.list()[0]?.since, since, 'it has been failing all the time');
 });
 
 test('a write-ahead log that cannot be written back is a warning, and the daemon stays ready', async () => {
@@ -53,7 +53,7 @@ test('the report follows the health draft and has no prompt', async () => {
   const { runtime } = await bootRuntime({
     local: new ScriptedProvider('local', [() => new Promise<void>(() => {})]),
   });
-  await runtime.startRun({ prompt: 'a secret prompt' }, 'test');
+  await runtime.runs.start({ prompt: 'a secret prompt' }, 'test');
   const report = runtime.report();
   assert.is(report.status, 'pass');
   assert.is(report.state, 'running');

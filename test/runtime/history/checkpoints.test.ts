@@ -12,7 +12,7 @@ const { kernel, store, runtime, daemon } = await bootRuntime({
   local: new ScriptedProvider('local', [output('a', 1), finish()]),
 });
 const live = new Checkpoints(kernel, daemon, BOUNDS);
-for (let count = 0; count < 100; count += 1) await runtime.startRun({ prompt: 'x' }, 'test');
+for (let count = 0; count < 100; count += 1) await runtime.runs.start({ prompt: 'x' }, 'test');
 await waitFor('all are settled', () => runtime.status().state === 'ready');
 const last = kernel.durableSeq;
 

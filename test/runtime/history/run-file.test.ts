@@ -63,11 +63,11 @@ test('an exported run folds to the same states, at each of its events', async ()
     const file = parseRunFile(await written(id));
     const { snapshot, events } = foldRunFile(file);
     assert.ok(snapshot);
-    assert.equal(runRecord(snapshot, events.at(-1)?.seq ?? 0), await runtime.getRun(id));
+    assert.equal(runRecord(snapshot, events.at(-1)?.seq ?? 0), await runtime.runs.get(id));
     for (const { seq } of file.events) {
       const then = foldRunFile(file, seq);
       assert.equal(then.snapshot && runRecord(then.snapshot, seq), {
-        ...(await runtime.runAt(id, seq)),
+        ...(await runtime.history.runAt(id, seq)),
         queue_position: null,
       });
     }

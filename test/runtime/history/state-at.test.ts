@@ -24,7 +24,7 @@ const refusal = async (work: Promise<unknown>) => {
 test('the state at each event of two boots is the state that memory had then', async () => {
   assert.ok(seen.size > 30, String(seen.size));
   for (const [seq, { states, outputs }] of seen) {
-    const picture = await runtime.snapshot({ at: seq });
+    const picture = await runtime.history.snapshot({ at: seq });
     assert.is(picture.seq, seq);
     assert.equal(
       Object.fromEntries(picture.instances.map(({ stream, state_path }) => [stream, state_path])),
@@ -37,7 +37,10 @@ test('the state at each event of two boots is the state that memory had then', a
 });
 
 test('the snapshot at the end is the present one, without what only the present knows', async () => {
-  const [past, now] = [await runtime.snapshot({ at: last }), await runtime.snapshot({})];
+  const [past, now] = [
+    await runtime.history.snapshot({ at: last }),
+    await runtime.history.snapshot({}),
+  ];
   assert.is(now.seq, last);
   for (const name of ['instances', 'runs', 'queue', 'boot_id', 'first_seq', 'last_seq'] as const)
     assert.equal(sortedBy(past[name]), sortedBy(now[name]), name);
@@ -51,7 +54,7 @@ test('the snapshot at the end is the present one, without what only the present 
 
 test('waiting runs have their positions, and runs that have just ended are shown', async () => {
   const at = seqOf(ids.queued, 'run.accepted');
-  const picture = await runtime.snapshot({ at });
+  const picture = await runtime.history.snapshot({ at });
   assert.equal(picture.queue, { length: 1, capacity: 256 });
   assert.equal(picture.status.runs, { active: 1, queued: 1, finished: null });
   assert.equal(
@@ -67,16 +70,18 @@ test('waiting runs have their positions, and runs that have just ended are shown
 
 test('a snapshot of a crashed boot has its machines, and none of the next boot', async () => {
   const at = seqOf(ids.cut, 'run.output_appended');
-  const { boot_id, instances, status } = await runtime.snapshot({ at });
+  const { boot_id, instances, status } = await runtime.history.snapshot({ at });
   assert.is(boot_id, 'boot_1');
   assert.is(status.state_path, 'running.accepting');
   assert.ok(instances.every(({ stream }) => !stream.includes('boot_2')));
   const begin =
     events.find((event) => event.type === 'daemon.boot_started' && event.boot_id === 'boot_2')
       ?.seq ?? 0;
-  assert.is((await runtime.snapshot({ at: begin })).status.state_path, 'starting.binding');
+  assert.is((await runtime.history.snapshot({ at: begin })).status.state_path, 'starting.binding');
   assert.ok(
-    (await runtime.snapshot({ at: begin })).instances.some(({ stream }) => stream === ids.cut),
+    (await runtime.history.snapshot({ at: begin })).instances.some(
+      ({ stream }) => stream === ids.cut,
+    ),
     'a run that was left waits for the next boot',
   );
 });
@@ -89,31 +94,40 @@ test('a run has its record at an earlier position', async () => {
   let text = '';
   for (const { seq, data } of outputs) {
     text += data.text;
-    const run = await runtime.runAt(ids.completed, seq);
+    const run = await runtime.history.runAt(ids.completed, seq);
     assert.equal([run.state, run.output, run.seq], ['streaming', text, seq]);
   }
-  assert.equal(await runtime.runAt(ids.completed, last), await runtime.getRun(ids.completed));
+  assert.equal(
+    await runtime.history.runAt(ids.completed, last),
+    await runtime.runs.get(ids.completed),
+  );
   assert.is(
-    (await runtime.runAt(ids.completed, seqOf(ids.completed, 'run.accepted'))).state,
+    (await runtime.history.runAt(ids.completed, seqOf(ids.completed, 'run.accepted'))).state,
     'queued',
   );
 });
 
 test('unknown runs and positions are refused with the name of the parameter', async () => {
-  assert.equal(await refusal(runtime.runAt(ids.last, 5)), { code: 'run_unknown', param: 'id' });
-  assert.equal(await refusal(runtime.runAt('run_nobody', 5)), { code: 'run_unknown', param: 'id' });
-  assert.equal(await refusal(runtime.runAt('daemon:boot_1', 5)), {
+  assert.equal(await refusal(runtime.history.runAt(ids.last, 5)), {
+    code: 'run_unknown',
+    param: 'id',
+  });
+  assert.equal(await refusal(runtime.history.runAt('run_nobody', 5)), {
+    code: 'run_unknown',
+    param: 'id',
+  });
+  assert.equal(await refusal(runtime.history.runAt('daemon:boot_1', 5)), {
     code: 'run_unknown',
     param: 'id',
   });
   for (const at of [0, -1, last + 1, Number.MAX_SAFE_INTEGER, 0.5]) {
     assert.equal(
-      await refusal(runtime.snapshot({ at })),
+      await refusal(runtime.history.snapshot({ at })),
       { code: 'invalid_request', param: 'at' },
       String(at),
     );
     assert.equal(
-      await refusal(runtime.runAt(ids.last, at)),
+      await refusal(runtime.history.runAt(ids.last, at)),
       { code: 'invalid_request', param: 'at' },
       String(at),
     );
@@ -122,7 +136,7 @@ test('unknown runs and positions are refused with the name of the parameter', as
 
 test('before the log opens there is no history, and the present shows the start', async () => {
   const early = await bootRuntime({ local: new ScriptedProvider('local', []), until: 'opened' });
-  assert.is((await early.runtime.snapshot({})).status.state_path, 'starting.recovering');
+  assert.is((await early.runtime.history.snapshot({})).status.state_path, 'starting.recovering');
 });
 
 test('a snapshot bounds its runs and their texts', async () => {
@@ -133,12 +147,12 @@ test('a snapshot bounds its runs and their texts', async () => {
   });
   const made: { id: string }[] = [];
   for (let count = 0; count < 5; count += 1)
-    made.push(await many.runtime.startRun({ prompt: `p${count}` }, 'test'));
+    made.push(await many.runtime.runs.start({ prompt: `p${count}` }, 'test'));
   await waitFor('all are over', () => made.every(({ id }) => !many.kernel.instances.has(id)));
   await waitFor('and settled', () => many.runtime.status().state === 'ready');
   for (const picture of [
-    await many.runtime.snapshot({}),
-    await many.runtime.snapshot({ at: many.kernel.durableSeq }),
+    await many.runtime.history.snapshot({}),
+    await many.runtime.history.snapshot({ at: many.kernel.durableSeq }),
   ]) {
     assert.equal(
       picture.runs.map(({ output: text, shortened }) => [text.length, shortened ?? false]),
@@ -160,10 +174,10 @@ test('positions around removed runs still have a snapshot', async () => {
     boot_id: 'boot_3',
   });
   const at = seqOf(ids.completed, 'run.completed');
-  const picture = await gone.runtime.snapshot({ at });
+  const picture = await gone.runtime.history.snapshot({ at });
   assert.is(picture.seq, at);
   assert.ok(picture.runs.every(({ id }) => !removed.has(id)));
-  assert.equal(await refusal(gone.runtime.runAt(ids.completed, at)), {
+  assert.equal(await refusal(gone.runtime.history.runAt(ids.completed, at)), {
     code: 'run_unknown',
     param: 'id',
   });
@@ -173,12 +187,12 @@ test('positions around removed runs still have a snapshot', async () => {
     store: later,
     boot_id: 'boot_3',
   });
-  assert.equal(await refusal(cut.runtime.snapshot({ at: 5 })), {
+  assert.equal(await refusal(cut.runtime.history.snapshot({ at: 5 })), {
     code: 'invalid_request',
     param: 'at',
   });
   assert.equal(
-    await refusal(cut.runtime.snapshot({ at: 12 })),
+    await refusal(cut.runtime.history.snapshot({ at: 12 })),
     { code: 'invalid_request', param: 'at' },
     'a boot without its beginning cannot be folded',
   );
@@ -188,7 +202,7 @@ test('the event log is read unchanged', async () => {
   const stop = new AbortController();
   const records = [];
   for await (const event of eventsOf(
-    runtime.followLog({ follow: false, from_seq: 1 }, stop.signal),
+    runtime.history.followLog({ follow: false, from_seq: 1 }, stop.signal),
   ))
     records.push(event);
   assert.equal(records, events.map(toRecord));

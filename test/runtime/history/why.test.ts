@@ -14,10 +14,11 @@ const withoutTime = (line: string) =>
   line
     .replace(/^(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} /, '')
     .replace(/\d\d:\d\d:\d\d\.\d{3}/g, '<time>');
-const explain = async (id: string) => (await runtime.whyRun(id)).explanation.map(withoutTime);
+const explain = async (id: string) =>
+  (await runtime.history.whyRun(id)).explanation.map(withoutTime);
 
 test('each event of a run has the state that it led to', async () => {
-  const { events, complete } = await runtime.whyRun(ids.completed);
+  const { events, complete } = await runtime.history.whyRun(ids.completed);
   assert.ok(complete);
   assert.equal(
     [...new Set(events.map(({ state_path }) => state_path))],
@@ -49,7 +50,7 @@ test('the explanation has sentences for a failure, a cancellation and a crash', 
 
 test('every sentence begins with its time, the first one with its day', async () => {
   for (const id of Object.values(ids)) {
-    const { explanation } = await runtime.whyRun(id);
+    const { explanation } = await runtime.history.whyRun(id);
     assert.match(explanation[0] ?? '', /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} /);
     for (const line of explanation.slice(1)) assert.match(line, /^\d\d:\d\d:\d\d\.\d{3} [a-z]/);
   }
@@ -61,9 +62,9 @@ test('a long answer keeps its first and last pieces, and counts the rest', async
     () => turns(3),
   ]).flat();
   const long = await bootRuntime({ local: new ScriptedProvider('local', [...moves, finish()]) });
-  const { id } = await long.runtime.startRun({ prompt: 'count' }, 'test');
+  const { id } = await long.runtime.runs.start({ prompt: 'count' }, 'test');
   await waitFor('it is over', () => !long.kernel.instances.has(id));
-  const { events, explanation } = await long.runtime.whyRun(id);
+  const { events, explanation } = await long.runtime.history.whyRun(id);
   const pieces = (await long.store.readStream(id, 1, 1000)).filter(
     ({ type }) => type === 'run.output_appended',
   );
@@ -98,9 +99,9 @@ test('reasoning, tool calls and text have their own sentences, also when pieces 
   ].flatMap((part) => [part, () => turns(3)]);
   const local = new ScriptedProvider('local', [...moves, finish()]);
   const daemon = await bootRuntime({ local });
-  const { id } = await daemon.runtime.startRun({ prompt: 'x' }, 'test');
+  const { id } = await daemon.runtime.runs.start({ prompt: 'x' }, 'test');
   await waitFor('the run has ended', () => !daemon.kernel.instances.has(id));
-  const { explanation } = await daemon.runtime.whyRun(id);
+  const { explanation } = await daemon.runtime.history.whyRun(id);
   const sentences = explanation.map(withoutTime);
   assert.equal(sentences.slice(2, 5), [
     'the provider local reasoned (attempt 1): 3 characters in one piece, at <time>',
@@ -110,7 +111,7 @@ test('reasoning, tool calls and text have their own sentences, also when pieces 
 });
 
 test('an unknown run is refused; a run without its beginning is explained from the events that remain', async () => {
-  const code = await runtime.whyRun('run_nobody').catch((error: SvcError) => error.code);
+  const code = await runtime.history.whyRun('run_nobody').catch((error: SvcError) => error.code);
   assert.is(code, 'run_unknown');
   const cut = {
     readStream: async (stream: string, from: number, limit: number) =>

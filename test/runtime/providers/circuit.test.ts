@@ -27,10 +27,10 @@ async function boot(script: ScriptedProvider['script'] = [], run_attempts = 1) {
     limits: { run_attempts, probe_failures: 3, circuit_wait_ms: 2000, circuit_wait_max_ms: 8000 },
   });
   const start = async (provider = 'far') =>
-    (await world.runtime.startRun({ prompt: 'hi', provider }, 'test')).id;
+    (await world.runtime.runs.start({ prompt: 'hi', provider }, 'test')).id;
   const ended = async (id: string) => {
     await waitFor('its end', () => !world.kernel.instances.has(id));
-    return world.runtime.getRun(id);
+    return world.runtime.runs.get(id);
   };
   const ask = async (provider = 'far') => ended(await start(provider));
   const record = (id = 'far') => world.providers.record(id);
@@ -92,7 +92,7 @@ test('the first output of the trial closes the circuit', async () => {
   far.script = (_, signal) => [output('yes'), untilAborted(signal)];
   const id = await start();
   await waitFor('it closes', () => record().state === 'available');
-  await runtime.cancelRun(id, 'test');
+  await runtime.runs.cancel(id, 'test');
 });
 
 test('the wait doubles with each trial that fails, up to the longest', async () => {
@@ -120,7 +120,7 @@ test('a trial that is cancelled leaves the provider half-open', async () => {
   far.script = (_, signal) => [untilAborted(signal)];
   const id = await start();
   await waitFor('it is asked', () => far.asked.length === 4);
-  await runtime.cancelRun(id, 'test');
+  await runtime.runs.cancel(id, 'test');
   await turns();
   far.script = [output('yes'), finish()];
   assert.is((await ask()).state, 'completed');
@@ -158,7 +158,7 @@ test('a run waits for the next trial if it comes soon, and is then answered', as
   for (let time = 0; time < 4; time += 1) await pass(1500);
   assert.is((await ended(first)).error?.code, 'provider_failed');
   const second = await start();
-  await waitFor('it waits', async () => (await runtime.getRun(second)).state === 'backoff');
+  await waitFor('it waits', async () => (await runtime.runs.get(second)).state === 'backoff');
   await pass(4000);
   assert.is((await ended(second)).state, 'completed');
   assert.is((await ask()).state, 'completed');
@@ -177,7 +177,7 @@ test('refused credentials are not sent again until the key changes or a probe su
   assert.is((await ask()).state, 'completed');
   far.script = [refusal];
   await ask();
-  await runtime.testProvider('far');
+  await runtime.providers.test('far');
   assert.is(record().state, 'available');
 });
 
@@ -225,10 +225,10 @@ test('the waits between probes grow while nothing changes, and a change shortens
     return Promise.reject(new SvcError('provider_unreachable', 'near is gone.'));
   };
   await looksIn(60);
-  assert.is(runtime.listProviders().find(({ id }) => id === 'near')?.state, 'unavailable');
+  assert.is(runtime.providers.list().find(({ id }) => id === 'near')?.state, 'unavailable');
   port.probe = working;
   await looksIn(40);
-  assert.is(runtime.listProviders().find(({ id }) => id === 'near')?.state, 'available');
+  assert.is(runtime.providers.list().find(({ id }) => id === 'near')?.state, 'available');
 });
 
 test('the record has the latest transitions only', async () => {

@@ -22,23 +22,23 @@ test('of two requests that add the same provider at once one is refused, and the
   const { runtime, saved } = await boot();
   const codes = await Promise.all(
     ['http://127.0.0.1:1/v1', 'http://127.0.0.1:2/v1'].map((base_url) =>
-      codeOf(runtime.addProvider({ id: 'twice', base_url, kind: 'cloud' })),
+      codeOf(runtime.providers.add({ id: 'twice', base_url, kind: 'cloud' })),
     ),
   );
   assert.equal(codes, [null, 'provider_exists']);
   assert.is(saved.length, 1);
-  const known = runtime.listProviders().find(({ id }) => id === 'twice');
+  const known = runtime.providers.list().find(({ id }) => id === 'twice');
   assert.match(JSON.stringify(saved[0]), `"base_url":"${known?.base_url}"`);
 });
 
 test('a provider removed while it is added is gone from the daemon and the file, and can be added again', async () => {
   const { runtime, saved } = await boot();
   const settings = { id: 'brief', base_url: 'http://127.0.0.1:1/v1' };
-  await Promise.all([runtime.addProvider(settings), runtime.removeProvider('brief')]);
+  await Promise.all([runtime.providers.add(settings), runtime.providers.remove('brief')]);
   assert.is(saved.at(-1)?.[1], null);
-  assert.not.ok(runtime.listProviders().some(({ id }) => id === 'brief'));
-  assert.is((await runtime.addProvider(settings)).state, 'available');
-  assert.is(await codeOf(runtime.removeProvider('nobody')), 'provider_unknown');
+  assert.not.ok(runtime.providers.list().some(({ id }) => id === 'brief'));
+  assert.is((await runtime.providers.add(settings)).state, 'available');
+  assert.is(await codeOf(runtime.providers.remove('nobody')), 'provider_unknown');
 });
 
 for (const outcome of ['success', 'failure'] as const)
@@ -57,13 +57,13 @@ for (const outcome of ['success', 'failure'] as const)
     await adding;
     const entry = providers.portFor({ provider: 'late', cloud: true }) as ScriptedProvider;
     entry.probe = port.probe;
-    const testing = codeOf(runtime.testProvider('late'));
+    const testing = codeOf(runtime.providers.test('late'));
     await turns();
-    await runtime.removeProvider('late');
+    await runtime.providers.remove('late');
     answer({ models: ['m'] });
     assert.is(await testing, 'provider_unknown');
     await turns();
-    assert.not.ok(runtime.listProviders().some(({ id }) => id === 'late'));
+    assert.not.ok(runtime.providers.list().some(({ id }) => id === 'late'));
   });
 
 test('a provider that is down or unknown is not usable, and says why', async () => {
@@ -75,7 +75,7 @@ test('a provider that is down or unknown is not usable, and says why', async () 
     ['provider_unauthorised', 1],
   ] as const) {
     port.probe = () => Promise.reject(new SvcError(code, 'It says no.'));
-    for (let time = 0; time < times; time += 1) await runtime.testProvider('local');
+    for (let time = 0; time < times; time += 1) await runtime.providers.test('local');
     assert.equal(providers.usable('local'), {
       ok: false,
       code,
@@ -93,13 +93,13 @@ test('an unchanged list of models is not recorded again, and a changed one is', 
   const { runtime, store } = await bootRuntime({ local: port });
   for (const next of [['a', 'b'], ['b'], ['b']]) {
     models = next;
-    await runtime.testProvider('local');
+    await runtime.providers.test('local');
   }
   const recorded = (await store.readAll(1, 1000))
     .filter(({ type }) => type === 'provider.probe_succeeded')
     .map(({ data }) => data.models);
   assert.equal(recorded, [['a', 'b'], null, ['b'], null]);
-  assert.is(runtime.listProviders().find(({ id }) => id === 'local')?.models, 1);
+  assert.is(runtime.providers.list().find(({ id }) => id === 'local')?.models, 1);
 });
 
 test('a provider is probed again and again, and only changes are recorded', async () => {
@@ -131,7 +131,7 @@ test('a provider is probed again and again, and only changes are recorded', asyn
       await turns();
       return looks >= from + 12;
     });
-    const record = runtime.listProviders().find(({ id }) => id === 'near');
+    const record = runtime.providers.list().find(({ id }) => id === 'near');
     return [record?.state ?? '', (await recorded()) - events, Date.parse(record?.since ?? '')];
   };
   const [state, , since] = await after({ models: ['a'] });
@@ -173,7 +173,7 @@ test('a cloud provider is not probed, and a removed one no longer', async () => 
     return looks;
   };
   assert.ok((await pass()) > 5);
-  await runtime.removeProvider('near');
+  await runtime.providers.remove('near');
   const before = looks;
   assert.is(await pass(), before);
 });
@@ -189,8 +189,8 @@ test('a run that must stay on this machine is not sent to a provider that became
       },
     },
   });
-  await before.runtime.startRun({ prompt: '1', provider: 'other' }, 'test');
-  const { id } = await before.runtime.startRun({ prompt: 'mine', provider: 'other' }, 'test');
+  await before.runtime.runs.start({ prompt: '1', provider: 'other' }, 'test');
+  const { id } = await before.runtime.runs.start({ prompt: 'mine', provider: 'other' }, 'test');
   before.kernel.close();
   const cloud = new ScriptedProvider('other', [finish()]);
   const after = await bootRuntime({
@@ -201,7 +201,7 @@ test('a run that must stay on this machine is not sent to a provider that became
   });
   await waitFor('it has ended', () => !after.kernel.instances.has(id));
   assert.equal(cloud.asked, []);
-  assert.is((await after.runtime.getRun(id)).error?.code, 'provider_unknown');
+  assert.is((await after.runtime.runs.get(id)).error?.code, 'provider_unknown');
 });
 
 test('a provider that is changed while it streams lets its run end, and the next run is as changed', async () => {
@@ -211,22 +211,22 @@ test('a provider that is changed while it streams lets its run end, and the next
     local: new ScriptedProvider('local', []),
     remote: { near: { port: near, kind: 'cloud' } },
   });
-  const first = await runtime.startRun({ prompt: 'x', provider: 'near' }, 'test');
+  const first = await runtime.runs.start({ prompt: 'x', provider: 'near' }, 'test');
   await waitFor('it is asked', () => near.open === 1);
-  const changed = await runtime.setProvider({ id: 'near', model: 'm2', max_runs: 3 });
+  const changed = await runtime.providers.set({ id: 'near', model: 'm2', max_runs: 3 });
   assert.is(changed.state, 'unknown', 'a cloud is not asked for it');
   assert.equal(providers.ids(), ['local', 'near']);
   assert.match(JSON.stringify(saved.at(-1)), '"model":"m2"');
   free.open();
   const ended = async (id: string) => {
     await waitFor('it has ended', () => !kernel.instances.has(id));
-    return runtime.getRun(id);
+    return runtime.runs.get(id);
   };
   assert.equal([(await ended(first.id)).output, (await ended(first.id)).model], ['hi', 'm']);
-  const second = await runtime.startRun({ prompt: 'x', provider: 'near' }, 'test');
+  const second = await runtime.runs.start({ prompt: 'x', provider: 'near' }, 'test');
   assert.is((await ended(second.id)).model, 'm2');
-  assert.is(await codeOf(runtime.setProvider({ id: 'local', model: 'm' })), 'invalid_request');
-  assert.is(await codeOf(runtime.setProvider({ id: 'gone', model: 'm' })), 'provider_unknown');
+  assert.is(await codeOf(runtime.providers.set({ id: 'local', model: 'm' })), 'invalid_request');
+  assert.is(await codeOf(runtime.providers.set({ id: 'gone', model: 'm' })), 'provider_unknown');
 });
 
 test('a provider removed while it streams lets its run end', async () => {
@@ -239,10 +239,10 @@ test('a provider removed while it streams lets its run end', async () => {
       },
     },
   });
-  const { id } = await runtime.startRun({ prompt: 'hi', provider: 'other' }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'hi', provider: 'other' }, 'test');
   await turns();
-  await runtime.removeProvider('other');
-  assert.is((await runtime.cancelRun(id, 'test')).state, 'cancelled');
+  await runtime.providers.remove('other');
+  assert.is((await runtime.runs.cancel(id, 'test')).state, 'cancelled');
   assert.not(kernel.instances.has(id));
 });
 

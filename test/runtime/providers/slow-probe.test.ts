@@ -19,11 +19,11 @@ async function boot(code: 'provider_timed_out' | 'provider_unreachable') {
     return Promise.reject(new SvcError(code, 'near does not answer in time.'));
   };
   // It lists no models, so its first failed probe makes it unavailable.
-  await world.runtime.testProvider('near');
+  await world.runtime.providers.test('near');
   const ask = async () => {
-    const { id } = await world.runtime.startRun({ prompt: 'hi', provider: 'near' }, 'test');
+    const { id } = await world.runtime.runs.start({ prompt: 'hi', provider: 'near' }, 'test');
     await waitFor('its end', () => !world.kernel.instances.has(id));
-    return world.runtime.getRun(id);
+    return world.runtime.runs.get(id);
   };
   return { ...world, near, ask, probes: () => probes };
 }

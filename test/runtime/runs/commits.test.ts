@@ -27,7 +27,7 @@ function noting(inner: EventStore): { store: EventStore; commits: string[][]; ro
 async function bootNoting(local: ScriptedProvider, limits = {}) {
   const { store, commits, rows } = noting(createMemoryStore());
   const booted = await bootRuntime({ local, store, limits });
-  const ask = async () => (await booted.runtime.startRun({ prompt: 'hi' }, 'test')).id;
+  const ask = async () => (await booted.runtime.runs.start({ prompt: 'hi' }, 'test')).id;
   const ended = (id: string) =>
     waitFor('the run has ended', () => !booted.kernel.instances.has(id));
   // The first answer also changes the state of the provider.
@@ -50,7 +50,7 @@ test('a run whose answer comes in one turn costs two commits, six events and two
     ['run.output_appended', 'run.completed', 'daemon.run_settled'],
   ]);
   assert.equal(rows, [['starting'], ['completed']]);
-  assert.is((await runtime.getRun(id)).output.split(' ').length, 41);
+  assert.is((await runtime.runs.get(id)).output.split(' ').length, 41);
 });
 
 test('what comes during a commit is one event of the next commit, together with the end', async () => {
@@ -60,7 +60,7 @@ test('what comes during a commit is one event of the next commit, together with 
   const script = [output('a', 1), () => more.opened, output('b', 2), () => rest.opened];
   const local = new ScriptedProvider('local', [...script, ...pieces, finish()]);
   const { runtime, kernel } = await bootRuntime({ local, store });
-  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
   await turns();
   commits.length = 0;
   gated.hold();

@@ -29,9 +29,9 @@ test('a part without text loses none of the text after it', async () => {
     finish(),
   ]);
   const { runtime, kernel } = await bootRuntime({ local });
-  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
   await waitFor('the run has ended', () => !kernel.instances.has(id));
-  const run = await runtime.getRun(id);
+  const run = await runtime.runs.get(id);
   assert.is(run.state, 'completed');
   assert.is(run.output, 'Hello you');
 });
@@ -45,9 +45,9 @@ test('the parts of an answer and the text that stopped it are in the record', as
     { ...finish(), stop_sequence: 'END' } as OutputPart,
   ]);
   const { runtime, kernel } = await bootRuntime({ local });
-  const { id } = await runtime.startRun({ prompt: 'hi', stop: ['END'] }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'hi', stop: ['END'] }, 'test');
   await waitFor('the run has ended', () => !kernel.instances.has(id));
-  const run = await runtime.getRun(id);
+  const run = await runtime.runs.get(id);
   assert.is(run.output, 'I look.');
   assert.is(run.stop_sequence, 'END');
   assert.equal(run.output_parts, [
@@ -61,9 +61,9 @@ test('a cancel while the start is being recorded stops the work, and the run end
   const store = gatedStore(createMemoryStore());
   const local = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
   const { runtime } = await bootRuntime({ local, store });
-  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
   store.hold();
-  const cancelling = runtime.cancelRun(id, 'test');
+  const cancelling = runtime.runs.cancel(id, 'test');
   await turns();
   store.release();
   assert.is((await cancelling).state, 'cancelled');
@@ -91,15 +91,15 @@ test('output of a provider after its run was given up is ignored', async () => {
     yield finish();
   };
   const { runtime, clock } = await bootRuntime({ local, store });
-  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
   await turns();
-  const cancelling = runtime.cancelRun(id, 'test');
+  const cancelling = runtime.runs.cancel(id, 'test');
   await turns();
   clock.advance(10_000);
   const cancelled = await cancelling;
   late.open();
   await turns();
-  assert.equal(await runtime.getRun(id), cancelled);
+  assert.equal(await runtime.runs.get(id), cancelled);
   const events = await store.readStream(id, 1, 100);
   assert.is(events.at(-1)?.type, 'run.cancelled');
 });
@@ -110,10 +110,10 @@ test('a cancel that waits when the daemon closes gets an error at once', async (
     () => new Promise<void>(() => {}),
   ]);
   const { runtime, kernel } = await bootRuntime({ local });
-  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
   await turns();
   let code: string | null = null;
-  void codeOf(runtime.cancelRun(id, 'test')).then((found) => {
+  void codeOf(runtime.runs.cancel(id, 'test')).then((found) => {
     code = found;
   });
   await turns();
@@ -125,7 +125,7 @@ test('a cancel that waits when the daemon closes gets an error at once', async (
 test('a repeated effect does nothing: its attempt is sent once, even after it has ended', async () => {
   const local = new ScriptedProvider('local', [output('a', 1), output('b', 2), finish()]);
   const { runtime, kernel, executor } = await bootRuntime({ local });
-  const { id } = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
   const again = () => executor.start({ run_id: id, attempt: 1 });
   kernel.subscribe('all', again);
   again();
@@ -133,7 +133,7 @@ test('a repeated effect does nothing: its attempt is sent once, even after it ha
   again();
   await turns();
   assert.is(local.asked.length, 1);
-  assert.is((await runtime.getRun(id)).output, 'ab');
+  assert.is((await runtime.runs.get(id)).output, 'ab');
 });
 
 test('a log that fails under an answer is reported to the kernel, and no rejection is unhandled', async () => {
@@ -148,7 +148,7 @@ test('a log that fails under an answer is reported to the kernel, and no rejecti
   const unhandled: unknown[] = [];
   const listener = (error: unknown) => unhandled.push(error);
   process.on('unhandledRejection', listener);
-  await runtime.startRun({ prompt: 'hi' }, 'test');
+  await runtime.runs.start({ prompt: 'hi' }, 'test');
   await waitFor('it is asked', () => local.open === 1);
   await turns();
   store.failWith(new Error('the disk is gone'));
@@ -177,24 +177,24 @@ test('when answers are too large together, the provider with the most text loses
     remote: { greedy: { port: greedy, kind: 'local' }, modest: { port: modest, kind: 'local' } },
   });
   const start = async (provider: string, prompt: string) =>
-    (await runtime.startRun({ prompt, provider }, 'test')).id;
+    (await runtime.runs.start({ prompt, provider }, 'test')).id;
   const [large, other] = [await start('greedy', 'large'), await start('modest', 'x')];
   await turns();
   assert.ok(outputs.hasRoom);
   go.greedy.open();
   await waitFor('the large one has ended', () => !kernel.instances.has(large));
-  const { state, error, output: kept } = await runtime.getRun(large);
+  const { state, error, output: kept } = await runtime.runs.get(large);
   assert.equal([state, error?.code], ['failed', 'provider_failed']);
   assert.match(error?.message ?? '', 'larger together than the daemon holds (1024 bytes)');
   assert.is(kept, 'a'.repeat(500) + 'b'.repeat(400), 'what came is kept');
   assert.is(greedy.open, 0, 'its stream has ended');
-  assert.is((await runtime.getRun(other)).state, 'streaming');
+  assert.is((await runtime.runs.get(other)).state, 'streaming');
   assert.is(scheduler.queued, 0);
   const next = await start('greedy', 'small');
   await waitFor('the next one has ended', () => !kernel.instances.has(next));
   go.modest.open();
   await waitFor('the other one has ended', () => !kernel.instances.has(other));
-  assert.is((await runtime.getRun(other)).state, 'completed');
+  assert.is((await runtime.runs.get(other)).state, 'completed');
 });
 
 test('while a cut answer still keeps its text, a new run waits', async () => {
@@ -212,9 +212,9 @@ test('while a cut answer still keeps its text, a new run waits', async () => {
     ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
     remote: { slow: { port: slow, kind: 'local' } },
   });
-  const { id: large } = await runtime.startRun({ prompt: 'large', provider: 'slow' }, 'test');
+  const { id: large } = await runtime.runs.start({ prompt: 'large', provider: 'slow' }, 'test');
   await turns();
-  const { id: next } = await runtime.startRun({ prompt: 'small', provider: 'slow' }, 'test');
+  const { id: next } = await runtime.runs.start({ prompt: 'small', provider: 'slow' }, 'test');
   await turns();
   assert.is(scheduler.position(next), 1);
   stopped.open();
@@ -223,7 +223,7 @@ test('while a cut answer still keeps its text, a new run waits', async () => {
     () => !kernel.instances.has(large) && !kernel.instances.has(next),
   );
   assert.equal(
-    [(await runtime.getRun(large)).state, (await runtime.getRun(next)).state],
+    [(await runtime.runs.get(large)).state, (await runtime.runs.get(next)).state],
     ['failed', 'completed'],
   );
 });

@@ -48,10 +48,10 @@ async function boot({
   });
   const { runtime, kernel } = booted;
   const start = async (model: string[]) =>
-    (await runtime.startRun({ prompt: 'hi', model }, 'test')).id;
+    (await runtime.runs.start({ prompt: 'hi', model }, 'test')).id;
   const ended = async (id: string) => {
     await waitFor('the run has ended', () => !kernel.instances.has(id));
-    return runtime.getRun(id);
+    return runtime.runs.get(id);
   };
   const types = async (id: string) =>
     (await booted.store.readStream(id, 1, 100)).map(({ type }) => type.slice('run.'.length));
@@ -172,7 +172,7 @@ test('a run waits for its turn at the next target, with all its time in the queu
   clock.advance(5000);
   const second = await start(['far/m1', 'near/m1', 'local/m1']);
   await waitFor('it waits at near', () => scheduler.position(second) === 1);
-  const { state, provider, attempts } = await runtime.getRun(second);
+  const { state, provider, attempts } = await runtime.runs.get(second);
   assert.equal([state, provider, attempts], ['queued', 'near', 1]);
   free.open();
   await ended(first);
@@ -220,7 +220,7 @@ test('every target is checked when the run is accepted', async () => {
   const { runtime, far } = await boot();
   const start = (model: string | string[], cloud?: boolean) =>
     codeOf(
-      runtime.startRun({ prompt: 'hi', model, ...(cloud === undefined ? {} : { cloud }) }, 't'),
+      runtime.runs.start({ prompt: 'hi', model, ...(cloud === undefined ? {} : { cloud }) }, 't'),
     );
   assert.is(await start(['local/m', 'near/m', 'far/m', 'nope/m']), 'provider_unknown');
   assert.is(await start(['near/m', 'bare-name']), undefined);

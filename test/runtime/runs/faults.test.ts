@@ -191,9 +191,12 @@ for (const { name, scenario, base_url, code, exit, path, says, limits, silent, c
       remote: { test: { port, kind: 'cloud' } },
       limits: { run_attempts: 2, first_output_ms: 5000, idle_ms: 5000 },
     });
-    const { id } = await runtime.startRun({ prompt: 'a long enough prompt', provider: 'test' }, '');
+    const { id } = await runtime.runs.start(
+      { prompt: 'a long enough prompt', provider: 'test' },
+      '',
+    );
     await waitFor('the end', async () => {
-      const { state } = (await runtime.getRun(id)) ?? {};
+      const { state } = (await runtime.runs.get(id)) ?? {};
       const isReached = upstream.received.some(({ path }) => path.endsWith('/completions'));
       if (
         state === 'backoff' ||
@@ -203,7 +206,7 @@ for (const { name, scenario, base_url, code, exit, path, says, limits, silent, c
       await turns();
       return !kernel.instances.has(id);
     });
-    const run = await runtime.getRun(id);
+    const run = await runtime.runs.get(id);
     assert.is(run.error?.code, code);
     assert.match(run.error?.message ?? '', /^test /, 'the sentence begins with the provider');
     assert.match(run.error?.message ?? '', says);
@@ -217,7 +220,7 @@ for (const { name, scenario, base_url, code, exit, path, says, limits, silent, c
     if (path !== '') assert.is(once, path);
     if (path !== '')
       assert.is(run.error?.retryable, path === AGAIN || path === CUT || silent === true);
-    await runtime.removeProvider('test');
+    await runtime.providers.remove('test');
     await waitFor('the connection is closed', () => upstream.sockets.size === 0);
     if (!closed) await upstream.stop();
   });

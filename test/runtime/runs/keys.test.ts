@@ -3,7 +3,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { type ContentSettings, keepsContent } from '../../../src/kernel/content.ts';
-import type { Asked, RunInput, Runtime } from '../../../src/runtime/contract.ts';
+import type { Asked, RunInput } from '../../../src/runtime/contract.ts';
+import type { Runtime } from '../../../src/runtime/port.ts';
 import { Digests, requestDigest } from '../../../src/runtime/runs/keys.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore } from '../../../src/store/port.ts';
@@ -29,14 +30,14 @@ async function acceptedIn(store: EventStore): Promise<number> {
 test('the same key and request give the same run: while it runs, after its end, and after a restart', async () => {
   const store = createMemoryStore();
   const { runtime, kernel } = await bootRuntime({ local: answering(), store });
-  const first = await runtime.startRun(keyed('a'), 'test');
-  assert.is((await runtime.startRun(keyed('a'), 'test')).id, first.id);
+  const first = await runtime.runs.start(keyed('a'), 'test');
+  assert.is((await runtime.runs.start(keyed('a'), 'test')).id, first.id);
   await waitFor('it has ended', () => !kernel.instances.has(first.id));
-  const again = await runtime.startRun(keyed('a'), 'another client');
+  const again = await runtime.runs.start(keyed('a'), 'another client');
   assert.equal([again.id, again.state, again.output], [first.id, 'completed', 'yes']);
   kernel.close();
   const after = await bootRuntime({ local: answering(), store, boot_id: 'boot_2' });
-  assert.is((await after.runtime.startRun(keyed('a'), 'test')).id, first.id);
+  assert.is((await after.runtime.runs.start(keyed('a'), 'test')).id, first.id);
   assert.is(await acceptedIn(store), 1);
 });
 
@@ -44,10 +45,10 @@ test('a key of a run that a crash cut off is still its key', async () => {
   const store = createMemoryStore();
   const stuck = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
   const before = await bootRuntime({ local: stuck, store });
-  const { id } = await before.runtime.startRun(keyed('a'), 'test');
+  const { id } = await before.runtime.runs.start(keyed('a'), 'test');
   before.kernel.close();
   const after = await bootRuntime({ local: stuck, store, boot_id: 'boot_2' });
-  assert.is((await after.runtime.startRun(keyed('a'), 'test')).id, id);
+  assert.is((await after.runtime.runs.start(keyed('a'), 'test')).id, id);
 });
 
 test('many simultaneous requests with one key are one run, sent once', async () => {
@@ -55,7 +56,7 @@ test('many simultaneous requests with one key are one run, sent once', async () 
   const local = answering();
   const { runtime } = await bootRuntime({ local, store });
   const runs = await Promise.all(
-    Array.from({ length: 50 }, () => runtime.startRun(keyed('a'), 'test')),
+    Array.from({ length: 50 }, () => runtime.runs.start(keyed('a'), 'test')),
   );
   assert.is(new Set(runs.map(({ id }) => id)).size, 1);
   await turns();
@@ -67,12 +68,12 @@ test('another request with a known key is refused, even at the same time, and th
   const store = createMemoryStore();
   const { runtime } = await bootRuntime({ local: answering(), store });
   const codes = await Promise.all([
-    codeOf(runtime.startRun(keyed('a'), 'test')),
-    codeOf(runtime.startRun(keyed('b'), 'test')),
-    codeOf(runtime.startRun(keyed('a', { temperature: 1 }), 'test')),
+    codeOf(runtime.runs.start(keyed('a'), 'test')),
+    codeOf(runtime.runs.start(keyed('b'), 'test')),
+    codeOf(runtime.runs.start(keyed('a', { temperature: 1 }), 'test')),
   ]);
   assert.equal(codes, [null, 'idempotency_conflict', 'idempotency_conflict']);
-  assert.is(await codeOf(runtime.startRun(keyed('b'), 'test')), 'idempotency_conflict');
+  assert.is(await codeOf(runtime.runs.start(keyed('b'), 'test')), 'idempotency_conflict');
   assert.is(await acceptedIn(store), 1);
 });
 
@@ -80,7 +81,7 @@ test('a key that was used in one API is refused in another, and after a restart'
   const store = createMemoryStore();
   const as = (api: string) => ({ asked_as: { api, fields: {} } });
   const start = (runtime: Runtime, asked: Asked) =>
-    codeOf(runtime.startRun(keyed('a'), 'test', asked));
+    codeOf(runtime.runs.start(keyed('a'), 'test', asked));
   for (const boot_id of ['boot_1', 'boot_2']) {
     const { runtime, kernel } = await bootRuntime({ local: answering(), store, boot_id });
     assert.is(await start(runtime, as('openai.chat')), null, boot_id);
@@ -142,8 +143,8 @@ test('a digest recorded under other settings, or by an earlier version, still re
 test('a key that the command line made for one run has no digest, and still finds its run', async () => {
   const { runtime, store } = await bootRuntime({ local: answering() });
   const own = { prompt: 'a', idempotency_key: `svc-run-${randomUUID()}` };
-  const first = await runtime.startRun(own, 'test');
-  assert.is((await runtime.startRun(own, 'test')).id, first.id);
+  const first = await runtime.runs.start(own, 'test');
+  assert.is((await runtime.runs.start(own, 'test')).id, first.id);
   const [accepted] = (await store.readAll(1, 100)).filter(({ type }) => type === 'run.accepted');
   assert.is(accepted?.data.request_digest, null);
 });
@@ -152,19 +153,19 @@ test('a key whose request was refused is free for the next request, whatever it 
   const store = createMemoryStore();
   const { runtime } = await bootRuntime({ local: answering(), store });
   assert.is(
-    await codeOf(runtime.startRun(keyed('a', { provider: 'nobody' }), 'test')),
+    await codeOf(runtime.runs.start(keyed('a', { provider: 'nobody' }), 'test')),
     'provider_unknown',
   );
-  assert.is(await codeOf(runtime.startRun(keyed('b'), 'test')), null);
+  assert.is(await codeOf(runtime.runs.start(keyed('b'), 'test')), null);
 });
 
 test('of several requests with one key, the next is tried when the first is refused', async () => {
   const store = createMemoryStore();
   const { runtime } = await bootRuntime({ local: answering(), store });
   const codes = await Promise.all([
-    codeOf(runtime.startRun(keyed('a', { provider: 'nobody' }), 'test')),
-    codeOf(runtime.startRun(keyed('a'), 'test')),
-    codeOf(runtime.startRun(keyed('a'), 'test')),
+    codeOf(runtime.runs.start(keyed('a', { provider: 'nobody' }), 'test')),
+    codeOf(runtime.runs.start(keyed('a'), 'test')),
+    codeOf(runtime.runs.start(keyed('a'), 'test')),
   ]);
   assert.equal(codes, ['provider_unknown', null, null]);
   assert.is(await acceptedIn(store), 1);
@@ -175,19 +176,19 @@ test('a run that finds the disk full is withdrawn and frees its key, also at the
   const local = answering();
   const { runtime, clock, kernel } = await bootRuntime({ local, store });
   store.failWith(new SvcError('store_full'));
-  assert.is(await codeOf(runtime.startRun(keyed('a'), 'test')), 'store_full');
-  assert.is(await codeOf(runtime.startRun(keyed('a'), 'test')), 'store_full');
+  assert.is(await codeOf(runtime.runs.start(keyed('a'), 'test')), 'store_full');
+  assert.is(await codeOf(runtime.runs.start(keyed('a'), 'test')), 'store_full');
   store.failWith(null);
   clock.advance(1000);
   await turns(20);
   assert.is(await store.getRunByKey('key-1'), null);
   assert.equal(local.asked, []);
-  const { id } = await runtime.startRun(keyed('b'), 'test');
+  const { id } = await runtime.runs.start(keyed('b'), 'test');
   // No commit of this boot may come after the next boot has begun.
   await turns(20);
   kernel.close();
   const after = await bootRuntime({ local: answering(), store, boot_id: 'boot_2' });
-  assert.is((await after.runtime.startRun(keyed('b'), 'test')).id, id);
+  assert.is((await after.runtime.runs.start(keyed('b'), 'test')).id, id);
 });
 
 test.run();

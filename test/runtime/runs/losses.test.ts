@@ -59,17 +59,17 @@ test('a prompt that kills the engine ends after its losses, and each of its neig
     local,
     limits: { local_runs: 4, run_losses: 3, run_attempts: 2 },
   });
-  const start = async (prompt: string) => (await runtime.startRun({ prompt }, prompt)).id;
+  const start = async (prompt: string) => (await runtime.runs.start({ prompt }, prompt)).id;
   const killer = await start('killer');
   const neighbours = [await start('long'), await start('long'), await start('long')];
   for (const id of [...neighbours, killer])
     await waitFor(`${id} has ended`, () => !kernel.instances.has(id));
   for (const id of neighbours) {
-    const { state, output: text, attempts } = await runtime.getRun(id);
+    const { state, output: text, attempts } = await runtime.runs.get(id);
     assert.equal([state, text, attempts], ['completed', 'answer', 2]);
   }
   assert.equal(local.beside, [3, 0, 0, 0, 0], 'after the first death it is computed alone');
-  const { state, error } = await runtime.getRun(killer);
+  const { state, error } = await runtime.runs.get(killer);
   assert.is(state, 'failed');
   assert.is(error?.code, 'engine_crashed');
   assert.match(error?.message ?? '', /4 times in a row.*run_losses/);
@@ -83,12 +83,12 @@ test('a run that arrives later is answered before the killer has used all its at
   });
   let later = '';
   local.onDeath = async (deaths) => {
-    if (deaths === 2) later = (await runtime.startRun({ prompt: 'long' }, 'b')).id;
+    if (deaths === 2) later = (await runtime.runs.start({ prompt: 'long' }, 'b')).id;
   };
-  const killer = (await runtime.startRun({ prompt: 'killer' }, 'a')).id;
+  const killer = (await runtime.runs.start({ prompt: 'killer' }, 'a')).id;
   await waitFor('the killer has ended', () => !kernel.instances.has(killer));
   await waitFor('the later run has ended', () => later !== '' && !kernel.instances.has(later));
-  assert.is((await runtime.getRun(later)).state, 'completed');
+  assert.is((await runtime.runs.get(later)).state, 'completed');
   assert.is(local.deaths, 7);
   const order = local.asked.map(({ request }) => promptOf(request));
   assert.ok(order.indexOf('long') <= 3, order.join(' '));

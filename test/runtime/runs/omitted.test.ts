@@ -30,10 +30,10 @@ async function continuedRun(
 ) {
   const store = createMemoryStore();
   const first = await bootRuntime({ local: speaker(3), store });
-  const { id } = await first.runtime.startRun({ prompt: 'tell', recovery: 'resume' }, 'test');
+  const { id } = await first.runtime.runs.start({ prompt: 'tell', recovery: 'resume' }, 'test');
   await waitFor(
     'three words are said',
-    async () => (await first.runtime.getRun(id)).output === 'Once upon a ',
+    async () => (await first.runtime.runs.get(id)).output === 'Once upon a ',
   );
   first.kernel.close();
   const booted = await bootRuntime({
@@ -49,13 +49,13 @@ for (const settings of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
     const { runtime, kernel, store, id } = await continuedRun(speaker(5), settings);
     await waitFor(
       'two more words are said',
-      async () => (await runtime.getRun(id)).output === 'Once upon a time it ',
+      async () => (await runtime.runs.get(id)).output === 'Once upon a time it ',
     );
     kernel.close();
     const local = speaker(6);
     const third = await bootRuntime({ local, store, boot_id: 'boot_3' });
     await waitFor('it has ended', () => !third.kernel.instances.has(id));
-    const { state, error, output: text } = await third.runtime.getRun(id);
+    const { state, error, output: text } = await third.runtime.runs.get(id);
     assert.equal([state, error?.code, text], ['interrupted', 'content_not_kept', 'Once upon a ']);
     assert.equal(local.asked, []);
   });
@@ -69,7 +69,7 @@ test('such a run does not resume after lost work either, and the log has the sta
   const local = speaker(5, lost);
   const { runtime, kernel, store, id } = await continuedRun(local);
   await waitFor('it has ended', () => !kernel.instances.has(id));
-  const { state, error } = await runtime.getRun(id);
+  const { state, error } = await runtime.runs.get(id);
   assert.equal([state, error?.code], ['interrupted', 'engine_failed']);
   assert.is(local.asked.length, 1);
   assert.is((await foldStream(store, id))?.path, 'interrupted');
@@ -82,7 +82,7 @@ test('a run with a complete log resumes, whatever this boot keeps', async () => 
   await turns();
   const third = await bootRuntime({ local: speaker(6), store, boot_id: 'boot_3' });
   await waitFor('it has ended', () => !third.kernel.instances.has(id));
-  const { state, output: text } = await third.runtime.getRun(id);
+  const { state, output: text } = await third.runtime.runs.get(id);
   assert.equal([state, text], ['completed', WORDS.join('')]);
 });
 

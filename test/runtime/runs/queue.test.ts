@@ -30,9 +30,9 @@ test('a client with one run does not wait behind the fifty of another', async ()
   const { provider, one, asked } = stepwise('local');
   const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   for (let index = 0; index < 50; index += 1)
-    await runtime.startRun({ prompt: `many ${index}` }, 'many');
-  const single = await runtime.startRun({ prompt: 'single' }, 'one');
-  assert.is((await runtime.getRun(single.id)).queue_position, 1);
+    await runtime.runs.start({ prompt: `many ${index}` }, 'many');
+  const single = await runtime.runs.start({ prompt: 'single' }, 'one');
+  assert.is((await runtime.runs.get(single.id)).queue_position, 1);
   await one();
   assert.equal(asked(), ['many 0', 'single']);
   for (let index = 0; index < 50; index += 1) await one();
@@ -47,11 +47,11 @@ test('clients are served in turn, however many runs each has', async () => {
   const { provider, one, asked } = stepwise('local');
   const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   for (let index = 0; index < 4; index += 1)
-    await runtime.startRun({ prompt: `a${index}`, client: 'a' }, 'socket');
+    await runtime.runs.start({ prompt: `a${index}`, client: 'a' }, 'socket');
   for (let index = 0; index < 3; index += 1)
-    await runtime.startRun({ prompt: `b${index}`, client: 'b' }, 'socket');
+    await runtime.runs.start({ prompt: `b${index}`, client: 'b' }, 'socket');
   for (let index = 0; index < 2; index += 1)
-    await runtime.startRun({ prompt: `c${index}`, client: 'c' }, 'socket');
+    await runtime.runs.start({ prompt: `c${index}`, client: 'c' }, 'socket');
   for (let index = 0; index < 9; index += 1) await one();
   const served = asked().map((prompt) => prompt[0]);
   assert.equal(
@@ -65,14 +65,14 @@ test('clients are served in turn, however many runs each has', async () => {
 test('runs cancelled in the queue cost their client no turn', async () => {
   const { provider, one, asked } = stepwise('local');
   const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
-  await runtime.startRun({ prompt: 'first' }, 'other');
+  await runtime.runs.start({ prompt: 'first' }, 'other');
   const given: string[] = [];
   for (let index = 0; index < 20; index += 1)
-    given.push((await runtime.startRun({ prompt: 'never' }, 'fickle')).id);
-  for (const id of given) await runtime.cancelRun(id, 'test');
+    given.push((await runtime.runs.start({ prompt: 'never' }, 'fickle')).id);
+  for (const id of given) await runtime.runs.cancel(id, 'test');
   for (let index = 0; index < 5; index += 1)
-    await runtime.startRun({ prompt: `other ${index}` }, 'other');
-  await runtime.startRun({ prompt: 'meant' }, 'fickle');
+    await runtime.runs.start({ prompt: `other ${index}` }, 'other');
+  await runtime.runs.start({ prompt: 'meant' }, 'fickle');
   for (let index = 0; index < 6; index += 1) await one();
   assert.ok(asked().indexOf('meant') <= 2, asked().join());
 });
@@ -85,12 +85,12 @@ test('progress at one provider does not change the order at another', async () =
   };
   const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', []), remote });
   for (let index = 0; index < 20; index += 1)
-    await runtime.startRun({ prompt: `many ${index}`, provider: 'slow' }, 'many');
+    await runtime.runs.start({ prompt: `many ${index}`, provider: 'slow' }, 'many');
   for (let index = 0; index < 30; index += 1) {
-    await runtime.startRun({ prompt: 'x', provider: 'quick' }, 'busy');
+    await runtime.runs.start({ prompt: 'x', provider: 'quick' }, 'busy');
     await quick.one();
   }
-  await runtime.startRun({ prompt: 'single', provider: 'slow' }, 'one');
+  await runtime.runs.start({ prompt: 'single', provider: 'slow' }, 'one');
   await slow.one();
   await slow.one();
   assert.ok(slow.asked().includes('single'), slow.asked().join());
@@ -101,18 +101,18 @@ test('a watcher gets each position of the run, and the end of its wait', async (
   const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   const ids: string[] = [];
   for (let index = 0; index < 4; index += 1)
-    ids.push((await runtime.startRun({ prompt: String(index) }, 'test')).id);
+    ids.push((await runtime.runs.start({ prompt: String(index) }, 'test')).id);
   const positions: (number | null)[] = [];
-  runtime.watchQueue(ids[3] as string, (position) => positions.push(position), untilEnd);
+  runtime.queue.watch(ids[3] as string, (position) => positions.push(position), untilEnd);
   assert.equal(positions, [3]);
   await one();
-  await runtime.cancelRun(ids[2] as string, 'test');
+  await runtime.runs.cancel(ids[2] as string, 'test');
   await one();
   assert.equal(positions, [3, 2, 1, null]);
   await one();
   assert.equal(positions, [3, 2, 1, null]);
   const late: (number | null)[] = [];
-  runtime.watchQueue(ids[3] as string, (position) => late.push(position), untilEnd);
+  runtime.queue.watch(ids[3] as string, (position) => late.push(position), untilEnd);
   assert.equal(late, [null]);
 });
 
@@ -120,11 +120,11 @@ test('a closed watcher gets nothing more', async () => {
   const { provider, one } = stepwise('local');
   const { runtime } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   for (let index = 0; index < 3; index += 1)
-    await runtime.startRun({ prompt: String(index) }, 'test');
-  const { id } = await runtime.startRun({ prompt: 'last' }, 'test');
+    await runtime.runs.start({ prompt: String(index) }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'last' }, 'test');
   const positions: (number | null)[] = [];
   const watching = new AbortController();
-  runtime.watchQueue(id, (position) => positions.push(position), watching.signal);
+  runtime.queue.watch(id, (position) => positions.push(position), watching.signal);
   watching.abort();
   await one();
   assert.equal(positions, [3]);
@@ -144,12 +144,12 @@ test('a provider never gets more runs than its own limit, and does not delay the
   });
   const ids: string[] = [];
   for (let index = 0; index < 3; index += 1)
-    ids.push((await runtime.startRun({ prompt: String(index), provider: 'small' }, 'test')).id);
+    ids.push((await runtime.runs.start({ prompt: String(index), provider: 'small' }, 'test')).id);
   for (let index = 0; index < 5; index += 1)
-    await runtime.startRun({ prompt: String(index), provider: 'large' }, 'test');
+    await runtime.runs.start({ prompt: String(index), provider: 'large' }, 'test');
   await turns();
   assert.equal([small.open, large.open], [1, 3]);
-  await runtime.cancelRun(ids[0] as string, 'test');
+  await runtime.runs.cancel(ids[0] as string, 'test');
   await turns();
   assert.equal([small.open, small.asked.length], [1, 2]);
 });
@@ -161,7 +161,7 @@ test('the bound on the runs of the daemon applies to many simultaneous requests 
   });
   const codes = await Promise.all(
     Array.from({ length: 20 }, (_, index) =>
-      codeOf(runtime.startRun({ prompt: 'x' }, `client ${index}`)),
+      codeOf(runtime.runs.start({ prompt: 'x' }, `client ${index}`)),
     ),
   );
   assert.is(codes.filter((code) => code === null).length, 5);
@@ -172,16 +172,16 @@ test('while the disk is full no run is accepted or started; running answers fini
   const { provider, one, asked } = stepwise('local');
   const { runtime, propose } = await bootRuntime({ local: provider, limits: { local_runs: 1 } });
   const ids: string[] = [];
-  for (const prompt of ['0', '1']) ids.push((await runtime.startRun({ prompt }, 'test')).id);
+  for (const prompt of ['0', '1']) ids.push((await runtime.runs.start({ prompt }, 'test')).id);
   await propose({ type: 'daemon.store_filled' });
   assert.is(runtime.probe().ready, false);
-  assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'store_full');
+  assert.is(await codeOf(runtime.runs.start({ prompt: 'x' }, 'test')), 'store_full');
   await one();
-  assert.equal([(await runtime.getRun(ids[0] as string)).state, asked()], ['completed', ['0']]);
+  assert.equal([(await runtime.runs.get(ids[0] as string)).state, asked()], ['completed', ['0']]);
   await propose({ type: 'daemon.store_freed' });
   await turns();
   assert.equal([runtime.probe().ready, asked()], [true, ['0', '1']]);
-  assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), null);
+  assert.is(await codeOf(runtime.runs.start({ prompt: 'x' }, 'test')), null);
 });
 
 test('a drain that begins while the disk is full answers the queued runs', async () => {
@@ -190,7 +190,7 @@ test('a drain that begins while the disk is full answers the queued runs', async
     local: provider,
     limits: { local_runs: 1 },
   });
-  for (const prompt of ['0', '1']) await runtime.startRun({ prompt }, 'test');
+  for (const prompt of ['0', '1']) await runtime.runs.start({ prompt }, 'test');
   await propose({ type: 'daemon.store_filled' });
   await one();
   await runtime.lifecycle({ type: 'stop_requested' }, 'test');

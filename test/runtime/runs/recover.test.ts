@@ -38,10 +38,10 @@ const stuck = () => new ScriptedProvider('local', (_, signal) => [untilAborted(s
 async function diedInAnswer(recovery: Recovery, store = createMemoryStore()) {
   const local = new ScriptedProvider('local', () => answer(0, 3));
   const { runtime, kernel } = await bootRuntime({ local, store });
-  const { id } = await runtime.startRun({ prompt: 'tell', recovery }, 'test');
+  const { id } = await runtime.runs.start({ prompt: 'tell', recovery }, 'test');
   await waitFor(
     'three words are on disk',
-    async () => (await runtime.getRun(id)).output === 'Once upon a ',
+    async () => (await runtime.runs.get(id)).output === 'Once upon a ',
   );
   kernel.close();
   return { store, id };
@@ -52,7 +52,7 @@ async function leftQueued(count: number) {
   const before = await bootRuntime({ local: stuck(), store, limits: { local_runs: 1 } });
   const ids: string[] = [];
   for (let index = 0; index <= count; index += 1)
-    ids.push((await before.runtime.startRun({ prompt: String(index) }, 'test')).id);
+    ids.push((await before.runtime.runs.start({ prompt: String(index) }, 'test')).id);
   await turns();
   before.kernel.close();
   return { store, ids };
@@ -67,7 +67,7 @@ async function ends(store: EventStore, id: string): Promise<string[]> {
 test('two events show how the last boot ended, whatever it recorded between them', async () => {
   const local = new ScriptedProvider('local', () => answer(0));
   const { store, runtime, kernel, daemon } = await bootRuntime({ local });
-  for (let count = 0; count < 30; count += 1) await runtime.startRun({ prompt: 'x' }, 'test');
+  for (let count = 0; count < 30; count += 1) await runtime.runs.start({ prompt: 'x' }, 'test');
   await waitFor('all are settled', () => runtime.status().state === 'ready');
   kernel.close();
   let read = 0;
@@ -101,10 +101,10 @@ test('a run that is not recovered yet is refused as not ready', async () => {
     until: 'opened',
   });
   for (const id of ids) {
-    assert.is(await codeOf(early.runtime.getRun(id)), 'not_ready');
-    assert.is(await codeOf(early.runtime.cancelRun(id, 'test')), 'not_ready');
+    assert.is(await codeOf(early.runtime.runs.get(id)), 'not_ready');
+    assert.is(await codeOf(early.runtime.runs.cancel(id, 'test')), 'not_ready');
   }
-  assert.is(await codeOf(early.runtime.listRuns({})), 'not_ready');
+  assert.is(await codeOf(early.runtime.runs.list({})), 'not_ready');
 });
 
 test('a resumed run continues from its recorded tokens: its provider gets them with their text, and the answer is whole', async () => {
@@ -112,7 +112,7 @@ test('a resumed run continues from its recorded tokens: its provider gets them w
   const local = resuming();
   const { kernel, runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
   await waitFor('it has ended', () => !kernel.instances.has(id));
-  const run = await runtime.getRun(id);
+  const run = await runtime.runs.get(id);
   assert.is(run.state, 'completed');
   assert.is(run.output, words.join(''));
   assert.equal(
@@ -137,10 +137,10 @@ test('a resumed run gives its provider the number of threads, recorded once and 
     local: new ScriptedProvider('local', () => by(0, 3, 2)),
     store,
   });
-  const { id } = await before.runtime.startRun({ prompt: 'tell', recovery: 'resume' }, 'test');
+  const { id } = await before.runtime.runs.start({ prompt: 'tell', recovery: 'resume' }, 'test');
   await waitFor(
     'three words are on disk',
-    async () => (await before.runtime.getRun(id)).output === 'Once upon a ',
+    async () => (await before.runtime.runs.get(id)).output === 'Once upon a ',
   );
   before.kernel.close();
   const local = new ScriptedProvider('local', () => by(3, words.length, 1));
@@ -160,7 +160,7 @@ test('a follower cut off by the death of the daemon gets the rest of a resumed r
   const { runtime } = await bootRuntime({ local: resuming(), store, boot_id: 'boot_2' });
   let text = seen.map(({ data }) => data.text ?? '').join('');
   for await (const { data } of eventsOf(
-    runtime.followRun(id, {
+    runtime.runs.follow(id, {
       from_seq: (seen.at(-1)?.seq ?? 0) + 1,
       signal: new AbortController().signal,
     }),
@@ -174,7 +174,7 @@ test('a restarted run discards its recorded output and starts from the beginning
   const local = resuming();
   const { kernel, runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
   await waitFor('it has ended', () => !kernel.instances.has(id));
-  assert.is((await runtime.getRun(id)).output, words.join(''));
+  assert.is((await runtime.runs.get(id)).output, words.join(''));
   assert.equal(
     local.asked.map(({ resume }) => resume),
     [null],
@@ -190,7 +190,7 @@ test('a run with the policy to end is interrupted, keeps its text and is not sen
   const { store, id } = await diedInAnswer('end');
   const local = resuming();
   const { runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  const run = await runtime.getRun(id);
+  const run = await runtime.runs.get(id);
   assert.equal(
     [run.state, run.output, run.error?.code],
     ['interrupted', 'Once upon a ', 'run_interrupted'],
@@ -212,13 +212,13 @@ test('a run at a provider that cannot continue is sent again if nothing was deli
       store,
       remote: remote(new ScriptedProvider('other', () => answer(0, said))),
     });
-    const { id } = await before.runtime.startRun({ prompt: 'x', provider: 'other' }, 'test');
+    const { id } = await before.runtime.runs.start({ prompt: 'x', provider: 'other' }, 'test');
     await turns(20);
     before.kernel.close();
     const again = new ScriptedProvider('other', () => answer(0));
     const after = await bootRuntime({ local, store, boot_id: 'boot_2', remote: remote(again) });
     await waitFor('it has ended', () => !after.kernel.instances.has(id));
-    const run = await after.runtime.getRun(id);
+    const run = await after.runtime.runs.get(id);
     assert.is(run.state, state);
     assert.is(run.output, words.slice(0, said === 0 ? words.length : said).join(''));
     assert.is(again.asked.length, asked);
@@ -237,7 +237,7 @@ test('time without a daemon counts for no deadline, however the clock was set me
     });
     const ids: string[] = [];
     for (const prompt of ['0', '1', '2'])
-      ids.push((await before.runtime.startRun({ prompt }, 'test')).id);
+      ids.push((await before.runtime.runs.start({ prompt }, 'test')).id);
     await turns(20);
     before.clock.advance(20_000);
     await before.kernel.tryAppend(before.daemon, {
@@ -250,7 +250,8 @@ test('time without a daemon counts for no deadline, however the clock was set me
     const clock = manualClock(before.clock.now() + jump);
     const after = await bootRuntime({ local: stuck(), store, boot_id: 'boot_2', limits, clock });
     await turns(20);
-    const states = () => Promise.all(ids.map(async (id) => (await after.runtime.getRun(id)).state));
+    const states = () =>
+      Promise.all(ids.map(async (id) => (await after.runtime.runs.get(id)).state));
     assert.equal(
       await states(),
       ['starting', 'queued', 'queued'],
@@ -279,7 +280,8 @@ test('a boot that dies before it recovers a run takes no time from that run, wha
   const limits = { local_runs: 1, queue_ms: 60_000 };
   const before = await bootRuntime({ local: stuck(), store, limits, clock: manualClock(2 * YEAR) });
   const ids: string[] = [];
-  for (const prompt of ['0', '1']) ids.push((await before.runtime.startRun({ prompt }, 'test')).id);
+  for (const prompt of ['0', '1'])
+    ids.push((await before.runtime.runs.start({ prompt }, 'test')).id);
   before.clock.advance(20_000);
   await before.kernel.tryAppend(before.daemon, {
     type: 'daemon.history_pruned',
@@ -301,7 +303,7 @@ test('a boot that dies before it recovers a run takes no time from that run, wha
   }
   const clock = manualClock(2 * YEAR);
   const after = await bootRuntime({ local: stuck(), store, boot_id: 'boot_last', limits, clock });
-  const state = async () => (await after.runtime.getRun(ids[1] as string)).state;
+  const state = async () => (await after.runtime.runs.get(ids[1] as string)).state;
   clock.advance(39_999);
   await turns();
   assert.is(await state(), 'queued');
@@ -349,7 +351,7 @@ test('however often the daemon dies, the running and the queued runs are answere
   const { kernel, runtime } = await bootRuntime({ local: resuming(), store, boot_id: 'boot_last' });
   for (const id of ids) {
     await waitFor('it has ended', () => !kernel.instances.has(id));
-    assert.is((await runtime.getRun(id)).output, words.join(''));
+    assert.is((await runtime.runs.get(id)).output, words.join(''));
     assert.equal(await ends(store, id), ['run.completed']);
   }
 });
@@ -360,14 +362,14 @@ test('a run being cancelled when the daemon dies is cancelled, not resumed', asy
     local: new ScriptedProvider('local', () => answer(0, 3)),
     store,
   });
-  const { id } = await before.runtime.startRun({ prompt: 'x' }, 'test');
+  const { id } = await before.runtime.runs.start({ prompt: 'x' }, 'test');
   await turns(20);
-  void codeOf(before.runtime.cancelRun(id, 'test'));
+  void codeOf(before.runtime.runs.cancel(id, 'test'));
   await turns();
   before.kernel.close();
   const local = resuming();
   const { runtime } = await bootRuntime({ local, store, boot_id: 'boot_2' });
-  assert.is((await runtime.getRun(id)).state, 'cancelled');
+  assert.is((await runtime.runs.get(id)).state, 'cancelled');
   assert.equal(local.asked, []);
 });
 
@@ -404,7 +406,7 @@ test('recovered runs are counted, and the daemon is ready when all of them have 
     (kernel.snapshot(daemon) as { context: { unsettled: number } } | undefined)?.context.unsettled,
     4,
   );
-  for (const id of ids) await runtime.cancelRun(id, 'test');
+  for (const id of ids) await runtime.runs.cancel(id, 'test');
   await waitFor('it is ready', () => runtime.status().state === 'ready');
 });
 
@@ -418,7 +420,7 @@ test('runs that are cancelled during recovery are not counted', async () => {
   });
   const [load] = [kernel.load.bind(kernel)];
   kernel.load = async (stream) => {
-    if (stream === ids.at(-1)) await runtime.cancelRun(ids[1] as string, 'test');
+    if (stream === ids.at(-1)) await runtime.runs.cancel(ids[1] as string, 'test');
     return load(stream);
   };
   const counted = await recoverRuns(kernel, store, scheduler);
@@ -426,7 +428,7 @@ test('runs that are cancelled during recovery are not counted', async () => {
   await propose({ type: 'daemon.runs_recovered', ...counted });
   await providers.open();
   await propose({ type: 'daemon.providers_probed' });
-  for (const id of ids) await runtime.cancelRun(id, 'test');
+  for (const id of ids) await runtime.runs.cancel(id, 'test');
   await waitFor('it is ready', () => runtime.status().state === 'ready');
 });
 
@@ -439,11 +441,11 @@ test('a queue longer than the present limit is kept, and accepts no more until t
     limits: { queue_runs: 2, local_runs: 1 },
   });
   assert.is(runtime.status().state_path, 'running.saturated');
-  for (const id of ids.slice(0, 2)) await runtime.cancelRun(id, 'test');
+  for (const id of ids.slice(0, 2)) await runtime.runs.cancel(id, 'test');
   await turns();
   assert.is(runtime.status().state_path, 'running.saturated');
-  assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'busy');
-  await runtime.cancelRun(ids[2] as string, 'test');
+  assert.is(await codeOf(runtime.runs.start({ prompt: 'x' }, 'test')), 'busy');
+  await runtime.runs.cancel(ids[2] as string, 'test');
   await turns();
   assert.is(runtime.status().state_path, 'running.accepting');
 });
@@ -458,12 +460,12 @@ test('a queued run whose provider is gone after a restart fails with that reason
     remote: { other: { port: other, kind: 'local' } },
     limits: { provider_runs: 1 },
   });
-  await before.runtime.startRun({ prompt: '1', provider: 'other' }, 'test');
-  const { id } = await before.runtime.startRun({ prompt: '2', provider: 'other' }, 'test');
+  await before.runtime.runs.start({ prompt: '1', provider: 'other' }, 'test');
+  const { id } = await before.runtime.runs.start({ prompt: '2', provider: 'other' }, 'test');
   before.kernel.close();
   const after = await bootRuntime({ local, store, boot_id: 'boot_2' });
   await waitFor('it has ended', () => !after.kernel.instances.has(id));
-  const run = await after.runtime.getRun(id);
+  const run = await after.runtime.runs.get(id);
   assert.is(run.state, 'failed');
   assert.is(run.error?.code, 'provider_unknown');
   await waitFor('nothing is left', () => after.runtime.status().state === 'ready');

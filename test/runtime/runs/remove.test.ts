@@ -15,32 +15,32 @@ test('a finished run leaves the log whole, and its key starts another one', asyn
   const local = new ScriptedProvider('local', [output('secret', 1), finish()]);
   const { runtime, store } = await bootRuntime({ local });
   const asked = { prompt: 'p', idempotency_key: 'k' };
-  const { id } = await runtime.startRun(asked, 'test');
-  const other = await runtime.startRun({ prompt: 'q' }, 'test');
+  const { id } = await runtime.runs.start(asked, 'test');
+  const other = await runtime.runs.start({ prompt: 'q' }, 'test');
   for (const run of [id, other.id])
-    await waitFor('the run ends', async () => (await runtime.headOfRun(run)).finished);
+    await waitFor('the run ends', async () => (await runtime.runs.head(run)).finished);
   const before = runtime.status().runs.finished;
-  await runtime.removeRun(id);
-  assert.is(await codeOf(runtime.getRun(id)), 'run_unknown');
-  assert.is(await codeOf(runtime.removeRun(id)), 'run_unknown');
-  assert.is(await codeOf(runtime.askedOf(id)), 'run_unknown');
+  await runtime.runs.remove(id);
+  assert.is(await codeOf(runtime.runs.get(id)), 'run_unknown');
+  assert.is(await codeOf(runtime.runs.remove(id)), 'run_unknown');
+  assert.is(await codeOf(runtime.runs.asked(id)), 'run_unknown');
   assert.equal(await store.readStream(id, 1, 10), []);
   assert.ok((await store.verify()).ok);
   assert.is(runtime.status().runs.finished, before - 1);
-  assert.is((await runtime.getRun(other.id)).output, 'secret');
-  assert.is.not((await runtime.startRun(asked, 'test')).id, id);
+  assert.is((await runtime.runs.get(other.id)).output, 'secret');
+  assert.is.not((await runtime.runs.start(asked, 'test')).id, id);
 });
 
 test('a run that has not ended stays', async () => {
   const { opened, open } = gate();
   const local = new ScriptedProvider('local', [output('a', 1), () => opened, finish()]);
   const { runtime } = await bootRuntime({ local });
-  const { id } = await runtime.startRun({ prompt: 'p' }, 'test');
-  assert.is(await codeOf(runtime.removeRun(id)), 'run_unfinished');
+  const { id } = await runtime.runs.start({ prompt: 'p' }, 'test');
+  assert.is(await codeOf(runtime.runs.remove(id)), 'run_unfinished');
   open();
-  await waitFor('the run ends', async () => (await runtime.headOfRun(id)).finished);
-  assert.is(await codeOf(runtime.removeRun(id)), 'done');
-  assert.is(await codeOf(runtime.removeRun('daemon:boot_1')), 'run_unknown');
+  await waitFor('the run ends', async () => (await runtime.runs.head(id)).finished);
+  assert.is(await codeOf(runtime.runs.remove(id)), 'done');
+  assert.is(await codeOf(runtime.runs.remove('daemon:boot_1')), 'run_unknown');
 });
 
 test('what a run was asked is the same from memory and from the log', async () => {
@@ -48,17 +48,17 @@ test('what a run was asked is the same from memory and from the log', async () =
   const local = new ScriptedProvider('local', [output('a', 1), () => opened, finish()]);
   const { runtime, kernel, store } = await bootRuntime({ local });
   const image = { type: 'image', media_type: 'image/png', data: 'iVBORw0KGgoAAAAN' } as const;
-  const { id } = await runtime.startRun(
+  const { id } = await runtime.runs.start(
     { messages: [{ role: 'user', content: [image] }], metadata: { a: 'b' } },
     'test',
     { asked_as: { api: 'x', fields: { y: 1 } } },
   );
-  const live = await runtime.askedOf(id);
+  const live = await runtime.runs.asked(id);
   assert.equal(live.request.messages[0]?.content, [image]);
   assert.equal(live.asked_as, { api: 'x', fields: { y: 1 } });
   assert.equal(live.metadata, { a: 'b' });
   open();
-  await waitFor('the run ends', async () => (await runtime.headOfRun(id)).finished);
+  await waitFor('the run ends', async () => (await runtime.runs.head(id)).finished);
   await waitFor('the run is settled', () => !kernel.instances.has(id as `run_${string}`));
   assert.equal(await runAsked({ kernel, store }, id), live);
 });

@@ -3,7 +3,8 @@ import * as assert from 'uvu/assert';
 import { isTerminalEvent } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
-import type { EventRecord, EventSlice, RunPage, Runtime } from '../../../src/runtime/contract.ts';
+import type { EventRecord, EventSlice, RunPage } from '../../../src/runtime/contract.ts';
+import type { Runtime } from '../../../src/runtime/port.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -30,8 +31,8 @@ async function follow(slices: AsyncIterable<EventSlice>): Promise<EventRecord[]>
 async function answered(runtime: Runtime, prompts: readonly string[]): Promise<string[]> {
   const ids: string[] = [];
   for (const prompt of prompts) {
-    const run = await runtime.startRun({ prompt }, 'test');
-    await follow(runtime.followRun(run.id, { signal: never }));
+    const run = await runtime.runs.start({ prompt }, 'test');
+    await follow(runtime.runs.follow(run.id, { signal: never }));
     ids.push(run.id);
   }
   return ids;
@@ -40,8 +41,8 @@ async function answered(runtime: Runtime, prompts: readonly string[]): Promise<s
 test('a run is accepted, started, its text appended and completed, with no other event', async () => {
   const local = new ScriptedProvider('local', [output('Hello', 1), output(' you', 2), finish()]);
   const { runtime } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
-  const events = await follow(runtime.followRun(run.id, { signal: never }));
+  const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
+  const events = await follow(runtime.runs.follow(run.id, { signal: never }));
   assert.is(events[0]?.type, 'run.accepted');
   assert.is(events[1]?.type, 'run.started');
   assert.is(events.at(-1)?.type, 'run.completed');
@@ -49,7 +50,7 @@ test('a run is accepted, started, its text appended and completed, with no other
     .flatMap((event) => (event.type === 'run.output_appended' ? [event.data.text] : []))
     .join('');
   assert.is(text, 'Hello you');
-  const done = await runtime.getRun(run.id);
+  const done = await runtime.runs.get(run.id);
   assert.is(done.state, 'completed');
   assert.is(done.output, 'Hello you');
   assert.equal(done.usage, { input_tokens: 1, output_tokens: 1 });
@@ -66,8 +67,8 @@ test('a run is on disk before its provider gets it', async () => {
     finish(),
   ]);
   const { runtime } = await bootRuntime({ local, store });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
-  await follow(runtime.followRun(run.id, { signal: never }));
+  const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
+  await follow(runtime.runs.follow(run.id, { signal: never }));
   assert.equal(known, ['run.accepted', 'run.started']);
 });
 
@@ -75,8 +76,8 @@ test('a retryable failure before any output is retried after a wait, a bounded n
   const failure = new SvcError('provider_busy', 'busy', { retryable: true });
   const local = new ScriptedProvider('local', [failure]);
   const { runtime, clock } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
-  const following = follow(runtime.followRun(run.id, { signal: never }));
+  const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
+  const following = follow(runtime.runs.follow(run.id, { signal: never }));
   for (let round = 0; round < 6; round += 1) {
     await turns();
     clock.advance(5_000);
@@ -95,7 +96,7 @@ test('a retryable failure before any output is retried after a wait, a bounded n
     local.asked.map((asked) => asked.attempt),
     [1, 2, 3],
   );
-  assert.is((await runtime.getRun(run.id)).error?.code, 'provider_busy');
+  assert.is((await runtime.runs.get(run.id)).error?.code, 'provider_busy');
 });
 
 test('with the policy end, a failure after output is final: lost work is interrupted, an error is failed, the text stays', async () => {
@@ -108,9 +109,9 @@ test('with the policy end, a failure after output is final: lost work is interru
       new SvcError('engine_crashed', 'gone', { retryable: true, lost }),
     ]);
     const { runtime } = await bootRuntime({ local });
-    const run = await runtime.startRun({ prompt: 'hi', recovery: 'end' }, 'test');
-    await follow(runtime.followRun(run.id, { signal: never }));
-    const done = await runtime.getRun(run.id);
+    const run = await runtime.runs.start({ prompt: 'hi', recovery: 'end' }, 'test');
+    await follow(runtime.runs.follow(run.id, { signal: never }));
+    const done = await runtime.runs.get(run.id);
     assert.is(done.state, state);
     assert.is(done.output, 'half');
     assert.is(local.asked.length, 1);
@@ -126,8 +127,8 @@ test('when the engine dies under an answer the run resumes from its recorded out
     return from < 2 ? [...parts.slice(0, 1), died] : [...parts, finish()];
   });
   const { runtime } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
-  const types = (await follow(runtime.followRun(run.id, { signal: never }))).map(
+  const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
+  const types = (await follow(runtime.runs.follow(run.id, { signal: never }))).map(
     (event) => event.type,
   );
   const lost = ['run.started', 'run.output_appended', 'run.suspended'];
@@ -135,7 +136,7 @@ test('when the engine dies under an answer the run resumes from its recorded out
     types.filter((type, index) => type !== types[index - 1]),
     ['run.accepted', ...lost, ...lost, 'run.started', 'run.output_appended', 'run.completed'],
   );
-  const done = await runtime.getRun(run.id);
+  const done = await runtime.runs.get(run.id);
   assert.equal([done.state, done.output, done.attempts], ['completed', words.join(''), 3]);
   assert.equal(
     local.asked.map(({ resume }) => resume),
@@ -153,21 +154,21 @@ test('a run whose engine dies before any text is retried after a wait, as after 
     attempt === 1 ? [died] : [output('a'), finish()],
   );
   const { runtime, clock } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
   await turns();
-  assert.is((await runtime.getRun(run.id)).state, 'backoff');
+  assert.is((await runtime.runs.get(run.id)).state, 'backoff');
   clock.advance(500);
-  await follow(runtime.followRun(run.id, { signal: never }));
-  assert.is((await runtime.getRun(run.id)).output, 'a');
+  await follow(runtime.runs.follow(run.id, { signal: never }));
+  assert.is((await runtime.runs.get(run.id)).output, 'a');
 });
 
 test('a run that loses its work after every restart is given up at its limit of losses, and keeps its text', async () => {
   const died = new SvcError('engine_crashed', 'gone', { retryable: true, lost: true });
   const local = new ScriptedProvider('local', [output('half', 1), died]);
   const { runtime } = await bootRuntime({ local, limits: { run_losses: 3 } });
-  const run = await runtime.startRun({ prompt: 'hi', recovery: 'restart' }, 'test');
-  await follow(runtime.followRun(run.id, { signal: never }));
-  const done = await runtime.getRun(run.id);
+  const run = await runtime.runs.start({ prompt: 'hi', recovery: 'restart' }, 'test');
+  await follow(runtime.runs.follow(run.id, { signal: never }));
+  const done = await runtime.runs.get(run.id);
   assert.equal(
     [done.state, done.output, done.error?.code],
     ['interrupted', 'half', 'engine_crashed'],
@@ -181,42 +182,42 @@ test('a run that loses its work after every restart is given up at its limit of 
 test('a stream that ends without a finish is a failure, not an answer', async () => {
   const local = new ScriptedProvider('local', [output('half')]);
   const { runtime } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi', recovery: 'end' }, 'test');
-  await follow(runtime.followRun(run.id, { signal: never }));
-  assert.is((await runtime.getRun(run.id)).error?.code, 'stream_truncated');
+  const run = await runtime.runs.start({ prompt: 'hi', recovery: 'end' }, 'test');
+  await follow(runtime.runs.follow(run.id, { signal: never }));
+  assert.is((await runtime.runs.get(run.id)).error?.code, 'stream_truncated');
 });
 
 test('a foreign error of a provider is shown to no client', async () => {
   const local = new ScriptedProvider('local', [new TypeError('secret sk-123 at /home/me')]);
   const { runtime } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
-  const events = await follow(runtime.followRun(run.id, { signal: never }));
-  assert.not.match(JSON.stringify([events, await runtime.getRun(run.id)]), /sk-123/);
+  const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
+  const events = await follow(runtime.runs.follow(run.id, { signal: never }));
+  assert.not.match(JSON.stringify([events, await runtime.runs.get(run.id)]), /sk-123/);
 });
 
 test('cancel returns when the work has stopped, and returns the same answer again', async () => {
   const local = new ScriptedProvider('local', (_, signal) => [output('a'), untilAborted(signal)]);
   const { runtime } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
   await turns();
   assert.is(local.open, 1);
-  const cancelled = await runtime.cancelRun(run.id, 'test');
+  const cancelled = await runtime.runs.cancel(run.id, 'test');
   assert.is(local.open, 0);
   assert.is(cancelled.state, 'cancelled');
   assert.is(cancelled.output, 'a');
-  assert.equal(await runtime.cancelRun(run.id, 'test'), cancelled);
+  assert.equal(await runtime.runs.cancel(run.id, 'test'), cancelled);
 });
 
 test('a queued run can be cancelled before it is sent', async () => {
   const hold = gate();
   const local = new ScriptedProvider('local', [() => hold.opened, finish()]);
   const { runtime } = await bootRuntime({ local, limits: { local_runs: 1 } });
-  const first = await runtime.startRun({ prompt: '1' }, 'test');
-  const second = await runtime.startRun({ prompt: '2' }, 'test');
-  assert.is((await runtime.getRun(second.id)).queue_position, 1);
-  assert.is((await runtime.cancelRun(second.id, 'test')).state, 'cancelled');
+  const first = await runtime.runs.start({ prompt: '1' }, 'test');
+  const second = await runtime.runs.start({ prompt: '2' }, 'test');
+  assert.is((await runtime.runs.get(second.id)).queue_position, 1);
+  assert.is((await runtime.runs.cancel(second.id, 'test')).state, 'cancelled');
   hold.open();
-  await follow(runtime.followRun(first.id, { signal: never }));
+  await follow(runtime.runs.follow(first.id, { signal: never }));
   assert.is(local.asked.length, 1);
 });
 
@@ -226,11 +227,11 @@ test('work that does not stop is given up when its grace ends', async () => {
     () => new Promise<void>(() => {}),
   ]);
   const { runtime, clock } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
+  const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
   await turns();
-  const cancelling = runtime.cancelRun(run.id, 'test');
+  const cancelling = runtime.runs.cancel(run.id, 'test');
   await turns();
-  assert.is((await runtime.getRun(run.id)).state, 'cancelling');
+  assert.is((await runtime.runs.get(run.id)).state, 'cancelling');
   clock.advance(10_000);
   assert.is((await cancelling).state, 'cancelled');
 });
@@ -242,11 +243,11 @@ test('silence, a slow start and a long run each time out and stop the work', asy
   ]) {
     const local = new ScriptedProvider('local', script);
     const { runtime, clock } = await bootRuntime({ local });
-    const run = await runtime.startRun({ prompt: 'hi', timeout_ms: 5_000 }, 'test');
+    const run = await runtime.runs.start({ prompt: 'hi', timeout_ms: 5_000 }, 'test');
     await turns();
     clock.advance(5_000);
-    await follow(runtime.followRun(run.id, { signal: never }));
-    const done = await runtime.getRun(run.id);
+    await follow(runtime.runs.follow(run.id, { signal: never }));
+    const done = await runtime.runs.get(run.id);
     assert.is(done.state, 'timed_out');
     assert.is(done.error?.code, 'run_timed_out');
     assert.is(local.open, 0);
@@ -260,7 +261,7 @@ test('runs start in the order of their arrival, within the limit', async () => {
     finish(),
   ]);
   const { runtime } = await bootRuntime({ local, limits: { local_runs: 1 } });
-  for (const prompt of ['0', '1', '2']) await runtime.startRun({ prompt }, 'test');
+  for (const prompt of ['0', '1', '2']) await runtime.runs.start({ prompt }, 'test');
   for (const index of [0, 1, 2]) {
     await turns();
     assert.equal(
@@ -276,37 +277,37 @@ test('a full queue refuses runs, and accepts again when a run has ended', async 
   const local = new ScriptedProvider('local', [() => hold.opened, finish()]);
   const { runtime } = await bootRuntime({ local, limits: { queue_runs: 2, local_runs: 1 } });
   const runs = [
-    await runtime.startRun({ prompt: '1' }, 'test'),
-    await runtime.startRun({ prompt: '2' }, 'test'),
+    await runtime.runs.start({ prompt: '1' }, 'test'),
+    await runtime.runs.start({ prompt: '2' }, 'test'),
   ];
   assert.is(runtime.status().state_path, 'running.saturated');
-  assert.is(await codeOf(runtime.startRun({ prompt: '3' }, 'test')), 'busy');
+  assert.is(await codeOf(runtime.runs.start({ prompt: '3' }, 'test')), 'busy');
   hold.open();
-  for (const run of runs) await follow(runtime.followRun(run.id, { signal: never }));
+  for (const run of runs) await follow(runtime.runs.follow(run.id, { signal: never }));
   await turns();
   assert.is(runtime.status().state, 'ready');
-  await runtime.startRun({ prompt: '3' }, 'test');
+  await runtime.runs.start({ prompt: '3' }, 'test');
 });
 
 test('a daemon that is starting or stopping refuses runs, with the reason', async () => {
   const local = new ScriptedProvider('local', (_, signal) => [untilAborted(signal)]);
   const early = await bootRuntime({ local, until: 'recovered' });
   assert.is(
-    await codeOf(early.runtime.startRun({ prompt: 'x', provider: 'other' }, 'test')),
+    await codeOf(early.runtime.runs.start({ prompt: 'x', provider: 'other' }, 'test')),
     'not_ready',
     'which providers there are is not known yet',
   );
   assert.is(
     await codeOf(
-      early.providers.open().then(() => early.runtime.startRun({ prompt: 'x' }, 'test')),
+      early.providers.open().then(() => early.runtime.runs.start({ prompt: 'x' }, 'test')),
     ),
     'not_ready',
   );
   const { runtime } = await bootRuntime({ local });
-  await runtime.startRun({ prompt: 'x' }, 'test');
+  await runtime.runs.start({ prompt: 'x' }, 'test');
   await runtime.lifecycle({ type: 'stop_requested' }, 'test');
   assert.is(runtime.status().state_path, 'stopping.draining');
-  assert.is(await codeOf(runtime.startRun({ prompt: 'x' }, 'test')), 'daemon_stopping');
+  assert.is(await codeOf(runtime.runs.start({ prompt: 'x' }, 'test')), 'daemon_stopping');
 });
 
 test('a run that a start has not recovered yet cannot be followed: a follower would miss its end', async () => {
@@ -316,7 +317,7 @@ test('a run that a start has not recovered yet cannot be followed: a follower wo
     untilAborted(signal),
   ]);
   const before = await bootRuntime({ local: stuck, store });
-  const { id } = await before.runtime.startRun({ prompt: 'x' }, 'test');
+  const { id } = await before.runtime.runs.start({ prompt: 'x' }, 'test');
   await turns();
   before.kernel.close();
   const { runtime } = await bootRuntime({
@@ -325,7 +326,7 @@ test('a run that a start has not recovered yet cannot be followed: a follower wo
     boot_id: 'boot_2',
     until: 'opened',
   });
-  assert.is(await codeOf(follow(runtime.followRun(id, { signal: never }))), 'not_ready');
+  assert.is(await codeOf(follow(runtime.runs.follow(id, { signal: never }))), 'not_ready');
 });
 
 test('a start after a crash ends runs with the policy end, keeps the queue in order, and every run ends once', async () => {
@@ -337,14 +338,14 @@ test('a start after a crash ends runs with the policy end, keeps the queue in or
   const before = await bootRuntime({ local: stuck, store, limits: { local_runs: 1 } });
   const ids: string[] = [];
   for (const prompt of ['1', '2', '3'])
-    ids.push((await before.runtime.startRun({ prompt, recovery: 'end' }, 'test')).id);
+    ids.push((await before.runtime.runs.start({ prompt, recovery: 'end' }, 'test')).id);
   await turns();
   before.kernel.close();
 
   const local = new ScriptedProvider('local', [output('done'), finish()]);
   const after = await bootRuntime({ local, store, boot_id: 'boot_2', limits: { local_runs: 1 } });
-  for (const id of ids.slice(1)) await follow(after.runtime.followRun(id, { signal: never }));
-  const records = await Promise.all(ids.map((id) => after.runtime.getRun(id)));
+  for (const id of ids.slice(1)) await follow(after.runtime.runs.follow(id, { signal: never }));
+  const records = await Promise.all(ids.map((id) => after.runtime.runs.get(id)));
   assert.equal(
     records.map((run) => [run.state, run.output]),
     [
@@ -372,8 +373,8 @@ test('a slow commit makes larger chunks, and no text is lost or doubled', async 
     finish(),
   ]);
   const { runtime } = await bootRuntime({ local });
-  const run = await runtime.startRun({ prompt: 'hi' }, 'test');
-  const events = await follow(runtime.followRun(run.id, { signal: never }));
+  const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
+  const events = await follow(runtime.runs.follow(run.id, { signal: never }));
   const chunks = events.filter((event) => event.type === 'run.output_appended');
   assert.is(chunks.map((event) => event.data.text).join(''), words.join(''));
   assert.equal(
@@ -386,8 +387,8 @@ test('a slow commit makes larger chunks, and no text is lost or doubled', async 
 test('a page of history continues where the last one ended', async () => {
   const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', [finish()]) });
   const ids = (await answered(runtime, ['0', '1', '2', '3', '4'])).reverse();
-  const first = await runtime.listRuns({ limit: 3 });
-  const second = await runtime.listRuns({
+  const first = await runtime.runs.list({ limit: 3 });
+  const second = await runtime.runs.list({
     limit: 3,
     ...(first.next === null ? {} : { before: first.next }),
   });
@@ -409,7 +410,7 @@ test('small runs fill a page as requested, and next shows whether there are more
     [{ limit: 5, before: ids[26] as string }, 3, null],
     [{ limit: 0 }, 0, null],
   ] as const) {
-    const page = await runtime.listRuns(query);
+    const page = await runtime.runs.list(query);
     assert.equal([page.runs.length, page.next], [count, next], JSON.stringify(query));
   }
 });
@@ -418,7 +419,7 @@ test('a page of short texts has the beginning of each run, and marks the shorten
   const local = new ScriptedProvider('local', [output('y'.repeat(5000), 1), finish()]);
   const { runtime } = await bootRuntime({ local, limits: { page_bytes: 1024 } });
   const long = await answered(runtime, ['x'.repeat(3000), 'x'.repeat(3000)]);
-  const page = await runtime.listRuns({ texts: 'short' });
+  const page = await runtime.runs.list({ texts: 'short' });
   assert.equal(
     page.runs.map(({ id, prompt, output, shortened }) => [
       id,
@@ -429,7 +430,7 @@ test('a page of short texts has the beginning of each run, and marks the shorten
     [...long].reverse().map((id) => [id, 200, 200, true]),
   );
   assert.is(page.next, null);
-  assert.is((await runtime.listRuns({ texts: 'whole' })).runs[0]?.output.length, 5000);
+  assert.is((await runtime.runs.list({ texts: 'whole' })).runs[0]?.output.length, 5000);
 });
 
 test('a page of large runs ends early, has at least one, and omits none', async () => {
@@ -444,7 +445,7 @@ test('a page of large runs ends early, has at least one, and omits none', async 
     const ids = await answered(runtime, Array<string>(13).fill('p'.repeat(length)));
     const seen: string[] = [];
     for (let next: string | null | undefined; next !== null; ) {
-      const page: RunPage = await runtime.listRuns(next === undefined ? {} : { before: next });
+      const page: RunPage = await runtime.runs.list(next === undefined ? {} : { before: next });
       assert.ok(page.runs.length >= 1 && page.runs.length <= most);
       seen.push(...page.runs.map(({ id }) => id));
       next = page.next;
@@ -455,14 +456,17 @@ test('a page of large runs ends early, has at least one, and omits none', async 
 
 test('an unknown run is refused as unknown', async () => {
   const { runtime } = await bootRuntime({ local: new ScriptedProvider('local', []) });
-  assert.is(await codeOf(runtime.getRun('run_none')), 'run_unknown');
-  assert.is(await codeOf(runtime.cancelRun('run_none', 'test')), 'run_unknown');
-  assert.is(await codeOf(follow(runtime.followRun('run_none', { signal: never }))), 'run_unknown');
+  assert.is(await codeOf(runtime.runs.get('run_none')), 'run_unknown');
+  assert.is(await codeOf(runtime.runs.cancel('run_none', 'test')), 'run_unknown');
+  assert.is(
+    await codeOf(follow(runtime.runs.follow('run_none', { signal: never }))),
+    'run_unknown',
+  );
   const long = 'x'.repeat(1_000_000);
   const messages = [
-    runtime.getRun(long),
-    runtime.cancelRun(long, 'test'),
-    runtime.runAt(long, 1),
+    runtime.runs.get(long),
+    runtime.runs.cancel(long, 'test'),
+    runtime.history.runAt(long, 1),
   ].map((asked) => asked.catch(({ message }) => message));
   for (const message of await Promise.all(messages))
     assert.ok(message.length < 200, 'no more of an id is repeated than helps');
@@ -472,11 +476,11 @@ test('the stream of another machine is no run: it cannot be shown, followed or c
   const { runtime, streams } = await bootRuntime({ local: new ScriptedProvider('local', []) });
   const { signal } = new AbortController();
   const follow = async () => {
-    for await (const _ of runtime.followRun(streams.daemon, { signal }));
+    for await (const _ of runtime.runs.follow(streams.daemon, { signal }));
   };
-  assert.is(await codeOf(runtime.getRun(streams.daemon)), 'run_unknown');
+  assert.is(await codeOf(runtime.runs.get(streams.daemon)), 'run_unknown');
   assert.is(await codeOf(follow()), 'run_unknown');
-  assert.is(await codeOf(runtime.cancelRun(streams.daemon, 'test')), 'run_unknown');
+  assert.is(await codeOf(runtime.runs.cancel(streams.daemon, 'test')), 'run_unknown');
 });
 
 test.run();

@@ -81,7 +81,7 @@ test('a run that 0.1.0 left unfinished is asked again with its messages', async 
   const { kernel, runtime } = await bootRuntime({ local: answers, store, boot_id: 'boot_2' });
   const id = events[0]?.stream ?? '';
   await waitFor('it has ended', () => !kernel.instances.has(id as never));
-  const run = await runtime.getRun(id);
+  const run = await runtime.runs.get(id);
   assert.equal([run.state, run.output], ['completed', 'done']);
   assert.equal(
     answers.asked.map(({ request }) => promptOf(request)),
@@ -98,9 +98,9 @@ test('a run of 0.1.0 is explained, shown at each position and exported in the pr
     store,
     boot_id: 'boot_2',
   });
-  assert.ok((await runtime.whyRun(id)).explanation.length > 3);
+  assert.ok((await runtime.history.whyRun(id)).explanation.length > 3);
   for (const { seq } of events)
-    assert.is((await runtime.runAt(id, seq)).prompt, requestOf(events).prompt, `at ${seq}`);
+    assert.is((await runtime.history.runAt(id, seq)).prompt, requestOf(events).prompt, `at ${seq}`);
   let text = '';
   for await (const piece of exportRun(store, id, { redact: false, version: '0.2.0', now: 0 }))
     text += piece;

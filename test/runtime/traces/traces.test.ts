@@ -39,14 +39,14 @@ async function boot(failures = 0) {
   const { endpoint } = collector;
   const traces = startTraces(daemon.kernel, { endpoint, version: '1.2.3', boot_id: 'boot_1', log });
   const run = async (asked = {}) => {
-    const { id } = await daemon.runtime.startRun(
+    const { id } = await daemon.runtime.runs.start(
       { prompt: 'a secret prompt', temperature: 0.5 },
       'test',
       asked,
     );
     await waitFor('the run ends', async () => {
       daemon.clock.advance(60_000);
-      return (await daemon.runtime.headOfRun(id)).finished;
+      return (await daemon.runtime.runs.head(id)).finished;
     });
     return id;
   };

@@ -32,11 +32,11 @@ async function boot(
   });
   const { runtime, kernel } = booted;
   const start = async (model: string | string[], fields: object = {}) =>
-    (await runtime.startRun({ prompt: 'hi', model, ...fields }, 'test')).id;
+    (await runtime.runs.start({ prompt: 'hi', model, ...fields }, 'test')).id;
   const ask = async (model: string | string[], fields: object = {}) => {
     const id = await start(model, fields);
     await waitFor('the run has ended', () => !kernel.instances.has(id));
-    return runtime.getRun(id);
+    return runtime.runs.get(id);
   };
   return { ...booted, far, near, start, ask };
 }
@@ -91,8 +91,8 @@ test('an answer that was cut is estimated, and a failure without output counts n
   const { start, ask, runtime, near, kernel } = await boot({ prices: PRICES }, { far: cut });
   near.script = [new SvcError('provider_rejected')];
   const id = await start('far/m');
-  await waitFor('it has output', async () => (await runtime.getRun(id)).output !== '');
-  await runtime.cancelRun(id, 'test');
+  await waitFor('it has output', async () => (await runtime.runs.get(id)).output !== '');
+  await runtime.runs.cancel(id, 'test');
   await waitFor('it has ended', () => !kernel.instances.has(id));
   await ask('near/n');
   const { groups } = await runtime.usage({});
@@ -121,8 +121,8 @@ test('beyond the budget a run for a cloud is refused, also after a restart, unti
   ]) {
     const { ask, runtime, far, store } = await boot(settings);
     await ask('far/m');
-    const error = await runtime
-      .startRun({ prompt: 'hi', model: 'far/m' }, 'test')
+    const error = await runtime.runs
+      .start({ prompt: 'hi', model: 'far/m' }, 'test')
       .catch((thrown: unknown) => thrown as SvcError);
     assert.instance(error, SvcError);
     assert.is((error as SvcError).code, 'budget_spent');
@@ -130,7 +130,7 @@ test('beyond the budget a run for a cloud is refused, also after a restart, unti
     assert.is((await ask('near/n')).state, 'completed');
     const again = await boot(settings, { store, boot_id: 'boot_2' });
     assert.is(
-      await codeOf(again.runtime.startRun({ prompt: 'hi', model: 'far/m' }, 'test')),
+      await codeOf(again.runtime.runs.start({ prompt: 'hi', model: 'far/m' }, 'test')),
       'budget_spent',
     );
     again.clock.advance(25 * 3_600_000);
@@ -153,18 +153,18 @@ test('attempts in progress count for the budget', async () => {
   const id = await start('far/m', { max_tokens: 1000 });
   await waitFor('it is asked', () => far.open === 1);
   assert.is(
-    await codeOf(runtime.startRun({ prompt: 'hi', model: 'far/m' }, 'test')),
+    await codeOf(runtime.runs.start({ prompt: 'hi', model: 'far/m' }, 'test')),
     'budget_spent',
   );
   free.open();
   await waitFor('it has ended', () => !kernel.instances.has(id));
-  await runtime.startRun({ prompt: 'hi', model: 'far/m' }, 'test');
+  await runtime.runs.start({ prompt: 'hi', model: 'far/m' }, 'test');
 });
 
 test('a budget of money refuses a model whose cost cannot be counted', async () => {
   const { runtime } = await boot({ budget_per_day: 5 });
   assert.is(
-    await codeOf(runtime.startRun({ prompt: 'hi', model: 'far/m' }, 'test')),
+    await codeOf(runtime.runs.start({ prompt: 'hi', model: 'far/m' }, 'test')),
     'price_unknown',
   );
 });
@@ -174,7 +174,7 @@ test('the list has the runs that went to a cloud, also one that was answered her
   const { ask, runtime } = await boot({}, { far });
   const crossed = await ask(['far/m', 'near/n']);
   await ask('near/n');
-  const { runs } = await runtime.listRuns({ cloud: true });
+  const { runs } = await runtime.runs.list({ cloud: true });
   assert.equal(
     runs.map(({ id, provider }) => [id, provider]),
     [[crossed.id, 'near']],

@@ -69,7 +69,7 @@ test('a message is answered, and its run can be found', async ({ real, client })
   );
   assert.equal(data.content, [{ type: 'text', text: 'Hello you', citations: null }]);
   assert.equal([data.usage.input_tokens, data.usage.output_tokens], [1, 1]);
-  const run = await real.runtime.getRun(id);
+  const run = await real.runtime.runs.get(id);
   assert.is(run.asked_as, 'anthropic.messages');
   assert.is(run.prompt, 'Hi');
 });
@@ -351,7 +351,7 @@ test('what a run cannot do is refused by name, in the envelope of the API', asyn
     assert.equal([json.type, json.error.type], ['error', 'invalid_request_error']);
     assert.match(json.error.message, message);
   }
-  assert.is((await real.runtime.listRuns({})).runs.length, 0);
+  assert.is((await real.runtime.runs.list({})).runs.length, 0);
 });
 
 test('the errors of the client have its own classes', async ({ real, client }) => {
@@ -404,10 +404,10 @@ test('a client that aborts cancels its run, streamed or not', async ({ real, cli
     await begun.opened;
     abort.abort();
     await asked;
-    const [{ id } = { id: '' }] = (await real.runtime.listRuns({})).runs;
+    const [{ id } = { id: '' }] = (await real.runtime.runs.list({})).runs;
     await waitFor(
       'the run is cancelled',
-      async () => (await real.runtime.getRun(id)).state === 'cancelled',
+      async () => (await real.runtime.runs.get(id)).state === 'cancelled',
     );
     assert.is(real.provider.open, 0);
   }
@@ -425,12 +425,12 @@ test('tokens are counted without a run, if the provider can', async ({ real, cli
   assert.equal(await client.messages.countTokens({ ...asked, system: 's' }), {
     input_tokens: 201,
   });
-  assert.is((await real.runtime.listRuns({})).runs.length, 0);
+  assert.is((await real.runtime.runs.list({})).runs.length, 0);
 });
 
 test('models are listed and shown to the clients of this API', async ({ real, client }) => {
   const model = { id: 'local/a b', provider: 'local', name: 'a b', state: 'loaded' };
-  Object.assign(real.runtime, { listModels: async () => [model] });
+  Object.assign(real.runtime.models, { list: async () => [model] });
   const page = await client.models.list();
   assert.equal(
     page.data.map(({ id, display_name, created_at }) => [id, display_name, created_at]),

@@ -62,7 +62,7 @@ const lines = (text: string) =>
 test('a whole answer, and the id of its run', async ({ real }) => {
   const { status, json, headers } = await post(real, { 'x-svc-client': 'me' });
   assert.equal([status, json.text, json.usage.output_tokens], [200, 'ab', 1]);
-  const run = await real.runtime.getRun(String(headers['x-svc-run-id']));
+  const run = await real.runtime.runs.get(String(headers['x-svc-run-id']));
   assert.equal([run.prompt, run.client, run.asked_as], ['hi', 'me', 'toy']);
 });
 
@@ -172,7 +172,7 @@ test('what a client does not read is counted, and not made ahead', async ({ real
   sent.end();
   const res = await new Promise<IncomingMessage>((resolve) => sent.once('response', resolve));
   const run = String(res.headers['x-svc-run-id']);
-  const ended = async () => (await real.runtime.getRun(run)).ended_at !== null;
+  const ended = async () => (await real.runtime.runs.get(run)).ended_at !== null;
   await waitFor('the run has ended', ended);
   assert.ok(real.unsent.bytes > 0, 'some is unsent');
   let bytes = 0;
@@ -194,7 +194,7 @@ test('the text of a whole answer counts while it is made', async ({ real }) => {
 test('the run of a client that left is cancelled', async ({ real }) => {
   real.provider.script = (_, signal) => [output('a', 1), untilAborted(signal)];
   const id = await leave(real, {});
-  const state = async () => (await real.runtime.getRun(id)).state;
+  const state = async () => (await real.runtime.runs.get(id)).state;
   await waitFor('it is cancelled', async () => (await state()) === 'cancelled');
 });
 
@@ -205,8 +205,8 @@ test('it continues if the client asked so, or can ask for it again', async ({ re
     const id = await leave(real, headers);
     await waitFor('the connection is closed', () => real.unsent.bytes === 0);
     open();
-    await waitFor('it ends', async () => (await real.runtime.getRun(id)).ended_at !== null);
-    assert.is((await real.runtime.getRun(id)).output, 'ab');
+    await waitFor('it ends', async () => (await real.runtime.runs.get(id)).ended_at !== null);
+    assert.is((await real.runtime.runs.get(id)).output, 'ab');
   }
   const again = await post(real, { 'idempotency-key': 'k' });
   assert.is(again.json.text, 'ab');
@@ -224,8 +224,8 @@ test('a listener that closes cancels no run', async ({ real }) => {
   await closed;
   open();
   const id = asked?.run_id ?? '';
-  await waitFor('it ends', async () => (await real.runtime.getRun(id)).ended_at !== null);
-  assert.is((await real.runtime.getRun(id)).state, 'completed');
+  await waitFor('it ends', async () => (await real.runtime.runs.get(id)).ended_at !== null);
+  assert.is((await real.runtime.runs.get(id)).state, 'completed');
 });
 
 test('ids of an API name the run', () => {

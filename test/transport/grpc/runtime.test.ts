@@ -73,7 +73,7 @@ test.after.each(async ({ client, grpc, daemon }) => {
 const endless = (world: World) => {
   world.provider.script = (_, signal) => [output('begun'), untilAborted(signal)];
 };
-const stateOf = async (world: World, id: string) => (await world.daemon.runtime.getRun(id)).state;
+const stateOf = async (world: World, id: string) => (await world.daemon.runtime.runs.get(id)).state;
 
 test('a record says what failed, what is left and what crossed to a cloud', async ({ client }) => {
   const more_models = ['local/m2', 'local/m3'];
@@ -251,7 +251,7 @@ test('a call without the token, or with a wrong one, is refused', async ({ clien
       assert.is((await ended).code, status.UNAUTHENTICATED, method);
     }
   }
-  assert.equal((await daemon.runtime.listRuns({})).runs, []);
+  assert.equal((await daemon.runtime.runs.list({})).runs, []);
 });
 
 test('bad input is refused with the name of the field, in the standard form', async ({
@@ -339,7 +339,7 @@ test('the deadline of a call is the time limit of its run', async (world) => {
   const run = world.client.stream('Run', { prompt: 'x' }, { deadline });
   await waitFor('it begins', () => run.text() === 'begun');
   const id = await run.runId;
-  const [accepted] = await world.daemon.runtime.readStream(id, 1, 1);
+  const [accepted] = await world.daemon.runtime.history.readStream(id, 1, 1);
   const { deadline_at } = (accepted?.data ?? {}) as { deadline_at: number };
   const limit = deadline_at - world.daemon.clock.now();
   assert.ok(limit > 0 && limit <= 60_000, String(limit));
@@ -351,7 +351,7 @@ test('the deadline of a call is the time limit of its run', async (world) => {
   assert.is(await stateOf(world, id), 'timed_out');
 
   const free = world.client.stream('Run', { prompt: 'x', detach: true }, { deadline });
-  const [event] = await world.daemon.runtime.readStream(await free.runId, 1, 1);
+  const [event] = await world.daemon.runtime.history.readStream(await free.runId, 1, 1);
   const { deadline_at: unbound } = (event?.data ?? {}) as { deadline_at: number };
   assert.is(unbound, (event?.at ?? 0) + world.daemon.config.limits.run_ms);
 });
@@ -427,7 +427,7 @@ test('a client that does not read costs a page, and gets the whole answer when i
   assert.ok(world.unsent.bytes < whole / 2, String(world.unsent.bytes));
   run.call.resume();
   assert.is((await run.ended).code, status.OK);
-  assert.is(run.text().length, (await world.daemon.runtime.getRun(id)).output.length);
+  assert.is(run.text().length, (await world.daemon.runtime.runs.get(id)).output.length);
   await waitFor('nothing is counted any more', () => world.unsent.bytes === 0);
 });
 
@@ -441,7 +441,7 @@ test('models, providers and the status are those of the runtime, and Stop stops 
   const { providers } = await world.client.ask('Providers');
   assert.equal(
     providers.map(({ id, state }: Message) => [id, state]),
-    runtime.listProviders().map(({ id, state }) => [id, state]),
+    runtime.providers.list().map(({ id, state }) => [id, state]),
   );
   const found = await world.client.ask('Status');
   assert.is(found.health.ready, true);

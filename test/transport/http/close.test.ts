@@ -7,7 +7,7 @@ test('closing sends an answer that is in progress', async () => {
   const http = await boot();
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
   const cancel = ask(`${http.url}/v1/runs/run_1/cancel`, { method: 'POST', headers: BEARER });
-  await waitFor('the cancel to arrive', () => http.runtime.calls.includes('cancelRun'));
+  await waitFor('the cancel to arrive', () => http.runtime.calls.includes('runs.cancel'));
   const closed = http.close();
   http.runtime.release();
   assert.is((await cancel).status, 200);

@@ -104,7 +104,7 @@ test('health needs no token, also while there is none', async () => {
 
 test('a daemon whose providers are all down is ready, and warns', async ({ http }) => {
   const since = new Date(0).toISOString();
-  http.runtime.providers = [
+  http.runtime.providerRecords = [
     {
       id: 'local',
       kind: 'local',

@@ -15,7 +15,7 @@ let id: string;
 
 test.before(async () => {
   real = await bootReal({ script: [output('secret ', 1), output('answer', 2), finish()] });
-  id = (await real.runtime.startRun({ prompt: 'secret prompt' }, 'test')).id;
+  id = (await real.runtime.runs.start({ prompt: 'secret prompt' }, 'test')).id;
   await waitFor(
     'it is settled',
     () => !real.kernel.instances.has(id) && real.runtime.status().state === 'ready',
@@ -137,7 +137,7 @@ test('all of these routes need the token', async () => {
 });
 
 test('the machines of an answer agree with the kernel', () => {
-  for (const { machine, state_path, stream } of real.runtime
+  for (const { machine, state_path, stream } of real.runtime.history
     .machines()
     .machines.flatMap(({ instances }) => instances)) {
     const instance = real.kernel.instances.get(stream);

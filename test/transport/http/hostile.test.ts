@@ -128,7 +128,7 @@ test('a target that is not a plain path is refused', async ({ http }) => {
     assert.is(status, 400, target);
     assert.is(json.error.code, 'invalid_request');
   }
-  assert.not.ok(http.runtime.calls.includes('getRun'));
+  assert.not.ok(http.runtime.calls.includes('runs.get'));
 });
 
 test('a run id can be any text, and is looked up unchanged', async ({ http }) => {
@@ -329,7 +329,7 @@ test('an unread export is ended, and a slowly read one is not', async () => {
   const http = await boot({ limits: { heartbeat_ms: 100 } });
   const { runtime } = http;
   let [given, left] = [0, 0];
-  runtime.exportRun = async function* () {
+  runtime.history.exportRun = async function* () {
     try {
       for (given = 0; given < 400; given += 1) yield 'x'.repeat(65_536);
     } finally {

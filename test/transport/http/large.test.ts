@@ -26,7 +26,7 @@ test.before.each(async () => {
     limits: { output_buffer_bytes: 64 * MIB },
   });
   real.server.on('connection', (socket: Socket) => sockets.add(socket));
-  id = (await real.runtime.startRun({ prompt: 'hello' }, 'test')).id;
+  id = (await real.runtime.runs.start({ prompt: 'hello' }, 'test')).id;
   await waitFor(
     'it is settled',
     () => !real.kernel.instances.has(id) && real.runtime.status().state === 'ready',
@@ -47,7 +47,7 @@ const isWaiting = () =>
   sockets.size === CLIENTS && [...sockets].every(({ writableLength }) => writableLength > 0);
 
 test('a record that many clients request and do not read is in memory once, and each connection has one piece', async () => {
-  const record = Buffer.from(JSON.stringify(await real.runtime.getRun(id)));
+  const record = Buffer.from(JSON.stringify(await real.runtime.runs.get(id)));
   askInSilence(`/v1/runs/${id}`);
   await waitFor('each waits for its client', isWaiting);
   assert.is(real.unsent.bytes, record.length);
@@ -59,7 +59,7 @@ test('a record that many clients request and do not read is in memory once, and 
 
 test('a large record is the same JSON as a small one', async () => {
   const { text, headers } = await real.get(`/v1/runs/${id}`);
-  assert.ok(text === `${JSON.stringify(await real.runtime.getRun(id))}\n`);
+  assert.ok(text === `${JSON.stringify(await real.runtime.runs.get(id))}\n`);
   assert.is(headers['content-length'], String(Buffer.byteLength(text)));
   const { json } = await real.get('/v1/runs');
   assert.ok(json.runs[0].output === TEXT, 'and so is a page of runs');

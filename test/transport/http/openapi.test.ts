@@ -21,7 +21,7 @@ let document: any;
 
 test.before(async () => {
   real = await bootReal({ script: [output('a', 1), output('b', 2), finish()] });
-  id = (await real.runtime.startRun({ prompt: 'hello' }, 'test')).id;
+  id = (await real.runtime.runs.start({ prompt: 'hello' }, 'test')).id;
   await waitFor(
     'it is settled',
     () => real.runtime.status().state === 'ready' && !real.kernel.instances.has(id),

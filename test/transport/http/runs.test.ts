@@ -69,26 +69,26 @@ test('the idempotency key is a header or a field, and the two may not differ', a
 
 test('a full daemon answers 429 and says when to retry', async ({ http, api }) => {
   http.runtime.fail(
-    'startRun',
+    'runs.start',
     new SvcError('busy', 'Full.', { details: { retry_after_ms: 2500 } }),
   );
   const busy = await api('/v1/runs', { method: 'POST', body: { prompt: 'a' } });
   assert.is(busy.status, 429);
   assert.is(busy.headers['retry-after'], '3');
   assert.is(busy.json.error.retryable, true);
-  http.runtime.fail('startRun', new SvcError('busy'));
+  http.runtime.fail('runs.start', new SvcError('busy'));
   assert.is(
     (await api('/v1/runs', { method: 'POST', body: { prompt: 'a' } })).headers['retry-after'],
     '1',
   );
-  http.runtime.fail('startRun', new SvcError('not_ready'));
+  http.runtime.fail('runs.start', new SvcError('not_ready'));
   const early = await api('/v1/runs', { method: 'POST', body: { prompt: 'a' } });
   assert.is(early.status, 503);
   assert.is(early.headers['retry-after'], '1');
 });
 
 test('an unknown error stays in the log', async ({ http, api }) => {
-  http.runtime.fail('startRun', new TypeError('secret stack'));
+  http.runtime.fail('runs.start', new TypeError('secret stack'));
   const { status, text, json } = await api('/v1/runs', {
     method: 'POST',
     body: { prompt: 'private prompt' },
@@ -143,7 +143,7 @@ test('a cancel answers when the work has stopped, and a second one gives the sam
   const first = api('/v1/runs/run_1/cancel', { method: 'POST' }).finally(() => {
     answered = true;
   });
-  await waitFor('the cancel to arrive', () => http.runtime.calls.includes('cancelRun'));
+  await waitFor('the cancel to arrive', () => http.runtime.calls.includes('runs.cancel'));
   await ask(`${http.url}/livez`);
   assert.not.ok(answered);
   http.runtime.release();
@@ -194,7 +194,7 @@ test('models are a list in the OpenAI form, without paths on disk', async ({ api
 
 test('providers are those that the runtime lists', async ({ http, api }) => {
   const since = new Date(0).toISOString();
-  http.runtime.providers = [
+  http.runtime.providerRecords = [
     {
       id: 'x',
       kind: 'cloud',
@@ -210,7 +210,7 @@ test('providers are those that the runtime lists', async ({ http, api }) => {
       default: false,
     },
   ];
-  assert.equal((await api('/v1/providers')).json, { providers: http.runtime.providers });
+  assert.equal((await api('/v1/providers')).json, { providers: http.runtime.providerRecords });
 });
 
 test.run();

@@ -141,9 +141,9 @@ test('a client with every event of a finished run gets 204', async ({ http }) =>
 });
 
 test('opening a stream reads its run, and not the status of the daemon', async ({ http }) => {
-  const { id } = await http.runtime.startRun({ prompt: 'hello' }, 'test');
+  const { id } = await http.runtime.runs.start({ prompt: 'hello' }, 'test');
   http.runtime.append(id, 'run.completed');
-  const { seq } = await http.runtime.headOfRun(id);
+  const { seq } = await http.runtime.runs.head(id);
   for (const from of [0, seq, seq + 1]) {
     await ask(`${http.url}/v1/runs/${id}/events?from=${from}`, { headers: BEARER });
     assert.not.ok(
@@ -205,16 +205,16 @@ test('a client that leaves ends its follower, and its run continues', async ({ h
   await waitFor('the stream', () => http.runtime.following === 1);
   stream.leave();
   await waitFor('the follower to end', () => http.runtime.following === 0);
-  assert.not.ok(http.runtime.calls.includes('cancelRun'));
+  assert.not.ok(http.runtime.calls.includes('runs.cancel'));
 });
 
 test('a client that leaves before its run is accepted gets no follower', async ({ http }) => {
-  const { startRun } = http.runtime;
+  const { start } = http.runtime.runs;
   const [asked, accepted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  http.runtime.startRun = async (input, client) => {
+  http.runtime.runs.start = async (input, client) => {
     asked.resolve();
     await accepted.promise;
-    return startRun(input, client);
+    return start(input, client);
   };
   const body = '{"prompt":"a"}';
   const line = wire(
@@ -283,7 +283,7 @@ test('a stream of a daemon that stops ends with the reason, and without an id', 
 
 test('a stream that fails ends with an error of svc', async ({ http }) => {
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
-  http.runtime.fail('followRun', new Error('secret'));
+  http.runtime.fail('runs.follow', new Error('secret'));
   const stream = await open(`${http.url}/v1/runs/run_1/events`);
   await stream.ended;
   assert.is(errorCode(stream.events()[0]), 'internal');

@@ -58,7 +58,7 @@ async function writeRun(name: string): Promise<void> {
 test('an event for many followers of a run is written over several turns', async () => {
   const { opened, open } = gate();
   real.provider.script = [() => opened, output('answer', 1), finish()];
-  const { id } = await real.runtime.startRun({ prompt: 'hello' }, 'test');
+  const { id } = await real.runtime.runs.start({ prompt: 'hello' }, 'test');
   const ask = `GET /v1/runs/${id}/events HTTP/1.1\r\nHost: ${real.host}\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`;
   const clients: Wire[] = Array.from({ length: 150 }, () =>
     wire(Number(new URL(real.url).port), ask),

@@ -82,7 +82,7 @@ test('a conversation is answered whole, with its counts and durations', async ({
   for (const duration of [answer.total_duration, answer.load_duration, answer.eval_duration])
     assert.type(duration, 'number');
   assert.ok(Date.parse(String(answer.created_at)) > 0);
-  const [run] = (await real.runtime.listRuns({})).runs;
+  const [run] = (await real.runtime.runs.list({})).runs;
   assert.equal([run?.model, run?.asked_as, run?.prompt], ['svc-mini', 'ollama.chat', 'Hi']);
 });
 
@@ -241,8 +241,8 @@ test('models are listed and shown, without paths on disk', async ({ real, client
     (await client.ps()).models.map(({ name }) => name),
     ['local/svc-mini'],
   );
-  Object.assign(real.runtime, {
-    showModel: async () => ({
+  Object.assign(real.runtime.models, {
+    show: async () => ({
       ...MODEL,
       metadata: { 'general.architecture': 'qwen2', 'tokenizer.chat_template': '{{x}}' },
     }),
@@ -256,7 +256,7 @@ test('models are listed and shown, without paths on disk', async ({ real, client
     assert.is((shown.model_info as never)['general.architecture'], 'qwen2');
     assert.not.match(JSON.stringify(shown), 'secret');
   }
-  Object.assign(real.runtime, { aliases: () => ({ llama3: 'local/svc-mini' }) });
+  Object.assign(real.runtime.models, { aliases: () => ({ llama3: 'local/svc-mini' }) });
   assert.is((await client.show({ model: 'llama3:latest' })).template, '{{x}}');
   assert.equal(
     (await client.list()).models.map(({ name }) => name),
@@ -283,7 +283,7 @@ test('a request without a prompt, which loads a model elsewhere, says so', async
 
 test('vectors of texts, one or many', async ({ real, client }) => {
   const asked: unknown[] = [];
-  Object.assign(real.runtime, {
+  Object.assign(real.runtime.embeddings, {
     embed: async (input: { texts: string[] }) => {
       asked.push(input);
       return {
@@ -332,7 +332,7 @@ test('what a run cannot do is refused by name, as one text', async ({ real }) =>
     assert.is(status, 400, message.source);
     assert.match(json.error, message);
   }
-  assert.is((await real.runtime.listRuns({})).runs.length, 0);
+  assert.is((await real.runtime.runs.list({})).runs.length, 0);
 });
 
 test('errors have the status and the text that the client shows', async ({ real, client }) => {
@@ -379,10 +379,10 @@ test('a client that aborts cancels its run', async ({ real, client }) => {
   await begun.opened;
   client.abort();
   await read;
-  const [{ id } = { id: '' }] = (await real.runtime.listRuns({})).runs;
+  const [{ id } = { id: '' }] = (await real.runtime.runs.list({})).runs;
   await waitFor(
     'the run is cancelled',
-    async () => (await real.runtime.getRun(id)).state === 'cancelled',
+    async () => (await real.runtime.runs.get(id)).state === 'cancelled',
   );
   assert.is(real.provider.open, 0);
 });

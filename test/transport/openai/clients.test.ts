@@ -31,7 +31,7 @@ test('a whole answer', async ({ real, client }) => {
   assert.is(data.usage?.prompt_tokens_details?.cached_tokens, 1);
   const run = String(response.headers.get('x-svc-run-id'));
   assert.is(data.id.replace('chatcmpl-', 'run_'), run);
-  assert.is((await real.runtime.getRun(run)).asked_as, 'openai.chat');
+  assert.is((await real.runtime.runs.get(run)).asked_as, 'openai.chat');
 });
 
 test('the iterator of a streamed answer', async ({ client }) => {
@@ -170,7 +170,7 @@ test('each parameter reaches the provider', async ({ real, client }) => {
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = asked(real);
   assert.equal([reasoning_effort, parallel_tool_calls], ['xhigh', false]);
   assert.equal([top_k, min_p, repeat_penalty], [5, 0.1, 1.2]);
-  const [run] = (await real.runtime.listRuns({})).runs;
+  const [run] = (await real.runtime.runs.list({})).runs;
   assert.equal(run?.metadata, { team: 'a' });
 });
 
@@ -280,7 +280,7 @@ test('an abort cancels the run', async ({ real, client }) => {
   const stream = await client.chat.completions.create({ ...hi, stream: true });
   for await (const { choices } of stream) if (choices[0]?.delta.content === 'a') break;
   const cancelled = async () =>
-    (await real.runtime.listRuns({})).runs.filter(({ state }) => state === 'cancelled').length;
+    (await real.runtime.runs.list({})).runs.filter(({ state }) => state === 'cancelled').length;
   await waitFor('the streamed run is cancelled', async () => (await cancelled()) === 1);
 
   const leave = new AbortController();
@@ -318,7 +318,7 @@ test('the bytes of a stream are those that clients need', async ({ real }) => {
   // What waits together is one piece, so the last one comes when the others are recorded.
   const recorded = () =>
     waitFor('both calls are recorded', async () => {
-      const [run] = (await real.runtime.listRuns({})).runs;
+      const [run] = (await real.runtime.runs.list({})).runs;
       return run?.output_parts?.length === 4;
     });
   real.provider.script = [

@@ -68,7 +68,7 @@ test('the client of OpenAI gets the vectors of a text and of a list, as base64 a
     ],
   );
   assert.equal(embedder.embedded, { model: 'e5', dimensions: 3 });
-  assert.equal((await real.runtime.listRuns({})).runs, []);
+  assert.equal((await real.runtime.runs.list({})).runs, []);
   await real.close();
 });
 

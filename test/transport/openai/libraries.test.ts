@@ -170,7 +170,7 @@ test('AI SDK: a failure in the middle of a stream, and an abort', async ({ real 
   });
   for await (const part of left.textStream) if (part === 'a') leave.abort();
   await waitFor('the run is cancelled', async () =>
-    (await real.runtime.listRuns({})).runs.some(({ state }) => state === 'cancelled'),
+    (await real.runtime.runs.list({})).runs.some(({ state }) => state === 'cancelled'),
   );
 });
 

@@ -72,7 +72,7 @@ test('what a model cannot do names its parameter, as each API calls it', async (
     assert.equal(await errorOf(older()), [400, code, inOlder]);
     assert.equal(await errorOf(response()), [400, code, inResponse]);
   }
-  const [run] = (await real.runtime.listRuns({ limit: 1 })).runs;
+  const [run] = (await real.runtime.runs.list({ limit: 1 })).runs;
   assert.is(run?.error?.param, 'messages', 'the log has it');
 });
 
@@ -163,11 +163,11 @@ test('a full queue is a 429 that says when to try again', async () => {
     limits: { queue_runs: 1 },
     script: (_, signal) => [untilAborted(signal)],
   });
-  const waiting = await real.runtime.startRun({ prompt: 'x' }, 'test');
+  const waiting = await real.runtime.runs.start({ prompt: 'x' }, 'test');
   const thrown = await client.chat.completions.create(hi).catch((error: unknown) => error);
   assert.instance(thrown, OpenAI.RateLimitError);
   assert.is((thrown as APIError).headers?.get('retry-after'), '1');
-  await real.runtime.cancelRun(waiting.id, 'test');
+  await real.runtime.runs.cancel(waiting.id, 'test');
   await real.close();
 });
 

@@ -49,7 +49,7 @@ test('an input is answered, and its response is kept', async ({ real, client }) 
   assert.equal([max_tokens, temperature, top_p], [99, 0.5, 0.9]);
   const again = await client.responses.retrieve(response.id);
   assert.equal(again, response);
-  const run = await real.runtime.getRun(runOf(response.id));
+  const run = await real.runtime.runs.get(runOf(response.id));
   assert.is(run.asked_as, 'openai.responses');
   assert.is(run.recovery, 'resume');
 });
@@ -62,7 +62,7 @@ test('an effort and a single call at most are asked, and shown', async ({ real, 
   const { reasoning_effort, parallel_tool_calls } = asked(real);
   assert.equal([reasoning_effort, parallel_tool_calls], ['low', false]);
   assert.equal([response.reasoning?.effort, response.parallel_tool_calls], ['low', false]);
-  const run = await real.runtime.getRun(runOf(response.id));
+  const run = await real.runtime.runs.get(runOf(response.id));
   assert.equal([run.reasoning_effort, run.parallel_tool_calls], ['low', false]);
 });
 
@@ -390,7 +390,7 @@ test('what svc cannot do is refused with the name of the parameter', async ({ cl
 });
 
 test('ids of other runs and of nothing are unknown', async ({ real, client }) => {
-  const { id } = await real.runtime.startRun({ prompt: 'Hi' }, 'test');
+  const { id } = await real.runtime.runs.start({ prompt: 'Hi' }, 'test');
   for (const one of [id, id.replace('run_', 'resp_'), 'resp_x', `resp_${'0'.repeat(26)}`])
     for (const ask of ['retrieve', 'cancel', 'delete'] as const)
       assert.is((await errorOf(client.responses[ask](one) as Promise<unknown>))[0], 404, one);

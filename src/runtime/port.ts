@@ -1,0 +1,65 @@
+import type { StopReport } from '../../machines/events.ts';
+import type { EventRecord } from '../kernel/event-pages.ts';
+import type { Notifier } from '../kernel/notifier.ts';
+import type { UsageInput } from './contract/usage.ts';
+import type {
+  HealthRecord,
+  LifecycleInput,
+  LifecycleResult,
+  Probe,
+  ReportRecord,
+  StatusRecord,
+  UsageRecord,
+} from './contract.ts';
+import type { Embeddings } from './embeddings/embeddings.ts';
+import type { History } from './history/history.ts';
+import type { Family } from './metrics/tally.ts';
+import type { Models } from './models/models.ts';
+import type { Loads } from './providers/local-models.ts';
+import type { ManagedProviders } from './providers/manage.ts';
+import type { Pulls } from './pulls/pulls.ts';
+import type { Runs } from './runs/runs.ts';
+import type { Scheduler } from './runs/scheduler.ts';
+
+/**
+ * What transports can ask the runtime: its parts, each with its own methods, and the daemon itself.
+ * Every method may throw SvcError. Any other error is a defect.
+ */
+export interface Runtime extends DaemonRequests {
+  readonly runs: Public<Runs>;
+  /** The position of a run in the queue. */
+  readonly queue: Pick<Scheduler, 'watch'>;
+  readonly embeddings: Pick<Embeddings, 'embed'>;
+  readonly providers: Public<ManagedProviders>;
+  readonly models: Public<Models>;
+  /** The local models in memory. */
+  readonly loads: Public<Loads>;
+  readonly pulls: Pick<Pulls, 'search' | 'pull' | 'import' | 'cancel'>;
+  readonly history: History;
+}
+
+/** A class without its private fields, so that a test can replace it. */
+type Public<Part> = Pick<Part, keyof Part>;
+
+export interface DaemonRequests {
+  /** The three health reads use memory only: no lock, no I/O, no provider. */
+  probe(): Probe;
+  health(): HealthRecord;
+  report(): ReportRecord;
+  status(): StatusRecord;
+  /** The figures for monitoring, in the text format of Prometheus, with those of a transport. */
+  metrics(more: readonly Family[]): Promise<string>;
+  /** Changes of the daemon's state. */
+  readonly stateChanges: Pick<Notifier, 'subscribe' | 'next'>;
+  /** The events of this boot's daemon stream that are still in memory, oldest first. */
+  why(): EventRecord[];
+  /** What runs used, and what is left of the budget. */
+  usage(query: UsageInput): Promise<UsageRecord>;
+  /**
+   * Proposes a lifecycle event, such as stop_requested. Throws event_refused with details {state,
+   * accepted}.
+   */
+  lifecycle(event: LifecycleInput, by: string): Promise<LifecycleResult>;
+  /** Resolves when the daemon has stopped, with what happened to its runs. Null when it failed. */
+  stopped(): Promise<StopReport | null>;
+}
