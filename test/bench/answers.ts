@@ -3,10 +3,9 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
-import { runtimeOf } from '../helpers/daemon.ts';
 import { makeHome } from '../helpers/svc.ts';
-import { serve } from '../torture/daemon.ts';
 import { type Answer, askChat } from './lib/chat.ts';
+import { startDaemon } from './lib/daemon.ts';
 import { findProgram, type Running, startServer } from './lib/peers.ts';
 import { Report } from './lib/report.ts';
 import { median } from './lib/statistics.ts';
@@ -131,16 +130,11 @@ async function startSvc(
   });
   mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
   copyFileSync(file, join(home.paths.models, 'measured.gguf'));
-  const life = await serve(home);
-  const url = `${(await runtimeOf(home)).addresses.http}/v1/chat/completions`;
-  const token = readFileSync(home.paths.token, 'utf8').trim();
+  const { chat, stop } = await startDaemon(home);
   return {
     way,
-    ask: (prompt, max_tokens) => askChat({ url, token }, { model: 'measured', prompt, max_tokens }),
-    stop: async () => {
-      await life.stop(0);
-      await home.close();
-    },
+    ask: (prompt, max_tokens) => askChat(chat, { model: 'measured', prompt, max_tokens }),
+    stop,
   };
 }
 

@@ -1,13 +1,13 @@
-import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { connect } from '../../src/transport/control/client.ts';
 import { makeHome } from '../helpers/svc.ts';
-import { type Exchange, Upstream } from '../helpers/upstream.ts';
+import type { Exchange } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { addModels } from '../torture/answers.ts';
 import { enginePid, serve } from '../torture/daemon.ts';
 import { cpuMs } from './lib/process.ts';
 import { Report } from './lib/report.ts';
+import { startUpstream, useUpstream } from './lib/upstream.ts';
 
 /**
  * Time to cancel a streaming run: `npm run bench cancel [rounds]`.
@@ -21,19 +21,13 @@ const IDLE = 'CPU of the engine after it';
 const rounds = Number(process.argv[2] ?? 40);
 const report = new Report('cancel');
 let exchange: Exchange | null = null;
-const upstream = await Upstream.start(async (one) => {
-  if (one.received.path.endsWith('/models'))
-    return one.reply(200, { object: 'list', data: [{ id: 'm' }] });
-  one.open();
+const upstream = await startUpstream(async (one) => {
   await one.text('first');
   exchange = one;
 });
 const home = makeHome({ SVC_ENGINE_THREADS: '1' });
 addModels(home);
-writeFileSync(
-  home.paths.config,
-  JSON.stringify({ providers: { fake: { base_url: upstream.base_url, model: 'm' } } }),
-);
+useUpstream(home, upstream);
 const life = await serve(home);
 const client = await connect(home.paths.socket);
 const times: Record<string, number[]> = {

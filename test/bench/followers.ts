@@ -1,16 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connect } from '../../src/transport/control/client.ts';
-import { runtimeOf } from '../helpers/daemon.ts';
 import { makeHome } from '../helpers/svc.ts';
-import { chunk, type Exchange, Upstream } from '../helpers/upstream.ts';
+import { chunk } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { serve } from '../torture/daemon.ts';
+import { startDaemon } from './lib/daemon.ts';
 import { cpuMs } from './lib/process.ts';
 import { Report } from './lib/report.ts';
+import { startStreaming, useUpstream } from './lib/upstream.ts';
 
 /**
  * Many WebSocket followers of one run, one of them stuck, against a bare broadcast of `ws`:
@@ -25,14 +24,7 @@ const WINDOW_MS = 5_000;
 const FLOOR = 'bare ws';
 const report = new Report('followers');
 
-const open = new Set<Exchange>();
-const upstream = await Upstream.start((exchange) => {
-  if (exchange.received.path.endsWith('/models'))
-    return exchange.reply(200, { object: 'list', data: [{ id: 'm' }] });
-  exchange.open();
-  open.add(exchange);
-  void exchange.closed.then(() => open.delete(exchange));
-});
+const { upstream, open } = await startStreaming();
 const pacing = setInterval(() => {
   for (const exchange of open)
     exchange.response.write(`data: ${JSON.stringify(chunk({ content: 'a word ' }))}\n\n`);
@@ -100,15 +92,8 @@ async function daemon(): Promise<Server> {
     address_connections: 2 * followers,
     event_followers: 2 * followers,
   };
-  writeFileSync(
-    home.paths.config,
-    JSON.stringify({
-      default_provider: 'fake',
-      limits,
-      providers: { fake: { base_url: upstream.base_url, model: 'm' } },
-    }),
-  );
-  const life = await serve(home);
+  useUpstream(home, upstream, { default_provider: 'fake', limits });
+  const { life, http, token } = await startDaemon(home);
   const client = await connect(home.paths.socket);
   const { id } = await client.call('run.start', { prompt: 'x' });
   await waitFor(
@@ -116,11 +101,10 @@ async function daemon(): Promise<Server> {
     async () => (await client.call('run.get', { id })).state === 'streaming',
   );
   client.close();
-  const http = (await runtimeOf(home)).addresses.http ?? '';
   return {
     pid: life.pid,
     url: `${http.replace('http', 'ws')}/v1/events?follow=1&stream=${id}`,
-    token: readFileSync(home.paths.token, 'utf8').trim(),
+    token,
     stop: async () => {
       await life.kill();
       await home.close();

@@ -1,15 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runtimeOf } from '../helpers/daemon.ts';
 import { makeHome } from '../helpers/svc.ts';
-import { chunk, Upstream } from '../helpers/upstream.ts';
-import { serve } from '../torture/daemon.ts';
 import { askChat, type Target } from './lib/chat.ts';
+import { startDaemon } from './lib/daemon.ts';
 import { findProgram, startServer } from './lib/peers.ts';
 import { cpuMs } from './lib/process.ts';
 import { Report } from './lib/report.ts';
 import { quantile } from './lib/statistics.ts';
+import { PIECES, startAnswering, useUpstream } from './lib/upstream.ts';
 
 /**
  * The cost of the way through the daemon, and through other gateways: `npm run bench gateway
@@ -22,21 +21,12 @@ import { quantile } from './lib/statistics.ts';
 
 const REQUESTS = Number(process.argv[2] ?? 400);
 const ROUNDS = 5;
-const PIECES = 20;
 const LITELLM_KEY = 'sk-bench-of-this-machine-alone';
 const FLOOR = 'the upstream directly';
 const report = new Report('gateway');
 const folder = mkdtempSync(join(tmpdir(), 'svc-bench-'));
 
-const upstream = await Upstream.start((exchange) => {
-  if (exchange.received.path.endsWith('/models'))
-    return exchange.reply(200, { object: 'list', data: [{ id: 'm' }] });
-  exchange.open();
-  const pieces = Array.from({ length: PIECES }, (_, index) => chunk({ content: `word ${index} ` }));
-  const last = chunk({}, 'stop');
-  const text = [...pieces, last].map((piece) => `data: ${JSON.stringify(piece)}\n\n`).join('');
-  exchange.response.end(`${text}data: [DONE]\n\n`);
-});
+const upstream = await startAnswering();
 
 interface Way {
   target: Target;
@@ -115,25 +105,12 @@ async function round({ target, pid }: Way, clients: number, count: number) {
 
 async function startSvc(): Promise<Way> {
   const home = makeHome({ SVC_LOG_LEVEL: 'warn', SVC_MODEL: 'none' });
-  writeFileSync(
-    home.paths.config,
-    JSON.stringify({
-      default_provider: 'fake',
-      limits: { provider_runs: 64, active_runs: 512, queue_runs: 512 },
-      providers: { fake: { base_url: upstream.base_url, model: 'm' } },
-    }),
-  );
-  const life = await serve(home);
-  const address = (await runtimeOf(home)).addresses.http ?? '';
-  const token = readFileSync(home.paths.token, 'utf8').trim();
-  return {
-    target: { url: `${address}/v1/chat/completions`, token },
-    pid: life.pid,
-    stop: async () => {
-      await life.stop(0);
-      await home.close();
-    },
-  };
+  useUpstream(home, upstream, {
+    default_provider: 'fake',
+    limits: { provider_runs: 64, active_runs: 512, queue_runs: 512 },
+  });
+  const { chat, life, stop } = await startDaemon(home);
+  return { target: chat, pid: life.pid, stop };
 }
 
 async function startPortkey(): Promise<Record<string, Way>> {

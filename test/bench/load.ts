@@ -1,15 +1,16 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ControlClient, connect } from '../../src/transport/control/client.ts';
 import { makeHome } from '../helpers/svc.ts';
-import { chunk, type Exchange, Upstream } from '../helpers/upstream.ts';
+import { chunk } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { serve } from '../torture/daemon.ts';
 import { works } from '../torture/disk.ts';
 import { Report } from './lib/report.ts';
 import { quantile } from './lib/statistics.ts';
+import { startStreaming, useUpstream } from './lib/upstream.ts';
 
 /**
  * Durable events a second, and the delay of the event loop: `npm run bench load [seconds]`.
@@ -54,15 +55,8 @@ if (isMainThread && process.env.BENCH_LOOP) {
   });
 }`;
 
-const open = new Set<Exchange>();
 let sent = 0;
-const upstream = await Upstream.start((exchange) => {
-  if (exchange.received.path.endsWith('/models'))
-    return exchange.reply(200, { object: 'list', data: [{ id: 'm' }] });
-  exchange.open();
-  open.add(exchange);
-  void exchange.closed.then(() => open.delete(exchange));
-});
+const { upstream, open } = await startStreaming();
 const pacing = pace();
 
 for (const wrapper of works('strace', '--seccomp-bpf', '-f', 'true') ? [[], SLOW] : [[]])
@@ -79,13 +73,7 @@ async function measure(runs: number, wrapper: readonly string[]): Promise<void> 
     SVC_LOG_LEVEL: 'warn',
     SVC_MODEL: 'none',
   });
-  writeFileSync(
-    home.paths.config,
-    JSON.stringify({
-      default_provider: 'fake',
-      providers: { fake: { base_url: upstream.base_url, model: 'm' } },
-    }),
-  );
+  useUpstream(home, upstream, { default_provider: 'fake' });
   const loop = join(home.folder, 'loop.json');
   const env = {
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(PROBE)}`,

@@ -1,12 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runtimeOf } from '../helpers/daemon.ts';
 import { makeHome } from '../helpers/svc.ts';
-import { chunk, Upstream } from '../helpers/upstream.ts';
-import { enginePid, serve } from '../torture/daemon.ts';
+import { enginePid } from '../torture/daemon.ts';
 import { askChat } from './lib/chat.ts';
+import { startDaemon } from './lib/daemon.ts';
 import { cpuMs, residentMib } from './lib/process.ts';
 import { Report } from './lib/report.ts';
+import { startAnswering, useUpstream } from './lib/upstream.ts';
 
 /**
  * Resident memory of the daemon when idle and after many runs, and of the engine with svc-mini:
@@ -18,23 +17,11 @@ const CLIENTS = 16;
 const STEPS = 5;
 const SETTLE_MS = 5_000;
 const report = new Report('memory');
-const upstream = await Upstream.start((exchange) => {
-  if (exchange.received.path.endsWith('/models'))
-    return exchange.reply(200, { object: 'list', data: [{ id: 'm' }] });
-  exchange.open();
-  const pieces = Array.from({ length: 20 }, (_, index) => chunk({ content: `word ${index} ` }));
-  const text = [...pieces, chunk({}, 'stop')].map((one) => `data: ${JSON.stringify(one)}\n\n`);
-  exchange.response.end(`${text.join('')}data: [DONE]\n\n`);
-});
+const upstream = await startAnswering();
 const home = makeHome({ SVC_LOG_LEVEL: 'warn', SVC_ENGINE_THREADS: '1' });
-writeFileSync(
-  home.paths.config,
-  JSON.stringify({ providers: { fake: { base_url: upstream.base_url, model: 'm' } } }),
-);
-const life = await serve(home);
-const url = `${(await runtimeOf(home)).addresses.http}/v1/chat/completions`;
-const token = readFileSync(home.paths.token, 'utf8').trim();
-const ask = (model: string) => askChat({ url, token }, { model, prompt: 'Say twenty words.' });
+useUpstream(home, upstream);
+const { life, chat, stop } = await startDaemon(home);
+const ask = (model: string) => askChat(chat, { model, prompt: 'Say twenty words.' });
 
 await delay(SETTLE_MS);
 add('the idle daemon', residentMib(life.pid));
@@ -59,9 +46,8 @@ for (let step = 1; step <= STEPS; step += 1) {
 }
 await ask('local/svc-mini');
 add('the engine with svc-mini', residentMib(await enginePid(life)));
-await life.stop(0);
+await stop();
 await upstream.stop();
-await home.close();
 report.print();
 
 function add(what: string, mib: number): void {

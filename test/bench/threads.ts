@@ -1,10 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { runtimeOf } from '../helpers/daemon.ts';
 import { makeHome } from '../helpers/svc.ts';
-import { serve } from '../torture/daemon.ts';
 import { askChat } from './lib/chat.ts';
+import { startDaemon } from './lib/daemon.ts';
 import { Report } from './lib/report.ts';
 import { takeTurns } from './lib/turns.ts';
 
@@ -41,18 +39,13 @@ report.print();
 
 async function start(env: NodeJS.ProcessEnv) {
   const home = makeHome({ SVC_LOG_LEVEL: 'warn', ...env });
-  const life = await serve(home);
-  const url = `${(await runtimeOf(home)).addresses.http}/v1/chat/completions`;
-  const token = readFileSync(home.paths.token, 'utf8').trim();
+  const { chat, stop } = await startDaemon(home);
   return {
     ask: async () => {
       const question = { model: 'svc-mini', prompt: 'How do I start the daemon?' };
-      return (await askChat({ url, token }, question)).whole_ms;
+      return (await askChat(chat, question)).whole_ms;
     },
-    stop: async () => {
-      await life.stop(0);
-      await home.close();
-    },
+    stop,
   };
 }
 
