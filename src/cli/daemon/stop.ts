@@ -13,9 +13,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
 
 export function stopOptions(paths: StopOptions['paths'], flags: Flags, json: boolean): StopOptions {
   const onDrain: StopOptions['onDrain'] = ({ active, queued }) =>
-    note(
-      `Waiting for ${active + queued} ${active + queued === 1 ? 'run' : 'runs'} to end. To stop at once: svc stop --force`,
-    );
+    note(`Waiting for ${count(active + queued)} to end. To stop at once: svc stop --force`);
   const onSilent: StopOptions['onSilent'] = (pid) =>
     note(
       `The daemon (pid ${pid}) does not answer and was sent SIGTERM. To kill it: svc stop --force`,
@@ -48,5 +46,10 @@ export function runsText({
   ended,
 }: NonNullable<Results['stopped']>): string {
   const handed = handed_over === 0 ? '' : `, ${handed_over} handed over to the next start`;
-  return `${finished} ${finished === 1 ? 'run' : 'runs'} finished${handed}${ended === 0 ? '' : `, ${ended} interrupted`}`;
+  const interrupted = ended === 0 ? '' : `, ${ended} interrupted`;
+  return `${count(finished)} finished${handed}${interrupted}`;
+}
+
+function count(runs: number): string {
+  return `${runs} ${runs === 1 ? 'run' : 'runs'}`;
 }

@@ -15,10 +15,10 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     { timeout_ms: LOAD_MS },
   );
   if (json) printJson(model);
-  else
-    print(
-      `Loaded ${oneLine(model.id)}: ${bytes(model.memory_bytes)} reserved${model.load_ms === null ? '' : `, in ${duration(model.load_ms)}`}.`,
-    );
+  else {
+    const took = model.load_ms === null ? '' : `, in ${duration(model.load_ms)}`;
+    print(`Loaded ${oneLine(model.id)}: ${bytes(model.memory_bytes)} reserved${took}.`);
+  }
   return 0;
 }
 

@@ -109,7 +109,8 @@ export class PullProgress {
     const first = this.marks[0];
     if (first === undefined || now - first.at < 500 || count <= first.bytes) return '';
     const rate = (count - first.bytes) / ((now - first.at) / 1000);
-    return `  ${bytes(rate)}/s${size === null ? '' : `  ${duration(((size - count) / rate) * 1000)} left`}`;
+    const left = size === null ? '' : `  ${duration(((size - count) / rate) * 1000)} left`;
+    return `  ${bytes(rate)}/s${left}`;
   }
 }
 

@@ -43,9 +43,8 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   ]);
   if (model.metadata_left_out > 0)
     metadata.push(['…', `${model.metadata_left_out} more entries, too large to show`]);
-  print(
-    `${oneLine(model.id)}${model.default ? ' (the default)' : ''}\n${known}${metadata.length === 0 ? '' : `\n\nIts file says\n${fields(metadata)}`}`,
-  );
+  print(`${oneLine(model.id)}${model.default ? ' (the default)' : ''}\n${known}`);
+  if (metadata.length > 0) print(`\nIts file says\n${fields(metadata)}`);
   return code;
 }
 

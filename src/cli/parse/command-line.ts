@@ -143,10 +143,8 @@ function checkCount(spec: CommandSpec, args: readonly string[]): void {
       `The prompt is one argument, and ${extra} is another.`,
       'Put the prompt in quotes: svc run "…"',
     );
-  throw wrong(
-    spec,
-    `svc ${spec.name} takes ${names.length === 0 ? 'no arguments' : `only ${names.join(' ')}`}; ${extra} is one too many.`,
-  );
+  const takes = names.length === 0 ? 'no arguments' : `only ${names.join(' ')}`;
+  throw wrong(spec, `svc ${spec.name} takes ${takes}; ${extra} is one too many.`);
 }
 
 function wrong(

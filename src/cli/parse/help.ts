@@ -3,6 +3,7 @@ import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../comman
 import { paint } from '../print/output.ts';
 
 const WIDTH_MAX = 100;
+const WHAT = 'answers prompts with models on this machine, or in the cloud where you say so.';
 
 /** Help for everything (an empty name), for a group of commands, or for one. */
 export function helpText(name: string): string {
@@ -13,36 +14,48 @@ export function helpText(name: string): string {
 function overview(group: string): string {
   const shown = commands.filter((command) => group === '' || command.name.startsWith(`${group} `));
   const rows = shown.map((spec): [string, string] => [
-    [spec.name, spec.args].filter(Boolean).join(' '),
+    words(spec.name, spec.args),
     firstSentence(spec.summary),
   ]);
-  const head =
-    group === ''
-      ? `svc ${programVersion()}: answers prompts with models on this machine, or in the cloud where you say so.\n\n`
-      : '';
-  const start = group === '' ? `\n\n${title('To begin')}\n  svc run "What is svc?"` : '';
-  return `${head}${title('Usage')}\n  svc ${group === '' ? '' : `${group} `}<command> [flags]\n\n${title('Commands')}\n${columns(rows)}${start}\n\nMore about a command: svc <command> --help`;
+  const all = group === '';
+  return [
+    all && `svc ${programVersion()}: ${WHAT}`,
+    `${title('Usage')}\n  ${words('svc', group, '<command> [flags]')}`,
+    `${title('Commands')}\n${columns(rows)}`,
+    all && `${title('To begin')}\n  svc run "What is svc?"`,
+    'More about a command: svc <command> --help',
+  ]
+    .filter(Boolean)
+    .join('\n\n');
 }
 
 function details(spec: CommandSpec): string {
-  const usage = ['svc', spec.name, spec.args, '[flags]'].filter(Boolean).join(' ');
   const rows = shownFlags(spec).map((flag): [string, string] => [flagForm(flag), flag.summary]);
   const examples = spec.examples.map((example) => `  svc ${example}`).join('\n');
-  return `${wrap(spec.summary, width())}\n\n${title('Usage')}\n  ${usage}\n\n${title('Flags')}\n${columns(rows)}${examples === '' ? '' : `\n\n${title('Examples')}\n${examples}`}`;
+  return [
+    wrap(spec.summary, width()),
+    `${title('Usage')}\n  ${words('svc', spec.name, spec.args, '[flags]')}`,
+    `${title('Flags')}\n${columns(rows)}`,
+    examples !== '' && `${title('Examples')}\n${examples}`,
+  ]
+    .filter(Boolean)
+    .join('\n\n');
+}
+
+function words(...parts: (string | undefined)[]): string {
+  return parts.filter(Boolean).join(' ');
 }
 
 function flagForm({ name, short, value }: FlagSpec): string {
-  return `${short === undefined ? '    ' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`;
+  const before = short === undefined ? '    ' : `-${short}, `;
+  return before + words(`--${name}`, value);
 }
 
 function columns(rows: [string, string][]): string {
   const left = Math.max(...rows.map(([name]) => name.length)) + 4;
-  return rows
-    .map(
-      ([name, text]) =>
-        `  ${name.padEnd(left - 2)}${wrap(text, width() - left).replaceAll('\n', `\n${' '.repeat(left)}`)}`,
-    )
-    .join('\n');
+  const next = `\n${' '.repeat(left)}`;
+  const beside = (text: string) => wrap(text, width() - left).replaceAll('\n', next);
+  return rows.map(([name, text]) => `  ${name.padEnd(left - 2)}${beside(text)}`).join('\n');
 }
 
 function wrap(text: string, columns: number): string {

@@ -18,12 +18,10 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   else if (own !== null) printError(own, false);
   else if (provider.state === 'available')
     print(`${oneLine(provider.id)} answers${modelsOf(provider.models)}.`);
-  else
-    print(
-      oneLine(
-        `${provider.id} is ${provider.state}${provider.reason === null ? '.' : `: ${provider.reason}`}`,
-      ),
-    );
+  else {
+    const why = provider.reason === null ? '.' : `: ${provider.reason}`;
+    print(oneLine(`${provider.id} is ${provider.state}${why}`));
+  }
   if (provider.state === 'available') return 0;
   return provider.state === 'unauthorised'
     ? errors.provider_unauthorised.exit

@@ -27,9 +27,9 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const record = runRecord(snapshot, last.seq);
   if (json) printJson({ seq: last.seq, at: last.at, state_path: statePath(snapshot), run: record });
   else {
-    print(
-      `${paint('bold', oneLine(statePath(snapshot)))} after the event ${last.seq} (${oneLine(last.type)})\n\n${recordText(record)}\n`,
-    );
+    const state = paint('bold', oneLine(statePath(snapshot)));
+    print(`${state} after the event ${last.seq} (${oneLine(last.type)})`);
+    print(`\n${recordText(record)}\n`);
     print(shortened(chain.explanation()).map(oneLine).join('\n'));
   }
   return 0;
@@ -53,11 +53,8 @@ async function foldFromLog(
 function foldFile({ config }: Context['paths'], name: string, at?: number): Chain {
   const file = parseRunFile(readWhole(name, limitsOf(config).replay_bytes));
   const written = file.exported_at === '' ? '' : ` at ${file.exported_at}`;
-  note(
-    oneLine(
-      `${file.run_id}, written by svc ${file.program_version}${written}${file.redacted ? '; redacted' : ''}.`,
-    ),
-  );
+  const redacted = file.redacted ? '; redacted' : '';
+  note(oneLine(`${file.run_id}, written by svc ${file.program_version}${written}${redacted}.`));
   return foldRunFile(file, at);
 }
 

@@ -30,7 +30,9 @@ export function parseReference(text: string, hub: URL): Reference {
 export function shownReference(reference: Reference): string {
   if (reference.kind === 'url') return shownAddress(reference.url);
   const { repo, revision, quant, path } = reference;
-  return `hf:${repo}${path === null ? '' : `/${path}`}${quant === null ? '' : `:${quant}`}${revision === DEFAULT_REVISION ? '' : `@${revision}`}`;
+  const file = path === null ? '' : `/${path}`;
+  const size = quant === null ? '' : `:${quant}`;
+  return `hf:${repo}${file}${size}${revision === DEFAULT_REVISION ? '' : `@${revision}`}`;
 }
 
 export function shownAddress(url: URL): string {

@@ -12,15 +12,24 @@ type Data = Record<string, unknown>;
 
 const sentences: Readonly<Record<string, (data: Data, provider: string) => string>> = {
   'run.accepted': ({ client, request, fallbacks }, provider) =>
-    `it was accepted from ${word(client)}, for the provider ${provider}${inner(request).cloud === true ? ', which is not on this machine' : ''}${then(fallbacks)}`,
+    `it was accepted from ${word(client)}, for the provider ${provider}${
+      inner(request).cloud === true ? ', which is not on this machine' : ''
+    }${then(fallbacks)}`,
   'run.started': ({ attempt, resumes }, provider) =>
-    `the provider ${provider} was asked${resumes === true ? ' to continue the recorded text' : ''} (attempt ${word(attempt)})`,
+    `the provider ${provider} was asked${
+      resumes === true ? ' to continue the recorded text' : ''
+    } (attempt ${word(attempt)})`,
   'run.output_appended': ({ attempt, kind, call }, provider) =>
     `the provider ${provider} ${DID[word(kind)]?.(inner(call)) ?? 'answered'} (attempt ${word(attempt)})`,
   'run.completed': ({ finish_reason, usage }) =>
     `the answer was complete (${word(finish_reason)}${tokens(inner(usage))})`,
-  'run.attempt_failed': ({ attempt, error, retry_at, next }) =>
-    `attempt ${word(attempt)} failed: ${failure(error)}; ${next === undefined ? `the next attempt starts at ${clock(Number(retry_at))}` : `it goes on with ${target(next)}`}`,
+  'run.attempt_failed': ({ attempt, error, retry_at, next }) => {
+    const after =
+      next === undefined
+        ? `the next attempt starts at ${clock(Number(retry_at))}`
+        : `it goes on with ${target(next)}`;
+    return `attempt ${word(attempt)} failed: ${failure(error)}; ${after}`;
+  },
   'run.sent_to_cloud': ({ provider, model, bytes }) =>
     `${word(bytes)} bytes left this machine for ${target({ provider, model })}`,
   'run.failed': ({ error }) => `it failed: ${failure(error)}`,
@@ -48,15 +57,19 @@ const DID: Readonly<Record<string, (call: Data) => string>> = {
 export function clock(at: number): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return 'an unknown time';
-  const two = (value: number, width = 2) => String(value).padStart(width, '0');
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${two(date.getMilliseconds(), 3)}`;
+  const time = [date.getHours(), date.getMinutes(), date.getSeconds()].map((part) => digits(part));
+  return `${time.join(':')}.${digits(date.getMilliseconds(), 3)}`;
 }
 
 /** Local date. */
 export function day(at: number): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return '';
-  return `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, '0')}-${String(date.getDate()).padStart(2, '0')}`;
+  return [date.getFullYear(), digits(date.getMonth() + 1), digits(date.getDate())].join('-');
+}
+
+function digits(value: number, count = 2): string {
+  return String(value).padStart(count, '0');
 }
 
 function target(value: unknown): string {
@@ -77,9 +90,9 @@ function failure(error: unknown): string {
 }
 
 function tokens({ input_tokens, output_tokens }: Data): string {
-  return typeof output_tokens === 'number'
-    ? `; ${typeof input_tokens === 'number' ? `${input_tokens} tokens in, ` : ''}${output_tokens} tokens out`
-    : '';
+  if (typeof output_tokens !== 'number') return '';
+  const before = typeof input_tokens === 'number' ? `${input_tokens} tokens in, ` : '';
+  return `; ${before}${output_tokens} tokens out`;
 }
 
 function given(forced: unknown): string {
