@@ -77,7 +77,11 @@ test('by the death of the engine, goes on while the daemon never stops', async (
         );
         checkSame(cutOff, whole);
       }
-      assert.equal(await ready.stop(), [200], 'it was ready all the time');
+      assert.equal(
+        await ready.stop(),
+        [200],
+        `it was ready all the time: ${life.printed().slice(-2000)}`,
+      );
       assert.ok(isSuspended(cutOff));
     }
   }
@@ -94,12 +98,13 @@ function isSuspended(heard: Followed | null): boolean {
   return heard?.events.includes('run.suspended') === true;
 }
 
-/** Polls /readyz until stopped, and collects the answers. */
-function watchReady(home: Home): { stop(): Promise<number[]> } {
-  const seen = new Set<number>();
+/** Polls /readyz until stopped, and collects the answers and the errors of connections. */
+function watchReady(home: Home): { stop(): Promise<(number | string)[]> } {
+  const seen = new Set<number | string>();
   let over = false;
+  const status = async () => (await ask(home, '/readyz')).status;
   const asking = (async () => {
-    while (!over) seen.add((await ask(home, '/readyz')).status);
+    while (!over) seen.add(await status().catch(({ message }: Error) => message));
   })();
   return {
     stop: async () => {
