@@ -114,24 +114,38 @@ export function createHttp(options: HttpOptions): Http {
     refused(error.code);
     sendError(req, res, error, { log, limits, envelope });
   };
+  /** Paths without parameters. A route with parameters does not answer for them. */
+  const concrete = Map.groupBy(routes, ({ path }) => path);
+  const methodsOf = (path: string) =>
+    METHODS.filter((method) =>
+      concrete.has(path)
+        ? concrete.get(path)?.some((route) => takes(route, method))
+        : app.find(method, path).handlers.length > 0,
+    );
+  const noMatch = (req: Request, res: ServerResponse) => {
+    enter(req, res);
+    const methods = methodsOf(req.path);
+    if (methods.length === 0)
+      throw new SvcError('route_unknown', `There is no route ${req.path.slice(0, 200)}.`);
+    const allow = [...methods, 'OPTIONS'];
+    if (req.method === 'OPTIONS') return sendOptions(req, res, allow);
+    throw new SvcError('method_not_allowed', `${req.path} does not take ${req.method}.`, {
+      details: { allow },
+    });
+  };
   const app: Polka = polka({
     onError: (thrown, req, res) => fail(thrown, req, res, errorsNear(routes, req.path)),
-    onNoMatch: (req, res) => {
-      enter(req, res);
-      const methods = METHODS.filter((method) => app.find(method, req.path).handlers.length > 0);
-      if (methods.length === 0)
-        throw new SvcError('route_unknown', `There is no route ${req.path.slice(0, 200)}.`);
-      const allow = [...methods, 'OPTIONS'];
-      if (req.method === 'OPTIONS') return sendOptions(req, res, allow);
-      throw new SvcError('method_not_allowed', `${req.path} does not take ${req.method}.`, {
-        details: { allow },
-      });
-    },
+    onNoMatch: noMatch,
   });
   for (const route of routes) {
-    app.add(route.method, route.path, (req, res) =>
-      serve(route, req, res).catch((thrown: unknown) => fail(thrown, req, res, route.errors)),
-    );
+    app.add(route.method, route.path, async (req, res) => {
+      try {
+        if (route.path !== req.path && concrete.has(req.path)) noMatch(req, res);
+        else await serve(route, req, res);
+      } catch (thrown) {
+        fail(thrown, req, res, route.errors);
+      }
+    });
   }
   // The third parameter is optional, which its type does not say.
   const answer = app.handler as unknown as RequestListener;
@@ -208,6 +222,11 @@ function errorsNear(routes: readonly Route[], path = ''): Envelope | undefined {
 }
 
 const METHODS = ['GET', 'HEAD', 'POST', 'DELETE'] as const;
+
+/** A GET route answers HEAD too. */
+function takes(route: Route, method: (typeof METHODS)[number]): boolean {
+  return route.method === (method === 'HEAD' ? 'GET' : method);
+}
 
 /** A daemon that stops keeps no connection open. One that waits for its disk does. */
 function isLeaving(runtime: Runtime): boolean {

@@ -252,6 +252,27 @@ test('OPTIONS names the methods of a path, and none for an unknown path', async 
   assert.is((await ask(`${http.url}/v1/none`, { method: 'OPTIONS' })).status, 404);
 });
 
+test('a path with its own routes takes only their methods, though a route with parameters fits it', async ({
+  http,
+}) => {
+  const fits = (path: string) =>
+    routes.some((route) => route.path.endsWith('/:id') && route.path.slice(0, -3) === path);
+  const own = Map.groupBy(
+    routes.filter(({ path }) => !/[:*]/.test(path) && fits(path.replace(/[^/]+$/, ''))),
+    ({ path }) => path,
+  );
+  assert.ok(own.has('/v1/models/load') && own.has('/v1/models/unload'));
+  for (const [path, of] of own) {
+    const methods = of.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+    const { headers } = await ask(http.url + path, { method: 'OPTIONS' });
+    assert.is(headers.allow, [...methods, 'OPTIONS'].join(', '), path);
+  }
+  const { status, json } = await ask(`${http.url}/v1/models/load`, { headers: BEARER });
+  assert.equal([status, json.error.code], [405, 'method_not_allowed']);
+  const one = await ask(`${http.url}/v1/models/loads`, { headers: BEARER });
+  assert.equal([one.status, one.json.error.code], [404, 'model_unknown']);
+});
+
 test('an unknown route is 404 in the envelope, a wrong method 405', async ({ http }) => {
   for (const path of [
     '/index.html',
