@@ -92,7 +92,9 @@ const tables = {
         row.name,
         row.kind,
         `\`${row.adapter}\``,
-        code(row.base_url, 'by its options'),
+        [row.base_url, ...(row.also_at ?? [])]
+          .map((address) => code(address, 'by its options'))
+          .join(' or '),
         code(row.model, 'none'),
         code(row.key_env, 'none'),
         row.keys_at ?? '',

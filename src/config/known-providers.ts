@@ -18,6 +18,8 @@ export interface KnownProvider {
   key_env: string | null;
   /** Where its keys are made. Null: it has none, or makes them at its own address. */
   keys_at: string | null;
+  /** Other addresses that a server on this machine may have by default, such as in a later version. */
+  also_at?: readonly string[];
 }
 
 const COMPATIBLE = { kind: 'cloud', adapter: 'openai-compatible' } as const;
@@ -186,7 +188,12 @@ export const knownProviders = {
   },
   ollama: { ...SERVER, name: 'Ollama', base_url: 'http://127.0.0.1:11434/v1' },
   lmstudio: { ...SERVER, name: 'LM Studio', base_url: 'http://127.0.0.1:1234/v1' },
-  'llama-server': { ...SERVER, name: 'llama-server', base_url: 'http://127.0.0.1:8080/v1' },
+  'llama-server': {
+    ...SERVER,
+    name: 'llama-server',
+    base_url: 'http://127.0.0.1:8080/v1',
+    also_at: ['http://127.0.0.1:9931/v1'],
+  },
   vllm: { ...SERVER, name: 'vLLM', base_url: 'http://127.0.0.1:8000/v1' },
   localai: { ...SERVER, name: 'LocalAI', base_url: 'http://127.0.0.1:8080/v1' },
   'docker-model-runner': {

@@ -18,10 +18,10 @@ export interface FoundServer {
   models: string[] | null;
 }
 
-/** The rows of servers on this machine. */
-const SERVERS = Object.entries<KnownProvider>(knownProviders).flatMap(([id, row]) =>
+/** The servers on this machine, at each of their usual addresses. */
+export const SERVERS = Object.entries<KnownProvider>(knownProviders).flatMap(([id, row]) =>
   row.kind === 'local' && row.base_url !== null
-    ? [{ id, name: row.name, base_url: row.base_url }]
+    ? [row.base_url, ...(row.also_at ?? [])].map((base_url) => ({ id, name: row.name, base_url }))
     : [],
 );
 

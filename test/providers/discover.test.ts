@@ -2,7 +2,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { discoverServers } from '../../src/providers/discover.ts';
+import { offer } from '../../src/cli/provider/discover.ts';
+import { knownProviders } from '../../src/config/known-providers.ts';
+import { discoverServers, SERVERS } from '../../src/providers/discover.ts';
 
 /** Servers that answer only the given paths; the others get `otherwise`. */
 const running = new Set<Server>();
@@ -75,6 +77,28 @@ test('two servers with the same usual port get their own names', async () => {
     (await discoverServers(at(origin, 'llama-server', 'localai'))).map(({ like }) => like);
   assert.equal(await names(llama), ['llama-server']);
   assert.equal(await names(localai), ['localai']);
+});
+
+test('a server with two usual ports is looked for at both, and the offer names its address', async () => {
+  const usual = SERVERS.filter(({ id }) => id === 'llama-server').map(({ base_url }) => base_url);
+  assert.equal(usual, ['http://127.0.0.1:8080/v1', 'http://127.0.0.1:9931/v1']);
+  assert.is(new Set(SERVERS.map(({ id }) => id)).size, 7);
+  const props = { '/props': { default_generation_settings: {} }, '/v1/models': list('m') };
+  const [gone, here] = [await serve({ '/': 'a page' }), await serve(props)];
+  const found = await discoverServers([...at(gone, 'llama-server'), ...at(here, 'llama-server')]);
+  assert.equal(
+    found.map(({ like, base_url }) => [like, base_url]),
+    [['llama-server', `${here}/v1`]],
+  );
+  const [one] = found;
+  assert.ok(one);
+  assert.is(offer(one), `To use llama-server: svc provider add llama-server --base-url ${here}/v1`);
+  const { base_url } = knownProviders['llama-server'];
+  assert.is(offer({ ...one, base_url }), 'To use llama-server: svc provider add llama-server');
+  assert.is(
+    offer({ ...one, like: null, name: 'x' }),
+    `To use x: svc provider add <name> --base-url ${here}/v1`,
+  );
 });
 
 test('another server with the API of OpenAI has no name, and one without it is left out', async () => {

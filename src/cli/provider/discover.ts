@@ -1,4 +1,5 @@
 import { loadConfig } from '../../config/config.ts';
+import { knownProvider } from '../../config/known-providers.ts';
 import type { Paths } from '../../home/paths.ts';
 import { readRuntimeFile } from '../../home/runtime-file.ts';
 import type { FoundServer } from '../../providers/discover.ts';
@@ -53,11 +54,11 @@ export async function findServers(paths: Paths): Promise<Discovered[]> {
   }));
 }
 
-/** The command that adds a server. */
+/** The command that adds a server. A known one needs its address only if it has another port. */
 export function offer({ like, name, base_url }: FoundServer): string {
-  const command =
-    like === null ? `svc provider add <name> --base-url ${base_url}` : `svc provider add ${like}`;
-  return `To use ${name}: ${command}`;
+  const isUsual = like !== null && knownProvider(like)?.base_url === base_url;
+  const address = isUsual ? '' : ` --base-url ${base_url}`;
+  return `To use ${name}: svc provider add ${like ?? '<name>'}${address}`;
 }
 
 function isSame(one: string, other: string): boolean {
