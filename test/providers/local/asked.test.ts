@@ -10,7 +10,7 @@ import {
   runRequest,
   type WholeAnswer,
 } from '../../helpers/local-provider.ts';
-import { makeModels, TOOL_LIST } from '../../helpers/made-models.ts';
+import { makeModels, THOUGHTS, TOOL_LIST } from '../../helpers/made-models.ts';
 
 /** What a run may be asked beside a prompt, with real models of llama.cpp. */
 
@@ -209,6 +209,15 @@ test('reasoning is a separate part', async () => {
     { type: 'text', text: 'Yes, indeed.' },
   ]);
   assert.is(answer.finish?.finish_reason, 'stop');
+});
+
+test('the tokens of the reasoning are counted, with its marks, and are tokens of the answer too', async () => {
+  const usage = async (changes: Asking) => (await ask('thinks', changes)).finish?.usage;
+  const whole = await usage({ stop: ['Well'] });
+  assert.equal([whole?.reasoning_tokens, whole?.output_tokens], [4, THOUGHTS.length]);
+  const short = await usage({ reasoning_effort: 'none', max_tokens: 40 });
+  assert.ok((short?.reasoning_tokens ?? 0) > 0);
+  assert.is((await ask('random', { max_tokens: 5 })).finish?.usage.reasoning_tokens, undefined);
 });
 
 test('penalties count the tokens of the answer', async () => {

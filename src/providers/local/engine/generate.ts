@@ -50,6 +50,7 @@ export async function generate(generation: Generation): Promise<Finish | null> {
         input_tokens: prompt.length,
         output_tokens,
         ...(kept === 0 ? {} : { cached_tokens: kept }),
+        ...(answer.reasoningTokens === 0 ? {} : { reasoning_tokens: answer.reasoningTokens }),
       },
     };
   };

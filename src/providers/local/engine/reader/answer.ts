@@ -18,9 +18,11 @@ export interface AnswerOptions {
  *
  * 1. An answer that continues is read again from its first token. Only what was not delivered yet
  *    is returned.
+ * 2. A token belongs to the reasoning if that is open before or after it. So its marks count too.
  */
 export class AnswerPieces {
   readonly reader: Reader;
+  reasoningTokens = 0;
   private readonly text: TokenText<number>;
   private readonly delivery: Delivery;
   private readonly controlText: AnswerOptions['controlText'];
@@ -34,9 +36,13 @@ export class AnswerPieces {
 
   /** Throws resume_failed if the tokens do not spell what was delivered. */
   push(token: number): readonly Piece[] {
+    const wasReasoning = this.reader.isReasoning;
     const pieces = this.fresh(this.reader.push(this.text.push([token])));
     const control = this.controlText(token);
-    return control === null ? pieces : [...pieces, ...this.fresh(this.reader.push(control, true))];
+    const all =
+      control === null ? pieces : [...pieces, ...this.fresh(this.reader.push(control, true))];
+    if (wasReasoning || this.reader.isReasoning) this.reasoningTokens += 1;
+    return all;
   }
 
   end(): readonly Piece[] {
