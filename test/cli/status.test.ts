@@ -62,6 +62,39 @@ test('a daemon that answers reports its own status, exit 0', async ({ home }) =>
   });
 });
 
+test('the models in memory and the providers that fail have a line each', async ({ home }) => {
+  await using(home, async (daemon) => {
+    const model = { purpose: 'answers', state: 'busy', runs: 2, memory_bytes: 120 * 1024 * 1024 };
+    const provider = { state: 'rate_limited', reason: 'far: too many requests (status 429).' };
+    const retry_at = new Date(Date.now() + 3_600_000 * 5).toISOString();
+    daemon.on('status', ({ result }) =>
+      result({
+        ...status,
+        models: [
+          { ...model, id: 'local/qwen' },
+          { ...model, id: 'local/nomic', purpose: 'embeddings', state: 'idle', memory_bytes: null },
+        ],
+        failing: [
+          { ...provider, id: 'far', retry_at },
+          { id: 'near', state: 'degraded', reason: null, retry_at: null },
+        ],
+      }),
+    );
+    const { code, stdout } = await home.svc(['status']);
+    assert.is(code, 0);
+    const rows = stdout.split('\n').filter((line) => /^ *(model|provider) /.test(line));
+    assert.equal(
+      rows.map((line) => line.trim().replace(/ {2,}/, ' ')),
+      [
+        'model local/qwen busy, 2 runs, 120 MiB',
+        'model local/nomic idle, for embeddings',
+        'provider far rate_limited, tried again in 5 h: far: too many requests (status 429).',
+        'provider near degraded',
+      ],
+    );
+  });
+});
+
 test('--why adds the events that led here', async ({ home }) => {
   await using(home, async (daemon) => {
     const events = [

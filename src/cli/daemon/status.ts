@@ -66,6 +66,7 @@ async function describe(status: StatusShown): Promise<[string, string | null][]>
   if (status.pid === null) return [];
   const { ago } = await import('../print/format.ts');
   const { programVersion } = await import('../../home/version.ts');
+  const { workRows } = await import('./status-work.ts');
   const { addresses, runs, last_boot } = status;
   const other =
     status.version === null || status.version === programVersion()
@@ -79,6 +80,7 @@ async function describe(status: StatusShown): Promise<[string, string | null][]>
     ['grpc', addresses.grpc],
     ['socket', addresses.socket],
     ['runs', runs === null ? null : runsText(runs)],
+    ...workRows({ models: status.models ?? [], failing: status.failing ?? [] }),
     ['last boot', last_boot === null ? null : `${last_boot.ending}, ${ago(last_boot.at)}`],
     ['home', status.home],
   ];

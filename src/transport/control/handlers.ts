@@ -12,6 +12,7 @@ import type { NamedTokens } from '../auth/named-tokens.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { followWithPlaces } from '../follow-with-places.ts';
 import { type Answered, type Method, methods, type Params, renamed } from './protocol.ts';
+import { statusWork } from './status-work.ts';
 
 /** How a handler sends events before its result. */
 export interface Reply {
@@ -98,7 +99,7 @@ export function createHandlers({
     health,
     'health.watch': (_, reply) => watch(runtime, health, reply),
     report: () => runtime.report(),
-    status: () => ({ ...runtime.status(), warning: warning() }),
+    status: () => ({ ...runtime.status(), ...statusWork(runtime), warning: warning() }),
     why: () => ({ events: runtime.why() }),
     lifecycle: (event) => runtime.lifecycle(event, BY),
     stopped: () => runtime.stopped(),

@@ -35,6 +35,7 @@ import type {
 import type { PullRecord } from '../../runtime/pulls/record.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import type { NamedToken } from '../auth/named-tokens.ts';
+import type { StatusWork } from './status-work.ts';
 
 /**
  * The protocol of the local socket: one JSON object a line, each way. The file mode of the socket
@@ -90,7 +91,7 @@ export const methods = {
   /** One record now and one at each change. */
   'health.watch': answers<HealthRecord & Probe, HealthRecord & Probe>()(none),
   report: answers<ReportRecord>()(none),
-  status: answers<StatusRecord & { warning: string | null }>()(none),
+  status: answers<StatusRecord & StatusWork & { warning: string | null }>()(none),
   why: answers<{ events: EventRecord[] }>()(none),
   lifecycle: answers<LifecycleResult>()(lifecycleInput),
   /** Answers when the daemon has stopped; null when it failed. */

@@ -1,0 +1,28 @@
+import type { StatusWork } from '../../transport/control/status-work.ts';
+import { bytes, duration, shortened } from '../print/format.ts';
+
+type Model = NonNullable<StatusWork['models']>[number];
+type Provider = NonNullable<StatusWork['failing']>[number];
+
+/** The rows of `svc status` about models in memory, and about providers that fail. */
+export function workRows({ models = [], failing = [] }: StatusWork): [string, string][] {
+  return [
+    ...models.map((model): [string, string] => ['model', modelText(model)]),
+    ...failing.map((provider): [string, string] => ['provider', providerText(provider)]),
+  ];
+}
+
+function modelText({ id, purpose, state, runs, memory_bytes }: Model): string {
+  const answers = runs > 0 ? `, ${runs} run${runs === 1 ? '' : 's'}` : '';
+  const work = purpose === 'embeddings' ? ', for embeddings' : answers;
+  const memory = memory_bytes === null ? '' : `, ${bytes(memory_bytes)}`;
+  return `${id} ${state}${work}${memory}`;
+}
+
+function providerText({ id, state, reason, retry_at }: Provider): string {
+  const wait = retry_at === null ? Number.NaN : Date.parse(retry_at) - Date.now();
+  const again = wait > 0 ? `, tried again in ${duration(wait)}` : '';
+  return `${id} ${state}${again}${reason === null ? '' : `: ${shortened(reason, WIDTH)}`}`;
+}
+
+const WIDTH = 80;

@@ -1,0 +1,30 @@
+import type { LoadedModelRecord, ProviderRecord, Runtime } from '../../runtime/contract.ts';
+
+/** What `svc status` says beside the state of the daemon. An older daemon does not say it. */
+export interface StatusWork {
+  /** Local models in memory, and those on their way. */
+  models?: Pick<LoadedModelRecord, 'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes'>[];
+  /** The providers that do not work as they should. */
+  failing?: Pick<ProviderRecord, 'id' | 'state' | 'reason' | 'retry_at'>[];
+}
+
+export function statusWork(runtime: Pick<Runtime, 'loadedModels' | 'listProviders'>): StatusWork {
+  return {
+    models: runtime.loadedModels().models.map(({ id, purpose, state, runs, memory_bytes }) => ({
+      ...{ id, purpose, state, runs, memory_bytes },
+    })),
+    failing: runtime
+      .listProviders()
+      .filter(({ state, reason }) => FAILING.has(state) || (state === 'probing' && reason !== null))
+      .map(({ id, state, reason, retry_at }) => ({ id, state, reason, retry_at })),
+  };
+}
+
+/** A cloud provider that was not asked yet is `unknown`, which is no fault. */
+const FAILING: ReadonlySet<string> = new Set([
+  'degraded',
+  'unavailable',
+  'rate_limited',
+  'half_open',
+  'unauthorised',
+]);

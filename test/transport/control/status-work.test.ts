@@ -1,0 +1,32 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
+import { statusWork } from '../../../src/transport/control/status-work.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+test('the status names the models in memory, and only the providers that fail', async () => {
+  const busy = new SvcError('provider_busy', 'far: too many requests.', { retryAfterMs: 20_000 });
+  const far = new ScriptedProvider('far', [busy]);
+  const near = new ScriptedProvider('near', [output('yes'), finish()]);
+  const { runtime, kernel, clock } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { far: { port: far, kind: 'cloud' }, near: { port: near, kind: 'local' } },
+    limits: { run_attempts: 1 },
+  });
+  const model = { id: 'local/svc-mini', purpose: 'answers', state: 'idle', runs: 0 };
+  assert.equal(statusWork(runtime), { models: [{ ...model, memory_bytes: 1 }], failing: [] });
+  for (const provider of ['far', 'near']) {
+    const { id } = await runtime.startRun({ prompt: 'hi', provider }, 'test');
+    await waitFor('it has ended', () => !kernel.instances.has(id));
+  }
+  assert.equal(statusWork(runtime).failing, [
+    {
+      ...{ id: 'far', state: 'rate_limited', reason: 'far: too many requests.' },
+      retry_at: new Date(clock.now() + 20_000).toISOString(),
+    },
+  ]);
+});
+
+test.run();
