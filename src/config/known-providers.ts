@@ -18,7 +18,7 @@ export interface KnownProvider {
   key_env: string | null;
   /** Where its keys are made. Null: it has none, or makes them at its own address. */
   keys_at: string | null;
-  /** Other addresses that a server on this machine may have by default, such as in a later version. */
+  /** Other addresses of a server on this machine, such as that of its next version. */
   also_at?: readonly string[];
 }
 
