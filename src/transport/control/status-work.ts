@@ -1,4 +1,5 @@
-import type { LoadedModelRecord, ProviderRecord, Runtime } from '../../runtime/contract.ts';
+import type { LoadedModelRecord, ProviderRecord } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 
 /** What `svc status` says beside the state of the daemon. An older daemon does not say it. */
 export interface StatusWork {
@@ -8,13 +9,13 @@ export interface StatusWork {
   failing?: Pick<ProviderRecord, 'id' | 'state' | 'reason' | 'retry_at'>[];
 }
 
-export function statusWork(runtime: Pick<Runtime, 'loadedModels' | 'listProviders'>): StatusWork {
+export function statusWork({ loads, providers }: Pick<Runtime, 'loads' | 'providers'>): StatusWork {
   return {
-    models: runtime.loadedModels().models.map(({ id, purpose, state, runs, memory_bytes }) => ({
+    models: loads.list().models.map(({ id, purpose, state, runs, memory_bytes }) => ({
       ...{ id, purpose, state, runs, memory_bytes },
     })),
-    failing: runtime
-      .listProviders()
+    failing: providers
+      .list()
       .filter(({ state, reason }) => FAILING.has(state) || (state === 'probing' && reason !== null))
       .map(({ id, state, reason, retry_at }) => ({ id, state, reason, retry_at })),
   };

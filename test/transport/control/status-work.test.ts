@@ -18,7 +18,7 @@ test('the status names the models in memory, and only the providers that fail', 
   const model = { id: 'local/svc-mini', purpose: 'answers', state: 'idle', runs: 0 };
   assert.equal(statusWork(runtime), { models: [{ ...model, memory_bytes: 1 }], failing: [] });
   for (const provider of ['far', 'near']) {
-    const { id } = await runtime.startRun({ prompt: 'hi', provider }, 'test');
+    const { id } = await runtime.runs.start({ prompt: 'hi', provider }, 'test');
     await waitFor('it has ended', () => !kernel.instances.has(id));
   }
   assert.equal(statusWork(runtime).failing, [
