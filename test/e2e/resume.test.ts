@@ -66,22 +66,19 @@ test('by the death of the engine, goes on while the daemon never stops', async (
   for (const sampled of CASES) {
     const whole = await followAnswer(home, { ...LONG, ...sampled });
     for (const cut of CUTS.slice(1)) {
-      const ready = watchReady(home);
       let cutOff: Followed | null = null;
-      for (let tries = 0; tries < TRIES_MAX && !isSuspended(cutOff); tries += 1) {
-        const engine = await enginePid(life);
-        cutOff = await followAnswer(
-          home,
-          { ...LONG, ...sampled },
-          once(cut, () => process.kill(engine, 'SIGKILL')),
-        );
-        checkSame(cutOff, whole);
-      }
-      assert.equal(
-        await ready.stop(),
-        [200],
-        `it was ready all the time: ${life.printed().slice(-2000)}`,
-      );
+      const seen = await readyWhile(home, async () => {
+        for (let tries = 0; tries < TRIES_MAX && !isSuspended(cutOff); tries += 1) {
+          const engine = await enginePid(life);
+          cutOff = await followAnswer(
+            home,
+            { ...LONG, ...sampled },
+            once(cut, () => process.kill(engine, 'SIGKILL')),
+          );
+          checkSame(cutOff, whole);
+        }
+      });
+      assert.equal(seen, [200], `it was ready all the time: ${life.printed().slice(-2000)}`);
       assert.ok(isSuspended(cutOff));
     }
   }
@@ -98,21 +95,21 @@ function isSuspended(heard: Followed | null): boolean {
   return heard?.events.includes('run.suspended') === true;
 }
 
-/** Polls /readyz until stopped, and collects the answers and the errors of connections. */
-function watchReady(home: Home): { stop(): Promise<(number | string)[]> } {
+/** Polls /readyz while the work lasts. Returns the answers and the errors of connections. */
+async function readyWhile(home: Home, work: () => Promise<void>): Promise<(number | string)[]> {
   const seen = new Set<number | string>();
   let over = false;
   const status = async () => (await ask(home, '/readyz')).status;
   const asking = (async () => {
     while (!over) seen.add(await status().catch(({ message }: Error) => message));
   })();
-  return {
-    stop: async () => {
-      over = true;
-      await asking;
-      return [...seen];
-    },
-  };
+  try {
+    await work();
+  } finally {
+    over = true;
+    await asking;
+  }
+  return [...seen];
 }
 
 test.run();
