@@ -330,6 +330,12 @@ export const limitSpecs = {
     100_000,
     'Events of one commit. The rest waits for the next commit.',
   ),
+  publish_events: limit(
+    64,
+    1,
+    100_000,
+    'Durable events that one turn of the event loop makes visible. The rest follows in the next turns.',
+  ),
   commit_late_ms: limit(
     5_000,
     10,

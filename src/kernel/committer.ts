@@ -4,6 +4,7 @@ import { asSvcError, SvcError } from '../errors.ts';
 import type { EventStore, RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
 import type { Instance } from './instance.ts';
+import { wholeAppends } from './publisher.ts';
 import type { Stalls } from './stalls.ts';
 
 /**
@@ -35,8 +36,11 @@ export interface CommitterOptions {
   clock: Clock;
   commit_events: number;
   commit_late_ms: number;
-  /** Called with the durable events of each commit, in log order. */
-  onDurable(items: readonly Pending[]): void;
+  /**
+   * Called with the durable events of each commit, in log order, and the milliseconds it took. It
+   * settles their appends.
+   */
+  onDurable(items: readonly Pending[], ms: number): void;
   /** Hears when the disk takes no commits, and when it takes them again. */
   stalls: Stalls;
   /** Called once, when the store cannot be trusted any more. */
@@ -105,17 +109,10 @@ export class Committer {
     if (!this.isOpen || this.committing || this.failure !== null || this.pending.length === 0)
       return;
     this.committing = true;
-    const batch = this.pending.splice(0, this.batchSize());
+    const batch = this.pending.splice(0, wholeAppends(this.pending, this.options.commit_events));
     let seq = this.durableSeq;
     for (const item of batch) assignSeq(item, ++seq);
     void this.commit(batch);
-  }
-
-  /** The events of the next commit: up to the limit, and the rest of the last append. */
-  private batchSize(): number {
-    let size = Math.min(this.pending.length, this.options.commit_events);
-    while (this.pending[size - 1]?.settle === null) size += 1;
-    return size;
   }
 
   private async commit(batch: Pending[]): Promise<void> {
@@ -141,8 +138,7 @@ export class Committer {
     this.durableSeq = batch.at(-1)?.event.seq ?? this.durableSeq;
     this.committing = false;
     this.options.stalls.end();
-    this.options.onDurable(batch);
-    for (const item of batch) item.settle?.resolve();
+    this.options.onDurable(batch, this.lastCommitMs);
     if (full !== this.reserveUsed) this.options.stalls.reserveUsed(full);
     this.reserveUsed = full;
     this.flush();

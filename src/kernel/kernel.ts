@@ -13,7 +13,9 @@ import { DeadlineTimers } from './deadline-timers.ts';
 import { draft, Refusal } from './draft.ts';
 import { foldStream } from './fold.ts';
 import type { Instance } from './instance.ts';
+import { Notifier } from './notifier.ts';
 import type { EffectHandlers, Log } from './port.ts';
+import { Publisher } from './publisher.ts';
 import { Stalls } from './stalls.ts';
 import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } from './stream.ts';
 
@@ -55,9 +57,12 @@ export class Kernel {
   readonly omitsOutput: boolean;
   private readonly options: KernelOptions;
   private readonly committer: Committer;
+  private readonly publisher: Publisher;
   private readonly timers: DeadlineTimers;
   /** Whether the disk takes commits. */
   readonly stalls: Stalls;
+  /** Hears the milliseconds of each durable commit. */
+  readonly commits = new Notifier<number>();
   readonly instances = new Map<string, Instance>();
   /** By key of a stream, name of a machine, or `all`. */
   private readonly listeners = new EventEmitter().setMaxListeners(0);
@@ -71,23 +76,33 @@ export class Kernel {
     this.omitsOutput = options.store.omitsOutput === true;
     this.stalls = new Stalls(options);
     this.timers = new DeadlineTimers(this, options.log);
+    this.publisher = new Publisher({
+      publish_events: options.limits.publish_events,
+      show: (item) => this.show(item),
+      shown: (instance) => {
+        if (this.instances.get(instance.stream) === instance) this.timers.arm(instance);
+      },
+    });
     this.committer = new Committer({
       ...options,
       stalls: this.stalls,
       commit_events: options.limits.commit_events,
       commit_late_ms: options.limits.commit_late_ms,
-      onDurable: (items) => this.publish(items),
+      onDurable: (items, ms) => {
+        this.commits.notify(ms);
+        this.publisher.add(items);
+      },
     });
   }
 
-  /** Position of the last durable event. */
+  /** Position of the last durable event that is visible. */
   get durableSeq(): number {
-    return this.committer.durableSeq;
+    return this.publisher.seq;
   }
 
-  /** Events that wait for their commit. */
+  /** Events that wait for their commit, or to be visible after it. */
   get backlog(): number {
-    return this.committer.backlog;
+    return this.committer.backlog + this.publisher.backlog;
   }
 
   get lastCommitMs(): number | null {
@@ -110,6 +125,7 @@ export class Kernel {
 
   /** The store is open. All pending events become the first commit. */
   open(last_seq: number): void {
+    this.publisher.seq = last_seq;
     this.committer.open(last_seq);
   }
 
@@ -270,15 +286,8 @@ export class Kernel {
     this.proposals.removeAllListeners();
   }
 
-  /** The callers of append come after it. */
-  private publish(items: readonly Pending[]): void {
-    for (const item of items) this.publishOne(item);
-    for (const instance of new Set(items.map((item) => item.instance)))
-      if (this.instances.get(instance.stream) === instance) this.timers.arm(instance);
-  }
-
   /** The order is: state, followers, listeners, effects. */
-  private publishOne({ instance, event, snapshot, effects }: Pending): void {
+  private show({ instance, event, snapshot, effects }: Pending): void {
     instance.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
     this.listeners.emit(event.stream, event, snapshot);
     this.listeners.emit(instance.definition.name, event, snapshot);

@@ -69,12 +69,14 @@ function faults(world: World): Choice[] {
 
 /** Lets everything proceed in turn: the disk, the providers, and then time. */
 function quiet(world: World): Choice[] {
-  const { disk, clients, oracle } = world;
+  const { disk, clients, oracle, life } = world;
   const ready = readyStreams(world);
   const cutOff = clients.find((client) =>
     client.followers.some((follower) => !follower.attached && !follower.done),
   );
   if (disk.waiting > 0) return [[1, () => disk.step()]];
+  // What is durable becomes visible in the next turns. No time passes for it.
+  if (life.kernel.backlog > 0 && life.kernel.stalled === null) return [[1, () => {}]];
   if (ready.length > 0) return [[1, () => ready[0]?.act()]];
   if (cutOff !== undefined && oracle.isRecovered) return [[1, () => cutOff.followAgain()]];
   return [[1, () => fire(world)]];

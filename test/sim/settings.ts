@@ -64,6 +64,7 @@ export function drawSettings(random: Random): Settings {
     recover_runs: random.pick([1, 2, 500]),
     ...{
       commit_events: random.pick([1, 2, 8, 4096]),
+      publish_events: random.pick([1, 2, 8, 64]),
       pending_events: random.pick([16, 64, 65_536]),
       output_buffer_bytes: random.pick([1, 16, 4096]),
     },

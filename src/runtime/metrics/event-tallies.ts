@@ -73,12 +73,8 @@ export class EventTallies {
   private readonly pulls = new Counter('svc_pulls_ended_total', 'Downloads, by outcome.');
 
   constructor(kernel: Kernel) {
-    kernel.subscribe('all', ({ seq, type }) => {
-      this.events.add({ type });
-      // The last event of a commit.
-      if (seq === kernel.durableSeq && kernel.lastCommitMs !== null)
-        this.commits.observe({}, kernel.lastCommitMs / 1000);
-    });
+    kernel.subscribe('all', ({ type }) => this.events.add({ type }));
+    kernel.commits.subscribe((ms) => this.commits.observe({}, ms / 1000));
     kernel.subscribe({ machine: 'run' }, ({ type, at }, snapshot) => this.hear(type, at, snapshot));
     kernel.subscribe({ machine: 'engine' }, ({ type }, snapshot) => {
       if (type === 'engine.exited' && isIn(snapshot, 'crashed')) this.crashes.add({});
