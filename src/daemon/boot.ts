@@ -37,7 +37,8 @@ export class Boot {
    */
   async run(): Promise<SvcError | null> {
     const { parts, ended } = this;
-    const { kernel, config, streams, clock } = parts;
+    const { kernel, config, streams, clock, paths, version } = parts;
+    parts.log.info({}, `svc ${version} starts: pid ${process.pid}, ${paths.home}`);
     const closed = new AbortController();
     kernel.handle({
       ...parts.handlers,

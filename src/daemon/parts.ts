@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { isIn } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
 import { saveModelChoices } from '../config/models-file.ts';
@@ -16,6 +17,7 @@ import { DiskMonitor } from '../runtime/disk/disk-monitor.ts';
 import { Retention } from '../runtime/disk/retention.ts';
 import { DaemonHistory } from '../runtime/health/daemon-history.ts';
 import { StopReports } from '../runtime/health/stop-report.ts';
+import { logEvents } from '../runtime/log-lines/log-lines.ts';
 import { newBootId } from '../runtime/runs/ids.ts';
 import { projectEvent } from '../runtime/runs/record.ts';
 import { startTraces } from '../runtime/traces/traces.ts';
@@ -70,7 +72,8 @@ export function buildParts(options: PartsOptions) {
     const daemon = kernel.snapshot(streams.daemon);
     return daemon === undefined || isIn(daemon, 'ready');
   });
-  logEvents(kernel, log);
+  logEvents(kernel, streams.daemon, log);
+  logEachEvent(kernel, log);
 
   const diskMonitor = new DiskMonitor({ kernel, store, clock, log, daemon: streams.daemon });
   const retention = new Retention({
@@ -172,12 +175,11 @@ function recordBoot(
     .catch((error: unknown) => log.debug({ err: error }, 'the start was not recorded'));
 }
 
-function logEvents(kernel: Kernel, log: Log): void {
-  kernel.subscribe({ machine: 'engine' }, ({ type, data, seq }, snapshot) => {
-    if (type === 'engine.exited' && isIn(snapshot, 'crashed'))
-      log.warn({ ...data, seq }, 'the engine process died');
+/** Each event, for a closer look. */
+function logEachEvent(kernel: Kernel, log: Logger): void {
+  kernel.subscribe('all', ({ seq, stream: key, type }) => {
+    // A line that is not written must cost nothing: there is one for each piece of output.
+    if (log.isLevelEnabled('debug'))
+      log.debug({ seq, stream: key, ...(isRun(key) ? { run_id: key } : {}) }, type);
   });
-  kernel.subscribe('all', ({ seq, stream: key, type }) =>
-    log.debug({ seq, stream: key, ...(isRun(key) ? { run_id: key } : {}) }, type),
-  );
 }

@@ -1,4 +1,4 @@
-import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
+import type { DaemonEvent, LastBoot, NewEvent } from '../../machines/events.ts';
 import { isClearText, parseAddress } from '../config/address.ts';
 import { SvcError } from '../errors.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../home/runtime-file.ts';
@@ -23,7 +23,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
   const warning = parts.http.warning();
   if (warning !== null) log.warn({}, warning);
   if (isClearText(parts.config))
-    log.warn({ http: bound.http }, 'HTTP has no TLS: tokens and prompts can be read on the way');
+    log.warn({}, `HTTP at ${bound.http} has no TLS: tokens and prompts can be read on the way`);
   const listening = kernel.tryAppend(streams.daemon, {
     type: 'daemon.listening',
     addresses: { ...bound, socket: null },
@@ -34,14 +34,14 @@ export async function startDaemon(parts: Parts): Promise<void> {
   if (opened.reindexed === true)
     log.warn({}, 'an index of the event log was damaged, and was built again from the events');
   const addresses = { ...bound, socket: await withRoom(store, () => parts.control.listen()) };
+  log.info({}, `listening: ${bound.http}, gRPC ${bound.grpc}, ${addresses.socket}`);
   await removeSignInPages(parts.paths.signIn);
   await withRoom(store, () => announce(parts, addresses));
   stored.finished = (await store.countRuns()).finished;
   const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId());
   kernel.open(opened.last_seq);
   await listening;
-  if (last_boot !== null && last_boot.ending !== 'clean')
-    log.warn({ last_boot }, `the last daemon did not stop cleanly: ${last_boot.ending}`);
+  if (last_boot !== null && last_boot.ending !== 'clean') log.warn({}, unclean(last_boot));
   await proceed(parts, { type: 'daemon.store_opened', last_boot });
   await proceed(parts, { type: 'daemon.listening', addresses });
   const progress = {
@@ -58,10 +58,21 @@ export async function startDaemon(parts: Parts): Promise<void> {
   parts.diskMonitor.started();
   parts.retention.start();
   await parts.verification.start();
-  log.info({ addresses, version: parts.version, pid: process.pid }, 'ready');
+  log.info({}, `ready after ${Math.round(process.uptime() * 100) / 100} s`);
   local
     .warm()
     .catch((error: unknown) => log.warn({ err: error }, 'the engine could not be warmed'));
+}
+
+const ENDINGS: Readonly<Record<string, string>> = {
+  failed: 'failed',
+  killed: 'was killed, or crashed without a line here',
+  power_lost: 'ended when the machine lost power',
+};
+
+function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {
+  const left = `${runs} unfinished run${runs === 1 ? '' : 's'}`;
+  return `the last daemon ${ENDINGS[ending] ?? ending} (${new Date(at).toISOString()}), with ${left}`;
 }
 
 async function bind(parts: Parts): Promise<{ http: string; grpc: string }> {

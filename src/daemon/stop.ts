@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { isIn } from '../../machines/step.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
@@ -85,7 +86,8 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   );
   await within(config.limits.close_grace_ms, traces.close());
   // Logged before the listeners close, so that followers of the log see it.
-  log.info({ failure: failure?.code ?? null }, 'stopped');
+  if (failure === null) log.info({}, stoppedText(kernel.snapshot(parts.streams.daemon)));
+  else log.info({ failure: failure.code }, 'stopped by this failure');
   parts.certificate?.close();
   await Promise.allSettled([sockets.close(), http.close(), grpc.close(), control.close()]);
   await parts.signIn
@@ -98,6 +100,16 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   if (left !== null) log.error({ code: left.code, err: left.cause }, left.message);
   parts.closeLog();
   return failure ?? left;
+}
+
+function stoppedText(daemon: DaemonSnapshot | undefined): string {
+  const { finished = 0, handed_over = 0, ended = 0 } = daemon?.context.stop_report ?? {};
+  const runs = [
+    ...(finished === 0 ? [] : [`${finished} finished`]),
+    ...(handed_over === 0 ? [] : [`${handed_over} left for the next start`]),
+    ...(ended === 0 ? [] : [`${ended} interrupted`]),
+  ];
+  return runs.length === 0 ? 'stopped' : `stopped; runs: ${runs.join(', ')}`;
 }
 
 /** Records the failure, if the log still takes events. Does not wait for a full or stalled disk. */

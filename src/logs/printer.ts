@@ -1,5 +1,4 @@
-import { createRequire } from 'node:module';
-import { shownLine } from './redact.ts';
+import { createLineFormat } from './format-line.ts';
 import type { LogStream } from './stream.ts';
 
 export interface PrinterOptions {
@@ -25,7 +24,7 @@ export class Printer implements LogStream {
 
   constructor(options: PrinterOptions) {
     this.options = options;
-    this.format = options.form === 'json' ? (line) => `${line}\n` : prettyFormat();
+    this.format = options.form === 'json' ? (line) => `${line}\n` : forPerson();
     process.stdout.on('error', () => {
       this.isOpen = false;
     });
@@ -54,17 +53,9 @@ export class Printer implements LogStream {
   }
 }
 
-/** Loaded only if a person reads the log. */
-function prettyFormat(): (line: string) => string {
-  const { prettyFactory } = createRequire(import.meta.url)(
-    'pino-pretty',
-  ) as typeof import('pino-pretty');
-  const colorize = process.stdout.isTTY === true && (process.env.NO_COLOR ?? '') === '';
-  const format = prettyFactory({
-    colorize,
-    singleLine: true,
-    ignore: 'boot_id',
-    translateTime: 'SYS:HH:MM:ss.l',
-  }) as (line: string) => string;
-  return (line) => format(shownLine(line));
+/** As `svc logs` shows the line. */
+function forPerson(): (line: string) => string {
+  const screen = process.stdout.isTTY === true;
+  const form = createLineFormat({ colour: screen && !process.env.NO_COLOR, screen });
+  return (line) => `${form(line)}\n`;
 }

@@ -1,5 +1,4 @@
 import { readLine } from './filter.ts';
-import { oneLine } from './plain.ts';
 
 /**
  * The fields that a log line may have: no secrets, no throwing getters, bounded size.
@@ -27,26 +26,6 @@ export function redactLine(line: string, redact: (text: string) => string): stri
     : JSON.stringify(whole, (name, value) =>
         typeof value === 'string' && !NAMES.has(name) ? redact(value) : value,
       );
-}
-
-/**
- * The line for a terminal: each text on one line, errors without their stack, which repeats the
- * message.
- */
-export function shownLine(line: string): string {
-  const whole = readLine(line);
-  if (whole === null) return oneLine(line);
-  return JSON.stringify(shown(whole));
-}
-
-function shown(value: unknown): unknown {
-  if (typeof value === 'string') return oneLine(value);
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(shown);
-  const entries = Object.entries(value).filter(
-    ([name]) => !(name === 'stack' && 'message' in value),
-  );
-  return Object.fromEntries(entries.map(([name, inner]) => [oneLine(name), shown(inner)]));
 }
 
 const NAMES = new Set(['level', 'time', 'boot_id', 'run_id', 'stream', 'code', 'type']);

@@ -137,7 +137,8 @@ export class Puller implements PullerPort<Task> {
     } catch (thrown) {
       const failure = asPullError(thrown);
       if (!signal.aborted) {
-        log.warn(
+        // The event has the message. The cause is for a closer look.
+        log.debug(
           {
             pull_id,
             attempt,

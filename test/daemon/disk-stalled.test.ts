@@ -18,7 +18,7 @@ for (const [name, close_ms, signals, output] of [
     'it exits when its time is over',
     '300',
     ['SIGTERM', 'SIGINT'],
-    /"msg":"stopped".*stop_timed_out/s,
+    /"msg":"stopped by this failure"/,
   ],
   [
     'it exits at the third signal',

@@ -33,4 +33,4 @@ export function serve(home: Home, trouble: string, limits: NodeJS.ProcessEnv = {
 }
 
 export const isReady = (daemon: ReturnType<typeof serve>) => () =>
-  /"msg":"ready"/.test(daemon.out());
+  /"msg":"ready /.test(daemon.out());

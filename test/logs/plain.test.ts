@@ -1,7 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { escapeJson, oneLine, plain } from '../../src/logs/plain.ts';
-import { shownLine } from '../../src/logs/redact.ts';
 
 const HOSTILE = 'a\u0000\u0007\u001b[2J\u007f\u009b\u0085\r\u2028\u2029\u202e\u2066z';
 
@@ -32,19 +31,6 @@ test('escaped JSON keeps its value, and has no raw control characters', () => {
     assert.not.match(json.replaceAll('\n', ''), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
     assert.match(json, 'ü');
   }
-});
-
-test('a log line on a terminal is one line at any depth, and shows errors by message', () => {
-  const line = JSON.stringify({
-    level: 'info',
-    msg: `x\n12:00 ERROR forged${HOSTILE}`,
-    deep: { list: [HOSTILE, 1] },
-    err: { message: 'm', stack: 'm\n at x' },
-  });
-  const shown = shownLine(line);
-  assert.not.match(shown, /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|\\n|\\u/u);
-  assert.equal(JSON.parse(shown).err, { message: 'm' });
-  assert.is(shownLine('no\rlog line'), 'no\ufffdlog line');
 });
 
 test.run();

@@ -12,7 +12,7 @@ export async function endOf(boot_id: string, folder: string): Promise<string | n
   const lines = (await lastLines(folder).catch(() => [])).filter(
     (line) => line.boot_id === boot_id,
   );
-  const failure = lines.findLast((line) => line.msg === 'stopped')?.failure;
+  const failure = lines.findLast((line) => line.failure !== undefined)?.failure;
   const error = lines.findLast((line) => isError(line) && line.code === failure);
   return error === undefined
     ? null

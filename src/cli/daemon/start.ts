@@ -4,7 +4,7 @@ import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../parse/flag-values.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { hasColour, note, print, printJson } from '../print/output.ts';
 import { settingFlags } from './serve.ts';
 import { type Started, type StartOptions, startDaemon, WAIT } from './start-daemon.ts';
 
@@ -73,14 +73,13 @@ async function writtenSince(
 ): Promise<string[]> {
   const { readTail } = await import('../../logs/tail.ts');
   const { readLine } = await import('../../logs/filter.ts');
-  const { formatLine } = await import('../logs/format-line.ts');
-  const lines = await readTail(paths.logs, { lines: LINES, since: at });
+  const { createLineFormat } = await import('../../logs/format-line.ts');
+  const lines = await readTail(paths.logs, { lines: LINES, since: at, level: 'warn' });
+  const form = createLineFormat({ colour: hasColour(2), screen: true });
   const isRepeat = (line: string) => {
-    const { code, failure, msg } = readLine(line) ?? {};
-    return msg === 'stopped' || (error instanceof SvcError && [code, failure].includes(error.code));
+    return error instanceof SvcError && readLine(line)?.code === error.code;
   };
-  if (lines.length > 0)
-    return lines.filter((line) => !isRepeat(line)).map((line) => formatLine(line, 2));
+  if (lines.length > 0) return lines.filter((line) => !isRepeat(line)).map(form);
   const text = readFileSync(paths.stderr).subarray(bytes).toString('utf8').trimEnd();
   return text === '' ? [] : text.split('\n').slice(-LINES).map(oneLine);
 }

@@ -1,15 +1,15 @@
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { readLine } from '../../logs/filter.ts';
+import { createLineFormat } from '../../logs/format-line.ts';
 import { escapeJson } from '../../logs/plain.ts';
 import { openTail } from '../../logs/tail.ts';
 import type { Context } from '../context.ts';
 import { findAddress } from '../health/address.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
-import { note } from '../print/output.ts';
+import { hasColour, isTerminal, note } from '../print/output.ts';
 import { openStdout, type StdoutStream } from '../print/stdout-stream.ts';
 import { readToken } from '../tokens/read-token.ts';
-import { formatLine } from './format-line.ts';
 import { linesFromDaemon } from './from-daemon.ts';
 import { type LogQuery, readQuery } from './query.ts';
 
@@ -20,10 +20,11 @@ import { type LogQuery, readQuery } from './query.ts';
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const query = readQuery(flags);
   const stdout = openStdout();
+  const form = createLineFormat({ colour: hasColour(1), screen: isTerminal(1) });
   let lines = 0;
   const show = (line: string) => {
     lines += 1;
-    return showLine(stdout, line, json);
+    return showLine(stdout, line, json ? null : form);
   };
   const interrupt = onInterrupt();
   const signal = AbortSignal.any([interrupt.signal, stdout.gone]);
@@ -72,11 +73,15 @@ async function fromFiles(
   }
 }
 
-/** Lines that were dropped for a slow reader are reported on stderr. */
-function showLine(stdout: StdoutStream, line: string, json: boolean): Promise<void> {
-  if (json) return stdout.write(`${escapeJson(line)}\n`);
+/** As JSON without a form. Lines that were dropped for a slow reader are reported on stderr. */
+function showLine(
+  stdout: StdoutStream,
+  line: string,
+  form: ((line: string) => string) | null,
+): Promise<void> {
+  if (form === null) return stdout.write(`${escapeJson(line)}\n`);
   const missed = readLine(line)?.missed;
   if (typeof missed === 'number')
     note(`${missed} lines were dropped: they came faster than they were read.`);
-  return typeof missed === 'number' ? Promise.resolve() : stdout.write(`${formatLine(line)}\n`);
+  return typeof missed === 'number' ? Promise.resolve() : stdout.write(`${form(line)}\n`);
 }

@@ -17,13 +17,6 @@ export function localTime(rfc3339: string): string {
   return Number.isNaN(at.getTime()) ? rfc3339 : `${date(at)} ${clock(at)}`;
 }
 
-/** Local time of day with milliseconds, with the date if that is not today. */
-export function shortTime(at: Date): string {
-  if (Number.isNaN(at.getTime())) return '--:--:--.---';
-  const time = `${clock(at)}.${digits(at.getMilliseconds(), 3)}`;
-  return at.toDateString() === new Date().toDateString() ? time : `${date(at)} ${time}`;
-}
-
 function date(at: Date): string {
   return `${at.getFullYear()}-${digits(at.getMonth() + 1)}-${digits(at.getDate())}`;
 }
@@ -32,8 +25,8 @@ function clock(at: Date): string {
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => digits(part)).join(':');
 }
 
-function digits(value: number, width = 2): string {
-  return String(value).padStart(width, '0');
+function digits(value: number): string {
+  return String(value).padStart(2, '0');
 }
 
 export function ago(rfc3339: string): string {

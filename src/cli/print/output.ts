@@ -56,7 +56,8 @@ export function isTerminal(fd: 0 | 1 | 2): boolean {
 
 const colours = new Map<number, boolean>();
 
-function hasColour(fd: 1 | 2): boolean {
+/** Whether text for the descriptor is painted. */
+export function hasColour(fd: 1 | 2): boolean {
   const known = colours.get(fd);
   if (known !== undefined) return known;
   const { NO_COLOR, FORCE_COLOR, TERM } = process.env;

@@ -93,7 +93,6 @@ export class Retention {
       }
     } finally {
       if (removed.events > 0) {
-        log.info(removed, 'history was removed');
         await kernel.tryAppend(daemon, { type: 'daemon.history_pruned', ...removed });
       }
     }

@@ -248,19 +248,10 @@ export class Pulls {
   }
 
   private forget(key: PullKey, { context }: PullSnapshot): void {
-    const { kernel, log } = this.options;
-    const { pull_id, reference, bytes, error, path, sha256 } = context;
-    const outcome = path !== null ? 'completed' : error === null ? 'cancelled' : 'failed';
+    const { kernel } = this.options;
+    const { pull_id } = context;
     for (const entry of [...this.entries.values()]) if (entry.id === pull_id) this.release(entry);
     kernel.forget(key);
-    log.info(
-      {
-        ...{ pull_id, reference, bytes, outcome },
-        ...(error === null ? {} : { code: error.code }),
-        ...(path === null ? {} : { path, sha256 }),
-      },
-      'a pull ended',
-    );
   }
 
   private release(entry: Entry): void {

@@ -122,21 +122,23 @@ export class RunExecutor {
         if (entered) onOutcome(request.provider, this.stall(run_id) ?? 'abandoned', run_id);
       } else {
         const failure = asFailure(thrown);
-        this.options.log.warn(
-          {
-            run_id,
-            attempt,
-            provider: request.provider,
-            code: failure.code,
-            err: failure.cause ?? failure,
-          },
-          failure.message,
-        );
+        this.logFault(run_id, thrown);
         if (entered) onOutcome(request.provider, failure, run_id);
         await this.recordFailure(run_id, failure, !entered || hasCode(failure, 'provider_silent'));
       }
     }
     await this.recordEnd(run_id);
+  }
+
+  /**
+   * The event of the failure has its message, and the log a line of that event. A fault of svc
+   * itself needs a stack too.
+   */
+  private logFault(run_id: RunKey, thrown: unknown): void {
+    const { log } = this.options;
+    const isKnown = thrown instanceof SvcError && thrown.code !== 'internal';
+    if (isKnown) log.debug({ run_id, err: thrown.cause ?? thrown }, 'an attempt failed');
+    else log.error({ run_id, err: thrown }, 'an attempt failed in an unexpected way');
   }
 
   /** Throws unless the provider is usable now. A removed one is missed later. */

@@ -1,0 +1,104 @@
+import { readLine } from './filter.ts';
+import { oneLine } from './plain.ts';
+
+export interface LineForm {
+  /** Paints the parts of a line. */
+  colour: boolean;
+  /** For a person who reads from top to bottom: times without their date, and separators. */
+  screen: boolean;
+}
+
+/**
+ * Turns log lines into text for a reader: time, level, message, the rest as name=value. It owns the
+ * day and the boot of the line before.
+ *
+ * 1. On a screen a line of its own says where the day changes, and where a daemon starts. Elsewhere
+ *    each line has its date, so that a filter keeps it.
+ * 2. An error is shown by its message, once. JSON has its stack.
+ * 3. Text that is no log line is kept.
+ */
+export function createLineFormat({ colour, screen }: LineForm): (line: string) => string {
+  const paint = colour ? styled : (_: Style, text: string) => text;
+  let today = new Date().toDateString();
+  let boot = '';
+  const separators = (at: Date, boot_id: string) => {
+    const isValid = !Number.isNaN(at.getTime());
+    const day = isValid && at.toDateString() !== today ? [dateOf(at)] : [];
+    // Ids sort by time: lines of an older boot that is still alive are no new start.
+    const start = boot !== '' && boot_id > boot ? ['a new start'] : [];
+    if (isValid) today = at.toDateString();
+    if (boot_id > boot) boot = boot_id;
+    const words = [...day, ...start].join(', ');
+    return words === '' ? '' : `${paint('dim', `---- ${words} ----`)}\n`;
+  };
+  return (line) => {
+    const fields = readLine(line);
+    if (fields === null) return oneLine(line);
+    const at = new Date(typeof fields.time === 'number' ? fields.time : String(fields.time));
+    const level = String(fields.level ?? '');
+    const msg = oneLine(String(fields.msg ?? ''));
+    const label = paint(COLOURS[level] ?? 'dim', oneLine(level).toUpperCase().padEnd(5));
+    const head = `${timeOf(at, screen)} ${label} ${msg}`;
+    const tail = Object.entries(fields)
+      .filter(([name, value]) => isShown(name, value, msg))
+      .map(([name, value]) => `${name}=${shown(value)}`)
+      .join(' ');
+    const before = screen ? separators(at, String(fields.boot_id ?? '')) : '';
+    return `${before}${tail === '' ? head : `${head} ${paint('dim', oneLine(tail))}`}`;
+  };
+}
+
+type Style = 'dim' | 'green' | 'yellow' | 'red';
+
+const COLOURS: Readonly<Record<string, Style>> = {
+  trace: 'dim',
+  debug: 'dim',
+  info: 'green',
+  warn: 'yellow',
+  error: 'red',
+  fatal: 'red',
+};
+
+/** Fields that the line shows already, or that are the same in every line. */
+const LEFT_OUT = new Set(['level', 'time', 'msg', 'pid', 'hostname', 'boot_id', 'v']);
+
+/** Says nothing again: no empty field, no id and no error that the message has. */
+function isShown(name: string, value: unknown, msg: string): boolean {
+  if (LEFT_OUT.has(name) || value === null) return false;
+  if (name === 'run_id') return !msg.includes(String(value));
+  return messageOf(value) === null || !msg.includes(oneLine(messageOf(value) ?? ''));
+}
+
+/** The message of an error; null if the value is none. */
+function messageOf(value: unknown): string | null {
+  return typeof value === 'object' && value !== null && 'stack' in value && 'message' in value
+    ? String(value.message)
+    : null;
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'string') return value;
+  const message = messageOf(value);
+  // Counts by kind read better without quotes.
+  return message === null ? JSON.stringify(value).replaceAll('"', '') : JSON.stringify(message);
+}
+
+/** Local time of day with milliseconds; after its date, unless a separator says that. */
+function timeOf(at: Date, screen: boolean): string {
+  if (Number.isNaN(at.getTime())) return '--:--:--.---';
+  const parts = [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => digits(part));
+  const time = `${parts.join(':')}.${digits(at.getMilliseconds(), 3)}`;
+  return screen ? time : `${dateOf(at)} ${time}`;
+}
+
+function dateOf(at: Date): string {
+  return `${at.getFullYear()}-${digits(at.getMonth() + 1)}-${digits(at.getDate())}`;
+}
+
+function digits(value: number, width = 2): string {
+  return String(value).padStart(width, '0');
+}
+
+function styled(style: Style, text: string): string {
+  return process.getBuiltinModule('node:util').styleText(style, text, { validateStream: false });
+}
