@@ -40,13 +40,14 @@ async function bootDaemon({
   background,
   json = false,
 }: ServeOptions): Promise<SvcError | null> {
-  const config = loadConfig(paths.config, { flags });
+  const reload = () => loadConfig(paths.config, { flags });
+  const config = reload();
   refuseOpenBind(config);
   readCertificate(config);
   await prepareHome(paths, process.env.SVC_HOME !== undefined);
   const secrets = { token: await readSecret(paths.token), digest: await readSecret(paths.secret) };
   const stdout = background ? 'none' : process.stdout.isTTY && !json ? 'pretty' : 'json';
-  return new Boot({ paths, config, version: programVersion(), secrets, stdout }).run();
+  return new Boot({ paths, config, reload, version: programVersion(), secrets, stdout }).run();
 }
 
 const EXIT_AFTER_MS = 2000;

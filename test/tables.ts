@@ -73,7 +73,7 @@ const tables = {
     ),
   settings: () =>
     table(
-      ['Setting', 'Variable', 'Default', 'Meaning', 'Value'],
+      ['Setting', 'Variable', 'Default', 'Meaning', 'Value', 'A change counts'],
       Object.entries<SettingSpec>({ ...settingSpecs, ...prefixed('history.', historySpecs) }).map(
         ([name, spec]) => [
           `\`${name}\``,
@@ -81,6 +81,7 @@ const tables = {
           `\`${JSON.stringify(spec.default)}\``,
           spec.meaning,
           spec.expects,
+          spec.live === true ? 'at once' : 'after a restart',
         ],
       ),
     ),
@@ -214,6 +215,7 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'log.stream': '`events` of one stream',
   console: '`url` for one sign-in; `file`: a page on disk that leads there',
   config: 'settings in force, and where each comes from',
+  'config.apply': '`applied`: settings that changed; `after_restart`: those that wait',
   token: '`token` for the TCP listeners',
   'token.list': '`tokens` of programs, without the tokens themselves',
   'token.create': 'the token of a program; only this answer has `token` itself',

@@ -38,6 +38,7 @@ export const globalFlags: readonly FlagSpec[] = [json, help];
 /** Flags that the program passes to itself; help and completion do not show them. */
 const hiddenFlags: Readonly<Record<string, readonly FlagSpec[]>> = {
   serve: [{ name: 'background', summary: 'Started by svc start.' }],
+  completion: [{ name: 'list', value: '<kind>', summary: 'Names that a script offers.' }],
 };
 
 /** The flags of a command for help and completion. */
@@ -508,6 +509,32 @@ const table = [
     summary: 'The active configuration, and the source of each value.',
     examples: ['config show'],
   }),
+  command('config get', {
+    args: '<setting>',
+    summary: 'Print the active value of one setting.',
+    examples: ['config get log_level', 'config get limits.queue_runs'],
+  }),
+  command('config set', {
+    args: '<setting> [value]',
+    summary:
+      'Write one setting into the configuration file, which keeps its comments. It counts at once where that is possible.',
+    flags: [{ name: 'remove', summary: 'Remove the setting: its default counts again.' }],
+    examples: ['config set log_level debug', 'config set limits.queue_runs --remove'],
+  }),
+  command('config edit', {
+    summary:
+      'Open the configuration file in $VISUAL or $EDITOR. A text with an error does not replace it.',
+    examples: ['config edit'],
+  }),
+  command('config apply', {
+    summary:
+      'Have the daemon read the configuration file again. Some settings count at once, the others after a restart.',
+    examples: ['config apply'],
+  }),
+  command('config path', {
+    summary: 'Print where the configuration file is.',
+    examples: ['config path'],
+  }),
   command('token', {
     summary:
       'Print the token of this home, for HTTP, WebSocket and gRPC clients. It may do everything.',
@@ -585,7 +612,7 @@ const table = [
     ],
   }),
   command('completion', {
-    args: '<shell>',
+    args: '[shell]',
     summary: 'Print the completion script for bash, zsh or fish.',
     examples: ['completion bash'],
   }),

@@ -45,9 +45,9 @@ export function loadConfig(
 ): Config {
   const written = readWritten(
     file,
-    (setting) => Object.hasOwn(settingSpecs, setting),
-    (limit) => Object.hasOwn(limitSpecs, limit),
-    (name) => Object.hasOwn(historySpecs, name),
+    Object.keys(settingSpecs),
+    Object.keys(limitSpecs),
+    Object.keys(historySpecs),
   );
   const sources: Record<string, Source> = {};
   const choose = (key: string, spec: SettingSpec, flag?: unknown) => {
@@ -95,7 +95,8 @@ function applyChoices(file: string, settings: Settings, sources: Record<string, 
 
 const LIMIT_PREFIX = 'SVC_LIMIT_';
 
-function limitSetting(key: keyof Limits): SettingSpec<number> {
+/** A limit as a setting. */
+export function limitSetting(key: keyof Limits): SettingSpec<number> {
   const { value, min, max, reason } = limitSpecs[key];
   return {
     env: limitVariable(key),

@@ -1,4 +1,5 @@
 import { findRenamed, type RenamedSetting, renamedSettings } from './renamed.ts';
+import { suggest } from './suggest.ts';
 import {
   brief,
   type ConfigText,
@@ -17,6 +18,8 @@ export interface SettingSpec<T = unknown> {
   default: T;
   meaning: string;
   expects: string;
+  /** A change counts while the daemon runs. */
+  live?: true;
   /** The value from JSON; undefined if it is malformed. */
   read(value: unknown): T | undefined;
   /** Converts the text of a flag or a variable to its JSON form. */
@@ -33,14 +36,10 @@ export interface Written {
   where(offset: number): string;
 }
 
-type Known = (name: string) => boolean;
+/** The names of a group. */
+type Known = readonly string[];
 
-export function readWritten(
-  file: string,
-  isSetting: Known,
-  isLimit: Known,
-  isHistory: Known,
-): Written {
+export function readWritten(file: string, settings: Known, limits: Known, history: Known): Written {
   const config = readConfigText(file);
   const written: Written = {
     values: new Map(),
@@ -52,11 +51,16 @@ export function readWritten(
   for (const property of properties(config, config.root, 'the configuration')) {
     if (property.name === 'providers')
       written.providers = properties(config, property.value, 'providers');
-    else if (property.name === 'limits') readGroup(config, property, isLimit, 'a limit', written);
+    else if (property.name === 'limits') readGroup(config, property, limits, 'a limit', written);
     else if (property.name === 'history')
-      readGroup(config, property, isHistory, 'a setting of history', written);
+      readGroup(config, property, history, 'a setting of history', written);
     else
-      put(config, property, { key: property.name, isKnown: isSetting, what: 'a setting' }, written);
+      put(
+        config,
+        property,
+        { key: property.name, known: [...settings, ...GROUPS], what: 'a setting' },
+        written,
+      );
   }
   return written;
 }
@@ -117,8 +121,10 @@ export function refuseUnknownVariables(
   const unknown = Object.keys(env).find(
     (variable) => variable.startsWith(prefix) && !known.has(variable),
   );
-  if (unknown !== undefined)
-    refuse('environment', `${brief(unknown)} is not a limit`, { param: unknown, hint: HINT });
+  if (unknown === undefined) return;
+  const near = suggest(unknown, [...known]);
+  const hint = near === null ? HINT : `Did you mean: ${near}`;
+  refuse('environment', `${brief(unknown)} is not a limit`, { param: unknown, hint });
 }
 
 const HINT = 'The tables in docs/operations.md list all settings and limits.';
@@ -126,22 +132,23 @@ const HINT = 'The tables in docs/operations.md list all settings and limits.';
 function readGroup(
   config: ConfigText,
   group: Property,
-  isKnown: Known,
+  known: Known,
   what: string,
   written: Written,
 ): void {
   for (const property of properties(config, group.value, group.name))
-    put(config, property, { key: `${group.name}.${property.name}`, isKnown, what }, written);
+    put(config, property, { key: `${group.name}.${property.name}`, known, what }, written);
 }
 
 function put(
   config: ConfigText,
   property: Property,
-  { key, isKnown, what }: { key: string; isKnown: Known; what: string },
+  { key, known, what }: { key: string; known: Known; what: string },
   { values, renamed }: Written,
 ): void {
   const old = findRenamed(key);
-  if (old === undefined && !isKnown(property.name)) refuseName(config, property, what);
+  if (old === undefined && !known.includes(property.name))
+    refuseName(config, property, { what, known });
   const name = old?.key ?? key;
   if (values.has(name))
     refuse(config.where(property.node.offset), `${name} is set twice, once by its old name`, {
@@ -151,6 +158,15 @@ function put(
   if (old !== undefined) renamed.push(old);
 }
 
-function refuseName({ where }: ConfigText, { name, node }: Property, what: string): never {
-  refuse(where(node.offset), `${brief(name)} is not ${what}`, { param: name, hint: HINT });
+function refuseName(
+  { where }: ConfigText,
+  { name, node }: Property,
+  { what, known }: { what: string; known: Known },
+): never {
+  const near = suggest(name, known);
+  const hint = near === null ? HINT : `Did you mean: ${near}`;
+  refuse(where(node.offset), `${brief(name)} is not ${what}`, { param: name, hint });
 }
+
+/** What is beside the settings at the top of the file. */
+const GROUPS = ['providers', 'limits', 'history'];

@@ -139,6 +139,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: (text) => text.split(',').flatMap((part) => part.trim() || []),
   },
   metrics_public: {
+    live: true,
     env: 'SVC_METRICS_PUBLIC',
     default: false,
     meaning: 'Whether clients of this machine may read /metrics without the token.',
@@ -157,6 +158,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: nullText,
   },
   log_level: {
+    live: true,
     env: 'SVC_LOG_LEVEL',
     default: 'info',
     meaning: 'Lowest level that is logged.',
@@ -164,12 +166,14 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     read: (value) => LOG_LEVELS.find((level) => level === value),
   },
   default_provider: {
+    live: true,
     env: 'SVC_PROVIDER',
     default: 'local',
     meaning: 'Provider of a run that names none.',
     ...name,
   },
   default_cloud_provider: {
+    live: true,
     env: 'SVC_CLOUD_PROVIDER',
     default: null,
     meaning: 'Provider of `svc run --cloud`; without it, the only cloud provider there is.',
@@ -178,6 +182,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: nullText,
   },
   model: {
+    live: true,
     env: 'SVC_MODEL',
     default: 'svc-mini',
     meaning:
@@ -213,6 +218,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: jsonText,
   },
   prices: {
+    live: true,
     env: 'SVC_PRICES',
     default: {},
     meaning:
@@ -222,12 +228,14 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: jsonText,
   },
   currency: {
+    live: true,
     env: 'SVC_CURRENCY',
     default: 'USD',
     meaning: 'Name of the currency of prices and of the budget.',
     ...name,
   },
   budget_per_day: {
+    live: true,
     env: 'SVC_BUDGET_PER_DAY',
     default: null,
     meaning:
@@ -240,6 +248,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: jsonText,
   },
   budget_tokens_per_day: {
+    live: true,
     env: 'SVC_BUDGET_TOKENS_PER_DAY',
     default: null,
     meaning:
@@ -249,6 +258,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: jsonText,
   },
   recovery: {
+    live: true,
     env: 'SVC_RECOVERY',
     default: 'resume',
     meaning:

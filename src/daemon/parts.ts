@@ -23,12 +23,15 @@ import { projectEvent } from '../runtime/runs/record.ts';
 import { startTraces } from '../runtime/traces/traces.ts';
 import { createEventStore } from './event-store.ts';
 import { hostBootId } from './host.ts';
+import { LiveConfig } from './live-config.ts';
 import { buildTransports } from './transports.ts';
 import { buildWork } from './work.ts';
 
 export interface PartsOptions {
   paths: Paths;
   config: Config;
+  /** Reads the configuration again, with the flags of this daemon. Throws config_invalid. */
+  reload(): Config;
   version: string;
   secrets: { token: string; digest: string };
   stdout: 'none' | 'json' | 'pretty';
@@ -121,7 +124,19 @@ export function buildParts(options: PartsOptions) {
     endpoint: config.otlp_endpoint ?? (process.env.OTEL_EXPORTER_OTLP_ENDPOINT || null),
     ...{ version, boot_id, log },
   });
-  const transports = buildTransports({ paths, config, token: secrets.token, logging, runtime });
+  const live = new LiveConfig({
+    config,
+    reload: options.reload,
+    changed: (key) => {
+      if (key === 'log_level') log.level = config.log_level;
+      if (key === 'model') work.local.models.default = config.model;
+      log.info({}, `${key} changed: it counts now`);
+    },
+  });
+  const transports = buildTransports({
+    ...{ paths, config, logging, runtime, live },
+    token: secrets.token,
+  });
 
   return {
     paths,

@@ -12,6 +12,7 @@ import { createHttp } from '../transport/http/server.ts';
 import { routes } from '../transport/routes.ts';
 import { ServedCertificate } from '../transport/served-certificate.ts';
 import { attachSockets } from '../transport/ws/upgrade.ts';
+import type { LiveConfig } from './live-config.ts';
 
 export interface TransportOptions {
   paths: Paths;
@@ -19,13 +20,15 @@ export interface TransportOptions {
   token: string;
   logging: DaemonLog;
   runtime: Runtime;
+  live: LiveConfig;
 }
 
 /**
  * Builds the servers in front of the runtime. They share one budget of unsent bytes. None is bound
  * yet.
  */
-export function buildTransports({ paths, config, token, logging, runtime }: TransportOptions) {
+export function buildTransports(options: TransportOptions) {
+  const { paths, config, token, logging, runtime, live } = options;
   const { limits } = config;
   const { log } = logging;
   const unsent = new UnsentBytes(limits, log);
@@ -48,6 +51,8 @@ export function buildTransports({ paths, config, token, logging, runtime }: Tran
     runtime,
     limits,
     config: () => config,
+    configChanges: () => live.changes(),
+    applyConfig: () => live.apply(),
     warning: () => http.warning(),
   });
   const control = new ControlServer({

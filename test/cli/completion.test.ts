@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -18,8 +18,9 @@ test.after(async ({ home }) => {
 
 /** What bash offers when Tab is pressed at the end of the line. */
 function complete(script: string, line: string): string[] {
-  const words = line.split(' ');
-  const program = `${script}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _svc; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  // What `svc completion --list` prints, without a process of svc.
+  const svc = `svc() { [ "$2" = --list ] && printf '%s\\n' "$3-1" "$3:2"; }`;
+  const program = `${svc}\n${script}\nCOMP_LINE='${line}' COMP_POINT=${line.length}; _svc; printf '%s\\n' "\${COMPREPLY[@]}"`;
   const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-c', program], {
     encoding: 'utf8',
   });
@@ -34,7 +35,7 @@ test('bash takes the script', ({ bash }) => {
 
 test('bash offers commands, then the commands of a group', ({ bash }) => {
   const first = new Set(commands.map(({ name }) => name.split(' ')[0]));
-  assert.equal(complete(bash, 'svc ').sort(), [...first, '--help', '--version'].sort());
+  assert.equal(complete(bash, 'svc ').sort(), [...first, 'help', '--help', '--version'].sort());
   assert.equal(complete(bash, 'svc st'), ['start', 'stop', 'status']);
   assert.equal(complete(bash, 'svc runs '), [
     'list',
@@ -63,9 +64,57 @@ test('bash offers the values a flag is chosen from, and leaves free ones to the 
   assert.equal(complete(bash, 'svc health --source '), ['http', 'grpc', 'socket']);
   assert.equal(complete(bash, 'svc provider add x --kind c'), ['cloud']);
   assert.equal(complete(bash, 'svc logs --level wa'), ['warn']);
-  assert.equal(complete(bash, 'svc completion '), ['bash', 'zsh', 'fish', '--json', '--help']);
-  assert.equal(complete(bash, 'svc run --model '), []);
-  assert.equal(complete(bash, 'svc run -m '), []);
+  assert.equal(complete(bash, 'svc completion '), [
+    'bash',
+    'zsh',
+    'fish',
+    '--json',
+    '--help',
+    '-h',
+  ]);
+  assert.equal(complete(bash, 'svc machines --format a'), ['ascii']);
+  assert.equal(complete(bash, 'svc runs list --state fa'), ['failed']);
+  assert.equal(complete(bash, 'svc run --recovery e'), ['end']);
+  assert.equal(complete(bash, 'svc help comp'), ['completion']);
+  assert.equal(complete(bash, 'svc help runs sh'), ['show']);
+  assert.equal(complete(bash, 'svc run --system '), []);
+  assert.equal(complete(bash, 'svc runs export --output '), []);
+});
+
+test('bash asks svc for names, and a name may have a colon', ({ bash }) => {
+  assert.equal(complete(bash, 'svc run --model '), ['models-1', 'models:2']);
+  assert.equal(complete(bash, 'svc run -m models:'), ['2'], 'bash keeps what is before a colon');
+  assert.equal(complete(bash, 'svc run -p '), ['providers-1', 'providers:2']);
+  assert.equal(complete(bash, 'svc runs show '), ['runs-1', 'runs:2']);
+  assert.equal(complete(bash, 'svc runs replay runs-'), ['runs-1']);
+  assert.equal(complete(bash, 'svc runs show --j'), ['--json']);
+  assert.equal(complete(bash, 'svc logs --run '), ['runs-1', 'runs:2']);
+  assert.equal(complete(bash, 'svc model show '), ['models-1', 'models:2']);
+  assert.equal(complete(bash, 'svc provider test '), ['providers-1', 'providers:2']);
+});
+
+test('names come without a daemon, which is not started for them', async ({ home }) => {
+  const list = async (kind: string) => {
+    const { code, stdout, stderr } = await home.svc(['completion', '--list', kind]);
+    assert.equal([code, stderr], [0, '']);
+    return stdout.split('\n').filter(Boolean);
+  };
+  mkdirSync(home.paths.models, { recursive: true });
+  writeFileSync(join(home.paths.models, 'tiny.gguf'), '');
+  writeFileSync(
+    home.paths.config,
+    JSON.stringify({
+      aliases: { fast: 'tiny', 'a b': 'tiny' },
+      providers: { near: { base_url: 'http://127.0.0.1:9/v1' } },
+    }),
+  );
+  assert.equal(await list('runs'), []);
+  assert.equal(await list('models'), ['local/svc-mini', 'local/tiny', 'fast']);
+  assert.equal(await list('providers'), ['local', 'near']);
+  assert.ok((await list('settings')).includes('limits.queue_runs'));
+  writeFileSync(home.paths.config, '{');
+  assert.equal(await list('providers'), [], 'a broken file offers nothing');
+  assert.not.ok(existsSync(home.paths.runtime));
 });
 
 for (const shell of ['zsh', 'fish']) {

@@ -1,23 +1,41 @@
 import { type CommandSpec, commands, shownFlags } from '../commands.ts';
-import { choices, firstWords, groupOf, groups } from './words.ts';
+import {
+  firstWords,
+  groupOf,
+  groups,
+  type Values,
+  valuesOfArgument,
+  valuesOfFlag,
+} from './words.ts';
 
-/** Works in bash 3.2, the version of macOS. */
+/**
+ * Works in bash 3.2, the version of macOS. It splits the line itself: bash also splits at a colon,
+ * and names of models have one.
+ */
 export function bashScript(): string {
   return `_svc() {
-  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} name=\${COMP_WORDS[1]} words
+  local line=\${COMP_LINE:0:$COMP_POINT} word before name words= count
+  local -a typed
   COMPREPLY=()
+  read -ra typed <<< "$line"
+  [[ $line == *[[:space:]] ]] && typed+=('')
+  count=\${#typed[@]}
+  word=\${typed[count-1]} before=\${typed[count-2]} name=\${typed[1]}
+  if [ "$name" = help ] && [ "$count" -gt 2 ]; then
+    typed=(svc "\${typed[@]:2}")
+    count=$((count - 1)) name=\${typed[1]}
+  fi
   case $name in
-    ${groups().join('|')}) [ "$COMP_CWORD" -gt 2 ] && name="$name \${COMP_WORDS[2]}" ;;
+    ${groups().join('|')}) [ "$count" -gt 3 ] && name="$name \${typed[2]}" ;;
   esac
-  if [ "$COMP_CWORD" -eq 1 ]; then
+  if [ "$count" -eq 2 ]; then
     words='${firstWords()
       .map(({ word }) => word)
       .join(' ')} --help --version'
   else
     case "$name $before" in
 ${valueCases()}
-    esac
-    case $name in
+    *) case $name in
 ${groups()
   .map(
     (word) =>
@@ -27,33 +45,59 @@ ${groups()
         .join(' ')}' ;;`,
   )
   .join('\n')}
-${commands.map((spec) => `      '${spec.name}') words='${wordsOf(spec).join(' ')}' ;;`).join('\n')}
+${commands
+  .filter(({ name }) => !groups().includes(name))
+  .map((spec) => `      '${spec.name}') words=${wordsShown(spec)} ;;`)
+  .join('\n')}
+      esac ;;
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
+  if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
+    COMPREPLY=("\${COMPREPLY[@]#"\${word%"\${word##*:}"}"}")
+  fi
 }
 complete -o default -F _svc svc`;
 }
 
-/** The choices of the argument of a command, and its flags. */
+/** The fixed words of the argument of a command, and its flags. */
 function wordsOf(spec: CommandSpec): string[] {
-  return [...(choices(spec.args) ?? []), ...shownFlags(spec).map(({ name }) => `--${name}`)];
+  const values = valuesOfArgument(spec);
+  const flags = shownFlags(spec).flatMap(({ name, short }) => [
+    `--${name}`,
+    ...(short === undefined ? [] : [`-${short}`]),
+  ]);
+  return [...(values !== null && 'words' in values ? values.words : []), ...flags];
 }
 
-/** Completes the value of a flag: its choices, or files. */
+/** The same as a word of the shell. Names are asked for unless a flag is typed. */
+function wordsShown(spec: CommandSpec): string {
+  const fixed = `'${wordsOf(spec).join(' ')}'`;
+  const values = valuesOfArgument(spec);
+  if (values === null || !('kind' in values)) return fixed;
+  return `${fixed}; [[ $word == -* ]] || words=${asked(values)}`;
+}
+
+/** Completes the value of a flag: its words, names of its kind, or files. */
 function valueCases(): string {
-  const lines = commands.flatMap((spec) =>
-    shownFlags(spec)
-      .filter(({ value }) => value?.startsWith('<'))
-      .map(({ name, short, value }) => {
-        const patterns = [
-          `'${spec.name} --${name}'`,
-          ...(short === undefined ? [] : [`'${spec.name} -${short}'`]),
-        ].join('|');
-        const words = choices(value)?.join(' ');
-        const reply = words === undefined ? '' : `$(compgen -W '${words}' -- "$word")`;
-        return `      ${patterns}) COMPREPLY=(${reply}); return ;;`;
-      }),
-  );
-  return lines.join('\n');
+  return commands
+    .flatMap((spec) =>
+      shownFlags(spec)
+        .filter(({ value }) => value?.startsWith('<'))
+        .map((flag) => {
+          const patterns = [
+            `'${spec.name} --${flag.name}'`,
+            ...(flag.short === undefined ? [] : [`'${spec.name} -${flag.short}'`]),
+          ].join('|');
+          const values = valuesOfFlag(spec, flag);
+          return `      ${patterns}) ${values === null ? 'return' : `words=${asked(values)}`} ;;`;
+        }),
+    )
+    .join('\n');
+}
+
+function asked(values: NonNullable<Values>): string {
+  return 'words' in values
+    ? `'${values.words.join(' ')}'`
+    : `$("\${typed[0]}" completion --list ${values.kind} 2>/dev/null)`;
 }

@@ -1,6 +1,8 @@
 import { SvcError } from '../../errors.ts';
 import type { Context } from '../context.ts';
+import { choiceFlag } from '../parse/flag-values.ts';
 import { print, printJson } from '../print/output.ts';
+import { KINDS } from './words.ts';
 
 const INSTALL: Record<string, string> = {
   bash: 'echo \'eval "$(svc completion bash)"\' >> ~/.bashrc',
@@ -8,8 +10,20 @@ const INSTALL: Record<string, string> = {
   fish: 'svc completion fish > ~/.config/fish/completions/svc.fish',
 };
 
-/** Prints the completion script of a shell, generated from the table of commands. */
-export async function run({ args, json }: Context): Promise<number> {
+/**
+ * Prints the completion script of a shell, generated from the table of commands. With --list, the
+ * names that such a script asks for.
+ */
+export async function run(context: Context): Promise<number> {
+  const { args, flags, json } = context;
+  const kind = choiceFlag(flags, 'list', KINDS);
+  if (kind !== undefined) {
+    const { knownNames } = await import('./known.ts');
+    const names = await knownNames(kind, context.paths);
+    if (json) printJson({ names });
+    else if (names.length > 0) print(names.join('\n'));
+    return 0;
+  }
   const [shell = ''] = args;
   const script = await make(shell);
   if (json) printJson({ shell, script });

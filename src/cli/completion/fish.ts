@@ -1,17 +1,27 @@
 import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../commands.ts';
-import { choices, firstWords, groupOf, groups } from './words.ts';
+import {
+  firstWords,
+  groupOf,
+  groups,
+  shortSummary,
+  type Values,
+  valuesOfArgument,
+  valuesOfFlag,
+} from './words.ts';
 
 export function fishScript(): string {
   const first = firstWords().map(
     ({ word, summary }) =>
       `complete -c svc -f -n __fish_use_subcommand -a ${quoted(word)} -d ${quoted(summary)}`,
   );
+  const words = firstWords().map(({ word }) => word);
+  const help = `complete -c svc -f -n '__fish_seen_subcommand_from help' -a ${quoted(words.join(' '))}`;
   const second = groups().flatMap((word) => groupOf(word).map((spec) => secondWord(word, spec)));
   const flags = commands.flatMap((spec) => [
     ...argument(spec),
     ...shownFlags(spec).map((flag) => flagLine(spec, flag)),
   ]);
-  return ['complete -c svc -e', ...first, ...second, ...flags].join('\n');
+  return ['complete -c svc -e', ...first, help, ...second, ...flags].join('\n');
 }
 
 function secondWord(group: string, { name, summary }: CommandSpec): string {
@@ -21,26 +31,34 @@ function secondWord(group: string, { name, summary }: CommandSpec): string {
   const seen = '__fish_seen_subcommand_from';
   const when = quoted(`${seen} ${group}; and not ${seen} ${others}`);
   const word = quoted(name.split(' ')[1] ?? '');
-  return `complete -c svc -f -n ${when} -a ${word} -d ${quoted(summary)}`;
+  return `complete -c svc -f -n ${when} -a ${word} -d ${quoted(shortSummary(summary))}`;
 }
 
 function argument(spec: CommandSpec): string[] {
-  const known = choices(spec.args);
-  return known === null
-    ? []
-    : [`complete -c svc -f -n ${condition(spec)} -a ${quoted(known.join(' '))}`];
+  const values = valuesOfArgument(spec);
+  return values === null ? [] : [`complete -c svc -f -n ${condition(spec)} -a ${listed(values)}`];
 }
 
-function flagLine(spec: CommandSpec, { name, short, value, summary }: FlagSpec): string {
-  const known = choices(value);
+function flagLine(spec: CommandSpec, flag: FlagSpec): string {
+  const { name, short, value, summary } = flag;
+  const values = valuesOfFlag(spec, flag);
   const parts = [
     `complete -c svc -n ${condition(spec)} -l ${name}`,
     short && `-s ${short}`,
     value?.startsWith('<') && '-r',
-    known && `-f -a ${quoted(known.join(' '))}`,
-    `-d ${quoted(summary)}`,
+    values && `-f -a ${listed(values)}`,
+    `-d ${quoted(shortSummary(summary))}`,
   ];
   return parts.filter(Boolean).join(' ');
+}
+
+/** fish runs what is in parentheses when it completes. */
+function listed(values: NonNullable<Values>): string {
+  return quoted(
+    'words' in values
+      ? values.words.join(' ')
+      : `(svc completion --list ${values.kind} 2>/dev/null)`,
+  );
 }
 
 function condition({ name }: CommandSpec): string {

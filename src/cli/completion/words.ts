@@ -1,16 +1,24 @@
-import { type CommandSpec, commands } from '../commands.ts';
+import { adapters } from '../../config/adapters.ts';
+import { type CommandSpec, commands, type FlagSpec } from '../commands.ts';
 
-/** Commands and groups, each once. */
+/** Commands and groups, each once, and `help`. */
 export function firstWords(): { word: string; summary: string }[] {
   const names = new Set(commands.map(({ name }) => name.split(' ', 1)[0] ?? name));
-  return [...names].map((word) => ({
+  const words = [...names].map((word) => ({
     word,
-    summary:
+    summary: shortSummary(
       commands.find(({ name }) => name === word)?.summary ??
-      `${groupOf(word)
-        .map(({ name }) => name.split(' ')[1])
-        .join(', ')}`,
+        `${groupOf(word)
+          .map(({ name }) => name.split(' ')[1])
+          .join(', ')}`,
+    ),
   }));
+  return [...words, { word: 'help', summary: 'Show what a command does.' }];
+}
+
+/** The first sentence: a completion has room for one line. */
+export function shortSummary(summary: string): string {
+  return /^.*?[.:;](?=\s|$)/.exec(summary)?.[0].replace(/[.:;]$/, '') ?? summary;
 }
 
 /** The commands of a group such as `runs`; empty for a command. */
@@ -24,10 +32,59 @@ export function groups(): string[] {
     .filter((word) => groupOf(word).length > 0);
 }
 
-/** The choices of a flag or an argument, such as `<http|grpc|socket>`; null for free text. */
-export function choices(shown: string | undefined): string[] | null {
+/** Names that only this machine knows. A script asks `svc completion --list` for them. */
+export const KINDS = ['runs', 'models', 'providers', 'settings', 'tokens'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** What completes a value: fixed words, or names of a kind. Null: free text or a file. */
+export type Values = { words: readonly string[] } | { kind: Kind } | null;
+
+/** By `command --flag`, or by `--flag` of any command. */
+const FLAG_VALUES: Readonly<Record<string, Values>> = {
+  '--provider': { kind: 'providers' },
+  '--model': { kind: 'models' },
+  '--run': { kind: 'runs' },
+  '--level': { words: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] },
+  '--log-level': { words: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] },
+  '--recovery': { words: ['resume', 'restart', 'end'] },
+  '--adapter': { words: Object.keys(adapters) },
+  'machines --format': { words: ['mermaid', 'svg', 'json', 'ascii'] },
+  'usage --by': { words: ['model', 'provider', 'client', 'day'] },
+  'token create --scope': { words: ['read', 'run', 'admin'] },
+  'runs list --state': {
+    words: [
+      ...['queued', 'starting', 'streaming', 'backoff', 'suspended', 'cancelling'],
+      ...['completed', 'failed', 'cancelled', 'interrupted', 'timed_out'],
+    ],
+  },
+};
+
+export function valuesOfFlag(spec: CommandSpec, { name, value }: FlagSpec): Values {
+  return FLAG_VALUES[`${spec.name} --${name}`] ?? FLAG_VALUES[`--${name}`] ?? choices(value);
+}
+
+/** Groups whose argument names one of a kind, and how the argument is called. */
+const ARGUMENTS: readonly (readonly [group: string, argument: RegExp, kind: Kind])[] = [
+  ['runs', /\bid\b/, 'runs'],
+  ['model', /\b(id|model)\b/, 'models'],
+  ['provider', /\bid\b/, 'providers'],
+  ['config', /\bsetting\b/, 'settings'],
+  ['token', /\bname\b/, 'tokens'],
+];
+
+export function valuesOfArgument({ name, args }: CommandSpec): Values {
+  if (name === 'machines') return { words: ['daemon', 'run', 'provider', 'engine', 'pull'] };
+  if (name === 'completion') return { words: ['bash', 'zsh', 'fish'] };
+  // What `provider add` names is new.
+  if (name === 'provider add') return null;
+  const found = ARGUMENTS.find(
+    ([group, argument]) => name.startsWith(`${group} `) && argument.test(args),
+  );
+  return found === undefined ? choices(args) : { kind: found[2] };
+}
+
+/** The choices of `<http|grpc|socket>`; null for free text. */
+function choices(shown: string | undefined): Values {
   const inner = shown?.replace(/^[<[]|[>\]]$/g, '') ?? '';
-  if (inner === 'shell') return ['bash', 'zsh', 'fish'];
-  if (inner === 'level') return ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
-  return inner.includes('|') ? inner.split('|') : null;
+  return /^[\w-]+(\|[\w-]+)+$/.test(inner) ? { words: inner.split('|') } : null;
 }

@@ -1,9 +1,19 @@
 import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../commands.ts';
-import { choices, firstWords, groupOf, groups } from './words.ts';
+import {
+  firstWords,
+  groupOf,
+  groups,
+  shortSummary,
+  type Values,
+  valuesOfArgument,
+  valuesOfFlag,
+} from './words.ts';
 
 export function zshScript(): string {
   return [
     '#compdef svc',
+    '# Names that only svc knows, such as the ids of runs.',
+    '_svc_known() { compadd -- ${(f)"$(svc completion --list $1 2>/dev/null)"}; }',
     '_svc() {',
     ...chooseFirstWord(),
     '  local name=$words[2]',
@@ -23,7 +33,7 @@ export function zshScript(): string {
 function chooseFirstWord(): string[] {
   return [
     '  local -a names',
-    '  if (( CURRENT == 2 )); then',
+    '  if (( CURRENT == 2 )) || { (( CURRENT == 3 )) && [[ $words[2] == help ]] }; then',
     '    names=(',
     ...firstWords().map(({ word, summary }) => `      ${described(word, summary)}`),
     '    )',
@@ -36,7 +46,9 @@ function chooseFirstWord(): string[] {
 /** The branch of the groups: completes their second word, else makes it a part of the name. */
 function chooseSecondWord(): string[] {
   const names = (group: string) =>
-    groupOf(group).map(({ name, summary }) => described(name.split(' ')[1] ?? '', summary));
+    groupOf(group).map(({ name, summary }) =>
+      described(name.split(' ')[1] ?? '', shortSummary(summary)),
+    );
   return [
     `    ${groups().join('|')})`,
     '      if (( CURRENT == 3 )); then',
@@ -55,20 +67,27 @@ function chooseSecondWord(): string[] {
 
 function specs(spec: CommandSpec): string[] {
   const argument =
-    spec.args === '' ? [] : [quoted(`:${spec.args.replace(/[<>[\]]/g, '')}:${action(spec.args)}`)];
-  return [...shownFlags(spec).flatMap(flagSpecs), ...argument];
+    spec.args === ''
+      ? []
+      : [quoted(`:${spec.args.replace(/[<>[\]:]/g, '')}:${action(valuesOfArgument(spec))}`)];
+  return [...shownFlags(spec).flatMap((flag) => flagSpecs(spec, flag)), ...argument];
 }
 
-function flagSpecs({ name, short, value, summary }: FlagSpec): string[] {
-  const text = summary.replace(/[\\[\]:]/g, '\\$&');
-  const rest = value === undefined ? '' : `:${value.replace(/[<>[\]:]/g, '')}:${action(value)}`;
+function flagSpecs(spec: CommandSpec, flag: FlagSpec): string[] {
+  const { name, short, value, summary } = flag;
+  const text = shortSummary(summary).replace(/[\\[\]:]/g, '\\$&');
+  const rest =
+    value === undefined
+      ? ''
+      : `:${value.replace(/[<>[\]:]/g, '')}:${action(valuesOfFlag(spec, flag))}`;
   const names = [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
   return names.map((form) => quoted(`(${names.join(' ')})${form}[${text}]${rest}`));
 }
 
-function action(shown: string): string {
-  const known = choices(shown);
-  return known === null ? '_default' : `(${known.join(' ')})`;
+/** A space in front keeps `_arguments` from adding arguments of its own. */
+function action(values: Values): string {
+  if (values === null) return '_default';
+  return 'words' in values ? `(${values.words.join(' ')})` : ` _svc_known ${values.kind}`;
 }
 
 function described(word: string, summary: string): string {

@@ -1,16 +1,13 @@
-import { type Config, loadConfig } from '../../config/config.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
-import { asSvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
+import { activeConfig } from './values.ts';
 
 /** The configuration of the running daemon, else that of the next start. */
 export async function run({ paths, json }: Context): Promise<number> {
-  const { running, why } = await ask(paths);
-  const config = running ?? loadConfig(paths.config);
+  const { config, why } = await activeConfig(paths);
   const { sources, renamed: _, file, limits, history, ...rest } = config;
   const { providers: all, ...settings } = rest;
   const providers = Object.fromEntries(
@@ -68,30 +65,6 @@ export async function run({ paths, json }: Context): Promise<number> {
   if (why !== null) note(`The daemon ${why}. Its next start uses these values.`);
   return 0;
 }
-
-/** The configuration of the daemon, or why there is none. */
-async function ask(
-  paths: Context['paths'],
-): Promise<{ running: Config | null; why: string | null }> {
-  try {
-    return {
-      running: (await askDaemon(
-        paths,
-        'config',
-        {},
-        { timeout_ms: ANSWER_MS },
-      )) as unknown as Config,
-      why: null,
-    };
-  } catch (error) {
-    const { code } = asSvcError(error);
-    if (code === 'daemon_not_running') return { running: null, why: 'is not running' };
-    if (code === 'timed_out') return { running: null, why: 'does not answer' };
-    throw error;
-  }
-}
-
-const ANSWER_MS = 3_000;
 
 /** The text of a header may be private, so only its name is shown. */
 function withoutHeaders(provider: ProviderConfig): ProviderConfig {

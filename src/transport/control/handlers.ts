@@ -11,7 +11,14 @@ import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import type { NamedTokens } from '../auth/named-tokens.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { followWithPlaces } from '../follow-with-places.ts';
-import { type Answered, type Method, methods, type Params, renamed } from './protocol.ts';
+import {
+  type Answered,
+  type Method,
+  methods,
+  type Params,
+  renamed,
+  type StatusMore,
+} from './protocol.ts';
 import { statusWork } from './status-work.ts';
 
 /** How a handler sends events before its result. */
@@ -44,6 +51,10 @@ export interface HandlerOptions {
   signInPage(url: string): Promise<{ path: string; remove(): void }>;
   /** What the daemon runs with, and where each value comes from. */
   config(): unknown;
+  /** What the configuration file says and the daemon does not do. */
+  configChanges(): { keys: string[]; problem: string | null };
+  /** Reads the file again. Throws config_invalid. */
+  applyConfig(): { applied: string[]; after_restart: string[] };
 }
 
 /** Finds the method, checks its parameters and calls its handler. Throws invalid_request. */
@@ -80,10 +91,18 @@ export function createHandlers({
   changeToken,
   tokens,
   config,
+  configChanges,
+  applyConfig,
   ticket,
   signInPage,
 }: HandlerOptions): Handlers {
   const health = () => ({ ...runtime.health(), ...runtime.probe() });
+  const more = (): StatusMore => {
+    const { keys, problem } = configChanges();
+    const started_at = new Date(performance.timeOrigin).toISOString();
+    const { reason } = runtime.health();
+    return { started_at, reason, not_in_force: keys, config_problem: problem };
+  };
   const follow = async (
     id: string,
     from_seq: number,
@@ -99,7 +118,7 @@ export function createHandlers({
     health,
     'health.watch': (_, reply) => watch(runtime, health, reply),
     report: () => runtime.report(),
-    status: () => ({ ...runtime.status(), ...statusWork(runtime), warning: warning() }),
+    status: () => ({ ...runtime.status(), ...statusWork(runtime), warning: warning(), ...more() }),
     why: () => ({ events: runtime.why() }),
     lifecycle: (event) => runtime.lifecycle(event, BY),
     stopped: () => runtime.stopped(),
@@ -166,6 +185,7 @@ export function createHandlers({
       return { url, file: page.path };
     },
     config,
+    'config.apply': () => applyConfig(),
     token: () => ({ token: token() }),
     'token.list': () => ({ tokens: tokens.list() }),
     'token.create': ({ name, scope, rate = null, concurrent = null }) =>

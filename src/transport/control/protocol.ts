@@ -82,6 +82,17 @@ type Queued = { queue_position: number };
 /** Most requests a minute, and most at one time, that a token can be bounded to. */
 const RATE_MAX = 1_000_000;
 
+/** What the command line shows besides the state. A daemon of an older version does not send it. */
+export interface StatusMore {
+  started_at: string;
+  /** Why it takes no runs; null if it does. */
+  reason: string | null;
+  /** Settings of the configuration file that are not in force. */
+  not_in_force: string[];
+  /** Why the configuration file cannot be read; null if it can. */
+  config_problem: string | null;
+}
+
 const none = v.object({});
 const one = v.object({ id: name() });
 const page = { from_seq: count, limit: count };
@@ -91,7 +102,8 @@ export const methods = {
   /** One record now and one at each change. */
   'health.watch': answers<HealthRecord & Probe, HealthRecord & Probe>()(none),
   report: answers<ReportRecord>()(none),
-  status: answers<StatusRecord & StatusWork & { warning: string | null }>()(none),
+  status:
+    answers<StatusRecord & StatusWork & { warning: string | null } & Partial<StatusMore>>()(none),
   why: answers<{ events: EventRecord[] }>()(none),
   lifecycle: answers<LifecycleResult>()(lifecycleInput),
   /** Answers when the daemon has stopped; null when it failed. */
@@ -160,6 +172,8 @@ export const methods = {
   console: answers<{ url: string; file: string | null }>()(v.object({ file: v.nullish(flag) })),
   /** What the daemon runs with: values and sources. */
   config: answers<unknown>()(none),
+  /** Reads the configuration file again: what changed now, and what changes with the next start. */
+  'config.apply': answers<{ applied: string[]; after_restart: string[] }>()(none),
   /** The token for the TCP listeners. */
   token: answers<{ token: string }>()(none),
   /** The tokens of programs, without the tokens themselves. */

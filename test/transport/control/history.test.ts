@@ -15,6 +15,8 @@ const handlers = createHandlers({
   limits: config.limits,
   token: () => 't',
   config: () => null,
+  configChanges: () => ({ keys: [], problem: null }),
+  applyConfig: () => ({ applied: [], after_restart: [] }),
   warning: () => null,
   ticket: () => 'the-ticket',
   changeToken: unused,

@@ -1,0 +1,36 @@
+import type { Paths } from '../../home/paths.ts';
+import type { Results } from '../../transport/control/protocol.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
+import type { Context } from '../context.ts';
+import { note, print, printJson } from '../print/output.ts';
+
+export type Applied = Results['config.apply'];
+
+/** Has the daemon read the configuration file again. */
+export async function run({ paths, json }: Context): Promise<number> {
+  const applied = await applyNow(paths);
+  if (json) printJson({ daemon_running: applied !== null, ...(applied ?? NOTHING) });
+  else if (applied === null) note('The daemon is not running. Its next start uses the file.');
+  else if (applied.applied.length + applied.after_restart.length === 0)
+    note('The daemon runs with this file already.');
+  else print(appliedText(applied));
+  return 0;
+}
+
+export const NOTHING: Applied = { applied: [], after_restart: [] };
+
+/** Null without a daemon. Throws config_invalid. */
+export function applyNow(paths: Paths): Promise<Applied | null> {
+  return askDaemon(paths, 'config.apply').catch(whenNotRunning(() => null));
+}
+
+/** What counts at once, and what waits. */
+export function appliedText({ applied, after_restart }: Applied): string {
+  return [
+    ...(applied.length === 0 ? [] : [`Counts now: ${applied.join(', ')}.`]),
+    ...(after_restart.length === 0
+      ? []
+      : [`Counts after svc restart: ${after_restart.join(', ')}.`]),
+  ].join('\n');
+}

@@ -1,0 +1,85 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { readUserFile, replaceUserFile } from '../../config/user-file.ts';
+import { hasCode, SvcError } from '../../errors.ts';
+import { writeAtomic } from '../../home/atomic-write.ts';
+import { oneLine } from '../../logs/plain.ts';
+import type { Context } from '../context.ts';
+import { isTerminal, note, print, printJson } from '../print/output.ts';
+import { appliedText, applyNow, NOTHING } from './apply.ts';
+
+/**
+ * Opens the configuration file in the editor, checks it, and applies what may change at once. The
+ * editor has a copy: a text with an error never becomes the file.
+ */
+export async function run({ paths, json }: Context): Promise<number> {
+  const file = paths.config;
+  const copy = file.replace(/(\.json)?$/, '.edit.json');
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  const before = readUserFile(file);
+  await writeAtomic(copy, before);
+  for (;;) {
+    openEditor(copy);
+    const after = readFileSync(copy, 'utf8');
+    if (after === before) return finish(copy, json, 'Nothing was changed.');
+    try {
+      await replaceUserFile(file, after);
+      break;
+    } catch (error) {
+      if (!hasCode(error, 'config_invalid') || !(await again(error, copy))) throw error;
+    }
+  }
+  const applied = await applyNow(paths);
+  if (json) printJson({ file, ...(applied ?? NOTHING) });
+  else {
+    print(oneLine(`${file} was changed.`));
+    if (applied !== null && applied.applied.length + applied.after_restart.length > 0)
+      note(appliedText(applied));
+  }
+  await rm(copy, { force: true });
+  return 0;
+}
+
+async function finish(copy: string, json: boolean, text: string): Promise<number> {
+  await rm(copy, { force: true });
+  if (json) printJson(NOTHING);
+  else note(text);
+  return 0;
+}
+
+/** Throws usage if there is no editor, or it fails. */
+function openEditor(file: string): void {
+  const windows = process.platform === 'win32';
+  const { VISUAL, EDITOR } = process.env;
+  const editor = VISUAL || EDITOR || (windows ? 'notepad' : 'vi');
+  // An editor may have arguments, such as `code --wait`.
+  const { status, error } = windows
+    ? spawnSync(editor, [file], { stdio: 'inherit', shell: true })
+    : spawnSync('/bin/sh', ['-c', `${editor} "$1"`, 'sh', file], { stdio: 'inherit' });
+  if (status === 0) return;
+  throw new SvcError(
+    'usage',
+    `The editor ${JSON.stringify(editor)} failed, and nothing was changed.`,
+    {
+      hint: 'Choose another with the variable VISUAL or EDITOR.',
+      cause: error,
+    },
+  );
+}
+
+/** Whether the user wants to correct the text. Without a terminal there is no one to ask. */
+async function again(error: SvcError, copy: string): Promise<boolean> {
+  if (!isTerminal(0) || !isTerminal(2)) {
+    note(`The text stays in ${oneLine(copy)}.`);
+    return false;
+  }
+  note(oneLine(error.message));
+  const asked = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await asked.question('Edit it again? [Y/n] ').finally(() => asked.close());
+  if (!/^n/i.test(answer.trim())) return true;
+  note(`The text stays in ${oneLine(copy)}.`);
+  return false;
+}

@@ -1,0 +1,15 @@
+import { oneLine } from '../../logs/plain.ts';
+import type { Context } from '../context.ts';
+import { print, printJson } from '../print/output.ts';
+import { settingNamed, valueText } from './setting.ts';
+import { activeConfig, valueAt } from './values.ts';
+
+/** Prints the value of one setting, as `config set` takes it. */
+export async function run({ paths, args, json }: Context): Promise<number> {
+  const { key } = settingNamed(args[0] ?? '');
+  const { config } = await activeConfig(paths);
+  const { value, source } = valueAt(config, key);
+  if (json) printJson({ setting: key, value, source });
+  else print(oneLine(valueText(value)));
+  return 0;
+}

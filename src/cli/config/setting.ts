@@ -1,0 +1,33 @@
+import type { Source } from '../../config/layers.ts';
+import { findSetting, settingKeys } from '../../config/setting-keys.ts';
+import { suggest } from '../../config/suggest.ts';
+import { SvcError } from '../../errors.ts';
+
+export type Setting = NonNullable<ReturnType<typeof findSetting>>;
+
+/** The setting of this name. Throws usage, with the most similar name. */
+export function settingNamed(given: string): Setting {
+  const found = findSetting(given);
+  if (found !== null) return found;
+  if (given === 'providers' || given.startsWith('providers.'))
+    throw new SvcError('usage', `${given} is no single setting.`, {
+      hint: 'Providers have their own commands: svc provider add, svc provider set --help',
+    });
+  const keys = settingKeys();
+  // A limit may be named without its group.
+  const near = keys.find((key) => key.endsWith(`.${given}`)) ?? suggest(given, keys);
+  throw new SvcError('usage', `There is no setting ${JSON.stringify(given)}.`, {
+    hint: near === null ? 'See: svc config show --json' : `Did you mean: ${near}`,
+  });
+}
+
+/** A value as `config set` takes it: text without quotes, anything else as JSON. */
+export function valueText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** What goes before the file for this setting; null if the file decides. */
+export function strongerThanFile({ spec }: Setting, source: Source | undefined): string | null {
+  if (source === 'environment') return `the variable ${spec.env} of the daemon`;
+  return source === 'flag' ? 'a flag of the daemon' : null;
+}

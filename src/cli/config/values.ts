@@ -1,0 +1,32 @@
+import { type Config, loadConfig } from '../../config/config.ts';
+import type { Source } from '../../config/layers.ts';
+import { asSvcError } from '../../errors.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import type { Context } from '../context.ts';
+
+/** The configuration of the daemon, or of its next start, with the reason for that. */
+export async function activeConfig(
+  paths: Context['paths'],
+): Promise<{ config: Config; why: string | null }> {
+  try {
+    const config = await askDaemon(paths, 'config', {}, { timeout_ms: ANSWER_MS });
+    return { config: config as Config, why: null };
+  } catch (error) {
+    const { code } = asSvcError(error);
+    const why = { daemon_not_running: 'is not running', timed_out: 'does not answer' }[
+      code as string
+    ];
+    if (why === undefined) throw error;
+    return { config: loadConfig(paths.config), why };
+  }
+}
+
+/** The value of a dotted key, and where it comes from. */
+export function valueAt(config: Config, key: string): { value: unknown; source: Source } {
+  const value = key
+    .split('.')
+    .reduce<unknown>((inside, name) => (inside as Record<string, unknown>)?.[name], config);
+  return { value, source: config.sources[key] ?? 'default' };
+}
+
+const ANSWER_MS = 3_000;

@@ -1,0 +1,93 @@
+import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { asSvcError, SvcError } from '../errors.ts';
+import { writeAtomic } from '../home/atomic-write.ts';
+import { refuseOpenBind } from './address.ts';
+import { loadConfig } from './config.ts';
+import { withLock } from './lock.ts';
+import { renamedSettings } from './renamed.ts';
+import { jsonc } from './text.ts';
+
+/**
+ * The changes that a user asks for in the configuration file.
+ *
+ * 1. Only `svc config set` and `svc config edit` write this file. The daemon never does.
+ * 2. Comments and the order of the settings stay.
+ * 3. The whole text is checked before it replaces the file. A text with an error replaces nothing.
+ * 4. The file keeps its mode, and a link stays a link.
+ */
+
+/** Sets a setting, or removes it (undefined). Throws config_invalid, home_unusable, busy. */
+export async function writeSetting(file: string, key: string, value: unknown): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await withLock(`${file}.lock`, async () => {
+    const before = readUserFile(file);
+    const old = renamedSettings.filter((setting) => setting.key === key);
+    const changes: [string, unknown][] = [
+      ...old.map(({ was }): [string, unknown] => [was, undefined]),
+      [key, value],
+    ];
+    const after = changes.reduce((text, [path, to]) => withValue(text, path, to), before);
+    if (after !== before) await replaceUserFile(file, after);
+  });
+}
+
+/** The text of the file; an empty configuration without one. */
+export function readUserFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return '{}\n';
+    throw unusable(file, error);
+  }
+}
+
+/** Throws config_invalid with the place of a mistake, home_unusable. */
+export async function replaceUserFile(file: string, text: string): Promise<void> {
+  const target = targetOf(file);
+  const mode = (statSync(target, { throwIfNoEntry: false })?.mode ?? 0o600) & 0o777;
+  const draft = `${file}.draft`;
+  try {
+    await writeAtomic(draft, text, { mode });
+    check(draft, file);
+    await writeAtomic(target, text, { mode, sync: true });
+  } catch (error) {
+    throw error instanceof SvcError ? error : unusable(file, error);
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+function withValue(text: string, key: string, value: unknown): string {
+  const path = key.split('.');
+  const formattingOptions = { insertSpaces: true, tabSize: 2, eol: '\n' };
+  return jsonc().applyEdits(text, jsonc().modify(text, path, value, { formattingOptions }));
+}
+
+/** The draft is beside the file, so it is read with the other files of the configuration. */
+function check(draft: string, file: string): void {
+  try {
+    refuseOpenBind(loadConfig(draft));
+  } catch (thrown) {
+    const { code, message, hint, param } = asSvcError(thrown);
+    throw new SvcError(code, message.replaceAll(draft, file), {
+      hint,
+      cause: thrown,
+      ...(param === null ? {} : { param }),
+    });
+  }
+}
+
+function targetOf(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    return file;
+  }
+}
+
+function unusable(file: string, cause: unknown): SvcError {
+  const { code } = cause as NodeJS.ErrnoException;
+  return new SvcError('home_unusable', `${file} cannot be read and written (${code}).`, { cause });
+}

@@ -1,0 +1,125 @@
+import { statSync } from 'node:fs';
+import type { Config } from '../config/config.ts';
+import { findSetting, settingKeys } from '../config/setting-keys.ts';
+import { asSvcError } from '../errors.ts';
+
+/** What the files say, and the daemon does not do. */
+export interface ConfigChanges {
+  /** Dotted keys. */
+  keys: string[];
+  /** Why the files cannot be read; null if they can. */
+  problem: string | null;
+}
+
+export interface AppliedConfig {
+  /** Settings that changed now. */
+  applied: string[];
+  /** Settings that change with the next start. */
+  after_restart: string[];
+}
+
+export interface LiveConfigOptions {
+  config: Config;
+  /** Reads the files again, with the flags and variables of this daemon. Throws config_invalid. */
+  reload(): Config;
+  /** Passes a changed setting to the part that keeps its own copy. */
+  changed(key: string, config: Config): void;
+}
+
+/**
+ * Compares the configuration of the daemon with its file, and applies what may change while the
+ * daemon runs. It owns the last reading of the file.
+ *
+ * 1. The file is read again only after it changed.
+ * 2. Only settings that are marked `live` change. The others wait for the next start.
+ * 3. A file with an error changes nothing.
+ */
+export class LiveConfig {
+  private readonly options: LiveConfigOptions;
+  private seen = '';
+  private fresh: Config | null = null;
+  private problem: string | null = null;
+
+  constructor(options: LiveConfigOptions) {
+    this.options = options;
+    this.seen = versionOf(options.config.file);
+  }
+
+  changes(): ConfigChanges {
+    const version = versionOf(this.options.config.file);
+    if (version !== this.seen) {
+      this.seen = version;
+      this.read();
+    }
+    return { keys: this.fresh === null ? [] : this.differing(this.fresh), problem: this.problem };
+  }
+
+  /** Throws config_invalid. */
+  apply(): AppliedConfig {
+    const { config, reload, changed } = this.options;
+    this.seen = versionOf(config.file);
+    const fresh = reload();
+    this.fresh = fresh;
+    this.problem = null;
+    const result: AppliedConfig = { applied: [], after_restart: [] };
+    for (const key of this.differing(fresh)) {
+      const isLive = findSetting(key)?.spec.live === true;
+      result[isLive ? 'applied' : 'after_restart'].push(key);
+      if (!isLive) continue;
+      put(config, key, settingOf(fresh, key));
+      config.sources[key] = fresh.sources[key] ?? 'default';
+      changed(key, config);
+    }
+    return result;
+  }
+
+  private read(): void {
+    try {
+      this.fresh = this.options.reload();
+      this.problem = null;
+    } catch (error) {
+      this.fresh = null;
+      this.problem = asSvcError(error).message;
+    }
+  }
+
+  private differing(fresh: Config): string[] {
+    const { config } = this.options;
+    const differs = (key: string) =>
+      JSON.stringify(settingOf(config, key)) !== JSON.stringify(settingOf(fresh, key));
+    return [...settingKeys().filter(differs), ...changedProviders(config, fresh)];
+  }
+}
+
+/** Providers of the user's file. The commands change the others at once. */
+function changedProviders(config: Config, fresh: Config): string[] {
+  const inFile = ({ sources }: Config, id: string) => sources[`providers.${id}`] === 'file';
+  const textOf = (of: Config, id: string) => inFile(of, id) && JSON.stringify(of.providers[id]);
+  const ids = new Set([...Object.keys(config.providers), ...Object.keys(fresh.providers)]);
+  return [...ids]
+    .filter((id) => textOf(config, id) !== textOf(fresh, id))
+    .map((id) => `providers.${id}`);
+}
+
+/** The group of a key and its name in there. */
+function placeOf(config: Config, key: string): [Record<string, unknown>, string] {
+  const [group = '', name] = key.split('.');
+  const inside = config as unknown as Record<string, unknown>;
+  return name === undefined ? [inside, group] : [inside[group] as Record<string, unknown>, name];
+}
+
+function settingOf(config: Config, key: string): unknown {
+  const [group, name] = placeOf(config, key);
+  return group[name];
+}
+
+function put(config: Config, key: string, value: unknown): void {
+  const [group, name] = placeOf(config, key);
+  group[name] = value;
+}
+
+/** Identifies a version of a file; empty without one. */
+function versionOf(file: string): string {
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found === undefined ? '' : `${found.ino} ${found.size} ${found.mtimeMs}`;
+}
