@@ -6,7 +6,7 @@ import { plainValue, properties, readConfigText } from './text.ts';
  * What `svc model use`, `svc model alias` and `svc provider default` choose: `models.json`, beside
  * the configuration file.
  *
- * 1. Only svc writes this file. svc never writes the configuration file, which is the user's.
+ * 1. Only svc writes this file. The configuration file is the user's: the daemon never writes it.
  * 2. The configuration file, a variable and a flag go before it.
  * 3. The file is replaced at once, and two changes at the same time are both kept.
  */

@@ -7,7 +7,7 @@ import { type ConfigText, type Property, plainValue, properties, readConfigText 
 /**
  * The providers that `svc provider add` adds: `providers.json`, beside the configuration file.
  *
- * 1. Only svc writes this file. svc never writes the configuration file, which is the user's.
+ * 1. Only svc writes this file. The configuration file is the user's: the daemon never writes it.
  * 2. A name is in one of the two files. If a user writes it into both, the configuration file wins.
  * 3. The file is replaced at once, and two changes at the same time are both kept.
  */

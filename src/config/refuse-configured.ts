@@ -12,7 +12,10 @@ export function refuseConfigured(
   const place = source === 'file' ? `in ${file}` : `by the ${source}`;
   throw new SvcError('invalid_request', `${what} is set ${place}, which svc does not change.`, {
     param: key,
-    hint: `Change or remove \`${key}\` there, then run: svc restart`,
+    hint:
+      source === 'file' && !key.startsWith('providers.')
+        ? `Change it with: svc config set ${key} <value>, or remove it: svc config set ${key} --remove`
+        : `Change or remove \`${key}\` there, then run: svc restart`,
   });
 }
 

@@ -29,7 +29,12 @@ export async function writeSetting(file: string, key: string, value: unknown): P
       [key, value],
     ];
     const after = changes.reduce((text, [path, to]) => withValue(text, path, to), before);
-    if (after !== before) await replaceUserFile(file, after);
+    if (after === before) return;
+    await replaceUserFile(file, after).catch((error: unknown) => {
+      // A mistake that was there before has another place in the new text.
+      loadConfig(file);
+      throw error;
+    });
   });
 }
 

@@ -12,8 +12,8 @@ export interface LineForm {
  * Turns log lines into text for a reader: time, level, message, the rest as name=value. It owns the
  * day and the boot of the line before.
  *
- * 1. On a screen a line of its own says where the day changes, and where a daemon starts. Elsewhere
- *    each line has its date, so that a filter keeps it.
+ * 1. On a screen a separator says where the day changes, and where a daemon starts. Elsewhere each
+ *    line has its date, so that a filter keeps it.
  * 2. An error is shown by its message, once. JSON has its stack.
  * 3. Text that is no log line is kept.
  */

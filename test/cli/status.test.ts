@@ -39,6 +39,7 @@ test('a daemon that answers reports its own status, exit 0', async ({ home }) =>
         ...status,
         state: 'running',
         state_path: 'running.accepting',
+        started_at: new Date(Date.now() - 7_200_000).toISOString(),
         version: '9.9.9',
         addresses,
         last_boot,
@@ -48,7 +49,7 @@ test('a daemon that answers reports its own status, exit 0', async ({ home }) =>
     assert.is(code, 0);
     assert.is(stderr, '');
     for (const part of [
-      'running since',
+      'running, up 2 h',
       'running.accepting',
       '9.9.9',
       'svc restart',

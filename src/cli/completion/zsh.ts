@@ -13,7 +13,7 @@ export function zshScript(): string {
   return [
     '#compdef svc',
     '# Names that only svc knows, such as the ids of runs.',
-    '_svc_known() { compadd -- ${(f)"$(svc completion --list $1 2>/dev/null)"}; }',
+    `_svc_known() { compadd -- \${(f)"$(svc completion --list $1 2>/dev/null)"}; }`,
     '_svc() {',
     ...chooseFirstWord(),
     '  local name=$words[2]',
@@ -84,7 +84,7 @@ function flagSpecs(spec: CommandSpec, flag: FlagSpec): string[] {
   return names.map((form) => quoted(`(${names.join(' ')})${form}[${text}]${rest}`));
 }
 
-/** A space in front keeps `_arguments` from adding arguments of its own. */
+/** A space in front keeps `_arguments` from adding its arguments. */
 function action(values: Values): string {
   if (values === null) return '_default';
   return 'words' in values ? `(${values.words.join(' ')})` : ` _svc_known ${values.kind}`;

@@ -3,7 +3,7 @@ import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
-import { activeConfig } from './values.ts';
+import { activeConfig, noteNotInForce } from './values.ts';
 
 /** The configuration of the running daemon, else that of the next start. */
 export async function run({ paths, json }: Context): Promise<number> {
@@ -62,7 +62,8 @@ export async function run({ paths, json }: Context): Promise<number> {
   note(
     `${Object.keys(limits).length - changed.length} limits have their default. To see all: svc config show --json`,
   );
-  if (why !== null) note(`The daemon ${why}. Its next start uses these values.`);
+  if (why === null) await noteNotInForce(paths);
+  else note(`The daemon ${why}. Its next start uses these values.`);
   return 0;
 }
 

@@ -7,11 +7,14 @@ export async function lastError(folder: string): Promise<Record<string, unknown>
   return lines.findLast((line) => line.boot_id === boot_id && isError(line)) ?? null;
 }
 
-/** Why this boot of the daemon ended, as a sentence; null if its log does not say. */
-export async function endOf(boot_id: string, folder: string): Promise<string | null> {
-  const lines = (await lastLines(folder).catch(() => [])).filter(
-    (line) => line.boot_id === boot_id,
-  );
+/**
+ * Why this boot of the daemon ended, as a sentence; null if its log does not say. Without an id:
+ * the boot of the last line.
+ */
+export async function endOf(id: string | null, folder: string): Promise<string | null> {
+  const all = await lastLines(folder).catch(() => []);
+  const boot_id = id ?? all.at(-1)?.boot_id;
+  const lines = all.filter((line) => line.boot_id === boot_id);
   const failure = lines.findLast((line) => line.failure !== undefined)?.failure;
   const error = lines.findLast((line) => isError(line) && line.code === failure);
   return error === undefined

@@ -29,7 +29,7 @@ const NO_ADDRESSES: StatusShown['addresses'] = { http: null, grpc: null, socket:
  * 3. There is no socket and the process is alive: `starting`, 0, during its first minute.
  *    After that, or if it had a socket already: `unresponsive`, 4.
  * 4. The process is gone and left its runtime file: `crashed`, 1, with the error of its log.
- * 5. There is no runtime file: `stopped`, 3.
+ * 5. There is no runtime file: `stopped`, 3, with the error of a start that failed.
  */
 export async function findStatus(
   paths: Paths,
@@ -45,12 +45,11 @@ export async function findStatus(
     )
       throw error;
     const found = withoutAnswer(paths, error.code === 'timed_out');
-    if (found.status.state !== 'crashed' || found.status.boot_id === null) return found;
+    const { state, boot_id } = found.status;
+    if (state !== 'stopped' && (state !== 'crashed' || boot_id === null)) return found;
     const { endOf } = await import('../connect/last-error.ts');
-    return {
-      ...found,
-      status: { ...found.status, warning: await endOf(found.status.boot_id, paths.logs) },
-    };
+    const warning = await endOf(state === 'stopped' ? null : boot_id, paths.logs);
+    return { ...found, status: { ...found.status, warning } };
   }
 }
 

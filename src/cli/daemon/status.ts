@@ -4,6 +4,7 @@ import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson } from '../print/output.ts';
 import { type Found, findStatus, type StatusShown } from './find-status.ts';
+import { notInForce } from './not-in-force.ts';
 
 export async function run(context: Context): Promise<number> {
   const { paths, flags, json } = context;
@@ -36,18 +37,17 @@ const ADVICE: Record<string, string> = {
 
 async function printText({ status, events }: Found): Promise<void> {
   const { fields } = await import('../print/table.ts');
-  const { ago, localTime } = await import('../print/format.ts');
+  const { localTime } = await import('../print/format.ts');
   const rows = await describe(status);
-  const since =
-    status.since === null ? '' : ` since ${localTime(status.since)}, ${ago(status.since)}`;
-  const head = `${paint(colour(status.state), oneLine(status.state))}${since}`;
+  const head = `${paint(colour(status), oneLine(status.state))}${await upText(status)}`;
   print(rows.length === 0 ? head : `${head}\n${fields(rows)}`);
   const line = ({ at, type, data }: NonNullable<Found['events']>[number]) =>
     `${localTime(at)}  ${oneLine(type)}  ${paint('dim', oneLine(JSON.stringify(data)))}`;
   if (events !== null) print(`\n${events.map(line).join('\n')}`);
   const advice = hasLostSocket(status) ? LOST_SOCKET : ADVICE[status.state];
   if (advice !== undefined) note(advice);
-  if (status.warning != null) note(`${paint('yellow', 'warning:', 2)} ${status.warning}`);
+  const warnings = [...(status.warning == null ? [] : [status.warning]), ...notInForce(status)];
+  for (const text of warnings) note(`${paint('yellow', 'warning:', 2)} ${oneLine(text)}`);
 }
 
 const LOST_SOCKET =
@@ -64,7 +64,7 @@ function hasLostSocket({ state, addresses: { socket } }: StatusShown): boolean {
 
 async function describe(status: StatusShown): Promise<[string, string | null][]> {
   if (status.pid === null) return [];
-  const { ago } = await import('../print/format.ts');
+  const { ago, duration } = await import('../print/format.ts');
   const { programVersion } = await import('../../home/version.ts');
   const { workRows } = await import('./status-work.ts');
   const { addresses, runs, last_boot } = status;
@@ -73,7 +73,13 @@ async function describe(status: StatusShown): Promise<[string, string | null][]>
       ? ''
       : ` (this program is ${programVersion()}; to change it: svc restart)`;
   return [
-    ['state', status.state_path],
+    [
+      'state',
+      status.since === null || status.state_path === null
+        ? status.state_path
+        : `${status.state_path} for ${duration(Date.now() - Date.parse(status.since))}`,
+    ],
+    ['why', status.reason ?? null],
     ['pid', status.state === 'crashed' ? `${status.pid} (gone)` : String(status.pid)],
     ['version', status.version === null ? null : `${status.version}${other}`],
     ['http', addresses.http],
@@ -90,7 +96,16 @@ export function runsText({ active, queued, finished }: Results['status']['runs']
   return `${active} active, ${queued} queued, ${finished} finished`;
 }
 
-function colour(state: string): Parameters<typeof paint>[0] {
-  if (state === 'ready' || state === 'running') return 'green';
+/** How long the process is up. An older daemon says only since when it has its state. */
+async function upText({ started_at, since }: StatusShown): Promise<string> {
+  const { ago, duration, localTime } = await import('../print/format.ts');
+  if (started_at != null)
+    return `, up ${duration(Date.now() - Date.parse(started_at))}, since ${localTime(started_at)}`;
+  return since === null ? '' : ` since ${localTime(since)}, ${ago(since)}`;
+}
+
+/** A daemon that is up and takes no run is not well. */
+function colour({ state, reason }: StatusShown): Parameters<typeof paint>[0] {
+  if (state === 'ready' || state === 'running') return reason == null ? 'green' : 'yellow';
   return state === 'crashed' || state === 'failed' || state === 'unresponsive' ? 'red' : 'yellow';
 }

@@ -1,6 +1,7 @@
 import { hasNoneFree } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import { ownerOf } from '../../home/runtime-file.ts';
+import { notInForce } from '../daemon/not-in-force.ts';
 import { ago, duration } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 
@@ -11,7 +12,12 @@ const ENDINGS: Record<string, string> = {
 };
 
 export function checkDaemon({ running, runtime, paths }: DoctorContext): Check[] {
-  if (running !== null) return [describe(running), ...lastBoot(running.status.last_boot)];
+  if (running !== null)
+    return [
+      describe(running),
+      ...notInForce(running.status).map((text) => warn('configuration', text)),
+      ...lastBoot(running.status.last_boot),
+    ];
   if (runtime.kind === 'missing') return [ok('daemon', 'not running')];
   if (runtime.kind === 'corrupt')
     return [

@@ -68,7 +68,7 @@ export class Retention {
   }
 
   private async prune(): Promise<void> {
-    const { kernel, store, daemon, boot_id, keep, limits, log } = this.options;
+    const { kernel, store, daemon, boot_id, keep, limits } = this.options;
     const now = kernel.clock.now();
     const isTrusted = this.isClockTrusted(now);
     const query: PruneQuery = {

@@ -24,7 +24,7 @@ async function boot(script: ScriptedProvider['script'], limits = {}) {
   const log: Log = { debug() {}, info: keep('info'), warn: keep('warn'), error: keep('error') };
   logEvents(world.kernel, world.daemon, log);
   const start = async () =>
-    (await world.runtime.startRun({ prompt: SECRET, provider: 'far', model: 'm' }, 'cli 7')).id;
+    (await world.runtime.runs.start({ prompt: SECRET, provider: 'far', model: 'm' }, 'cli 7')).id;
   const ended = (id: string) => waitFor('its end', () => !world.kernel.instances.has(id));
   return { ...world, far, lines, start, ended };
 }
@@ -82,9 +82,9 @@ test('a stop says how many runs it waits for, and a cancelled run how far it cam
     untilAborted(signal),
   ]);
   const id = await start();
-  await waitFor('the output', async () => (await runtime.getRun(id)).output === 'a');
+  await waitFor('the output', async () => (await runtime.runs.get(id)).output === 'a');
   await runtime.lifecycle({ type: 'stop_requested', mode: 'drain', timeout_ms: 5000 }, 'signal');
-  await runtime.cancelRun(id, 'x');
+  await runtime.runs.cancel(id, 'x');
   await ended(id);
   assert.equal(lines.slice(1), [
     'info stopping, asked by signal: draining 1 run, for 5 s at most; a second signal stops it at once',
