@@ -102,8 +102,9 @@ export const methods = {
   /** One record now and one at each change. */
   'health.watch': answers<HealthRecord & Probe, HealthRecord & Probe>()(none),
   report: answers<ReportRecord>()(none),
-  status:
-    answers<StatusRecord & StatusWork & { warning: string | null } & Partial<StatusMore>>()(none),
+  status: answers<StatusRecord & StatusWork & { warning: string | null } & Partial<StatusMore>>()(
+    none,
+  ),
   why: answers<{ events: EventRecord[] }>()(none),
   lifecycle: answers<LifecycleResult>()(lifecycleInput),
   /** Answers when the daemon has stopped; null when it failed. */
