@@ -236,6 +236,27 @@ export interface ProviderFault {
   retry_at?: number;
 }
 
+/** A request for embeddings at a cloud provider. Its texts are not recorded. */
+export interface EmbeddingSent {
+  request: string;
+  provider: string;
+  model: string;
+  /** How many texts, and their UTF-8 size together. */
+  texts: number;
+  bytes: number;
+  /** By the size of the texts. */
+  estimated_tokens: number;
+  client: string;
+  /** Name of the token that the request was sent with. Absent: the token of the home. */
+  asked_by?: string;
+}
+
+export interface EmbeddingCounted extends Omit<EmbeddingSent, 'texts' | 'bytes'> {
+  /** When it was sent. */
+  sent_at: number;
+  input_tokens: number;
+}
+
 export type ProviderEvent =
   | EventOf<'provider.probe_started', { probe: number }>
   | EventOf<'provider.probe_succeeded', { probe: number; models: string[] | null }>
@@ -248,6 +269,10 @@ export type ProviderEvent =
   | EventOf<'provider.trial_started', { trial: string; until: number }>
   /** The trial ended without an outcome, such as by a cancel. */
   | EventOf<'provider.trial_abandoned', { trial: string }>
+  /** Texts leave this machine for their vectors. It is recorded before the first byte leaves. */
+  | EventOf<'provider.embedding_sent', EmbeddingSent>
+  /** The provider says how many tokens that request had. This replaces the estimate. */
+  | EventOf<'provider.embedding_counted', EmbeddingCounted>
   | EventOf<'provider.key_changed'>
   | EventOf<'provider.removed'>;
 

@@ -102,6 +102,9 @@ export function evolve(context: ProviderContext, event: ProviderEvent): Partial<
       return succeeded(context, event.at);
     case 'provider.removed':
       return { since: event.at };
+    case 'provider.embedding_sent':
+    case 'provider.embedding_counted':
+      return {};
     default:
       return event satisfies never;
   }

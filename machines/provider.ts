@@ -24,6 +24,7 @@ import { isIn } from './step.ts';
  * 6. A state with the tag `settled` has no deadline for a probe. The runtime looks at the provider
  *    and starts a probe when there is news.
  * 7. Every time of a retry is in the event, so its jitter is decided outside.
+ * 8. Texts for embeddings leave only in a state that lets requests in. They change no state.
  */
 
 const { createMachine } = setup({
@@ -60,6 +61,7 @@ export const providerMachine = createMachine({
       on: {
         'provider.removed': { target: 'removed', actions: 'evolve' },
         'provider.key_changed': { target: '.idle.usable.unknown', actions: 'evolve' },
+        'provider.embedding_counted': { actions: 'evolve' },
       },
       states: {
         idle: {
@@ -78,6 +80,7 @@ export const providerMachine = createMachine({
               meta: { isGroup: true },
               initial: 'unknown',
               on: {
+                'provider.embedding_sent': { actions: 'evolve' },
                 'provider.faulted': [
                   { guard: 'refuses', target: 'refusing.unauthorised', actions: 'evolve' },
                   { guard: 'limits', target: 'refusing.rate_limited', actions: 'evolve' },
@@ -139,6 +142,7 @@ export const providerMachine = createMachine({
                 },
                 trying: {
                   on: {
+                    'provider.embedding_sent': { actions: 'evolve' },
                     'provider.trial_abandoned': {
                       guard: 'isThisTrial',
                       target: 'ready',
@@ -196,6 +200,7 @@ export const providerMachine = createMachine({
               { guard: 'isThisProbe', target: 'idle.usable.degraded', actions: 'evolve' },
             ],
             'provider.answered': { target: 'idle.usable.available', actions: 'evolve' },
+            'provider.embedding_sent': { actions: 'evolve' },
           },
         },
       },

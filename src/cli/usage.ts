@@ -16,18 +16,26 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   }
   const { groups, total, currency, budget } = usage;
   const shown = groups.length === 0 ? [] : [...groups, total];
+  // An older daemon does not count them.
+  const { embeddings = 0, estimated_embeddings = 0 } = total;
   const rows = shown.map((group) => [
     oneLine(group.name),
     String(group.runs),
+    ...(embeddings === 0 ? [] : [String(group.embeddings)]),
     String(group.input_tokens),
     String(group.output_tokens),
     group.without_price.length > 0 && group.cost === 0 ? '?' : amount(group.cost),
   ]);
   if (rows.length === 0) note('No run has ended in this time.');
-  else print(table([by.toUpperCase(), 'RUNS', 'IN', 'OUT', currency], rows));
+  else {
+    const counts = embeddings === 0 ? ['RUNS'] : ['RUNS', 'EMBEDDINGS'];
+    print(table([by.toUpperCase(), ...counts, 'IN', 'OUT', currency], rows));
+  }
   if (usage.covers_since !== null) note(`Runs are counted since ${usage.covers_since}.`);
   if (total.estimated_runs > 0)
     note(`${total.estimated_runs} runs without numbers of their provider are estimated.`);
+  if (estimated_embeddings > 0)
+    note(`${estimated_embeddings} requests for embeddings without such numbers are estimated.`);
   if (total.without_price.length > 0)
     note(oneLine(`Without a price in the configuration: ${total.without_price.join(', ')}.`));
   const bounds = [

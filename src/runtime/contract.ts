@@ -1,3 +1,4 @@
+import type { EmbeddingSent } from '../../machines/events.ts';
 import type { AskedAs, RunRequest } from '../../machines/messages.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 
@@ -48,6 +49,9 @@ export interface RunHead {
   /** Position of its last event in the log. */
   seq: number;
 }
+
+/** Who asks for embeddings: a client, and the name of its token. */
+export type Asker = Pick<EmbeddingSent, 'client' | 'asked_by'>;
 
 /** The vectors of texts, and who computed them. */
 export interface EmbeddingRecord extends Embedding {

@@ -6,7 +6,7 @@ import { type CommitRows, conflict, type EventRow } from './row.ts';
  * Throws store_conflict, before anything has changed.
  */
 export function checkContinuity(
-  { events, runs }: CommitRows,
+  { events, runs }: Pick<CommitRows, 'events' | 'runs'>,
   last_seq: number,
   lastVersion: (stream: string) => number,
 ): void {

@@ -1,6 +1,7 @@
 import { SvcError } from '../errors.ts';
 import type { Calls, Opened } from './calls.ts';
 import { checkContinuity } from './continuity.ts';
+import type { EmbeddingUsage } from './embedding-usage.ts';
 import type {
   EventStore,
   PruneQuery,
@@ -15,7 +16,8 @@ import { oldAt } from './prune/run-age.ts';
 import { type CommitRows, conflict, type EventRow, fromRunData, type RunLine } from './row.ts';
 import { shortData } from './short-run.ts';
 import { createStore } from './store.ts';
-import { type RunUsage, sumUsage, type UsageQuery, type UsageSums } from './usage.ts';
+import { type RunUsage, sumUsage } from './usage.ts';
+import type { UsageQuery, UsageSums } from './usage-sums.ts';
 
 /**
  * The event log in memory: the promises of the one on disk, except durability. Its content outlives
@@ -50,6 +52,7 @@ class MemoryLog implements Calls {
   private readonly owners = new Map<string, string | null>();
   private lastSeq = 0;
   private readonly usages: RunUsage[] = [];
+  private readonly embeddings: EmbeddingUsage[] = [];
   private readonly streams = new Map<string, EventRow[]>();
 
   open(): Opened {
@@ -76,6 +79,7 @@ class MemoryLog implements Calls {
       this.streamOf(event.stream).push(event);
     }
     for (const { usage } of rows.runs) if (usage !== null) this.usages.push(usage);
+    this.embeddings.push(...rows.embeddings);
     for (const line of rows.runs)
       this.runs.set(line.run_id, {
         ...line,
@@ -85,7 +89,7 @@ class MemoryLog implements Calls {
   }
 
   usage(query: UsageQuery): UsageSums {
-    return sumUsage(this.usages, query);
+    return sumUsage(this.usages, this.embeddings, query);
   }
 
   reserve(): boolean {

@@ -1,5 +1,6 @@
 import type { AnyEvent } from '../../machines/events.ts';
-import type { RunUsage, UsageQuery, UsageSums } from './usage.ts';
+import type { RunUsage } from './usage.ts';
+import type { UsageQuery, UsageSums } from './usage-sums.ts';
 
 /**
  * The port to the event log. It has one writer. After `open`, any method may be called at any

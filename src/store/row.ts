@@ -1,6 +1,7 @@
 import { SCHEMA_VERSION } from '../../machines/events.ts';
 import { upcast } from '../../machines/upcast.ts';
 import { SvcError } from '../errors.ts';
+import { type EmbeddingUsage, embeddingUsage } from './embedding-usage.ts';
 import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './port.ts';
 import type { RunUsage } from './usage.ts';
 
@@ -23,11 +24,17 @@ export interface RunLine {
 export interface CommitRows {
   events: EventRow[];
   runs: RunLine[];
+  /** What its events say of embeddings. */
+  embeddings: EmbeddingUsage[];
 }
 
 /** Converts a commit to its stored form. Throws store_conflict if a value cannot be stored. */
 export function toRows({ events, runs }: Commit): CommitRows {
-  return { events: events.map(toEventRow), runs: runs.map(toRunLine) };
+  return {
+    events: events.map(toEventRow),
+    runs: runs.map(toRunLine),
+    embeddings: events.map(embeddingUsage).filter((usage) => usage !== null),
+  };
 }
 
 /** The event in the present schema. Throws store_corrupt. */

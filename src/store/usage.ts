@@ -1,7 +1,22 @@
 import type Database from 'better-sqlite3';
+import {
+  addEmbeddingTable,
+  EmbeddingTable,
+  type EmbeddingUsage,
+  sumEmbeddings,
+} from './embedding-usage.ts';
+import {
+  HOUR_MS,
+  HOUR_ROWS_MAX,
+  OTHERS,
+  type UsageQuery,
+  type UsageSum,
+  type UsageSums,
+} from './usage-sums.ts';
 
 /**
  * Two tables beside the log, which follow from it: what runs used, and which runs went to a cloud.
+ * A third one has what embeddings used: see `embedding-usage.ts`.
  *
  * 1. A run is counted once, in the transaction of its last event.
  * 2. Removed history stays counted. The counts have no text of a user but the name of the client.
@@ -22,36 +37,6 @@ export interface RunUsage {
   /** The provider did not say all numbers, so they are estimated. */
   estimated: boolean;
 }
-
-export interface UsageQuery {
-  from_hour: number;
-  /** What is summed apart, besides provider and model. */
-  key: 'day' | 'client' | null;
-}
-
-export interface UsageSum {
-  /** Days since 1970, or the client. */
-  key: string | number | null;
-  provider: string;
-  model: string;
-  cloud: boolean;
-  runs: number;
-  input_tokens: number;
-  output_tokens: number;
-  /** Runs whose numbers are estimated. */
-  estimated: number;
-}
-
-export interface UsageSums {
-  /** The first hour that is counted at all; null if there is none. */
-  since_hour: number | null;
-  sums: UsageSum[];
-}
-
-export const HOUR_MS = 3_600_000;
-/** Rows of one hour. The clients of further ones are counted together. */
-const HOUR_ROWS_MAX = 1000;
-const OTHERS = '(other clients)';
 
 const TABLES = `
 create table cloud_runs (run_id text primary key, accepted_seq integer not null) strict, without rowid;
@@ -79,9 +64,10 @@ insert into usage
     sum(json_extract(data, '$.record.usage.output_tokens') is null)
   from runs where finished = 1 and ended_at is not null and json_valid(data) group by 1, 2, 3, 4, 5;`;
 
-/** Creates both tables in one transaction, unless they are there. */
+/** Creates the tables, unless they are there: those of runs in one transaction. */
 export function addUsageTables(db: Database.Database): void {
   if (!hasUsage(db)) db.transaction(() => db.exec(TABLES)).exclusive();
+  addEmbeddingTable(db);
   // Tables that are damaged are found here, where the open reports it.
   prepare(db);
   db.prepare('select run_id, accepted_seq from cloud_runs');
@@ -91,12 +77,14 @@ function hasUsage(db: Database.Database): boolean {
   return db.prepare(`select 1 from sqlite_schema where name = 'usage'`).get() !== undefined;
 }
 
-/** Counts runs and reads the sums. */
+/** Counts runs and embeddings, and reads the sums. */
 export class UsageTable {
   private readonly statements: ReturnType<typeof prepare>;
+  private readonly embeddings: EmbeddingTable;
 
   constructor(db: Database.Database) {
     this.statements = prepare(db);
+    this.embeddings = new EmbeddingTable(db);
   }
 
   /** In the transaction of the caller. */
@@ -112,17 +100,32 @@ export class UsageTable {
     insert.run(isFull ? { ...row, client: OTHERS } : row);
   }
 
+  /** In the transaction of the caller. */
+  addEmbedding(usage: EmbeddingUsage): void {
+    this.embeddings.add(usage);
+  }
+
   read({ from_hour, key }: UsageQuery): UsageSums {
     const { first, sums } = this.statements;
+    const ofRuns = sums[key ?? 'none']
+      .all(from_hour)
+      .map((sum) => ({ ...sum, ...NO_EMBEDDINGS, cloud: sum.cloud === 1 }));
     return {
-      since_hour: first.get() ?? null,
-      sums: sums[key ?? 'none'].all(from_hour).map((sum) => ({ ...sum, cloud: sum.cloud === 1 })),
+      since_hour: earliest([first.get() ?? null, this.embeddings.firstHour()]),
+      sums: [...ofRuns, ...this.embeddings.sums({ from_hour, key })],
     };
   }
 }
 
+const NO_EMBEDDINGS = { embeddings: 0, estimated_embeddings: 0 };
+
+function earliest(hours: readonly (number | null)[]): number | null {
+  const known = hours.filter((hour) => hour !== null);
+  return known.length === 0 ? null : Math.min(...known);
+}
+
 type Row = Omit<RunUsage, 'cloud' | 'estimated'> & { cloud: number; estimated: number };
-type Sum = Omit<UsageSum, 'cloud'> & { cloud: number };
+type Sum = Omit<UsageSum, 'cloud' | keyof typeof NO_EMBEDDINGS> & { cloud: number };
 
 function prepare(db: Database.Database) {
   const sums = (key: string) =>
@@ -149,7 +152,11 @@ function prepare(db: Database.Database) {
 }
 
 /** The same sums, of usages in memory. */
-export function sumUsage(all: readonly RunUsage[], { from_hour, key }: UsageQuery): UsageSums {
+export function sumUsage(
+  all: readonly RunUsage[],
+  embeddings: readonly EmbeddingUsage[],
+  { from_hour, key }: UsageQuery,
+): UsageSums {
   const sums = new Map<string, UsageSum>();
   for (const usage of all) {
     if (usage.hour < from_hour) continue;
@@ -158,7 +165,7 @@ export function sumUsage(all: readonly RunUsage[], { from_hour, key }: UsageQuer
       key === 'day' ? Math.floor(usage.hour / 24) : key === 'client' ? usage.client : null;
     const name = JSON.stringify([value, provider, model, cloud]);
     const sum = sums.get(name) ?? {
-      ...{ key: value, provider, model, cloud },
+      ...{ key: value, provider, model, cloud, ...NO_EMBEDDINGS },
       ...{ runs: 0, input_tokens: 0, output_tokens: 0, estimated: 0 },
     };
     sum.runs += 1;
@@ -167,13 +174,13 @@ export function sumUsage(all: readonly RunUsage[], { from_hour, key }: UsageQuer
     sum.estimated += usage.estimated ? 1 : 0;
     sums.set(name, sum);
   }
-  const hours = all.map(({ hour }) => hour);
+  const sorted = [...sums.values()].sort(
+    (a, b) =>
+      Number(a.key ?? 0) - Number(b.key ?? 0) ||
+      `${a.key} ${a.provider} ${a.model}`.localeCompare(`${b.key} ${b.provider} ${b.model}`),
+  );
   return {
-    since_hour: hours.length === 0 ? null : Math.min(...hours),
-    sums: [...sums.values()].sort(
-      (a, b) =>
-        Number(a.key ?? 0) - Number(b.key ?? 0) ||
-        `${a.key} ${a.provider} ${a.model}`.localeCompare(`${b.key} ${b.provider} ${b.model}`),
-    ),
+    since_hour: earliest([...all, ...embeddings].map(({ hour }) => hour)),
+    sums: [...sorted, ...sumEmbeddings(embeddings, { from_hour, key })],
   };
 }

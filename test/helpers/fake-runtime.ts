@@ -173,7 +173,10 @@ export function fakeRuntime(): FakeRuntime {
     why: () => [],
     async usage() {
       note('usage');
-      const none = { runs: 0, input_tokens: 0, output_tokens: 0, estimated_runs: 0, cost: 0 };
+      const none = {
+        ...{ runs: 0, embeddings: 0, input_tokens: 0, output_tokens: 0 },
+        ...{ estimated_runs: 0, estimated_embeddings: 0, cost: 0 },
+      };
       return {
         ...{ by: 'model', since: null, covers_since: null, currency: 'USD', groups: [] },
         total: { name: 'total', ...none, without_price: [] },

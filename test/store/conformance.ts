@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { SCHEMA_VERSION } from '../../machines/events.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { accepted, codeOf, event, run, series } from './samples.ts';
+import { testUsage } from './usage-conformance.ts';
 
 export interface Subject {
   store: EventStore;
@@ -31,6 +32,7 @@ export function storeConformance(test: Test, make: () => Subject): void {
   testRefusals(opened);
   testRuns(opened);
   testPrune(opened);
+  testUsage(opened);
   testContents(opened);
   testLife(opened, test, make);
 }

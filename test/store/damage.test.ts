@@ -204,7 +204,7 @@ test(
 test(
   'no changed bit in the file gives a wrong event unnoticed',
   placed(async (place) => {
-    await filled(place, 400);
+    await filled(place, 600);
     const options = { database: place.database, highWater: place.highWater, limits: defaultLimits };
     const whole = readFileSync(place.database);
     const mark = readFileSync(place.highWater);

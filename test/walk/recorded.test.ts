@@ -17,6 +17,8 @@ const TYPES = new Set(
 
 /** Types of event that no recorded stream holds, each with the reason. */
 const NOT_RECORDED: Readonly<Record<string, string>> = {
+  'provider.embedding_counted': 'newer than 0.1.0',
+  'provider.embedding_sent': 'newer than 0.1.0',
   'provider.key_changed': 'newer than 0.1.0',
   'provider.trial_abandoned': 'newer than 0.1.0',
   'provider.trial_started': 'newer than 0.1.0',

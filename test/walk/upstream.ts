@@ -3,6 +3,9 @@ import { type Exchange, Upstream } from '../helpers/upstream.ts';
 /** How the upstream answers when it is asked for its models. */
 export type Listing = 'list' | 'hold' | 401 | 429 | 500;
 
+/** One vector, and how many tokens its text had. */
+const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 9 } };
+
 /**
  * An OpenAI-compatible server on loopback that does what the words of the prompt say. `say` sends a
  * piece of text. `hold` waits until the client leaves, or until `finish` is called. The others are
@@ -13,6 +16,7 @@ export class ScriptedUpstream {
   /** Answers that stay open. */
   readonly held = new Set<Exchange>();
   private readonly waiting: Exchange[] = [];
+  private readonly heldTexts: Exchange[] = [];
   private readonly server: Upstream;
 
   private constructor(server: Upstream) {
@@ -38,6 +42,15 @@ export class ScriptedUpstream {
     for (const exchange of this.waiting.splice(0)) this.list(exchange);
   }
 
+  /** Whether a client waits for vectors. */
+  get isEmbedding(): boolean {
+    return this.heldTexts.length > 0;
+  }
+
+  embedHeld(): void {
+    for (const exchange of this.heldTexts.splice(0)) exchange.reply(200, VECTORS);
+  }
+
   /** Completes every open answer, except those whose client leaves meanwhile. */
   async finish(): Promise<void> {
     for (const exchange of [...this.held]) {
@@ -60,6 +73,7 @@ export class ScriptedUpstream {
 
   private async take(exchange: Exchange): Promise<void> {
     if (exchange.received.path.endsWith('/models')) return this.list(exchange);
+    if (exchange.received.path.endsWith('/embeddings')) return this.embed(exchange);
     const messages = exchange.json.messages as { content: string }[];
     await this.perform(exchange, (messages.at(-1)?.content ?? '').split(' ')).catch(
       () => undefined,
@@ -87,6 +101,13 @@ export class ScriptedUpstream {
         this.held.delete(exchange);
       }
     }
+  }
+
+  /** The text `hold` is answered by `embedHeld`. */
+  private embed(exchange: Exchange): void {
+    const [text] = exchange.json.input as string[];
+    if (text === 'hold') this.heldTexts.push(exchange);
+    else exchange.reply(200, VECTORS);
   }
 
   private list(exchange: Exchange): void {

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import type { Walked } from './edges.ts';
-import { Harness, waitLong } from './harness.ts';
+import { type Answered, Harness, waitLong } from './harness.ts';
 
 /**
  * Scenarios of providers: an upstream answers, refuses, fails or stays silent, for probes and for
@@ -202,6 +202,75 @@ async function newKeys(): Promise<Walked> {
   return harness.leave();
 }
 
+/**
+ * Texts go to a cloud provider in each state that lets requests in. Their tokens are counted in
+ * whatever state it is by then.
+ */
+async function embeds(): Promise<Walked> {
+  const providers = { far: CLOUD, fresh: CLOUD };
+  const harness = await Harness.build(QUIET, { providers: { up: {}, ...providers } });
+  await harness.start('ready');
+  const atOnce = async (id: string) => {
+    const { status } = await vectors(harness, id, 'text');
+    assert.is(status, 200);
+    await is(harness, id, 'available');
+  };
+  await atOnce('fresh');
+  await atOnce('fresh');
+  await asks(harness, 'fresh', ['500', 'degraded']);
+  await atOnce('fresh');
+  for (const turns of [
+    [['429', 'rate_limited']],
+    [['401', 'unauthorised']],
+    [
+      ['500', 'degraded'],
+      ['500', 'degraded'],
+      ['500', 'unavailable'],
+    ],
+  ] as [string, string][][]) {
+    const { answer, end } = await held(harness, 'far');
+    await asks(harness, 'far', ...turns);
+    end();
+    assert.is((await answer).status, 200);
+    await harness.home.svc(['provider', 'test', 'far']);
+    await is(harness, 'far', 'available');
+  }
+  harness.upstream.listing = 'hold';
+  const probing = harness.home.svc(['provider', 'test', 'far']);
+  await waitLong('the upstream is asked', () => harness.upstream.isAsked);
+  await atOnce('far');
+  harness.upstream.answerLists('list');
+  await probing;
+  await harness.kill();
+
+  // Each failure opens the circuit, and texts are what tries the provider.
+  const open = { LIMIT_PROBE_FAILURES: 1, LIMIT_CIRCUIT_WAIT_MS: 100 };
+  await harness.start('ready', { ...open, LIMIT_CIRCUIT_WAIT_MAX_MS: 100 });
+  const { answer, end } = await held(harness, 'far');
+  await asks(harness, 'far', ['500', 'half_open']);
+  end();
+  assert.is((await answer).status, 200);
+  await is(harness, 'far', 'available');
+  await asks(harness, 'far', ['500', 'half_open']);
+  await atOnce('far');
+  await harness.kill();
+  return harness.leave();
+}
+
+function vectors(harness: Harness, id: string, input: string): Promise<Answered> {
+  return harness.post('/v1/embeddings', { model: `${id}/m`, input });
+}
+
+/** A request for vectors that the upstream keeps open. */
+async function held(
+  harness: Harness,
+  id: string,
+): Promise<{ answer: Promise<Answered>; end(): void }> {
+  const answer = vectors(harness, id, 'hold');
+  await waitLong('the upstream is asked for vectors', () => harness.upstream.isEmbedding);
+  return { answer, end: () => harness.upstream.embedHeld() };
+}
+
 async function getsKey(harness: Harness, id: string): Promise<void> {
   const key = ['provider', 'key', id, '--store', 'file'];
   const { code, stderr } = await harness.home.svc(key, { stdin: 'a-key-of-the-walk\n' });
@@ -261,4 +330,6 @@ function is(harness: Harness, id: string, state: string): Promise<unknown> {
   );
 }
 
-export const providerScenarios = [toldByRuns, oneTooMany, halfOpen, toldByProbes, newKeys];
+export const providerScenarios = [
+  ...[toldByRuns, oneTooMany, halfOpen, toldByProbes, newKeys, embeds],
+];

@@ -7,5 +7,6 @@ export interface EmbedRequest {
 
 /** The tokens of several batches. Null: the provider does not say them all. */
 export function tokensSoFar(before: number | null, batch: unknown): number | null {
-  return before === null || !Number.isSafeInteger(batch) ? null : before + Number(batch);
+  const isCount = Number.isSafeInteger(batch) && Number(batch) >= 0;
+  return before !== null && isCount ? before + Number(batch) : null;
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
-/** What runs used: the request, and the answer. */
+/** What runs and embeddings used: the request, and the answer. */
 
 export const usageInput = {
   /** Runs that ended before this time are not counted. Whole hours are. */
@@ -13,10 +13,14 @@ export type UsageInput = v.InferOutput<v.ObjectSchema<typeof usageInput, undefin
 const group = object({
   name: text,
   runs: whole,
+  /** Requests for embeddings. Only those at cloud providers are counted. */
+  embeddings: whole,
   input_tokens: whole,
   output_tokens: whole,
   /** Runs whose provider did not say all numbers, so they are estimated. */
   estimated_runs: whole,
+  /** The same of requests for embeddings. */
+  estimated_embeddings: whole,
   /** Without the models that have no price. */
   cost: v.number(),
   /** Models at cloud providers that have no price. */

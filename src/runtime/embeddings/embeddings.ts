@@ -1,23 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import { refusal } from '../../../machines/daemon.ts';
+import type { EmbeddingSent } from '../../../machines/events.ts';
 import type { Config } from '../../config/config.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { DaemonKey } from '../../kernel/stream.ts';
+import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
 import type { Embedding } from '../../providers/port.ts';
-import type { EmbeddingRecord, EmbedInput } from '../contract.ts';
-import type { Outcome } from '../providers/circuit.ts';
+import type { Asker, EmbeddingRecord, EmbedInput } from '../contract.ts';
+import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import type { Outcome, Usable } from '../providers/circuit.ts';
 import type { Providers } from '../providers/providers.ts';
-import { chooseRoutes } from '../runs/route.ts';
+import { chooseRoutes, type Route } from '../runs/route.ts';
+import { tokensIn } from '../runs/usage-of.ts';
 import type { Budget } from '../usage/budget.ts';
 
 /**
  * Answers requests for embeddings. It owns the number of requests in progress.
  *
- * 1. An embedding is no run. It is cheap to repeat and has no pieces, so no event records it.
- * 2. The number of requests, their time and the size of their answers have bounds.
- * 3. A request ends only when its provider has stopped the work.
- * 4. A cloud provider gets no request beyond the budget of the day.
+ * 1. An embedding is no run. It is cheap to repeat and has no pieces, so the log has no answer.
+ * 2. Nothing goes to a cloud provider before the log says so. The log has no text of it.
+ * 3. The number of requests, their time and the size of their answers have bounds.
+ * 4. A request ends only when its provider has stopped the work.
+ * 5. A cloud provider gets no request beyond the budget of the day.
  */
 
 export interface EmbeddingsOptions {
@@ -27,6 +31,12 @@ export interface EmbeddingsOptions {
   budget: Pick<Budget, 'enterEmbedding' | 'leaveEmbedding'>;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
+}
+
+/** What the log has of a request, and where. */
+interface Sent extends Omit<EmbeddingSent, 'texts' | 'bytes'> {
+  stream: ProviderKey;
+  sent_at: number;
 }
 
 /** Requests of this boot. */
@@ -48,7 +58,7 @@ export class Embeddings {
    * An abort stops the work. Throws busy, not_ready, daemon_stopping, capability_missing,
    * timed_out, the errors of a run's model, and those of its provider.
    */
-  async embed(input: EmbedInput, signal: AbortSignal): Promise<EmbeddingRecord> {
+  async embed(input: EmbedInput, asker: Asker, signal: AbortSignal): Promise<EmbeddingRecord> {
     this.checkReady();
     const { config, providers, budget } = this.options;
     const [target] = chooseRoutes(input, config, providers.settings(), (id) =>
@@ -68,20 +78,21 @@ export class Embeddings {
     this.counts.active += 1;
     let entered = false;
     let outcome: Outcome = 'abandoned';
-    let input_tokens: number | null = null;
     try {
-      await budget.enterEmbedding(request, target, Buffer.byteLength(input.texts.join('')));
+      await budget.enterEmbedding(request, target, tokensIn(bytesOf(input.texts)));
       await this.enter(provider, request);
       entered = true;
+      const sent = cloud ? await this.recordSent(request, target, input.texts, asker) : null;
+      budget.leaveEmbedding(request);
       const embedding = await port.embed(
         model,
         input.texts,
         input.dimensions == null ? {} : { dimensions: input.dimensions },
         AbortSignal.any([signal, late]),
       );
+      if (sent !== null) this.recordCount(sent, embedding.input_tokens);
       const whole = checked(embedding, input.texts.length, limits.embed_numbers);
       outcome = 'answered';
-      input_tokens = whole.input_tokens;
       this.counts.answered += 1;
       return { ...whole, provider, model };
     } catch (thrown) {
@@ -92,25 +103,55 @@ export class Embeddings {
       throw failure;
     } finally {
       if (entered) providers.recordOutcome(provider, outcome, request);
-      budget.leaveEmbedding(request, target, entered ? input_tokens : 0);
+      budget.leaveEmbedding(request);
       this.counts.active -= 1;
     }
   }
 
   /** Throws unless the provider is usable now. */
   private async enter(provider: string, request: string): Promise<void> {
+    const usable = await this.options.providers.enter(provider, request);
+    if (!usable.ok) throw this.refused(usable);
+  }
+
+  /** Throws unless the log says that the texts leave. A full or stalled disk is not waited for. */
+  private async recordSent(
+    request: string,
+    { provider, model }: Route,
+    texts: readonly string[],
+    asker: Asker,
+  ): Promise<Sent> {
     const { kernel, providers } = this.options;
-    const usable = await providers.enter(provider, request);
-    if (usable.ok) return;
-    const { code, reason, until } = usable;
-    throw new SvcError(code, reason, {
+    const stream = providers.streamOf(provider);
+    const bytes = bytesOf(texts);
+    const sent = { request, provider, model, estimated_tokens: tokensIn(bytes), ...asker };
+    const event = { ...sent, type: 'provider.embedding_sent', texts: texts.length, bytes } as const;
+    const sent_at = kernel.clock.now();
+    const isRecorded =
+      stream !== undefined && (await unlessStalled(kernel, () => kernel.tryAppend(stream, event)));
+    if (stream !== undefined && isRecorded) return { ...sent, stream, sent_at };
+    const usable = providers.usable(provider);
+    throw usable.ok ? new SvcError('provider_unavailable') : this.refused(usable);
+  }
+
+  /** The estimate stays if the provider does not say the number. */
+  private recordCount({ stream, ...sent }: Sent, input_tokens: number | null): void {
+    if (input_tokens === null) return;
+    const counted = { ...sent, type: 'provider.embedding_counted', input_tokens } as const;
+    // The answer does not wait. A log that cannot be written fails the daemon, which says why.
+    this.options.kernel.tryAppend(stream, counted).catch(() => {});
+  }
+
+  private refused({ code, reason, until }: Exclude<Usable, { ok: true }>): SvcError {
+    const { kernel } = this.options;
+    return new SvcError(code, reason, {
       ...(until === null
         ? {}
         : { details: { retry_after_ms: Math.max(0, until - kernel.clock.now()) } }),
     });
   }
 
-  /** A full or stalled disk is no obstacle: nothing is recorded. */
+  /** A full or stalled disk is no obstacle for a local provider: nothing is recorded. */
   private checkReady(): void {
     const { kernel, daemon, config } = this.options;
     const refused = refusal(kernel.tail(daemon));
@@ -124,6 +165,10 @@ export class Embeddings {
 }
 
 const RETRY_AFTER_MS = 1000;
+
+function bytesOf(texts: readonly string[]): number {
+  return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), 0);
+}
 
 function tooLate(embed_ms: number): SvcError {
   return new SvcError('timed_out', `The embedding took longer than ${embed_ms} ms.`, {

@@ -24,6 +24,9 @@ export async function askProvider(port: ProviderPort, timeout_ms: number): Promi
   }
 }
 
+/** Lets the probe time out first, because its error says why. */
+export const PROBE_SLACK_MS = 250;
+
 /** Whether a probe has its outcome, or can have none any more. */
 export function hasEnded(snapshot: ProviderSnapshot, awaited: number): boolean {
   const { probe } = snapshot.context;

@@ -16,7 +16,7 @@ import type { ProviderRecord } from '../contract.ts';
 import { Admission } from './admission.ts';
 import type { Outcome, Usable } from './circuit.ts';
 import { keyFault } from './key-fault.ts';
-import { askProvider, hasEnded, isSameList, ProviderWatch } from './probe.ts';
+import { askProvider, hasEnded, isSameList, PROBE_SLACK_MS, ProviderWatch } from './probe.ts';
 import { knownModels, providerRecord } from './records.ts';
 import { Transitions } from './transitions.ts';
 import { unknownProvider } from './unknown-provider.ts';
@@ -96,6 +96,11 @@ export class Providers {
   listed(id: string): readonly string[] | null {
     const snapshot = this.entries.has(id) ? this.snapshot(id) : null;
     return snapshot === null || isIn(snapshot, 'unknown') ? null : snapshot.context.models;
+  }
+
+  /** The stream of its machine. Undefined: it was removed. */
+  streamOf(id: string): ProviderKey | undefined {
+    return this.entries.get(id)?.stream;
   }
 
   ids(): string[] {
@@ -312,6 +317,3 @@ export class Providers {
     return this.options.kernel.snapshot(this.entryOf(id).stream) as ProviderSnapshot;
   }
 }
-
-/** Lets the probe time out first, because its error says why. */
-const PROBE_SLACK_MS = 250;

@@ -1,5 +1,6 @@
 import type { RunContext } from '../../../machines/run-context.ts';
-import { HOUR_MS, type RunUsage } from '../../store/usage.ts';
+import type { RunUsage } from '../../store/usage.ts';
+import { HOUR_MS } from '../../store/usage-sums.ts';
 
 /** About the bytes of one token, where the provider does not say the number. */
 const TOKEN_BYTES = 4;

@@ -5,7 +5,7 @@ import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { EventStore } from '../../store/port.ts';
-import { HOUR_MS } from '../../store/usage.ts';
+import { HOUR_MS } from '../../store/usage-sums.ts';
 import type { Route } from '../runs/route.ts';
 import { tokensIn } from '../runs/usage-of.ts';
 import { costOf } from './price.ts';
@@ -22,13 +22,11 @@ export interface Spent {
  * 1. What was used is read from the log, so a restart does not forget it.
  * 2. An attempt in progress counts with its prompt and its `max_tokens` until its run has ended.
  * 3. A budget of money refuses a model without a price.
- * 4. Embeddings count too, until the daemon ends: no event records them.
+ * 4. Embeddings count too: with an estimate, until their provider says the number.
  */
 export class Budget {
   private readonly options: BudgetOptions;
   private readonly expected = new Map<string, Spent>();
-  /** What embeddings used on the day that ends then. */
-  private embedded = { until: 0, cost: 0, tokens: 0 };
 
   constructor(options: BudgetOptions) {
     this.options = options;
@@ -48,7 +46,6 @@ export class Budget {
     const from_hour = Math.round((this.resetsAt() - DAY_MS) / HOUR_MS);
     const { sums } = await store.usage({ from_hour, key: null });
     const all = [...this.expected.values()];
-    if (this.embedded.until === this.resetsAt()) all.push(this.embedded);
     for (const sum of sums)
       if (sum.cloud)
         all.push({
@@ -114,22 +111,16 @@ export class Budget {
   }
 
   /** Lets a request for embeddings in. Throws budget_spent and price_unknown. */
-  async enterEmbedding(id: string, target: Route, bytes: number): Promise<void> {
+  async enterEmbedding(id: string, target: Route, input_tokens: number): Promise<void> {
     const refused = await this.refusal(target);
     if (refused !== null) throw refused;
-    const tokens = { input_tokens: tokensIn(bytes), output_tokens: 0 };
-    if (target.cloud) this.expected.set(id, this.spentBy(target, tokens));
+    if (target.cloud)
+      this.expected.set(id, this.spentBy(target, { input_tokens, output_tokens: 0 }));
   }
 
-  /** A request that was let in has ended. Null: its provider does not say the tokens. */
-  leaveEmbedding(id: string, target: Route, input_tokens: number | null): void {
-    const expected = this.expected.get(id);
-    if (!this.expected.delete(id) || expected === undefined) return;
-    const { cost, tokens } =
-      input_tokens === null ? expected : this.spentBy(target, { input_tokens, output_tokens: 0 });
-    const until = this.resetsAt();
-    const before = this.embedded.until === until ? this.embedded : { cost: 0, tokens: 0 };
-    this.embedded = { until, cost: before.cost + cost, tokens: before.tokens + tokens };
+  /** The log has the request, or it is not sent. */
+  leaveEmbedding(id: string): void {
+    this.expected.delete(id);
   }
 
   private spentBy(

@@ -1,12 +1,12 @@
 import type { Config } from '../../config/config.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { EventStore } from '../../store/port.ts';
-import { HOUR_MS, type UsageSum } from '../../store/usage.ts';
+import { HOUR_MS, type UsageSum } from '../../store/usage-sums.ts';
 import type { UsageInput, UsageRecord } from '../contract/usage.ts';
 import type { Budget } from './budget.ts';
 import { costOf } from './price.ts';
 
-/** What runs used since a time. It begins with a whole hour, because hours are what is counted. */
+/** What was used since a time. It begins with a whole hour, because hours are what is counted. */
 export async function usageReport(
   { store, config, budget }: { store: Pick<EventStore, 'usage'>; config: Config; budget: Budget },
   { since, by = 'model' }: UsageInput,
@@ -45,25 +45,30 @@ export async function usageReport(
 interface Group {
   name: string;
   runs: number;
+  embeddings: number;
   input_tokens: number;
   output_tokens: number;
   estimated_runs: number;
+  estimated_embeddings: number;
   cost: number;
   without_price: Set<string>;
 }
 
 function newGroup(name: string): Group {
   return {
-    ...{ name, runs: 0, input_tokens: 0, output_tokens: 0, estimated_runs: 0, cost: 0 },
+    ...{ name, runs: 0, embeddings: 0, input_tokens: 0, output_tokens: 0 },
+    ...{ estimated_runs: 0, estimated_embeddings: 0, cost: 0 },
     without_price: new Set(),
   };
 }
 
 function add(group: Group, sum: UsageSum, cost: number | null): void {
   group.runs += sum.runs;
+  group.embeddings += sum.embeddings;
   group.input_tokens += sum.input_tokens;
   group.output_tokens += sum.output_tokens;
   group.estimated_runs += sum.estimated;
+  group.estimated_embeddings += sum.estimated_embeddings;
   group.cost += cost ?? 0;
   if (cost === null) group.without_price.add(`${sum.provider}/${sum.model}`);
 }

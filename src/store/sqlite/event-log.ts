@@ -20,7 +20,8 @@ import {
 } from '../port.ts';
 import { Pruner } from '../prune/pruner.ts';
 import type { CommitRows, RunLine } from '../row.ts';
-import { type UsageQuery, type UsageSums, UsageTable } from '../usage.ts';
+import { UsageTable } from '../usage.ts';
+import type { UsageQuery, UsageSums } from '../usage-sums.ts';
 import { type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';
 import { prepareWrites, RunWrites } from './writes.ts';
@@ -200,7 +201,7 @@ export class EventLog extends Reads implements Calls {
     }
   }
 
-  private write({ events, runs }: CommitRows): Mark {
+  private write({ events, runs, embeddings }: CommitRows): Mark {
     const { begin, commit, lastVersion, insertEvent } = this.statements;
     begin.run();
     checkContinuity({ events, runs }, this.last.seq, (stream) => lastVersion.get(stream) ?? 0);
@@ -214,6 +215,7 @@ export class EventLog extends Reads implements Calls {
       this.runs.write(line);
       if (line.usage !== null) this.usageTable.add(line.usage);
     }
+    for (const usage of embeddings) this.usageTable.addEmbedding(usage);
     const raised = this.generation.raise();
     commit.run();
     this.generation.committed(raised);

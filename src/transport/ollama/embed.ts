@@ -4,7 +4,7 @@ import { filled, flag, name, named, object, words } from '../../runtime/contract
 import type { EmbeddingRecord } from '../../runtime/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
-import { clientGone } from '../http/run-request.ts';
+import { clientGone, clientOf } from '../http/run-request.ts';
 import { inRequest, modelName, options, shared } from './parameters.ts';
 
 /** POST /api/embed, and POST /api/embeddings, which is its earlier form for one text. */
@@ -59,7 +59,8 @@ async function vectorsOf(
 ): Promise<EmbeddingRecord> {
   try {
     const input = parseEmbedInput({ model: modelName(model), ...rest }, context.limits);
-    return await context.runtime.embeddings.embed(input, clientGone(context));
+    const asker = { client: clientOf(context.req), ...context.caller };
+    return await context.runtime.embeddings.embed(input, asker, clientGone(context));
   } catch (thrown) {
     throw inRequest(thrown);
   }

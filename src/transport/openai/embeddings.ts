@@ -13,7 +13,7 @@ import {
 import type { EmbeddingRecord } from '../../runtime/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { clientGone } from '../http/run-request.ts';
+import { clientGone, clientOf } from '../http/run-request.ts';
 
 const input = v.pipe(
   v.string('must be a text, or a list of texts: svc takes no ids of tokens.'),
@@ -59,20 +59,21 @@ export const embeddingsRoute: Route = route({
   method: 'POST',
   path: '/v1/embeddings',
   access: 'token',
-  summary: 'OpenAI: the vectors of texts. It is no run, so nothing of it is kept.',
+  summary: 'OpenAI: the vectors of texts. It is no run, and its texts are not kept.',
   body: embeddingsInput,
   answers: { 200: embeddingsAnswer },
   answer: createEmbeddings,
 });
 
 async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Promise<void> {
-  const { res, runtime, limits } = context;
+  const { req, res, runtime, limits, caller } = context;
   const asked = await context.body();
   const { model, dimensions } = asked;
   const texts = typeof asked.input === 'string' ? [asked.input] : asked.input;
   const wanted = parseEmbedInput({ texts, model, dimensions }, limits, 'input');
+  const asker = { client: clientOf(req), ...caller };
   const embedding = await runtime.embeddings
-    .embed(wanted, endOf(context))
+    .embed(wanted, asker, endOf(context))
     .catch((error: unknown) => {
       if (res.destroyed) return null;
       throw error;

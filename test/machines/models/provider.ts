@@ -12,6 +12,11 @@ const error: Failure = {
   retryable: true,
 };
 
+const EMBEDDING = {
+  ...{ request: 'embedding_1', provider: 'ollama', model: 'e5', client: 'test' },
+  estimated_tokens: 1,
+};
+
 /** A local provider is probed by the clock, a cloud provider only when asked. */
 export function providerModel({
   kind,
@@ -61,6 +66,8 @@ export function providerModel({
       { type: 'provider.trial_started', at: NOW, trial: 'run_1', until: NOW + 7000 },
       { type: 'provider.trial_abandoned', at: NOW, trial: 'run_1' },
       { type: 'provider.trial_abandoned', at: NOW, trial: `not ${trial}` },
+      { type: 'provider.embedding_sent', at: NOW, ...EMBEDDING, texts: 1, bytes: 4 },
+      { type: 'provider.embedding_counted', at: NOW, ...EMBEDDING, sent_at: NOW, input_tokens: 2 },
       { type: 'provider.key_changed', at: NOW },
       { type: 'provider.removed', at: NOW },
     ],

@@ -5,15 +5,21 @@ import type { Settings } from '../../../src/config/settings.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Limits } from '../../../src/limits.ts';
 import { parseEmbedInput } from '../../../src/runtime/contract/inputs.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import type { EventStore } from '../../../src/store/port.ts';
+import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
 
 const codeOf = (work: Promise<unknown>) =>
   work.then(() => null).catch((error: SvcError) => error.code);
 const never = new AbortController().signal;
+const ASKER = { client: 'the indexer' };
 
 class Embedder extends ScriptedProvider {
   readonly models_asked: string[] = [];
+  input_tokens: number | null = 7;
   answer = (texts: readonly string[]): Promise<number[][]> | number[][] =>
     texts.map((text) => [text.length, 1]);
 
@@ -21,14 +27,19 @@ class Embedder extends ScriptedProvider {
     this.models_asked.push(model);
     const vectors = await this.answer(texts);
     signal.throwIfAborted();
-    return { vectors, input_tokens: 7 };
+    return { vectors, input_tokens: this.input_tokens };
   }
 }
 
-async function boot(limits: Partial<Limits> = {}, settings: Partial<Settings> = {}) {
+async function boot(
+  limits: Partial<Limits> = {},
+  settings: Partial<Settings> = {},
+  more: { store?: EventStore; boot_id?: string } = {},
+) {
   const embedder = new Embedder('lan', []);
   const cloud = new Embedder('openai', []);
   const harness = await bootRuntime({
+    ...more,
     local: new ScriptedProvider('local', []),
     remote: { lan: { port: embedder, kind: 'local' }, openai: { port: cloud, kind: 'cloud' } },
     limits: { probe_failures: 100, ...limits },
@@ -37,10 +48,14 @@ async function boot(limits: Partial<Limits> = {}, settings: Partial<Settings> = 
   return { ...harness, embedder, cloud };
 }
 
-test('an embedding goes where a run of the same model would go, and no event records it', async () => {
+test('an embedding goes where a run of the same model would go, and a local one is not recorded', async () => {
   const { runtime, embedder, cloud, kernel } = await boot();
   const before = kernel.durableSeq;
-  const record = await runtime.embeddings.embed({ texts: ['a', 'bcd'], model: 'lan/e5' }, never);
+  const record = await runtime.embeddings.embed(
+    { texts: ['a', 'bcd'], model: 'lan/e5' },
+    ASKER,
+    never,
+  );
   assert.equal(record, {
     vectors: [
       [1, 1],
@@ -53,43 +68,147 @@ test('an embedding goes where a run of the same model would go, and no event rec
   assert.is(kernel.durableSeq, before);
   assert.equal(embedder.models_asked, ['e5']);
   assert.equal(cloud.models_asked, []);
-  await runtime.embeddings.embed({ texts: ['a'], model: 'openai/big' }, never);
+  await runtime.embeddings.embed({ texts: ['a'], model: 'openai/big' }, ASKER, never);
   assert.equal(cloud.models_asked, ['big']);
   assert.equal(runtime.report().embeddings, { active: 0, answered: 2, failed: 0 });
 });
 
+test('the log says what goes to a cloud before it goes: its size and who asked, without the texts', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { runtime, cloud, kernel } = await boot({}, {}, { store });
+  const before = kernel.durableSeq;
+  const asker = { client: 'the indexer', asked_by: 'cat' };
+  store.hold();
+  const answer = runtime.embeddings.embed(
+    { texts: ['secret', 'größe'], model: 'openai/big' },
+    asker,
+    never,
+  );
+  await turns();
+  assert.equal([store.appends.at(-1), kernel.durableSeq], [1, before]);
+  assert.equal(cloud.models_asked, [], 'nothing leaves before the commit');
+  store.release();
+  await answer;
+  await turns();
+  const events = await store.readAll(before + 1, 10);
+  const common = { ...asker, provider: 'openai', model: 'big', estimated_tokens: 4 };
+  const [sent, counted] = events.slice(0, 2).map(({ type, stream, data: { request, ...data } }) => {
+    assert.match(String(request), /^embedding_/);
+    assert.match(stream, /^provider:openai:/);
+    return { type, ...data };
+  });
+  assert.equal(sent, { ...common, type: 'provider.embedding_sent', texts: 2, bytes: 13 });
+  assert.equal(counted, {
+    ...{ ...common, type: 'provider.embedding_counted', sent_at: events[0]?.at, input_tokens: 7 },
+  });
+  assert.equal(
+    events.slice(2).map(({ type }) => type),
+    ['provider.answered'],
+  );
+  assert.not.match(JSON.stringify(events), /secret|größe/);
+});
+
+test('nothing goes to a cloud while the disk takes no events, and a local provider still answers', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { runtime, cloud, clock } = await boot({ commit_late_ms: 100 }, {}, { store });
+  const ask = (model: string) =>
+    codeOf(runtime.embeddings.embed({ texts: ['a'], model }, ASKER, never));
+  store.hold();
+  const waiting = ask('openai/big');
+  await turns();
+  clock.advance(100);
+  assert.is(await waiting, 'store_stalled');
+  assert.is(await ask('openai/big'), 'store_stalled');
+  assert.is(await ask('lan/e5'), null);
+  assert.equal(cloud.models_asked, []);
+  store.release();
+  await turns();
+  assert.is(await ask('openai/big'), null);
+});
+
+test('embeddings of a cloud are in the usage, with the number of the provider where it says one', async () => {
+  const prices = { 'openai/*': { input: 1_000_000, output: 0 } };
+  const { runtime, cloud, store } = await boot({}, { prices });
+  const ask = (texts: string[]) =>
+    runtime.embeddings.embed({ texts, model: 'openai/big' }, ASKER, never);
+  await ask(['a']);
+  cloud.input_tokens = null;
+  await ask(['four', 'bytes']);
+  cloud.answer = () => Promise.reject(new SvcError('provider_rejected'));
+  await codeOf(ask(['fails after it was sent']));
+  await turns();
+  const counts = { runs: 0, embeddings: 3, input_tokens: 7 + 3 + 6, estimated_embeddings: 2 };
+  const check = async (of: typeof runtime) => {
+    const { groups, total } = await of.usage({ by: 'client' });
+    for (const { name, runs, embeddings, input_tokens, estimated_embeddings, cost } of [
+      ...groups,
+      total,
+    ])
+      assert.equal(
+        { name, runs, embeddings, input_tokens, estimated_embeddings, cost },
+        { ...counts, name: name === 'total' ? name : ASKER.client, cost: counts.input_tokens },
+      );
+    assert.is((await of.usage({})).budget.spent_tokens, counts.input_tokens);
+  };
+  await check(runtime);
+  await check((await boot({}, { prices }, { store, boot_id: 'boot_2' })).runtime);
+});
+
+test('a provider that is gone or refuses requests meanwhile gets no texts', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { runtime, providers, cloud } = await boot({}, {}, { store });
+  const asked = codeOf(
+    runtime.embeddings.embed({ texts: ['a'], model: 'openai/big' }, ASKER, never),
+  );
+  const fault = new SvcError('provider_unauthorised', 'openai refused the key.');
+  providers.recordOutcome('openai', fault, 'another request');
+  assert.is(await asked, 'provider_unauthorised');
+  assert.equal(cloud.models_asked, []);
+});
+
 test('a provider that cannot embed, an unknown one, and a local one for a cloud request are refused', async () => {
   const { runtime } = await boot();
-  assert.is(await codeOf(runtime.embeddings.embed({ texts: ['a'] }, never)), 'capability_missing');
   assert.is(
-    await codeOf(runtime.embeddings.embed({ texts: ['a'], provider: 'none' }, never)),
+    await codeOf(runtime.embeddings.embed({ texts: ['a'] }, ASKER, never)),
+    'capability_missing',
+  );
+  assert.is(
+    await codeOf(runtime.embeddings.embed({ texts: ['a'], provider: 'none' }, ASKER, never)),
     'provider_unknown',
   );
   assert.is(
-    await codeOf(runtime.embeddings.embed({ texts: ['a'], provider: 'lan', cloud: true }, never)),
+    await codeOf(
+      runtime.embeddings.embed({ texts: ['a'], provider: 'lan', cloud: true }, ASKER, never),
+    ),
     'usage',
   );
 });
 
 test('embeddings of a cloud count toward the budget of the day, and none goes there beyond it', async () => {
   const { runtime, cloud, embedder, clock } = await boot({}, { budget_tokens_per_day: 14 });
-  const ask = (model: string) => codeOf(runtime.embeddings.embed({ texts: ['a'], model }, never));
+  const ask = (model: string) =>
+    codeOf(runtime.embeddings.embed({ texts: ['a'], model }, ASKER, never));
   assert.is(await ask('lan/e5'), null);
   assert.is(await ask('openai/big'), null);
+  await turns();
   assert.is((await runtime.usage({})).budget.spent_tokens, 7);
   assert.is(await ask('openai/big'), null);
+  await turns();
   assert.is(await ask('openai/big'), 'budget_spent');
   assert.is(cloud.models_asked.length, 2);
   assert.is(await ask('lan/e5'), null);
   assert.is(embedder.models_asked.length, 2);
   clock.advance(86_400_000);
   assert.is(await ask('openai/big'), null);
+  await turns();
   assert.is((await runtime.usage({})).budget.spent_tokens, 7);
 });
 
 test('a cloud model without a price gets no texts under a budget of money', async () => {
   const { runtime, cloud } = await boot({}, { budget_per_day: 1 });
-  const refused = codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'openai/big' }, never));
+  const refused = codeOf(
+    runtime.embeddings.embed({ texts: ['a'], model: 'openai/big' }, ASKER, never),
+  );
   assert.is(await refused, 'price_unknown');
   assert.is(cloud.models_asked.length, 0);
 });
@@ -101,15 +220,18 @@ test('requests beyond the limit are refused as busy, and the place is free again
     await held.opened;
     return texts.map(() => [1]);
   };
-  const first = runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, never);
+  const first = runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, ASKER, never);
   assert.is(runtime.report().embeddings.active, 1);
   assert.is(
-    await codeOf(runtime.embeddings.embed({ texts: ['b'], model: 'lan/e5' }, never)),
+    await codeOf(runtime.embeddings.embed({ texts: ['b'], model: 'lan/e5' }, ASKER, never)),
     'busy',
   );
   held.open();
   assert.equal((await first).vectors, [[1]]);
-  assert.is(await codeOf(runtime.embeddings.embed({ texts: ['b'], model: 'lan/e5' }, never)), null);
+  assert.is(
+    await codeOf(runtime.embeddings.embed({ texts: ['b'], model: 'lan/e5' }, ASKER, never)),
+    null,
+  );
 });
 
 test('an abort ends a request with its reason and is no fault of the provider', async () => {
@@ -120,7 +242,7 @@ test('an abort ends a request with its reason and is no fault of the provider', 
     return texts.map(() => [1]);
   };
   assert.is(
-    await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, gone.signal)),
+    await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, ASKER, gone.signal)),
     'daemon_stopping',
   );
   assert.is(runtime.providers.list().find(({ id }) => id === 'lan')?.state, 'available');
@@ -130,7 +252,7 @@ test('vectors that do not fit the texts are no answer, and neither are too many 
   const { runtime, embedder } = await boot({ embed_numbers: 4 });
   const ask = (vectors: number[][]) => {
     embedder.answer = () => vectors;
-    return codeOf(runtime.embeddings.embed({ texts: ['a', 'b'], model: 'lan/e5' }, never));
+    return codeOf(runtime.embeddings.embed({ texts: ['a', 'b'], model: 'lan/e5' }, ASKER, never));
   };
   assert.is(await ask([[1, 2]]), 'provider_failed');
   assert.is(await ask([[1, 2], [1]]), 'provider_failed');
@@ -161,7 +283,7 @@ test('a request that takes longer than its limit ends as timed_out', async () =>
   // The timer of a signal keeps no process alive. A listener does.
   const listening = createServer().listen(0, '127.0.0.1');
   assert.is(
-    await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, never)),
+    await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, ASKER, never)),
     'timed_out',
   );
   listening.close();
@@ -171,7 +293,7 @@ test('a daemon that stops takes no request', async () => {
   const { runtime } = await boot();
   await runtime.lifecycle({ type: 'stop_requested' }, 'test');
   assert.is(
-    await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, never)),
+    await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, ASKER, never)),
     'daemon_stopping',
   );
 });
