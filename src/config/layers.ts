@@ -22,6 +22,8 @@ export interface SettingSpec<T = unknown> {
   live?: true;
   /** The value from JSON; undefined if it is malformed. */
   read(value: unknown): T | undefined;
+  /** What is wrong with a malformed value, as the rest of a sentence. Absent: `expects` says it. */
+  problem?(value: unknown): string | null;
   /** Converts the text of a flag or a variable to its JSON form. */
   fromText?(text: string): unknown;
 }
@@ -83,9 +85,12 @@ export function chooseValue(
   let choice: [unknown, Source] = [spec.default, 'default'];
   const take = (value: unknown, source: Source, where: string) => {
     const isText = typeof value === 'string' && source !== 'file' && spec.fromText !== undefined;
-    const read = spec.read(isText ? spec.fromText?.(value) : value);
-    if (read === undefined)
-      refuse(where, `${key} must be ${spec.expects}, not ${brief(value)}`, { param: key });
+    const given = isText ? spec.fromText?.(value) : value;
+    const read = spec.read(given);
+    if (read === undefined) {
+      const problem = spec.problem?.(given) ?? `must be ${spec.expects}, not ${brief(value)}`;
+      refuse(where, `${key} ${problem}`, { param: key });
+    }
     choice = [read, source];
   };
   const inFile = written.values.get(key);

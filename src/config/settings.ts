@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path';
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
+import { type Presets, presetProblem, readPresets } from './presets.ts';
 import {
   jsonText,
   nullText,
@@ -44,6 +45,8 @@ export interface Settings {
   other_models: boolean;
   /** Other names of models, such as `gpt-4o`: each means the model, or the targets, it leads to. */
   aliases: Readonly<Record<string, string | readonly string[]>>;
+  /** Requests by name, for `svc run --preset`. */
+  presets: Presets;
   /** Prices by `provider/model` or `provider/*`, for a million tokens. */
   prices: Readonly<Record<string, Price>>;
   /** The name of the currency of prices and budget. */
@@ -215,6 +218,16 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'Other names of models, for programs that ask for a fixed one. A list of models is asked in its order. An alias is looked at first, and once.',
     expects: 'an object such as {"gpt-4o": ["groq/llama-3.3-70b", "local/svc-mini"]}',
     read: readAliases,
+    fromText: jsonText,
+  },
+  presets: {
+    env: 'SVC_PRESETS',
+    default: {},
+    meaning:
+      'Requests by name, for svc run --preset. The fields are those of a run. In template, {prompt} is the place of the prompt.',
+    expects: 'an object such as {"short": {"system": "Answer in one sentence.", "temperature": 0}}',
+    read: readPresets,
+    problem: presetProblem,
     fromText: jsonText,
   },
   prices: {

@@ -84,6 +84,16 @@ const values: {
     flag: {},
     read: [{ 'gpt-4o': 'local/svc-mini' }, { a: 'b' }, {}],
   },
+  presets: {
+    file: { short: { system: 'Be short.', temperature: 0, stop: ['END'] } },
+    env: '{"a":{"template":"Say: {prompt}","model":["m","n"]}}',
+    flag: '{}',
+    read: [
+      { short: { system: 'Be short.', temperature: 0, stop: ['END'] } },
+      { a: { template: 'Say: {prompt}', model: ['m', 'n'] } },
+      {},
+    ],
+  },
   prices: {
     file: { 'far/m': { input: 1, output: 2 } },
     env: '{"far/*":{"input":0,"output":0.5}}',

@@ -1,10 +1,18 @@
 import { existsSync, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { numberFields } from '../../config/run-fields.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
-import type { Flags } from '../context.ts';
-import { listFlag, numberFlag, secondsFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
+import type { Context, Flags } from '../context.ts';
+import {
+  choiceFlag,
+  listFlag,
+  numberFlag,
+  secondsFlag,
+  textFlag,
+  wholeFlag,
+} from '../parse/flag-values.ts';
 import { readStdin } from '../parse/read-stdin.ts';
 
 /** The request of a run without its prompt. The daemon has defaults for omitted fields. */
@@ -15,9 +23,9 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
     model: models?.length === 1 ? models[0] : models,
     cloud: flags.cloud === true ? true : undefined,
     system: readSystem(flags),
-    max_tokens: wholeFlag(flags, 'max-tokens', { min: 1, max: limitSpecs.output_tokens.max }),
-    temperature: numberFlag(flags, 'temperature', { min: 0, max: 2 }),
-    seed: wholeFlag(flags, 'seed', { min: 0, max: 2 ** 32 - 1 }),
+    ...readNumbers(flags),
+    stop: listFlag(flags, 'stop'),
+    response_format: choiceFlag(flags, 'format', FORMATS) === 'json' ? JSON_FORMAT : undefined,
     recovery: textFlag(flags, 'recovery'),
     idempotency_key: textFlag(flags, 'idempotency-key'),
     client: textFlag(flags, 'client') ?? `command line ${process.ppid}`,
@@ -25,6 +33,37 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
     timeout_ms: secondsFlag(flags, 'timeout', { min: 0.001, max: limitSpecs.run_ms.max / 1000 }),
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+const FORMATS = ['text', 'json'] as const;
+const JSON_FORMAT = { type: 'json' };
+
+function readNumbers(flags: Flags): Record<string, number | undefined> {
+  return Object.fromEntries(
+    Object.entries(numberFields).map(([name, { flag, whole, min, max }]) => [
+      name,
+      (whole ? wholeFlag : numberFlag)(flags, flag, { min, max }),
+    ]),
+  );
+}
+
+/** The request with what its files say. Throws usage, prompt_too_large. */
+export async function withFiles<T extends Record<string, unknown> & { prompt: string }>(
+  asked: T,
+  { flags, paths }: Pick<Context, 'flags' | 'paths'>,
+): Promise<T | Record<string, unknown>> {
+  const files = listFlag(flags, 'file');
+  const schema = textFlag(flags, 'schema');
+  if (files === undefined && schema === undefined) return asked;
+  const { askedWith, readAttached, readSchema } = await import('./attached.ts');
+  const bytes_max = await configuredBytes(paths);
+  const left = Math.max(0, bytes_max - Buffer.byteLength(asked.prompt));
+  const whole = files === undefined ? asked : askedWith(asked, await readAttached(files, left));
+  if (schema === undefined) return whole;
+  if (flags.format === 'text')
+    throw new SvcError('usage', '--schema and --format text exclude each other.');
+  const response_format = { ...JSON_FORMAT, schema: await readSchema(schema, bytes_max) };
+  return { ...whole, response_format };
 }
 
 function readSystem(flags: Flags): string | undefined {
@@ -67,9 +106,14 @@ function isArgumentText(argument: string): boolean {
  *
  * 1. stdin is read if it is a pipe, a file or a socket; a terminal only for `-`.
  * 2. Reading ends above the limit. The final line break of stdin is removed.
+ * 3. It may be empty if it is `optional`, because files say what there is to answer.
  * Throws prompt_missing, prompt_not_text, prompt_too_large.
  */
-export async function readPrompt(argument: string | undefined, paths: Paths): Promise<string> {
+export async function readPrompt(
+  argument: string | undefined,
+  paths: Paths,
+  { optional = false } = {},
+): Promise<string> {
   const argued = argument === '-' ? '' : (argument ?? '');
   const bytes_max = await bytesMax(paths, Buffer.byteLength(argued));
   if (Buffer.byteLength(argued) > bytes_max) throw tooLarge(bytes_max);
@@ -82,7 +126,7 @@ export async function readPrompt(argument: string | undefined, paths: Paths): Pr
     throw new SvcError('prompt_not_text', 'The prompt contains NUL bytes.');
   if (!isArgumentText(argued))
     throw new SvcError('prompt_not_text', 'The prompt is not UTF-8 text.');
-  if (prompt.trim() === '') throw new SvcError('prompt_missing');
+  if (prompt.trim() === '' && !optional) throw new SvcError('prompt_missing');
   if (Buffer.byteLength(prompt) > bytes_max) throw tooLarge(bytes_max);
   return prompt;
 }
@@ -96,15 +140,18 @@ function isPiped(): boolean {
   }
 }
 
-/** The limit of the daemon. The daemon reports an unreadable configuration, not this command. */
 async function bytesMax(paths: Paths, wanted: number): Promise<number> {
   const { value } = limitSpecs.prompt_bytes;
-  if (wanted <= value && !isPiped()) return value;
+  return wanted <= value && !isPiped() ? value : configuredBytes(paths);
+}
+
+/** The limit of the daemon. The daemon reports an unreadable configuration, not this command. */
+async function configuredBytes(paths: Paths): Promise<number> {
   try {
     const { loadConfig } = await import('../../config/config.ts');
     return loadConfig(paths.config).limits.prompt_bytes;
   } catch {
-    return value;
+    return limitSpecs.prompt_bytes.value;
   }
 }
 

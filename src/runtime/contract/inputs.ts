@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { REASONING_EFFORTS } from '../../../machines/messages.ts';
+import { type NumberFieldName, numberFields, STOPS_MAX } from '../../config/run-fields.ts';
 import { RECOVERIES } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
@@ -28,8 +29,7 @@ import {
 /** Longest name of a client, in characters. */
 export const CLIENT_MAX = 64;
 
-/** Most stop texts, and most labels of a run. */
-const STOPS_MAX = 16;
+/** Most labels of a run. */
 const LABELS_MAX = 16;
 /** Most targets of one run, also after its aliases are replaced. */
 export const TARGETS_MAX = 8;
@@ -37,8 +37,12 @@ export const TARGETS_MAX = 8;
 export const LOGPROBS_MAX = 20;
 /** As long as for ever. */
 const KEEP_MAX_MS = 1e15;
-/** More than the vocabulary of any model. */
-const TOP_K_MAX = 1_000_000;
+
+/** A number of the table, which may be absent. */
+function numberOf(name: NumberFieldName) {
+  const { whole, min, max } = numberFields[name];
+  return v.nullish(whole ? wholeFrom(min, max) : numberFrom(min, max));
+}
 
 export const runInput = named(
   'RunInput',
@@ -72,9 +76,9 @@ export const runInput = named(
       ]),
     ),
     cloud: v.nullish(flag),
-    max_tokens: v.nullish(wholeFrom(1, limitSpecs.output_tokens.max)),
-    temperature: v.nullish(numberFrom(0, 2)),
-    top_p: v.nullish(numberFrom(0, 1)),
+    max_tokens: numberOf('max_tokens'),
+    temperature: numberOf('temperature'),
+    top_p: numberOf('top_p'),
     presence_penalty: v.nullish(numberFrom(-2, 2)),
     frequency_penalty: v.nullish(numberFrom(-2, 2)),
     /** How many of the likeliest tokens to report at each position. */
@@ -83,12 +87,10 @@ export const runInput = named(
     reasoning_effort: v.nullish(oneOf(REASONING_EFFORTS)),
     /** False: the answer has one tool call at most. */
     parallel_tool_calls: v.nullish(flag),
-    /** 0: any token may come next. */
-    top_k: v.nullish(wholeFrom(0, TOP_K_MAX)),
-    min_p: v.nullish(numberFrom(0, 1)),
-    /** 1: none. */
-    repeat_penalty: v.nullish(numberFrom(0.1, 10)),
-    seed: v.nullish(wholeFrom(0, 2 ** 32 - 1)),
+    top_k: numberOf('top_k'),
+    min_p: numberOf('min_p'),
+    repeat_penalty: numberOf('repeat_penalty'),
+    seed: numberOf('seed'),
     timeout_ms: v.nullish(wholeFrom(1, limitSpecs.run_ms.max)),
     idempotency_key: v.nullish(
       v.pipe(text, v.regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters.')),

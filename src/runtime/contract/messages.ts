@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
+import { imageSignatures, SIGNATURE_BYTES } from '../../config/run-fields.ts';
 import { wrong } from './check.ts';
 import { anything, flag, name, object, oneOf, text, whole } from './vocabulary.ts';
 
@@ -108,19 +109,11 @@ export function checkMessages(messages: readonly Message[]): void {
   }
 }
 
-/** The first bytes of each kind of image, in hex. */
-const SIGNATURES: Readonly<Record<string, RegExp>> = {
-  'image/png': /^89504e470d0a1a0a/,
-  'image/jpeg': /^ffd8ff/,
-  'image/gif': /^47494638(37|39)61/,
-  'image/webp': /^52494646.{8}57454250/,
-};
-
 function checkImage(media_type: string, data: string, param: string): void {
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(data) || data.length % 4 !== 0)
     throw wrong(param, `${param} has an image that is not base64.`);
-  const head = Buffer.from(data.slice(0, 24), 'base64').toString('hex');
-  if (SIGNATURES[media_type]?.test(head) !== true)
+  const head = Buffer.from(data.slice(0, (SIGNATURE_BYTES / 3) * 4), 'base64').toString('hex');
+  if (imageSignatures[media_type]?.test(head) !== true)
     throw wrong(
       param,
       `${param} is no ${media_type}: its first bytes are of another kind of file.`,

@@ -1,0 +1,170 @@
+import { open } from 'node:fs/promises';
+import { imageSignatures, SIGNATURE_BYTES } from '../../config/run-fields.ts';
+import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
+
+/**
+ * The files of a request.
+ *
+ * 1. Their content says what they are, not their name. Only UTF-8 text and images are taken.
+ * 2. Together they have at most so many bytes; an image counts in the form in which it is sent.
+ */
+
+type Content = { type: 'text'; text: string } | { type: 'image'; media_type: string; data: string };
+export interface Attached {
+  /** As the user wrote it, in one line. */
+  name: string;
+  content: Content;
+}
+
+/** Throws usage, prompt_too_large. */
+export async function readAttached(
+  paths: readonly string[],
+  bytes_max: number,
+): Promise<Attached[]> {
+  const files: Attached[] = [];
+  let left = bytes_max;
+  for (const path of paths) {
+    const name = oneLine(path);
+    const bytes = await readBounded(path, 'file', left);
+    const content = bytes === null ? null : contentOf(name, bytes);
+    if (content !== null)
+      left -= content.type === 'text' ? sizeOf(content.text) : sizeOf(content.data);
+    if (content === null || left < 0) throw tooLarge(name, bytes_max);
+    files.push({ name, content });
+  }
+  return files;
+}
+
+/** The JSON schema in a file. Throws usage, prompt_too_large. */
+export async function readSchema(
+  path: string,
+  bytes_max: number,
+): Promise<Record<string, unknown>> {
+  const name = oneLine(path);
+  const bytes = await readBounded(path, 'schema', bytes_max);
+  if (bytes === null) throw tooLarge(name, bytes_max);
+  let schema: unknown;
+  try {
+    schema = JSON.parse(new TextDecoder().decode(bytes));
+  } catch (cause) {
+    throw wrong('schema', `The file ${name} is not JSON.`, {
+      cause,
+      hint: 'A schema is a JSON object such as {"type": "object", "properties": {}}.',
+    });
+  }
+  if (typeof schema === 'object' && schema !== null && !Array.isArray(schema))
+    return schema as Record<string, unknown>;
+  throw wrong('schema', `The file ${name} has no JSON object, so it is no schema.`);
+}
+
+/**
+ * The request with these files. They come after the prompt, each under its name. With an image it
+ * is a conversation of one message.
+ */
+export function askedWith(
+  { prompt, system, ...asked }: Record<string, unknown> & { prompt: string; system?: string },
+  files: readonly Attached[],
+): Record<string, unknown> {
+  const parts: Content[] = [];
+  const say = (text: string) => {
+    const last = parts.at(-1);
+    if (last?.type === 'text') parts[parts.length - 1] = { ...last, text: last.text + text };
+    else parts.push({ type: 'text', text });
+  };
+  if (prompt !== '') say(prompt);
+  for (const { name, content } of files) {
+    say(`${parts.length === 0 ? '' : '\n\n'}File ${name}:\n`);
+    if (content.type === 'text') say(content.text.replace(/\r?\n$/, ''));
+    else parts.push(content);
+  }
+  const given = system === undefined ? {} : { system };
+  const [only] = parts;
+  if (parts.length === 1 && only?.type === 'text') return { ...asked, ...given, prompt: only.text };
+  const before = system === undefined ? [] : [{ role: 'system', content: system }];
+  return { ...asked, messages: [...before, { role: 'user', content: parts }] };
+}
+
+/** Null: the file is longer. Reads no further than the bound, also of a pipe. */
+async function readBounded(path: string, flag: string, bytes_max: number): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  try {
+    const file = await open(path);
+    try {
+      for (;;) {
+        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(READ_BYTES));
+        if (bytesRead === 0) return Buffer.concat(chunks);
+        chunks.push(buffer.subarray(0, bytesRead));
+        length += bytesRead;
+        if (length > bytes_max) return null;
+      }
+    } finally {
+      await file.close();
+    }
+  } catch (cause) {
+    const { code = '' } = cause as NodeJS.ErrnoException;
+    const why = PROBLEMS[code] ?? `it cannot be read (${code})`;
+    throw wrong(flag, `The file ${oneLine(path)} cannot be used: ${why}.`, { cause });
+  }
+}
+
+const READ_BYTES = 65_536;
+const PROBLEMS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such file',
+  EISDIR: 'it is a folder',
+  EACCES: 'you may not read it',
+  EPERM: 'you may not read it',
+};
+
+/** Throws usage for a file that is neither text nor an image. */
+function contentOf(name: string, bytes: Buffer): Content {
+  const head = bytes.subarray(0, SIGNATURE_BYTES).toString('hex');
+  const image = Object.entries(imageSignatures).find(([, signature]) => signature.test(head));
+  if (image !== undefined)
+    return { type: 'image', media_type: image[0], data: bytes.toString('base64') };
+  const text = bytes.includes(0) ? null : textOf(bytes);
+  if (text !== null) return { type: 'text', text };
+  const [, kind, hint] = OTHERS.find(([start]) => head.startsWith(start)) ?? [];
+  const what = kind === undefined ? 'is binary' : `is ${kind}`;
+  throw wrong('file', `The file ${name} ${what}, but only text (UTF-8) and images can be added.`, {
+    hint: hint ?? 'Images are PNG, JPEG, GIF or WebP.',
+  });
+}
+
+/** Kinds of files that users have, by their first bytes. */
+const OTHERS: readonly (readonly [start: string, kind: string, hint: string])[] = [
+  ['25504446', 'a PDF', 'Extract its text first, for example with pdftotext.'],
+  ['504b0304', 'an archive or a document of an office program', 'Save its text as a file first.'],
+  ['fffe', 'UTF-16 text', 'Convert it first: iconv -f UTF-16 -t UTF-8'],
+  ['feff', 'UTF-16 text', 'Convert it first: iconv -f UTF-16 -t UTF-8'],
+];
+
+function textOf(bytes: Buffer): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+function sizeOf(text: string): number {
+  return Buffer.byteLength(text);
+}
+
+function tooLarge(name: string, bytes_max: number): SvcError {
+  return new SvcError(
+    'prompt_too_large',
+    `With the file ${name} the prompt has more than ${bytes_max} bytes.`,
+    { param: 'file' },
+  );
+}
+
+function wrong(
+  param: string,
+  message: string,
+  options: { cause?: unknown; hint?: string } = {},
+): SvcError {
+  return new SvcError('usage', message, { param, ...options });
+}

@@ -1,0 +1,39 @@
+import { loadConfig } from '../../config/config.ts';
+import { PROMPT_PLACE, type Preset } from '../../config/presets.ts';
+import { suggest } from '../../config/suggest.ts';
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+
+/** The fields that say who answers. They belong together. */
+const ROUTE = ['provider', 'model', 'cloud'] as const;
+
+/**
+ * A request with a preset of the configuration file: its prompt is put into the template. What the
+ * request says itself goes before the preset. Throws usage, config_invalid.
+ */
+export function withPreset<T extends Record<string, unknown> & { prompt: string }>(
+  asked: T,
+  name: string,
+  { config }: Pick<Paths, 'config'>,
+): T {
+  const { template, ...preset } = presetOf(name, config);
+  const hasRoute = ROUTE.some((field) => asked[field] !== undefined);
+  if (hasRoute) for (const field of ROUTE) delete preset[field];
+  const prompt = template?.replaceAll(PROMPT_PLACE, () => asked.prompt) ?? asked.prompt;
+  return { ...preset, ...asked, prompt };
+}
+
+function presetOf(name: string, config: string): Preset {
+  const { presets } = loadConfig(config);
+  const found = Object.hasOwn(presets, name) ? presets[name] : undefined;
+  if (found !== undefined) return { ...found };
+  const known = Object.keys(presets);
+  const near = suggest(name, known);
+  throw new SvcError('usage', `There is no preset ${JSON.stringify(name)}.`, {
+    param: 'preset',
+    hint:
+      known.length === 0
+        ? `Add one as presets in the configuration file ${config}. See docs/cli.md.`
+        : `${near === null ? '' : `Did you mean ${near}? `}There are: ${known.join(', ')}.`,
+  });
+}
