@@ -172,10 +172,19 @@ export type RunEvent =
   /** `resumes`: it continues after the recorded output. Otherwise that output is discarded. */
   | EventOf<'run.started', { attempt: number; resumes?: boolean }>
   | EventOf<'run.output_appended', RunOutput>
-  /** `stop_sequence`: the text of `stop` that ended the answer. */
+  /**
+   * `stop_sequence`: the text of `stop` that ended the answer. `load_ms`: how long the attempt waited
+   * for its model to be in memory. Absent: it was there, or is not on this machine.
+   */
   | EventOf<
       'run.completed',
-      { attempt: number; finish_reason: FinishReason; usage: Usage; stop_sequence?: string }
+      {
+        attempt: number;
+        finish_reason: FinishReason;
+        usage: Usage;
+        stop_sequence?: string;
+        load_ms?: number;
+      }
     >
   /** `next`: the run goes on to this target. Otherwise it retries the present one. */
   | EventOf<

@@ -81,6 +81,8 @@ export interface RunContext {
   finish_reason: FinishReason | null;
   usage: Usage | null;
   stop_sequence: string | null;
+  /** How long the last attempt waited for its model to be in memory. */
+  load_ms: number | null;
   error: Failure | null;
   created_at: number;
   started_at: number | null;
@@ -133,6 +135,7 @@ export function newContext(input: RunCreated): RunContext {
     finish_reason: null,
     usage: null,
     stop_sequence: null,
+    load_ms: null,
     error: null,
     created_at: input.at,
     started_at: null,
@@ -219,6 +222,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         finish_reason: event.finish_reason,
         usage: event.usage,
         stop_sequence: event.stop_sequence ?? null,
+        load_ms: event.load_ms ?? null,
         ended_at: event.at,
       };
     case 'run.failed':

@@ -16,9 +16,15 @@ export type OutputPart =
   | ({ type: 'output' } & Omit<RunOutput, 'attempt' | 'offset' | 'part'>)
   /**
    * The last part of a complete answer. A stream without it was cut off. `stop_sequence`: the text
-   * of `stop` that ended it.
+   * of `stop` that ended it. `load_ms`: how long it waited for its model to be in memory, if it did.
    */
-  | { type: 'finish'; finish_reason: FinishReason; usage: Usage; stop_sequence?: string };
+  | {
+      type: 'finish';
+      finish_reason: FinishReason;
+      usage: Usage;
+      stop_sequence?: string;
+      load_ms?: number;
+    };
 
 export interface Resume {
   text: string;
@@ -111,6 +117,8 @@ export interface ModelLoads {
   unload(name: string): Promise<string>;
   /** How long the model of a run stays in memory without work. */
   keep(name: string, keep_ms: number): Promise<void>;
+  /** How much of the model of a run is loaded, from 0 to 1. Null: it is not being loaded. */
+  loading(name: string): number | null;
 }
 
 /** The memory of local models, as the scheduler sees it. */

@@ -34,7 +34,8 @@ export async function run(context: Context): Promise<number> {
     const output = from_seq === 0 ? steps.unprinted(record) : record.output;
     await printer?.end(from_seq === 0 ? output : '', isAnswered(record));
     const { hasText, maxTokens } = steps;
-    return finish({ record, output, json, stdout, interrupted: false, hasText, maxTokens });
+    const stats = flags.stats === true;
+    return finish({ record, output, json, stdout, interrupted: false, stats, hasText, maxTokens });
   } catch (error) {
     await printer?.end('', false);
     if (interrupt.signal.aborted || stdout.gone.aborted) return 0;

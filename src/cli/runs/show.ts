@@ -5,6 +5,7 @@ import type { Context } from '../context.ts';
 import { ago, duration, localTime } from '../print/format.ts';
 import { print, printJson } from '../print/output.ts';
 import { fields } from '../print/table.ts';
+import { statsOf } from '../run/stats.ts';
 import { answerText, conversationText } from './conversation.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
@@ -20,6 +21,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 /** A run as text. */
 export function recordText(record: Results['run.get']): string {
   const { usage, error } = record;
+  const { tokens_per_second: rate } = statsOf(record);
   const head = fields([
     [
       'state',
@@ -39,6 +41,8 @@ export function recordText(record: Results['run.get']): string {
         ? null
         : `${usage.input_tokens ?? '?'} in, ${usage.output_tokens} out`,
     ],
+    ['rate', rate === null ? null : `${rate} tokens/s`],
+    ['load', record.load_ms === undefined ? null : duration(record.load_ms)],
     ['attempts', record.attempts > 1 ? String(record.attempts) : null],
     ['finish', record.finish_reason],
     [

@@ -2,10 +2,16 @@ import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { EffectHandlers } from '../../kernel/port.ts';
 import type { LoadedModels, LocalRoom } from '../port.ts';
-import type { Answer, Vectors } from './answer.ts';
+import type { Vectors } from './answer.ts';
 import { keyOf, type Purpose } from './engine/messages.ts';
 import { type ContextPlan, planFor } from './memory-needs.ts';
-import { isLoading, ModelEngine, type Order, type VectorsOrder } from './model-engine.ts';
+import {
+  type Asked,
+  isLoading,
+  ModelEngine,
+  type Order,
+  type VectorsOrder,
+} from './model-engine.ts';
 import type { EnginePort, EngineSettings, ModelFile } from './model-engine-options.ts';
 import { ModelMemory } from './model-memory.ts';
 import { loadedRecord } from './model-record.ts';
@@ -127,7 +133,7 @@ export class Engines implements LocalRoom {
     order: Order,
     threads: number | null,
     signal: AbortSignal,
-  ): Promise<{ answer: Answer; stop(): void }> {
+  ): Promise<Asked> {
     const engine = await this.engineOf(name);
     return engine.ask(order, threads, signal);
   }
@@ -150,6 +156,13 @@ export class Engines implements LocalRoom {
     const snapshots = this.at(path).map(({ snapshot }) => snapshot);
     if (snapshots.some((snapshot) => isIn(snapshot, 'warm'))) return 'loaded';
     return snapshots.some(isLoading) ? 'loading' : 'available';
+  }
+
+  /** How much of a model that runs wait for is loaded. Null: it is not being loaded. */
+  loading(name: string): number | null {
+    const key = this.learned.get(name)?.key;
+    const engine = [...this.byNumber.values()].find((each) => each.key === key);
+    return engine?.progress ?? null;
   }
 
   /** Resolves when no process uses the file. Throws model_in_use. */

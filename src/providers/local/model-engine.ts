@@ -11,6 +11,11 @@ import { Turns } from './turns.ts';
 
 export type Order = Omit<RunOrder, 'type' | 'id'>;
 export type VectorsOrder = Omit<EmbedOrder, 'type' | 'id'>;
+export interface Asked {
+  answer: Answer;
+  stop(): void;
+  load_ms: number | null;
+}
 /** False: the process cannot be used. */
 type Use = (process: EngineProcess) => boolean | Promise<boolean>;
 
@@ -87,19 +92,19 @@ export class ModelEngine {
 
   /**
    * Loads the model and asks it for an answer, with the given number of threads. An abort asks
-   * the engine to stop; then the answer ends.
+   * the engine to stop; then the answer ends. `load_ms`: how long it waited for the load. Null: the
+   * model was in memory.
    */
-  async ask(
-    order: Order,
-    threads: number | null,
-    signal: AbortSignal,
-  ): Promise<{ answer: Answer; stop(): void }> {
+  async ask(order: Order, threads: number | null, signal: AbortSignal): Promise<Asked> {
+    const [before, asked_at] = [this.snapshot, performance.now()];
     const process = await this.take(threads, signal, (found) => this.beginWork(found));
+    const wasThere = isIn(before, 'warm') && before.context.attempt === process.attempt;
+    const load_ms = wasThere ? null : Math.round(performance.now() - asked_at);
     const { id, reply } = process.ask(
       { type: 'run', ...order },
       (computing) => new Answer(computing),
     );
-    return { answer: reply, stop: this.watch(process, id, reply, signal) };
+    return { answer: reply, stop: this.watch(process, id, reply, signal), load_ms };
   }
 
   /** Loads the model and asks it for vectors. An abort asks the engine to stop. */

@@ -112,9 +112,10 @@ export function createLocalProvider({
       const call_key = run_id.replace(/^run_/, '');
       const order = { ...orderFor(request, limits), client, call_key, resume };
       const threads = threadsFor(resume?.threads ?? null);
-      const { answer, stop } = await engines.ask(request.model, order, threads, signal);
+      const { answer, stop, load_ms } = await engines.ask(request.model, order, threads, signal);
       try {
-        yield* answer.parts();
+        for await (const part of answer.parts())
+          yield part.type === 'finish' && load_ms !== null ? { ...part, load_ms } : part;
       } finally {
         stop();
         await answer.ended;
@@ -183,6 +184,7 @@ export function createLocalProvider({
       return id;
     },
     keep: async (name, keep_ms) => engines.keep((await find(name)).path, keep_ms),
+    loading: (name) => engines.loading(name),
   };
   const both = {
     ...loads,

@@ -198,6 +198,8 @@ export const run = named(
     finish_reason: orNull(oneOf(['stop', 'length', 'content_filter', 'tool_calls', 'other'])),
     /** The text of the request's `stop` that ended the answer. */
     stop_sequence: v.exactOptional(text),
+    /** How long the answer waited for its model to be in memory, if it did. */
+    load_ms: v.exactOptional(whole),
     usage: object({
       input_tokens: orNull(whole),
       output_tokens: orNull(whole),

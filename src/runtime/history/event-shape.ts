@@ -150,6 +150,7 @@ const EVENTS: {
     finish_reason: text,
     usage,
     stop_sequence: optional(unread),
+    load_ms: optional(unread),
   },
   'run.attempt_failed': { attempt: number, error, retry_at: number, next: optional(target) },
   'run.sent_to_cloud': { attempt: number, provider: text, model: text, bytes: number },

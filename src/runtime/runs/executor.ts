@@ -116,6 +116,7 @@ export class RunExecutor {
         finish_reason: finish.finish_reason,
         usage: finish.usage,
         ...(finish.stop_sequence === undefined ? {} : { stop_sequence: finish.stop_sequence }),
+        ...(finish.load_ms === undefined ? {} : { load_ms: finish.load_ms }),
       });
     } catch (thrown) {
       if (mine.isStopped) {

@@ -76,6 +76,8 @@ export interface RunRecord {
   finish_reason: FinishReason | null;
   /** The text of the request's `stop` that ended the answer. */
   stop_sequence?: string;
+  /** How long the answer waited for its model to be in memory. Absent: it did not. */
+  load_ms?: number;
   usage: Usage;
   /** 1 is the next to start. Null: the run is not queued. */
   queue_position: number | null;
@@ -125,6 +127,7 @@ export function runRecord(
     ...(context.parts.length === 0 ? {} : { output_parts: [...context.parts] }),
     finish_reason: context.finish_reason,
     ...(context.stop_sequence === null ? {} : { stop_sequence: context.stop_sequence }),
+    ...(context.load_ms === null ? {} : { load_ms: context.load_ms }),
     usage: context.usage ?? { input_tokens: null, output_tokens: null },
     queue_position,
     attempts: context.attempt,
