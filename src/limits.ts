@@ -623,5 +623,7 @@ export const PROVIDER_HEADERS_MAX = 32;
 export const KEY_FILE_BYTES_MAX = 65_536;
 /** A certificate with its chain, or its key, is a few kilobytes. */
 export const CERTIFICATE_BYTES_MAX = MIB;
+/** Between two looks at how far a model is loaded, for a client that follows its run. */
+export const LOAD_LOOK_MS = 200;
 /** For another process to finish its edit of the file. */
 export const CONFIG_LOCK_MS = 5_000;

@@ -28,6 +28,7 @@ const TABLES = [
   'src/config/provider.ts',
   'src/config/provider-request.ts',
   'src/config/refuse-configured.ts',
+  'src/config/run-fields.ts',
   'src/config/adapters.ts',
   'src/config/key-reference.ts',
   'src/config/known-providers.ts',

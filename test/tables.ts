@@ -181,8 +181,9 @@ const RESULTS: Readonly<Record<Method, string>> = {
   why: '`events`: the events that led to the present state',
   lifecycle: 'the state after a lifecycle event such as `stop_requested`',
   stopped: 'the stop report once the daemon has stopped; null when it failed',
-  'run.start': 'the run. With `stream`: first `{run}`, then its events and `{queue_position}`',
-  'run.follow': 'the events of the run from a position on, then the run',
+  'run.start':
+    'the run. With `stream`: first `{run}`, then its events, `{queue_position}` and `{loading}`',
+  'run.follow': 'the same events of the run from a position on, then the run',
   'run.cancel': 'the run, once its work has stopped',
   'run.remove': '`removed`: the id of the run that is no longer in the log',
   'run.get': 'the run',

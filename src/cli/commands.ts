@@ -122,6 +122,77 @@ const providerFlags: FlagSpec[] = [
   { name: 'max-runs', value: '<n>', summary: 'Runs that it answers at one time.' },
 ];
 
+const preset: FlagSpec = {
+  name: 'preset',
+  short: 't',
+  value: '<name>',
+  summary:
+    'Ask with the settings that have this name in `presets` of the configuration. Flags go before them.',
+};
+
+const stats: FlagSpec = {
+  name: 'stats',
+  summary: 'Then print how long it took, and how many tokens it had. With --json: in `stats`.',
+};
+
+/** What the answer is like. Commands that ask a model share these. */
+const answerFlags: FlagSpec[] = [
+  { name: 'system', value: '<text>', summary: 'System prompt.' },
+  {
+    name: 'file',
+    value: '<path>',
+    many: true,
+    summary: 'Add a file to the prompt: text in UTF-8, or an image. A provider may read no images.',
+  },
+  {
+    name: 'format',
+    value: '<text|json>',
+    summary: 'Form of the answer: text (default), or one JSON object.',
+  },
+  {
+    name: 'schema',
+    value: '<file>',
+    summary: 'The answer is JSON that this JSON schema allows.',
+  },
+  { name: 'max-tokens', value: '<n>', summary: 'Longest answer, in tokens.' },
+  {
+    name: 'stop',
+    value: '<text>',
+    many: true,
+    summary: 'The answer ends before this text.',
+  },
+  {
+    name: 'temperature',
+    value: '<t>',
+    summary: 'Sampling temperature from 0 to 2; 0 always takes the likeliest token.',
+  },
+  {
+    name: 'top-p',
+    value: '<p>',
+    summary: 'Draw only from the likeliest tokens that together have this probability.',
+  },
+  {
+    name: 'top-k',
+    value: '<n>',
+    summary: 'Draw only from this many of the likeliest tokens; 0: from all.',
+  },
+  {
+    name: 'min-p',
+    value: '<p>',
+    summary: 'Draw only tokens of at least this part of the highest probability.',
+  },
+  {
+    name: 'repeat-penalty',
+    value: '<x>',
+    summary: 'Above 1, tokens that the answer has already become less likely.',
+  },
+  {
+    name: 'seed',
+    value: '<n>',
+    summary: 'Sampling seed: the same seed gives the same answer on the same machine.',
+  },
+];
+
 function command<const Name extends string>(
   name: Name,
   {
@@ -147,18 +218,8 @@ const table = [
         many: true,
         summary: `${model.summary} Given again, it names the model to go on with when the one before it cannot answer.`,
       },
-      { name: 'system', value: '<text>', summary: 'System prompt.' },
-      { name: 'max-tokens', value: '<n>', summary: 'Longest answer, in tokens.' },
-      {
-        name: 'temperature',
-        value: '<t>',
-        summary: 'Sampling temperature from 0 to 2; 0 always takes the likeliest token.',
-      },
-      {
-        name: 'seed',
-        value: '<n>',
-        summary: 'Sampling seed: the same seed gives the same answer on the same machine.',
-      },
+      preset,
+      ...answerFlags,
       { name: 'timeout', value: '<s>', summary: 'Longest time for the whole run, in seconds.' },
       {
         name: 'recovery',
@@ -174,12 +235,15 @@ const table = [
       { name: 'client', value: '<name>', summary: 'Client name for fair queueing.' },
       { name: 'cancel-on-disconnect', summary: 'Cancel the run if this command is killed.' },
       { name: 'no-stream', summary: 'Print the answer when it is complete.' },
+      stats,
       { name: 'no-start', summary: 'Fail if the daemon is not running.' },
       { name: 'detach', summary: 'Print the id of the run and return at once.' },
     ],
     examples: [
       'run "What is svc?"',
       'run "Summarise this" < notes.txt',
+      'run "What differs?" --file old.txt --file new.txt',
+      'run --preset commit-message < changes.diff',
       'run "Hello" --provider ollama --model llama3.2',
     ],
   }),
@@ -440,7 +504,7 @@ const table = [
     args: '<id>',
     summary:
       'Follow the answer of a run from start to end, even if the daemon restarts. Ctrl-C does not stop the run.',
-    flags: [{ name: 'from', value: '<seq>', summary: 'Start at this event of the log.' }],
+    flags: [{ name: 'from', value: '<seq>', summary: 'Start at this event of the log.' }, stats],
     examples: ['runs attach run_01J…'],
   }),
   command('runs cancel', {

@@ -53,6 +53,12 @@ export interface RunHead {
 /** Who asks for embeddings: a client, and the name of its token. */
 export type Asker = Pick<EmbeddingSent, 'client' | 'asked_by'>;
 
+/** The load of a model. `progress`: how much of it is in memory, from 0 to 1. */
+export interface ModelLoad {
+  model: string;
+  progress: number;
+}
+
 /** The vectors of texts, and who computed them. */
 export interface EmbeddingRecord extends Embedding {
   provider: string;

@@ -8,7 +8,7 @@ import { SvcError } from '../errors.ts';
 import { isoTime } from '../kernel/clock.ts';
 import { EventPages, toRecord } from '../kernel/event-pages.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import type { DaemonKey } from '../kernel/stream.ts';
+import { type DaemonKey, isRun } from '../kernel/stream.ts';
 import type { ModelLoads } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
 import type { LifecycleInput, LifecycleResult, StatusRecord } from './contract.ts';
@@ -136,7 +136,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       change,
     }),
     models: new Models({ kernel, config, providers, local: localModels, saveChoices, change }),
-    loads: new Loads({ config, providers, models: localModels, now: () => kernel.clock.now() }),
+    loads: new Loads({
+      ...{ config, providers, models: localModels },
+      requestOf: (id) => (isRun(id) ? kernel.snapshot(id)?.context.request : undefined),
+      now: () => kernel.clock.now(),
+    }),
     pulls: options.pulls,
     history: createHistory({
       ...options,

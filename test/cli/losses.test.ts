@@ -2,7 +2,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { hasTerminal, onTerminal } from '../helpers/terminal.ts';
-import { type FakeDaemon, output, run, startFakeDaemon } from './fake-daemon.ts';
+import { type FakeDaemon, output, run, startFakeDaemon, status } from './fake-daemon.ts';
 
 /** The daemon is lost repeatedly while a run is followed. */
 const test = suite<{ home: Home; daemon: FakeDaemon }>('a run whose daemon is lost repeatedly');
@@ -93,22 +93,28 @@ test('is awaited as often as needed within the limit, and reported once', async 
 const onTty = hasTerminal ? test : test.skip;
 
 onTty('is shown on a terminal in one line that is erased', async ({ home, daemon }) => {
-  let asked = 0;
   daemon.on('run.start', ({ event, hangUp }) => {
     event({ run });
     event(output('half', 40));
     hangUp();
   });
-  daemon.on('run.follow', ({ event, hangUp, result }) => {
-    asked += 1;
-    if (asked === 1) return hangUp();
+  daemon.on('run.follow', ({ event, result }) => {
     event(output(' and half', 41));
-    result({ ...run, state: 'completed', output: 'half and half' });
+    result({ ...run, state: 'completed', output: 'half and half', finish_reason: 'stop' });
   });
-  const { code, text } = await onTerminal(['run', 'p'], home.env);
+  // The daemon answers again once the terminal says that it is gone.
+  const { promise: seen, resolve: isSeen } = Promise.withResolvers<void>();
+  daemon.on('status', ({ result }) => void seen.then(() => result(status)));
+  const env = { ...home.env, NO_COLOR: '1' };
+  const { code, text } = await onTerminal(['run', 'p'], env, (_, shown) => {
+    if (!shown.includes(GONE)) return false;
+    isSeen();
+    return true;
+  });
   assert.is(code, 0);
-  const line = `\r\u001b[K${GONE} 0 s\r\u001b[K`;
-  assert.is(text, `half\n${line}${line} and half\n`);
+  const [half, ...lines] = text.split('\r\u001b[K');
+  assert.equal([half, lines.pop()], ['half\n', ' and half\n']);
+  for (const line of lines) assert.ok(line.startsWith(GONE), line);
 });
 
 test.run();

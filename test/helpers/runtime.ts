@@ -174,6 +174,7 @@ export async function bootRuntime(options: RuntimeOptions) {
       load: async () => LOADED.id,
       unload: async () => LOADED.id,
       keep: async () => {},
+      loading: () => null,
     },
   });
   const propose = (event: NewEvent<DaemonEvent>) => kernel.tryAppend(daemon, event);

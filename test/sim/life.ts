@@ -157,6 +157,7 @@ export class Life {
         load: () => Promise.reject(new Error('none')),
         unload: () => Promise.reject(new Error('none')),
         keep: async () => {},
+        loading: () => null,
       },
     });
     endBlockedStop(

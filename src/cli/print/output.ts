@@ -22,9 +22,22 @@ export function printJson(value: unknown): void {
   print(escapeJson(JSON.stringify(value, null, 2)));
 }
 
+let clear = () => {};
+
+/** Calls it before each message on stderr, to erase what does not stay. */
+export function beforeNotes(call: () => void): void {
+  clear = call;
+}
+
 /** Prints a message for the user on stderr. */
 export function note(text: string): void {
+  clear();
   writeAll(2, `${text}\n`);
+}
+
+/** Writes to stderr as it is. */
+export function writeError(text: string): void {
+  writeAll(2, text);
 }
 
 /** Prints an error on stderr, as text or JSON. */

@@ -6,6 +6,7 @@ import type { Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 import type { StartDaemon } from './ensure-daemon.ts';
 import { again, type Cursor, Losses, withHint } from './losses.ts';
+import type { FailedAttempt } from './progress.ts';
 
 export type Run = Results['run.get'];
 
@@ -28,20 +29,19 @@ export interface Following {
   patience: () => Promise<number>;
 }
 
-export interface FailedAttempt {
-  provider: string;
-  message: string;
-  attempt: number;
-  /** Attempts that the run has. Null: unknown. */
-  attempts_max: number | null;
-  wait_ms: number;
-}
-
 export interface Steps {
   accepted?(run: Run): void;
   /** The longest answer that the run asked for. Null: it asked for none. */
   bounded?(max_tokens: number | null): void;
   output(text: string): Promise<void> | undefined;
+  /** What the model wrote before its answer. */
+  reasoning?(text: string): void;
+  /** No daemon runs, so one is started. */
+  starting?(): void;
+  /** The provider is asked. Undefined: it is not known. */
+  started?(provider: string | undefined): void;
+  /** So much of the model is in memory, from 0 to 1. */
+  loading?(model: string, part: number): void;
   /** A target could not answer, and the run goes on with another one. */
   moved?(from: string, why: string, to: string): void;
   /** An attempt failed, and another one follows. */
@@ -51,6 +51,8 @@ export interface Steps {
   waiting?(position: number): void;
   onDisconnect(): void;
   onReconnect(): void;
+  /** The run is not followed any longer. */
+  ended?(): void;
 }
 
 /**
@@ -67,7 +69,7 @@ export async function followRun(following: Following): Promise<Run> {
   try {
     return await followOver(following);
   } finally {
-    following.steps.onReconnect();
+    following.steps.ended?.();
   }
 }
 
@@ -95,6 +97,7 @@ async function followOver(following: Following): Promise<Run> {
       if (firstStart !== null && cursor.id === null && isAbsent(error, connectedOnce)) {
         const start = firstStart;
         firstStart = null;
+        steps.starting?.();
         await start('absent');
         connectedOnce = true;
         continue;
@@ -188,6 +191,8 @@ async function consume(
         steps.accepted?.(event.run);
       } else if ('queue_position' in event) {
         steps.waiting?.(event.queue_position);
+      } else if ('loading' in event) {
+        steps.loading?.(event.loading.model, event.loading.progress);
       } else {
         if (event.type === 'run.accepted') {
           const { max_attempts, request } = event.data as Record<string, unknown>;
@@ -198,10 +203,15 @@ async function consume(
           noteMove(event.data, cursor, steps);
         else if (event.type === 'run.attempt_failed')
           steps.failed?.(failedAttempt(cursor.provider, event.at, event.data, attempts_max));
-        if (event.type === 'run.started' && event.data.resumes !== true && event.data.attempt !== 1)
-          steps.discarded();
-        if (event.type === 'run.output_appended' && event.data.kind === undefined)
-          await steps.output(String(event.data.text ?? ''));
+        if (event.type === 'run.started') {
+          if (event.data.resumes !== true && event.data.attempt !== 1) steps.discarded();
+          steps.started?.(cursor.provider);
+        }
+        if (event.type === 'run.output_appended') {
+          const text = String(event.data.text ?? '');
+          if (event.data.kind === undefined) await steps.output(text);
+          else if (event.data.kind === 'reasoning') steps.reasoning?.(text);
+        }
         cursor.next_seq = event.seq + 1;
       }
     }

@@ -1,9 +1,12 @@
 import { errors, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
-import { duration } from '../print/format.ts';
-import { isTerminal, note, printError, printJson } from '../print/output.ts';
+import { isTerminal, note, paint, printError, printJson, writeError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 import type { Run, Steps } from './follow.ts';
+import { named } from './progress.ts';
+import { statsOf, statsText } from './stats.ts';
+import { showWait } from './status-line.ts';
+import { Thoughts } from './thoughts.ts';
 
 /**
  * Streams the answer to stdout. Line breaks at the end wait until more text follows, so the output
@@ -42,6 +45,7 @@ export class AnswerPrinter {
   /** Prints the rest of the answer and the final line break. */
   async end(rest: string, complete: boolean): Promise<void> {
     await this.append(rest);
+    this.midLine = false;
     if (this.begun || complete) await this.stdout.write('\n');
     await this.stdout.flush();
   }
@@ -70,30 +74,46 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
   let isMoving = false;
   let maxTokens: number | null | undefined;
   let collected: string[] = [];
-  const line = new DisconnectLine(() => live?.leaveLine() === true);
+  const thoughts = new Thoughts(!json && live !== null);
+  const wait = showWait(json, () => {
+    thoughts.leaveLine();
+    if (isTerminal(1) && live?.leaveLine() === true) writeError('\n');
+  });
   return {
-    accepted: (run) => {
-      if (run.recovery === 'restart') printer = null;
+    starting: () => wait.add({ type: 'starting' }),
+    accepted: ({ recovery, provider }) => {
+      if (recovery === 'restart') printer = null;
+      wait.add({ type: 'accepted', provider });
     },
     bounded: (asked) => {
       maxTokens = asked;
     },
+    started: (provider) => provider !== undefined && wait.add({ type: 'started', provider }),
+    loading: (model, part) => wait.add({ type: 'loading', model, part }),
+    reasoning: (text) => {
+      if (printer === null || stop.aborted) return;
+      wait.add({ type: 'answering' });
+      thoughts.append(text);
+    },
     output: (text) => {
       hadOutput = true;
-      if (printer === null) collected.push(text);
-      else if (!stop.aborted) return printer.append(text);
+      if (printer === null) {
+        collected.push(text);
+        wait.add({ type: 'collecting' });
+      } else if (!stop.aborted) {
+        wait.add({ type: 'answering' });
+        thoughts.end();
+        return printer.append(text);
+      }
       return undefined;
     },
     moved: (from, why, to) => {
       isMoving = true;
       if (!json) note(oneLine(`${named(from, why)}; going on with ${to}`));
     },
-    failed: ({ provider, message, attempt, attempts_max, wait_ms }) => {
+    failed: (failed) => {
       isMoving = true;
-      if (json) return;
-      const when = wait_ms === 0 ? 'trying again' : `trying again in ${duration(wait_ms)}`;
-      const count = attempts_max === null ? '' : ` (${attempt + 1} of ${attempts_max})`;
-      note(oneLine(`${named(provider, message)}, ${when}${count}`));
+      wait.add({ type: 'failed', ...failed });
     },
     discarded: () => {
       // After a failure without output nothing is void, and the failure is said already.
@@ -101,9 +121,13 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       if (!json && !isMoving) note('The run starts again from the beginning.');
       isMoving = false;
     },
-    waiting: (position) => json || !isTerminal(2) || note(`Waiting in the queue (${position}).`),
-    onDisconnect: () => json || line.begin(),
-    onReconnect: () => line.end(),
+    waiting: (position) => wait.add({ type: 'placed', position }),
+    onDisconnect: () => wait.add({ type: 'lost' }),
+    onReconnect: () => wait.add({ type: 'connected' }),
+    ended: () => {
+      wait.add({ type: 'ended' });
+      thoughts.end();
+    },
     unprinted: (record) => (hadOutput ? collected.join('') : record.output),
     get hasText() {
       return hadOutput;
@@ -112,12 +136,6 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       return maxTokens;
     },
   };
-}
-
-/** What a provider said, with its name. */
-function named(provider: string, said: string): string {
-  const sentence = said.replace(/\.$/, '');
-  return sentence.startsWith(provider) ? sentence : `${provider}: ${sentence}`;
 }
 
 /** Whether the answer is complete and is text. An empty text is printed as an empty line. */
@@ -145,6 +163,8 @@ interface Finished {
   json: boolean;
   stdout: StdoutStream;
   interrupted: boolean;
+  /** Show how long it took. */
+  stats?: boolean;
   /** Whether the answer has text, although the record may have none. */
   hasText: boolean;
   maxTokens: Printing['maxTokens'];
@@ -152,7 +172,8 @@ interface Finished {
 
 export function finish({ record, output, json, stdout, interrupted, ...seen }: Finished): number {
   if (stdout.gone.aborted) return 0;
-  if (json) printJson({ ...record, output });
+  const stats = seen.stats === true ? statsOf(record) : null;
+  if (json) printJson({ ...record, output, ...(stats === null ? {} : { stats }) });
   else {
     if (output === '') noteSilence(record);
     if (isCutAsAsked(record, seen.maxTokens)) note(oneLine(cutAsAsked(seen.maxTokens)));
@@ -161,6 +182,7 @@ export function finish({ record, output, json, stdout, interrupted, ...seen }: F
   // After Ctrl-C a hint is noise.
   if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
   else if (error !== null) printError(error, json);
+  if (stats !== null && !json) note(paint('dim', statsText(stats), 2));
   return exit;
 }
 
@@ -227,44 +249,4 @@ function fallback(state: string): SvcError {
   if (state === 'cancelled') return new SvcError('run_cancelled');
   if (state === 'timed_out') return new SvcError('run_timed_out');
   return new SvcError(state === 'interrupted' ? 'run_interrupted' : 'provider_failed');
-}
-
-const TEXT = 'The daemon is gone; waiting for it to come back.';
-const EVERY_MS = 1000;
-
-/**
- * The message while the daemon is gone. A terminal shows one line that counts the seconds and is
- * erased later. Elsewhere it is printed once per command, however often the daemon goes.
- */
-class DisconnectLine {
-  private readonly leaveLine: () => boolean;
-  private timer: NodeJS.Timeout | null = null;
-  private noted = false;
-
-  /** `leaveLine` returns whether the cursor is behind text of the answer. */
-  constructor(leaveLine: () => boolean) {
-    this.leaveLine = leaveLine;
-  }
-
-  begin(): void {
-    if (this.timer !== null) return;
-    if (!isTerminal(2)) {
-      if (!this.noted) note(TEXT);
-      this.noted = true;
-      return;
-    }
-    const since = performance.now();
-    const show = () =>
-      process.stderr.write(`\r\u001b[K${TEXT} ${Math.round((performance.now() - since) / 1000)} s`);
-    if (isTerminal(1) && this.leaveLine()) process.stderr.write('\n');
-    show();
-    this.timer = setInterval(show, EVERY_MS);
-  }
-
-  end(): void {
-    if (this.timer === null) return;
-    clearInterval(this.timer);
-    this.timer = null;
-    process.stderr.write('\r\u001b[K');
-  }
 }

@@ -8,12 +8,13 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { keyOfThisShell } from '../connect/shell-key.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
+import { textFlag } from '../parse/flag-values.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
 import { starterOf } from './ensure-daemon.ts';
 import { followRun, isAbsent, type Run } from './follow.ts';
 import { AnswerPrinter, finish, isAnswered, printing } from './print-answer.ts';
-import { readPrompt, readRunInput } from './run-input.ts';
+import { readPrompt, readRunInput, withFiles } from './run-input.ts';
 
 type Input = Record<string, unknown> & { idempotency_key: string };
 
@@ -33,10 +34,23 @@ export async function run(context: Context): Promise<number> {
       'usage',
       '--detach and --cancel-on-disconnect exclude each other: with --detach no client waits.',
     );
-  const prompt = await readPrompt(args[0], context.paths);
+  const optional = flags.file !== undefined;
+  const prompt = await readPrompt(args[0], context.paths, { optional });
+  const asked = await withFiles(await presetOf({ ...given, prompt }, context), context);
   // With the key, a start whose answer was lost can be sent again. No other request has this key.
-  const input: Input = { idempotency_key: `svc-run-${randomUUID()}`, ...given, prompt };
+  const input: Input = { idempotency_key: `svc-run-${randomUUID()}`, ...asked };
   return flags.detach === true ? detach(context, input) : answer(context, input);
+}
+
+/** The request with the preset of --preset. */
+async function presetOf<T extends Record<string, unknown> & { prompt: string }>(
+  asked: T,
+  { flags, paths }: Context,
+): Promise<T> {
+  const name = textFlag(flags, 'preset');
+  if (name === undefined) return asked;
+  const { withPreset } = await import('./preset.ts');
+  return withPreset(asked, name, paths);
 }
 
 async function detach(context: Context, input: Input): Promise<number> {
@@ -83,7 +97,8 @@ async function answer(context: Context, input: Input): Promise<number> {
   const shown = await withOwnKey(record, paths);
   const { hasText, maxTokens } = steps;
   const interrupted = interrupt.signal.aborted;
-  return finish({ record: shown, output, json, stdout, interrupted, hasText, maxTokens });
+  const stats = flags.stats === true;
+  return finish({ record: shown, output, json, stdout, interrupted, stats, hasText, maxTokens });
 }
 
 /** A run that failed without a key which this shell has says so. */

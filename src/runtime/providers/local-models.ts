@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { LoadedModel, LoadedModels, ModelLoads } from '../../providers/port.ts';
-import type { LoadedModelRecord, LoadedRecord, LoadInput } from '../contract.ts';
+import type { LoadedModelRecord, LoadedRecord, LoadInput, ModelLoad } from '../contract.ts';
 import { chooseRoutes } from '../runs/route.ts';
 import { LOCAL, type Providers } from './providers.ts';
 
@@ -10,6 +10,8 @@ export interface LoadsOptions {
   config: Config;
   providers: Pick<Providers, 'settings' | 'listed'>;
   models: ModelLoads;
+  /** What a run that is not finished asks. */
+  requestOf(run_id: string): { provider: string; model: string } | undefined;
   now(): number;
 }
 
@@ -39,6 +41,13 @@ export class Loads {
     const loaded = models.loaded(now()).models.find((each) => each.id === id);
     if (loaded !== undefined) return modelOf(loaded);
     throw new SvcError('engine_crashed', `The model ${id} did not stay in memory.`);
+  }
+
+  /** How far the model of a run is loaded. Null: it is not being loaded. */
+  ofRun(run_id: string): ModelLoad | null {
+    const { provider, model = '' } = this.options.requestOf(run_id) ?? {};
+    const progress = provider === LOCAL ? this.options.models.loading(model) : null;
+    return progress === null ? null : { model, progress };
   }
 
   /** Resolves when the model is not in memory. Throws model_in_use while it has work. */

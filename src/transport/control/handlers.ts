@@ -20,6 +20,7 @@ import {
   type StatusMore,
 } from './protocol.ts';
 import { statusWork } from './status-work.ts';
+import { watchLoad } from './watch-load.ts';
 
 /** How a handler sends events before its result. */
 export interface Reply {
@@ -110,8 +111,15 @@ export function createHandlers({
   ): Promise<RunRecord | RecordBytes> => {
     const following = { from_seq, signal: reply.signal };
     const report = (queue_position: number) => reply.event({ queue_position });
-    for await (const slice of followWithPlaces(runtime, id, following, report))
-      await reply.slice(slice);
+    const endWatch = watchLoad(runtime, id, (loading) => reply.event({ loading }));
+    try {
+      for await (const slice of followWithPlaces(runtime, id, following, report)) {
+        if (slice.events.some(({ type }) => type === 'run.output_appended')) endWatch();
+        await reply.slice(slice);
+      }
+    } finally {
+      endWatch();
+    }
     return runtime.runs.show(id);
   };
   return {

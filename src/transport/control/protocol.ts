@@ -23,6 +23,7 @@ import type {
   LoadedRecord,
   MachinesRecord,
   ModelDetails,
+  ModelLoad,
   Probe,
   ProviderRecord,
   ReportRecord,
@@ -77,7 +78,8 @@ function answers<R, E = never>() {
   ): Declared<P, R, E> => ({ params, ...(counted === undefined ? {} : { counted }) });
 }
 
-type Queued = { queue_position: number };
+/** What a run waits for: its place in the queue, or the load of its model. */
+type Waits = { queue_position: number } | { loading: ModelLoad };
 
 /** Most requests a minute, and most at one time, that a token can be bounded to. */
 const RATE_MAX = 1_000_000;
@@ -110,13 +112,13 @@ export const methods = {
   /** Answers when the daemon has stopped; null when it failed. */
   stopped: answers<StopReport | null>()(none),
   /**
-   * A RunInput. With `stream`: the record, then events and positions in the queue. The result is
-   * the final record. `traceparent` is the span of the client.
+   * A RunInput. With `stream`: the record, then events, positions in the queue, and how far its
+   * model is loaded. The result is the final record. `traceparent` is the span of the client.
    */
-  'run.start': answers<RunRecord, { run: RunRecord } | Queued | EventRecord>()(
+  'run.start': answers<RunRecord, { run: RunRecord } | Waits | EventRecord>()(
     v.looseObject({ stream: v.nullish(flag), traceparent: v.nullish(text) }),
   ),
-  'run.follow': answers<RunRecord, Queued | EventRecord>()(
+  'run.follow': answers<RunRecord, Waits | EventRecord>()(
     v.object({ id: name(), from_seq: v.nullish(count, 0) }),
     'stream',
   ),

@@ -1,0 +1,127 @@
+import { oneLine } from '../../logs/plain.ts';
+import { beforeNotes, isTerminal, note, paint, writeError } from '../print/output.ts';
+import {
+  type Fact,
+  idle,
+  LOST,
+  type Progress,
+  progressAfter,
+  progressText,
+  retryText,
+} from './progress.ts';
+
+/** Shows what is waited for. */
+export interface Shows {
+  add(fact: Fact): void;
+}
+
+/** Time and the terminal. A test has its own. */
+export interface Screen {
+  /** Monotonic, in milliseconds. */
+  now(): number;
+  /** Calls it repeatedly, until what it returns is called. */
+  every(ms: number, call: () => void): () => void;
+  write(text: string): void;
+  columns(): number;
+  /** Moves the cursor to the beginning of a line, if it is behind text of the answer. */
+  leaveText(): void;
+}
+
+const EVERY_MS = 250;
+const ERASE = '\r\u001b[K';
+
+/**
+ * The line of a terminal that says what is waited for.
+ *
+ * 1. It is the last line, and it is erased before anything else is written.
+ * 2. It is rewritten only when its text changes.
+ */
+export class StatusLine implements Shows {
+  private readonly screen: Screen;
+  private progress: Progress = idle;
+  private shown: string | null = null;
+  private stop: (() => void) | null = null;
+
+  constructor(screen: Screen) {
+    this.screen = screen;
+  }
+
+  add(fact: Fact): void {
+    this.progress = progressAfter(this.progress, fact, this.screen.now());
+    this.draw();
+    if (this.progress.wait === null) {
+      this.stop?.();
+      this.stop = null;
+    } else this.stop ??= this.screen.every(EVERY_MS, () => this.draw());
+  }
+
+  /** Another text follows. The line returns with its next change. */
+  erase(): void {
+    if (this.shown !== null) this.screen.write(ERASE);
+    this.shown = null;
+  }
+
+  private draw(): void {
+    const text = progressText(this.progress, this.screen.now());
+    if (text === null) {
+      this.erase();
+      return;
+    }
+    const cut = fitting(oneLine(text), this.screen.columns() - 1);
+    if (cut === this.shown) return;
+    if (this.shown === null) this.screen.leaveText();
+    this.screen.write(`${ERASE}${paint('dim', cut, 2)}`);
+    this.shown = cut;
+  }
+}
+
+/** Without a terminal each failure is a line, and a lost daemon is said once. */
+class Notes implements Shows {
+  private saidLost = false;
+
+  add(fact: Fact): void {
+    if (fact.type === 'failed') note(oneLine(retryText(fact, fact.wait_ms)));
+    if (fact.type !== 'lost' || this.saidLost) return;
+    this.saidLost = true;
+    note(LOST);
+  }
+}
+
+/** Shows the wait on stderr, if it is read by a person. */
+export function showWait(json: boolean, leaveText: () => void): Shows {
+  if (json) return { add: () => {} };
+  if (!isTerminal(2) || process.env.TERM === 'dumb') return new Notes();
+  const line = new StatusLine({
+    now: () => performance.now(),
+    every: (ms, call) => {
+      const timer = setInterval(call, ms).unref();
+      return () => clearInterval(timer);
+    },
+    write: writeError,
+    columns: () => process.stderr.columns || COLUMNS,
+    leaveText,
+  });
+  beforeNotes(() => {
+    line.erase();
+    leaveText();
+  });
+  return line;
+}
+
+/** Of a terminal that does not say it. */
+const COLUMNS = 80;
+/** Characters that take two columns. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60\u{1f300}-\u{1faff}]/u;
+
+/** The beginning of a text that fits so many columns. */
+function fitting(text: string, columns: number): string {
+  let used = 0;
+  let shown = '';
+  for (const character of text) {
+    used += WIDE.test(character) ? 2 : 1;
+    if (used > columns) return shown;
+    shown += character;
+  }
+  return shown;
+}

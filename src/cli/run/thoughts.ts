@@ -1,0 +1,43 @@
+import { plain } from '../../logs/plain.ts';
+import { isTerminal, paint, writeError } from '../print/output.ts';
+
+/**
+ * What the model writes before its answer, dim on stderr. Only a terminal shows it: elsewhere it
+ * would be mixed with messages. The record of the run keeps it. Line breaks at the end wait until
+ * more text follows.
+ */
+export class Thoughts {
+  private readonly isShown: boolean;
+  private breaks = '';
+  private begun = false;
+  private midLine = false;
+
+  constructor(wanted: boolean) {
+    this.isShown = wanted && isTerminal(2);
+  }
+
+  append(text: string): void {
+    if (!this.isShown) return;
+    const whole = this.breaks + text;
+    const body = whole.replace(/\n+$/, '');
+    this.breaks = whole.slice(body.length);
+    if (body === '') return;
+    this.begun = true;
+    this.midLine = true;
+    writeError(paint('dim', plain(body), 2));
+  }
+
+  /** The answer follows, after an empty line if the same terminal shows it. */
+  end(): void {
+    if (!this.begun) return;
+    this.leaveLine();
+    if (isTerminal(1)) writeError('\n');
+    this.begun = false;
+    this.breaks = '';
+  }
+
+  leaveLine(): void {
+    if (this.midLine) writeError('\n');
+    this.midLine = false;
+  }
+}
