@@ -173,8 +173,8 @@ export type RunEvent =
   | EventOf<'run.started', { attempt: number; resumes?: boolean }>
   | EventOf<'run.output_appended', RunOutput>
   /**
-   * `stop_sequence`: the text of `stop` that ended the answer. `load_ms`: how long the attempt waited
-   * for its model to be in memory. Absent: it was there, or is not on this machine.
+   * `stop_sequence`: the text of `stop` that ended the answer. `load_ms`: how long the attempt
+   * waited for its model to be in memory. Absent: it was there, or is not on this machine.
    */
   | EventOf<
       'run.completed',

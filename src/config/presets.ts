@@ -57,7 +57,7 @@ const fields: Readonly<Record<keyof Preset, Field>> = {
 
 /** The presets of a configuration. Undefined: `presetProblem` says what is wrong. */
 export function readPresets(value: unknown): Presets | undefined {
-  return presetProblem(value) === null ? { ...(value as Presets) } : undefined;
+  return presetProblem(value) === null ? structuredClone(value as Presets) : undefined;
 }
 
 /** What is wrong with presets, as the rest of a sentence about them. Null: nothing. */

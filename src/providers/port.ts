@@ -16,7 +16,8 @@ export type OutputPart =
   | ({ type: 'output' } & Omit<RunOutput, 'attempt' | 'offset' | 'part'>)
   /**
    * The last part of a complete answer. A stream without it was cut off. `stop_sequence`: the text
-   * of `stop` that ended it. `load_ms`: how long it waited for its model to be in memory, if it did.
+   * of `stop` that ended it. `load_ms`: how long it waited for its model to be in memory. Absent:
+   * it did not.
    */
   | {
       type: 'finish';

@@ -36,7 +36,7 @@ test('each kind of wait has its words', () => {
   for (const [fact, text] of [
     [{ type: 'starting' }, 'Starting the daemon · 1 s'],
     [{ type: 'placed', position: 2 }, 'Waiting in the queue, place 2 · 1 s'],
-    [{ type: 'started', provider: 'other' }, 'Waiting for the first token of other · 1 s'],
+    [{ type: 'started', provider: 'other' }, 'Waiting for the first token of other · 2 s'],
     [{ type: 'loading', model: 'm', part: 0.456 }, 'Loading m, 45 % · 1 s'],
     [{ type: 'collecting' }, 'Receiving the answer · 1 s'],
     [{ type: 'lost' }, 'The daemon is gone; waiting for it to come back. · 1 s'],

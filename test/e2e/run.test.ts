@@ -55,6 +55,14 @@ test('the second time nothing is said beside the answer, and the answer is the s
   assert.is(first?.stdout, second?.stdout);
 });
 
+test('the answer that loaded the model has the load time, and the next one has none', async () => {
+  const { runs } = JSON.parse((await home.svc(['runs', 'list', '--json'])).stdout) as {
+    runs: { load_ms?: number }[];
+  };
+  assert.ok((runs.at(-1)?.load_ms ?? 0) > 0);
+  assert.is(runs[0]?.load_ms, undefined);
+});
+
 test('text from stdin is appended to the prompt, or is the prompt', async () => {
   const [argument, piped, dash] = await Promise.all([
     home.svc(['run', 'How do I stop the daemon?']),

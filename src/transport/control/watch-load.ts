@@ -3,8 +3,8 @@ import type { ModelLoad } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 
 /**
- * Reports how far the model of a run is loaded, at each change, until it is ended. The load has no
- * events of its own in the log: it is looked at.
+ * Reports how far the model of a run is loaded, at each change, until it is ended. The log has no
+ * events of it, so it is looked at.
  */
 export function watchLoad(
   runtime: Pick<Runtime, 'loads'>,

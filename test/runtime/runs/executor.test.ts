@@ -36,20 +36,20 @@ test('a part without text loses none of the text after it', async () => {
   assert.is(run.output, 'Hello you');
 });
 
-test('the parts of an answer and the text that stopped it are in the record', async () => {
+test('the parts of an answer, what stopped it and the load of its model are in the record', async () => {
   const call = { id: 'a', name: 'look' };
   const local = new ScriptedProvider('local', [
     { ...output('Hm.'), kind: 'reasoning' } as OutputPart,
     output('I look.'),
     { ...output('{}'), kind: 'tool_call', call } as OutputPart,
-    { ...finish(), stop_sequence: 'END' } as OutputPart,
+    { ...finish(), stop_sequence: 'END', load_ms: 1900 } as OutputPart,
   ]);
   const { runtime, kernel } = await bootRuntime({ local });
   const { id } = await runtime.runs.start({ prompt: 'hi', stop: ['END'] }, 'test');
   await waitFor('the run has ended', () => !kernel.instances.has(id));
   const run = await runtime.runs.get(id);
   assert.is(run.output, 'I look.');
-  assert.is(run.stop_sequence, 'END');
+  assert.equal([run.stop_sequence, run.load_ms], ['END', 1900]);
   assert.equal(run.output_parts, [
     { type: 'reasoning', text: 'Hm.' },
     { type: 'text', text: 'I look.' },
