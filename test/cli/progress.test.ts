@@ -40,7 +40,7 @@ test('each kind of wait has its words', () => {
     [{ type: 'loading', model: 'm', part: 0.456 }, 'Loading m, 45 % · 1 s'],
     [{ type: 'collecting' }, 'Receiving the answer · 1 s'],
     [{ type: 'lost' }, 'The daemon is gone; waiting for it to come back. · 1 s'],
-    [failed, 'lab: Too many requests, trying again in 1 s (2 of 3)'],
+    [failed, 'Trying again in 1 s (2 of 3): lab: Too many requests'],
   ] as const)
     assert.is(shown([...start, [1000, fact]], 2000), text);
 });
@@ -58,8 +58,8 @@ test('a step of the same kind does not begin the time again, and another kind do
 });
 
 test('the wait for the next attempt is counted down, and ends with the attempt', () => {
-  assert.is(shown([[0, failed]], 1500), 'lab: Too many requests, trying again in 0.5 s (2 of 3)');
-  assert.is(shown([[0, failed]], 2500), 'lab: Too many requests, trying again (2 of 3)');
+  assert.is(shown([[0, failed]], 1500), 'Trying again in 1 s (2 of 3): lab: Too many requests');
+  assert.is(shown([[0, failed]], 2500), 'Trying again (2 of 3): lab: Too many requests');
   const again = [
     [0, failed],
     [2000, { type: 'started', provider: 'lab' }],

@@ -62,7 +62,7 @@ onTty(
 onTty(
   'a failed attempt has a line with its reason and the next attempt',
   async ({ home, upstream }) => {
-    const { scenario, seen } = held('lab: slow down, trying again');
+    const { scenario, seen } = held('Trying again in');
     const busy = { error: { message: 'slow down' } };
     upstream.scenario = async (x) => {
       upstream.scenario = scenario;
@@ -70,7 +70,7 @@ onTty(
     };
     const { code, text } = await onTerminal(['run', 'hi', '-p', 'lab'], home.env, seen);
     assert.is(code, 0, text);
-    assert.match(text, /slow down.*, trying again in \S+ s \(2 of 3\)/);
+    assert.match(text, /Trying again in \d+ s \(2 of 3\): lab had too many requests/);
     assert.match(text.split(ERASE).at(-1) ?? '', /Yes\.\n$/);
   },
 );
@@ -81,16 +81,20 @@ onTty(
     const daemon = await startFakeDaemon(home);
     try {
       const [place, load] = [held('in the queue, place 2'), held('Loading big, 45 %')];
-      daemon.on('run.start', async ({ event, result }) => {
+      daemon.on('run.start', ({ event, result }) => {
+        const started = (seq: number, attempt: number) =>
+          event({ seq, type: 'run.started', at: run.created_at, data: { attempt } });
         event({ run });
         event({ queue_position: 2 });
-        await place.isShown;
-        event({ seq: 2, type: 'run.started', at: run.created_at, data: { attempt: 1 } });
-        event({ loading: { model: 'big', progress: 0.456 } });
-        await load.isShown;
-        event({ seq: 3, type: 'run.started', at: run.created_at, data: { attempt: 2 } });
-        event(output('Yes.', 4));
-        result(completed('Yes.'));
+        void place.isShown.then(() => {
+          started(2, 1);
+          event({ loading: { model: 'big', progress: 0.456 } });
+        });
+        void load.isShown.then(() => {
+          started(3, 2);
+          event(output('Yes.', 4));
+          result(completed('Yes.'));
+        });
       });
       const seen = (typed: unknown, shown: string) =>
         place.seen(typed, shown) && load.seen(typed, shown);
@@ -101,7 +105,10 @@ onTty(
       assert.match(text, /Yes\.\n$/);
       const lines = text.replace(said, '').split(ERASE);
       for (const line of lines)
-        assert.match(line, /^(|Waiting in the queue, place 2.*|Loading big, 45 %.*|Yes\.\n)$/);
+        assert.match(
+          line,
+          /^(|Waiting in the queue, place 2.*|Waiting for.*|Loading big, 45 %.*|Yes\.\n)$/,
+        );
     } finally {
       await daemon.close();
     }

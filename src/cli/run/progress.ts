@@ -104,19 +104,23 @@ function waiting(progress: Progress, wait: Wait, now: number): Progress {
 export function progressText({ wait, since, step_since }: Progress, now: number): string | null {
   if (wait === null || now - since < SHOWN_AFTER_MS) return null;
   const waited = now - step_since;
-  if (wait.type === 'failed') return retryText(wait, wait.wait_ms - waited);
+  if (wait.type === 'failed') {
+    // The reason is last: a terminal may cut it.
+    const { when, why } = retryOf(wait, Math.ceil((wait.wait_ms - waited) / 1000) * 1000);
+    return `${when.replace('t', 'T')}: ${why}`;
+  }
   const seconds = Math.floor(waited / 1000);
   return `${WORDS[wait.type](wait as never)}${seconds === 0 ? '' : ` · ${duration(seconds * 1000)}`}`;
 }
 
 /** Why an attempt failed, and when the next one begins. */
-export function retryText(
+export function retryOf(
   { provider, message, attempt, attempts_max }: FailedAttempt,
   left_ms: number,
-): string {
+): { why: string; when: string } {
   const when = left_ms <= 0 ? 'trying again' : `trying again in ${duration(left_ms)}`;
   const count = attempts_max === null ? '' : ` (${attempt + 1} of ${attempts_max})`;
-  return `${named(provider, message)}, ${when}${count}`;
+  return { why: named(provider, message), when: `${when}${count}` };
 }
 
 /** What a provider said, with its name. */

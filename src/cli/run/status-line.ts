@@ -7,7 +7,7 @@ import {
   type Progress,
   progressAfter,
   progressText,
-  retryText,
+  retryOf,
 } from './progress.ts';
 
 /** Shows what is waited for. */
@@ -80,7 +80,10 @@ class Notes implements Shows {
   private saidLost = false;
 
   add(fact: Fact): void {
-    if (fact.type === 'failed') note(oneLine(retryText(fact, fact.wait_ms)));
+    if (fact.type === 'failed') {
+      const { why, when } = retryOf(fact, fact.wait_ms);
+      note(oneLine(`${why}, ${when}`));
+    }
     if (fact.type !== 'lost' || this.saidLost) return;
     this.saidLost = true;
     note(LOST);
