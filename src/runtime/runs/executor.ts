@@ -108,16 +108,9 @@ export class RunExecutor {
       if (refused !== null) throw refused;
       await this.enter(request.provider, run_id);
       entered = true;
-      const finish = await this.consume(mine);
+      const { type: _, ...end } = await this.consume(mine);
       onOutcome(request.provider, 'answered', run_id);
-      await kernel.tryAppend(run_id, {
-        type: 'run.completed',
-        attempt,
-        finish_reason: finish.finish_reason,
-        usage: finish.usage,
-        ...(finish.stop_sequence === undefined ? {} : { stop_sequence: finish.stop_sequence }),
-        ...(finish.load_ms === undefined ? {} : { load_ms: finish.load_ms }),
-      });
+      await kernel.tryAppend(run_id, { type: 'run.completed', attempt, ...end });
     } catch (thrown) {
       if (mine.isStopped) {
         if (entered) onOutcome(request.provider, this.stall(run_id) ?? 'abandoned', run_id);
