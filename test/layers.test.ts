@@ -63,6 +63,7 @@ function TRANSPORT_PARTS(): string[] {
     'follow-with-places',
     'http-error',
     'listen',
+    'on-abort',
     'query',
     'served-certificate',
   ];

@@ -41,7 +41,7 @@ export class Notifier<T = void> {
         await changed;
       }
     } finally {
-      found.abort();
+      found.abort(FOUND);
     }
   }
 
@@ -50,3 +50,6 @@ export class Notifier<T = void> {
     for (const listener of [...this.listeners]) listener(value);
   }
 }
+
+/** An abort without a reason would make a new error with its stack for each wait. */
+const FOUND = new Error('The wait is over.');

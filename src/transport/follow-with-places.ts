@@ -23,6 +23,9 @@ export async function* followWithPlaces(
       isWatching = true;
     }
   } finally {
-    over.abort();
+    over.abort(OVER);
   }
 }
+
+/** An abort without a reason would make a new error with its stack for each follower. */
+const OVER = new Error('The follower has left.');

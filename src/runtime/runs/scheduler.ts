@@ -89,17 +89,17 @@ export class Scheduler {
    * call has null: the run has left the queue.
    */
   watch(run_id: string, listener: (position: number | null) => void, signal: AbortSignal): void {
-    const left = new AbortController();
     let last: number | null | undefined;
+    let end = () => {};
     const update = () => {
       const position = this.position(run_id);
       if (position === last) return;
       last = position;
-      if (position === null) left.abort();
+      if (position === null) end();
       listener(position);
     };
-    this.positionChanges.subscribe(update, AbortSignal.any([signal, left.signal]));
     update();
+    if (last !== null) end = this.positionChanges.subscribe(update, signal);
   }
 
   /** Starts the runs that may start now. */

@@ -9,8 +9,9 @@
  *    which it costs.
  * 2. Writes run in order of arrival. A write runs at once while none waits and the turn has bytes
  *    left.
- * 3. A turn that accepted a connection writes nothing, since more connections may wait. At most
- *    `SKIPPED_TURNS_MAX` turns in a row do so.
+ * 3. A turn that accepted a connection writes nothing, since more connections may wait. A burst of
+ *    `SKIPPED_TURNS_MAX` connections is accepted so. In a flood without end, one turn in
+ *    `EARNED_TURNS` + 1 writes.
  * 4. Each stream and request has at most one waiting write, so the connections bound the queue.
  */
 export class WriteScheduler {
@@ -20,7 +21,8 @@ export class WriteScheduler {
   private isSet = false;
   /** True if this turn accepted a connection. */
   private isBusy = false;
-  private skipped = 0;
+  /** Turns that may still be skipped although writes wait. */
+  private skippable = SKIPPED_TURNS_MAX;
 
   constructor(nextTurn: (serve: () => void) => void = setImmediate) {
     this.nextTurn = nextTurn;
@@ -50,10 +52,12 @@ export class WriteScheduler {
   }
 
   private serve(): void {
-    const skips = this.isBusy && this.skipped < SKIPPED_TURNS_MAX;
+    const delays = this.waiting.length > 0;
+    const skips = this.isBusy && (!delays || this.skippable > 0);
     this.isSet = false;
     this.isBusy = false;
-    this.skipped = skips ? this.skipped + 1 : 0;
+    if (!skips) this.skippable = Math.min(SKIPPED_TURNS_MAX, this.skippable + EARNED_TURNS);
+    else if (delays) this.skippable -= 1;
     this.left = skips ? 0 : TURN_BYTES;
     let served = 0;
     for (const { cost, go } of this.waiting) {
@@ -73,7 +77,9 @@ export const TURN_BYTES = 256 * 1024;
 /** A small write costs the system as much as a copy of so many bytes. */
 export const WRITE_BYTES = 16 * 1024;
 /**
- * Accepting takes a third of a millisecond, so streams keep a third of the time during a flood of
- * connections.
+ * Accepting takes about a tenth of a millisecond. So a burst of connections delays streams, and
+ * `/livez`, by a tenth of a second at most.
  */
-export const SKIPPED_TURNS_MAX = 7;
+export const SKIPPED_TURNS_MAX = 1024;
+/** Streams keep a third of the time in a flood of connections: a turn that writes takes longer. */
+export const EARNED_TURNS = 7;

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
@@ -196,7 +196,7 @@ export function createSessions({ token, limits, file, now = Date.now }: SessionO
         if (by === 'token') return hmac(secret, 'svc console token');
         if (by.startsWith('session.')) return sessionKey(by.slice('session.'.length), secret);
         const ticket = [...tickets.keys()].find(
-          (known) => `ticket.${createHash('sha256').update(known).digest('base64url')}` === by,
+          (known) => `ticket.${hash('sha256', known, 'base64url')}` === by,
         );
         return ticket === undefined ? null : hmac(ticket, 'svc console ticket');
       };
@@ -231,11 +231,7 @@ function hmac(key: string | Buffer, text: string): Buffer {
 
 /** Both sides are hashed, so that the time shows neither length nor content. */
 export function isSame(one: string, other: string): boolean {
-  return timingSafeEqual(hash(one), hash(other));
-}
-
-function hash(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  return timingSafeEqual(hash('sha256', one, 'buffer'), hash('sha256', other, 'buffer'));
 }
 
 const COOKIE = /^([\w-]{22})\.(\d{1,12})\.[\w-]{43}$/;

@@ -28,7 +28,7 @@ export function holderOf(
 }
 
 export function differ(sent: readonly string[]): boolean {
-  return sent.some((each) => !isSame(each, sent[0] ?? ''));
+  return sent.slice(1).some((each) => !isSame(each, sent[0] ?? ''));
 }
 
 /** Checks tokens that come as `Bearer <token>`, for calls that no browser can send. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SvcError } from '../../errors.ts';
 import { excessOf } from '../../json.ts';
 import { tooManyValues } from '../../runtime/contract/check.ts';
+import { onAbort } from '../on-abort.ts';
 
 export interface BodyOptions {
   /** Most values of the body. */
@@ -42,8 +43,7 @@ function readBytes(
   { within_ms, ended }: BodyOptions,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const end = () => reject(ended?.reason);
-    ended?.addEventListener('abort', end);
+    const endWait = ended && onAbort(ended, () => reject(ended.reason));
     const late = () =>
       reject(new SvcError('request_timed_out', `The body took longer than ${within_ms} ms.`));
     const timer = within_ms === undefined ? undefined : setTimeout(late, within_ms);
@@ -69,7 +69,7 @@ function readBytes(
     req.on('error', (cause) => reject(cutOff(cause)));
     req.on('close', () => {
       clearTimeout(timer);
-      ended?.removeEventListener('abort', end);
+      endWait?.();
       if (!req.readableEnded) reject(cutOff());
     });
   });

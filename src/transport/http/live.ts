@@ -1,5 +1,6 @@
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+import { onAbort } from '../on-abort.ts';
 import { announceEnd, sendEnd } from '../stream-end.ts';
 import type { Context } from './route.ts';
 import { pieceWriter } from './write-pieces.ts';
@@ -32,7 +33,7 @@ export interface LiveOptions {
   run_id: string;
   /** Sent when nothing else was for a while. Null: nothing is. */
   heartbeat: string | null;
-  /** `now`: the headers go before the first byte. `late`: with it, or with the first heartbeat. */
+  /** `now`: the headers wait for no event. `late`: they go with the first byte or heartbeat. */
   begin: 'now' | 'late';
   /** The last part of an answer that fails. */
   failure(error: SvcError): string;
@@ -53,24 +54,26 @@ export async function sendLive(
   const leave = new AbortController();
   const stop = () => leave.abort(LEFT);
   res.once('close', stop);
-  for (const signal of [closing, ended]) {
-    signal.addEventListener('abort', stop);
-    if (signal.aborted) stop();
-  }
+  const waits = [closing, ended].map((signal) => onAbort(signal, stop));
+  if (closing.aborted || ended.aborted) stop();
   const begin = () => {
     if (!res.headersSent && !res.destroyed) writeHead(context, options);
   };
+  let hasWritten = false;
   if (options.begin === 'now') {
     begin();
-    res.flushHeaders();
+    // Mostly the first bytes follow in this turn, and one write has both.
+    setImmediate(() => hasWritten || res.destroyed || res.flushHeaders());
   }
   const outflow = unsent.enter(() => res.destroy());
   const send = pieceWriter(res, outflow);
   const offer = (text: string) => {
+    hasWritten = true;
     begin();
     if (!res.writableNeedDrain) res.write(text);
   };
   const write = (bytes: Uint8Array | string) => {
+    hasWritten = true;
     begin();
     if (bytes.length === 0) res.flushHeaders();
     return send(typeof bytes === 'string' ? Buffer.from(bytes) : bytes);
@@ -94,7 +97,7 @@ export async function sendLive(
   } finally {
     clearInterval(beat);
     outflow.leave();
-    for (const signal of [closing, ended]) signal.removeEventListener('abort', stop);
+    for (const endWait of waits) endWait();
     if (res.headersSent) {
       sendEnd(context, error);
       res.end(atEnd);

@@ -14,6 +14,7 @@ import { requireScope } from '../auth/scope.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
 import { type Beside, listen, listenBeside } from '../listen.ts';
+import { onAbort } from '../on-abort.ts';
 import type { ServedCertificate } from '../served-certificate.ts';
 import { createConnections } from './connection/connections.ts';
 import { createListener } from './connection/listener.ts';
@@ -198,12 +199,11 @@ export function createHttp(options: HttpOptions): Http {
 function endWith(ended: AbortSignal, res: ServerResponse, close_grace_ms: number): void {
   ended.throwIfAborted();
   let cut: NodeJS.Timeout | undefined;
-  const end = () => {
+  const endWait = onAbort(ended, () => {
     cut = setTimeout(() => res.destroy(), close_grace_ms);
-  };
-  ended.addEventListener('abort', end);
+  });
   res.once('close', () => {
-    ended.removeEventListener('abort', end);
+    endWait();
     clearTimeout(cut);
   });
 }

@@ -9,6 +9,7 @@ import { type Outflow, UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
 import { type Holder, requireScope } from '../auth/scope.ts';
 import { rawHttpError } from '../http-error.ts';
+import { onAbort } from '../on-abort.ts';
 import { parseEventQuery } from './event-query.ts';
 import { sendEvents } from './events.ts';
 import { keepAlive } from './heartbeat.ts';
@@ -129,14 +130,13 @@ export function attachSockets(
     const left = new AbortController();
     const outflow = unsent.enter(() => client.terminate());
     let cut: NodeJS.Timeout | undefined;
-    const end = () => {
+    const endWait = onAbort(ended, () => {
       client.close(NOT_ALLOWED, 'unauthorised');
       cut = setTimeout(() => client.terminate(), limits.close_grace_ms);
       left.abort();
-    };
-    ended.addEventListener('abort', end);
+    });
     client.once('close', () => {
-      ended.removeEventListener('abort', end);
+      endWait();
       clearTimeout(cut);
       outflow.leave();
       left.abort();

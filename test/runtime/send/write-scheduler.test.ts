@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
+  EARNED_TURNS,
   SKIPPED_TURNS_MAX,
   TURN_BYTES,
   WRITE_BYTES,
@@ -60,17 +61,51 @@ test('a later write does not overtake a waiting one', async () => {
   assert.equal([await turn(), await turn()], [[3], [4]]);
 });
 
-test('turns that accept connections write nothing, except after the bound of skipped turns', async () => {
+test('a burst of connections delays all writes, and a flood without end leaves them their share', async () => {
   const { turns, ask, turn } = open();
-  const rounds: number[] = [];
   turns.skipTurn();
   for (const name of upTo(0, 100)) ask(name, 1);
-  for (let count = 0; count < 2 * (SKIPPED_TURNS_MAX + 1); count += 1) {
-    rounds.push((await turn()).length);
+  const flood = async (count: number) => {
+    const rounds: number[] = [];
+    for (const _ of upTo(0, count)) {
+      rounds.push((await turn()).length);
+      turns.skipTurn();
+    }
+    return rounds;
+  };
+  assert.equal(
+    await flood(SKIPPED_TURNS_MAX),
+    upTo(0, SKIPPED_TURNS_MAX).map(() => 0),
+  );
+  const row = [SMALL, ...upTo(0, EARNED_TURNS).map(() => 0)];
+  assert.equal(await flood(2 * row.length), [...row, ...row]);
+});
+
+test('turns that write earn the next burst', async () => {
+  const { turns, ask, turn } = open();
+  const burst = async () => {
+    for (let skipped = 0; ; skipped += 1) {
+      turns.skipTurn();
+      if ((await turn()).length > 0) return skipped;
+    }
+  };
+  const earned = 3;
+  turns.skipTurn();
+  for (const name of upTo(0, 1000)) ask(name, 1);
+  assert.is(await burst(), SKIPPED_TURNS_MAX);
+  for (const _ of upTo(0, earned)) await turn();
+  assert.is(await burst(), (earned + 1) * EARNED_TURNS);
+});
+
+test('a flood of connections costs nothing that a later write needs', async () => {
+  const { turns, ask, turn } = open();
+  for (const _ of upTo(0, 2 * SKIPPED_TURNS_MAX)) {
     turns.skipTurn();
+    await turn();
   }
-  const row = [...upTo(0, SKIPPED_TURNS_MAX).map(() => 0), SMALL];
-  assert.equal(rounds, [...row, ...row]);
+  turns.skipTurn();
+  ask(1, 1);
+  assert.equal(await turn(), [], 'it is skipped, since nothing was before');
 });
 
 test('no turn is scheduled without writes', async () => {
