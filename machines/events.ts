@@ -142,6 +142,12 @@ export type RunCreated = EventOf<
     asked_as?: AskedAs;
     /** The client's own labels. */
     metadata?: Readonly<Record<string, string>>;
+    /** The first run of its conversation. Absent: it is the first one itself. */
+    conversation?: string;
+    /** The run whose answer it follows. Its messages begin with those of that run. */
+    continues?: string;
+    /** Where the client was, such as a folder. */
+    origin?: string;
     recovery?: Recovery;
     /** Its provider can continue from recorded tokens. */
     resumable?: boolean;

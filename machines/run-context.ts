@@ -50,6 +50,12 @@ export interface RunContext {
   /** Names the span of the client, for tracing. */
   traceparent: string | null;
   metadata: Readonly<Record<string, string>> | null;
+  /** The first run of its conversation, which may be itself. */
+  conversation: string;
+  /** The run whose answer it follows. */
+  continues: string | null;
+  /** Where the client was, such as a folder. */
+  origin: string | null;
   recovery: Recovery;
   resumable: boolean;
   /** The log has the prompt and all output in full. */
@@ -114,6 +120,9 @@ export function newContext(input: RunCreated): RunContext {
     asked_as: input.asked_as ?? null,
     traceparent: input.traceparent ?? null,
     metadata: input.metadata ?? null,
+    conversation: input.conversation ?? input.run_id,
+    continues: input.continues ?? null,
+    origin: input.origin ?? null,
     // Old logs have no policy: such a run ended when it was cut off.
     recovery: input.recovery ?? 'end',
     resumable: input.resumable ?? false,

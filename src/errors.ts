@@ -202,6 +202,21 @@ export const errors = {
     meaning: 'There is no run with this id.',
     hint: 'List them with: svc runs list',
   },
+  run_ambiguous: {
+    ...invalid,
+    meaning: 'Several runs have an id that begins like this.',
+    hint: 'Write more of the id.',
+  },
+  conversation_busy: {
+    ...invalid,
+    http: 409,
+    grpc: 'ABORTED',
+    exit: 8,
+    type: 'conflict_error',
+    retryable: true,
+    meaning: 'A run of the conversation has not ended yet.',
+    hint: 'Wait for its answer, or cancel it: svc runs cancel <id>',
+  },
   run_unfinished: {
     ...invalid,
     http: 409,
@@ -209,6 +224,14 @@ export const errors = {
     type: 'conflict_error',
     meaning: 'The run has not ended yet.',
     hint: 'Cancel it with svc runs cancel <id>, or wait for its end.',
+  },
+  run_continued: {
+    ...invalid,
+    http: 409,
+    grpc: 'FAILED_PRECONDITION',
+    type: 'conflict_error',
+    meaning: 'Later turns of the conversation repeat the texts of the run.',
+    hint: 'Remove them first, the newest first.',
   },
   export_invalid: {
     ...invalid,

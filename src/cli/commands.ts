@@ -206,9 +206,9 @@ function command<const Name extends string>(
 
 const table = [
   command('run', {
-    args: '[prompt]',
+    args: '[prompt…]',
     summary:
-      'Answer a prompt. The answer is streamed to stdout. Starts the daemon if needed. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read. Other users of this machine can see a prompt on the command line, but not one on stdin.',
+      'Answer a prompt. The answer is streamed to stdout. Starts the daemon if needed. Several words are one prompt. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read. Other users of this machine can see a prompt on the command line, but not one on stdin.',
     flags: [
       { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
       { name: 'cloud', summary: 'Ask the default cloud provider: the prompt leaves this machine.' },
@@ -231,6 +231,16 @@ const table = [
         name: 'idempotency-key',
         value: '<key>',
         summary: 'The same key and request always give the same run.',
+      },
+      {
+        name: 'continue',
+        short: 'c',
+        summary: 'Continue the last conversation of this folder.',
+      },
+      {
+        name: 'conversation',
+        value: '<id>',
+        summary: 'Continue the conversation of this run.',
       },
       { name: 'client', value: '<name>', summary: 'Client name for fair queueing.' },
       { name: 'cancel-on-disconnect', summary: 'Cancel the run if this command is killed.' },
@@ -480,8 +490,9 @@ const table = [
       { name: 'state', value: '<state>', summary: 'Runs in this state.' },
       { name: 'provider', value: '<id>', summary: 'Runs of this provider.' },
       { name: 'cloud', summary: 'Runs whose prompt left this machine.' },
+      { name: 'conversation', value: '<id>', summary: 'Runs of the conversation of this run.' },
     ],
-    examples: ['runs list --state failed', 'runs list --cloud'],
+    examples: ['runs list --state failed', 'runs list --conversation last'],
   }),
   command('usage', {
     summary: 'Runs, tokens and cost; and the budget of this day for cloud providers.',
@@ -497,8 +508,29 @@ const table = [
   }),
   command('runs show', {
     args: '<id>',
-    summary: 'One run: its prompt, its answer, how it ended.',
-    examples: ['runs show run_01J…'],
+    summary:
+      'One run: its prompt, its answer, how it ended. The id of a run may be its beginning, or last for the newest run.',
+    examples: ['runs show last', 'runs show run_01J…'],
+  }),
+  command('runs search', {
+    args: '<words…>',
+    summary:
+      'Finished runs that have all these words in their prompt and answer, newest first. Words in quotes are a phrase; a word with * after it is a beginning.',
+    flags: [{ name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' }],
+    examples: ['runs search daemon socket', 'runs search "state machine" recover*'],
+  }),
+  command('runs remove', {
+    args: '[id…]',
+    summary:
+      'Remove finished runs from the log: their prompts, answers and events are no longer in its files. A run with later turns goes with them.',
+    flags: [
+      {
+        name: 'conversation',
+        value: '<id>',
+        summary: 'Remove all runs of the conversation of this run.',
+      },
+    ],
+    examples: ['runs remove last', 'runs remove --conversation run_01J…'],
   }),
   command('runs attach', {
     args: '<id>',

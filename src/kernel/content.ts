@@ -19,7 +19,8 @@ export function keepsContent({ prompts, outputs, redact }: ContentSettings): boo
  * covers what is stored.
  *
  * 1. An omitted prompt or output is in no field of a stored event, row or error.
- * 2. With patterns, output events are stored without their text, because they may split a secret.
+ * 2. The origin of a run is in no stored event or row.
+ * 3. With patterns, output events are stored without their text, because they may split a secret.
  *    The finished record has the whole output, redacted.
  */
 export function stripper(settings: ContentSettings): (commit: Commit) => Commit {
@@ -160,9 +161,10 @@ function stripEvent(event: StoredEvent, texts: Texts): StoredEvent {
 
 function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, unknown> {
   if (type === 'run.accepted') {
+    const { origin: _, ...rest } = data;
     const request = texts.asked(data.request as Fields);
     return {
-      ...texts.asked(data),
+      ...texts.asked(rest),
       request: { ...request, messages: request.messages ?? [] },
       content: 'omitted',
     };
@@ -174,9 +176,12 @@ function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, un
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }
 
-function stripRow(row: RunRow, texts: Texts): RunRow {
+function stripRow(given: RunRow, texts: Texts): RunRow {
+  if (given.record === null && given.origin === undefined) return given;
+  const { origin: _, ...row } = given;
   if (row.record === null) return row;
-  const record = texts.answered(texts.asked(row.record));
+  const { origin: _place, ...whole } = row.record;
+  const record = texts.answered(texts.asked(whole));
   const { error } = record;
   return {
     ...row,

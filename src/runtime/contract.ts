@@ -12,6 +12,7 @@ export type {
   ProviderInput,
   RunInput,
   RunListQuery,
+  RunSearchQuery,
 } from './contract/inputs.ts';
 export type * from './contract/loaded-models.ts';
 export type * from './contract/records.ts';

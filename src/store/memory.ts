@@ -4,10 +4,14 @@ import { checkContinuity } from './continuity.ts';
 import type { EmbeddingUsage } from './embedding-usage.ts';
 import type {
   EventStore,
+  FoundRun,
   PruneQuery,
   PruneReport,
   RunHead,
   RunQuery,
+  RunRow,
+  SearchQuery,
+  SearchTerm,
   VerifiedReport,
   VerifyReport,
 } from './port.ts';
@@ -152,6 +156,19 @@ class MemoryLog implements Calls {
     return false;
   }
 
+  searchRuns({ terms, before, limit }: SearchQuery): FoundRun[] {
+    const last =
+      before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
+    const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
+    return older
+      .reverse()
+      .flatMap(({ data }) => {
+        const found = foundRun(fromRunData(data), terms);
+        return found === null ? [] : [found];
+      })
+      .slice(0, limit);
+  }
+
   private streamOf(stream: string): EventRow[] {
     return this.streams.get(stream) ?? [];
   }
@@ -160,7 +177,15 @@ class MemoryLog implements Calls {
     return [...this.runs.values()].sort((a, b) => a.accepted_seq - b.accepted_seq);
   }
 
-  listRuns({ limit, before, state, provider, cloud, short = false }: RunQuery): string[] {
+  listRuns({
+    limit,
+    before,
+    state,
+    provider,
+    cloud,
+    conversation,
+    short = false,
+  }: RunQuery): string[] {
     const last =
       before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
     const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
@@ -168,12 +193,23 @@ class MemoryLog implements Calls {
       (line) =>
         (state === undefined || line.state === state) &&
         (provider === undefined || line.provider === provider) &&
-        (cloud !== true || line.cloud === 1),
+        (cloud !== true || line.cloud === 1) &&
+        (conversation === undefined || (line.conversation ?? line.run_id) === conversation),
     );
     return wanted
       .reverse()
       .slice(0, limit)
       .map((line) => (short ? shortData(line.data) : line.data));
+  }
+
+  runsNamed(prefix: string, limit: number): string[] {
+    const ids = [...this.runs.keys()].filter((id) => id.startsWith(prefix));
+    return ids.sort().slice(0, limit);
+  }
+
+  lastRun(origin: string | null): string | null {
+    const last = this.oldestFirst().findLast((line) => origin === null || line.origin === origin);
+    return last?.run_id ?? null;
   }
 
   runsAt(seq: number, limit: number): string[] {
@@ -311,6 +347,25 @@ class MemoryLog implements Calls {
     }
     return changed;
   }
+}
+
+/** A run with all terms in its texts. The snippet is the text with the first term. */
+function foundRun(row: RunRow, terms: readonly SearchTerm[]): FoundRun | null {
+  const { run_id, state, provider, model, created_at, conversation = run_id, record } = row;
+  const texts = [String(record?.prompt ?? ''), String(record?.output ?? '')];
+  const places = terms.map(({ text, beginning }) => {
+    const end = beginning ? '' : '(?![\\p{L}\\p{N}])';
+    const words = text.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
+    const pattern = new RegExp(`(?<![\\p{L}\\p{N}])${words.join('[^\\p{L}\\p{N}]+')}${end}`, 'iu');
+    return texts.map((said) => pattern.exec(said)).find((match) => match !== null);
+  });
+  const [first] = places;
+  if (first === undefined || places.includes(undefined)) return null;
+  const { index, input, 0: all } = first;
+  return {
+    ...{ run_id, state, provider, model, created_at, conversation },
+    ...{ snippet: input, matches: [[index, index + all.length]] },
+  };
 }
 
 /** Rows are sorted by `by`, with gaps. */

@@ -40,6 +40,10 @@ export interface RunRow {
   seq: number;
   /** It was sent to a cloud provider. */
   cloud?: boolean;
+  /** The first run of its conversation. Absent: it is the first one itself. */
+  conversation?: string;
+  /** Where its client was, such as a folder. */
+  origin?: string;
   /** What it used, when it has ended. */
   usage?: RunUsage;
 }
@@ -87,8 +91,40 @@ export interface RunQuery {
   provider?: string;
   /** Only runs that were sent to a cloud provider. */
   cloud?: boolean;
+  /** Only runs of the conversation with this first run. */
+  conversation?: string;
   /** Shortens their texts. */
   short?: boolean;
+}
+
+/** A word of a search, or several words in a row. */
+export interface SearchTerm {
+  text: string;
+  /** It may be the beginning of a longer word. */
+  beginning: boolean;
+}
+
+export interface SearchQuery {
+  /** A run has all of them, in its prompt and its answer together. */
+  terms: readonly SearchTerm[];
+  /** Runs older than this one. */
+  before?: string;
+  limit: number;
+}
+
+/** A finished run that has the words of a search. */
+export interface FoundRun {
+  run_id: string;
+  state: string;
+  provider: string;
+  model: string;
+  created_at: number;
+  /** The first run of its conversation. */
+  conversation: string;
+  /** Some words of its prompt or its answer, around the first match. */
+  snippet: string;
+  /** Where the matches are in the snippet: begin and end. */
+  matches: [number, number][];
 }
 
 /** A run without its texts. */
@@ -179,6 +215,10 @@ export interface EventStore {
    */
   listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]>;
   getRun(run_id: string): Promise<RunRow | null>;
+  /** Ids that begin with this text, in the order of ids. */
+  runsNamed(prefix: string, limit: number): Promise<string[]>;
+  /** The newest run; with an origin, the newest one from there. */
+  lastRun(origin: string | null): Promise<string | null>;
   /**
    * The record of a finished run as JSON bytes, never parsed. Null if the run is unfinished or
    * unknown.
@@ -197,6 +237,8 @@ export interface EventStore {
   runsAt(seq: number, limit: number): Promise<string[]>;
   /** Streams of other machines that begin in this part of the log, in its order. */
   startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]>;
+  /** Finished runs with these words, newest first. */
+  searchRuns(query: SearchQuery): Promise<FoundRun[]>;
   countRuns(): Promise<{ finished: number; unfinished: number }>;
   /** What runs used, also those that were removed since. */
   usage(query: UsageQuery): Promise<UsageSums>;

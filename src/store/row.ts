@@ -18,6 +18,8 @@ export interface RunLine {
   seq: number;
   data: string;
   cloud: 0 | 1;
+  conversation: string | null;
+  origin: string | null;
   usage: RunUsage | null;
 }
 
@@ -104,6 +106,8 @@ export function toRunLine({ cloud = false, usage, ...row }: RunRow): RunLine {
     seq,
     data: stringify(row, `the run ${run_id}`),
     cloud: cloud ? 1 : 0,
+    conversation: row.conversation ?? null,
+    origin: row.origin ?? null,
     usage: usage ?? null,
   };
 }

@@ -66,7 +66,7 @@ insert into usage
 
 /** Creates the tables, unless they are there: those of runs in one transaction. */
 export function addUsageTables(db: Database.Database): void {
-  if (!hasUsage(db)) db.transaction(() => db.exec(TABLES)).exclusive();
+  if (!hasUsage(db)) db.transaction(() => db.exec(TABLES))();
   addEmbeddingTable(db);
   // Tables that are damaged are found here, where the open reports it.
   prepare(db);

@@ -2,7 +2,9 @@ import * as v from 'valibot';
 import { stateNames } from '../../machines/describe.ts';
 import { runMachine } from '../../machines/run.ts';
 import { LOG_LEVELS } from '../config/settings.ts';
+import { limitSpecs } from '../limits.ts';
 import { check, wrong } from '../runtime/contract/check.ts';
+import { WORDS_MAX } from '../runtime/contract/inputs.ts';
 import {
   digits,
   name,
@@ -34,9 +36,19 @@ export const runListQuery = (limitMax: number) =>
     provider: v.exactOptional(name()),
     /** Only runs that were sent to a cloud provider. */
     cloud: v.exactOptional(truth),
+    /** Only runs of the conversation of this run. */
+    conversation: v.exactOptional(name()),
     /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
     texts: v.exactOptional(oneOf(['whole', 'short'])),
   });
+
+export const runSearchQuery = query({
+  /** Words, several words in quotes, or the beginning of a word followed by *. */
+  words: name(WORDS_MAX),
+  limit: v.exactOptional(digits(1, limitSpecs.page_runs.max)),
+  /** The page starts with the run before this one. */
+  before: v.exactOptional(name()),
+});
 
 export type RunListQuery = v.InferOutput<ReturnType<typeof runListQuery>>;
 

@@ -77,6 +77,7 @@ export async function startFakeDaemon(home: Home): Promise<FakeDaemon> {
     ['status', ({ result }) => result(status)],
     ['health', ({ result }) => result(health)],
     ['config', ({ result }) => result({ limits: defaultLimits })],
+    ['run.find', ({ params, result }) => result({ id: params.id })],
     ['run.cancel', ({ params, result }) => result({ ...run, id: params.id, state: 'cancelled' })],
   ]);
   const asked: FakeDaemon['asked'] = [];

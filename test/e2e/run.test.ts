@@ -77,6 +77,16 @@ test('text from stdin is appended to the prompt, or is the prompt', async () => 
   assert.match(both.prompt, /^one\n+two$/);
 });
 
+test('several words are one prompt, without quotes', async () => {
+  const [words, quoted] = await Promise.all([
+    home.svc(['run', 'how', 'do', 'I', 'stop', 'the', 'daemon?', '--json', '--seed', '1']),
+    home.svc(['run', 'how do I stop the daemon?', '--seed', '1']),
+  ]);
+  const { prompt, output } = JSON.parse(words.stdout) as { prompt: string; output: string };
+  assert.is(prompt, 'how do I stop the daemon?');
+  assert.is(`${output}\n`, quoted.stdout);
+});
+
 test('--json prints the record, complete and agreeing with the history', async () => {
   const { stdout, code } = await home.svc(['run', 'What is svc?', '--json', '--max-tokens', '5']);
   assert.is(code, 0);

@@ -219,6 +219,8 @@ export function fakeRuntime(): FakeRuntime {
         note('runs.get');
         return { ...find(id).record };
       },
+      find: async (written) => written,
+      search: async () => ({ runs: [], next: null }),
       async show(id) {
         note('runs.show');
         return { ...find(id).record };

@@ -103,6 +103,23 @@ test('events and rows without content are the same objects', () => {
   assert.is(stored.runs[0], commit.runs[0]);
 });
 
+test('where a client was is stored only with all content', () => {
+  const { events, runs } = sample();
+  const [first, ...rest] = events;
+  const [row, ...others] = runs;
+  assert.ok(first !== undefined && row !== undefined);
+  const commit: Commit = {
+    events: [{ ...first, data: { ...first.data, origin: '/home/me/x' } }, ...rest],
+    runs: [{ ...row, origin: '/home/me/x', record: { origin: '/home/me/x' } }, ...others],
+  };
+  assert.match(JSON.stringify(stripper(KEEP)(commit)), '/home/me/x');
+  for (const settings of [
+    { ...KEEP, prompts: 'omit' as const },
+    { ...KEEP, redact: ['zzz'] },
+  ])
+    assert.not.match(JSON.stringify(stripper(settings)(commit)), '/home/me/x');
+});
+
 test('a text too long to search is left out whole', () => {
   const commit = sample();
   const requestOf = ({ events: [first] }: Commit) => first?.data.request as { messages: Message[] };

@@ -304,6 +304,94 @@ function testRuns(opened: Opened): void {
   });
 
   opened(
+    'runs are found by their conversation, their origin and the beginning of their id',
+    async (store) => {
+      await store.append(
+        accepted(1, [
+          run('run_a1', { origin: '/x' }),
+          run('run_a2', { conversation: 'run_a1', origin: '/y' }),
+          run('run_b1', { origin: '/x' }),
+          run('run_a3', { conversation: 'run_a1' }),
+        ]),
+      );
+      await store.append({
+        events: [event(5, 'run_a1', 2)],
+        runs: [run('run_a1', { origin: '/x', state: 'done', seq: 5 })],
+      });
+      const list = async (query: object) =>
+        (await store.listRuns({ limit: 9, ...query })).map(({ run_id }) => run_id);
+      assert.equal(await list({ conversation: 'run_a1' }), ['run_a3', 'run_a2', 'run_a1']);
+      assert.equal(await list({ conversation: 'run_a1', state: 'done' }), ['run_a1']);
+      assert.equal(await list({ conversation: 'run_a1', before: 'run_a3', limit: 1 }), ['run_a2']);
+      assert.equal(await list({ conversation: 'run_b1' }), ['run_b1']);
+      assert.equal(await list({ conversation: 'run_a2' }), [], 'a later run names none');
+      assert.equal(
+        [await store.lastRun(null), await store.lastRun('/x'), await store.lastRun('/z')],
+        ['run_a3', 'run_b1', null],
+      );
+      assert.equal(await store.runsNamed('run_a', 2), ['run_a1', 'run_a2']);
+      assert.equal(await store.runsNamed('run_b1', 9), ['run_b1']);
+      assert.equal(await store.runsNamed('run_c', 9), []);
+      assert.equal(
+        await store.getRun('run_a2'),
+        run('run_a2', { conversation: 'run_a1', origin: '/y' }),
+      );
+      await store.append({
+        events: [event(6, 'run_a3', 2), event(7, 'other', 1)],
+        runs: [run('run_a3', { conversation: 'run_a1', finished: true, seq: 6 })],
+      });
+      await store.removeRun('run_a3');
+      assert.equal(await list({ conversation: 'run_a1' }), ['run_a2', 'run_a1']);
+    },
+  );
+
+  opened('finished runs are found by their words, newest first, with a snippet', async (store) => {
+    const done = (run_id: string, seq: number, prompt: string, output: string, more = {}) =>
+      run(run_id, { finished: true, state: 'completed', seq, record: { prompt, output }, ...more });
+    await store.append(
+      accepted(1, [
+        done('run_1', 1, 'What is a daemon?', 'A daemon runs in the background.'),
+        done('run_2', 2, 'And a socket', 'It joins two programs.', { conversation: 'run_1' }),
+        done('run_3', 3, '', 'Daemons again: "quoted", naïve.'),
+        run('run_4', { seq: 4 }),
+      ]),
+    );
+    const found = async (text: string, query: object = {}) =>
+      (
+        await store.searchRuns({
+          terms: text.split('|').map((term) => ({
+            text: term.replace('*', ''),
+            beginning: term.endsWith('*'),
+          })),
+          limit: 9,
+          ...query,
+        })
+      ).map(({ run_id }) => run_id);
+    assert.equal(await found('DAEMON'), ['run_1']);
+    assert.equal(await found('daemon*'), ['run_3', 'run_1']);
+    assert.equal(await found('daemon*', { limit: 1 }), ['run_3']);
+    assert.equal(await found('daemon*', { before: 'run_3' }), ['run_1']);
+    assert.equal(await found('daemon|background'), ['run_1'], 'in prompt and answer together');
+    assert.equal(await found('daemon|socket'), []);
+    assert.equal(await found('two programs'), ['run_2'], 'words in a row');
+    assert.equal(await found('programs two'), []);
+    assert.equal(await found('"quoted" OR daemon'), []);
+    const [socket] = await store.searchRuns({
+      terms: [{ text: 'socket', beginning: false }],
+      limit: 1,
+    });
+    const { snippet = '', matches: [[begin, end] = [0, 0]] = [], ...rest } = socket ?? {};
+    assert.is(snippet.slice(begin, end), 'socket');
+    assert.equal(rest, {
+      ...{ run_id: 'run_2', state: 'completed', provider: 'local', model: 'mini' },
+      ...{ created_at: 1000, conversation: 'run_1' },
+    });
+    await store.append({ events: [event(5, 'other', 1)], runs: [] });
+    await store.removeRun('run_1');
+    assert.equal(await found('background'), []);
+  });
+
+  opened(
     'runs are listed newest first in log order, and pages meet without a gap or a repeat',
     async (store) => {
       const times = [5, 3, 9, 3, 9, 1, 7, 3];

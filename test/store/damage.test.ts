@@ -204,12 +204,12 @@ test(
 test(
   'no changed bit in the file gives a wrong event unnoticed',
   placed(async (place) => {
-    await filled(place, 600);
+    await filled(place, 1200);
     const options = { database: place.database, highWater: place.highWater, limits: defaultLimits };
     const whole = readFileSync(place.database);
     const mark = readFileSync(place.highWater);
     const log = new EventLog(options);
-    const truth = JSON.stringify(log.readAll(1, 1000));
+    const truth = JSON.stringify(log.readAll(1, 2000));
     log.close();
     const found: Record<string, number> = {};
     for (let time = 0; time < 150; time += 1) {
@@ -249,7 +249,7 @@ async function look(
   try {
     const { ok } = await log.verify();
     if (!ok) return 'reported';
-    const events: EventRow[] = log.readAll(1, 1000);
+    const events: EventRow[] = log.readAll(1, 2000);
     return JSON.stringify(events) === truth ? 'whole' : 'wrong';
   } finally {
     log.close();

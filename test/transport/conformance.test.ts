@@ -53,6 +53,12 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { body: { prompt: '' }, status: 400 },
     { body: 'no JSON', headers: { 'content-type': 'application/json' }, status: 400 },
   ],
+  'GET /v1/runs/search': [
+    { path: '/v1/runs/search?words=hello', status: 200 },
+    { path: '/v1/runs/search?words=-', status: 400 },
+    { path: '/v1/runs/search', status: 400 },
+  ],
+  'DELETE /v1/runs/:id': [{ path: '/v1/runs/run_none', status: 404 }],
   'GET /v1/runs': [
     { status: 200 },
     { path: '/v1/runs?limit=1&texts=short', status: 200 },

@@ -126,7 +126,7 @@ function checkCount(spec: CommandSpec, args: readonly string[]): void {
   const names = spec.args.split(' ').filter((name) => name !== '');
   const missing = names[args.length];
   const empty = names[args.indexOf('')];
-  if (empty !== undefined && empty !== '[prompt]')
+  if (empty !== undefined && empty !== '[prompt…]')
     throw wrong(spec, `${empty} of svc ${spec.name} must not be empty.`);
   if (missing?.startsWith('<'))
     throw wrong(
@@ -137,12 +137,6 @@ function checkCount(spec: CommandSpec, args: readonly string[]): void {
   // `<id…>` and `[words…]` take any number.
   if (args.length <= names.length || names.at(-1)?.includes('…') === true) return;
   const extra = JSON.stringify(args[names.length]);
-  if (names[0] === '[prompt]')
-    throw wrong(
-      spec,
-      `The prompt is one argument, and ${extra} is another.`,
-      'Put the prompt in quotes: svc run "…"',
-    );
   const takes = names.length === 0 ? 'no arguments' : `only ${names.join(' ')}`;
   throw wrong(spec, `svc ${spec.name} takes ${takes}; ${extra} is one too many.`);
 }

@@ -15,7 +15,7 @@ export function unknownFlag(word: string, words: readonly string[]): SvcError {
           : `Did you mean: svc ${near}`,
     });
   const dash =
-    spec.args === '[prompt]'
+    spec.args === '[prompt…]'
       ? 'A prompt that begins with a dash comes after --: svc run -- "-1 + 2"'
       : `See: svc ${spec.name} --help`;
   return new SvcError('usage', `svc ${spec.name} has no flag ${word}.`, {

@@ -26,6 +26,7 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
     ...readNumbers(flags),
     stop: listFlag(flags, 'stop'),
     response_format: choiceFlag(flags, 'format', FORMATS) === 'json' ? JSON_FORMAT : undefined,
+    ...readConversation(flags),
     recovery: textFlag(flags, 'recovery'),
     idempotency_key: textFlag(flags, 'idempotency-key'),
     client: textFlag(flags, 'client') ?? `command line ${process.ppid}`,
@@ -66,6 +67,34 @@ export async function withFiles<T extends Record<string, unknown> & { prompt: st
   return { ...whole, response_format };
 }
 
+/** Which conversation the run continues, and the folder in which the next one finds it. */
+function readConversation(flags: Flags): {
+  conversation?: string | undefined;
+  origin?: string | undefined;
+} {
+  const named = textFlag(flags, 'conversation');
+  const last = flags.continue === true;
+  if (last && named !== undefined)
+    throw new SvcError('usage', '--continue and --conversation exclude each other.', {
+      param: 'conversation',
+    });
+  return { conversation: last ? 'last' : named, origin: presentFolder() };
+}
+
+/** Undefined if the folder was deleted, or its path is too long for a request. */
+function presentFolder(): string | undefined {
+  try {
+    const folder = process.cwd();
+    return PLAIN_PATH.test(folder) ? folder : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the daemon takes as an origin: no control characters, and no broken text. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it refuses them
+const PLAIN_PATH = /^[^\u0000-\u001f\u007f-\u009f\ufffd]{1,4096}$/;
+
 function readSystem(flags: Flags): string | undefined {
   const { system } = flags;
   if (typeof system !== 'string' || system === '') return undefined;
@@ -102,22 +131,23 @@ function isArgumentText(argument: string): boolean {
 }
 
 /**
- * The prompt: the argument, then the text from stdin, with an empty line between.
+ * The prompt: the words of the command line, then the text from stdin, with an empty line between.
  *
- * 1. stdin is read if it is a pipe, a file or a socket; a terminal only for `-`.
+ * 1. stdin is read if it is a pipe, a file or a socket; a terminal only for `-` alone.
  * 2. Reading ends above the limit. The final line break of stdin is removed.
  * 3. It may be empty if it is `optional`, because files say what there is to answer.
  * Throws prompt_missing, prompt_not_text, prompt_too_large.
  */
 export async function readPrompt(
-  argument: string | undefined,
+  words: readonly string[],
   paths: Paths,
   { optional = false } = {},
 ): Promise<string> {
-  const argued = argument === '-' ? '' : (argument ?? '');
+  const isDash = words.length === 1 && words[0] === '-';
+  const argued = isDash ? '' : words.join(' ');
   const bytes_max = await bytesMax(paths, Buffer.byteLength(argued));
   if (Buffer.byteLength(argued) > bytes_max) throw tooLarge(bytes_max);
-  const reads = argument === '-' || isPiped();
+  const reads = isDash || isPiped();
   const piped = reads
     ? withoutLastBreak(toText(await readStdin(bytes_max, () => tooLarge(bytes_max))))
     : '';

@@ -35,7 +35,7 @@ export async function run(context: Context): Promise<number> {
       '--detach and --cancel-on-disconnect exclude each other: with --detach no client waits.',
     );
   const optional = flags.file !== undefined;
-  const prompt = await readPrompt(args[0], context.paths, { optional });
+  const prompt = await readPrompt(args, context.paths, { optional });
   const asked = await withFiles(await presetOf({ ...given, prompt }, context), context);
   // With the key, a start whose answer was lost can be sent again. No other request has this key.
   const input: Input = { idempotency_key: `svc-run-${randomUUID()}`, ...asked };

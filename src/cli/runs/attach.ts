@@ -7,11 +7,12 @@ import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { followRun } from '../run/follow.ts';
 import { AnswerPrinter, finish, isAnswered, printing } from '../run/print-answer.ts';
 import { configuredPatience } from '../run/run.ts';
+import { wholeIdOf } from './whole-id.ts';
 
 /** Follows the answer of a run to its end. Ctrl-C does not stop the run. */
 export async function run(context: Context): Promise<number> {
   const { args, flags, paths, json } = context;
-  const id = args[0] ?? '';
+  const id = await wholeIdOf(paths, args[0] ?? '');
   const from_seq = wholeFlag(flags, 'from', { min: 0, max: Number.MAX_SAFE_INTEGER }) ?? 0;
   const interrupt = onInterrupt(
     () => json || note(`The run continues. To follow it again: svc runs attach ${id}`),

@@ -52,7 +52,7 @@ async function exportOne(
   redact: boolean,
 ): Promise<number> {
   let found = false;
-  for await (const piece of exportRun(log, id, {
+  for await (const piece of exportRun(log, await log.findRun(id), {
     redact,
     version: programVersion(),
     now: Date.now(),

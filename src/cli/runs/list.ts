@@ -34,6 +34,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     state: choiceFlag(flags, 'state', STATES),
     provider: textFlag(flags, 'provider'),
     cloud: flags.cloud === true ? true : undefined,
+    conversation: textFlag(flags, 'conversation'),
   };
   const page = await withDaemon(paths, (client) =>
     readPages(client, { ...filter, ...(json ? {} : { texts: 'short' }) }, limit),

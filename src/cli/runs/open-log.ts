@@ -2,10 +2,12 @@ import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { upcast } from '../../../machines/upcast.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
+import { findRun } from '../../runtime/runs/find.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import { limitsOf } from '../config/limits.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
+import { wholeId } from './whole-id.ts';
 
 /** The event log: from the running daemon, or from a copy of its file without one. */
 export interface OpenLog {
@@ -14,6 +16,8 @@ export interface OpenLog {
   last_seq: number;
   readAll(from_seq: number, limit: number): Promise<StoredEvent[]>;
   readStream(stream: string, from_version: number, limit: number): Promise<StoredEvent[]>;
+  /** The whole id of a run that is written as `last` or by its beginning. */
+  findRun(written: string): Promise<string>;
   /** Damage of the log, as sentences; from the slow check of a running daemon. */
   problems(): Promise<string[]>;
   close(): void;
@@ -47,6 +51,7 @@ async function fromDaemon(client: ControlClient): Promise<OpenLog> {
         (await client.call('log.read', { from_seq, limit })).events.map(present),
       readStream: async (stream, from_version, limit) =>
         (await client.call('log.stream', { stream, from_version, limit })).events.map(present),
+      findRun: (written) => wholeId(client, written),
       problems: async () => (await client.call('report')).log.verified?.problems ?? [],
       close: () => client.close(),
     };
@@ -67,5 +72,6 @@ async function fromFile({ config, database, highWater }: Paths): Promise<OpenLog
   const log = openCopiedLog({ database, highWater, limits: limitsOf(config) });
   if (log === null)
     throw new SvcError('daemon_not_running', 'There is no event log yet: no daemon has run here.');
-  return { from: 'file', ...log };
+  const { runsNamed, newestRun: lastRun } = log;
+  return { from: 'file', ...log, findRun: (written) => findRun({ runsNamed, lastRun }, written) };
 }

@@ -1,9 +1,11 @@
+import { existsSync } from 'node:fs';
 import { statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import { streamOf } from '../../kernel/pages.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { foldRunFile, parseRunFile } from '../../runtime/history/run-file.ts';
 import { Chain } from '../../runtime/history/why.ts';
+import { mayBeId } from '../../runtime/runs/find.ts';
 import { runRecord } from '../../runtime/runs/record.ts';
 import { limitsOf } from '../config/limits.ts';
 import type { Context } from '../context.ts';
@@ -18,7 +20,7 @@ import { noSuchRun } from './why.ts';
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const at = wholeFlag(flags, 'at', { min: 1, max: Number.MAX_SAFE_INTEGER });
   const name = args[0] ?? '';
-  const isId = /^run_\w+$/.test(name);
+  const isId = /^run_\w+$/.test(name) || (mayBeId(name) && !existsSync(name));
   const chain = isId ? await foldFromLog(paths, name, at) : foldFile(paths, name, at);
   const { snapshot } = chain;
   const last = chain.events.at(-1);
@@ -42,7 +44,7 @@ async function foldFromLog(
 ): Promise<Chain> {
   return withLog(paths, async (log) => {
     const chain = new Chain();
-    for await (const event of streamOf(log, id)) {
+    for await (const event of streamOf(log, await log.findRun(id))) {
       if (event.seq > at) break;
       chain.add(event);
     }
@@ -64,7 +66,7 @@ async function notThen(
   id: string,
   at: number | undefined,
 ): Promise<SvcError> {
-  const [first] = await withLog(paths, (log) => log.readStream(id, 1, 1));
+  const [first] = await withLog(paths, async (log) => log.readStream(await log.findRun(id), 1, 1));
   if (first === undefined) return noSuchRun(id);
   if (first.version !== 1)
     return new SvcError('run_unknown', `The beginning of the run ${id} is no longer in the log.`, {

@@ -52,6 +52,9 @@ export function recordText(record: Results['run.get']): string {
     ['tools', record.tools?.map(({ name }) => name).join(', ') ?? null],
     ['asked through', record.asked_as ?? null],
     ['client', record.client],
+    ['conversation', record.continues === undefined ? null : (record.conversation ?? null)],
+    ['continues', record.continues ?? null],
+    ['folder', record.origin ?? null],
     ['when cut off', record.recovery],
   ]);
   const parts = [`${oneLine(record.id)}\n${head}`, conversationText(record), answerText(record)];

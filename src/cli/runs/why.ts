@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import { isRun } from '../../kernel/stream.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { whyRun } from '../../runtime/history/why.ts';
 import type { Context } from '../context.ts';
@@ -7,9 +8,12 @@ import { withLog } from './open-log.ts';
 
 /** Explains the state of a run, with or without a daemon. */
 export async function run({ paths, args, json }: Context): Promise<number> {
-  const id = args[0] ?? '';
-  const why = id.startsWith('run_') ? await withLog(paths, (log) => whyRun(log, id)) : null;
-  if (why === null) throw noSuchRun(id);
+  const written = args[0] ?? '';
+  const why = await withLog(paths, async (log) => {
+    const id = await log.findRun(written);
+    return isRun(id) ? whyRun(log, id) : null;
+  });
+  if (why === null) throw noSuchRun(written);
   if (json) printJson(why);
   else {
     print(why.explanation.map(oneLine).join('\n'));

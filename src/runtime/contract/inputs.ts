@@ -29,6 +29,11 @@ import {
 /** Longest name of a client, in characters. */
 export const CLIENT_MAX = 64;
 
+/** Longest text of a search, in characters. */
+export const WORDS_MAX = 1000;
+/** Longest path of a folder, in characters. */
+export const ORIGIN_MAX = 4096;
+
 /** Most labels of a run. */
 const LABELS_MAX = 16;
 /** Most targets of one run, also after its aliases are replaced. */
@@ -109,6 +114,12 @@ export const runInput = named(
         ),
       ),
     ),
+    /** A conversation to continue: any of its runs, or `last`, the last one of this origin. */
+    conversation: v.nullish(name()),
+    /** The run of that conversation to follow. The default is the newest one with an answer. */
+    continues: v.nullish(name()),
+    /** Where the client is, such as a folder. */
+    origin: v.nullish(name(ORIGIN_MAX)),
     /** The transport cancels the run when the client that started it disconnects. */
     cancel_on_disconnect: v.nullish(flag),
   }),
@@ -146,8 +157,8 @@ export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Give
       `The prompt has ${bytes} bytes; at most ${limits.prompt_bytes} are taken.`,
       { param },
     );
-  if (messages === undefined) return input;
-  checkMessages(messages);
+  // The messages of a turn may answer calls of the turn before: they are checked together.
+  if (messages !== undefined && input.conversation === undefined) checkMessages(messages);
   return input;
 }
 
@@ -259,9 +270,19 @@ export const runListInput = {
   provider: v.nullish(text),
   /** Only runs that were sent to a cloud provider. */
   cloud: v.nullish(flag),
+  /** Only runs of the conversation of this run. */
+  conversation: v.nullish(text),
   /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
   texts: v.nullish(oneOf(['whole', 'short'])),
 };
+/** Words that finished runs have. */
+export const runSearchInput = {
+  words: name(WORDS_MAX),
+  limit: v.nullish(count),
+  /** The page starts with the run before this one. */
+  before: v.nullish(text),
+};
+export type RunSearchQuery = Given<v.InferOutput<v.ObjectSchema<typeof runSearchInput, undefined>>>;
 export type RunListQuery = Given<v.InferOutput<v.ObjectSchema<typeof runListInput, undefined>>>;
 
 /**

@@ -228,6 +228,12 @@ export const run = named(
     /** The API of the request, if it was another than svc's own. */
     asked_as: v.exactOptional(text),
     metadata: v.exactOptional(v.record(text, text)),
+    /** The first run of its conversation. Records of older versions lack it. */
+    conversation: v.exactOptional(text),
+    /** The run whose answer it follows. */
+    continues: v.exactOptional(text),
+    /** Where the client was, such as a folder. */
+    origin: v.exactOptional(text),
     recovery: oneOf(RECOVERIES),
     seq: whole,
   }) satisfies v.GenericSchema<unknown, RunRecord>,
@@ -249,6 +255,31 @@ export const runPage = named(
   }),
 );
 export type RunPage = v.InferOutput<typeof runPage>;
+
+export const searchPage = named(
+  'SearchPage',
+  object({
+    /** Finished runs with the words, newest first. */
+    runs: v.array(
+      object({
+        id: text,
+        state: text,
+        provider: text,
+        model: text,
+        /** The first run of its conversation. */
+        conversation: text,
+        created_at: time,
+        /** Some words of its prompt or its answer, around the first match. */
+        snippet: text,
+        /** Where the matches are in the snippet: begin and end, in UTF-16 units. */
+        matches: v.array(v.tuple([whole, whole])),
+      }),
+    ),
+    /** Pass as `before` for the next page. It is null on the last page. */
+    next: orNull(text),
+  }),
+);
+export type SearchPage = v.InferOutput<typeof searchPage>;
 
 export const event = named(
   'Event',

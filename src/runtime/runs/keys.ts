@@ -89,9 +89,10 @@ export function requestDigest(input: RunInput): string {
   return createHash('sha256').update(canonicalRequest(input)).digest('hex');
 }
 
-/** The fields of a request in one order, without its client and its key. */
+/** The fields of a request in one order, without its client, its origin and its key. */
 function canonicalRequest(input: RunInput): string {
-  const { idempotency_key: _key, client: _client, cancel_on_disconnect: _cancel, ...rest } = input;
+  const { idempotency_key: _key, cancel_on_disconnect: _cancel, ...asked } = input;
+  const { client: _client, origin: _origin, ...rest } = asked;
   const fields = Object.entries(rest).filter(([, value]) => value !== undefined && value !== null);
   return JSON.stringify(fields.sort(([a], [b]) => (a < b ? -1 : 1)));
 }

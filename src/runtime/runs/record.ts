@@ -101,6 +101,12 @@ export interface RunRecord {
   /** The API of the request, such as `openai.chat`. Absent: svc's own. */
   asked_as?: string;
   metadata?: Record<string, string>;
+  /** The first run of its conversation. Records of older versions lack it. */
+  conversation?: string;
+  /** The run whose answer it follows. */
+  continues?: string;
+  /** Where the client was, such as a folder. */
+  origin?: string;
   /** What happens to the run after it is cut off. */
   recovery: Recovery;
   /** Position of its last event in the log. */
@@ -142,6 +148,9 @@ export function runRecord(
     ...(context.asked_by === null ? {} : { asked_by: context.asked_by }),
     ...(context.asked_as === null ? {} : { asked_as: context.asked_as.api }),
     ...(context.metadata === null ? {} : { metadata: { ...context.metadata } }),
+    conversation: context.conversation,
+    ...(context.continues === null ? {} : { continues: context.continues }),
+    ...(context.origin === null ? {} : { origin: context.origin }),
     recovery: context.recovery,
     seq,
   };
@@ -208,6 +217,8 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
     record: finished ? { ...runRecord(snapshot, seq) } : null,
     seq,
     cloud: context.sent.length > 0,
+    ...(context.conversation === context.run_id ? {} : { conversation: context.conversation }),
+    ...(context.origin === null ? {} : { origin: context.origin }),
     ...(finished ? { usage: usageOf(context) } : {}),
   };
 }

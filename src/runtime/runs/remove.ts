@@ -8,7 +8,7 @@ import { unknownRun } from './run-errors.ts';
 
 export interface RemoveSources {
   kernel: Kernel;
-  store: Pick<EventStore, 'prune' | 'removeRun'>;
+  store: Pick<EventStore, 'prune' | 'removeRun' | 'getRun' | 'listRuns'>;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
   head(run_id: string): Promise<RunHead>;
@@ -18,13 +18,14 @@ export interface RemoveSources {
  * Removes a finished run from the log, with its events, its record and its idempotency key. The
  * numbers of its events stay gaps, as after retention, so the log can be verified.
  *
- * Throws run_unknown, run_unfinished, daemon_stopping, and the errors of the store.
+ * Throws run_unknown, run_unfinished, run_continued, daemon_stopping, and the errors of the store.
  */
 export async function removeRun(
   { kernel, store, daemon, head }: RemoveSources,
   run_id: string,
 ): Promise<void> {
   if (!(await head(run_id)).finished) throw new SvcError('run_unfinished');
+  await refuseContinued(store, run_id);
   let step = await store.removeRun(run_id);
   if (step.runs === 0) {
     // The log must end with an event. Another one lets the last event of the run go.
@@ -38,4 +39,16 @@ export async function removeRun(
   const keep_boot = (kernel.snapshot(daemon) as DaemonSnapshot).context.boot_id;
   const nothing = { before_at: null, max_bytes: null, keep_boot, limit: 1 };
   while (step.more) step = await store.prune(nothing);
+}
+
+/** A later turn of the conversation has the texts of this run too. */
+async function refuseContinued(store: RemoveSources['store'], run_id: string): Promise<void> {
+  const conversation = (await store.getRun(run_id))?.conversation ?? run_id;
+  const [newest] = await store.listRuns({ conversation, limit: 1, short: true });
+  if (newest === undefined || newest.run_id === run_id) return;
+  throw new SvcError(
+    'run_continued',
+    `The run ${run_id} has later turns, which repeat its texts. The newest is ${newest.run_id}.`,
+    { hint: `Remove them too: svc runs remove --conversation ${conversation}` },
+  );
 }

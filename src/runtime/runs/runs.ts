@@ -1,5 +1,5 @@
 import { refusal } from '../../../machines/daemon.ts';
-import { isTerminalEvent, type NewEvent, type RunCreated } from '../../../machines/events.ts';
+import { isTerminalEvent } from '../../../machines/events.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import type { Config } from '../../config/config.ts';
 import { hasCode, SvcError } from '../../errors.ts';
@@ -17,10 +17,15 @@ import type {
   RunInput,
   RunListQuery,
   RunPage,
+  RunSearchQuery,
+  SearchPage,
 } from '../contract.ts';
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
-import { LOCAL, type Providers } from '../providers/providers.ts';
+import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
+import { acceptedRun, type Said } from './accepted.ts';
+import { Conversations } from './conversations.ts';
+import { findRun } from './find.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { type RunRecord, runRecord } from './record.ts';
@@ -32,6 +37,7 @@ import { cutOff, otherApi, unknownRun, withdrawn } from './run-errors.ts';
 import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
+import { searchRuns } from './search.ts';
 
 export interface RunsOptions {
   kernel: Kernel;
@@ -56,12 +62,17 @@ export class Runs {
   private readonly digests: Digests;
   private readonly keys: Keys;
   private readonly records: Records;
+  private readonly conversations: Conversations;
 
   constructor(options: RunsOptions) {
     this.options = options;
     this.digests = new Digests(options.secret, keepsContent(options.config.history));
     this.keys = new Keys(options.store, this.digests);
     this.records = new Records(options.kernel, options.store);
+    this.conversations = new Conversations({
+      ...{ store: options.store, config: options.config },
+      askedOf: (run_id) => this.asked(run_id),
+    });
   }
 
   /**
@@ -92,6 +103,21 @@ export class Runs {
       throw new SvcError('busy', 'The event log cannot keep up.', {
         details: { retry_after_ms: RETRY_AFTER_MS },
       });
+    const { conversation, origin } = input;
+    const who = { client, ...(origin == null ? {} : { origin }), ...asked };
+    const request_digest = this.digests.of(input);
+    if (conversation == null) return this.admit(input, { ...who, request_digest });
+    return this.conversations.next({ ...input, conversation }, (turn) =>
+      this.admit(turn.input, {
+        ...{ ...who, request_digest, conversation: turn.conversation },
+        ...(turn.continues === undefined ? {} : { continues: turn.continues }),
+      }),
+    );
+  }
+
+  /** Records the run. `said`: what its first event has beside the request. */
+  private async admit(input: RunInput, said: Said): Promise<RunKey> {
+    const { kernel, daemon } = this.options;
     const targets = this.targets(input);
     await this.options.budget.check(targets);
     const run_id = newRunId();
@@ -100,7 +126,7 @@ export class Runs {
       run_id,
       kernel.append([
         { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
-        { stream: run_id, event: this.accepted(run_id, input, targets, { client, ...asked }) },
+        { stream: run_id, event: acceptedRun(this.options, run_id, input, targets, said) },
       ]),
     );
     return run_id;
@@ -137,6 +163,12 @@ export class Runs {
     return (await this.records.read(run_id)) ?? this.get(run_id);
   }
 
+  /** The id of a run that is written as `last` or by its beginning. Throws run_ambiguous. */
+  find(written: string): Promise<string> {
+    const { runsNamed, lastRun } = this.options.store;
+    return findRun({ runsNamed, lastRun: () => lastRun(null) }, written);
+  }
+
   /** What the run was asked. Without messages if the log does not keep them. */
   asked(run_id: string): Promise<RunAsked> {
     return runAsked(this.options, run_id);
@@ -156,12 +188,22 @@ export class Runs {
     return head;
   }
 
-  /** Throws not_ready. */
-  async list(query: RunListQuery): Promise<RunPage> {
+  /** Finished runs by the words of their prompts and answers. Throws invalid_request. */
+  search(query: RunSearchQuery): Promise<SearchPage> {
+    const { store, config } = this.options;
+    return searchRuns(store, query, config.limits);
+  }
+
+  /** Throws not_ready, run_unknown. */
+  async list({ conversation, ...query }: RunListQuery): Promise<RunPage> {
     if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
     const whole = (row: RunRow) =>
       row.record === null ? this.get(row.run_id) : Promise.resolve(this.fromRow(row));
-    return runPage(this.options, query, whole);
+    const found =
+      conversation === undefined
+        ? query
+        : { ...query, conversation: await this.conversations.find(conversation) };
+    return runPage(this.options, found, whole);
   }
 
   /**
@@ -206,7 +248,7 @@ export class Runs {
     });
   }
 
-  /** Removes a finished run and its events from the log. Throws run_unknown, run_unfinished. */
+  /** Removes a finished run from the log. Throws run_unknown, run_unfinished, run_continued. */
   async remove(run_id: string): Promise<void> {
     const head = (id: string) => this.head(id);
     await unlessStalled(this.options.kernel, () => removeRun({ ...this.options, head }, run_id));
@@ -237,43 +279,6 @@ export class Runs {
     } finally {
       unlisten();
     }
-  }
-
-  private accepted(
-    run_id: string,
-    input: RunInput,
-    [first, ...rest]: readonly [Route, ...Route[]],
-    { within_ms = Number.POSITIVE_INFINITY, ...asked }: Asked & { client: string },
-  ): NewEvent<RunCreated> {
-    const { limits } = this.options.config;
-    const now = this.options.kernel.clock.now();
-    const total = Math.min(input.timeout_ms ?? limits.run_ms, within_ms);
-    const kept = keepsContent(this.options.config.history);
-    const resumable = ({ provider }: Route) => provider === LOCAL && kept;
-    return {
-      type: 'run.accepted',
-      run_id,
-      request: requestOf(input, first),
-      ...(rest.length === 0
-        ? {}
-        : { fallbacks: rest.map((route) => ({ ...route, resumable: resumable(route) })) }),
-      idempotency_key: input.idempotency_key ?? null,
-      request_digest: this.digests.of(input),
-      ...asked,
-      client: input.client ?? asked.client,
-      ...(input.metadata == null ? {} : { metadata: input.metadata }),
-      recovery: input.recovery ?? this.options.config.recovery,
-      resumable: resumable(first),
-      ...(kept ? {} : { content: 'omitted' as const }),
-      max_attempts: limits.run_attempts,
-      target_attempts: limits.target_attempts,
-      max_losses: limits.run_losses,
-      queue_deadline_at: now + Math.min(limits.queue_ms, total),
-      deadline_at: now + total,
-      first_output_ms: limits.first_output_ms,
-      idle_ms: limits.idle_ms,
-      cancel_grace_ms: limits.cancel_grace_ms,
-    };
   }
 
   private targets(input: RunInput): readonly [Route, ...Route[]] {

@@ -23,7 +23,8 @@ export interface CopiedLogOptions {
 }
 
 /** A copy of the log of a stopped daemon. Reading it never touches the log. */
-export interface CopiedLog extends Pick<EventStore, 'readAll' | 'readStream'> {
+export interface CopiedLog extends Pick<EventStore, 'readAll' | 'readStream' | 'runsNamed'> {
+  newestRun(): Promise<string | null>;
   /** Position of the last event. If the log is unreadable, the position of the mark. */
   last_seq: number;
   /** What is wrong with the log, in sentences. */
@@ -71,18 +72,22 @@ function open(
   const { mark } = readMarkFile(highWater);
   const last_seq = lastSeq(db);
   const lost = lostEnd(db, last_seq, highWater);
-  const ask = async (read: (events: EventReads) => EventRow[]): Promise<StoredEvent[]> => {
+  const ask = async <T>(read: (events: EventReads) => T): Promise<T> => {
     try {
-      return read(new EventReads(db, page_bytes, lost)).map(fromEventRow);
+      return read(new EventReads(db, page_bytes, lost));
     } catch (error) {
       throw asStoreError(error, copy);
     }
   };
+  const eventsOf = (read: (events: EventReads) => EventRow[]): Promise<StoredEvent[]> =>
+    ask((events) => read(events).map(fromEventRow));
   return {
     last_seq: last_seq ?? mark?.seq ?? 0,
-    readAll: (from_seq, limit) => ask((events) => events.readAll(from_seq, limit)),
+    readAll: (from_seq, limit) => eventsOf((events) => events.readAll(from_seq, limit)),
     readStream: (stream, from_version, limit) =>
-      ask((events) => events.readStream(stream, from_version, limit)),
+      eventsOf((events) => events.readStream(stream, from_version, limit)),
+    runsNamed: (prefix, limit) => ask((events) => events.runsNamed(prefix, limit)),
+    newestRun: () => ask((events) => events.newestRun()),
     problems: () => problemsOf(db, mark),
     close() {
       db.close();

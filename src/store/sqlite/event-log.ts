@@ -12,9 +12,11 @@ import { Audit } from '../inspect/audit.ts';
 import { verifyLog } from '../inspect/verify.ts';
 import {
   CONFLICT,
+  type FoundRun,
   type OpenReport,
   type PruneQuery,
   type PruneReport,
+  type SearchQuery,
   type VerifiedReport,
   type VerifyReport,
 } from '../port.ts';
@@ -22,6 +24,7 @@ import { Pruner } from '../prune/pruner.ts';
 import type { CommitRows, RunLine } from '../row.ts';
 import { UsageTable } from '../usage.ts';
 import type { UsageQuery, UsageSums } from '../usage-sums.ts';
+import { Words } from '../words.ts';
 import { type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';
 import { prepareWrites, RunWrites } from './writes.ts';
@@ -46,6 +49,7 @@ export class EventLog extends Reads implements Calls {
   private readonly highWater: HighWater;
   private readonly reserveFile: Reserve;
   private readonly statements: ReturnType<typeof prepareWrites>;
+  private readonly words: Words;
   private readonly runs: RunWrites;
   private readonly usageTable: UsageTable;
   private readonly pruner: Pruner;
@@ -67,7 +71,8 @@ export class EventLog extends Reads implements Calls {
     this.audit = new Audit(db);
     this.pruner = new Pruner(db);
     this.statements = prepareWrites(db);
-    this.runs = new RunWrites(db);
+    this.words = new Words(db);
+    this.runs = new RunWrites(db, this.words);
     this.usageTable = new UsageTable(db);
     this.generation = new WalGeneration(db, options.database);
     const { database, limits } = options;
@@ -94,6 +99,10 @@ export class EventLog extends Reads implements Calls {
 
   usage(query: UsageQuery): UsageSums {
     return this.usageTable.read(query);
+  }
+
+  searchRuns(query: SearchQuery): FoundRun[] {
+    return this.words.find(query);
   }
 
   append(rows: CommitRows): { full: boolean } {
@@ -155,6 +164,7 @@ export class EventLog extends Reads implements Calls {
     try {
       return remove();
     } catch (error) {
+      if (this.words.dropIfDamaged(error)) return remove();
       throw this.refuse(error);
     }
   }
@@ -192,6 +202,7 @@ export class EventLog extends Reads implements Calls {
       return this.write(rows);
     } catch (thrown) {
       const error = this.refuse(thrown);
+      if (error === WITHOUT_WORDS) return this.writeWithReserve(rows);
       if (!isStoreFull(error) || !this.reserveFile.release()) throw error;
     }
     try {
@@ -223,7 +234,7 @@ export class EventLog extends Reads implements Calls {
     return last;
   }
 
-  /** Rolls back. Any error except a conflict and a full disk ends all writing. */
+  /** Rolls back. Any error except a conflict, a full disk and damaged words ends all writing. */
   private refuse(thrown: unknown): unknown {
     try {
       if (this.db.inTransaction) this.statements.rollback.run();
@@ -231,6 +242,7 @@ export class EventLog extends Reads implements Calls {
       return this.fail(error);
     }
     if ((thrown as { code?: unknown }).code === CONFLICT) return thrown;
+    if (this.words.dropIfDamaged(thrown)) return WITHOUT_WORDS;
     const { database } = this.options;
     const full =
       isFull(thrown) || (codeOf(thrown) === 'SQLITE_IOERR_WRITE' && !canWriteBeside(database));
@@ -247,6 +259,9 @@ export class EventLog extends Reads implements Calls {
 const START_RUNS = 5000;
 /** Bytes of an event beside its data, with its index entries. */
 const ROW_BYTES = 200;
+
+/** The index of words was damaged. The write goes on without it. */
+const WITHOUT_WORDS = Symbol('without words');
 
 function isStoreFull(error: unknown): boolean {
   return hasCode(error, 'store_full');

@@ -65,6 +65,20 @@ export class EventReads {
     return row === undefined ? null : this.checked(row);
   }
 
+  runsNamed(prefix: string, limit: number): string[] {
+    return this.db
+      .prepare<[string, string, number], string>(
+        'select stream from events where stream >= ? and stream < ? and version = 1 order by stream limit ?',
+      )
+      .pluck()
+      .all(prefix, `${prefix}${AFTER_IDS}`, atMost(limit));
+  }
+
+  newestRun(): string | null {
+    const query = `select stream from events where version = 1 and type = 'run.accepted' order by seq desc limit 1`;
+    return this.db.prepare<[], string>(query).pluck().get() ?? null;
+  }
+
   /** Events with their hashes, unchecked. */
   iterate(fromSeq: number, limit: number): Iterable<LinkedRow> {
     return this.all.iterate(fromSeq, limit);
@@ -114,6 +128,9 @@ export class EventReads {
     return event;
   }
 }
+
+/** It sorts after each character of an id. */
+const AFTER_IDS = '~';
 
 /**
  * A hash covers the previous event of the log, mostly of another stream. So only versions show

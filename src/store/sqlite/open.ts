@@ -19,8 +19,10 @@ import { HighWater, type Mark, type MarkFile, readMarkFile } from '../files/high
 import { Reserve, reserveFile } from '../files/reserve.ts';
 import { hasWal, refuseForeignWal, refuseLostDatabase } from '../files/wal.ts';
 import { checkHighWater, checkTail, hashAt } from '../inspect/check.ts';
+import { addPlaces } from '../places.ts';
 import { createTables, logName, pragma, upgradeTables } from '../schema.ts';
 import { addUsageTables } from '../usage.ts';
+import { addWords } from '../words.ts';
 
 export interface OpenOptions {
   database: string;
@@ -123,7 +125,7 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
     removeSharedMemory(database);
     const durability = makeDurable(db);
     upgradeTables(db, newName);
-    addUsageTables(db);
+    addTables(db);
     if (log_id !== null)
       highWater = known.accepted
         ? firstMark(options.highWater, log_id, last)
@@ -135,6 +137,16 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
     (highWater as HighWater | null)?.close();
     throw asStoreError(error, database);
   }
+}
+
+/** The tables beside the log, in one transaction: each costs a sync. */
+function addTables(db: Database.Database): void {
+  const add = db.transaction(() => {
+    addUsageTables(db);
+    addPlaces(db);
+    addWords(db);
+  });
+  add.exclusive();
 }
 
 /** Includes the WAL of a dead daemon. A read-only connection leaves both files unchanged. */

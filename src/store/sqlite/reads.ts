@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { IN_CONVERSATION, LAST_OF_ORIGIN } from '../places.ts';
 import type { DamagedRun, RunHead, RunQuery } from '../port.ts';
 import {
   damagedRun,
@@ -17,16 +18,17 @@ type ListParams = {
   before: string | null;
   state: string | null;
   provider: string | null;
+  conversation: string | null;
   limit: number;
 };
 
+const NEWEST = '@before is null';
 const OLDER = 'accepted_seq < (select accepted_seq from runs where run_id = @before)';
 
 /** Reads runs, with prepared statements. A damaged row is store_corrupt, with its `run_id`. */
 export class Reads extends EventReads {
-  private readonly newest: Database.Statement<[ListParams], StoredRun>;
-  private inCloud: Database.Statement<[ListParams], StoredRun> | null = null;
-  private readonly older: Database.Statement<[ListParams], StoredRun>;
+  /** The statement of each list, by its condition. */
+  private readonly lists = new Map<string, Database.Statement<[ListParams], StoredRun>>();
   private readonly run: Database.Statement<[string], StoredRun>;
   private readonly runBytes: Database.Statement<[string], StoredRun<Buffer>>;
   private readonly record: Database.Statement<[string], Buffer>;
@@ -36,8 +38,6 @@ export class Reads extends EventReads {
 
   constructor(db: Database.Database, pageBytes: number) {
     super(db, pageBytes);
-    this.newest = prepareList(db, '@before is null');
-    this.older = prepareList(db, OLDER);
     this.run = db.prepare(`${STORED_RUN} where r.run_id = ?`);
     this.runBytes = db.prepare(`${STORED_RUN_BYTES} where r.run_id = ?`);
     this.record = db
@@ -61,15 +61,21 @@ export class Reads extends EventReads {
     state,
     provider,
     cloud = false,
+    conversation,
     short = false,
   }: RunQuery): (string | DamagedRun)[] {
-    const statement = cloud ? this.cloud() : before === undefined ? this.newest : this.older;
+    const statement = this.listWhere(
+      before === undefined ? NEWEST : OLDER,
+      ...(cloud ? ['r.run_id in (select run_id from cloud_runs)'] : []),
+      ...(conversation === undefined ? [] : [IN_CONVERSATION]),
+    );
     const page: (string | DamagedRun)[] = [];
     let size = 0;
     for (const row of statement.iterate({
       before: before ?? null,
       state: state ?? null,
       provider: provider ?? null,
+      conversation: conversation ?? null,
       limit: atMost(limit),
     })) {
       size += row.data.length;
@@ -82,13 +88,18 @@ export class Reads extends EventReads {
     return page;
   }
 
-  /** A copy of a log may lack the table, and is not asked. */
-  private cloud(): Database.Statement<[ListParams], StoredRun> {
-    this.inCloud ??= prepareList(
-      this.db,
-      `r.run_id in (select run_id from cloud_runs) and (@before is null or ${OLDER})`,
-    );
-    return this.inCloud;
+  /** Prepared when first asked: a copy of a log may lack a table. */
+  private listWhere(...conditions: string[]): Database.Statement<[ListParams], StoredRun> {
+    const condition = conditions.join(' and ');
+    const known = this.lists.get(condition) ?? prepareList(this.db, condition);
+    this.lists.set(condition, known);
+    return known;
+  }
+
+  lastRun(origin: string | null): string | null {
+    return origin === null
+      ? this.newestRun()
+      : (this.db.prepare<[string], string>(LAST_OF_ORIGIN).pluck().get(origin) ?? null);
   }
 
   /** Null only if the log has no such run: a missing row is damage. */

@@ -2,6 +2,7 @@ import type Database from 'better-sqlite3';
 import { codeOf } from '../failure.ts';
 import { conflict, type EventRow, type RunLine } from '../row.ts';
 import { type Digests, dataDigest, fieldsDigest, type RunFields } from '../run-digest.ts';
+import type { Words } from '../words.ts';
 
 export function prepareWrites(db: Database.Database) {
   return {
@@ -20,16 +21,18 @@ export function prepareWrites(db: Database.Database) {
 /** Writes rows of runs with their digests, in the transaction of the caller. */
 export class RunWrites {
   private readonly db: Database.Database;
+  private readonly words: Pick<Words, 'add'>;
   private readonly statements: ReturnType<typeof prepare>;
 
-  constructor(db: Database.Database) {
+  constructor(db: Database.Database, words: Pick<Words, 'add'>) {
     this.db = db;
+    this.words = words;
     this.statements = prepare(db);
   }
 
   /** Throws store_conflict if another run has the key. */
   write(line: RunLine): void {
-    const { accepted, endedAt, upsertRun, upsertDigests, cloud } = this.statements;
+    const { accepted, endedAt, upsertRun, upsertDigests, cloud, place } = this.statements;
     const { usage: _, ...fields } = line;
     const row = {
       ...fields,
@@ -46,6 +49,8 @@ export class RunWrites {
       );
     }
     if (line.cloud === 1) cloud.run(row);
+    if (line.conversation !== null || line.origin !== null) place.run(row);
+    if (line.finished === 1) this.words.add(line.run_id);
     upsertDigests.run({
       run_id: line.run_id,
       fields: fieldsDigest(row),
@@ -93,6 +98,11 @@ function prepare(db: Database.Database) {
     ),
     cloud: db.prepare<[{ run_id: string; accepted_seq: number }]>(
       'insert or ignore into cloud_runs values (@run_id, @accepted_seq)',
+    ),
+    place: db.prepare<
+      [Pick<RunLine, 'run_id' | 'conversation' | 'origin'> & { accepted_seq: number }]
+    >(
+      'insert or ignore into run_places values (@run_id, @accepted_seq, coalesce(@conversation, @run_id), @origin)',
     ),
     upsertDigests: db.prepare<[Digests & { run_id: string }]>(
       `insert into run_digests (run_id, fields, data) values (@run_id, @fields, @data)

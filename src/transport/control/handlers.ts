@@ -138,14 +138,18 @@ export function createHandlers({
       await reply.event({ run });
       return follow(run.id, 0, reply);
     },
-    'run.follow': ({ id, from_seq }, reply) => follow(id, from_seq ?? 0, reply),
-    'run.cancel': ({ id }) => runtime.runs.cancel(id, BY),
+    'run.find': async ({ id }) => ({ id: await runtime.runs.find(id) }),
+    'run.follow': async ({ id, from_seq }, reply) =>
+      follow(await runtime.runs.find(id), from_seq ?? 0, reply),
+    'run.cancel': async ({ id }) => runtime.runs.cancel(await runtime.runs.find(id), BY),
     'run.remove': async ({ id }) => {
-      await runtime.runs.remove(id);
-      return { removed: id };
+      const removed = await runtime.runs.find(id);
+      await runtime.runs.remove(removed);
+      return { removed };
     },
-    'run.get': ({ id }) => runtime.runs.show(id),
+    'run.get': async ({ id }) => runtime.runs.show(await runtime.runs.find(id)),
     'run.list': (query) => runtime.runs.list(query),
+    'run.search': (query) => runtime.runs.search(query),
     'model.list': async () => ({
       models: await runtime.models.list(),
       ...(await runtime.models.place()),

@@ -11,6 +11,7 @@ import {
   providerInput,
   pullInput,
   runListInput,
+  runSearchInput,
 } from '../../runtime/contract/inputs.ts';
 import { type UsageRecord, usageInput } from '../../runtime/contract/usage.ts';
 import { count, flag, name, oneOf, text, wholeFrom } from '../../runtime/contract/vocabulary.ts';
@@ -29,6 +30,7 @@ import type {
   ReportRecord,
   RunPage,
   RunRecord,
+  SearchPage,
   StateSnapshot,
   StatusRecord,
   StoredEvent,
@@ -123,10 +125,14 @@ export const methods = {
     'stream',
   ),
   'run.cancel': answers<RunRecord>()(one),
+  /** The whole id of a run. Each method with the id of a run takes what this one takes. */
+  'run.find': answers<{ id: string }>()(one),
   /** Removes a finished run from the log. */
   'run.remove': answers<{ removed: string }>()(one),
   'run.get': answers<RunRecord>()(one, 'whole'),
   'run.list': answers<RunPage>()(v.object(runListInput), 'whole'),
+  /** Finished runs with these words, newest first. */
+  'run.search': answers<SearchPage>()(v.object(runSearchInput)),
   'model.list': answers<{ models: ModelRecord[]; partial: PartialModel[]; folder: string }>()(none),
   usage: answers<UsageRecord>()(v.object(usageInput)),
   'model.show': answers<ModelDetails>()(one),

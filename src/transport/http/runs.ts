@@ -1,8 +1,10 @@
+import type * as v from 'valibot';
 import { hasCode } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
 import { checkRunInput, type RunInput, runInput } from '../../runtime/contract/inputs.ts';
-import { run, runPage } from '../../runtime/contract/records.ts';
+import { run, runPage, searchPage } from '../../runtime/contract/records.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
+import { named, object, text } from '../../runtime/contract/vocabulary.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import {
   type AtQuery,
@@ -11,6 +13,7 @@ import {
   fromQuery,
   type RunListQuery,
   runListQuery,
+  runSearchQuery,
 } from '../query.ts';
 import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';
@@ -38,6 +41,23 @@ export const runRoutes: readonly Route[] = [
     query: ({ page_runs }) => runListQuery(page_runs),
     answers: { 200: runPage },
     answer: listRuns,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/runs/search',
+    access: 'token',
+    summary: 'Finished runs with these words, newest first, each with a snippet.',
+    query: runSearchQuery,
+    answers: { 200: searchPage },
+    answer: searchRuns,
+  }),
+  route({
+    method: 'DELETE',
+    path: '/v1/runs/:id',
+    access: 'token',
+    summary: 'Removes a finished run from the log.',
+    answers: { 200: named('RemovedRun', object({ removed: text })) },
+    answer: removeRun,
   }),
   route({
     method: 'GET',
@@ -87,6 +107,18 @@ async function listRuns(context: Context<RunListQuery>): Promise<void> {
   const { query, runtime } = context;
   if (query.before !== undefined) await checkRun(runtime, query.before);
   await sendLarge(context, () => runtime.runs.list(query));
+}
+
+type SearchQuery = v.InferOutput<typeof runSearchQuery>;
+
+async function searchRuns({ query, res, runtime }: Context<SearchQuery>): Promise<void> {
+  sendJson(res, 200, await runtime.runs.search(query));
+}
+
+async function removeRun({ req, res, runtime }: Context): Promise<void> {
+  const removed = runId(req);
+  await runtime.runs.remove(removed);
+  sendJson(res, 200, { removed });
 }
 
 /** A page before an unknown run would be empty, and look like the end of the history. */

@@ -1,0 +1,41 @@
+import { oneLine } from '../../logs/plain.ts';
+import type { Results } from '../../transport/control/protocol.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { wholeFlag } from '../parse/flag-values.ts';
+import { ago } from '../print/format.ts';
+import { note, paint, print, printJson } from '../print/output.ts';
+
+const LIMIT_DEFAULT = 20;
+const LIMIT_MAX = 200;
+
+/** Finds finished runs by the words of their prompts and answers. */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const limit = wholeFlag(flags, 'limit', { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
+  // The shell has removed the quotes around several words.
+  const words = args
+    .map((word) => (/\s/.test(word) ? `"${word.replaceAll('"', '')}"` : word))
+    .join(' ');
+  const page = await askDaemon(paths, 'run.search', { words, limit });
+  if (json) printJson(page);
+  else if (page.runs.length === 0) note('No finished run has these words.');
+  else {
+    print(page.runs.map(found).join('\n\n'));
+    if (page.next !== null) note('There are more. Search for more words, or raise --limit.');
+  }
+  return 0;
+}
+
+type Found = Results['run.search']['runs'][number];
+
+function found({ id, state, provider, model, created_at, snippet, matches }: Found): string {
+  const name = model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
+  const head = [id, state, name, ago(created_at)].map(oneLine).join('  ');
+  let text = '';
+  let end = 0;
+  for (const [from, to] of matches) {
+    text += oneLine(snippet.slice(end, from)) + paint('bold', oneLine(snippet.slice(from, to)));
+    end = to;
+  }
+  return `${paint('dim', head)}\n  ${text}${oneLine(snippet.slice(end))}`;
+}

@@ -1,0 +1,17 @@
+import type { Paths } from '../../home/paths.ts';
+import { isWholeId } from '../../runtime/runs/find.ts';
+import type { ControlClient } from '../../transport/control/client.ts';
+import { withDaemon } from '../connect/ask-daemon.ts';
+
+/**
+ * The id of a run that a user wrote as `last` or by its beginning. A command that asks twice needs
+ * it: `last` may be another run by then.
+ */
+export async function wholeId(client: ControlClient, written: string): Promise<string> {
+  return isWholeId(written) ? written : (await client.call('run.find', { id: written })).id;
+}
+
+/** The same over its own connection. Throws daemon_not_running. */
+export async function wholeIdOf(paths: Paths, written: string): Promise<string> {
+  return isWholeId(written) ? written : withDaemon(paths, (client) => wholeId(client, written));
+}

@@ -1,0 +1,241 @@
+import { type Message, type MessagePart, shortMessages } from '../../../machines/messages.ts';
+import type { Config } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import { keepsContent } from '../../kernel/content.ts';
+import type { Limits } from '../../limits.ts';
+import type { EventStore, RunRow } from '../../store/port.ts';
+import { given, wrong } from '../contract/check.ts';
+import { boundConversation } from '../contract/conversation.ts';
+import { checkRunInput } from '../contract/inputs.ts';
+import type { RunAsked, RunInput } from '../contract.ts';
+import { findRun, LAST } from './find.ts';
+import type { RunRecord } from './record.ts';
+import { unknownRun } from './run-errors.ts';
+
+export interface ConversationsOptions {
+  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun'>;
+  config: Config;
+  /** What a run was asked, with its images. */
+  askedOf(run_id: string): Promise<RunAsked>;
+}
+
+/** A request that continues a conversation, with all that the model gets. */
+export interface Turn {
+  input: RunInput;
+  conversation: string;
+  /** The run whose answer it follows; undefined if none has an answer. */
+  continues: string | undefined;
+}
+
+/** A run of the conversation that has ended. */
+interface Ended {
+  run_id: string;
+  record: RunRecord;
+}
+
+/**
+ * Continues conversations. It owns which of them get a turn at the moment.
+ *
+ * 1. A conversation is named by its first run, and each of its runs leads to it.
+ * 2. It has one run at a time: while one begins or has not ended, another is refused.
+ * 3. A turn follows the newest run with an answer, or the one that the request names. A turn
+ *    without an answer is left out, with its prompt.
+ * 4. The reasoning of earlier answers is left out. Nothing else is: a conversation that is too long
+ *    is refused.
+ * 5. A system text replaces the earlier one.
+ * 6. Without a provider or a model in the request, the one of the turn before answers. A cloud
+ *    provider that is not the default does so only if the request asks for the cloud.
+ */
+export class Conversations {
+  private readonly options: ConversationsOptions;
+  private readonly beginning = new Set<string>();
+
+  constructor(options: ConversationsOptions) {
+    this.options = options;
+  }
+
+  /**
+   * Calls `start` with the whole request, and keeps others out meanwhile. Throws run_unknown,
+   * conversation_busy, content_not_kept, prompt_too_large, invalid_request, usage.
+   */
+  async next<T>(
+    input: RunInput & { conversation: string },
+    start: (turn: Turn) => Promise<T>,
+  ): Promise<T> {
+    const conversation = await this.find(input.conversation, input.origin ?? null);
+    if (this.beginning.has(conversation)) throw busy(conversation);
+    this.beginning.add(conversation);
+    try {
+      return await start(await this.turn(conversation, input));
+    } finally {
+      this.beginning.delete(conversation);
+    }
+  }
+
+  /** The first run of the conversation of a run, which may be gone. Throws run_unknown. */
+  async find(written: string, origin: string | null = null): Promise<string> {
+    const { store } = this.options;
+    const names = { runsNamed: store.runsNamed, lastRun: () => store.lastRun(origin) };
+    const id = await findRun(names, written).catch((error: unknown) => {
+      throw written === LAST ? noneYet(origin) : error;
+    });
+    const row = await store.getRun(id);
+    if (row !== null) return row.conversation ?? row.run_id;
+    const [later] = await store.listRuns({ conversation: id, limit: 1, short: true });
+    if (later === undefined) throw unknownRun(id);
+    return id;
+  }
+
+  private async turn(
+    conversation: string,
+    { conversation: _, continues, prompt, system, ...input }: RunInput,
+  ): Promise<Turn> {
+    const { config, askedOf } = this.options;
+    if (!keepsContent(config.history)) throw unkept(conversation);
+    const { newest, answered } = await this.ends(conversation);
+    const before = continues == null ? answered : await this.named(conversation, continues);
+    const own = input.messages ?? shortMessages(prompt ?? '', system ?? null);
+    const earlier =
+      before === null ? [] : said(before, (await askedOf(before.run_id)).request.messages, own);
+    const messages = joined(earlier, own);
+    const whole = given({
+      ...input,
+      ...routeAfter(input, (before ?? newest)?.record, config),
+      messages,
+    }) as RunInput;
+    checkLength(whole, config.limits);
+    return { input: whole, conversation, continues: before?.run_id };
+  }
+
+  /** The newest run, and the newest one with an answer. Throws conversation_busy. */
+  private async ends(
+    conversation: string,
+  ): Promise<{ newest: Ended | null; answered: Ended | null }> {
+    const { store } = this.options;
+    let newest: Ended | null = null;
+    for (let before: string | undefined; ; ) {
+      const page = await store.listRuns({
+        ...{ conversation, limit: PAGE_RUNS, short: true },
+        ...(before === undefined ? {} : { before }),
+      });
+      for (const row of page) {
+        if ('damage' in row) throw new SvcError('store_corrupt', row.damage);
+        const run = ended(row);
+        newest ??= run;
+        if (isAnswered(run.record)) return { newest, answered: await this.whole(run.run_id) };
+      }
+      before = page.at(-1)?.run_id;
+      if (before === undefined) return { newest, answered: null };
+    }
+  }
+
+  /** A run of this conversation with an answer. Throws invalid_request (`continues`). */
+  private async named(conversation: string, written: string): Promise<Ended> {
+    const { store } = this.options;
+    const names = { runsNamed: store.runsNamed, lastRun: () => store.lastRun(null) };
+    const run = await this.whole(await findRun(names, written)).catch(() => null);
+    if (run !== null && isAnswered(run.record) && run.record.conversation === conversation)
+      return run;
+    throw wrong('continues', 'continues must be a run of the conversation that has an answer.');
+  }
+
+  private async whole(run_id: string): Promise<Ended> {
+    const row = await this.options.store.getRun(run_id);
+    if (row === null) throw unknownRun(run_id);
+    return ended(row);
+  }
+}
+
+/** Runs of one read while the newest answer is looked for. */
+const PAGE_RUNS = 20;
+
+function ended({ run_id, conversation = run_id, record }: RunRow): Ended {
+  if (record === null) throw busy(conversation, run_id);
+  return { run_id, record: { conversation, ...record } as unknown as RunRecord };
+}
+
+/** Whether the next turn can follow it: reasoning alone is no answer. */
+function isAnswered({ output, output_parts = [] }: RunRecord): boolean {
+  return output !== '' || output_parts.some(({ type }) => type === 'tool_call');
+}
+
+/** The messages of a run and its answer. Calls stay only if the next messages answer them. */
+function said(
+  { run_id, record }: Ended,
+  asked: readonly Message[],
+  next: readonly Message[],
+): Message[] {
+  if (asked.length === 0) throw unkept(run_id);
+  const { output, output_parts } = record;
+  const parts: readonly MessagePart[] = output_parts ?? [{ type: 'text', text: output }];
+  const answersCalls = next.some(({ role }) => role === 'tool');
+  const content = parts.filter(
+    ({ type }) => type !== 'reasoning' && (answersCalls || type !== 'tool_call'),
+  );
+  return content.length === 0 ? [...asked] : [...asked, { role: 'assistant', content }];
+}
+
+function joined(earlier: readonly Message[], own: readonly Message[]): Message[] {
+  const isSystem = ({ role }: Message) => role === 'system';
+  if (!own.some(isSystem)) return [...earlier, ...own];
+  const others = [...earlier, ...own].filter((message) => !isSystem(message));
+  return [...own.filter(isSystem), ...others];
+}
+
+/** The target of the turn before, if the request names none. Throws usage. */
+function routeAfter(
+  { provider, model, cloud }: Pick<RunInput, 'provider' | 'model' | 'cloud'>,
+  before: RunRecord | undefined,
+  { default_provider }: Pick<Config, 'default_provider'>,
+): Pick<RunInput, 'model'> {
+  if (before === undefined || provider != null || model != null) return {};
+  const target = { model: `${before.provider}/${before.model}` };
+  if (before.provider === default_provider && cloud !== true) return target;
+  if (before.cloud && cloud !== true)
+    throw new SvcError(
+      'usage',
+      `The conversation is with ${before.provider}, a cloud provider, and the request does not ask for the cloud.`,
+      { param: 'cloud', hint: 'Add --cloud, or name a model with --model.' },
+    );
+  return before.cloud === (cloud === true) ? target : {};
+}
+
+/** Throws what a request of the same length would throw. */
+function checkLength(whole: RunInput, limits: Limits): void {
+  try {
+    boundConversation(whole, limits);
+    checkRunInput(given(whole), limits);
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    const { code, message, cause, param } = error;
+    throw new SvcError(code, `The conversation cannot go on. ${message}`, {
+      ...{ cause, param: param ?? undefined },
+      hint: 'Begin a new conversation: send the prompt without the old one.',
+    });
+  }
+}
+
+function busy(conversation: string, run_id?: string): SvcError {
+  const which = run_id === undefined ? 'A run of it begins.' : `The run ${run_id} has not ended.`;
+  return new SvcError(
+    'conversation_busy',
+    `The conversation ${conversation} has one run at a time. ${which}`,
+    { param: 'conversation' },
+  );
+}
+
+function unkept(run_id: string): SvcError {
+  return new SvcError(
+    'content_not_kept',
+    `The log does not keep what was said in ${run_id}, so it cannot be continued.`,
+    { param: 'conversation' },
+  );
+}
+
+function noneYet(origin: string | null): SvcError {
+  return new SvcError(
+    'run_unknown',
+    origin === null ? 'There is no run yet.' : 'No conversation was begun in this folder.',
+    { param: 'conversation', hint: 'Begin one: svc run "…". Or name one with --conversation.' },
+  );
+}

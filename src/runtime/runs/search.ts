@@ -1,0 +1,46 @@
+import { isoTime } from '../../kernel/clock.ts';
+import type { Limits } from '../../limits.ts';
+import type { EventStore, SearchTerm } from '../../store/port.ts';
+import { wrong } from '../contract/check.ts';
+import type { RunSearchQuery, SearchPage } from '../contract.ts';
+
+/** Runs of one page without a limit in the query, and words of one search. */
+const PAGE_RUNS = 20;
+const TERMS_MAX = 32;
+
+/** Finished runs with all these words, newest first. Throws invalid_request. */
+export async function searchRuns(
+  store: Pick<EventStore, 'searchRuns' | 'runHead'>,
+  { words, before, limit: wanted = PAGE_RUNS }: RunSearchQuery,
+  { page_runs }: Pick<Limits, 'page_runs'>,
+): Promise<SearchPage> {
+  const terms = termsOf(words);
+  if (terms.length === 0 || terms.length > TERMS_MAX)
+    throw wrong('words', `words must have 1 to ${TERMS_MAX} words with letters or digits.`);
+  if (before !== undefined && (await store.runHead(before)) === null)
+    throw wrong('before', 'before must be the id of a run, such as the `next` of a page.');
+  const limit = Math.max(1, Math.min(wanted, page_runs));
+  const found = await store.searchRuns({
+    ...{ terms, limit: limit + 1 },
+    ...(before === undefined ? {} : { before }),
+  });
+  const runs = found.slice(0, limit).map(({ run_id: id, created_at, ...run }) => ({
+    ...{ id, ...run },
+    created_at: isoTime(created_at),
+  }));
+  return { runs, next: found.length > limit ? (runs.at(-1)?.id ?? null) : null };
+}
+
+/**
+ * The terms of a search: words, several words in quotes, and beginnings of words with a `*` after
+ * them. A term without letters and digits finds nothing, so it is left out.
+ */
+export function termsOf(words: string): SearchTerm[] {
+  const terms = words.match(/"[^"]*"\*?|[^\s"]+/g) ?? [];
+  return terms
+    .filter((term) => /[\p{L}\p{N}]/u.test(term))
+    .map((term) => ({
+      text: term.replace(/\*$/, '').replaceAll('"', ''),
+      beginning: term.endsWith('*'),
+    }));
+}

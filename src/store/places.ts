@@ -1,0 +1,37 @@
+import type Database from 'better-sqlite3';
+
+/**
+ * A table beside the log, which follows from it: the conversation and the origin of runs.
+ *
+ * 1. A run has a row if it continues another run, or has an origin. It is written with the first
+ *    row of the run.
+ * 2. The row goes with the run.
+ */
+const TABLE = `
+create table run_places (
+  run_id text primary key,
+  accepted_seq integer not null,
+  conversation text not null,
+  origin text
+) strict, without rowid;
+create index run_conversations on run_places (conversation);
+create index run_origins on run_places (origin, accepted_seq) where origin is not null;
+create trigger run_place_removed after delete on runs begin delete from run_places where run_id = old.run_id; end;`;
+
+/** Creates the table, unless it is there. No run of an older version has a row. */
+export function addPlaces(db: Database.Database): void {
+  const known = db.prepare(`select 1 from sqlite_schema where name = 'run_places'`).get();
+  if (known === undefined) db.transaction(() => db.exec(TABLE))();
+  // A damaged table is found here, where the open reports it.
+  db.prepare('select run_id, accepted_seq, conversation, origin from run_places');
+}
+
+/** Runs of a conversation, by the id of its first run. */
+export const IN_CONVERSATION = `(
+  r.run_id in (select run_id from run_places where conversation = @conversation)
+  or r.run_id = @conversation and not exists (select 1 from run_places where run_id = @conversation)
+)`;
+
+/** The newest run of an origin. */
+export const LAST_OF_ORIGIN =
+  'select run_id from run_places where origin = ? order by accepted_seq desc limit 1';

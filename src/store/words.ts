@@ -1,0 +1,124 @@
+import type Database from 'better-sqlite3';
+import { SvcError } from '../errors.ts';
+import { codeOf } from './failure.ts';
+import type { FoundRun, SearchQuery, SearchTerm } from './port.ts';
+
+/**
+ * The words of finished runs, in a full-text index beside the log. It follows from the rows of
+ * `runs`, and has its own copy of what it indexes.
+ *
+ * 1. A run is indexed once, in the transaction of its last event.
+ * 2. What it has of a run goes with the row, and is overwritten in the file.
+ * 3. A damaged index is dropped, and stops no commit. The next open builds it again.
+ */
+
+/** Characters of the prompt and of the answer that are indexed. More would delay commits. */
+const TEXT_MAX = 65_536;
+/** Words of a snippet. */
+const SNIPPET_WORDS = 24;
+const TEXTS = ['prompt', 'output']
+  .map((name) => `coalesce(substr(data ->> '$.record.${name}', 1, ${TEXT_MAX}), '')`)
+  .join(', ');
+const INDEX = `insert or replace into run_words (rowid, prompt, answer)
+  select accepted_seq, ${TEXTS} from runs where finished = 1 and json_valid(data)`;
+
+const DROP = 'drop trigger if exists run_words_removed; drop table if exists run_words;';
+const TABLE = `
+create virtual table run_words using fts5 (prompt, answer, tokenize = 'unicode61 remove_diacritics 2');
+insert into run_words (run_words, rank) values ('secure-delete', 1);
+create trigger run_words_removed after delete on runs begin delete from run_words where rowid = old.accepted_seq; end;
+${INDEX};`;
+
+/** Builds the index from the rows in one transaction, unless it is there. */
+export function addWords(db: Database.Database): void {
+  if (!hasWords(db)) db.transaction(() => db.exec(TABLE))();
+}
+
+function hasWords(db: Database.Database): boolean {
+  return db.prepare(`select 1 from sqlite_schema where name = 'run_words'`).get() !== undefined;
+}
+
+/** Writes and searches the index. */
+export class Words {
+  private readonly db: Database.Database;
+  private readonly index: Database.Statement<[string]>;
+  private search: Database.Statement<[SearchParams], FoundRow> | null = null;
+  private dropped = false;
+
+  constructor(db: Database.Database) {
+    this.db = db;
+    this.index = db.prepare(`${INDEX} and run_id = ?`);
+  }
+
+  /** Indexes a finished run, in the transaction of the caller. */
+  add(run_id: string): void {
+    if (!this.dropped) this.index.run(run_id);
+  }
+
+  /** Newest first. Throws store_corrupt until the next open if the index is damaged. */
+  find({ terms, before, limit }: SearchQuery): FoundRun[] {
+    if (this.dropped) throw damaged();
+    const params = { match: terms.map(quoted).join(' '), before: before ?? null, limit };
+    try {
+      this.search ??= this.db.prepare<[SearchParams], FoundRow>(SEARCH);
+      return this.search.all(params).map(({ marked, ...row }) => ({ ...row, ...unmarked(marked) }));
+    } catch (error) {
+      if (!this.dropIfDamaged(error)) throw error;
+      throw damaged(error);
+    }
+  }
+
+  /**
+   * Drops the index if the error may be of its damage, and returns whether it did. A damaged index
+   * fails at the commit, also as a broken constraint. The next open builds it again.
+   */
+  dropIfDamaged(error: unknown): boolean {
+    if (this.dropped || !/^SQLITE_(CORRUPT_VTAB|CONSTRAINT)/.test(codeOf(error))) return false;
+    this.db.transaction(() => this.db.exec(DROP)).exclusive();
+    this.dropped = true;
+    return true;
+  }
+}
+
+function damaged(cause?: unknown): SvcError {
+  return new SvcError('store_corrupt', 'The index of the words of runs is damaged.', {
+    cause,
+    hint: 'The next start of the daemon builds it again: svc restart',
+  });
+}
+
+interface SearchParams {
+  match: string;
+  before: string | null;
+  limit: number;
+}
+type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { marked: string };
+
+/** Marks around what matches in a snippet. */
+const [BEGIN, END] = ['\u0002', '\u0003'];
+
+const SEARCH = `select r.run_id, r.state, r.provider,
+    r.data ->> '$.model' as model, r.data ->> '$.created_at' as created_at,
+    coalesce(r.data ->> '$.conversation', r.run_id) as conversation,
+    snippet(run_words, -1, char(2), char(3), '…', ${SNIPPET_WORDS}) as marked
+  from run_words cross join runs r on r.accepted_seq = run_words.rowid
+  where run_words match @match
+    and (@before is null or run_words.rowid < (select accepted_seq from runs where run_id = @before))
+  order by run_words.rowid desc limit @limit`;
+
+/** A term as FTS5 reads it: in quotes, nothing of it is an operator. */
+function quoted({ text, beginning }: SearchTerm): string {
+  return `"${text.replaceAll('"', '""')}"${beginning ? '*' : ''}`;
+}
+
+/** The snippet without its marks, and where they were. */
+function unmarked(marked: string): Pick<FoundRun, 'snippet' | 'matches'> {
+  let snippet = '';
+  const matches: [number, number][] = [];
+  for (const [index, piece] of marked.split(BEGIN).entries()) {
+    const [matched = '', rest = ''] = index === 0 ? ['', piece] : piece.split(END);
+    if (matched !== '') matches.push([snippet.length, snippet.length + matched.length]);
+    snippet += matched + rest;
+  }
+  return { snippet, matches };
+}

@@ -1,0 +1,92 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Home, makeHome } from '../helpers/svc.ts';
+
+/** Conversations on the built program with the real engine: one daemon for all tests. */
+const test = suite('a conversation, from the command line');
+let home: Home;
+
+test.before(() => {
+  home = makeHome();
+});
+test.after(async () => {
+  await home.svc(['stop', '--force']);
+  await home.close();
+});
+
+interface Run {
+  id: string;
+  prompt: string;
+  conversation: string;
+  continues?: string;
+  messages?: { role: string; content: { text: string }[] }[];
+  output: string;
+}
+const read = (text: string) => JSON.parse(text) as Run;
+const turns: Run[] = [];
+
+test('-c continues the last conversation of the folder, and --conversation the one of a run', async () => {
+  const first = await home.svc(['run', 'What is svc?', '--json']);
+  assert.is(first.code, 0, first.stderr);
+  const second = await home.svc(['run', '-c', 'how', 'do', 'I', 'stop', 'it?', '--json']);
+  assert.is(second.code, 0, second.stderr);
+  turns.push(read(first.stdout), read(second.stdout));
+  const [one, two] = turns;
+  assert.equal(
+    [two?.conversation, two?.continues, two?.prompt],
+    [one?.id, one?.id, 'how do I stop it?'],
+  );
+  assert.equal(
+    two?.messages?.map(({ role, content }) => [role, content[0]?.text]),
+    [
+      ['user', 'What is svc?'],
+      ['assistant', one?.output],
+      ['user', 'how do I stop it?'],
+    ],
+  );
+  const third = await home.svc(['run', '--conversation', one?.id ?? '', 'Thanks', '--json']);
+  turns.push(read(third.stdout));
+  assert.is(turns[2]?.continues, two?.id);
+});
+
+test('another folder has no conversation to continue', async () => {
+  const elsewhere = join(home.folder, 'elsewhere');
+  mkdirSync(elsewhere);
+  const options = { wrapper: ['env', '-C', elsewhere] };
+  const { code, stderr } = await home.svc(['run', '-c', 'and?'], options);
+  assert.is(code, 2);
+  assert.match(stderr, 'No conversation was begun in this folder');
+  const both = await home.svc(['run', '-c', '--conversation', 'last', 'x']);
+  assert.equal([both.code, both.stdout], [2, '']);
+});
+
+test('a run is named by its id, the beginning of it, or last, with a daemon and without', async () => {
+  const [first, , last] = turns.map(({ id }) => id);
+  const listed = await home.svc(['runs', 'list', '--conversation', 'last', '--json']);
+  const { runs } = JSON.parse(listed.stdout) as { runs: Run[] };
+  assert.equal(
+    runs.map(({ id }) => id),
+    turns.map(({ id }) => id).reverse(),
+  );
+  const shown = await home.svc(['runs', 'show', 'last', '--json']);
+  assert.is(read(shown.stdout).id, last);
+  assert.match((await home.svc(['runs', 'show', 'last'])).stdout, `conversation  ${first}`);
+  // Ids of one millisecond may share all but their end.
+  const beginning = (first ?? '').slice(4, -1).toLowerCase();
+  const attached = await home.svc(['runs', 'attach', beginning]);
+  assert.is(attached.stdout, `${turns[0]?.output}\n`, attached.stderr);
+  const several = await home.svc(['runs', 'show', 'run_0']);
+  assert.is(several.code, 2);
+  assert.match(several.stderr, 'Several runs begin with run_0');
+  await home.svc(['stop']);
+  const why = JSON.parse((await home.svc(['runs', 'why', 'last', '--json'])).stdout);
+  assert.is(why.run_id, last);
+  const replayed = JSON.parse((await home.svc(['runs', 'replay', beginning, '--json'])).stdout);
+  assert.is(replayed.run.id, first);
+  const exported = JSON.parse((await home.svc(['runs', 'export', 'last'])).stdout);
+  assert.is(exported.run_id, last);
+});
+
+test.run();

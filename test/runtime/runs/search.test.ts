@@ -1,0 +1,64 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { RunInput } from '../../../src/runtime/contract.ts';
+import { termsOf } from '../../../src/runtime/runs/search.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { codeOf, waitFor } from '../../helpers/wait.ts';
+
+async function boot() {
+  const local = new ScriptedProvider('local', [output('An answer with a socket.'), finish()]);
+  const { runtime } = await bootRuntime({ local });
+  const ask = async (input: RunInput) => {
+    const { id } = await runtime.runs.start(input, 'test');
+    await waitFor('the run ends', async () => (await runtime.runs.head(id)).finished);
+    return id;
+  };
+  return { runtime, ask };
+}
+
+test('words, phrases and beginnings are terms; punctuation alone is none', () => {
+  assert.equal(termsOf('one "two three" fo* - "!"'), [
+    { text: 'one', beginning: false },
+    { text: 'two three', beginning: false },
+    { text: 'fo', beginning: true },
+  ]);
+  assert.equal(termsOf('"two thr"*'), [{ text: 'two thr', beginning: true }]);
+  assert.equal(termsOf('say "hi'), [
+    { text: 'say', beginning: false },
+    { text: 'hi', beginning: false },
+  ]);
+});
+
+test('runs are found by prompt and answer, page by page', async () => {
+  const { runtime, ask } = await boot();
+  const ids: string[] = [];
+  for (const prompt of ['one daemon', 'two', 'three daemon'])
+    ids.push(await ask({ prompt, system: 'hidden' }));
+  const [one, , three] = ids;
+  const first = await runtime.runs.search({ words: 'daemon socket', limit: 1 });
+  assert.equal([first.runs.map(({ id }) => id), first.next], [[three], three]);
+  const second = await runtime.runs.search({ words: 'daemon', limit: 1, before: three ?? '' });
+  assert.equal([second.runs.map(({ id }) => id), second.next], [[one], null]);
+  const [{ snippet = '', matches = [] } = {}] = first.runs;
+  assert.equal(matches.map(([from, to]) => snippet.slice(from, to)).slice(0, 1), [
+    snippet.includes('daemon') ? 'daemon' : 'socket',
+  ]);
+  for (const words of ['-', '" "', 'x '.repeat(40)])
+    assert.is(await codeOf(runtime.runs.search({ words })), 'invalid_request', words);
+  const nowhere = runtime.runs.search({ words: 'daemon', before: 'run_x' });
+  assert.is(await codeOf(nowhere), 'invalid_request');
+});
+
+test('a run with later turns is not removed before them', async () => {
+  const { runtime, ask } = await boot();
+  const first = await ask({ prompt: 'the secret' });
+  const second = await ask({ prompt: 'and?', conversation: first });
+  assert.is(await codeOf(runtime.runs.remove(first)), 'run_continued');
+  assert.is((await runtime.runs.get(first)).prompt, 'the secret');
+  await runtime.runs.remove(second);
+  await runtime.runs.remove(first);
+  assert.equal((await runtime.runs.search({ words: 'secret' })).runs, []);
+});
+
+test.run();

@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { EventStore } from '../../src/store/port.ts';
+import { accepted, event, type Place, placed, run } from './samples.ts';
+
+/** The full-text index beside the log. */
+
+const SECRET = 'xyzzyplugh';
+const done = (index: number, prompt: string) =>
+  run(`run_${index}`, {
+    ...{ finished: true, state: 'completed', seq: index },
+    record: { prompt, output: `answer ${index}` },
+  });
+
+async function found(store: EventStore, text: string): Promise<string[]> {
+  const runs = await store.searchRuns({ terms: [{ text, beginning: false }], limit: 9 });
+  return runs.map(({ run_id }) => run_id);
+}
+
+function change({ database }: Place, ...sql: string[]): void {
+  const db = new Database(database);
+  // The tables of the index are protected otherwise.
+  db.unsafeMode();
+  for (const each of sql) db.exec(each);
+  db.close();
+}
+
+test(
+  'a run that is removed leaves none of its words in the files',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const runs = Array.from({ length: 200 }, (_, index) =>
+      done(index + 1, index % 2 === 0 ? `the ${SECRET} of ${index}` : `nothing of ${index}`),
+    );
+    const events = accepted(1, runs).events.map((each, index) => ({
+      ...each,
+      data: { prompt: String(runs[index]?.record?.prompt) },
+    }));
+    for (const [index, one] of runs.entries())
+      await store.append({ events: events.slice(index, index + 1), runs: [one] });
+    await store.append({ events: [event(201, 'other', 1)], runs: [] });
+    assert.is(
+      (await store.searchRuns({ terms: [{ text: SECRET, beginning: false }], limit: 500 })).length,
+      100,
+    );
+    for (const { run_id } of runs.filter((_, index) => index % 2 === 0))
+      assert.is((await store.removeRun(run_id)).runs, 1);
+    assert.equal(await found(store, SECRET), []);
+    assert.is((await found(store, 'nothing')).length, 9);
+    for (const file of [place.database, `${place.database}-wal`])
+      assert.not.ok(readFileSync(file).includes(SECRET), file);
+    assert.ok((await store.verify()).ok);
+    await store.close();
+  }),
+);
+
+test(
+  'a log without the index gets it at its next open',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await store.append(accepted(1, [done(1, 'one'), done(2, 'two')]));
+    await store.close();
+    change(place, 'drop trigger run_words_removed', 'drop table run_words');
+    const again = place.store();
+    await again.open();
+    assert.equal(await found(again, 'one'), ['run_1']);
+    await again.append(accepted(3, [done(3, 'one more')]));
+    assert.equal(await found(again, 'one'), ['run_3', 'run_1']);
+    await again.close();
+  }),
+);
+
+test(
+  'a damaged index stops no run, and the next open builds it again',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await store.append(accepted(1, [done(1, 'one')]));
+    await store.close();
+    change(place, `update run_words_data set block = x'00' where id = 10`);
+    const damaged = place.store();
+    await damaged.open();
+    await damaged.append(accepted(2, [done(2, 'one')]));
+    assert.is((await damaged.getRun('run_2'))?.finished, true);
+    await damaged.close();
+    const mended = place.store();
+    await mended.open();
+    assert.equal(await found(mended, 'one'), ['run_2', 'run_1']);
+    await mended.close();
+  }),
+);
+
+test.run();
