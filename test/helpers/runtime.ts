@@ -112,7 +112,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     log: silent,
     provider: (request) => providers.portFor(request),
     refusal: (context) => budget.enter(context),
-    enter: (id, run_id) => providers.enter(id, run_id),
+    enter: (...request) => providers.enter(...request),
     retryAt: (id) => providers.retryAt(id),
     onOutcome: (id, outcome, run_id) => providers.recordOutcome(id, outcome, run_id),
     outputs,

@@ -5,7 +5,7 @@ import type {
   ProviderPort,
 } from '../../src/providers/port.ts';
 
-type Move = OutputPart | Error | (() => Promise<void> | void);
+export type Move = OutputPart | Error | (() => Promise<void> | void);
 
 /**
  * A provider that follows a script of moves: it yields a part, throws an error or awaits a

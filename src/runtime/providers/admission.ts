@@ -16,6 +16,12 @@ export interface AdmissionOptions {
   watch: ProviderWatch;
 }
 
+/** How long a request waits while another one tries the provider. */
+export interface Patience {
+  wait_ms: number;
+  signal: AbortSignal;
+}
+
 /** Decides which requests go to a provider, as the circuit in its machine says. */
 export class Admission {
   private readonly options: AdmissionOptions;
@@ -32,22 +38,58 @@ export class Admission {
   /**
    * 1. A local provider that was down is probed first: it may be there again. One that was only
    *    slow gets the request.
-   * 2. A half-open provider lets one request in, which tries it.
+   * 2. A half-open provider lets one request in, which tries it. The others wait for its outcome,
+   *    if they have patience.
    */
-  async enter(id: string, stream: ProviderKey | undefined, request: string): Promise<Usable> {
+  async enter(
+    id: string,
+    stream: ProviderKey | undefined,
+    request: string,
+    patience?: Patience,
+  ): Promise<Usable> {
     const before = this.tail(stream);
     if (stream === undefined || before === undefined) return unknown(id);
     const isDown = isIn(before, 'unavailable') && !this.usable(id, stream).ok;
     if (isDown && before.context.retry_at === null) await this.options.watch.look(stream);
-    const usable = this.usable(id, stream);
-    if (!usable.ok || !isIn(this.tail(stream), 'ready')) return usable;
     const { kernel, limits } = this.options;
-    const isMine = await kernel.tryAppend(stream, {
-      type: 'provider.trial_started',
-      trial: request,
-      until: kernel.clock.now() + limits.first_output_ms,
-    });
-    return isMine ? usable : this.usable(id, stream);
+    const patient_until = kernel.clock.now() + (patience?.wait_ms ?? 0);
+    for (;;) {
+      const usable = this.usable(id, stream);
+      const tail = this.tail(stream);
+      if (patience !== undefined && isIn(tail, 'trying')) {
+        if (await this.isTried(stream, patient_until, patience.signal)) continue;
+        return usable;
+      }
+      if (!usable.ok || !isIn(tail, 'ready')) return usable;
+      const isMine = await kernel.tryAppend(stream, {
+        type: 'provider.trial_started',
+        trial: request,
+        until: kernel.clock.now() + limits.first_output_ms,
+      });
+      if (isMine) return usable;
+      if (patience === undefined) return this.usable(id, stream);
+    }
+  }
+
+  /**
+   * Waits while another request tries the provider. False: it still does. Throws the reason of the
+   * signal.
+   */
+  private async isTried(stream: ProviderKey, until: number, signal: AbortSignal): Promise<boolean> {
+    const { kernel } = this.options;
+    const late = new AbortController();
+    const left_ms = Math.max(0, until - kernel.clock.now());
+    const stop = kernel.clock.after(left_ms, () => late.abort());
+    const isOver = () => !isIn(this.tail(stream), 'trying');
+    try {
+      await kernel.waitFor(stream, isOver, AbortSignal.any([signal, late.signal]));
+      return true;
+    } catch (error) {
+      if (signal.aborted || !late.signal.aborted) throw error;
+      return false;
+    } finally {
+      stop();
+    }
   }
 
   /** The event that records how a request goes. Null: it says nothing about the provider. */

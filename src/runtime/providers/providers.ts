@@ -13,7 +13,7 @@ import { type ProviderKey, stream as streams } from '../../kernel/stream.ts';
 import type { ProviderKeys } from '../../providers/keys/port.ts';
 import type { ModelRecord, ProviderPort } from '../../providers/port.ts';
 import type { ProviderRecord } from '../contract.ts';
-import { Admission } from './admission.ts';
+import { Admission, type Patience } from './admission.ts';
 import type { Outcome, Usable } from './circuit.ts';
 import { keyFault } from './key-fault.ts';
 import { askProvider, hasEnded, isSameList, PROBE_SLACK_MS, ProviderWatch } from './probe.ts';
@@ -128,8 +128,8 @@ export class Providers {
   }
 
   /** Lets a request in, if the provider is usable. `recordOutcome` must follow. */
-  enter(id: string, request: string): Promise<Usable> {
-    return this.admission.enter(id, this.entries.get(id)?.stream, request);
+  enter(id: string, request: string, patience?: Patience): Promise<Usable> {
+    return this.admission.enter(id, this.entries.get(id)?.stream, request, patience);
   }
 
   async add(id: string, settings: ProviderConfig): Promise<ProviderRecord> {

@@ -2,7 +2,7 @@ import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent, RunEvent } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
-import { afterFailure } from '../../../machines/retry.ts';
+import { afterFailure, RETRY_LONGEST_MS } from '../../../machines/retry.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import type { RunContext } from '../../../machines/run-context.ts';
 import { terminalOf } from '../../../machines/run-next.ts';
@@ -14,7 +14,9 @@ import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
+import type { Patience } from '../providers/admission.ts';
 import type { Outcome, Usable } from '../providers/circuit.ts';
+import { Attempt } from './attempt.ts';
 import type { OutputBudget } from './output-budget.ts';
 import { OutputRecorder } from './output-recorder.ts';
 import { recordedTokens } from './recorded-tokens.ts';
@@ -41,7 +43,7 @@ export interface RunExecutorOptions {
   /** Why the target of an attempt must not be asked; null if it may. */
   refusal(context: RunContext): Promise<SvcError | null>;
   /** Lets an attempt in, if its provider is usable now. */
-  enter(provider: string, run_id: string): Promise<Usable>;
+  enter(provider: string, run_id: string, patience?: Patience): Promise<Usable>;
   /** When a provider that takes no request now is tried again. Null: unknown, or it takes them. */
   retryAt(provider: string): number | null;
   /** Gets how each attempt goes that was let in, for the state of its provider. */
@@ -106,7 +108,7 @@ export class RunExecutor {
     try {
       const refused = await refusal(context);
       if (refused !== null) throw refused;
-      await this.enter(request.provider, run_id);
+      await this.enter(mine, context);
       entered = true;
       const { type: _, ...end } = await this.consume(mine);
       onOutcome(request.provider, 'answered', run_id);
@@ -135,10 +137,21 @@ export class RunExecutor {
     else log.error({ run_id, err: thrown }, 'an attempt failed in an unexpected way');
   }
 
-  /** Throws unless the provider is usable now. A removed one is missed later. */
-  private async enter(provider: string, run_id: RunKey): Promise<void> {
+  /**
+   * Throws unless the provider is usable now. A removed one is missed later. A run with another
+   * target does not wait for a request that tries this one.
+   */
+  private async enter(
+    { run_id, signal }: Attempt,
+    { request, fallbacks }: RunContext,
+  ): Promise<void> {
     const { kernel, enter } = this.options;
-    const usable = await enter(provider, run_id);
+    const patience = { wait_ms: RETRY_LONGEST_MS, signal };
+    const usable = await enter(
+      request.provider,
+      run_id,
+      fallbacks.length > 0 ? undefined : patience,
+    );
     if (usable.ok || usable.code === 'provider_unknown') return;
     const { code, reason, until } = usable;
     throw new SvcError(code, reason, {
@@ -273,35 +286,6 @@ export class RunExecutor {
     const tail = kernel.tail(run_id);
     const end: NewEvent<RunEvent> | null = tail === undefined ? null : terminalOf(tail, false);
     if (end !== null) await kernel.tryAppend(run_id, end);
-  }
-}
-
-/** One attempt in progress. Its signal aborts when it is stopped, and when its answer is cut. */
-class Attempt {
-  readonly run_id: RunKey;
-  readonly attempt: number;
-  isStopped = false;
-  /** Why the rest of the answer is not read. */
-  cut: SvcError | null = null;
-  private readonly reading = new AbortController();
-
-  constructor(run_id: RunKey, attempt: number) {
-    this.run_id = run_id;
-    this.attempt = attempt;
-  }
-
-  get signal(): AbortSignal {
-    return this.reading.signal;
-  }
-
-  stop(): void {
-    this.isStopped = true;
-    this.reading.abort();
-  }
-
-  cutOff(why: SvcError): void {
-    this.cut = why;
-    this.reading.abort();
   }
 }
 

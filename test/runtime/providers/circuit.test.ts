@@ -5,6 +5,7 @@ import { bootRuntime } from '../../helpers/runtime.ts';
 import {
   finish,
   gate,
+  type Move,
   output,
   ScriptedProvider,
   untilAborted,
@@ -61,7 +62,7 @@ test('several failures open the circuit, and requests are refused without being 
 });
 
 test('a half-open provider gets one request, and its success closes the circuit', async () => {
-  const { far, ask, start, ended, record, pass } = await boot([failed()]);
+  const { far, ask, start, ended, record, pass, runtime } = await boot([failed()]);
   for (let time = 0; time < 3; time += 1) await ask();
   await pass(2600);
   assert.is(record().state, 'half_open');
@@ -69,9 +70,13 @@ test('a half-open provider gets one request, and its success closes the circuit'
   far.script = [() => trial.opened, output('yes'), finish()];
   const first = await start();
   await waitFor('it is asked', () => far.asked.length === 4);
-  const other = await ask();
-  assert.is(other.error?.code, 'provider_unavailable');
-  assert.match(other.error?.message ?? '', /another request tries it now/);
+  const other = await start();
+  await pass(29_000);
+  assert.is((await runtime.runs.get(other)).state, 'starting');
+  await pass(1000);
+  const refused = await ended(other);
+  assert.is(refused.error?.code, 'provider_unavailable');
+  assert.match(refused.error?.message ?? '', /another request tries it now/);
   assert.is(far.asked.length, 4, 'one at a time');
   trial.open();
   assert.is((await ended(first)).state, 'completed');
@@ -162,6 +167,56 @@ test('a run waits for the next trial if it comes soon, and is then answered', as
   await pass(4000);
   assert.is((await ended(second)).state, 'completed');
   assert.is((await ask()).state, 'completed');
+});
+
+/** The first request is refused with a wait of 5 s. The next one ends when the gate opens. */
+async function limited(trial: Move = output('yes')) {
+  const free = gate();
+  const far = (): Move[] =>
+    world.far.asked.length === 1 ? [busy(5000)] : [() => free.opened, trial, finish()];
+  const world = await boot(far, 2);
+  const first = await world.start();
+  await waitFor('it waits', async () => (await world.runtime.runs.get(first)).state === 'backoff');
+  const others = [await world.start(), await world.start()];
+  const states = () =>
+    Promise.all([first, ...others].map(async (id) => (await world.runtime.runs.get(id)).state));
+  await waitFor('all wait', async () => (await states()).every((state) => state === 'backoff'));
+  await world.pass(5000);
+  assert.is(world.record().state, 'half_open');
+  return { ...world, free, first, others, states };
+}
+
+test('runs that come while a provider is limited wait as the one that was refused, and for its trial', async () => {
+  const { far, free, first, others, states, ended, pass } = await limited();
+  await pass(20_000);
+  assert.equal(await states(), ['starting', 'starting', 'starting']);
+  assert.is(far.asked.length, 2, 'one request tries it');
+  free.open();
+  for (const id of [first, ...others]) {
+    const { state, attempts } = await ended(id);
+    assert.equal([state, attempts], ['completed', 2]);
+  }
+});
+
+test('a trial that fails is a failed attempt of each run that waits for it', async () => {
+  const { far, free, first, others, ended } = await limited(busy(5000));
+  free.open();
+  for (const id of [first, ...others]) assert.is((await ended(id)).error?.code, 'provider_busy');
+  assert.is(far.asked.length, 2);
+});
+
+test('the wait for a trial has a bound, ends with a cancel, and is not for a run with another target', async () => {
+  const { others, ended, pass, runtime, states, free } = await limited();
+  const [cancelled = '', late = ''] = others;
+  await runtime.runs.cancel(cancelled, 'test');
+  assert.is((await ended(cancelled)).state, 'cancelled');
+  const { id } = await runtime.runs.start({ prompt: 'hi', model: ['far/m', 'near/n'] }, 'test');
+  await waitFor('it moves on', async () => (await runtime.runs.get(id)).provider === 'near');
+  await pass(29_000);
+  assert.equal((await states()).slice(2), ['starting']);
+  await pass(1000);
+  assert.is((await ended(late)).error?.code, 'provider_unavailable');
+  free.open();
 });
 
 test('refused credentials are not sent again until the key changes or a probe succeeds', async () => {

@@ -1,0 +1,31 @@
+import type { SvcError } from '../../errors.ts';
+import type { RunKey } from '../../kernel/stream.ts';
+
+/** One attempt in progress. Its signal aborts when it is stopped, and when its answer is cut. */
+export class Attempt {
+  readonly run_id: RunKey;
+  readonly attempt: number;
+  isStopped = false;
+  /** Why the rest of the answer is not read. */
+  cut: SvcError | null = null;
+  private readonly reading = new AbortController();
+
+  constructor(run_id: RunKey, attempt: number) {
+    this.run_id = run_id;
+    this.attempt = attempt;
+  }
+
+  get signal(): AbortSignal {
+    return this.reading.signal;
+  }
+
+  stop(): void {
+    this.isStopped = true;
+    this.reading.abort();
+  }
+
+  cutOff(why: SvcError): void {
+    this.cut = why;
+    this.reading.abort();
+  }
+}
