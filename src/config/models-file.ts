@@ -1,5 +1,4 @@
 import { dirname, join } from 'node:path';
-import { editOwnFile } from './own-file.ts';
 import { plainValue, properties, readConfigText } from './text.ts';
 
 /**
@@ -40,10 +39,12 @@ export function readModelChoices(configFile: string): ModelChoices {
 }
 
 /** Throws config_invalid, home_unusable, busy. */
-export function saveModelChoices(
+export async function saveModelChoices(
   configFile: string,
   edit: (choices: ModelChoices) => ModelChoices,
 ): Promise<ModelChoices> {
+  // Not imported above: commands only read, and writing needs slow modules of Node.
+  const { editOwnFile } = await import('./own-file.ts');
   return editOwnFile(fileOf(configFile), () => edit(readModelChoices(configFile)));
 }
 

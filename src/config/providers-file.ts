@@ -1,6 +1,5 @@
 import { dirname, join } from 'node:path';
 import { SvcError } from '../errors.ts';
-import { editOwnFile } from './own-file.ts';
 import type { ProviderConfig } from './provider.ts';
 import { type ConfigText, type Property, plainValue, properties, readConfigText } from './text.ts';
 
@@ -73,6 +72,8 @@ async function change(
   configFile: string,
   edit: (providers: Providers) => Providers,
 ): Promise<void> {
+  // Not imported above: commands only read, and writing needs slow modules of Node.
+  const { editOwnFile } = await import('./own-file.ts');
   await editOwnFile(providersFile(configFile), () => {
     const { providers } = readAddedProviders(configFile);
     const before = Object.fromEntries(
