@@ -28,7 +28,13 @@ if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
   const folder = cacheFolder();
   if (folder !== null) process.getBuiltinModule('node:module').enableCompileCache(folder);
   const quick = Object.entries(QUICK).find(([name]) => name === process.argv[2]);
-  (quick ? quick[1]() : import('./cli/loaders.ts')).then(
+  const isRead = quick === undefined ? Promise.resolve(false) : start(quick[1]);
+  void isRead.then((done) => done === false && start(() => import('./cli/loaders.ts')));
+}
+
+/** A quick command resolves with false if the whole program has to read its command line. */
+function start(load: () => Promise<{ main(argv: string[]): Promise<unknown> }>) {
+  return load().then(
     ({ main }) => main(process.argv.slice(2)),
     (error) => {
       console.error(`error: the svc installation is incomplete (${error.code})`);

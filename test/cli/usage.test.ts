@@ -51,7 +51,10 @@ test('the bin has every quick command, and each runs the code of its name', () =
   assert.equal(named.map(([, name]) => `${name}.ts`).sort(), readdirSync(folder).sort());
   for (const [, command, file] of named) {
     assert.is(command, file);
-    assert.match(readFileSync(join(folder, `${file}.ts`), 'utf8'), `{ ${command}: async () =>`);
+    assert.match(
+      readFileSync(join(folder, `${file}.ts`), 'utf8'),
+      `quickCommand('${command}', form, run)`,
+    );
   }
 });
 

@@ -5,12 +5,9 @@ import { createLineFormat } from '../../logs/format-line.ts';
 import { escapeJson } from '../../logs/plain.ts';
 import { openTail } from '../../logs/tail.ts';
 import type { Context } from '../context.ts';
-import { findAddress } from '../health/address.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { hasColour, isTerminal, note } from '../print/output.ts';
-import { openStdout, type StdoutStream } from '../print/stdout-stream.ts';
-import { readToken } from '../tokens/read-token.ts';
-import { linesFromDaemon } from './from-daemon.ts';
+import { openStdout, plainStdout, type StdoutStream } from '../print/stdout-stream.ts';
 import { type LogQuery, readQuery } from './query.ts';
 
 /**
@@ -19,7 +16,7 @@ import { type LogQuery, readQuery } from './query.ts';
  */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const query = readQuery(flags);
-  const stdout = openStdout();
+  const stdout = query.follow ? openStdout() : plainStdout();
   const form = createLineFormat({ colour: hasColour(1), screen: isTerminal(1) });
   let lines = 0;
   const show = (line: string) => {
@@ -50,6 +47,10 @@ async function fromDaemon(
   show: (line: string) => Promise<void>,
   signal: AbortSignal,
 ): Promise<'done' | 'stopped' | 'none'> {
+  // Not imported above: the network of Node is slow to load.
+  const { findAddress } = await import('../health/address.ts');
+  const { linesFromDaemon } = await import('./from-daemon.ts');
+  const { readToken } = await import('../tokens/read-token.ts');
   try {
     const http = await findAddress(paths, 'http');
     return await linesFromDaemon(http, readToken(paths.token), query, show, signal);

@@ -81,7 +81,7 @@ export function hasColour(fd: 1 | 2): boolean {
 }
 
 /** False if the reader is gone. Waits for a full pipe, as a blocking write does. */
-function writeAll(fd: 1 | 2, text: string): boolean {
+export function writeAll(fd: 1 | 2, text: string): boolean {
   const bytes = Buffer.from(text);
   for (let sent = 0; sent < bytes.length; ) {
     try {

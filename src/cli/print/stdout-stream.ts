@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import { writeAll } from './output.ts';
 
 /**
  * stdout for streamed output.
@@ -39,6 +40,18 @@ export function openStdout(): StdoutStream {
         await waitFor((resolve) => stdout.write('', () => resolve()));
       if (failure !== null) throw failure;
     },
+  };
+}
+
+/** The same over the file descriptor, for output that waits for nothing but its reader. */
+export function plainStdout(): StdoutStream {
+  const left = new AbortController();
+  return {
+    gone: left.signal,
+    async write(text) {
+      if (!left.signal.aborted && !writeAll(1, text)) left.abort();
+    },
+    async flush() {},
   };
 }
 

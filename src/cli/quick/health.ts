@@ -1,6 +1,8 @@
 import { run } from '../health/health.ts';
-import { program } from '../program.ts';
+import type { PlainForm } from '../parse/plain-line.ts';
+import { quickCommand } from '../quick-command.ts';
+
+export const form: PlainForm = { switches: ['watch'], values: ['source'] };
 
 /** The bundle of `svc health`: see docs/decisions/0014-the-program-is-bundled.md. */
-export const main = (argv: readonly string[]): Promise<void> =>
-  program(argv, { health: async () => ({ run }) });
+export const main = quickCommand('health', form, run);

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
@@ -247,7 +246,7 @@ function failedAttempt(
 
 async function untilReady(paths: Paths, cursor: Cursor): Promise<void> {
   for (const end = performance.now() + RETURN_MS; performance.now() < end; ) {
-    await delay(POLL_MS);
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     const client = await connectDaemon(paths).catch(() => null);
     const health = await client?.call('health').catch(() => null);
     client?.close();

@@ -32,12 +32,12 @@ export class Losses {
   }
 
   connected(): void {
-    this.connectedAt = performance.now();
+    this.connectedAt = elapsedMs();
   }
 
   /** Throws the final error when there were too many losses. */
   async add(error: SvcError, cursor: Cursor, progress: boolean): Promise<void> {
-    const now = performance.now();
+    const now = elapsedMs();
     const patienceMs = await this.patience();
     if (this.connectedAt !== null && now - this.connectedAt >= patienceMs) {
       this.firstAt = null;
@@ -55,6 +55,11 @@ export class Losses {
       { hint: `See why with: svc doctor. Then ${again(cursor)}` },
     );
   }
+}
+
+/** Without the global `performance`, which is slow to load. */
+function elapsedMs(): number {
+  return process.uptime() * 1000;
 }
 
 function noProgress(error: SvcError, cursor: Cursor): unknown {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode, SvcError } from '../../errors.ts';
@@ -37,8 +36,7 @@ export async function run(context: Context): Promise<number> {
   const optional = flags.file !== undefined;
   const prompt = await readPrompt(args, context.paths, { optional });
   const asked = await withFiles(await presetOf({ ...given, prompt }, context), context);
-  // With the key, a start whose answer was lost can be sent again. No other request has this key.
-  const input: Input = { idempotency_key: `svc-run-${randomUUID()}`, ...asked };
+  const input: Input = { idempotency_key: newKey(), ...asked };
   return flags.detach === true ? detach(context, input) : answer(context, input);
 }
 
@@ -51,6 +49,16 @@ async function presetOf<T extends Record<string, unknown> & { prompt: string }>(
   if (name === undefined) return asked;
   const { withPreset } = await import('./preset.ts');
   return withPreset(asked, name, paths);
+}
+
+/**
+ * With the key, a start whose answer was lost can be sent again. No other request has this key. It
+ * is no secret, and node:crypto is slow to load.
+ */
+function newKey(): string {
+  const digits = (count: number) =>
+    Array.from({ length: count }, () => Math.floor(Math.random() * 16).toString(16)).join('');
+  return `svc-run-${[8, 4, 4, 4, 12].map(digits).join('-')}`;
 }
 
 async function detach(context: Context, input: Input): Promise<number> {
