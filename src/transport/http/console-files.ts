@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { extname, join } from 'node:path';
+import { extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SvcError } from '../../errors.ts';
 import { type Context, type Route, route } from './route.ts';
@@ -11,7 +11,10 @@ import {
   staticFile,
 } from './static-file.ts';
 
-/** The console's page and its files. They are read once, and no other file is served. */
+/**
+ * The console's page, its files, and the library that reads Markdown. They are read once, and no
+ * other file is served.
+ */
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -20,6 +23,8 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml; charset=utf-8',
 };
 const PAGE = 'index.html';
+/** Files of packages, by the name that the page loads. The page has no build step. */
+const LIBRARIES: Readonly<Record<string, string>> = { 'marked.js': 'marked' };
 /** The page loads our own files only, nothing inline, and sends requests only to us. */
 const POLICY = [
   "default-src 'none'",
@@ -32,7 +37,10 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const files = readFiles(fileURLToPath(new URL('console', import.meta.url)));
+const files = new Map([
+  ...readFiles(fileURLToPath(new URL('console', import.meta.url))),
+  ...readLibraries(),
+]);
 
 export const consoleRoutes: readonly Route[] = [
   route({
@@ -46,7 +54,7 @@ export const consoleRoutes: readonly Route[] = [
   }),
   route({
     method: 'GET',
-    path: '/console/:file',
+    path: '/console/*',
     access: 'public',
     summary: 'The files of the console.',
     headers: STATIC_HEADERS,
@@ -60,7 +68,7 @@ function showConsole({ req, res }: Context): void {
 }
 
 function showConsoleFile({ req, res }: Context): void {
-  const { file = '' } = req.params;
+  const { '*': file = '' } = req.params as Record<string, string | undefined>;
   sendFile(req, res, find(file === PAGE ? '' : file), POLICY);
 }
 
@@ -74,12 +82,25 @@ function find(name: string): StaticFile {
   return file;
 }
 
-/** The files of the folder that browsers may load, by name. */
+/** The files of the folder that browsers may load, by their path in it. */
 export function readFiles(folder: string): ReadonlyMap<string, StaticFile> {
   const found = new Map<string, StaticFile>();
-  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+  const names = existsSync(folder)
+    ? readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    : [];
+  for (const name of names) {
     const type = TYPES[extname(name)];
-    if (type !== undefined) found.set(name, staticFile(type, readFileSync(join(folder, name))));
+    if (type !== undefined)
+      found.set(name.replaceAll(sep, '/'), staticFile(type, readFileSync(join(folder, name))));
   }
   return found;
+}
+
+/** A map of sources is not served, so no file names one. */
+function readLibraries(): [string, StaticFile][] {
+  return Object.entries(LIBRARIES).map(([name, entry]) => {
+    const text = readFileSync(fileURLToPath(import.meta.resolve(entry)), 'utf8');
+    const code = text.replace(/^\/\/# sourceMappingURL=.*$/m, '');
+    return [name, staticFile(TYPES['.js'] ?? '', Buffer.from(code))];
+  });
 }

@@ -30,7 +30,8 @@ export interface Live {
 
 export interface LiveOptions {
   type: 'text/event-stream' | 'application/x-ndjson';
-  run_id: string;
+  /** Null: it is of no run. */
+  run_id: string | null;
   /** Sent when nothing else was for a while. Null: nothing is. */
   heartbeat: string | null;
   /** `now`: the headers wait for no event. `late`: they go with the first byte or heartbeat. */
@@ -119,6 +120,6 @@ function writeHead(context: Context, { type, run_id }: LiveOptions): void {
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',
     'X-Content-Type-Options': 'nosniff',
-    'X-Svc-Run-Id': run_id,
+    ...(run_id === null ? {} : { 'X-Svc-Run-Id': run_id }),
   });
 }

@@ -1,7 +1,8 @@
-import { catalogRoutes } from './catalog.ts';
+import { catalogRoutes } from './catalog/catalog.ts';
+import { changeRoutes } from './catalog/changes.ts';
 import { consoleRoutes } from './console-files.ts';
 import { healthRoutes } from './health.ts';
-import { loadedModelRoutes } from './loaded-models.ts';
+import { loadedModelRoutes } from './catalog/loaded-models.ts';
 import { machineRoutes } from './machines.ts';
 import { metricsRoutes } from './metrics.ts';
 import { openapiRoutes } from './openapi/openapi.ts';
@@ -21,6 +22,7 @@ export const httpRoutes: readonly Route[] = [
   ...runHistoryRoutes,
   ...catalogRoutes,
   ...loadedModelRoutes,
+  ...changeRoutes,
   ...machineRoutes,
   ...socketRoutes,
   ...sessionRoutes,

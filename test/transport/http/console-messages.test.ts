@@ -4,7 +4,7 @@ import type { RunRecord } from '../../../src/runtime/contract.ts';
 // @ts-expect-error The console has no types: its files are JavaScript.
 import { MESSAGE_CHARACTERS, MESSAGES_SHOWN } from '../../../src/transport/http/console/bounds.js';
 // @ts-expect-error The same.
-import { conversation, silentParts } from '../../../src/transport/http/console/messages.js';
+import { conversation, silentParts } from '../../../src/transport/http/console/parts/messages.js';
 
 interface Line {
   name: string;

@@ -22,7 +22,14 @@ test('only files of known types are read from the folder', () => {
   ])
     writeFileSync(join(folder, name), name);
   mkdirSync(join(folder, 'inner'));
-  assert.equal([...readFiles(folder).keys()].sort(), ['a.svg', 'app.css', 'app.js', 'index.html']);
+  for (const name of ['part.js', 'secret.ts']) writeFileSync(join(folder, 'inner', name), name);
+  assert.equal([...readFiles(folder).keys()].sort(), [
+    'a.svg',
+    'app.css',
+    'app.js',
+    'index.html',
+    'inner/part.js',
+  ]);
   assert.is(readFiles(folder).get('app.js')?.content.toString(), 'app.js');
   rmSync(folder, { recursive: true });
   assert.is(readFiles(folder).size, 0);
@@ -30,7 +37,7 @@ test('only files of known types are read from the folder', () => {
 
 test('the page and its files need no token, have a strict policy, and are cached until they change', async () => {
   const http = await boot();
-  const names = [...readFiles('src/transport/http/console').keys()];
+  const names = [...readFiles('src/transport/http/console').keys(), 'marked.js'];
   for (const path of names.map((name) => (name === 'index.html' ? '/' : `/console/${name}`))) {
     const { status, headers } = await ask(`${http.url}${path}`);
     assert.is(status, 200, path);
@@ -51,6 +58,17 @@ test('the page and its files need no token, have a strict policy, and are cached
   await http.close();
 });
 
+test('the library that reads Markdown is a file of its package, and names no other file', async () => {
+  const http = await boot();
+  const { status, text, headers } = await ask(`${http.url}/console/marked.js`);
+  assert.is(status, 200);
+  assert.match(headers['content-type'] ?? '', 'text/javascript');
+  assert.match(text, 'MIT');
+  assert.match(text, /export\s*\{[^}]*\blexer\b/);
+  assert.not.match(text, /sourceMappingURL|from\s*["']|\bimport\s*\(/);
+  await http.close();
+});
+
 test('no other file is served', async () => {
   const http = await boot();
   for (const name of [
@@ -61,6 +79,10 @@ test('no other file is served', async () => {
     'index.html',
     '..%5cserver.ts',
     'a/b',
+    'daemon',
+    'daemon%2f..%2fmain.js',
+    'marked.esm.js.map',
+    'node_modules/marked/package.json',
   ])
     assert.is((await ask(`${http.url}/console/${name}`)).status, 404, name);
   const raw = await wire(

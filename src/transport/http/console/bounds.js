@@ -26,9 +26,20 @@ export const OUTPUT_CHARACTERS = 200_000;
 /** Parts of a conversation, and characters of one of them. */
 export const MESSAGES_SHOWN = 50;
 export const MESSAGE_CHARACTERS = 20_000;
+/** Characters that are read as Markdown, and how deep its blocks may be. */
+export const MARKDOWN_CHARACTERS = 60_000;
+export const MARKDOWN_DEPTH = 20;
+/** Runs that a new chat offers to continue. */
+export const RECENT_RUNS = 8;
+/** Runs behind the charts of the overview. */
+export const FIGURE_RUNS = 100;
+/** Samples of the memory, one each time that the daemon is looked at. */
+export const MEMORY_SAMPLES = 360;
+/** Rows of the table of usage. */
+export const USAGE_ROWS = 50;
 /** Rows of a run's timeline: its first and its last events. */
 export const TIMELINE_ROWS = 200;
-/** Models to choose from. */
+/** Models to choose from, and in the table. */
 export const MODELS_SHOWN = 200;
 /** Providers in the table. */
 export const PROVIDERS_SHOWN = 100;
@@ -47,3 +58,14 @@ export const REFRESH_MS = 150;
 export const TRAVEL_MS = 80;
 /** How long an edge is lit after a step. */
 export const FLASH_MS = 1200;
+/** Between two drawings of a growing answer: this, or longer when drawing takes long. */
+export const DRAW_MS = 80;
+/** How long a button says that it has copied. */
+export const COPIED_MS = 1500;
+/** Between two looks at the daemon, and how long one may take. */
+export const LOOK_MS = 5000;
+export const LOOK_TIMEOUT_MS = 5000;
+/** The time that the charts show. */
+export const CHART_MS = 30 * 60_000;
+/** A download, and a load of a model, may take this long. */
+export const LONG_MS = 24 * 3_600_000;

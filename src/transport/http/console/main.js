@@ -1,16 +1,25 @@
 // @ts-check
-import { followChosen } from './chosen-run.js';
-import { mountDaemon } from './daemon-view.js';
-import { mountEvents } from './events-view.js';
-import { mountKeys } from './keys-view.js';
-import { followLogs, mountLogs } from './logs-view.js';
-import { mountMachines } from './machines-view.js';
-import { followPresent } from './present.js';
-import { mountPrompt } from './prompt-view.js';
-import { mountRun } from './run-view.js';
-import { mountRuns } from './runs-view.js';
-import { mountSession } from './session.js';
-import { mountTime } from './time-view.js';
+import { mountSession } from './daemon/session.js';
+import { loadMarkdown } from './parts/markdown.js';
+import { followChosen } from './state/chosen-run.js';
+import { lookAround } from './state/look.js';
+import { changed } from './state/model.js';
+import { followPresent } from './state/present.js';
+import { mountAsk } from './views/ask-view.js';
+import { mountChat } from './views/chat-view.js';
+import { mountDaemon } from './views/daemon-view.js';
+import { mountEvents } from './views/events-view.js';
+import { mountFigures } from './views/figures-view.js';
+import { mountKeys } from './views/keys-view.js';
+import { followLogs, mountLogs } from './views/logs-view.js';
+import { mountMachines } from './views/machines-view.js';
+import { mountModels } from './views/models-view.js';
+import { mountPages } from './views/pages-view.js';
+import { mountProviders } from './views/providers-view.js';
+import { mountPull } from './views/pull-view.js';
+import { mountRun } from './views/run-view.js';
+import { mountRuns } from './views/runs-view.js';
+import { mountTime } from './views/time-view.js';
 
 /** Builds the page: the views once, and the two streams while a user is signed in. */
 let streams = new AbortController();
@@ -22,13 +31,24 @@ for (const mount of [
   mountMachines,
   mountRuns,
   mountRun,
-  mountPrompt,
+  mountChat,
+  mountAsk,
+  mountProviders,
+  mountModels,
+  mountPull,
+  mountFigures,
   mountEvents,
   mountLogs,
   mountKeys,
+  mountPages,
 ])
   mount();
 followChosen();
+// Without the library the answers are shown as they are written.
+void loadMarkdown().then(
+  () => changed('output'),
+  () => {},
+);
 // Some browsers scroll only focusable elements with the keyboard.
 for (const box of document.querySelectorAll('.scroll, pre, #diagram'))
   box.setAttribute('tabindex', '0');
@@ -38,6 +58,7 @@ mountSession({
     streams = new AbortController();
     void followPresent(streams.signal);
     followLogs(streams.signal);
+    void lookAround(streams.signal);
   },
   leave: () => streams.abort(),
 });

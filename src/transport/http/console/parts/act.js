@@ -1,0 +1,48 @@
+// @ts-check
+import { ApiError } from '../daemon/api.js';
+import { byId, el, say } from './dom.js';
+
+/**
+ * A button whose work takes a while. While it works it is marked, and a second click does nothing.
+ * An error is shown in the element `said`.
+ * @param {string} text
+ * @param {string} label
+ * @param {string} said
+ * @param {() => Promise<unknown>} work
+ * @param {{ bad?: boolean, disabled?: boolean }} [options]
+ */
+export function actionButton(text, label, said, work, { bad = false, disabled = false } = {}) {
+  const button = el(
+    'button',
+    {
+      type: 'button',
+      class: `small ${bad ? 'bad' : ''}`,
+      'aria-label': label,
+      'aria-disabled': disabled ? 'true' : null,
+      click: () => {
+        if (button.getAttribute('aria-disabled') !== 'true') void act(button, said, work);
+      },
+    },
+    text,
+  );
+  return button;
+}
+
+/**
+ * @param {HTMLElement} button
+ * @param {string} said
+ * @param {() => Promise<unknown>} work
+ */
+export async function act(button, said, work) {
+  button.setAttribute('aria-disabled', 'true');
+  button.setAttribute('aria-busy', 'true');
+  say(byId(said), '');
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    say(byId(said), error.message);
+  }
+  button.removeAttribute('aria-disabled');
+  button.removeAttribute('aria-busy');
+}

@@ -1,0 +1,51 @@
+// @ts-check
+import { lasting } from './clock.js';
+
+/**
+ * Figures of a run. Null where it has none.
+ * @typedef {import('../state/model.js').Run} Run
+ */
+
+/** Milliseconds from its start to its first token. @param {Run} run */
+export function firstTokenMs({ started_at, first_output_at }) {
+  return started_at === null || first_output_at === null
+    ? null
+    : Date.parse(first_output_at) - Date.parse(started_at);
+}
+
+/** Tokens a second, after the first token. @param {Run} run */
+export function speedOf({ first_output_at, ended_at, usage }) {
+  if (first_output_at === null || ended_at === null || usage.output_tokens === null) return null;
+  const seconds = (Date.parse(ended_at) - Date.parse(first_output_at)) / 1000;
+  return seconds <= 0 || usage.output_tokens < 2 ? null : usage.output_tokens / seconds;
+}
+
+/** @param {number} bytes */
+export function sized(bytes) {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
+  const value = bytes / 1000 ** power;
+  return `${value.toFixed(value < 10 && power > 1 ? 1 : 0)} ${units[power]}`;
+}
+
+/** @param {number} rate */
+export function paced(rate) {
+  return `${rate.toFixed(rate < 10 ? 1 : 0)} tokens/s`;
+}
+
+/** What an answer took, in a line. @param {Run} run */
+export function summaryOf(run) {
+  const { usage, ended_at, created_at, finish_reason } = run;
+  const [first, speed] = [firstTokenMs(run), speedOf(run)];
+  return [
+    `${run.provider}/${run.model}${run.cloud ? ' (cloud)' : ''}`,
+    usage.output_tokens === null ? null : `${usage.output_tokens} tokens`,
+    speed === null ? null : paced(speed),
+    first === null ? null : `first after ${lasting(first)}`,
+    ended_at === null ? null : lasting(Date.parse(ended_at) - Date.parse(created_at)),
+    finish_reason === 'length' ? 'cut: it was as long as it may be' : null,
+    finish_reason === 'content_filter' ? 'cut by a filter' : null,
+  ]
+    .filter((fact) => fact !== null)
+    .join(' · ');
+}

@@ -1,0 +1,143 @@
+// @ts-check
+import { MESSAGE_CHARACTERS, MESSAGES_SHOWN } from '../bounds.js';
+import { el } from './dom.js';
+
+/**
+ * The messages of a run, and the parts of its answer besides text.
+ *
+ * @typedef {NonNullable<import('../state/model.js').Run['messages']>[number]['content'][number]}
+ * Part
+ * @typedef {{ role: string, name: string, text: string, kind: string }} Line
+ */
+
+/**
+ * The last messages. Empty when the prompt says it all.
+ * @param {import('../state/model.js').Run} run
+ * @returns {Line[]}
+ */
+export function conversation({ messages = [] }) {
+  const lines = messages.flatMap(({ role, content }) => content.map((part) => line(role, part)));
+  const cut = lines.length - MESSAGES_SHOWN;
+  if (cut <= 0) return lines;
+  const left = {
+    role: '',
+    name: '',
+    text: `${cut} parts before these are left out.`,
+    kind: 'left-out',
+  };
+  return [left, ...lines.slice(cut)];
+}
+
+/**
+ * All that was said before the answer, also of a run that has only a prompt.
+ * @param {import('../state/model.js').Run} run
+ * @returns {Line[]}
+ */
+export function turnsBefore(run) {
+  if (run.messages !== undefined) return conversation(run);
+  /** @param {string} role @param {string} text */
+  const said = (role, text) => line(role, { type: 'text', text });
+  return [
+    ...(run.system === null ? [] : [said('system', run.system)]),
+    ...(run.prompt === '' ? [] : [said('user', run.prompt)]),
+  ];
+}
+
+/**
+ * The messages of the next request of a conversation: those of the run, its answer, and the new
+ * text. A picture is not in the record of a run, so a text says that it was there.
+ * @param {import('../state/model.js').Run} run
+ * @param {string} text
+ */
+export function nextMessages(run, text) {
+  return [...messagesOf(run), ...answerOf(run), { role: 'user', content: text }];
+}
+
+/** The messages that the run was asked with. @param {import('../state/model.js').Run} run */
+export function messagesOf(run) {
+  if (run.messages !== undefined)
+    return run.messages.map(({ role, content }) => ({
+      role,
+      content: content.map((part) =>
+        part.type === 'image' ? { type: 'text', text: textOf(part) } : part,
+      ),
+    }));
+  return [
+    ...(run.system === null ? [] : [{ role: 'system', content: run.system }]),
+    { role: 'user', content: run.prompt },
+  ];
+}
+
+/** Reasoning is for one answer only. @param {import('../state/model.js').Run} run */
+function answerOf({ output, output_parts }) {
+  const content = output_parts?.filter(({ type }) => type !== 'reasoning') ?? output;
+  return content.length === 0 ? [] : [{ role: 'assistant', content }];
+}
+
+/**
+ * What the answer has besides its text.
+ * @param {import('../state/model.js').Run} run
+ */
+export function silentParts({ output_parts = [] }) {
+  return output_parts
+    .filter(({ type }) => type !== 'text')
+    .slice(-MESSAGES_SHOWN)
+    .map((part) => line('', part));
+}
+
+/**
+ * @param {string} role
+ * @param {Part} part
+ * @returns {Line}
+ */
+function line(role, part) {
+  const name = [role, NAMES[part.type]].filter((word) => word !== '').join(', ');
+  return { role, name, text: shortened(textOf(part)), kind: part.type };
+}
+
+const NAMES = {
+  text: '',
+  image: 'image',
+  reasoning: 'reasoning',
+  refusal: 'refusal',
+  tool_call: 'calls a tool',
+  tool_result: 'result',
+};
+
+/** @param {Part} part */
+function textOf(part) {
+  if (part.type === 'image')
+    return `[${part.media_type}, ${Math.ceil(part.size_bytes / 1024)} KiB]`;
+  if (part.type === 'tool_call') return `${part.name} ${part.arguments}`;
+  return part.text;
+}
+
+/** @param {string} text */
+function shortened(text) {
+  return text.length > MESSAGE_CHARACTERS ? `${text.slice(0, MESSAGE_CHARACTERS)}…` : text;
+}
+
+/** What each box shows. @type {WeakMap<HTMLElement, string>} */
+const drawn = new WeakMap();
+
+/**
+ * Replaces the lines of a list only if they have changed, so that a selection survives.
+ * @param {HTMLElement} box
+ * @param {readonly Line[]} lines
+ */
+export function fill(box, lines) {
+  const shown = JSON.stringify(lines);
+  if (drawn.get(box) === shown) return;
+  drawn.set(box, shown);
+  box.hidden = lines.length === 0;
+  box.replaceChildren(
+    ...lines.map(({ name, text, kind }) =>
+      el(
+        'div',
+        { class: `part ${kind}` },
+        el('small', { class: 'faint' }, name),
+        el('pre', {}, text),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,145 @@
+// @ts-check
+
+import { PROMPT_CHARACTERS, RECENT_RUNS } from '../bounds.js';
+import { ask } from '../daemon/api.js';
+import { AnswerBox } from '../parts/answer.js';
+import { moment } from '../parts/clock.js';
+import { copyButton } from '../parts/copy.js';
+import { byId, chip, el, say } from '../parts/dom.js';
+import { summaryOf } from '../parts/figures.js';
+import { drawMarkdown } from '../parts/markdown.js';
+import { fill, silentParts, turnsBefore } from '../parts/messages.js';
+import { drawProblem } from '../parts/problem.js';
+import { addressOf, onPlace, place } from '../state/address.js';
+import { missing } from '../state/chosen-run.js';
+import { model, on } from '../state/model.js';
+import { isFinal } from '../state/shape.js';
+import { toneOf, wordsOf } from '../state/tone.js';
+
+/**
+ * A conversation: its turns, and the answer where one looks. A conversation is its last run, whose
+ * request has the turns before it. So its address can be shared and reloaded.
+ */
+export function mountChat() {
+  on(['run', 'machines'], draw);
+  on(['run', 'output'], drawAnswer);
+  on(['connection'], () => void drawRecent());
+  onPlace(({ page }) => {
+    if (page === 'chat') void drawRecent();
+  });
+}
+
+/** What the turns before the answer show. */
+let shown = '';
+const answer = el('div', { class: 'prose', id: 'chat-answer' });
+const parts = el('div', { class: 'silent', hidden: true });
+const facts = el('span', { class: 'faint' });
+const turn = el(
+  'article',
+  { class: 'turn assistant', 'aria-label': 'Answer' },
+  parts,
+  answer,
+  el(
+    'p',
+    { class: 'foot' },
+    facts,
+    copyButton(() => model.run?.output ?? '', 'Copy the answer'),
+  ),
+);
+const box = new AnswerBox(() => answer);
+
+function draw() {
+  const { run } = model;
+  const before = run === null ? [] : turnsBefore(run);
+  const key = JSON.stringify([run?.id ?? null, before]);
+  if (key !== shown) {
+    shown = key;
+    byId('chat-turns').replaceChildren(...before.map(turnOf), ...(run === null ? [] : [turn]));
+    if (run !== null) toEnd();
+  }
+  byId('chat-state').replaceChildren(...(run === null ? [] : [chip('run', run.state)]));
+  byId('chat-new').hidden = run === null;
+  const link = /** @type {HTMLAnchorElement} */ (byId('chat-run'));
+  link.hidden = run === null;
+  if (run !== null) link.setAttribute('href', addressOf('run', run.id));
+  byId('chat-recent').hidden = run !== null || place().id !== null;
+  drawProblem(byId('chat-error'), problem());
+  say(byId('chat-wait'), run === null ? '' : waiting(run));
+}
+
+/** Of the run, or of an address that leads to none. */
+function problem() {
+  const { run } = model;
+  if (run !== null) return isFinal('run', run.state) ? run.error : null;
+  return missing.reason === null ? null : { code: 'run_unknown', message: missing.reason };
+}
+
+/** @param {import('../parts/messages.js').Line} line */
+function turnOf({ role, name, text, kind }) {
+  if (role !== 'assistant' || kind !== 'text')
+    return el(
+      'article',
+      { class: `turn ${role} ${kind}`, 'aria-label': role === 'user' ? 'You' : name },
+      role === 'user' && kind === 'text' ? null : el('small', { class: 'faint' }, name),
+      el('p', { class: 'as-is' }, text),
+    );
+  const said = el('div', { class: 'prose' });
+  drawMarkdown(said, text);
+  return el('article', { class: 'turn assistant', 'aria-label': 'Answer' }, said);
+}
+
+function drawAnswer() {
+  const { run } = model;
+  if (run === null || place().page !== 'chat') return;
+  const isOver = isFinal('run', run.state);
+  const follows = atEnd();
+  fill(parts, silentParts(run));
+  box.draw(run.output, isOver);
+  say(facts, isOver ? summaryOf(run) : `${run.provider}/${run.model}`);
+  turn.classList.toggle('empty', run.output === '' && parts.childElementCount === 0);
+  turn.classList.toggle('growing', !isOver && toneOf('run', run.state) === 'active');
+  if (follows) toEnd();
+}
+
+/**
+ * What the user waits for, before and between the words.
+ * @param {import('../state/model.js').Run} run
+ */
+function waiting(run) {
+  if (isFinal('run', run.state) || run.state === 'streaming') return '';
+  const last = run.failed_attempts?.at(-1);
+  const queued = run.queue_position;
+  return [
+    wordsOf('run', run.state),
+    queued === null ? '' : queued === 1 ? 'It is next.' : `${queued - 1} are before it.`,
+    run.state === 'backoff' && last !== undefined ? last.message : '',
+  ]
+    .filter((text) => text !== '')
+    .join(' ');
+}
+
+function atEnd() {
+  return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
+}
+
+function toEnd() {
+  if (place().page !== 'chat') return;
+  requestAnimationFrame(() => window.scrollTo(0, document.documentElement.scrollHeight));
+}
+
+async function drawRecent() {
+  if (!model.connected || place().page !== 'chat' || place().id !== null) return;
+  const page = await ask(`/v1/runs?texts=short&limit=${RECENT_RUNS}`).catch(() => null);
+  if (page === null) return;
+  byId('chat-recent').hidden = page.runs.length === 0 || model.run !== null;
+  byId('chat-recent-list').replaceChildren(
+    ...page.runs.map((/** @type {import('../state/model.js').Run} */ run) =>
+      el(
+        'li',
+        {},
+        el('a', { href: addressOf('chat', run.id) }, run.prompt.slice(0, PROMPT_CHARACTERS)),
+        el('small', {}, moment(run.created_at).replace(/\.\d+$/, '')),
+      ),
+    ),
+  );
+}

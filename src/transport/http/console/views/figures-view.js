@@ -1,0 +1,170 @@
+// @ts-check
+import { CHART_MS, FIGURE_RUNS, MEMORY_SAMPLES, USAGE_ROWS } from '../bounds.js';
+import { ask } from '../daemon/api.js';
+import { drawChart } from '../parts/chart.js';
+import { lasting, moment } from '../parts/clock.js';
+import { byId, el, place as placeRows, say } from '../parts/dom.js';
+import { firstTokenMs, paced, sized, speedOf } from '../parts/figures.js';
+import { onPlace, place } from '../state/address.js';
+import { onLook } from '../state/look.js';
+import { model, on, snapshot } from '../state/model.js';
+import { onEvent } from '../state/present.js';
+import { wordsOf } from '../state/tone.js';
+
+/**
+ * The overview: the daemon in a line, four charts, and what runs used. The charts show the latest
+ * runs of the history, and the memory since the page was opened.
+ *
+ * @typedef {import('../state/model.js').Run} Run
+ * @typedef {import('../parts/chart.js').Point} Point
+ */
+export function mountFigures() {
+  onPlace(({ page }) => page === 'overview' && soon());
+  on(['connection'], soon);
+  on(['snapshot', 'connection'], drawFacts);
+  onEvent(({ type }, moved) => {
+    if (moved && type.startsWith('run.')) soon();
+  });
+  onLook((report) => {
+    samples.push({ at: Date.now(), value: report.memory.rss_bytes });
+    if (samples.length > MEMORY_SAMPLES) samples.shift();
+    drawCharts();
+  });
+}
+
+/** @type {Point[]} */
+const samples = [];
+/** @type {readonly Run[]} */
+let runs = [];
+let reserved = 0;
+let due = false;
+
+function soon() {
+  if (due || !model.connected || place().page !== 'overview') return;
+  due = true;
+  setTimeout(async () => {
+    due = false;
+    await read();
+  }, 500);
+}
+
+async function read() {
+  const [page, usage, loaded] = await Promise.all([
+    ask(`/v1/runs?texts=short&limit=${FIGURE_RUNS}`).catch(() => null),
+    ask('/v1/usage?by=model').catch(() => null),
+    ask('/v1/models/loaded').catch(() => null),
+  ]);
+  if (page !== null) runs = page.runs;
+  if (loaded !== null) reserved = loaded.reserved_bytes;
+  if (usage !== null) drawUsage(usage);
+  drawCharts();
+}
+
+function drawFacts() {
+  const shown = snapshot();
+  if (shown === null) return;
+  const { status } = shown;
+  /** @type {[string, string][]} */
+  const rows = [
+    ['state', `${status.state_path}. ${wordsOf('daemon', status.state_path)}`],
+    ['since', moment(status.since)],
+    ['version', status.version],
+    ['process', String(status.pid)],
+    ['HTTP', status.addresses.http ?? 'not listening'],
+    ['gRPC', status.addresses.grpc ?? 'not listening'],
+    ['events', String(shown.last_seq)],
+  ];
+  byId('overview-facts').replaceChildren(
+    ...rows.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))),
+  );
+}
+
+function drawCharts() {
+  if (place().page !== 'overview') return;
+  const to = Date.now();
+  const from = to - CHART_MS;
+  const span = `last ${lasting(CHART_MS)}`.replace(' 0 s', '');
+  const of = (/** @type {(run: Run) => number | null} */ figure) =>
+    runs.flatMap((run) => {
+      const value = figure(run);
+      return value === null ? [] : [{ at: Date.parse(run.created_at), value }];
+    });
+  const sorted = (/** @type {Point[]} */ points) => points.toSorted((a, b) => a.at - b.at);
+  const [first, speed] = [sorted(of(firstTokenMs)), sorted(of(speedOf))];
+  const rate = perMinute(runs, from, to);
+  const last = (/** @type {Point[]} */ points) => points.at(-1)?.value ?? null;
+  const shown = (
+    /** @type {number | null} */ value,
+    /** @type {(value: number) => string} */ as,
+  ) => (value === null ? '–' : as(value));
+  const note = runs.length < FIGURE_RUNS ? span : `${span}, latest ${FIGURE_RUNS} runs`;
+  drawChart(byId('chart-rate'), {
+    ...{ title: 'Runs a minute', kind: 'bars', points: rate, from, to, step: 60_000, note },
+    ...{ now: String(last(rate) ?? 0), format: (value) => String(value) },
+  });
+  drawChart(byId('chart-first'), {
+    ...{ title: 'Time to first token', kind: 'line', points: first, from, to, note },
+    ...{ now: shown(last(first), lasting), format: lasting },
+  });
+  drawChart(byId('chart-speed'), {
+    ...{ title: 'Tokens a second', kind: 'line', points: speed, from, to, note },
+    ...{ now: shown(last(speed), paced), format: paced },
+  });
+  const models = reserved === 0 ? '' : `, and ${sized(reserved)} for models`;
+  drawChart(byId('chart-memory'), {
+    ...{ title: 'Memory of the daemon', kind: 'line', points: samples, to },
+    ...{ from: samples[0]?.at ?? from, note: `since this page was opened${models}` },
+    ...{ now: shown(last(samples), sized), format: sized },
+  });
+}
+
+/**
+ * How many runs began in each minute.
+ * @param {readonly Run[]} all
+ * @param {number} from
+ * @param {number} to
+ * @returns {Point[]}
+ */
+export function perMinute(all, from, to) {
+  const count = Math.ceil((to - from) / 60_000);
+  const first = to - count * 60_000;
+  const points = Array.from({ length: count }, (_, index) => ({
+    at: first + index * 60_000,
+    value: 0,
+  }));
+  for (const { created_at } of all) {
+    const point = points[Math.floor((Date.parse(created_at) - first) / 60_000)];
+    if (point !== undefined) point.value += 1;
+  }
+  return points;
+}
+
+/** @param {import('../../../../runtime/contract/usage.ts').UsageRecord} usage */
+function drawUsage({ groups, currency, budget, covers_since }) {
+  const row = (/** @type {typeof groups[number]} */ one) =>
+    el(
+      'tr',
+      { 'data-usage': one.name },
+      el('th', { scope: 'row' }, one.name),
+      el('td', { class: 'num' }, String(one.runs)),
+      el('td', { class: 'num' }, String(one.input_tokens)),
+      el('td', { class: 'num' }, String(one.output_tokens)),
+      el('td', { class: 'num' }, costOf(one, currency)),
+    );
+  placeRows(byId('usage-rows'), groups.slice(0, USAGE_ROWS).map(row), 'usage');
+  const day =
+    budget.per_day === null
+      ? `${budget.spent.toFixed(2)} ${currency} today at cloud providers, without a budget.`
+      : `${budget.spent.toFixed(2)} of ${budget.per_day} ${currency} spent today.`;
+  const from = covers_since === null ? '' : ` Counted since ${moment(covers_since)}.`;
+  say(byId('usage-note'), groups.length === 0 ? 'No run has ended yet.' : day + from);
+}
+
+/**
+ * @param {{ cost: number, without_price: string[] }} one
+ * @param {string} currency
+ */
+function costOf({ cost, without_price }, currency) {
+  if (without_price.length > 0) return 'no price';
+  return cost === 0 ? '0' : `${cost < 0.01 ? cost.toPrecision(2) : cost.toFixed(2)} ${currency}`;
+}

@@ -1,0 +1,97 @@
+// @ts-check
+import { LINE_CHARACTERS, LOG_LINES } from '../bounds.js';
+import { follow } from '../daemon/socket.js';
+import { clock } from '../parts/clock.js';
+import { byId, el, say } from '../parts/dom.js';
+
+/** The daemon's log, latest last. After a lost connection, its end is read again. */
+export function mountLogs() {
+  level().addEventListener('change', () => restart());
+  byId('logs-pause').addEventListener('click', () => {
+    const button = byId('logs-pause');
+    button.setAttribute('aria-pressed', String(button.getAttribute('aria-pressed') !== 'true'));
+  });
+}
+
+const level = () => /** @type {HTMLSelectElement} */ (byId('logs-level'));
+let own = new AbortController();
+/** @type {AbortSignal | null} */
+let outer = null;
+/** @type {string[]} */
+let waiting = [];
+let due = false;
+
+/** @param {AbortSignal} signal */
+export function followLogs(signal) {
+  outer = signal;
+  restart();
+}
+
+function restart() {
+  own.abort();
+  own = new AbortController();
+  if (outer === null || outer.aborted) return;
+  const signal = AbortSignal.any([own.signal, outer]);
+  void follow({
+    path: () => `/v1/logs?follow=1&tail=200&level=${level().value}`,
+    onOpen: () => {
+      // Lines that wait to be drawn belong to the old connection and the old level.
+      waiting = [];
+      byId('logs-lines').replaceChildren();
+    },
+    onMessage: (line) => add(line),
+    signal,
+  });
+}
+
+/** @param {any} line */
+function add(line) {
+  if (waiting.length >= LOG_LINES) waiting.shift();
+  waiting.push(line);
+  if (due) return;
+  due = true;
+  setTimeout(draw, 100);
+}
+
+function draw() {
+  due = false;
+  if (byId('logs-pause').getAttribute('aria-pressed') === 'true') {
+    due = true;
+    setTimeout(draw, 500);
+    return say(byId('logs-note'), `${waiting.length} lines wait`);
+  }
+  say(byId('logs-note'), '');
+  const box = byId('logs-lines');
+  const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 24;
+  box.append(...waiting.map(row));
+  waiting = [];
+  while (box.childElementCount > LOG_LINES) box.firstElementChild?.remove();
+  if (atEnd) box.scrollTop = box.scrollHeight;
+}
+
+/** @param {any} line */
+function row({ missed, level: said, time, msg, boot_id: _, err, ...rest }) {
+  if (missed !== undefined)
+    return el('li', { class: 'warn' }, `${missed} lines were missed: they came too fast.`);
+  const more = Object.keys(rest).length === 0 ? '' : JSON.stringify(rest).slice(0, LINE_CHARACTERS);
+  const name = String(said);
+  return el(
+    'li',
+    { class: name },
+    el('time', {}, time === undefined ? '' : clock(time)),
+    ' ',
+    el('b', {}, name),
+    ' ',
+    String(msg ?? '').slice(0, LINE_CHARACTERS),
+    ' ',
+    el('small', {}, more),
+    err === undefined ? null : failure(err),
+  );
+}
+
+/** The sentence of an error. Its stack is for those who open it. @param {any} err */
+function failure(err) {
+  const said = String(err?.message ?? err).slice(0, LINE_CHARACTERS);
+  const all = JSON.stringify(err, null, 1).replaceAll('\\n', '\n').slice(0, LINE_CHARACTERS);
+  return el('details', {}, el('summary', {}, said), el('pre', { tabindex: 0 }, all));
+}

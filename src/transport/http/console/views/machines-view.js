@@ -1,0 +1,251 @@
+// @ts-check
+import { FLASH_MS, INSTANCES_SHOWN } from '../bounds.js';
+import { clock } from '../parts/clock.js';
+import { diagramOf } from '../parts/diagram.js';
+import { byId, chip, el, say, setOptions } from '../parts/dom.js';
+import { go, place } from '../state/address.js';
+import { chosenId } from '../state/chosen-run.js';
+import { edgeOf, isMove, recordedMove } from '../state/edges.js';
+import { model, on, snapshot } from '../state/model.js';
+import { holds, leaving, machineOf } from '../state/shape.js';
+import { toneOf, wordsOf } from '../state/tone.js';
+import { at } from '../state/travel.js';
+import { lastStep, placeOf } from '../state/walk.js';
+
+/**
+ * The machines as diagrams. The present state is lit, and its last edge flashes.
+ *
+ * @typedef {{ stream: string, path: string | null, since: string | null }} Place
+ */
+export function mountMachines() {
+  instances().addEventListener('change', light);
+  byId('machine-zoom').addEventListener('click', () => {
+    const isLarge = byId('machine-zoom').getAttribute('aria-pressed') !== 'true';
+    byId('machine-zoom').setAttribute('aria-pressed', String(isLarge));
+    fit();
+  });
+  new ResizeObserver(fit).observe(byId('diagram'));
+  on(['machines'], drawTabs);
+  on(['machines', 'snapshot', 'run', 'walk'], light);
+}
+
+let name = 'daemon';
+/** The last step that flashed, so that it flashes once. */
+let flashed = '';
+
+const instances = () => /** @type {HTMLSelectElement} */ (byId('machine-instance'));
+
+/** @param {string} wanted */
+export function showMachineOf(wanted) {
+  if (wanted !== name) void choose(wanted);
+}
+
+function drawTabs() {
+  byId('machine-tabs').replaceChildren(
+    ...model.machines.map((machine) =>
+      el(
+        'button',
+        {
+          type: 'button',
+          'data-machine': machine.name,
+          'aria-pressed': String(machine.name === name),
+          click: () => {
+            if (place().page === 'machines') go('machines', machine.name);
+            else void choose(machine.name);
+          },
+        },
+        machine.name,
+        el('small', {}),
+      ),
+    ),
+  );
+  void choose(name);
+}
+
+/** @param {string} wanted */
+async function choose(wanted) {
+  name = wanted;
+  for (const tab of byId('machine-tabs').children)
+    tab.setAttribute(
+      'aria-pressed',
+      String(tab instanceof HTMLElement && tab.dataset.machine === name),
+    );
+  const svg = await diagramOf(name).catch(() => null);
+  if (name !== wanted) return;
+  if (svg === null) byId('diagram').replaceChildren('The diagram could not be loaded.');
+  else byId('diagram').replaceChildren(svg);
+  flashed = '';
+  fit();
+  light();
+}
+
+/** @returns {Place[]} */
+function places() {
+  const found = (snapshot()?.instances ?? [])
+    .filter(({ machine }) => machine === name)
+    .slice(0, INSTANCES_SHOWN);
+  const rows = found.map(({ stream, state_path, since }) => ({
+    stream,
+    path: placeOf(stream) ?? state_path,
+    since: placeOf(stream) === state_path ? since : null,
+  }));
+  const { run } = model;
+  if (name === 'run' && run !== null && !rows.some(({ stream }) => stream === run.id))
+    rows.unshift({ stream: run.id, path: run.state, since: run.ended_at });
+  return rows;
+}
+
+/** Shows the states of all machines. */
+function light() {
+  drawCounts();
+  const rows = places();
+  setOptions(
+    instances(),
+    rows.map(({ stream }) => ({ value: stream, text: shortOf(stream) })),
+  );
+  const run = chosenId();
+  if (
+    name === 'run' &&
+    run !== null &&
+    runShown !== run &&
+    rows.some(({ stream }) => stream === run)
+  ) {
+    instances().value = run;
+    runShown = run;
+  }
+  byId('machine-choice').hidden = rows.length < 2;
+  const here = rows.find(({ stream }) => stream === instances().value) ?? rows[0] ?? null;
+  lightStates(here);
+  lightEdge(here);
+  tellPlace(here);
+}
+
+/** @type {string | null} */
+let runShown = null;
+
+function drawCounts() {
+  for (const tab of byId('machine-tabs').children) {
+    const machine = tab instanceof HTMLElement ? (tab.dataset.machine ?? '') : '';
+    const found = (snapshot()?.instances ?? []).filter((instance) => instance.machine === machine);
+    const [first] = found;
+    const small = tab.querySelector('small');
+    if (small !== null)
+      say(
+        small,
+        found.length === 0
+          ? 'none'
+          : found.length === 1 && first !== undefined
+            ? (placeOf(first.stream) ?? first.state_path)
+            : `${found.length} live`,
+      );
+  }
+}
+
+/**
+ * @param {string} outer
+ * @param {string | null | undefined} path
+ */
+function isAround(outer, path) {
+  const machine = machineOf(name);
+  return machine !== undefined && path != null && holds(machine, outer, path);
+}
+
+/** @param {Place | null} here */
+function lightStates(here) {
+  const svg = byId('diagram').querySelector('svg');
+  for (const part of svg?.querySelectorAll('[data-part^="state:"]') ?? []) {
+    const path = /** @type {SVGElement} */ (part).dataset.part?.slice('state:'.length) ?? '';
+    const isHere = here?.path === path;
+    if (isHere && !part.classList.contains('here'))
+      requestAnimationFrame(() => bringIntoView(part));
+    part.classList.add(`is-${toneOf(name, path)}`);
+    part.classList.toggle('here', isHere);
+    part.classList.toggle('around', !isHere && isAround(path, here?.path));
+  }
+  svg?.setAttribute('role', 'img');
+  svg?.setAttribute(
+    'aria-label',
+    `The ${name} machine${here?.path == null ? '' : `, now in ${here.path}`}`,
+  );
+}
+
+/**
+ * The last edge stays lit. The latest step flashes: its edge, or its state when the event changed
+ * none.
+ * @param {Place | null} here
+ */
+function lightEdge(here) {
+  const last = here === null ? null : lastStep(here.stream);
+  const by = here === null || isMove(last) ? last : (recordedMove(here.stream) ?? last);
+  const edge = by === null ? '' : edgeOf(by);
+  const svg = byId('diagram').querySelector('svg');
+  for (const part of svg?.querySelectorAll('.edge') ?? [])
+    part.classList.toggle('taken', /** @type {SVGElement} */ (part).dataset.part === edge);
+  const key = `${here?.stream} ${last?.seq ?? by?.seq} ${edge}`;
+  if (key === flashed || by === null) return;
+  flashed = key;
+  const part =
+    (last === null || isMove(last) ? svg?.querySelector('.edge.taken') : null) ??
+    svg?.querySelector('.here');
+  if (part == null) return;
+  part.classList.remove('flash');
+  requestAnimationFrame(() => part.classList.add('flash'));
+  setTimeout(() => part.classList.remove('flash'), FLASH_MS);
+}
+
+/**
+ * The same in words, for screen readers.
+ * @param {Place | null} here
+ */
+function tellPlace(here) {
+  const machine = machineOf(name);
+  const text = byId('machine-text');
+  byId('machine-ways').hidden = machine === undefined || here?.path == null;
+  if (machine === undefined || here?.path == null) {
+    text.dataset.said = '';
+    return say(text, at() === null ? `No ${name} is alive.` : `No ${name} was alive then.`);
+  }
+  const since = here.since === null ? '' : ` since ${clock(here.since)}`;
+  const ways = leaving(machine, here.path).map(
+    ({ event, guard, target }) =>
+      `${event.replace(`${name}.`, '')}${guard === null ? '' : ` [${guard}]`} → ${target}`,
+  );
+  const out = ways.length === 0 ? ' Nothing changes it any more.' : '';
+  const said = `${here.path}${since}. ${wordsOf(name, here.path)}${out}`;
+  if (text.dataset.said === said) return;
+  text.dataset.said = said;
+  text.replaceChildren(chip(name, here.path), `${since}. ${wordsOf(name, here.path)}${out}`);
+  byId('machine-ways').hidden = ways.length === 0;
+  byId('machine-ways-list').replaceChildren(
+    ...[...new Set(ways)].map((way) => el('li', {}, el('code', {}, way))),
+  );
+}
+
+/** The whole picture in its box. `Larger` makes the texts as large as those of the page. */
+function fit() {
+  const box = byId('diagram');
+  const svg = box.querySelector('svg');
+  if (svg === null) return;
+  const { width, height } = svg.viewBox.baseVal;
+  const isLarge = byId('machine-zoom').getAttribute('aria-pressed') === 'true';
+  box.classList.toggle('large', isLarge);
+  const room = box.clientWidth - 2;
+  const tall = window.innerHeight * 0.7;
+  svg.style.height = 'auto';
+  svg.style.width = `${isLarge ? Math.max(width * 1.05, room) : Math.min(width * 1.34, room, (tall / height) * width)}px`;
+  const here = svg.querySelector('.here');
+  if (here !== null) bringIntoView(here);
+}
+
+/** Scrolls the box, never the page. @param {Element} part */
+function bringIntoView(part) {
+  const box = byId('diagram');
+  const [inner, outer] = [part.getBoundingClientRect(), box.getBoundingClientRect()];
+  box.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
+  box.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
+}
+
+/** Without its boot. @param {string} stream */
+function shortOf(stream) {
+  return stream.replace(/:boot_\w+(:\d+)?$/, '').replace(/^(run|pull)_\w+(?=\w{8}$)/, '$1 …');
+}

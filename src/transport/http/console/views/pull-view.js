@@ -1,0 +1,81 @@
+// @ts-check
+import { askLines } from '../daemon/api.js';
+import { act } from '../parts/act.js';
+import { lasting } from '../parts/clock.js';
+import { byId, say } from '../parts/dom.js';
+import { sized } from '../parts/figures.js';
+import { changed } from '../state/model.js';
+import { wordsOf } from '../state/tone.js';
+
+/** Downloads a model. The download ends when the page leaves; its part is kept. */
+export function mountPull() {
+  const form = /** @type {HTMLFormElement} */ (byId('pull'));
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    if (own === null) void act(byId('pull-start'), 'pull-said', start);
+  });
+  byId('pull-stop').addEventListener('click', () => own?.abort());
+}
+
+/** @type {AbortController | null} */
+let own = null;
+/**
+ * When the present attempt began, to know its rate.
+ * @type {{ at: number, bytes: number } | null}
+ */
+let begun = null;
+
+/** @typedef {import('../../../../runtime/pulls/record.ts').PullRecord} PullRecord */
+
+async function start() {
+  const field = /** @type {HTMLInputElement} */ (byId('pull-reference'));
+  const reference = field.value.trim();
+  if (reference === '') return;
+  own = new AbortController();
+  begun = null;
+  byId('pull-stop').hidden = false;
+  byId('pull-progress').hidden = false;
+  say(byId('pull-text'), 'It looks for the file.');
+  try {
+    const body = { reference };
+    const { signal } = own;
+    await askLines('/v1/models/pull', { body, signal, onLine: (record) => show(record) });
+    field.value = '';
+  } catch (error) {
+    byId('pull-progress').hidden = true;
+    if (!own.signal.aborted) throw error;
+    say(
+      byId('pull-said'),
+      'The download was stopped. Its part is kept, so it continues from there.',
+    );
+  } finally {
+    own = null;
+    byId('pull-stop').hidden = true;
+    changed('models');
+  }
+}
+
+/** @param {PullRecord} record */
+function show(record) {
+  const { state, size_bytes, bytes, error, file } = record;
+  const bar = /** @type {HTMLProgressElement} */ (byId('pull-bar'));
+  if (size_bytes === null) bar.removeAttribute('value');
+  else bar.value = size_bytes === 0 ? 1 : bytes / size_bytes;
+  const parts = [
+    file ?? record.reference,
+    state === 'downloading' ? progressOf(record) : wordsOf('pull', state),
+    state === 'backoff' ? (error?.message ?? '') : '',
+  ];
+  say(byId('pull-text'), parts.filter((part) => part !== '').join(' · '));
+}
+
+/** @param {PullRecord} record */
+function progressOf({ bytes, size_bytes }) {
+  const now = performance.now();
+  if (begun === null || bytes < begun.bytes) begun = { at: now, bytes };
+  const rate = (bytes - begun.bytes) / Math.max(1, now - begun.at);
+  const done = size_bytes === null ? sized(bytes) : `${sized(bytes)} of ${sized(size_bytes)}`;
+  if (rate <= 0) return done;
+  const left = size_bytes === null ? '' : `, ${lasting((size_bytes - bytes) / rate)} left`;
+  return `${done}, ${sized(rate * 1000)}/s${left}`;
+}

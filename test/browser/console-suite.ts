@@ -1,0 +1,134 @@
+import type { Browser, Page } from 'playwright-core';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { PausedServer } from '../helpers/paused-server.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { type Life, serve } from '../torture/daemon.ts';
+import { findChromium, launchBrowser, openPage, type Watched } from './chromium.ts';
+
+/**
+ * The console in a real browser, with a real daemon. The provider `held` answers when the test says
+ * so. CONSOLE_PICTURES names a folder for screenshots.
+ */
+export class ConsoleSuite {
+  readonly test;
+  readonly held = new PausedServer();
+  home!: Home;
+  life!: Life;
+  url = '';
+  watched!: Watched;
+  page!: Page;
+  private browser!: Browser;
+  private readonly executable = findChromium();
+
+  constructor(name: string) {
+    this.test = suite(name);
+    if (this.executable === null) process.stdout.write('skipped: no chromium\n');
+    this.test.before(() => this.start());
+    this.test.after(() => this.stop());
+  }
+
+  /** A test with a new page. The page may have no error, and may request only the daemon. */
+  inBrowser(
+    name: string,
+    act: () => Promise<void>,
+    options: Parameters<typeof openPage>[1] = {},
+  ): void {
+    const define = this.executable === null ? this.test.skip : this.test;
+    define(name, async () => {
+      this.watched = await openPage(this.browser, options);
+      this.page = this.watched.page;
+      try {
+        await act();
+      } finally {
+        this.held.finish();
+        await this.watched.close();
+      }
+      assert.equal(this.watched.complaints, [], 'nothing in the page complained');
+      assert.equal([...this.watched.hosts], [new URL(this.url).host], 'no other host was asked');
+    });
+  }
+
+  async ticketUrl(): Promise<string> {
+    return (await this.life.ask((client) => client.call('console', {}))).url;
+  }
+
+  async text(selector: string): Promise<string> {
+    return (await this.page.locator(selector).first().textContent()) ?? '';
+  }
+
+  says(selector: string, what: string | RegExp): Promise<true> {
+    return waitFor(`${selector} says ${what}`, async () => {
+      const said = await this.text(selector);
+      return typeof what === 'string' ? said === what : what.test(said);
+    });
+  }
+
+  isThere(selector: string): Promise<void> {
+    return this.page.locator(selector).first().waitFor({ timeout: 30_000 });
+  }
+
+  isGone(selector: string): Promise<void> {
+    return this.page.locator(selector).first().waitFor({ state: 'hidden', timeout: 30_000 });
+  }
+
+  async signIn(): Promise<void> {
+    await this.page.goto(await this.ticketUrl());
+    await this.says('#status-path', /^(ready|running)/);
+  }
+
+  /** Opens a page by its link. */
+  async visit(name: string): Promise<void> {
+    await this.page.click(`#nav [data-page=${name}]`);
+    await this.isThere(`section[data-pages~=${name}]`);
+  }
+
+  /** Asks in the chat. With `fresh` it begins a conversation. */
+  async ask(prompt: string, { provider = '', fresh = true } = {}): Promise<void> {
+    if (fresh) await this.visit('chat');
+    await this.page.fill('#ask-prompt', prompt);
+    await this.page.selectOption('#ask-provider', provider);
+    await this.page.click('#ask-send');
+    await this.says('.turn.user:nth-last-child(2)', prompt);
+  }
+
+  /** Asks, and opens the page of the run. */
+  async askRun(prompt: string, provider = ''): Promise<void> {
+    await this.ask(prompt, { provider });
+    await this.page.click('#chat-run');
+    await this.says('#run-prompt', prompt);
+  }
+
+  /** Waits until the paused provider has a request. */
+  isHeld(): Promise<true> {
+    return waitFor('the other server is asked', () => this.held.streams.size === 1);
+  }
+
+  async picture(name: string): Promise<void> {
+    const folder = process.env.CONSOLE_PICTURES;
+    if (folder === undefined) return;
+    await this.page.screenshot({ path: `${folder}/console-${name}.png` });
+    await this.page.screenshot({ path: `${folder}/console-${name}-whole.png`, fullPage: true });
+  }
+
+  private async start(): Promise<void> {
+    if (this.executable === null) return;
+    this.home = makeHome();
+    this.life = await serve(this.home);
+    this.url = (await this.life.ask((client) => client.call('status'))).addresses.http ?? '';
+    const base_url = await this.held.listen();
+    await this.life.ask((client) =>
+      client.call('provider.add', { id: 'held', base_url, model: 'held' }),
+    );
+    this.browser = await launchBrowser(this.executable);
+  }
+
+  private async stop(): Promise<void> {
+    if (this.executable === null) return;
+    await this.browser.close();
+    await this.life.stop(0);
+    await this.held.close();
+    await this.home.close();
+  }
+}
