@@ -100,6 +100,12 @@ export class ConsoleSuite {
     await this.says('#run-prompt', prompt);
   }
 
+  /** Removes what the browser says of refused requests. */
+  forgive(what: RegExp): void {
+    const { complaints } = this.watched;
+    complaints.splice(0, complaints.length, ...complaints.filter((said) => !what.test(said)));
+  }
+
   /** Waits until the paused provider has a request. */
   isHeld(): Promise<true> {
     return waitFor('the other server is asked', () => this.held.streams.size === 1);

@@ -59,18 +59,12 @@ inBrowser(
     await on.page.keyboard.press('Enter');
     await says('#status-path', 'ready');
     await isThere('#ask-prompt');
-    forgive(/401/);
+    on.forgive(/401/);
   },
 );
 
-/** Removes what the browser says of refused requests. */
-function forgive(what: RegExp): void {
-  const { complaints } = on.watched;
-  complaints.splice(0, complaints.length, ...complaints.filter((said) => !what.test(said)));
-}
-
 inBrowser(
-  'a run has a page of its own: its answer, its figures, its timeline and its machine',
+  'a run has a page with an address: its answer, its figures, its timeline and its machine',
   async () => {
     await on.signIn();
     await on.askRun('What is svc?');
@@ -119,7 +113,7 @@ inBrowser(
     await on.page.goto(`${on.url}/#/runs/run_nowhere`);
     await says('#run-none', /run_nowhere/);
     await isGone('#run-body');
-    forgive(/401|404/);
+    on.forgive(/401|404/);
   },
 );
 

@@ -24,7 +24,8 @@ const lines = (text: string) =>
     .split('\n')
     .map((line) => JSON.parse(line));
 /** Replaces methods of the runtime. */
-const runtime = (methods: object) => Object.assign(http.runtime, methods);
+const instead = (part: 'pulls' | 'providers' | 'models', methods: object) =>
+  Object.assign(http.runtime[part], methods);
 
 test('each of them needs the scope admin', async () => {
   assert.ok(changeRoutes.length >= 6);
@@ -38,8 +39,8 @@ test('each of them needs the scope admin', async () => {
 
 test('a pull answers with its record at each change, one a line', async () => {
   let asked: unknown;
-  runtime({
-    async *pullModel(input: unknown) {
+  instead('pulls', {
+    async *pull(input: unknown) {
       asked = input;
       yield { id: 'pull_1', state: 'downloading', bytes: 1 };
       yield { id: 'pull_1', state: 'completed', bytes: 2 };
@@ -58,8 +59,8 @@ test('a pull answers with its record at each change, one a line', async () => {
 
 test('a pull that fails at once is an HTTP error, and later the error is the last line', async () => {
   const failing = (records: object[]) =>
-    runtime({
-      async *pullModel() {
+    instead('pulls', {
+      async *pull() {
         yield* records;
         throw new SvcError('model_unknown', 'There is no such model.');
       },
@@ -75,11 +76,11 @@ test('a pull that fails at once is an HTTP error, and later the error is the las
 
 test('a client that leaves ends its pull', async () => {
   let signal: AbortSignal | null = null;
-  runtime({
-    async *pullModel(_: unknown, options: { signal: AbortSignal }) {
-      signal = options.signal;
+  instead('pulls', {
+    async *pull(_: unknown, __: string, given: AbortSignal) {
+      signal = given;
       yield { id: 'pull_1', state: 'downloading' };
-      await once(options.signal, 'abort');
+      await once(given, 'abort');
     },
   });
   const asking = request(`${http.url}/v1/models/pull`, {
@@ -95,8 +96,8 @@ test('a client that leaves ends its pull', async () => {
 
 test('a provider is added by its id, or at an address of this machine', async () => {
   const added: unknown[] = [];
-  runtime({
-    addProvider: async (input: unknown) => {
+  instead('providers', {
+    add: async (input: unknown) => {
       added.push(input);
       return { id: 'it' };
     },
@@ -108,7 +109,7 @@ test('a provider is added by its id, or at an address of this machine', async ()
 });
 
 test('no request can send a key of the daemon to another server', async () => {
-  runtime({ addProvider: () => assert.unreachable('it was added') });
+  instead('providers', { add: () => assert.unreachable('it was added') });
   const elsewhere = ['https://evil.example/v1', 'http://10.0.0.1/v1', 'evil', 'file:///etc/passwd'];
   for (const base_url of elsewhere) {
     const { status, json } = await post('/v1/providers', { id: 'evil', base_url });
@@ -128,12 +129,8 @@ test('a provider is tested, chosen and removed by its id, and a model by its own
     asked.push(`${what} ${id}`);
     return { id };
   };
-  runtime({
-    testProvider: noted('test'),
-    useProvider: noted('use'),
-    removeProvider: noted('remove'),
-    removeModel: noted('model'),
-  });
+  instead('providers', { test: noted('test'), use: noted('use'), remove: noted('remove') });
+  instead('models', { remove: noted('model') });
   await post('/v1/providers/a%2Fb/test', {});
   await post('/v1/providers/held/default', {});
   await ask(`${http.url}/v1/providers/held`, { method: 'DELETE', headers: BEARER });

@@ -59,21 +59,21 @@ export const changeRoutes: readonly Route[] = [
     summary: 'Removes a provider.',
     answers: { 200: provider },
     answer: async ({ req, res, runtime }: Context) =>
-      sendJson(res, 200, await runtime.removeProvider(idOf(req))),
+      sendJson(res, 200, await runtime.providers.remove(idOf(req))),
   }),
   route({
     ...{ ...admin, method: 'POST', path: '/v1/providers/:id/test' },
     summary: 'Asks a provider whether it answers, and waits for the outcome.',
     answers: { 200: provider },
     answer: async ({ req, res, runtime }: Context) =>
-      sendJson(res, 200, await runtime.testProvider(idOf(req))),
+      sendJson(res, 200, await runtime.providers.test(idOf(req))),
   }),
   route({
     ...{ ...admin, method: 'POST', path: '/v1/providers/:id/default' },
     summary: 'Makes it the provider of runs that name none.',
     answers: { 200: provider },
     answer: async ({ req, res, runtime }: Context) =>
-      sendJson(res, 200, await runtime.useProvider(idOf(req))),
+      sendJson(res, 200, await runtime.providers.use(idOf(req))),
   }),
 ];
 
@@ -94,10 +94,8 @@ async function pull(context: Context<unknown, PullInput>): Promise<void> {
       failure: (error) => `${JSON.stringify({ error: error.body() })}\n`,
     },
     async ({ signal, write }) => {
-      const records = context.runtime.pullModel(
-        { reference, name, sha256 },
-        { client: CLIENT, signal },
-      );
+      const input = { reference, name, sha256 };
+      const records = context.runtime.pulls.pull(input, CLIENT, signal);
       for await (const record of records) await write(`${JSON.stringify(record)}\n`);
       return null;
     },
@@ -109,7 +107,7 @@ async function removeModel({
   res,
   runtime,
 }: Context<unknown, v.InferOutput<typeof one>>): Promise<void> {
-  const { id } = await runtime.removeModel((await body()).model);
+  const { id } = await runtime.models.remove((await body()).model);
   sendJson(res, 200, { removed: id });
 }
 
@@ -124,5 +122,5 @@ async function addProvider({ body, res, runtime }: Context<unknown, AddInput>): 
     ...(base_url === null ? {} : { base_url }),
     ...(model === null ? {} : { model }),
   };
-  sendJson(res, 200, await runtime.addProvider({ id, ...given }));
+  sendJson(res, 200, await runtime.providers.add({ id, ...given }));
 }

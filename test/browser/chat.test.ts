@@ -1,0 +1,192 @@
+import * as assert from 'uvu/assert';
+import { waitFor } from '../helpers/wait.ts';
+import { ConsoleSuite } from './console-suite.ts';
+
+/** The chat of the console: answers as Markdown, follow-ups, and what a hostile model writes. */
+const on = new ConsoleSuite('the chat');
+const { test, held } = on;
+const says = on.says.bind(on);
+const count = (selector: string) => on.page.locator(selector).count();
+
+/** The provider answers with this text, and the run is over. */
+async function answered(text: string): Promise<void> {
+  await on.isHeld();
+  held.say(text);
+  held.finish();
+  await says('#chat-state', 'completed');
+}
+const runOf = (address: string) => /run_\w+/.exec(address)?.[0] ?? '';
+
+on.inBrowser('an answer is drawn as Markdown where the user looks', async () => {
+  await on.signIn();
+  await on.ask('Show me', { provider: 'held' });
+  await answered(
+    '# Title\n\nA **bold** `word` &amp; [a link](https://example.org/a).\n\n1. one\n   - inner\n2. two\n\n```ts\nconst a = "<b>";\n```\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n> said\n',
+  );
+  const answer = '#chat-answer';
+  await says(`${answer} h3`, 'Title');
+  await says(`${answer} strong`, 'bold');
+  assert.match(await on.text(`${answer} p`), 'word & a link');
+  assert.is(await on.page.locator(`${answer} a`).getAttribute('href'), 'https://example.org/a');
+  assert.is(await on.page.locator(`${answer} a`).getAttribute('rel'), 'noopener noreferrer');
+  assert.is(await count(`${answer} ol > li`), 2);
+  assert.is(await on.text(`${answer} ol ul li`), 'inner');
+  assert.is(await on.text(`${answer} pre code`), 'const a = "<b>";');
+  assert.equal(await on.page.locator(`${answer} td`).allTextContents(), ['1', '2']);
+  await says(`${answer} blockquote`, 'said');
+  await says('.turn .foot', /held\/held/);
+  const { top, bottom } = await on.page.evaluate<{ top: number; bottom: number }>(
+    "(() => { const { top, bottom } = document.querySelector('#chat-answer').getBoundingClientRect(); return { top, bottom }; })()",
+  );
+  assert.ok(bottom > 0 && top < 800, 'the answer is on the screen');
+});
+
+const EVIL = [
+  '<img src=x onerror="complain(\'img\')">',
+  '<script>complain("script")</script>',
+  '<svg onload=complain(1)><style>body{display:none}</style></svg>',
+  '[click](javascript:complain(1)) [data](data:text/html,<script>complain(2)</script>)',
+  '[v](vbscript:x) [j](JaVaScRiPt&colon;complain(3)) <javascript:complain(4)>',
+  '![pic](https://evil.example/track.png) ![p](javascript:complain(5))',
+  '<a href="https://evil.example" onclick="complain(6)" id=evil>a</a><iframe src="//evil.example">',
+  '```"><img src=x onerror=complain(7)>\n</code></pre><b id=evil>\n```',
+  '| <b id=evil> | <form action=//evil.example> |\n|---|---|\n| <input autofocus onfocus=complain(8)> | x |',
+  '&lt;img src=x onerror=complain(9)&gt; &#60;b id=evil&#62; &#0; &#xD800;',
+  '<math><mi xlink:href="javascript:complain(10)">x</mi></math><base href="//evil.example/">',
+].join('\n\n');
+
+on.inBrowser('the text of a model or a user is never read as HTML', async () => {
+  await on.signIn();
+  await on.ask(EVIL.replaceAll('\n', ' '), { provider: 'held' });
+  await answered(EVIL);
+  const looksSafe = async (box: string) => {
+    await says(box, /onerror=complain\(9\)/);
+    assert.is(
+      await count(
+        `#evil, main img, main script, main iframe, main style, main math, main base, ${box} svg, ${box} form, ${box} input`,
+      ),
+      0,
+    );
+    const links = await on.page
+      .locator(`${box} a`)
+      .evaluateAll((all) => all.map((one) => one.getAttribute('href') ?? ''));
+    assert.ok(links.length > 0);
+    for (const link of links) assert.match(link, /^(https?|mailto):/);
+    const handlers = await on.page
+      .locator(`${box} *`)
+      .evaluateAll((all) =>
+        all.flatMap((one) =>
+          one.getAttributeNames().filter((name: string) => name.startsWith('on')),
+        ),
+      );
+    assert.equal(handlers, []);
+  };
+  await looksSafe('#chat-answer');
+  await on.page.click('#chat-run');
+  await looksSafe('#run-output');
+  await on.page.click('#run-plain');
+  await waitFor(
+    'the answer is as it is written',
+    async () => (await on.text('#run-output')) === EVIL,
+  );
+  await on.visit('log');
+  const row = on.page.locator('#events-table tbody', { hasText: 'run.output_appended' }).first();
+  await row.locator('[aria-expanded]').click();
+  await says('#events-table .data', /onerror/);
+  assert.is(await count('#evil, main img, main script'), 0);
+});
+
+on.inBrowser('a text that is too deep or too long is drawn, and the page stays alive', async () => {
+  await on.signIn();
+  for (const text of [
+    `${'> '.repeat(3000)}deep`,
+    `${'- '.repeat(3000)}deep`,
+    `${'*'.repeat(20_000)}deep`,
+    `${'['.repeat(20_000)}deep`,
+    `${'a '.repeat(60_000)}deep`,
+  ]) {
+    await on.ask('Deep', { provider: 'held' });
+    await answered(text);
+    await says('#chat-answer', /deep$/);
+  }
+});
+
+on.inBrowser('a follow-up sends the turns before it, and its address has them all', async () => {
+  await on.signIn();
+  await on.ask('First question', { provider: 'held' });
+  await answered('First answer');
+  await on.ask('Second question', { fresh: false });
+  assert.is(await on.page.locator('#ask-prompt').inputValue(), '');
+  await answered('Second answer');
+  const id = runOf(on.page.url());
+  const run = await on.life.ask((client) => client.call('run.get', { id }));
+  const texts = (run.messages ?? []).map(({ role, content }) => [
+    role,
+    content.map((part) => ('text' in part ? part.text : '')).join(''),
+  ]);
+  assert.equal(texts, [
+    ['user', 'First question'],
+    ['assistant', 'First answer'],
+    ['user', 'Second question'],
+  ]);
+  assert.is(run.provider, 'held', 'the conversation stays with its provider');
+  await on.page.reload();
+  await says('#chat-answer', 'Second answer');
+  const turns = await on.page.locator('#chat-turns .turn').allTextContents();
+  assert.is(turns.length, 4);
+  assert.match(turns[1] ?? '', 'First answer');
+  await on.page.click('#chat-new');
+  await on.isGone('#chat-turns .turn');
+  await says('#chat-recent', /Second question/);
+});
+
+on.inBrowser('system text and bounds of the form are those of the run', async () => {
+  await on.signIn();
+  await on.visit('chat');
+  await on.page.click('#ask-more summary');
+  await on.page.fill('#ask-system', 'Be brief.');
+  await on.page.fill('#ask-temperature', '0.5');
+  await on.page.fill('#ask-max', '7');
+  await on.ask('Who are you?', { provider: 'held', fresh: false });
+  await answered('Me');
+  const run = await on.life.ask((client) => client.call('run.get', { id: runOf(on.page.url()) }));
+  assert.equal([run.system, run.prompt], ['Be brief.', 'Who are you?']);
+  await says('.turn.system', /Be brief\./);
+});
+
+on.inBrowser(
+  'an answer can be stopped where it grows, and copied',
+  async () => {
+    await on.signIn();
+    await on.ask('Say it slowly', { provider: 'held' });
+    await on.isHeld();
+    held.say('one **two**');
+    await says('#chat-answer', 'one two');
+    assert.is(await on.page.locator('#ask-send').isVisible(), false);
+    await on.page.click('#ask-stop');
+    await says('#chat-state', 'cancelled');
+    await waitFor('the work has stopped', () => held.streams.size === 0);
+    await on.page.locator('#ask-send').waitFor();
+    await on.page.getByRole('button', { name: 'Copy the answer' }).first().click();
+    await says('#announce', 'Copied');
+    assert.is(await on.page.evaluate('navigator.clipboard.readText()'), 'one **two**');
+  },
+  { permissions: ['clipboard-read', 'clipboard-write'] },
+);
+
+on.inBrowser('a run that fails says what happened, what to do, and its code', async () => {
+  await on.life.ask((client) =>
+    client
+      .call('provider.add', { id: 'nowhere', base_url: 'http://127.0.0.1:9/v1', model: 'm' })
+      .catch(() => null),
+  );
+  await on.signIn();
+  await on.ask('Will it answer?', { provider: 'nowhere' });
+  await says('#chat-state', 'failed');
+  await says('#chat-error', /nowhere.*refuses the connection.*provider_unreachable/);
+  await says('#chat-error p:nth-child(2)', /svc provider test nowhere/);
+  await on.page.click('#chat-run');
+  await says('#run-error', /provider_unreachable/);
+});
+
+test.run();
