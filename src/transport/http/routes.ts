@@ -1,8 +1,8 @@
 import { catalogRoutes } from './catalog/catalog.ts';
 import { changeRoutes } from './catalog/changes.ts';
+import { loadedModelRoutes } from './catalog/loaded-models.ts';
 import { consoleRoutes } from './console-files.ts';
 import { healthRoutes } from './health.ts';
-import { loadedModelRoutes } from './catalog/loaded-models.ts';
 import { machineRoutes } from './machines.ts';
 import { metricsRoutes } from './metrics.ts';
 import { openapiRoutes } from './openapi/openapi.ts';
