@@ -1,6 +1,6 @@
 import type { DaemonEvent, LastBoot, NewEvent } from '../../machines/events.ts';
 import { isClearText, parseAddress } from '../config/address.ts';
-import { SvcError } from '../errors.ts';
+import { hasCode, SvcError } from '../errors.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../home/runtime-file.ts';
 import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
 import { isFull } from '../store/failure.ts';
@@ -59,9 +59,11 @@ export async function startDaemon(parts: Parts): Promise<void> {
   parts.retention.start();
   await parts.verification.start();
   log.info({}, `ready after ${Math.round(process.uptime() * 100) / 100} s`);
-  local
-    .warm()
-    .catch((error: unknown) => log.warn({ err: error }, 'the engine could not be warmed'));
+  local.warm().catch((error: unknown) => {
+    // A stop may come first.
+    if (!hasCode(error, 'daemon_stopping'))
+      log.warn({ err: error }, 'the engine could not be warmed');
+  });
 }
 
 const ENDINGS: Readonly<Record<string, string>> = {

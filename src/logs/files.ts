@@ -74,6 +74,8 @@ function tryOpen(file: string): number | null {
   }
 }
 
+/** Also where a file is in the place of a folder above it. */
 function isMissing(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'ENOENT';
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOENT' || code === 'ENOTDIR';
 }

@@ -1,5 +1,7 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { reserveFile } from '../../src/store/files/reserve.ts';
@@ -131,6 +133,74 @@ test('a list of tokens that others can read is a warning', async ({ home }) => {
     (await warnings()).map(({ status, hint }) => [status, hint]),
     [['warn', `Run: chmod 600 ${home.paths.tokens}`]],
   );
+});
+
+async function checksOf(home: Home, env: NodeJS.ProcessEnv = {}): Promise<Check[]> {
+  const { stdout } = await home.svc(['doctor', '--json'], { env });
+  return (JSON.parse(stdout) as { checks: Check[] }).checks;
+}
+
+test('a default provider that is not there is a failure, before a run fails', async ({ home }) => {
+  const settings = { default_provider: 'nowhere', default_cloud_provider: 'near' };
+  const providers = { near: { base_url: 'http://127.0.0.1:9/v1' } };
+  writeFileSync(home.paths.config, JSON.stringify({ ...settings, providers }));
+  const found = (await checksOf(home)).filter(({ name }) => name === 'defaults');
+  assert.equal(
+    found.map(({ status, detail }) => [status, detail]),
+    [
+      ['fail', 'The setting default_provider names "nowhere", and there is no such provider.'],
+      [
+        'fail',
+        'The setting default_cloud_provider names "near", and there is no such cloud provider.',
+      ],
+    ],
+  );
+  writeFileSync(home.paths.config, JSON.stringify({ default_provider: 'near', providers }));
+  assert.equal(
+    (await checksOf(home)).filter(({ name }) => name === 'defaults'),
+    [],
+  );
+});
+
+test('a home that cannot be made is a failure', async ({ home }) => {
+  const checks = await checksOf(home, { SVC_HOME: '/proc/nope' });
+  const found = checks.find(({ name }) => name === 'home');
+  assert.is(found?.status, 'fail');
+  assert.match(found?.detail ?? '', /^The folder \/proc\/nope\/data cannot be made in \/proc/);
+});
+
+test('a file in the place of the home fails no check for another reason', async ({ home }) => {
+  const file = join(home.folder, 'file');
+  writeFileSync(file, '');
+  const checks = await checksOf(home, { SVC_HOME: file });
+  assert.equal(
+    checks.filter(({ detail }) => detail === 'This check failed to run.'),
+    [],
+  );
+  assert.equal(
+    checks.filter(({ hint }) => hint?.includes('svc doctor')),
+    [],
+    'the hint of a finding is not this command',
+  );
+});
+
+test('a program on the port of the daemon is named by its program and script', async ({ home }) => {
+  const script = join(home.folder, 'my-server.mjs');
+  writeFileSync(
+    script,
+    `import { createServer } from 'node:net';
+     const server = createServer().listen(0, '127.0.0.1', () => console.log(server.address().port));`,
+  );
+  const other = spawn(process.execPath, [script, '--key', 'secret']);
+  try {
+    const [port] = await once(other.stdout, 'data');
+    const checks = await checksOf(home, { SVC_HTTP: `127.0.0.1:${String(port).trim()}` });
+    const { detail = '' } = checks.find(({ name }) => name === 'listeners') ?? {};
+    if (process.platform === 'linux')
+      assert.match(detail, `is used by node my-server.mjs (pid ${other.pid}).`);
+  } finally {
+    other.kill();
+  }
 });
 
 test.run();

@@ -19,12 +19,17 @@ export interface RunningDaemon {
   status: Results['status'];
   report: ReportRecord;
   providers: ProviderRecord[];
+  /** What it runs with. The file may say something else by now. */
+  config: Config;
 }
 
-/** The input of a check. `config` is null if unusable, `running` if no daemon answers. */
+/** The input of a check. `running` is null if no daemon answers. */
 export interface DoctorContext {
   paths: Paths;
+  /** What the next start would run with; null if unusable. */
   config: Config | null;
+  /** What counts now: of the daemon, or else of its next start. */
+  inForce: Config | null;
   running: RunningDaemon | null;
   runtime: RuntimeFound;
 }

@@ -15,16 +15,18 @@ import { checkLastError, checkLogs, checkStderr } from './log-check.ts';
 import { checkPlaces } from './place-check.ts';
 import { checkExposure, checkPorts } from './port-check.ts';
 import { checkNode, checkVersions } from './program-check.ts';
-import { checkProviders, checkServers } from './provider-check.ts';
+import { checkDefaults, checkProviders, checkServers } from './provider-check.ts';
 import { checkStore } from './store-check.ts';
 
 /** Checks all that can go wrong, with or without a daemon. Exit 1 if a check fails. */
 export async function run({ paths, json }: Context): Promise<number> {
   const { config, check: configured } = readConfig(paths.config);
+  const running = await askRunning(paths);
   const context: DoctorContext = {
     paths,
     config,
-    running: await askRunning(paths),
+    inForce: running?.config ?? config,
+    running,
     runtime: readRuntimeFile(paths.runtime),
   };
   const results = await Promise.all(
@@ -43,6 +45,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkCertificate,
       checkEngine,
       checkModel,
+      checkDefaults,
       checkProviders,
       checkServers,
       checkLogs,
@@ -53,7 +56,10 @@ export async function run({ paths, json }: Context): Promise<number> {
   const checks = [configured, ...results.flat()];
   const failed = checks.some((check) => check.status === 'fail');
   if (json) printJson({ ok: !failed, checks });
-  else print(checks.map(line).join('\n'));
+  else {
+    const width = Math.max(...checks.map(({ name }) => oneLine(name).length));
+    print(checks.map((check) => line(check, width)).join('\n'));
+  }
   return failed ? 1 : 0;
 }
 
@@ -66,7 +72,10 @@ async function runCheck(
     return await check(context);
   } catch (thrown) {
     const error = asSvcError(thrown);
-    const name = check.name.replace(/^check/, '').toLowerCase();
+    const name = check.name
+      .replace(/^check/, '')
+      .replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
+      .toLowerCase();
     return [
       fail(
         name,
@@ -101,12 +110,13 @@ function checkNames(renamed: Config['renamed'], file: string): Check {
 async function askRunning(paths: DoctorContext['paths']): Promise<RunningDaemon | null> {
   try {
     return await withDaemon(paths, async (client) => {
-      const [status, report, { providers }] = await Promise.all([
+      const [status, report, { providers }, running] = await Promise.all([
         client.call('status'),
         client.call('report'),
         client.call('provider.list'),
+        client.call('config'),
       ]);
-      return { status, report, providers };
+      return { status, report, providers, config: running as Config };
     });
   } catch {
     return null;
@@ -114,12 +124,11 @@ async function askRunning(paths: DoctorContext['paths']): Promise<RunningDaemon 
 }
 
 const MARKS = { ok: ['green', 'ok  '], warn: ['yellow', 'warn'], fail: ['red', 'fail'] } as const;
-const NAME_WIDTH = 14;
 
-function line({ name, status, detail, hint }: Check): string {
+function line({ name, status, detail, hint }: Check, width: number): string {
   const [colour, mark] = MARKS[status];
-  const first = `${paint(colour, mark)}  ${oneLine(name).padEnd(NAME_WIDTH)}  ${oneLine(detail)}`;
+  const first = `${paint(colour, mark)}  ${oneLine(name).padEnd(width)}  ${oneLine(detail)}`;
   return hint === null
     ? first
-    : `${first}\n${' '.repeat(NAME_WIDTH + 8)}${paint('dim', '->')} ${oneLine(hint)}`;
+    : `${first}\n${' '.repeat(width + 8)}${paint('dim', '->')} ${oneLine(hint)}`;
 }

@@ -48,7 +48,7 @@ function checkOf(engine: EngineRecord): Check[] {
   ];
 }
 
-export async function checkModel({ config, paths }: DoctorContext): Promise<Check[]> {
+export async function checkModel({ inForce: config, paths }: DoctorContext): Promise<Check[]> {
   if (config === null) return [];
   const path =
     config.model === BUILT_IN

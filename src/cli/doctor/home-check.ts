@@ -1,4 +1,5 @@
-import { access, constants, stat, statfs } from 'node:fs/promises';
+import { access, constants, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { bytes } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
@@ -18,7 +19,29 @@ export async function checkFolders({ paths }: DoctorContext): Promise<Check[]> {
   ];
   const found = await Promise.all(folders.map(checkFolder));
   const bad = found.filter((check) => check !== null);
-  return bad.length > 0 ? bad : [ok('home', paths.home)];
+  if (bad.length > 0) return bad;
+  const problem = await whyNotMade(paths.data);
+  return problem === null ? [ok('home', paths.home)] : [problem];
+}
+
+/** Whether a folder that is not there can be made: the nearest one above it must be writable. */
+async function whyNotMade(folder: string): Promise<Check | null> {
+  let above = folder;
+  while ((await stat(above).catch(() => null)) === null && dirname(above) !== above)
+    above = dirname(above);
+  if (above === folder) return null;
+  // A system folder such as /proc is writable by its mode. Only an attempt shows that it is not.
+  const refusal = await mkdtemp(join(above, '.svc-doctor-')).then(
+    (made) => rmdir(made).then(() => null),
+    ({ code }: NodeJS.ErrnoException) => code ?? 'unknown reason',
+  );
+  return refusal === null
+    ? null
+    : fail(
+        'home',
+        `The folder ${folder} cannot be made in ${above} (${refusal}).`,
+        'Choose another home with SVC_HOME.',
+      );
 }
 
 async function checkFolder(folder: string): Promise<Check | null> {

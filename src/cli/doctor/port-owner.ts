@@ -1,4 +1,5 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
+import { basename } from 'node:path';
 
 /** The process that listens on a TCP port of this machine, as `name (pid 1)`; null if unknown. */
 export async function portOwner(port: number): Promise<string | null> {
@@ -33,6 +34,19 @@ async function hasSocket(pid: string, inodes: ReadonlySet<string>): Promise<bool
   return links.some((link) => inodes.has(link));
 }
 
+/**
+ * The program and its script, without its arguments, which may have secrets. The system has only
+ * the name of a thread.
+ */
 async function nameOf(pid: string): Promise<string> {
-  return (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => 'a process')).trim();
+  const text = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+  const [program = '', script = ''] = text.split('\0');
+  const isRunner = /^(node|bun|deno|python[\d.]*|ruby|java)$/.test(basename(program));
+  const names = [program, ...(isRunner && !script.startsWith('-') ? [script] : [])];
+  return (
+    names
+      .map((name) => basename(name))
+      .join(' ')
+      .trim() || 'a process'
+  );
 }

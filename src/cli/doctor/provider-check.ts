@@ -36,6 +36,31 @@ export function checkProviders({ running, config }: DoctorContext): Check[] {
   });
 }
 
+/** Whether the providers of runs that name none are there. */
+export function checkDefaults({ inForce, running }: DoctorContext): Check[] {
+  if (inForce === null) return [];
+  const { default_provider, default_cloud_provider: cloud } = inForce;
+  const providers = new Map<string, string>([
+    ['local', 'local'],
+    ...Object.entries(inForce.providers).map(([id, { kind }]) => [id, kind] as const),
+    ...(running?.providers ?? []).map(({ id, kind }) => [id, kind] as const),
+  ]);
+  const missing = (key: string, id: string, what: string) =>
+    fail(
+      'defaults',
+      `The setting ${key} names ${JSON.stringify(id)}, and there is no such ${what}.`,
+      `Add it: svc provider add ${id}. Or change the setting: svc config set ${key} --remove`,
+    );
+  return [
+    ...(providers.has(default_provider)
+      ? []
+      : [missing('default_provider', default_provider, 'provider')]),
+    ...(cloud === null || providers.get(cloud) === 'cloud'
+      ? []
+      : [missing('default_cloud_provider', cloud, 'cloud provider')]),
+  ];
+}
+
 /** The model servers of this machine that no provider has. */
 export async function checkServers({ paths, config }: DoctorContext): Promise<Check[]> {
   if (config === null) return [];

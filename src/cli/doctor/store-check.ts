@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
+import type { SvcError } from '../../errors.ts';
 import { freeBytesSync } from '../../home/disk.ts';
 import { defaultLimits } from '../../limits.ts';
 import type { VerifiedRecord } from '../../runtime/contract.ts';
@@ -37,7 +38,7 @@ export async function checkStore({ paths, config, running }: DoctorContext): Pro
         warn('event log', 'Another process has it open, and no daemon answers.', 'See: svc status'),
       ];
     case 'unreadable':
-      return [fail('event log', found.error.message, found.error.hint)];
+      return [unreadable(found.error, paths.database)];
     case 'read':
       return [
         integrity(found, paths.database),
@@ -63,6 +64,14 @@ function damaged(problems: readonly string[], database: string): Check {
   const hint = `Copy ${database} away before anything else; then see docs/operations.md, "A damaged event log".`;
   return fail('event log', problems.slice(0, PROBLEMS).join(' '), hint);
 }
+
+/** The hint of an error that sends its reader here says nothing more here. */
+function unreadable({ code, message, hint }: SvcError, database: string): Check {
+  if (code === 'store_corrupt' || code === 'store_tail_lost') return damaged([message], database);
+  return fail('event log', message, hint.includes('svc doctor') ? BROKEN : hint);
+}
+
+const BROKEN = 'See docs/operations.md, "When something breaks".';
 
 /** The file that lets the last events fit on a full disk. The daemon restores it after use. */
 function reserve(database: string, config: DoctorContext['config']): Check[] {

@@ -1,17 +1,57 @@
 import { oneLine } from '../../logs/plain.ts';
-import { paint } from './output.ts';
+import { isTerminal, paint } from './output.ts';
+import { cutTo, padded, widthOf } from './width.ts';
 
-/** Aligned columns under a heading; the last column is not padded. */
-export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
+const GAP = 2;
+/** A narrower column says nothing. */
+const WIDTH_MIN = 8;
+
+/**
+ * Aligned columns under a heading; the last column is not padded. On a terminal the widest columns
+ * are cut until a row fits into a line. The first one stays whole: it has what a user copies.
+ */
+export function table(
+  heading: readonly string[],
+  rows: readonly (readonly string[])[],
+  columns = terminalColumns(),
+): string {
   const clean = rows.map((row) => row.map((cell) => oneLine(cell)));
-  const widths = heading.map((name, column) =>
-    Math.max(name.length, ...clean.map((row) => row[column]?.length ?? 0)),
+  const wanted = heading.map((name, column) =>
+    Math.max(widthOf(name), ...clean.map((row) => widthOf(row[column] ?? ''))),
   );
+  const widths = fitted(wanted, columns);
   const line = (row: readonly string[]) =>
     row
-      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
-      .join('  ');
+      .map((cell, column) => {
+        const width = widths[column] ?? 0;
+        const cut = cutTo(cell, width);
+        return column === row.length - 1 ? cut : padded(cut, width);
+      })
+      .join(' '.repeat(GAP));
   return [paint('dim', line(heading)), ...clean.map(line)].join('\n');
+}
+
+/** Makes the widest column narrower until all fit, or none but the first is wide any more. */
+function fitted(wanted: readonly number[], columns: number): number[] {
+  const widths = [...wanted];
+  let over = widths.reduce((sum, width) => sum + width + GAP, -GAP) - columns;
+  while (over > 0) {
+    const rest = widths.slice(1);
+    const widest = Math.max(...rest);
+    if (rest.length === 0 || widest <= WIDTH_MIN) break;
+    const next = Math.max(WIDTH_MIN, ...rest.filter((width) => width < widest));
+    const step = Math.min(over, widest - next);
+    widths[1 + rest.lastIndexOf(widest)] = widest - Math.max(1, step);
+    over -= Math.max(1, step);
+  }
+  return widths;
+}
+
+/** A pipe has no width: a program gets each cell whole. */
+function terminalColumns(): number {
+  return isTerminal(1)
+    ? process.stdout.columns || Number.POSITIVE_INFINITY
+    : Number.POSITIVE_INFINITY;
 }
 
 /** One name and value per line; null values are omitted. */
@@ -19,6 +59,8 @@ export function fields(rows: readonly (readonly [name: string, value: string | n
   const shown = rows.flatMap(([name, value]): [string, string][] =>
     value === null ? [] : [[oneLine(name), oneLine(value)]],
   );
-  const width = Math.max(...shown.map(([name]) => name.length));
-  return shown.map(([name, value]) => `  ${paint('dim', name.padEnd(width))}  ${value}`).join('\n');
+  const width = Math.max(...shown.map(([name]) => widthOf(name)));
+  return shown
+    .map(([name, value]) => `  ${paint('dim', padded(name, width))}  ${value}`)
+    .join('\n');
 }

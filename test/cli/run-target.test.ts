@@ -1,0 +1,41 @@
+import * as assert from 'uvu/assert';
+import { completed, run, suiteWithDaemon } from './fake-daemon.ts';
+
+/** What a run asks for when the shell has SVC_PROVIDER or SVC_MODEL. */
+const test = suiteWithDaemon('the target of a run');
+
+const SHELL = { SVC_PROVIDER: 'mock', SVC_MODEL: 'tiny' };
+
+const cases: [env: Record<string, string>, args: string[], asked: object][] = [
+  [{}, [], {}],
+  [{ SVC_PROVIDER: 'mock' }, [], { provider: 'mock' }],
+  [{ SVC_MODEL: 'tiny' }, [], { model: 'tiny' }],
+  // The model is one of the local engine.
+  [SHELL, [], { provider: 'mock' }],
+  [{ ...SHELL, SVC_PROVIDER: 'local' }, [], { provider: 'local', model: 'tiny' }],
+  [SHELL, ['--provider', 'other'], { provider: 'other' }],
+  [SHELL, ['--provider', 'local'], { provider: 'local', model: 'tiny' }],
+  [SHELL, ['--model', 'other/m'], { model: 'other/m' }],
+  [SHELL, ['--cloud'], { cloud: true }],
+  [{ SVC_PROVIDER: '', SVC_MODEL: '' }, [], {}],
+];
+
+test('variables of the shell count where no flag does', async ({ home, daemon }) => {
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    result(completed('hello'));
+  });
+  for (const [env, args, asked] of cases) {
+    daemon.asked.length = 0;
+    const { code, stderr } = await home.svc(['run', 'hi', '--no-start', ...args], { env });
+    assert.is(code, 0, stderr);
+    const asking = daemon.asked.find(({ method }) => method === 'run.start');
+    const { provider, model, cloud } = asking?.params ?? {};
+    const given = Object.entries({ provider, model, cloud }).filter(
+      ([, value]) => value !== undefined,
+    );
+    assert.equal(Object.fromEntries(given), asked, JSON.stringify([env, args]));
+  }
+});
+
+test.run();

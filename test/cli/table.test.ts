@@ -1,0 +1,61 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { table } from '../../src/cli/print/table.ts';
+import { cutTo, padded, widthOf } from '../../src/cli/print/width.ts';
+
+const HEADING = ['RUN', 'MODEL', 'PROMPT'];
+const ROWS = [
+  [
+    'run_01ABCDEFGH',
+    'groq/llama-3.3-70b-versatile',
+    'Why is the sky blue, and since when is it so?',
+  ],
+  ['run_2', 'local/a', '空が青い理由を教えて'],
+];
+const lines = (columns: number) => table(HEADING, ROWS, columns).split('\n');
+
+test('wide characters take two columns, marks and joined emoji as many as they are drawn with', () => {
+  assert.is(widthOf('abc'), 3);
+  assert.is(widthOf('空が'), 4);
+  assert.is(widthOf('e\u0301'), 1);
+  assert.is(widthOf('👩‍👩‍👧'), 2);
+  assert.is(widthOf('ﾊﾝ'), 4 / 2, 'half-width forms are narrow');
+  assert.is(padded('空', 4), '空  ');
+  assert.is(cutTo('空が青い', 5), '空が…');
+  assert.is(cutTo('abc', 3), 'abc');
+});
+
+test('a table fits the terminal, and its first column stays whole', () => {
+  for (const columns of [100, 80, 60, 40]) {
+    const shown = lines(columns);
+    assert.ok(
+      shown.every((line) => widthOf(line) <= columns),
+      `${columns}\n${shown.join('\n')}`,
+    );
+    assert.match(shown[1] ?? '', /^run_01ABCDEFGH /);
+  }
+  assert.match(lines(60).join('\n'), '…');
+});
+
+test('columns are aligned below wide characters', () => {
+  const text = table(
+    ['A', 'B'],
+    [
+      ['空が', 'x'],
+      ['abc', 'y'],
+    ],
+    80,
+  ).split('\n');
+  assert.equal(text.slice(1), ['空が  x', 'abc   y']);
+});
+
+test('without a width every cell is whole', () => {
+  const shown = table(HEADING, ROWS, Number.POSITIVE_INFINITY);
+  for (const row of ROWS) for (const cell of row) assert.match(shown, cell);
+});
+
+test('a terminal that is too narrow for anything still gets each row', () => {
+  assert.is(lines(5).length, 3);
+});
+
+test.run();
