@@ -81,7 +81,7 @@ const tables = {
           `\`${JSON.stringify(spec.default)}\``,
           spec.meaning,
           spec.expects,
-          spec.live === true ? 'at once' : 'after a restart',
+          spec.live !== undefined ? 'at once' : 'after a restart',
         ],
       ),
     ),

@@ -27,7 +27,7 @@ export const historySpecs: {
   readonly [K in keyof HistorySettings]: SettingSpec<HistorySettings[K]>;
 } = {
   keep_days: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_HISTORY_KEEP_DAYS',
     default: 30,
     meaning: 'Days that a finished run and its idempotency key are kept; null: for ever.',
@@ -36,7 +36,7 @@ export const historySpecs: {
     fromText: (text) => nullText(wholeText(text)),
   },
   keep_bytes: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_HISTORY_KEEP_BYTES',
     default: 1024 * MIB,
     meaning:

@@ -18,8 +18,11 @@ export interface SettingSpec<T = unknown> {
   default: T;
   meaning: string;
   expects: string;
-  /** A change counts while the daemon runs. */
-  live?: true;
+  /**
+   * Who takes a change while the daemon runs: the daemon, or each command. Without it, the next
+   * start does.
+   */
+  live?: 'daemon' | 'command';
   /** The value from JSON; undefined if it is malformed. */
   read(value: unknown): T | undefined;
   /** What is wrong with a malformed value, as the rest of a sentence. Absent: `expects` says it. */

@@ -142,7 +142,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: (text) => text.split(',').flatMap((part) => part.trim() || []),
   },
   metrics_public: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_METRICS_PUBLIC',
     default: false,
     meaning: 'Whether clients of this machine may read /metrics without the token.',
@@ -161,7 +161,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: nullText,
   },
   log_level: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_LOG_LEVEL',
     default: 'info',
     meaning: 'Lowest level that is logged.',
@@ -169,14 +169,14 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     read: (value) => LOG_LEVELS.find((level) => level === value),
   },
   default_provider: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_PROVIDER',
     default: 'local',
     meaning: 'Provider of a run that names none.',
     ...name,
   },
   default_cloud_provider: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_CLOUD_PROVIDER',
     default: null,
     meaning: 'Provider of `svc run --cloud`; without it, the only cloud provider there is.',
@@ -185,7 +185,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: nullText,
   },
   model: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_MODEL',
     default: 'svc-mini',
     meaning:
@@ -221,6 +221,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: jsonText,
   },
   presets: {
+    live: 'command',
     env: 'SVC_PRESETS',
     default: {},
     meaning:
@@ -231,7 +232,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: jsonText,
   },
   prices: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_PRICES',
     default: {},
     meaning:
@@ -241,14 +242,14 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: jsonText,
   },
   currency: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_CURRENCY',
     default: 'USD',
     meaning: 'Name of the currency of prices and of the budget.',
     ...name,
   },
   budget_per_day: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_BUDGET_PER_DAY',
     default: null,
     meaning:
@@ -261,7 +262,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: jsonText,
   },
   budget_tokens_per_day: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_BUDGET_TOKENS_PER_DAY',
     default: null,
     meaning:
@@ -271,7 +272,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     fromText: jsonText,
   },
   recovery: {
-    live: true,
+    live: 'daemon',
     env: 'SVC_RECOVERY',
     default: 'resume',
     meaning:

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
+import type { SettingSpec } from '../config/layers.ts';
 import { findSetting, settingKeys } from '../config/setting-keys.ts';
 import { asSvcError } from '../errors.ts';
 
@@ -31,7 +32,8 @@ export interface LiveConfigOptions {
  * daemon runs. It owns the last reading of the file.
  *
  * 1. The file is read again only after it changed.
- * 2. Only settings that are marked `live` change. The others wait for the next start.
+ * 2. Only settings that are marked `live` change. The others wait for the next start. What each
+ *    command reads itself is always in force.
  * 3. A file with an error changes nothing.
  */
 export class LiveConfig {
@@ -63,7 +65,7 @@ export class LiveConfig {
     this.problem = null;
     const result: AppliedConfig = { applied: [], after_restart: [] };
     for (const key of this.differing(fresh)) {
-      const isLive = findSetting(key)?.spec.live === true;
+      const isLive = liveBy(key) === 'daemon';
       result[isLive ? 'applied' : 'after_restart'].push(key);
       if (!isLive) continue;
       put(config, key, settingOf(fresh, key));
@@ -86,9 +88,14 @@ export class LiveConfig {
   private differing(fresh: Config): string[] {
     const { config } = this.options;
     const differs = (key: string) =>
+      liveBy(key) !== 'command' &&
       JSON.stringify(settingOf(config, key)) !== JSON.stringify(settingOf(fresh, key));
     return [...settingKeys().filter(differs), ...changedProviders(config, fresh)];
   }
+}
+
+function liveBy(key: string): SettingSpec['live'] {
+  return findSetting(key)?.spec.live;
 }
 
 /** Providers of the user's file. The commands change the others at once. */

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { completed, run, suiteWithDaemon } from './fake-daemon.ts';
 
@@ -18,9 +19,16 @@ const cases: [env: Record<string, string>, args: string[], asked: object][] = [
   [SHELL, ['--model', 'other/m'], { model: 'other/m' }],
   [SHELL, ['--cloud'], { cloud: true }],
   [{ SVC_PROVIDER: '', SVC_MODEL: '' }, [], {}],
+  [SHELL, ['--preset', 'far'], { provider: 'other' }],
+  [SHELL, ['--preset', 'calm'], { provider: 'mock' }],
 ];
 
-test('variables of the shell count where no flag does', async ({ home, daemon }) => {
+test('variables of the shell count where neither a flag nor a preset does', async ({
+  home,
+  daemon,
+}) => {
+  const presets = { far: { provider: 'other' }, calm: { temperature: 0 } };
+  writeFileSync(home.paths.config, JSON.stringify({ presets }));
   daemon.on('run.start', ({ event, result }) => {
     event({ run });
     result(completed('hello'));

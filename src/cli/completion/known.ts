@@ -42,6 +42,7 @@ const LISTS: Readonly<Record<Kind, (paths: Paths) => Promise<string[]>>> = {
   },
   tokens: async (paths) => (await ask(paths, 'token.list')).tokens.map(({ name }) => name),
   settings: async () => settingKeys(),
+  presets: async (paths) => Object.keys(loadConfig(paths.config).presets),
 };
 
 function ask<M extends Method>(

@@ -33,7 +33,7 @@ export function groups(): string[] {
 }
 
 /** Names that only this machine knows. A script asks `svc completion --list` for them. */
-export const KINDS = ['runs', 'models', 'providers', 'settings', 'tokens'] as const;
+export const KINDS = ['runs', 'models', 'providers', 'settings', 'tokens', 'presets'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** What completes a value: fixed words, or names of a kind. Null: free text or a file. */
@@ -44,6 +44,7 @@ const FLAG_VALUES: Readonly<Record<string, Values>> = {
   '--provider': { kind: 'providers' },
   '--model': { kind: 'models' },
   '--run': { kind: 'runs' },
+  '--preset': { kind: 'presets' },
   '--level': { words: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] },
   '--log-level': { words: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] },
   '--recovery': { words: ['resume', 'restart', 'end'] },

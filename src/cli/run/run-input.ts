@@ -19,9 +19,8 @@ import { readStdin } from '../parse/read-stdin.ts';
 export function readRunInput(flags: Flags): Record<string, unknown> {
   const models = listFlag(flags, 'model')?.map(absoluteModel);
   const fields = {
-    ...targetOfShell(flags),
-    ...(flags.provider === undefined ? {} : { provider: textFlag(flags, 'provider') }),
-    ...(models === undefined ? {} : { model: models.length === 1 ? models[0] : models }),
+    provider: textFlag(flags, 'provider'),
+    model: models?.length === 1 ? models[0] : models,
     cloud: flags.cloud === true ? true : undefined,
     system: readSystem(flags),
     ...readNumbers(flags),
@@ -35,22 +34,6 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
     timeout_ms: secondsFlag(flags, 'timeout', { min: 0.001, max: limitSpecs.run_ms.max / 1000 }),
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-/**
- * What SVC_PROVIDER and SVC_MODEL of this shell say, as far as no flag says it. SVC_MODEL is a
- * model of the local engine, so it counts for no other provider.
- */
-function targetOfShell({ provider, model, cloud }: Flags): { provider?: string; model?: string } {
-  const { SVC_PROVIDER, SVC_MODEL } = process.env;
-  if (cloud === true || model !== undefined) return {};
-  const chosen = provider ?? (SVC_PROVIDER || undefined);
-  return {
-    ...(typeof chosen === 'string' ? { provider: chosen } : {}),
-    ...(SVC_MODEL && (chosen === undefined || chosen === 'local')
-      ? { model: absoluteModel(SVC_MODEL) }
-      : {}),
-  };
 }
 
 const FORMATS = ['text', 'json'] as const;
@@ -126,7 +109,7 @@ function readSystem(flags: Flags): string | undefined {
  * The daemon has another working folder, so a path is made absolute. A bare name may be in the
  * models folder.
  */
-function absoluteModel(model: string): string {
+export function absoluteModel(model: string): string {
   const isPath = /^\.{1,2}[\\/]/.test(model) || (model.endsWith('.gguf') && existsSync(model));
   return isPath ? resolve(model) : model;
 }

@@ -14,6 +14,7 @@ import { starterOf } from './ensure-daemon.ts';
 import { followRun, isAbsent, type Run } from './follow.ts';
 import { AnswerPrinter, finish, isAnswered, printing } from './print-answer.ts';
 import { readPrompt, readRunInput, withFiles } from './run-input.ts';
+import { withTargetOfShell } from './target-of-shell.ts';
 
 type Input = Record<string, unknown> & { idempotency_key: string };
 
@@ -35,7 +36,8 @@ export async function run(context: Context): Promise<number> {
     );
   const optional = flags.file !== undefined;
   const prompt = await readPrompt(args, context.paths, { optional });
-  const asked = await withFiles(await presetOf({ ...given, prompt }, context), context);
+  const target = withTargetOfShell(await presetOf({ ...given, prompt }, context));
+  const asked = await withFiles(target, context);
   const input: Input = { idempotency_key: newKey(), ...asked };
   return flags.detach === true ? detach(context, input) : answer(context, input);
 }
