@@ -12,13 +12,14 @@ export interface Effects {
   stopAttempt: { run_id: string; outcome: 'cancelled' | 'timed_out' | 'interrupted' };
   /** Release runs, engine and listeners, then append that the daemon stopped. */
   closeDaemon: { interrupt: boolean };
-  /** `engine`: its number. `threads` is null if the engine chooses. */
+  /** `engine`: its number. `threads` is null if the engine chooses. Without a context: the usual. */
   startEngine: {
     engine: number;
     attempt: number;
     model: string;
     path: string;
     threads: number | null;
+    context_tokens?: number;
   };
   stopEngine: { engine: number; attempt: number };
   killEngine: { engine: number; attempt: number };

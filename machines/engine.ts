@@ -1,5 +1,5 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
-import { effect } from './effects.ts';
+import { type Effects, effect } from './effects.ts';
 import type { Deadline, EngineCreated, EngineEvent, EngineInfo, Failure } from './events.ts';
 import { isIn } from './step.ts';
 
@@ -23,6 +23,8 @@ export interface EngineContext {
   path: string | null;
   /** The requested number of threads; null if the engine chooses. */
   threads: number | null;
+  /** The context that a run needs; null: the usual. */
+  context_tokens: number | null;
   info: EngineInfo | null;
   error: Failure | null;
   /** Crashes in a row, up to a bound. */
@@ -95,6 +97,7 @@ export const engineMachine = createMachine({
     model: null,
     path: null,
     threads: null,
+    context_tokens: null,
     info: null,
     error: null,
     crashes: 0,
@@ -136,13 +139,7 @@ export const engineMachine = createMachine({
             starting: {
               entry: {
                 type: 'startEngine',
-                params: ({ context: { number, attempt, model, path, threads } }) => ({
-                  engine: number,
-                  attempt,
-                  model: model ?? '',
-                  path: path ?? '',
-                  threads,
-                }),
+                params: ({ context }) => startParams(context),
               },
               on: {
                 'engine.process_started': {
@@ -238,6 +235,12 @@ export const engineMachine = createMachine({
 
 export type EngineSnapshot = SnapshotFrom<typeof engineMachine>;
 
+function startParams(context: EngineContext): Effects['startEngine'] {
+  const { number, attempt, model, path, threads, context_tokens } = context;
+  const process = { engine: number, attempt, model: model ?? '', path: path ?? '', threads };
+  return context_tokens === null ? process : { ...process, context_tokens };
+}
+
 /** What an event changes, whatever the state is. */
 function evolve(context: EngineContext, event: EngineEvent): Partial<EngineContext> {
   switch (event.type) {
@@ -247,6 +250,7 @@ function evolve(context: EngineContext, event: EngineEvent): Partial<EngineConte
         model: event.model,
         path: event.path,
         threads: event.threads ?? null,
+        context_tokens: event.context_tokens ?? null,
         info: null,
         error: null,
         since: event.at,

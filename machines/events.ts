@@ -323,11 +323,19 @@ export type EngineCreated = EventOf<
 export type EngineEvent =
   /**
    * `threads`: the number that computed the recorded output of a resumed run. `idle_ms`: how long
-   * this model stays in memory without work.
+   * this model stays in memory without work. `context_tokens`: a run needs a larger context than
+   * usual.
    */
   | EventOf<
       'engine.load_requested',
-      { attempt: number; model: string; path: string; threads?: number; idle_ms?: number }
+      {
+        attempt: number;
+        model: string;
+        path: string;
+        threads?: number;
+        idle_ms?: number;
+        context_tokens?: number;
+      }
     >
   | EventOf<'engine.process_started', { attempt: number; pid: number }>
   | EventOf<'engine.model_loaded', { attempt: number; info: EngineInfo }>

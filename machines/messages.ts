@@ -101,6 +101,8 @@ export interface Wishes {
   min_p?: number;
   /** Above 1, each token that the answer has already becomes less likely. */
   repeat_penalty?: number;
+  /** Tokens that prompt and answer together may have at least, as far as the model allows. */
+  context_tokens?: number;
 }
 
 export const REASONING_EFFORTS = [
@@ -118,7 +120,7 @@ const WISHES: Readonly<Record<keyof Wishes, true>> = {
   ...{ tools: true, tool_choice: true, parallel_tool_calls: true, response_format: true },
   ...{ stop: true, top_p: true, top_k: true, min_p: true, logprobs: true },
   ...{ presence_penalty: true, frequency_penalty: true, repeat_penalty: true },
-  reasoning_effort: true,
+  ...{ reasoning_effort: true, context_tokens: true },
 };
 
 /** The wishes of a request that has more fields. One that is null or undefined is absent. */

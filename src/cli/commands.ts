@@ -187,6 +187,12 @@ const answerFlags: FlagSpec[] = [
     summary: 'Above 1, tokens that the answer has already become less likely.',
   },
   {
+    name: 'context',
+    value: '<tokens>',
+    summary:
+      'Context of a local model: prompt and answer together have room for so many tokens, as far as the model allows.',
+  },
+  {
     name: 'seed',
     value: '<n>',
     summary: 'Sampling seed: the same seed gives the same answer on the same machine.',

@@ -37,6 +37,12 @@ export const numberFields = {
   /** 1: none. */
   repeat_penalty: part('repeat-penalty', 0.1, 10),
   seed: whole('seed', 0, 2 ** 32 - 1),
+  /** Of a local model: prompt and answer together. */
+  context_tokens: whole(
+    'context',
+    limitSpecs.engine_context_tokens.min,
+    limitSpecs.engine_context_tokens.max,
+  ),
 } as const satisfies Record<string, NumberField>;
 
 export type NumberFieldName = keyof typeof numberFields;

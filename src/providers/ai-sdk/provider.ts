@@ -112,7 +112,8 @@ function whole({ content, finishReason, usage, warnings }: Generated) {
 
 /** The AI SDK has no place for these. The request would be answered without them. */
 function refuseUnsendable(request: RunRequest, { hasSingleCalls }: Adapter): void {
-  const { logprobs, min_p, repeat_penalty, parallel_tool_calls } = request;
+  const { logprobs, min_p, repeat_penalty, parallel_tool_calls, context_tokens } = request;
+  if (context_tokens !== undefined) throw unasked('context_tokens');
   if (logprobs !== undefined) throw unasked('logprobs');
   if (min_p !== undefined) throw unasked('min_p');
   if (repeat_penalty !== undefined && repeat_penalty !== 1) throw unasked('repeat_penalty');

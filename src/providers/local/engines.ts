@@ -135,7 +135,8 @@ export class Engines implements LocalRoom {
     signal: AbortSignal,
   ): Promise<Asked> {
     const engine = await this.engineOf(name);
-    return engine.ask(order, threads, signal);
+    const { context_tokens = null } = order.wishes;
+    return engine.ask(order, { threads, context_tokens }, signal);
   }
 
   /** Loads the model and asks it for vectors. Throws SvcError, or the signal's reason. */
@@ -234,7 +235,10 @@ export class Engines implements LocalRoom {
       engine: port,
       model,
       guard,
-      reserve: (shape, signal) => this.memory.reserve(engine, shape, wanted, signal),
+      reserve: (shape, asked, signal) => {
+        const plan = { ...wanted, context_tokens: asked ?? wanted.context_tokens };
+        return this.memory.reserve(engine, shape, plan, signal);
+      },
       release: (attempt) => this.memory.release(engine, attempt),
       keepMs: () => this.kept.get(model.path) ?? keep[model.id] ?? keep[model.name],
     });

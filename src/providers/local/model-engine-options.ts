@@ -30,10 +30,14 @@ export interface ModelEngineOptions extends EngineSettings {
   engine: EnginePort;
   model: ModelFile;
   /**
-   * Waits for memory for the next process. Returns how many runs its context is for. Throws
-   * model_too_large, and the signal's reason.
+   * Waits for memory for the next process, with this context or the usual one. Returns how many
+   * runs its context is for. Throws model_too_large, and the signal's reason.
    */
-  reserve(shape: ModelShape, signal: AbortSignal): Promise<{ parallel: number }>;
+  reserve(
+    shape: ModelShape,
+    context_tokens: number | null,
+    signal: AbortSignal,
+  ): Promise<{ parallel: number }>;
   /** The load of this attempt did not begin. */
   release(attempt: number): void;
   /** How long the model stays in memory without work. Undefined: the default. */

@@ -16,6 +16,13 @@ export interface Asked {
   stop(): void;
   load_ms: number | null;
 }
+/** How a process is loaded. Null: any way will do. */
+interface Needs {
+  threads: number | null;
+  /** The least context of one run. */
+  context_tokens: number | null;
+}
+const ANY: Needs = { threads: null, context_tokens: null };
 /** False: the process cannot be used. */
 type Use = (process: EngineProcess) => boolean | Promise<boolean>;
 
@@ -81,23 +88,22 @@ export class ModelEngine {
 
   /** Loads the model if needed. Throws SvcError, or the signal's reason. */
   async warm(signal: AbortSignal): Promise<void> {
-    await this.take(null, signal, () => true);
+    await this.take(ANY, signal, () => true);
   }
 
   /** The same. Then the time without work begins again. */
   async renew(signal: AbortSignal): Promise<void> {
-    const process = await this.take(null, signal, (found) => this.beginWork(found));
+    const process = await this.take(ANY, signal, (found) => this.beginWork(found));
     this.endWork(process);
   }
 
   /**
-   * Loads the model and asks it for an answer, with the given number of threads. An abort asks
-   * the engine to stop; then the answer ends. `load_ms`: how long it waited for the load. Null: the
-   * model was in memory.
+   * Loads the model as it is needed and asks it for an answer. An abort asks the engine to stop;
+   * then the answer ends. `load_ms`: how long it waited for the load. Null: the model was in memory.
    */
-  async ask(order: Order, threads: number | null, signal: AbortSignal): Promise<Asked> {
+  async ask(order: Order, needs: Needs, signal: AbortSignal): Promise<Asked> {
     const [before, asked_at] = [this.snapshot, performance.now()];
-    const process = await this.take(threads, signal, (found) => this.beginWork(found));
+    const process = await this.take(needs, signal, (found) => this.beginWork(found));
     const wasThere = isIn(before, 'warm') && before.context.attempt === process.attempt;
     const load_ms = wasThere ? null : Math.round(performance.now() - asked_at);
     const { id, reply } = process.ask(
@@ -109,7 +115,7 @@ export class ModelEngine {
 
   /** Loads the model and asks it for vectors. An abort asks the engine to stop. */
   async embed(order: VectorsOrder, signal: AbortSignal): Promise<Vectors> {
-    const process = await this.take(null, signal, (found) => this.beginWork(found));
+    const process = await this.take(ANY, signal, (found) => this.beginWork(found));
     const { id, reply } = process.ask({ type: 'embed', ...order }, () => new Vectors());
     this.watch(process, id, reply, signal);
     return reply;
@@ -148,6 +154,7 @@ export class ModelEngine {
     const load = {
       ...this.options.load,
       parallel: this.parallel,
+      context_tokens: started.context_tokens ?? this.options.load.context_tokens,
       ...(started.path === built_in ? { template_ms: null } : {}),
     };
     if (this.process?.attempt === started.attempt) return;
@@ -186,15 +193,11 @@ export class ModelEngine {
   }
 
   /** Returns the process with the model loaded, in the caller's turn. */
-  private async take(
-    threads: number | null,
-    signal: AbortSignal,
-    use: Use,
-  ): Promise<EngineProcess> {
+  private async take(needs: Needs, signal: AbortSignal, use: Use): Promise<EngineProcess> {
     let endTurn = () => {};
     try {
       endTurn = await this.turns.take(signal);
-      return await this.reach(threads, signal, use);
+      return await this.reach(needs, signal, use);
     } finally {
       endTurn();
       if (this.turns.wanted === 0 && isLoading(this.snapshot))
@@ -203,20 +206,21 @@ export class ModelEngine {
   }
 
   /** Appends events until the engine is warm with the model and `use` agrees. */
-  private reach(threads: number | null, signal: AbortSignal, use: Use): Promise<EngineProcess> {
+  private reach(needs: Needs, signal: AbortSignal, use: Use): Promise<EngineProcess> {
     const { engine, model } = this;
     const { guard } = this.options;
+    const { threads } = needs;
     let asked = 0;
     return engine.waitFor(async (snapshot) => {
       const { attempt, error, info } = snapshot.context;
-      const wanted =
-        threads === null || info === null || threads === info.threads || asked === attempt;
+      const hasThreads = threads === null || info === null || threads === info.threads;
+      const wanted = asked === attempt || (hasThreads && this.hasContext(needs, snapshot));
       if (asked === attempt && error !== null) {
         await guard.noteFailure(model, error);
         throw engineError(error);
       }
       if (isIn(snapshot, 'cold')) {
-        if (await this.load(attempt + 1, threads, signal)) asked = attempt + 1;
+        if (await this.load(attempt + 1, needs, signal)) asked = attempt + 1;
       } else if (isIn(snapshot, 'warm') && wanted) {
         await guard.readmit(model);
         const process = this.find(attempt);
@@ -231,13 +235,14 @@ export class ModelEngine {
 
   private async load(
     attempt: number,
-    threads: number | null,
+    { threads, ...needs }: Needs,
     signal: AbortSignal,
   ): Promise<boolean> {
     const { engine, model } = this;
     const { guard, keepMs, reserve, release } = this.options;
     const shape = await guard.admit(model);
-    const { parallel } = await reserve(shape, signal);
+    const context_tokens = this.isUsual(needs) ? null : needs.context_tokens;
+    const { parallel } = await reserve(shape, context_tokens, signal);
     this.parallel = parallel;
     this.usedAt = performance.now();
     const idle_ms = keepMs();
@@ -249,12 +254,23 @@ export class ModelEngine {
         model: model.id,
         path: model.path,
         ...(threads === null ? {} : { threads }),
+        ...(context_tokens === null ? {} : { context_tokens }),
         ...(idle_ms === undefined ? {} : { idle_ms }),
       });
       return accepted;
     } finally {
       if (!accepted) release(attempt);
     }
+  }
+
+  /** Whether the usual context is enough. */
+  private isUsual({ context_tokens }: Pick<Needs, 'context_tokens'>): boolean {
+    return context_tokens === null || context_tokens <= this.options.load.context_tokens;
+  }
+
+  /** What was asked counts, because the model may have less than that. */
+  private hasContext(needs: Needs, { context }: EngineSnapshot): boolean {
+    return this.isUsual(needs) || (needs.context_tokens ?? 0) <= (context.context_tokens ?? 0);
   }
 
   private async beginWork(process: EngineProcess): Promise<boolean> {

@@ -26,6 +26,7 @@ export function chatBody(
   if (isOpenai && min_p !== undefined) throw unasked('min_p');
   // Servers have different names for it, and ignore the others.
   if (repeat_penalty !== undefined && repeat_penalty !== 1) throw unasked('repeat_penalty');
+  if (request.context_tokens !== undefined) throw unasked('context_tokens');
   const { tool_choice: choice } = request;
   return {
     model,

@@ -96,6 +96,8 @@ export const runInput = named(
     min_p: numberOf('min_p'),
     repeat_penalty: numberOf('repeat_penalty'),
     seed: numberOf('seed'),
+    /** Tokens that prompt and answer together may have at least. Only local models have it. */
+    context_tokens: numberOf('context_tokens'),
     timeout_ms: v.nullish(wholeFrom(1, limitSpecs.run_ms.max)),
     idempotency_key: v.nullish(
       v.pipe(text, v.regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters.')),

@@ -192,6 +192,7 @@ export const run = named(
     top_k: v.exactOptional(whole),
     min_p: v.exactOptional(v.number()),
     repeat_penalty: v.exactOptional(v.number()),
+    context_tokens: v.exactOptional(whole),
     output: text,
     /** The parts of the answer, unless it is only text. */
     output_parts: v.exactOptional(v.array(answerPart)),

@@ -83,6 +83,7 @@ const request = object<RunRequest>({
   top_k: optional(unread),
   min_p: optional(unread),
   repeat_penalty: optional(unread),
+  context_tokens: optional(unread),
 });
 const target = object<Target>({
   provider: text,

@@ -70,6 +70,7 @@ export interface RunRecord {
   top_k?: number;
   min_p?: number;
   repeat_penalty?: number;
+  context_tokens?: number;
   output: string;
   /** The parts of the answer. Absent when it is only text. */
   output_parts?: OutputPart[];
@@ -173,6 +174,7 @@ function travels({ failed_attempts, fallbacks, sent }: RunSnapshot['context']): 
 function conversation(request: RunRequest): Partial<RunRecord> {
   const { messages, tools, tool_choice, response_format } = request;
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = request;
+  const { context_tokens } = request;
   return {
     ...(isShort(request) || messages.length === 0 ? {} : { messages: messages.map(recorded) }),
     ...(tools === undefined ? {} : { tools: [...tools] }),
@@ -183,6 +185,7 @@ function conversation(request: RunRequest): Partial<RunRecord> {
     ...(top_k === undefined ? {} : { top_k }),
     ...(min_p === undefined ? {} : { min_p }),
     ...(repeat_penalty === undefined ? {} : { repeat_penalty }),
+    ...(context_tokens === undefined ? {} : { context_tokens }),
   };
 }
 

@@ -180,6 +180,7 @@ test('a conversation with tools, an image and a schema reaches the provider as i
     top_k: 0,
     min_p: 0.5,
     repeat_penalty: 1.5,
+    context_tokens: 8192,
   });
   assert.is((await run.ended).code, status.OK);
   const { request } = provider.asked[0] ?? {};
@@ -202,8 +203,10 @@ test('a conversation with tools, an image and a schema reaches the provider as i
   assert.equal(Object.keys(request?.tools?.[0]?.parameters.properties as object), ['z', 'a']);
   assert.equal(request?.tool_choice, { name: 'look' });
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = request ?? {};
+  const { context_tokens } = request ?? {};
   const added = { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty };
   assert.equal(Object.values(added), ['high', false, 0, 0.5, 1.5]);
+  assert.is(context_tokens, 8192);
   const shown = await client.ask('Get', { id: await run.runId });
   for (const [name, value] of Object.entries(added)) assert.equal(shown[name], value, name);
   assert.equal(request?.response_format, { type: 'json', name: null, schema });
