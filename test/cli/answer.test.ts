@@ -70,8 +70,8 @@ test('an answer without text prints nothing, and a message says what it is inste
 }) => {
   const call = (name: string) => ({ type: 'tool_call', id: name, name, arguments: '{}' });
   for (const [parts, said] of [
-    [[call('look')], /^The model called the tool look\. See: svc runs show run_1$/m],
-    [[call('look'), call('wait')], /the tools look, wait\./],
+    [[call('look')], /^error: The model called the tool look, .*\nhint: .*svc runs show run_1$/m],
+    [[call('look'), call('wait')], /the tools look, wait,/],
     [[{ type: 'refusal', text: 'No.' }], /refused to answer/],
     [[{ type: 'reasoning', text: 'Hm.' }], /only its reasoning/],
   ] as const) {
@@ -86,7 +86,7 @@ test('an answer without text prints nothing, and a message says what it is inste
       ['runs', 'attach', 'run_1'],
     ]) {
       const { code, stdout, stderr } = await home.svc(args);
-      assert.equal([code, stdout], [0, ''], String(args));
+      assert.equal([code, stdout], [10, ''], String(args));
       assert.match(stderr, said);
     }
   }

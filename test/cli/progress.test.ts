@@ -34,9 +34,10 @@ test('a wait is shown after 300 ms, and its seconds are counted', () => {
 test('each kind of wait has its words', () => {
   const start = [[0, accepted]] as const;
   for (const [fact, text] of [
-    [{ type: 'starting' }, 'Starting the daemon · 1 s'],
+    [{ type: 'starting' }, 'Waiting for the daemon to be ready · 1 s'],
     [{ type: 'placed', position: 2 }, 'Waiting in the queue, place 2 · 1 s'],
     [{ type: 'started', provider: 'other' }, 'Waiting for the first token of other · 2 s'],
+    [{ type: 'loading', model: 'm', part: 0 }, 'Loading m · 1 s'],
     [{ type: 'loading', model: 'm', part: 0.456 }, 'Loading m, 45 % · 1 s'],
     [{ type: 'collecting' }, 'Receiving the answer · 1 s'],
     [{ type: 'lost' }, 'The daemon is gone; waiting for it to come back. · 1 s'],

@@ -144,16 +144,13 @@ export function isAnswered({ state, output, output_parts }: Run): boolean {
 }
 
 /** What a complete answer without text is instead. */
-function noteSilence({ id, state, output, output_parts = [] }: Run): void {
-  if (state !== 'completed' || output !== '' || output_parts.length === 0) return;
+function silence({ provider, finish_reason, output_parts = [] }: Run): string {
   const names = output_parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []));
-  const did =
-    names.length > 0
-      ? `The model called ${names.length === 1 ? 'the tool' : 'the tools'} ${names.join(', ')}`
-      : output_parts.some(({ type }) => type === 'refusal')
-        ? 'The model refused to answer'
-        : 'The model wrote only its reasoning';
-  note(oneLine(`${did}. See: svc runs show ${id}`));
+  if (names.length > 0)
+    return `The model called ${names.length === 1 ? 'the tool' : 'the tools'} ${names.join(', ')}, and gave no text.`;
+  if (output_parts.some(({ type }) => type === 'refusal')) return 'The model refused to answer.';
+  if (output_parts.length > 0) return 'The model wrote only its reasoning, and no answer.';
+  return `${provider} answered without any text (it ended with ${finish_reason ?? 'no reason'}).`;
 }
 
 interface Finished {
@@ -174,10 +171,7 @@ export function finish({ record, output, json, stdout, interrupted, ...seen }: F
   if (stdout.gone.aborted) return 0;
   const stats = seen.stats === true ? statsOf(record) : null;
   if (json) printJson({ ...record, output, ...(stats === null ? {} : { stats }) });
-  else {
-    if (output === '') noteSilence(record);
-    if (isCutAsAsked(record, seen.maxTokens)) note(oneLine(cutAsAsked(seen.maxTokens)));
-  }
+  else if (isCutAsAsked(record, seen.maxTokens)) note(oneLine(cutAsAsked(seen.maxTokens)));
   const { exit, error } = ending(record, seen);
   // After Ctrl-C a hint is noise.
   if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
@@ -211,7 +205,7 @@ function flawOf(
   run: Run,
   { hasText, maxTokens }: Pick<Finished, 'hasText' | 'maxTokens'>,
 ): SvcError | null {
-  const { id, provider, finish_reason, output, output_parts } = run;
+  const { id, provider, finish_reason, output } = run;
   if (finish_reason === 'content_filter')
     return new SvcError('content_filtered', `The content filter of ${provider} cut the answer.`);
   if (finish_reason === 'length' && !isCutAsAsked(run, maxTokens)) {
@@ -220,10 +214,9 @@ function flawOf(
     const message = `${provider} cut the answer${after}: the context of the model, or its longest answer, is reached.`;
     return new SvcError('answer_cut', message);
   }
-  if (hasText || output !== '' || output_parts !== undefined) return null;
+  if (hasText || output !== '') return null;
   const hint = `Ask again, or in other words. See: svc runs show ${id}`;
-  const message = `${provider} answered without any text (it ended with ${finish_reason ?? 'no reason'}).`;
-  return new SvcError('answer_empty', message, { hint });
+  return new SvcError('answer_empty', silence(run), { hint });
 }
 
 /** Whether an answer ends where --max-tokens says. Providers may not count its last token. */

@@ -129,15 +129,20 @@ export function named(provider: string, said: string): string {
   return sentence.startsWith(provider) ? sentence : `${provider}: ${sentence}`;
 }
 
+function percent(part: number): number {
+  return Math.floor(part * 100);
+}
+
 export const LOST = 'The daemon is gone; waiting for it to come back.';
 
 const WORDS: {
   readonly [T in Exclude<Wait['type'], 'failed'>]: (wait: Extract<Wait, { type: T }>) => string;
 } = {
-  starting: () => 'Starting the daemon',
+  starting: () => 'Waiting for the daemon to be ready',
   placed: ({ position }) => `Waiting in the queue, place ${position}`,
   started: ({ provider }) => `Waiting for the first token of ${provider}`,
-  loading: ({ model, part }) => `Loading ${model}, ${Math.floor(part * 100)} %`,
+  // The process of the engine starts first.
+  loading: ({ model, part }) => `Loading ${model}${part === 0 ? '' : `, ${percent(part)} %`}`,
   collecting: () => 'Receiving the answer',
   lost: () => LOST,
 };

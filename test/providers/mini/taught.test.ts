@@ -55,9 +55,9 @@ const UNTAUGHT: readonly string[] = [
   ...['token create', 'token create --concurrent', 'token create --json', 'token create --name'],
   ...['token create --rate', 'token create --scope', 'token list', 'token list --json'],
   ...['token revoke', 'token revoke --json', 'token rotate', 'token rotate --json'],
-  ...['run --context', 'run --file', 'run --format', 'run --min-p', 'run --preset,t', 'run --repeat-penalty'],
+  ...['run --context', 'run --file', 'run --format', 'run --min-p', 'run --preset,t'],
   ...['run --schema', 'run --stats', 'run --stop', 'run --top-k', 'run --top-p'],
-  'runs attach --stats',
+  ...['run --repeat-penalty', 'runs attach --stats'],
 ];
 
 test('every command and flag that the model was taught exists today', () => {
