@@ -12,7 +12,7 @@ export interface Effects {
   stopAttempt: { run_id: string; outcome: 'cancelled' | 'timed_out' | 'interrupted' };
   /** Release runs, engine and listeners, then append that the daemon stopped. */
   closeDaemon: { interrupt: boolean };
-  /** `engine`: its number. `threads` is null if the engine chooses. Without a context: the usual. */
+  /** `engine`: its number. `threads` is null if the engine chooses. Absent context: the usual. */
   startEngine: {
     engine: number;
     attempt: number;

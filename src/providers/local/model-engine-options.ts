@@ -26,6 +26,33 @@ export interface ModelFile {
   path: string;
 }
 
+/** How a process has to be loaded. Null: any way will do. */
+export interface Needs {
+  threads: number | null;
+  /** The least context of one run. */
+  context_tokens: number | null;
+}
+export const ANY: Needs = { threads: null, context_tokens: null };
+
+/** The context to ask for. Null: the usual one is enough. */
+export function largerContext({ context_tokens }: Needs, usual_tokens: number): number | null {
+  return context_tokens !== null && context_tokens > usual_tokens ? context_tokens : null;
+}
+
+/** Whether a loaded process has what is needed. A model with less context than asked has enough. */
+export function meets(
+  needs: Needs,
+  { context: { info, context_tokens } }: EngineSnapshot,
+  usual_tokens: number,
+): boolean {
+  const { threads } = needs;
+  const larger = largerContext(needs, usual_tokens);
+  return (
+    (threads === null || info === null || threads === info.threads) &&
+    (larger === null || larger <= (context_tokens ?? usual_tokens))
+  );
+}
+
 export interface ModelEngineOptions extends EngineSettings {
   engine: EnginePort;
   model: ModelFile;

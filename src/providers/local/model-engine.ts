@@ -6,7 +6,15 @@ import { isIn } from '../../../machines/step.ts';
 import { Answer, engineError, type Reply, Vectors } from './answer.ts';
 import { type EmbedOrder, keyOf, type Purpose, type RunOrder } from './engine/messages.ts';
 import { EngineProcess, notStarted } from './engine-process.ts';
-import type { EnginePort, ModelEngineOptions, ModelFile } from './model-engine-options.ts';
+import {
+  ANY,
+  type EnginePort,
+  largerContext,
+  type ModelEngineOptions,
+  type ModelFile,
+  meets,
+  type Needs,
+} from './model-engine-options.ts';
 import { Turns } from './turns.ts';
 
 export type Order = Omit<RunOrder, 'type' | 'id'>;
@@ -16,13 +24,6 @@ export interface Asked {
   stop(): void;
   load_ms: number | null;
 }
-/** How a process is loaded. Null: any way will do. */
-interface Needs {
-  threads: number | null;
-  /** The least context of one run. */
-  context_tokens: number | null;
-}
-const ANY: Needs = { threads: null, context_tokens: null };
 /** False: the process cannot be used. */
 type Use = (process: EngineProcess) => boolean | Promise<boolean>;
 
@@ -99,7 +100,7 @@ export class ModelEngine {
 
   /**
    * Loads the model as it is needed and asks it for an answer. An abort asks the engine to stop;
-   * then the answer ends. `load_ms`: how long it waited for the load. Null: the model was in memory.
+   * then the answer ends. `load_ms`: how long it waited for the load. Null: it did not.
    */
   async ask(order: Order, needs: Needs, signal: AbortSignal): Promise<Asked> {
     const [before, asked_at] = [this.snapshot, performance.now()];
@@ -208,13 +209,11 @@ export class ModelEngine {
   /** Appends events until the engine is warm with the model and `use` agrees. */
   private reach(needs: Needs, signal: AbortSignal, use: Use): Promise<EngineProcess> {
     const { engine, model } = this;
-    const { guard } = this.options;
-    const { threads } = needs;
+    const { guard, load } = this.options;
     let asked = 0;
     return engine.waitFor(async (snapshot) => {
-      const { attempt, error, info } = snapshot.context;
-      const hasThreads = threads === null || info === null || threads === info.threads;
-      const wanted = asked === attempt || (hasThreads && this.hasContext(needs, snapshot));
+      const { attempt, error } = snapshot.context;
+      const wanted = asked === attempt || meets(needs, snapshot, load.context_tokens);
       if (asked === attempt && error !== null) {
         await guard.noteFailure(model, error);
         throw engineError(error);
@@ -233,15 +232,12 @@ export class ModelEngine {
     }, signal);
   }
 
-  private async load(
-    attempt: number,
-    { threads, ...needs }: Needs,
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  private async load(attempt: number, needs: Needs, signal: AbortSignal): Promise<boolean> {
     const { engine, model } = this;
     const { guard, keepMs, reserve, release } = this.options;
     const shape = await guard.admit(model);
-    const context_tokens = this.isUsual(needs) ? null : needs.context_tokens;
+    const { threads } = needs;
+    const context_tokens = largerContext(needs, this.options.load.context_tokens);
     const { parallel } = await reserve(shape, context_tokens, signal);
     this.parallel = parallel;
     this.usedAt = performance.now();
@@ -261,16 +257,6 @@ export class ModelEngine {
     } finally {
       if (!accepted) release(attempt);
     }
-  }
-
-  /** Whether the usual context is enough. */
-  private isUsual({ context_tokens }: Pick<Needs, 'context_tokens'>): boolean {
-    return context_tokens === null || context_tokens <= this.options.load.context_tokens;
-  }
-
-  /** What was asked counts, because the model may have less than that. */
-  private hasContext(needs: Needs, { context }: EngineSnapshot): boolean {
-    return this.isUsual(needs) || (needs.context_tokens ?? 0) <= (context.context_tokens ?? 0);
   }
 
   private async beginWork(process: EngineProcess): Promise<boolean> {
