@@ -17,7 +17,7 @@ const answer = (daemon: FakeDaemon) =>
 
 /** The fields that say what the answer is to be like. */
 function asked(daemon: FakeDaemon): Record<string, unknown> {
-  const { stream, idempotency_key, client, ...fields } =
+  const { stream, idempotency_key, client, origin, ...fields } =
     daemon.asked.findLast(({ method }) => method === 'run.start')?.params ?? {};
   return fields;
 }

@@ -24,7 +24,10 @@ export async function removeRun(
   { kernel, store, daemon, head }: RemoveSources,
   run_id: string,
 ): Promise<void> {
-  if (!(await head(run_id)).finished) throw new SvcError('run_unfinished');
+  if (!(await head(run_id)).finished)
+    throw new SvcError('run_unfinished', undefined, {
+      hint: `Cancel it with svc runs cancel ${run_id}, or wait for its end.`,
+    });
   await refuseContinued(store, run_id);
   let step = await store.removeRun(run_id);
   if (step.runs === 0) {
