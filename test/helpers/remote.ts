@@ -8,6 +8,7 @@ import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { createRemote } from '../../src/providers/adapters.ts';
 import { createKeys } from '../../src/providers/keys/keys.ts';
+import type { ProviderKeys } from '../../src/providers/keys/port.ts';
 import type { OutputPart, ProviderPort } from '../../src/providers/port.ts';
 import { type Asking, asking } from './asking.ts';
 import { providerConfig } from './provider-config.ts';
@@ -21,17 +22,16 @@ export interface RemoteOptions {
   config?: Partial<ProviderConfig>;
   env?: NodeJS.ProcessEnv;
   limits?: Partial<Limits>;
+  keys?: ProviderKeys;
 }
 
-export function remote(
-  base_url: string,
-  { config = {}, env = { TEST_KEY: SECRET_KEY }, limits = {} }: RemoteOptions = {},
-): ProviderPort {
+export function remote(base_url: string, options: RemoteOptions = {}): ProviderPort {
+  const { config = {}, env = { TEST_KEY: SECRET_KEY }, limits = {} } = options;
   return createRemote({
     id: 'test',
     config: providerConfig({ base_url, ...config }),
     env,
-    keys: createKeys(env),
+    keys: options.keys ?? createKeys(env),
     adapters: '/nonexistent/svc/adapters',
     limits: { ...defaultLimits, ...limits },
   });

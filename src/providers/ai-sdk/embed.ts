@@ -2,6 +2,7 @@ import { SvcError } from '../../errors.ts';
 import type { Embedding } from '../port.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import type { Listing } from '../remote/list-models.ts';
+import { readSecrets } from '../remote/read-secrets.ts';
 import { requestFailure } from '../remote/sdk-error.ts';
 import type { Upstream } from '../remote/upstream.ts';
 import type { Adapter } from './adapter.ts';
@@ -12,14 +13,14 @@ const BATCH_TEXTS = 96;
 
 /** Asks for vectors, one batch after the other. Throws SvcError; after an abort, anything. */
 export async function embedTexts(
-  { config, keys }: Listing,
+  listing: Listing,
   adapter: Adapter,
   upstream: Upstream,
   { model, texts, options: { dimensions } }: EmbedRequest,
   signal: AbortSignal,
 ): Promise<Embedding> {
-  const secrets = { key: await keys.read(config), texts };
-  const asking = { key: config.key, model, secrets };
+  const secrets = await readSecrets(listing, texts);
+  const asking = { key: secrets.place, model, secrets };
   const providerOptions = dimensions === undefined ? {} : adapter.dimensions(dimensions);
   const sdk = new SdkFetch(upstream, asking, 'whole', signal);
   const vectors: number[][] = [];

@@ -5,6 +5,7 @@ import { readAnswer } from '../remote/answer.ts';
 import { askedModel } from '../remote/asked-model.ts';
 import { callOptions, unasked } from '../remote/call-options.ts';
 import { type Listing, listModels } from '../remote/list-models.ts';
+import { readSecrets } from '../remote/read-secrets.ts';
 import { requestFailure } from '../remote/sdk-error.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
@@ -45,16 +46,17 @@ export function createSdkProvider(options: SdkOptions): ProviderPort {
  * Streams one answer. After an abort it closes the connections, then ends without a `finish` part.
  */
 async function* streamAnswer(
-  { config, keys, limits }: SdkOptions,
+  options: SdkOptions,
   adapter: Adapter,
   upstream: Upstream,
   { run_id, request }: AttemptRequest,
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
+  const { config, limits } = options;
   const model = askedModel(request, config);
   refuseUnsendable(request, adapter);
-  const secrets = { key: await keys.read(config), texts: secretTexts(request) };
-  const asking = { key: config.key, model, secrets };
+  const secrets = await readSecrets(options, secretTexts(request));
+  const asking = { key: secrets.place, model, secrets };
   const expected = adapter.isForeign ? 'any' : config.stream ? 'events' : 'whole';
   const sdk = new SdkFetch(upstream, asking, expected, signal);
   try {

@@ -5,6 +5,7 @@ import type { Embedding } from '../port.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import { toFailure, tooLarge } from '../remote/failure.ts';
+import { readSecrets } from '../remote/read-secrets.ts';
 import type { Exchange } from '../remote/upstream.ts';
 import { parseUpstreamError, type Secrets } from '../remote/upstream-error.ts';
 import type { RemoteOptions } from './provider.ts';
@@ -18,12 +19,13 @@ const BATCH_TEXTS = 128;
  * Throws SvcError. After an abort it closes the connection and throws.
  */
 export async function embedTexts(
-  { config, keys, limits }: RemoteOptions,
+  remote: RemoteOptions,
   exchange: Exchange,
   { model, texts, options }: EmbedRequest,
   signal: AbortSignal,
 ): Promise<Embedding> {
-  const secrets: Secrets = { key: await keys.read(config), texts };
+  const { config, limits } = remote;
+  const secrets = await readSecrets(remote, texts);
   const vectors: number[][] = [];
   let input_tokens: number | null = 0;
   let ended: 'complete' | 'broken' = 'broken';
@@ -42,7 +44,7 @@ export async function embedTexts(
       const text = await readBounded(body, limits.provider_vectors_bytes);
       if (text === null) throw tooLarge('the vectors', limits.provider_vectors_bytes);
       const read = readEmbedding(parseForeignJson(text), input.length, {
-        key: config.key,
+        key: secrets.place,
         model,
         secrets,
       });

@@ -4,6 +4,7 @@ import type { AttemptRequest, OutputPart, ProviderPort } from '../port.ts';
 import { askedModel } from '../remote/asked-model.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { listModels } from '../remote/list-models.ts';
+import { readSecrets } from '../remote/read-secrets.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
 import { chatBody } from './body.ts';
@@ -52,15 +53,16 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
  * connection, then ends without a `finish` part.
  */
 async function* streamAnswer(
-  { config, keys, limits }: RemoteOptions,
+  options: RemoteOptions,
   exchange: Exchange,
   { run_id, request }: AttemptRequest,
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
+  const { config, limits } = options;
   const model = askedModel(request, config);
   const body = JSON.stringify(chatBody(config, model, request));
-  const secrets = { key: await keys.read(config), texts: secretTexts(request) };
-  const asked = { run_id, key: config.key, model, request, secrets, limits };
+  const secrets = await readSecrets(options, secretTexts(request));
+  const asked = { run_id, key: secrets.place, model, request, secrets, limits };
   let ended: 'complete' | 'broken' = 'broken';
   try {
     const answered = await exchange.send({

@@ -1,10 +1,11 @@
 import { keyPlace } from '../../config/key-reference.ts';
 import { type ErrorCode, errors, SvcError } from '../../errors.ts';
+import { STORED_KEY } from './read-secrets.ts';
 import { quote, type UpstreamError } from './upstream-error.ts';
 
 /** What a request was about. */
 export interface RequestContext {
-  /** Where the key is. Null: there is none. */
+  /** The place of the key. Null: there is none. */
   key: string | null;
   model: string | null;
 }
@@ -42,7 +43,9 @@ export function statusFailure(
       what:
         key === null
           ? 'The provider asks for credentials, and none are configured'
-          : `The provider refused the credentials in ${keyPlace(key)}`,
+          : key === STORED_KEY
+            ? 'The provider refused its stored key'
+            : `The provider refused the credentials in ${keyPlace(key)}`,
     });
   const meaning = STATUSES[status];
   if (meaning !== undefined) return failure(meaning);

@@ -7,6 +7,7 @@ import type { ProviderKeys } from '../keys/port.ts';
 import type { ModelRecord } from '../port.ts';
 import { streamFailure } from './connection-failure.ts';
 import { readModels } from './models.ts';
+import { readSecrets } from './read-secrets.ts';
 import type { Exchange } from './upstream.ts';
 
 export interface Listing {
@@ -26,20 +27,21 @@ export interface ListCall {
 
 /** The models that the server lists. Empty for a server without a list. Throws SvcError. */
 export async function listModels(
-  { id, config, keys, limits }: Listing,
+  listing: Listing,
   exchange: Exchange,
   { url, headers, convert = (value) => value }: ListCall,
   signal: AbortSignal,
 ): Promise<ModelRecord[]> {
-  const key = await keys.read(config);
+  const { id, config, limits } = listing;
+  const secrets = await readSecrets(listing);
   let ended: 'complete' | 'broken' = 'broken';
   try {
     const { body } = await exchange.send({
       method: 'GET',
       url,
-      headers: Object.fromEntries(headers(key)),
+      headers: Object.fromEntries(headers(secrets.key)),
       model: null,
-      secrets: { key, texts: [] },
+      secrets,
       signal,
     });
     const text = await readBounded(body, limits.provider_list_bytes);

@@ -1,7 +1,12 @@
 import { asRecord } from '../../json.ts';
 /** Texts that no message may repeat. */
+/** What no message may show. */
+export type Hidden = Pick<Secrets, 'key' | 'texts'>;
+
 export interface Secrets {
   key: string | null;
+  /** Where the key is: a reference, or `stored`. Null: there is none. */
+  place: string | null;
   texts: readonly (string | null)[];
 }
 
@@ -18,7 +23,7 @@ export interface UpstreamError {
  * Reads the common forms: `{error: {message, code, type}}`, `{error: "…"}`, `{message}`,
  * `{detail}`.
  */
-export function parseUpstreamError(value: unknown, secrets: Secrets): UpstreamError {
+export function parseUpstreamError(value: unknown, secrets: Hidden): UpstreamError {
   const outer = asRecord(value);
   const inner = asRecord(outer.error);
   const message = [inner.message, outer.error, outer.message, outer.detail].find(
@@ -40,7 +45,7 @@ export function quote({ message }: UpstreamError): string {
 }
 
 /** Reduces a message to one bounded line. Null: it repeats the key, or a part of the prompt. */
-export function sanitize(message: string, { key, texts }: Secrets): string | null {
+export function sanitize(message: string, { key, texts }: Hidden): string | null {
   const line = oneLine(message.slice(0, 4 * MESSAGE_MAX));
   if (
     line === '' ||

@@ -130,13 +130,13 @@ export class Exchange {
     body: Incoming,
     { model, secrets }: Request,
   ): Promise<SvcError> {
-    const { config, limits } = this.upstream;
+    const { limits } = this.upstream;
     const text = await readBounded(body, limits.provider_error_bytes).catch(() => null);
     const reported = parseUpstreamError(parseForeignJson(text), secrets);
     return statusFailure(
       status,
       reported,
-      { key: config.key, model },
+      { key: secrets.place, model },
       retryAfter(webHeaders(headers)),
     );
   }

@@ -352,4 +352,33 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+test('a stored key that is refused is named so, whatever the configuration names', async () => {
+  const keys = {
+    read: async () => SECRET_KEY,
+    stored: () => 'file' as const,
+    forget: async () => {},
+  };
+  const upstream = await Upstream.start(async (x) => x.reply(401, error('Incorrect API key')));
+  const signal = new AbortController().signal;
+  try {
+    for (const adapter of ['openai-compatible', 'mistral'])
+      for (const key of [null, 'env:TEST_KEY']) {
+        const provider = remote(upstream.base_url, { config: { adapter, key }, keys });
+        const failures = [
+          (await outcome(provider)).failure,
+          await provider.probe(signal).catch((thrown: unknown) => thrown),
+          await provider.embed?.('m', ['a'], {}, signal).catch((thrown: unknown) => thrown),
+        ];
+        for (const failure of failures)
+          assert.match(
+            String((failure as Error | null)?.message),
+            /^test refused its stored key \(status 401\)\. It says: Incorrect API key$/,
+          );
+        await provider.close();
+      }
+  } finally {
+    await upstream.stop();
+  }
+});
+
 test.run();
