@@ -95,7 +95,7 @@ test('an unknown command or flag is refused with exit 2 and a suggestion', async
     [['--jsn', 'status'], '--json'],
     [['run', '-1 + 2'], '--'],
     [['status', '--no-json'], '--json'],
-    [['run', 'x', '--start'], 'svc run'],
+    [['run', 'x', '--start'], '--stats'],
     [['run', 'x', '-v'], 'run'],
     [['run', 'x', '--constructor'], 'svc run'],
     [['constructor'], 'svc'],
