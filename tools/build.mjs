@@ -27,16 +27,14 @@ const ENTRIES = [
 /** Packages that are in the bundles. The others are loaded from node_modules. */
 const BUNDLED = ['mri', 'sade', 'ulid', 'valibot', 'xstate'];
 
-/** Node's modules are taken when the code that needs them runs: importing all of them is slow. */
-const builtins = {
-  name: 'builtins',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: 'builtins' }));
-    onLoad({ filter: /./, namespace: 'builtins' }, ({ path }) => ({
-      contents: `module.exports = process.getBuiltinModule('${path}');`,
-    }));
-  },
-};
+/** Importing a module of Node reads all its exports, which is slow. So only the named ones are. */
+function withBuiltins(text) {
+  return text.replace(/^import \{([^}]*)\} from '(node:[^']+)';$/gm, (_, names, module) => {
+    const values = names.split(',').filter((name) => !/^\s*(type\s|$)/.test(name));
+    const taken = values.join(',').replace(/ as /g, ': ');
+    return `const {${taken}} = process.getBuiltinModule('${module}');`;
+  });
+}
 
 /** Packages stay outside, except the small ones. */
 const outside = {
@@ -53,17 +51,21 @@ const outside = {
  * A file that looks for others beside itself finds them, wherever the bundle with its code is. Each
  * bundle has another way to that place, so the bundles get it last.
  */
-const places = {
-  name: 'places',
+function withPlaces(text, path) {
+  const place = relative('.', path).replaceAll(sep, '/').replace(/\.ts$/, '.js');
+  return text.replaceAll('import.meta.url', `PLACE("${place}")`);
+}
+
+/** The sources, changed by each of these functions. */
+const changed = (...changes) => ({
+  name: 'changed',
   setup({ onLoad }) {
     onLoad({ filter: /\.ts$/ }, ({ path }) => {
       const text = readFileSync(path, 'utf8');
-      if (!text.includes('import.meta.url')) return undefined;
-      const place = relative('.', path).replaceAll(sep, '/').replace(/\.ts$/, '.js');
-      return { contents: text.replaceAll('import.meta.url', `PLACE("${place}")`), loader: 'ts' };
+      return { contents: changes.reduce((all, change) => change(all, path), text), loader: 'ts' };
     });
   },
-};
+});
 
 rmSync('dist', { recursive: true, force: true });
 for (const file of globSync('src/**/*.{proto,html,css,svg,js}')) cpSync(file, join('dist', file));
@@ -71,7 +73,7 @@ await bundle([MAIN], { bundle: false });
 await bundle(globSync('src/cli/quick/*.ts'), {
   minifyWhitespace: true,
   minifySyntax: true,
-  plugins: [builtins, outside, places],
+  plugins: [outside, changed(withPlaces, withBuiltins)],
 });
 await bundle(ENTRIES, { splitting: true, chunkNames: 'src/chunks/[name]-[hash]' });
 chmodSync('dist/src/main.js', 0o755);
@@ -89,7 +91,7 @@ async function bundle(entryPoints, options) {
     sourcemap: options.bundle !== false,
     sourcesContent: false,
     legalComments: 'none',
-    plugins: options.bundle === false ? [] : [outside, places],
+    plugins: options.bundle === false ? [] : [outside, changed(withPlaces)],
     write: false,
     logLevel: 'warning',
     ...options,

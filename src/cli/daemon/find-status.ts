@@ -1,7 +1,6 @@
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
-import { limitSpecs } from '../../limits.ts';
 import type { Results, RuntimeFile } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 
@@ -44,7 +43,7 @@ export async function findStatus(
       !(['daemon_not_running', 'timed_out'].includes(error.code) || diedMeanwhile(paths, error))
     )
       throw error;
-    const found = withoutAnswer(paths, error.code === 'timed_out');
+    const found = await withoutAnswer(paths, error.code === 'timed_out');
     const { state, boot_id } = found.status;
     if (state !== 'stopped' && (state !== 'crashed' || boot_id === null)) return found;
     const { endOf } = await import('../connect/last-error.ts');
@@ -53,8 +52,8 @@ export async function findStatus(
   }
 }
 
-function withoutDescriptors(paths: Paths, { message, hint }: SvcError): Found {
-  const found = withoutAnswer(paths, true);
+async function withoutDescriptors(paths: Paths, { message, hint }: SvcError): Promise<Found> {
+  const found = await withoutAnswer(paths, true);
   return { ...found, status: { ...found.status, warning: `${message} ${hint}` } };
 }
 
@@ -79,7 +78,7 @@ async function ask(paths: Paths, why: boolean): Promise<Found> {
   }
 }
 
-function withoutAnswer(paths: Paths, accepted: boolean): Found {
+async function withoutAnswer(paths: Paths, accepted: boolean): Promise<Found> {
   const found = readRuntimeFile(paths.runtime);
   const shown = (
     exit: number,
@@ -97,7 +96,7 @@ function withoutAnswer(paths: Paths, accepted: boolean): Found {
   const { pid, version, boot_id } = file;
   const known = { pid, version, boot_id };
   if (!accepted && ownerOf(file) !== 'ours') return shown(1, { state: 'crashed', ...known });
-  if (!accepted && file.addresses.socket === null && isYoung(file))
+  if (!accepted && file.addresses.socket === null && (await isYoung(file)))
     return shown(0, { state: 'starting', ...known, since: file.started_at });
   return shown(4, { state: 'unresponsive', ...known, addresses: file.addresses });
 }
@@ -119,6 +118,8 @@ function empty(paths: Paths): StatusShown {
   };
 }
 
-function isYoung({ started_at }: RuntimeFile): boolean {
+async function isYoung({ started_at }: RuntimeFile): Promise<boolean> {
+  // Not imported above: a daemon that answers needs no limits.
+  const { limitSpecs } = await import('../../limits.ts');
   return Date.now() - Date.parse(started_at) < limitSpecs.start_ms.value;
 }
