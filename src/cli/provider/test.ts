@@ -16,8 +16,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   const own = provider.state === 'unauthorised' ? keyOfThisShell(provider, paths) : null;
   if (json) printJson(provider);
   else if (own !== null) printError(own, false);
-  else if (provider.state === 'available')
-    print(`${oneLine(provider.id)} answers${modelsOf(provider.models)}.`);
+  else if (provider.state === 'available') print(oneLine(found(provider)));
   else {
     const why = provider.reason === null ? '.' : `: ${provider.reason}`;
     print(oneLine(`${provider.id} is ${provider.state}${why}`));
@@ -31,7 +30,10 @@ export async function run({ paths, args, json }: Context): Promise<number> {
 /** Above the daemon's limit for a probe. */
 const TEST_MS = 70_000;
 
-function modelsOf(count: number | null): string {
-  if (count === null) return '';
-  return ` and has ${count} ${count === 1 ? 'model' : 'models'}`;
+/** A provider without a list of models was perhaps not asked at all: a request would cost. */
+function found({ id, models }: { id: string; models: number | null }): string {
+  if (models === null) return `${id} answers.`;
+  if (models === 0)
+    return `${id} lists no models. To see whether it answers: svc run "…" --provider ${id}`;
+  return `${id} answers and has ${models} ${models === 1 ? 'model' : 'models'}.`;
 }

@@ -16,6 +16,8 @@ export interface Adapter {
   hasSingleCalls: boolean;
   listCall: ListCall | null;
   load(): Promise<Module>;
+  /** What the factory gets instead of a key. Throws provider_unauthorised if there is nothing. */
+  credentials(): Promise<object>;
   provider(key: string | null, fetch: SdkFetch['fetch']): Promise<SdkProvider>;
   model(provider: SdkProvider, id: string): LanguageModelV4;
   requestOptions(request: RunRequest): SharedV4ProviderOptions;
@@ -30,6 +32,7 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
   const list = base_url === null ? undefined : family.list?.(base_url, config);
   const headers = { ...config.headers, ...family.headers?.(config) };
   const load = () => loadPackage(name, folder);
+  const credentials = async () => (await family.credentials?.(config.options)) ?? {};
   return {
     isForeign: foreign !== null,
     canEmbed: family.dimensions !== undefined || foreign !== null,
@@ -39,13 +42,14 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
         ? null
         : { ...list, headers: (key) => withHeaders(list.headers(key), headers) },
     load,
+    credentials,
     provider: async (key, fetch) => {
       const factory = factoryOf(await load(), name, family.factory);
       return factory({
         ...family.settings?.(config),
         ...(base_url === null ? {} : { baseURL: base_url }),
         ...keySetting(config, key, foreign !== null),
-        ...(key === null ? await family.credentials?.(config.options) : {}),
+        ...(key === null ? await credentials() : {}),
         headers,
         fetch,
       });

@@ -123,8 +123,8 @@ function refuseUnsendable(request: RunRequest, { hasSingleCalls }: Adapter): voi
 }
 
 /**
- * The models that the provider lists. Without a list, only that the package can be loaded and the
- * key be read is checked: the address would charge for more.
+ * The models that the provider lists. Without a list, only the package and the credentials are
+ * checked: the address would charge for more.
  */
 async function knownModels(
   options: SdkOptions,
@@ -134,7 +134,8 @@ async function knownModels(
 ): Promise<ModelRecord[]> {
   const { listCall } = adapter;
   if (listCall !== null) return listModels(options, new Exchange(upstream), listCall, signal);
-  await options.keys.read(options.config);
+  const key = await options.keys.read(options.config);
   await adapter.load();
+  if (key === null) await adapter.credentials();
   return [];
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ProviderConfig } from '../../../src/config/provider.ts';
+import type { SvcError } from '../../../src/errors.ts';
 import { outcome, remote } from '../../helpers/remote.ts';
 import { Upstream } from '../../helpers/upstream.ts';
 import { bytesOf, wires } from '../../helpers/wires.ts';
@@ -95,6 +96,18 @@ test('Bedrock: without credentials nothing is sent, and the error says what was 
   assert.is(failure?.code, 'provider_unauthorised');
   assert.match(failure?.message ?? '', 'AWS_ACCESS_KEY_ID');
   assert.is(received.length, 0);
+});
+
+test('Bedrock: a probe sends nothing, and says whether there are credentials', async () => {
+  const config = { ...wires.bedrock?.config, key: null };
+  const provider = remote('http://127.0.0.1:9', { config });
+  const probe = () =>
+    provider.probe(new AbortController().signal).catch(({ code }: SvcError) => code);
+  assert.is(await probe(), 'provider_unauthorised');
+  process.env.AWS_ACCESS_KEY_ID = 'AKIAVARIABLE';
+  process.env.AWS_SECRET_ACCESS_KEY = 'secret-of-the-variable';
+  assert.equal(await probe(), { models: [] });
+  await provider.close();
 });
 
 test('Vertex: the token of a workload identity file is fetched and sent', async ({ folder }) => {
