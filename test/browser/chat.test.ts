@@ -130,6 +130,7 @@ on.inBrowser('a follow-up sends the turns before it, and its address has them al
     ['user', 'Second question'],
   ]);
   assert.is(run.provider, 'held', 'the conversation stays with its provider');
+  assert.ok(run.conversation !== undefined && run.conversation !== id);
   await on.page.reload();
   await says('#chat-answer', 'Second answer');
   const turns = await on.page.locator('#chat-turns .turn').allTextContents();
@@ -173,6 +174,22 @@ on.inBrowser(
   },
   { permissions: ['clipboard-read', 'clipboard-write'] },
 );
+
+on.inBrowser('words of a finished run are found, and lead to its page', async () => {
+  await on.signIn();
+  await on.ask('A question about aardvarks', { provider: 'held' });
+  await answered('They dig <b id=evil> burrows.');
+  await on.visit('runs');
+  await on.page.fill('#runs-find', 'burrows');
+  await says('#runs-rows mark', 'burrows');
+  assert.is(await count('#runs-rows tr'), 1);
+  assert.is(await count('#evil'), 0);
+  await on.page.click('#runs-rows a');
+  await says('#run-prompt', 'A question about aardvarks');
+  await on.visit('runs');
+  await on.page.fill('#runs-find', 'nowhereatall');
+  await says('#runs-note', /No finished run has these words/);
+});
 
 on.inBrowser('a run that fails says what happened, what to do, and its code', async () => {
   await on.life.ask((client) =>

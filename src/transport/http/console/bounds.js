@@ -65,7 +65,8 @@ export const COPIED_MS = 1500;
 /** Between two looks at the daemon, and how long one may take. */
 export const LOOK_MS = 5000;
 export const LOOK_TIMEOUT_MS = 5000;
-/** The time that the charts show. */
+/** The time that the charts show: at most this, and at least so many minutes. */
 export const CHART_MS = 30 * 60_000;
+export const CHART_MINUTES_MIN = 5;
 /** A download, and a load of a model, may take this long. */
 export const LONG_MS = 24 * 3_600_000;

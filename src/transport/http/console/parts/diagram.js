@@ -22,6 +22,8 @@ const ATTRIBUTES = new Set(
     ' ',
   ),
 );
+/** A line of the legend of fills. */
+const LEGEND = /^■ /;
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** @type {Map<string, Promise<SVGSVGElement>>} */
@@ -61,6 +63,8 @@ function copy(source) {
     if (ATTRIBUTES.has(name) && !/url\s*\(/i.test(value)) target.setAttribute(name, value);
   if (source.id !== '') target.dataset.part = source.id;
   for (const child of source.childNodes) {
+    // The page paints a state by its meaning, and has a legend for that.
+    if (child instanceof Element && LEGEND.test(child.textContent ?? '')) continue;
     if (child instanceof Element && child.namespaceURI === SVG && SHAPES.has(child.localName))
       target.append(copy(child));
     else if (child instanceof Text && (source.localName === 'text' || source.localName === 'tspan'))

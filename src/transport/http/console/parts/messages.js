@@ -44,34 +44,11 @@ export function turnsBefore(run) {
 }
 
 /**
- * The messages of the next request of a conversation: those of the run, its answer, and the new
- * text. A picture is not in the record of a run, so a text says that it was there.
+ * Whether the next turn can follow the run: reasoning alone is no answer.
  * @param {import('../state/model.js').Run} run
- * @param {string} text
  */
-export function nextMessages(run, text) {
-  return [...messagesOf(run), ...answerOf(run), { role: 'user', content: text }];
-}
-
-/** The messages that the run was asked with. @param {import('../state/model.js').Run} run */
-export function messagesOf(run) {
-  if (run.messages !== undefined)
-    return run.messages.map(({ role, content }) => ({
-      role,
-      content: content.map((part) =>
-        part.type === 'image' ? { type: 'text', text: textOf(part) } : part,
-      ),
-    }));
-  return [
-    ...(run.system === null ? [] : [{ role: 'system', content: run.system }]),
-    { role: 'user', content: run.prompt },
-  ];
-}
-
-/** Reasoning is for one answer only. @param {import('../state/model.js').Run} run */
-function answerOf({ output, output_parts }) {
-  const content = output_parts?.filter(({ type }) => type !== 'reasoning') ?? output;
-  return content.length === 0 ? [] : [{ role: 'assistant', content }];
+export function isAnswered({ output, output_parts = [] }) {
+  return output !== '' || output_parts.some(({ type }) => type === 'tool_call');
 }
 
 /**

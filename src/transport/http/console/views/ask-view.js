@@ -3,7 +3,7 @@
 import { MODELS_SHOWN } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
 import { byId, el, say, setOptions } from '../parts/dom.js';
-import { nextMessages } from '../parts/messages.js';
+import { isAnswered } from '../parts/messages.js';
 import { go, onPlace, place } from '../state/address.js';
 import { adoptRun } from '../state/chosen-run.js';
 import { model, on } from '../state/model.js';
@@ -115,16 +115,18 @@ function asked(text) {
 }
 
 /**
- * @param {string} text
+ * The daemon adds the turns before, with their pictures.
+ * @param {string} prompt
  * @param {import('../state/model.js').Run | null} run
  * @param {string} system
  */
-function words(text, run, system) {
-  if (run === null) return { prompt: text, ...(system === '' ? {} : { system }) };
-  const messages = nextMessages(run, text);
-  if (system === '') return { messages };
-  const others = messages.filter(({ role }) => role !== 'system');
-  return { messages: [{ role: 'system', content: system }, ...others] };
+function words(prompt, run, system) {
+  return {
+    prompt,
+    ...(system === '' ? {} : { system }),
+    ...(run === null ? {} : { conversation: run.conversation ?? run.id }),
+    ...(run === null || !isAnswered(run) ? {} : { continues: run.id }),
+  };
 }
 
 async function start() {

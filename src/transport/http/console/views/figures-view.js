@@ -1,5 +1,5 @@
 // @ts-check
-import { CHART_MS, FIGURE_RUNS, MEMORY_SAMPLES, USAGE_ROWS } from '../bounds.js';
+import { CHART_MINUTES_MIN, CHART_MS, FIGURE_RUNS, MEMORY_SAMPLES, USAGE_ROWS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
 import { drawChart } from '../parts/chart.js';
 import { lasting, moment } from '../parts/clock.js';
@@ -82,8 +82,10 @@ function drawFacts() {
 function drawCharts() {
   if (place().page !== 'overview') return;
   const to = Date.now();
-  const from = to - CHART_MS;
-  const span = `last ${lasting(CHART_MS)}`.replace(' 0 s', '');
+  const oldest = Math.min(to, ...runs.map(({ created_at }) => Date.parse(created_at)));
+  const minutes = Math.ceil((to - Math.max(oldest, to - CHART_MS)) / 60_000);
+  const from = to - Math.max(minutes, CHART_MINUTES_MIN) * 60_000;
+  const span = `last ${Math.round((to - from) / 60_000)} min`;
   const of = (/** @type {(run: Run) => number | null} */ figure) =>
     runs.flatMap((run) => {
       const value = figure(run);
@@ -156,7 +158,10 @@ function drawUsage({ groups, currency, budget, covers_since }) {
     budget.per_day === null
       ? `${budget.spent.toFixed(2)} ${currency} today at cloud providers, without a budget.`
       : `${budget.spent.toFixed(2)} of ${budget.per_day} ${currency} spent today.`;
-  const from = covers_since === null ? '' : ` Counted since ${moment(covers_since)}.`;
+  const from =
+    covers_since === null
+      ? ''
+      : ` Counted since ${moment(covers_since).replace(/:\d+\.\d+$/, '')}.`;
   say(byId('usage-note'), groups.length === 0 ? 'No run has ended yet.' : day + from);
 }
 

@@ -36,7 +36,7 @@ export function mountKeys() {
     box.checked ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, '1'),
   );
   document.addEventListener('keydown', (event) => {
-    if (event.key === 'Escape' && isTyping(event.target) && !dialog().open)
+    if (event.key === 'Escape' && isTyping(event.target))
       /** @type {HTMLElement} */ (event.target).blur();
     if (
       !box.checked ||
@@ -44,7 +44,7 @@ export function mountKeys() {
       event.metaKey ||
       event.altKey ||
       isTyping(event.target) ||
-      dialog().open ||
+      document.querySelector('dialog[open]') !== null ||
       document.body.classList.contains('signed-out')
     )
       return;

@@ -12,9 +12,9 @@ import { machineOf } from '../state/shape.js';
 /** The list of runs: the history in the present, and the snapshot's runs in the past. */
 export function mountRuns() {
   filter().addEventListener('change', () => void read());
-  byId('runs-find').addEventListener('input', () => {
-    limit = RUNS_MORE;
-    void read();
+  words().addEventListener('input', () => {
+    clearTimeout(typed);
+    typed = setTimeout(() => void find(), REFRESH_MS);
   });
   byId('runs-more').addEventListener('click', () => {
     limit = RUNS_MORE;
@@ -33,11 +33,38 @@ export function mountRuns() {
   on(['runs', 'run'], draw);
 }
 
+/**
+ * What the search found; null without words.
+ * @type {import('../../../../runtime/contract.ts').SearchPage['runs'] | null}
+ */
+let found = null;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let typed;
 let limit = RUNS_SHOWN;
 let due = false;
 
 function filter() {
   return /** @type {HTMLSelectElement} */ (byId('runs-state'));
+}
+
+function words() {
+  return /** @type {HTMLInputElement} */ (byId('runs-find'));
+}
+
+/** The last words win. */
+async function find() {
+  const wanted = words().value.trim();
+  const query = `words=${encodeURIComponent(wanted)}&limit=${RUNS_SHOWN}`;
+  const page = wanted === '' ? null : await ask(`/v1/runs/search?${query}`).catch(failed);
+  if (words().value.trim() !== wanted) return;
+  found = page?.runs ?? null;
+  changed('runs');
+}
+
+/** @param {Error} error */
+function failed(error) {
+  say(byId('announce'), error.message);
+  return { runs: [] };
 }
 
 function states() {
@@ -68,31 +95,52 @@ async function read() {
 
 function draw() {
   const { value } = filter();
-  const past = model.past;
-  const all =
-    past === null ? model.runs : past.runs.filter(({ state }) => value === '' || state === value);
-  const wanted = /** @type {HTMLInputElement} */ (byId('runs-find')).value.trim().toLowerCase();
-  const runs = all.filter((run) => wanted === '' || textOf(run).includes(wanted));
-  place(byId('runs-rows'), runs.map(row), 'run');
-  byId('runs-more').hidden = past !== null || byId('runs-more').dataset.more !== 'true';
-  say(byId('runs-note'), note(runs.length, all.length, value));
+  const isShown = (/** @type {{ state: string }} */ { state }) => value === '' || state === value;
+  const hits = model.past === null ? (found?.filter(isShown) ?? null) : null;
+  const runs = (model.past === null ? model.runs : model.past.runs).filter(isShown);
+  place(byId('runs-rows'), hits === null ? runs.map(row) : hits.map(hit), 'run');
+  byId('runs-more').hidden =
+    hits !== null || model.past !== null || byId('runs-more').dataset.more !== 'true';
+  say(byId('runs-note'), hits === null ? note(runs.length, value) : foundNote(hits.length));
+}
+
+/** @param {number} count */
+function foundNote(count) {
+  return count === 0 ? 'No finished run has these words.' : `The latest ${count} with these words.`;
 }
 
 /**
- * @param {number} shown
- * @param {number} all
+ * @param {number} count
  * @param {string} state
  */
-function note(shown, all, state) {
-  if (shown < all) return `${shown} of the latest ${all}.`;
-  if (all === 0 && state !== '') return `No run is ${state}.`;
-  if (all === 0) return model.past === null ? 'No run yet.' : 'No run was in hand then.';
+function note(count, state) {
+  if (count === 0 && state !== '') return `No run is ${state}.`;
+  if (count === 0) return model.past === null ? 'No run yet.' : 'No run was in hand then.';
   return model.past === null ? '' : 'In hand then, or ended in the minute before.';
 }
 
-/** What the search looks at. @param {import('../state/model.js').Run} run */
-function textOf({ id, prompt, output, provider, model: name, client }) {
-  return `${id} ${prompt} ${output} ${provider}/${name} ${client}`.toLowerCase();
+/** A run that the search found, with the words in their place. */
+function hit(/** @type {NonNullable<typeof found>[number]} */ one) {
+  let end = 0;
+  const pieces = one.matches.flatMap(([from, to]) => {
+    const before = one.snippet.slice(end, from);
+    end = to;
+    return [before, el('mark', {}, one.snippet.slice(from, to))];
+  });
+  return el(
+    'tr',
+    { 'data-run': one.id },
+    el('td', {}, chip('run', one.state)),
+    el(
+      'td',
+      { class: 'text' },
+      el('a', { href: addressOf('run', one.id) }, ...pieces, one.snippet.slice(end)),
+    ),
+    el('td', { class: 'faint' }, `${one.provider}/${one.model}`),
+    el('td', { class: 'num' }, moment(one.created_at).replace(/\.\d+$/, '')),
+    el('td', {}),
+    el('td', {}),
+  );
 }
 
 /** @param {import('../state/model.js').Run} run */
