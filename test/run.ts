@@ -7,7 +7,7 @@ import { type Outcome, runFile } from './run-file.ts';
 import { filesOf, TIERS, type Tier } from './tiers.ts';
 
 /**
- * Runs the tests: `tsx test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 3] [--bound
+ * Runs the tests: `node test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 3] [--bound
  * 600] [--leave 20] [--root test]`.
  *
  * Each file runs in its own process. uvu alone exits 0 when nothing ran: a file without `.run()`, a

@@ -1,5 +1,5 @@
 // Prints the wins and losses of each confidence rule on unseen questions:
-// `npx tsx test/eval/calibrate.ts [model.gguf]`.
+// `npx node test/eval/calibrate.ts [model.gguf]`.
 import { modelFile, openAsker } from './ask.ts';
 import { type Grade, grade } from './grade.ts';
 import { readHeldOut } from './held-out.ts';

@@ -9,7 +9,7 @@ import { Harness } from './harness.ts';
 import { startHeld } from './walk-run.ts';
 
 /**
- * Records a golden log: `tsx test/walk/golden.ts <name>` runs a few boots of the built program. It
+ * Records a golden log: `node test/walk/golden.ts <name>` runs a few boots of the built program. It
  * writes their events to test/fixtures/logs/<name>.jsonl, and the folded states beside them. Done
  * once for each released version, never again.
  */

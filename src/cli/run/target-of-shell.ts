@@ -2,7 +2,8 @@ import { absoluteModel } from './run-input.ts';
 
 /**
  * The request with the target that SVC_PROVIDER and SVC_MODEL of this shell name. A flag and a
- * preset go before them. SVC_MODEL is a model of the local engine, so it counts for no other provider.
+ * preset go before them. SVC_MODEL is a model of the local engine, so it counts for no other
+ * provider.
  */
 export function withTargetOfShell<T extends Record<string, unknown>>(asked: T): T {
   const { SVC_PROVIDER, SVC_MODEL } = process.env;

@@ -16,8 +16,8 @@ import { type Outcome, outcomeOf } from './outcome.ts';
 import { SHOWS, type Story, storyOf } from './shows.ts';
 
 /**
- * Records what a released version writes: `tsx test/walk/recorded/record.ts` runs every boot of the
- * walk, or reads the named logs. It keeps the shortest stream that shows each row of `shows.ts`. A
+ * Records what a released version writes. `node test/walk/recorded/record.ts` runs every boot of
+ * the walk, or reads the named logs. It keeps the shortest stream that shows each row of `shows.ts`. A
  * stream that is recorded stays as it is. `record.ts --state-paths` writes the present names of
  * inner states, and nothing else.
  */
