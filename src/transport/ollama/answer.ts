@@ -139,20 +139,25 @@ function logprobOf({ token, logprob, top }: TokenLogprob): object {
 
 /** What the last object has. Durations are in nanoseconds, and the unknown is left out. */
 function ending({ finish_reason, usage }: Omit<AnswerEnd, 'type'>, run: RunRecord): object {
-  const { created_at, started_at, first_output_at, ended_at } = run;
+  const { created_at, started_at, first_output_at, ended_at, load_ms = 0 } = run;
+  const load = load_ms * NANOSECONDS;
   return Object.fromEntries(
     Object.entries({
       done: true,
       done_reason: finish_reason === 'length' ? 'length' : 'stop',
       total_duration: between(created_at, ended_at),
-      // The time in the queue, as with a model that is not loaded yet.
-      load_duration: between(created_at, started_at),
+      // With the time in the queue: there a run waits for the memory of its model.
+      load_duration: plus(between(created_at, started_at), load),
       prompt_eval_count: usage.input_tokens,
-      prompt_eval_duration: between(started_at, first_output_at),
+      prompt_eval_duration: plus(between(started_at, first_output_at), -load),
       eval_count: usage.output_tokens,
       eval_duration: between(first_output_at, ended_at),
     }).filter(([, value]) => value !== null),
   );
+}
+
+function plus(duration: number | null, more: number): number | null {
+  return duration === null ? null : Math.max(0, duration + more);
 }
 
 function between(from: string | null, to: string | null): number | null {

@@ -86,6 +86,12 @@ test('a conversation is answered whole, with its counts and durations', async ({
   assert.equal([run?.model, run?.asked_as, run?.prompt], ['svc-mini', 'ollama.chat', 'Hi']);
 });
 
+test('the load of a model is in its duration', async ({ real, client }) => {
+  real.provider.script = [output('Hello', 1), { ...finish(), load_ms: 5000 } as OutputPart];
+  const { load_duration } = await client.chat({ model, messages });
+  assert.ok(load_duration >= 5e9, String(load_duration));
+});
+
 test('a stream has a line for each piece, and ends with done', async ({ real, client }) => {
   real.provider.script = [thought('Hm'), output('Hello', 1), finish()];
   const lines = [];
