@@ -135,6 +135,31 @@ const stats: FlagSpec = {
   summary: 'Then print how long it took, and how many tokens it had. With --json: in `stats`.',
 };
 
+/** Who answers. */
+const targetFlags: FlagSpec[] = [
+  { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
+  { name: 'cloud', summary: 'Ask the default cloud provider: the prompt leaves this machine.' },
+  {
+    ...model,
+    short: 'm',
+    many: true,
+    summary: `${model.summary} Given again, it names the model to go on with when the one before it cannot answer.`,
+  },
+];
+
+const conversationFlags: FlagSpec[] = [
+  {
+    name: 'continue',
+    short: 'c',
+    summary: 'Continue the last conversation of this folder.',
+  },
+  {
+    name: 'conversation',
+    value: '<id>',
+    summary: 'Continue the conversation of this run.',
+  },
+];
+
 /** What the answer is like. Commands that ask a model share these. */
 const answerFlags: FlagSpec[] = [
   { name: 'system', value: '<text>', summary: 'System prompt.' },
@@ -216,14 +241,7 @@ const table = [
     summary:
       'Answer a prompt. The answer is streamed to stdout. Starts the daemon if needed. Several words are one prompt. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read. Other users of this machine can see a prompt on the command line, but not one on stdin.',
     flags: [
-      { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
-      { name: 'cloud', summary: 'Ask the default cloud provider: the prompt leaves this machine.' },
-      {
-        ...model,
-        short: 'm',
-        many: true,
-        summary: `${model.summary} Given again, it names the model to go on with when the one before it cannot answer.`,
-      },
+      ...targetFlags,
       preset,
       ...answerFlags,
       { name: 'timeout', value: '<s>', summary: 'Longest time for the whole run, in seconds.' },
@@ -238,16 +256,7 @@ const table = [
         value: '<key>',
         summary: 'The same key and request always give the same run.',
       },
-      {
-        name: 'continue',
-        short: 'c',
-        summary: 'Continue the last conversation of this folder.',
-      },
-      {
-        name: 'conversation',
-        value: '<id>',
-        summary: 'Continue the conversation of this run.',
-      },
+      ...conversationFlags,
       { name: 'client', value: '<name>', summary: 'Client name for fair queueing.' },
       { name: 'cancel-on-disconnect', summary: 'Cancel the run if this command is killed.' },
       { name: 'no-stream', summary: 'Print the answer when it is complete.' },
@@ -262,6 +271,19 @@ const table = [
       'run --preset commit-message < changes.diff',
       'run "Hello" --provider ollama --model llama3.2',
     ],
+  }),
+  command('chat', {
+    summary:
+      'Type messages and read the answers, which continue each other. From a pipe each line is a message. svc run without a prompt does the same at a terminal. /help lists what a chat can do.',
+    flags: [
+      ...targetFlags,
+      ...answerFlags.filter(({ name }) => !['file', 'format', 'schema'].includes(name)),
+      { name: 'timeout', value: '<s>', summary: 'Longest time for each answer, in seconds.' },
+      ...conversationFlags,
+      stats,
+      { name: 'no-start', summary: 'Fail if the daemon is not running.' },
+    ],
+    examples: ['chat', 'chat --model llama3.2 --system "Answer briefly."', 'chat -c'],
   }),
   command('start', {
     summary: 'Start the daemon in the background; returns when it is ready.',

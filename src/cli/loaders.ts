@@ -10,6 +10,7 @@ export const loaders: Loaders = {
   status: () => import('./daemon/status.ts'),
   health: () => import('./health/health.ts'),
   run: () => import('./run/run.ts'),
+  chat: () => import('./run/chat.ts'),
   start: () => import('./daemon/start.ts'),
   serve: () => import('./daemon/serve.ts'),
   stop: () => import('./daemon/stop.ts'),

@@ -2,6 +2,7 @@ import { errors, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
 import { isTerminal, note, paint, printError, printJson, writeError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
+import { WordWrap } from '../print/word-wrap.ts';
 import type { Run, Steps } from './follow.ts';
 import { named } from './progress.ts';
 import { statsOf, statsText } from './stats.ts';
@@ -10,12 +11,13 @@ import { Thoughts } from './thoughts.ts';
 
 /**
  * Streams the answer to stdout. Line breaks at the end wait until more text follows, so the output
- * ends with exactly one. On a terminal, control characters are escaped. An empty answer prints
- * nothing.
+ * ends with exactly one. On a terminal, control characters are escaped, and lines are broken
+ * between words. An empty answer prints nothing.
  */
 export class AnswerPrinter {
   private readonly stdout: StdoutStream;
   private readonly clean: (text: string) => string;
+  private readonly wrap: WordWrap | null;
   private breaks = '';
   private begun = false;
   private midLine = false;
@@ -23,12 +25,16 @@ export class AnswerPrinter {
   constructor(stdout: StdoutStream) {
     this.stdout = stdout;
     this.clean = isTerminal(1) ? plain : (text) => text;
+    this.wrap = isTerminal(1) ? new WordWrap(columns) : null;
   }
 
   /** Whether the cursor is behind text of the answer. The caller then moves it to a new line. */
   leaveLine(): boolean {
     const was = this.midLine;
     this.midLine = false;
+    // A word that waits belongs to the line that is left.
+    void this.stdout.write(this.wrap?.end() ?? '');
+    this.wrap?.restart();
     return was;
   }
 
@@ -39,16 +45,23 @@ export class AnswerPrinter {
     if (body === '') return;
     this.begun = true;
     this.midLine = true;
-    await this.stdout.write(this.clean(body));
+    const said = this.clean(body);
+    await this.stdout.write(this.wrap?.add(said) ?? said);
   }
 
   /** Prints the rest of the answer and the final line break. */
   async end(rest: string, complete: boolean): Promise<void> {
     await this.append(rest);
+    await this.stdout.write(this.wrap?.end() ?? '');
     this.midLine = false;
     if (this.begun || complete) await this.stdout.write('\n');
     await this.stdout.flush();
   }
+}
+
+/** Some terminals do not say their width, or say 0. */
+function columns(): number {
+  return process.stdout.columns > 0 ? process.stdout.columns : 80;
 }
 
 interface Printing extends Steps {

@@ -3,10 +3,10 @@ import { onInterrupt } from '../interrupt.ts';
 import { wholeFlag } from '../parse/flag-values.ts';
 import { note } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
+import { configuredPatience } from '../run/answer.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { followRun } from '../run/follow.ts';
 import { AnswerPrinter, finish, isAnswered, printing } from '../run/print-answer.ts';
-import { configuredPatience } from '../run/run.ts';
 import { wholeIdOf } from './whole-id.ts';
 
 /** Follows the answer of a run to its end. Ctrl-C does not stop the run. */

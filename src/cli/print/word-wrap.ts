@@ -1,0 +1,92 @@
+/**
+ * Breaks a streamed text between words, before the terminal breaks it within one.
+ *
+ * 1. A word waits until it is whole. A wide character is a word by itself.
+ * 2. Spaces at a break are dropped. A word that is longer than a line is left to the terminal.
+ * 3. Lines between fences of three backticks stay as they are.
+ */
+export class WordWrap {
+  private readonly columns: () => number;
+  private column = 0;
+  private spaces = '';
+  private word = '';
+  /** The beginning of the present line of the text. */
+  private line = '';
+  private isFenced = false;
+
+  constructor(columns: () => number) {
+    this.columns = columns;
+  }
+
+  /** What can be printed now. */
+  add(text: string): string {
+    let out = '';
+    for (const character of text) {
+      if (character === '\n') out += this.endLine();
+      else {
+        if (this.line.length < LINE_HEAD) this.line += character;
+        if (this.isFenced) out += character;
+        else if (character === ' ' || character === '\t') {
+          out += this.endWord();
+          this.spaces += character;
+        } else if (WIDE.test(character)) {
+          out += this.endWord();
+          this.word = character;
+          out += this.endWord();
+        } else this.word += character;
+      }
+    }
+    return out;
+  }
+
+  /** The word that waits. */
+  end(): string {
+    const out = this.endWord();
+    this.spaces = '';
+    return out;
+  }
+
+  /** The cursor was moved to the beginning of a line. */
+  restart(): void {
+    this.column = 0;
+  }
+
+  private endLine(): string {
+    const out = this.end();
+    if (this.line.trimStart().startsWith(FENCE)) this.isFenced = !this.isFenced;
+    this.line = '';
+    this.column = 0;
+    return `${out}\n`;
+  }
+
+  private endWord(): string {
+    const { word, spaces } = this;
+    if (word === '') return '';
+    const [width, gap] = [widthOf(word), widthOf(spaces)];
+    const breaks = this.column > 0 && this.column + gap + width > this.columns();
+    this.column = breaks ? width : this.column + gap + width;
+    this.word = '';
+    this.spaces = '';
+    return breaks ? `\n${word}` : `${spaces}${word}`;
+  }
+}
+
+const FENCE = '```';
+/** Characters of a line that show whether it is a fence. */
+const LINE_HEAD = 16;
+
+/** Characters of two columns: those of East Asia, and pictures. */
+const EAST_ASIA = [
+  String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3]`,
+  String.raw`[\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]`,
+];
+const WIDE = new RegExp([...EAST_ASIA, String.raw`\p{Emoji_Presentation}`].join('|'), 'u');
+/** Characters that join the one before them. */
+const JOINING = /\p{M}|\u200b|\u200c|\u200d/u;
+
+/** Columns of a text on a terminal. */
+export function widthOf(text: string): number {
+  let width = 0;
+  for (const character of text) width += JOINING.test(character) ? 0 : WIDE.test(character) ? 2 : 1;
+  return width;
+}

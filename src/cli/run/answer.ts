@@ -1,0 +1,121 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Paths } from '../../home/paths.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { keyOfThisShell } from '../connect/shell-key.ts';
+import type { Context } from '../context.ts';
+import { onInterrupt } from '../interrupt.ts';
+import { note } from '../print/output.ts';
+import type { StdoutStream } from '../print/stdout-stream.ts';
+import { starterOf } from './ensure-daemon.ts';
+import { followRun, type Run } from './follow.ts';
+import { AnswerPrinter, finish, isAnswered, printing } from './print-answer.ts';
+
+/** A request to start a run, with the key under which it can be sent again. */
+export type Input = Record<string, unknown> & { idempotency_key: string };
+
+/**
+ * With the key, a start whose answer was lost can be sent again. No other request has this key. It
+ * is no secret, and node:crypto is slow to load.
+ */
+export function newKey(): string {
+  const digits = (count: number) =>
+    Array.from({ length: count }, () => Math.floor(Math.random() * 16).toString(16)).join('');
+  return `svc-run-${[8, 4, 4, 4, 12].map(digits).join('-')}`;
+}
+
+export interface Answered {
+  record: Run;
+  /** The exit code of the outcome. */
+  exit: number;
+}
+
+/**
+ * Starts a run and prints its answer. Ctrl-C and a closed stdout cancel the run. `stopping`: what a
+ * user sees then.
+ */
+export async function answerTo(
+  context: Context,
+  input: Input,
+  stdout: StdoutStream,
+  stopping = 'Cancelling; Ctrl-C again leaves at once.',
+): Promise<Answered> {
+  const interrupt = onInterrupt(() => context.json || note(stopping));
+  try {
+    return await follow(context, input, stdout, interrupt.signal);
+  } finally {
+    interrupt.release();
+  }
+}
+
+async function follow(
+  context: Context,
+  input: Input,
+  stdout: StdoutStream,
+  interrupt: AbortSignal,
+): Promise<Answered> {
+  const { flags, json, paths } = context;
+  const printer = json ? null : new AnswerPrinter(stdout);
+  const cancel = AbortSignal.any([interrupt, stdout.gone]);
+  const steps = printing(flags['no-stream'] === true ? null : printer, json, cancel);
+  const accepted = (run: Run) => {
+    steps.accepted(run);
+    if (!json) noteBuiltIn(run, paths);
+  };
+  const record = await followRun({
+    paths,
+    what: { start: input },
+    cancel,
+    steps: { ...steps, accepted },
+    startDaemon: starterOf(context),
+    patience: async () =>
+      typeof input.timeout_ms === 'number' ? input.timeout_ms : configuredPatience(paths),
+  }).catch(async (error: unknown) => {
+    await printer?.end('', false);
+    throw error;
+  });
+  const output = steps.unprinted(record);
+  await printer?.end(interrupt.aborted ? '' : output, isAnswered(record));
+  const shown = await withOwnKey(record, paths);
+  const { hasText, maxTokens } = steps;
+  const interrupted = interrupt.aborted;
+  const stats = flags.stats === true;
+  const seen = { output, json, stdout, interrupted, stats, hasText, maxTokens };
+  return { record: shown, exit: finish({ record: shown, ...seen }) };
+}
+
+/** A run that failed without a key which this shell has says so. */
+async function withOwnKey(record: Run, paths: Paths): Promise<Run> {
+  if (record.error?.code !== 'provider_unauthorised') return record;
+  const { providers } = await askDaemon(paths, 'provider.list').catch(() => ({ providers: [] }));
+  const provider = providers.find(({ id }) => id === record.provider);
+  const own = provider === undefined ? null : keyOfThisShell(provider, paths);
+  return own === null ? record : { ...record, error: own.body() };
+}
+
+/** How long a run is followed while the daemon is lost repeatedly. */
+export async function configuredPatience({ config }: Context['paths']): Promise<number> {
+  const { limitsOf } = await import('../config/limits.ts');
+  return limitsOf(config).reconnect_ms;
+}
+
+const BUILT_IN = /^(local\/)?svc-mini$/;
+
+/** Says once per home that the built-in model is small, and how to use another. */
+function noteBuiltIn({ provider, model }: Run, paths: Paths): void {
+  if (provider !== 'local' || !BUILT_IN.test(model)) return;
+  try {
+    mkdirSync(paths.cache, { recursive: true, mode: 0o700 });
+    writeFileSync(join(paths.cache, 'built-in-noted'), '', { flag: 'wx', mode: 0o600 });
+  } catch {
+    // It was said before, or the file cannot be written. Do not repeat it for each prompt.
+    return;
+  }
+  note(
+    [
+      'This is the built-in model: it is small and knows only svc.',
+      'For a larger one: svc model pull qwen3:0.6b, then svc run "…" --model qwen3:0.6b.',
+      'See also: svc model search, svc provider add --help',
+    ].join(' '),
+  );
+}

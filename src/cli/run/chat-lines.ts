@@ -1,0 +1,112 @@
+import { createInterface } from 'node:readline';
+import { isTerminal, note } from '../print/output.ts';
+import type { ChatHistory } from './chat-history.ts';
+
+/** The messages of a user, one after the other. */
+export interface Messages {
+  /** Null: there are no more. */
+  next(): Promise<string | null>;
+  close(): void;
+}
+
+/** A line; undefined: Ctrl-C was typed instead, null: the input has ended. */
+type Line = string | null | undefined;
+
+const QUOTES = '"""';
+const FIRST = '> ';
+const MORE = '… ';
+
+/** Messages that are typed at a terminal, with a history, or come as lines of a pipe. */
+export function openMessages(history: ChatHistory | null): Messages {
+  const { read, close } = isTerminal(0) ? typed(history) : piped();
+  return { next: () => nextMessage(read), close };
+}
+
+interface Source {
+  read(prompt: string): Promise<Line>;
+  close(): void;
+}
+
+/**
+ * One message. A line that ends with a backslash continues on the next one. A message between
+ * three quotes has all lines up to the closing ones. Ctrl-C drops what was typed of it.
+ */
+export async function nextMessage(read: Source['read']): Promise<string | null> {
+  for (;;) {
+    const first = await read(FIRST);
+    if (first === null) return null;
+    if (first === undefined) continue;
+    const isQuoted = first.trimStart().startsWith(QUOTES);
+    const lines = [isQuoted ? first.trimStart().slice(QUOTES.length) : first];
+    const isOpen = () =>
+      isQuoted ? !lines.at(-1)?.trimEnd().endsWith(QUOTES) : lines.at(-1)?.endsWith('\\') === true;
+    let line: Line = first;
+    while (isOpen() && line != null) {
+      line = await read(MORE);
+      if (line != null) lines.push(line);
+    }
+    if (line === undefined) continue;
+    return isQuoted
+      ? lines.join('\n').trimEnd().replace(/"""$/, '').trim()
+      : lines.map((each) => each.replace(/\\$/, '')).join('\n');
+  }
+}
+
+/**
+ * Each line has its own editor, so that between two lines the terminal is as usual: Ctrl-C is a
+ * signal then, which stops the answer.
+ */
+function typed(history: ChatHistory | null): Source {
+  const waiting: string[] = [];
+  let draft = '';
+  const read = (prompt: string) => {
+    const ready = waiting.shift();
+    if (ready !== undefined) return Promise.resolve(ready);
+    return new Promise<Line>((resolve) => {
+      const editor = createInterface({
+        input: process.stdin,
+        output: isTerminal(2) ? process.stderr : process.stdout,
+        terminal: true,
+        prompt,
+        history: [...(history?.lines ?? [])],
+        historySize: history?.lines_max ?? 0,
+        removeHistoryDuplicates: true,
+      });
+      let line: Line = null;
+      const begun = draft;
+      editor.on('line', (each) => {
+        history?.add(each);
+        if (line !== null) waiting.push(each);
+        else {
+          line = each;
+          // Lines that were pasted with this one come first.
+          setImmediate(() => editor.close());
+        }
+      });
+      editor.on('SIGINT', () => {
+        line = undefined;
+        const isEmpty = editor.line === '' && prompt === FIRST;
+        editor.close();
+        note(isEmpty ? '\nCtrl-D or /exit ends the chat.' : '');
+      });
+      editor.on('close', () => {
+        draft = typeof line === 'string' ? editor.line : '';
+        if (line === null) note('');
+        resolve(line);
+      });
+      editor.prompt();
+      if (begun !== '') editor.write(begun);
+    });
+  };
+  return { read, close: () => process.stdin.unref() };
+}
+
+function piped(): Source {
+  const input = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
+  const lines = input[Symbol.asyncIterator]();
+  const read = async () => {
+    const { value, done } = await lines.next();
+    return done === true ? null : value;
+  };
+  return { read, close: () => input.close() };
+}

@@ -1,0 +1,145 @@
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import * as assert from 'uvu/assert';
+import { hasTerminal, onTerminal } from '../helpers/terminal.ts';
+import { type FakeDaemon, output, run, suiteWithDaemon } from './fake-daemon.ts';
+
+/** svc chat, from a pipe and at a terminal. */
+const test = suiteWithDaemon('svc chat');
+const onTty = hasTerminal ? test : test.skip;
+
+/** Each turn is answered with its number, and is a run of the conversation of the first one. */
+function answering(daemon: FakeDaemon): void {
+  let turn = 0;
+  daemon.on('run.start', ({ params, event, result }) => {
+    turn += 1;
+    const begun = { ...run, id: `run_${turn}`, conversation: 'run_1', prompt: params.prompt };
+    const record = turn === 1 ? begun : { ...begun, continues: `run_${turn - 1}` };
+    event({ run: record });
+    event(output(`answer ${turn}`, turn));
+    result({ ...record, state: 'completed', output: `answer ${turn}` });
+  });
+}
+
+const started = ({ asked }: FakeDaemon) =>
+  asked
+    .filter(({ method }) => method === 'run.start')
+    .map(({ params: { prompt, conversation, continues, system, model } }) =>
+      Object.fromEntries(
+        Object.entries({ prompt, conversation, continues, system, model }).filter(
+          ([, value]) => value !== undefined,
+        ),
+      ),
+    );
+
+test('from a pipe each line is a turn of one conversation, and /exit ends it', async ({
+  home,
+  daemon,
+}) => {
+  answering(daemon);
+  const lines = ['one', '', 'two\\', 'lines', '/retry', '/model big', '/system be kind', 'four'];
+  const outcome = await home.svc(['chat', '--model', 'small'], {
+    stdin: `${[...lines, '/new', 'five', '/exit', 'six'].join('\n')}\n`,
+  });
+  assert.is(outcome.code, 0, outcome.stderr);
+  assert.is(outcome.stdout, [1, 2, 3, 4, 5].map((turn) => `answer ${turn}\n`).join(''));
+  assert.equal(started(daemon), [
+    { prompt: 'one', model: 'small' },
+    { prompt: 'two\nlines', conversation: 'run_1', model: 'small' },
+    { prompt: 'two\nlines', conversation: 'run_1', continues: 'run_1', model: 'small' },
+    { prompt: 'four', conversation: 'run_1', model: 'big', system: 'be kind' },
+    { prompt: 'five', model: 'big', system: 'be kind' },
+  ]);
+});
+
+test('a turn that fails ends no chat, and sets its exit code', async ({ home, daemon }) => {
+  daemon.on('run.start', ({ params, error, event, result }) => {
+    if (params.prompt === 'bad')
+      return error({ code: 'busy', message: 'No.', hint: 'Later.', retryable: true });
+    event({ run });
+    event(output('fine', 1));
+    result({ ...run, state: 'completed', output: 'fine' });
+  });
+  const { code, stdout, stderr } = await home.svc(['chat'], { stdin: 'bad\ngood\n/nothing\n' });
+  assert.equal([code, stdout], [2, 'fine\n']);
+  assert.match(stderr, 'No.');
+  assert.match(stderr, 'The chat has no command /nothing.');
+});
+
+test('a conversation is saved as a new private file', async ({ home, daemon }) => {
+  answering(daemon);
+  const messages = [{ role: 'user', content: [{ type: 'text', text: 'one' }] }];
+  daemon.on('run.get', ({ result }) => result({ ...run, messages, output: 'answer 1' }));
+  const file = join(home.folder, 'chat.md');
+  const stdin = `/save ${file}\none\n/save ${file}\n`;
+  const { stderr } = await home.svc(['chat'], { stdin });
+  assert.match(stderr, 'There is no answer');
+  assert.match(readFileSync(file, 'utf8'), '## User\n\none\n\n## Assistant\n\nanswer 1\n');
+  assert.is(statSync(file).mode & 0o777, 0o600);
+  const again = await home.svc(['chat'], { stdin: `one\n/save ${file}\n` });
+  assert.match(again.stderr, 'exists');
+});
+
+onTty(
+  'at a terminal Ctrl-C stops the answer and not the chat, and lines are kept privately',
+  async ({ home, daemon }) => {
+    let stop = () => {};
+    daemon.on('run.start', ({ params, event, result }) => {
+      event({ run });
+      if (params.prompt !== 'long') {
+        event(output('short answer', 1));
+        return result({ ...run, state: 'completed', output: 'short answer' });
+      }
+      event(output('it begins ', 1));
+      stop = () => result({ ...run, state: 'cancelled', output: 'it begins' });
+    });
+    daemon.on('run.cancel', ({ result }) => {
+      result({ ...run, state: 'cancelled' });
+      stop();
+    });
+    /** What is typed when the terminal shows a text for the first time behind the one before. */
+    const script: [shows: string, types: string][] = [
+      ['> ', 'long\r'],
+      ['it begins', '\u0003'],
+      ['> ', 'next\r'],
+      ['short answer', ''],
+      ['> ', '\u0003'],
+      ['ends the chat', ''],
+      ['> ', '\u0004'],
+    ];
+    let [step, from] = [0, 0];
+    const { code, text } = await onTerminal(['chat'], home.env, (typed, seen) => {
+      for (; step < script.length; step += 1) {
+        const [shows, types] = script[step] ?? ['', ''];
+        const at = seen.indexOf(shows, from);
+        if (at < 0) return false;
+        from = at + shows.length;
+        typed.write(types);
+      }
+      return true;
+    });
+    assert.is(code, 0, text);
+    assert.equal(
+      started(daemon).map(({ prompt }) => prompt),
+      ['long', 'next'],
+    );
+    const file = join(home.paths.data, 'chat-history');
+    assert.is(readFileSync(file, 'utf8'), 'long\nnext\n');
+    assert.is(statSync(file).mode & 0o777, 0o600);
+  },
+);
+
+onTty('svc run without a prompt is a chat at a terminal', async ({ home, daemon }) => {
+  answering(daemon);
+  let typing = 0;
+  const { code, text } = await onTerminal(['run'], home.env, (typed, seen) => {
+    if (typing === 0 && seen.includes('> ')) typing = typed.write('hello\r') ? 1 : 1;
+    if (typing === 1 && /answer 1[\s\S]*> /.test(seen)) typing = typed.write('\u0004') ? 2 : 2;
+    return typing === 2;
+  });
+  assert.is(code, 0, text);
+  assert.match(text, 'Ctrl-D ends the chat');
+  assert.equal(started(daemon), [{ prompt: 'hello' }]);
+});
+
+test.run();
