@@ -17,9 +17,9 @@ import { SHOWS, type Story, storyOf } from './shows.ts';
 
 /**
  * Records what a released version writes. `node test/walk/recorded/record.ts` runs every boot of
- * the walk, or reads the named logs. It keeps the shortest stream that shows each row of `shows.ts`. A
- * stream that is recorded stays as it is. `record.ts --state-paths` writes the present names of
- * inner states, and nothing else.
+ * the walk, or reads the named logs. It keeps the shortest stream that shows each row of
+ * `shows.ts`. A stream that is recorded stays as it is. `record.ts --state-paths` writes the
+ * present names of inner states, and nothing else.
  */
 async function record(logs: readonly string[]): Promise<void> {
   const events =
