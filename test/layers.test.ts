@@ -65,6 +65,7 @@ function TRANSPORT_PARTS(): string[] {
     'listen',
     'on-abort',
     'query',
+    'refusals',
     'served-certificate',
   ];
   return [...names, 'stream-end'].map((n) => `src/transport/${n}.ts`);

@@ -9,6 +9,7 @@ import { createHandlers } from '../transport/control/handlers.ts';
 import { ControlServer } from '../transport/control/server.ts';
 import { createGrpc } from '../transport/grpc/server.ts';
 import { createHttp } from '../transport/http/server.ts';
+import { createRefusals } from '../transport/refusals.ts';
 import { routes } from '../transport/routes.ts';
 import { ServedCertificate } from '../transport/served-certificate.ts';
 import { attachSockets } from '../transport/ws/upgrade.ts';
@@ -34,18 +35,26 @@ export function buildTransports(options: TransportOptions) {
   const unsent = new UnsentBytes(limits, log);
   const certificate = ServedCertificate.open(config, limits, log);
   const isServed = (name: string) => certificate?.isFor(name) === true;
+  const refusals = createRefusals(log, limits.refusal_log_ms);
   const common = { runtime, limits, log, unsent, certificate, isServed };
   const signIn = buildSignIn(paths, config, token, () =>
     log.warn({}, 'the token was replaced: clients of the old one are disconnected'),
   );
-  const http = createHttp({ ...common, ...signIn.access, sessions: signIn.sessions, routes });
+  const http = createHttp({
+    ...{ ...common, ...signIn.access, refusals, routes },
+    sessions: signIn.sessions,
+  });
   const sockets = attachSockets(http, {
     ...common,
     ...signIn.access,
     hub: logging.hub,
     folder: paths.logs,
   });
-  const grpc = createGrpc({ ...common, access: createTokenAccess(signIn.access) });
+  const grpc = createGrpc({
+    ...common,
+    access: createTokenAccess(signIn.access),
+    onRefused: (code) => refusals.count(code),
+  });
   const handlers = createHandlers({
     ...signIn.methods,
     runtime,

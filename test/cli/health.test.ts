@@ -235,7 +235,9 @@ test('--watch prints each change, the loss and the return of the daemon, until i
     change = event;
   });
   const { child, ended, stdout, stderr } = home.spawn(['health', '--source', 'socket', '--watch']);
-  await waitFor('the state is reported', () => stdout() === 'serving (ready, live)\n');
+  await waitFor('the state is reported', () =>
+    /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}serving \(ready, live\)\n$/.test(stdout()),
+  );
   change({ ...health, ready: false, state_path: 'stopping.draining' });
   await waitFor('the change is reported', () =>
     stdout().endsWith('not serving (stopping.draining, live)\n'),
@@ -245,7 +247,7 @@ test('--watch prints each change, the loss and the return of the daemon, until i
     /cannot be reached over the socket/.test(stderr()),
   );
   await waitFor('its return is reported', () =>
-    stdout().endsWith('live)\nserving (ready, live)\n'),
+    /live\)\n[^\n]+ {2}serving \(ready, live\)\n$/.test(stdout()),
   );
   child.kill('SIGINT');
   assert.is((await ended).code, 130);

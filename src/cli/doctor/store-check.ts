@@ -109,7 +109,17 @@ function integrity({ verify, database_bytes, wal_bytes }: StoreContents, databas
   const size = bytes(database_bytes + wal_bytes);
   if (verify.ok)
     return ok('event log', `${verify.events} events, ${size}, chain and database are intact`);
-  return damaged(verify.problems, database);
+  if (!verify.problems.every(isRecord)) return damaged(verify.problems, database);
+  return fail(
+    'event log',
+    verify.problems.slice(0, PROBLEMS).join(' '),
+    'Run: svc start. It makes these records again from the events, which are intact.',
+  );
+}
+
+/** About a row that is folded from the events, and not about an event. */
+function isRecord(problem: string): boolean {
+  return problem.startsWith('The record of the run ');
 }
 
 /** How the last daemon ended, and its unfinished runs. */

@@ -3,6 +3,7 @@ import { escapeJson, oneLine } from '../../logs/plain.ts';
 import { whyUnread } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag } from '../parse/flag-values.ts';
+import { localTime } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { findAddress } from './address.ts';
 import type { Answer, Source } from './source.ts';
@@ -21,7 +22,9 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   if (flags.watch === true) {
     const { watch } = await import('./watch.ts');
     return watch(paths, source, name, (answer) =>
-      json ? print(escapeJson(JSON.stringify({ source: name, ...answer }))) : show(answer),
+      json
+        ? print(escapeJson(JSON.stringify({ source: name, ...answer })))
+        : print(`${localTime(new Date().toISOString())}  ${text(answer)}`),
     );
   }
   const answer = await source

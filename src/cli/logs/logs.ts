@@ -29,7 +29,11 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   if (ending === 'none') await fromFiles(paths, query, show, signal);
   await stdout.flush();
   interrupt.release();
-  if (interrupt.signal.aborted) return INTERRUPTED;
+  if (interrupt.signal.aborted) {
+    // The terminal shows ^C. The prompt of the shell begins on the next line.
+    if (isTerminal(2)) note('');
+    return INTERRUPTED;
+  }
   if (stdout.gone.aborted) return 0;
   if (query.follow && ending === 'none')
     throw new SvcError(

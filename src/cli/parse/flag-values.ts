@@ -53,16 +53,31 @@ export function numberFlag(
   );
 }
 
-/** Seconds on the command line, milliseconds in the code. */
+/** Seconds on the command line, or a time such as `10m`; milliseconds in the code. */
 export function secondsFlag(
   flags: Flags,
   name: string,
   { min, max = DAY_S }: { min: number; max?: number },
 ): number | undefined {
-  const seconds = numberFlag(flags, name, { min, max });
-  return seconds === undefined ? undefined : Math.round(seconds * 1000);
+  const value = flags[name];
+  if (value === undefined) return undefined;
+  const seconds = readSeconds(value);
+  if (seconds >= min && seconds <= max) return Math.round(seconds * 1000);
+  throw new SvcError(
+    'usage',
+    `--${name} must be a number of seconds ${range(min, max)}, or a time such as 90s, 10m or 2h, not ${JSON.stringify(value)}.`,
+    { param: name },
+  );
 }
 
+/** Not a number for a text in another form. */
+function readSeconds(value: Flags[string]): number {
+  const [, number = '', unit = 's'] =
+    /^(\d{0,12}\.?\d+)(ms|s|m|h|d)?$/.exec(typeof value === 'string' ? value : '') ?? [];
+  return number === '' ? Number.NaN : Number(number) * (UNIT_S[unit] ?? Number.NaN);
+}
+
+const UNIT_S: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400 };
 const DAY_S = 86_400;
 
 export function choiceFlag<T extends string>(

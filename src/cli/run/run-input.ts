@@ -1,6 +1,7 @@
 import { existsSync, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { numberFields } from '../../config/run-fields.ts';
+import type { Settings } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
@@ -27,7 +28,7 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
     stop: listFlag(flags, 'stop'),
     response_format: choiceFlag(flags, 'format', FORMATS) === 'json' ? JSON_FORMAT : undefined,
     ...readConversation(flags),
-    recovery: textFlag(flags, 'recovery'),
+    recovery: choiceFlag(flags, 'recovery', RECOVERIES),
     idempotency_key: textFlag(flags, 'idempotency-key'),
     client: textFlag(flags, 'client') ?? `command line ${process.ppid}`,
     cancel_on_disconnect: flags['cancel-on-disconnect'] === true ? true : undefined,
@@ -36,6 +37,8 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
+/** The settings have them too, and are too much to load for a run. */
+const RECOVERIES: readonly Settings['recovery'][] = ['resume', 'restart', 'end'];
 const FORMATS = ['text', 'json'] as const;
 const JSON_FORMAT = { type: 'json' };
 

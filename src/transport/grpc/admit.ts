@@ -42,6 +42,8 @@ export interface AdmitOptions {
   /** The service that needs the token, and the scope that each of its methods needs. */
   service: string;
   scopes: Readonly<Record<string, Scope>>;
+  /** Hears the code of each refusal of a call. */
+  onRefused?(code: string): void;
 }
 
 export function createAdmissions({
@@ -50,6 +52,7 @@ export function createAdmissions({
   limits,
   service,
   scopes,
+  onRefused = () => {},
 }: AdmitOptions): Admissions {
   const callers = new WeakMap<Metadata, Holder>();
   const publicCalls = new PublicCalls(limits);
@@ -90,7 +93,9 @@ export function createAdmissions({
             try {
               received = admit(metadata);
             } catch (thrown) {
-              return end(asSvcError(thrown));
+              const error = asSvcError(thrown);
+              onRefused(error.code);
+              return end(error);
             }
             proceed(metadata);
           },

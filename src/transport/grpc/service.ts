@@ -36,6 +36,8 @@ export interface ServiceOptions {
   unsent: UnsentBytes;
   access: TokenAccess;
   connections: GrpcConnections;
+  /** Hears the code of each refusal of a call. */
+  onRefused?(code: string): void;
 }
 
 const PROTO = fileURLToPath(new URL('runtime.proto', import.meta.url));

@@ -15,10 +15,10 @@ import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
 import { type Beside, listen, listenBeside } from '../listen.ts';
 import { onAbort } from '../on-abort.ts';
+import { createRefusals, type Refusals } from '../refusals.ts';
 import type { ServedCertificate } from '../served-certificate.ts';
 import { createConnections } from './connection/connections.ts';
 import { createListener } from './connection/listener.ts';
-import { createRefusals } from './connection/refusals.ts';
 import { sendError } from './reply.ts';
 import { bodyReader, queryOf } from './request.ts';
 import { callerOf, type Route, scopeOf } from './route.ts';
@@ -43,6 +43,8 @@ export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
   sessions?: Sessions;
   /** Shared with the other transports. */
   unsent?: UnsentBytes;
+  /** Shared with the other listeners. */
+  refusals?: Refusals;
   routes: readonly Route[];
 }
 
@@ -74,7 +76,7 @@ export function createHttp(options: HttpOptions): Http {
   const access = createAccess({ ...options, sessions });
   const closing = new AbortController();
   const traffic = new Traffic();
-  const logged = createRefusals(log, limits.refusal_log_ms);
+  const logged = options.refusals ?? createRefusals(log, limits.refusal_log_ms);
   const refused = (code: string) => {
     logged.count(code);
     traffic.refused(code);

@@ -33,6 +33,8 @@ interface World {
   /** Ends the token. */
   revoke: AbortController;
   isClosed: boolean;
+  /** Codes of refused calls. */
+  refused: string[];
 }
 
 const test = suite<World>('runs over gRPC');
@@ -48,6 +50,7 @@ test.before.each(async (context) => {
   const { limits } = context.daemon.config;
   context.unsent = new UnsentBytes(limits, silent);
   context.revoke = new AbortController();
+  context.refused = [];
   context.grpc = createGrpc({
     runtime: context.daemon.runtime,
     limits,
@@ -58,6 +61,7 @@ test.before.each(async (context) => {
       token: () => TOKEN,
       tokenEnded: () => context.revoke.signal,
     }),
+    onRefused: (code) => context.refused.push(code),
   });
   context.address = await context.grpc.listen('127.0.0.1', 0);
   context.client = runtimeClient(context.address);
@@ -243,7 +247,11 @@ test('a client from reflection alone has the same fields', async ({ client, addr
   other.close();
 });
 
-test('a call without the token, or with a wrong one, is refused', async ({ client, daemon }) => {
+test('a call without the token, or with a wrong one, is refused and counted', async ({
+  client,
+  daemon,
+  refused: codes,
+}) => {
   for (const token of [null, 'wrong', '']) {
     for (const method of ['Get', 'List', 'Cancel', 'Models', 'Providers', 'Status', 'Stop']) {
       const refused = await client.refusal(method, {}, { token });
@@ -255,6 +263,7 @@ test('a call without the token, or with a wrong one, is refused', async ({ clien
     }
   }
   assert.equal((await daemon.runtime.runs.list({})).runs, []);
+  assert.equal(codes, Array(30).fill('unauthorised'));
 });
 
 test('bad input is refused with the name of the field, in the standard form', async ({

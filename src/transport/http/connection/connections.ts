@@ -5,7 +5,7 @@ import { isLoopback } from '../../../config/address.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Limits } from '../../../limits.ts';
 import { rawHttpError } from '../../http-error.ts';
-import type { Refusal } from './refusals.ts';
+import type { Refusal } from '../../refusals.ts';
 
 /**
  * The connections of the HTTP listener. It owns which connections stay when there are too many.

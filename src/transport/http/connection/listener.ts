@@ -10,10 +10,10 @@ import type { Socket } from 'node:net';
 import { SvcError } from '../../../errors.ts';
 import type { Limits } from '../../../limits.ts';
 import { rawHttpError } from '../../http-error.ts';
+import type { Refusal } from '../../refusals.ts';
 import type { ServedCertificate } from '../../served-certificate.ts';
 import type { Connections } from './connections.ts';
 import { endConnection } from './linger.ts';
-import type { Refusal } from './refusals.ts';
 
 /**
  * A server that bounds its connections, headers and waits, and answers unparsable requests with our

@@ -1,7 +1,7 @@
-import type { Log } from '../../../kernel/port.ts';
+import type { Log } from '../kernel/port.ts';
 
 /**
- * Counts what the listener refuses, for the log. It owns the counts of the present period.
+ * Counts what the listeners refuse, for the log. It owns the counts of the present period.
  *
  * 1. The first refusal after a quiet period is logged at once. Later ones share one line each
  *    period.

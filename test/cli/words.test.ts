@@ -1,0 +1,36 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { secondsFlag } from '../../src/cli/parse/flag-values.ts';
+import { unknownCommand } from '../../src/cli/parse/unknown.ts';
+
+test('a time is seconds, or has a unit', () => {
+  const read = (timeout: string) => secondsFlag({ timeout }, 'timeout', { min: 0.001 });
+  assert.equal(
+    ['5', '.5', '0.25', '90s', '10m', '2h', '1d', '250ms'].map(read),
+    [5000, 500, 250, 90_000, 600_000, 7_200_000, 86_400_000, 250],
+  );
+  for (const wrong of ['', '1e3', '-1', '5 s', '1w', '2d', '1h30m', '0'])
+    assert.throws(
+      () => read(wrong),
+      /--timeout must be a number of seconds from 0\.001 to 86400, or a time such as 90s/,
+      wrong,
+    );
+});
+
+test('the word of another tool leads to the command of that meaning', () => {
+  const hints: Record<string, string> = {
+    ls: 'Did you mean: svc model list',
+    ps: 'Did you mean: svc model ps',
+    pull: 'Did you mean: svc model pull',
+    'model rm': 'Did you mean: svc model remove',
+    'provider ls': 'Did you mean: svc provider list',
+    'runs inspect': 'Did you mean: svc runs show',
+    stauts: 'Did you mean: svc status',
+    'config sett': 'Did you mean: svc config set',
+    'what is svc?': 'A prompt comes after run: svc run "what is svc?"',
+    nonsense: 'See: svc --help',
+  };
+  for (const [name, hint] of Object.entries(hints)) assert.is(unknownCommand(name).hint, hint);
+});
+
+test.run();
