@@ -191,6 +191,31 @@ on.inBrowser('words of a finished run are found, and lead to its page', async ()
   await says('#runs-note', /No finished run has these words/);
 });
 
+on.inBrowser(
+  'the end of a growing answer stays above the form, unless the user reads above it',
+  async () => {
+    await on.signIn();
+    await on.ask('Say much', { provider: 'held' });
+    await on.isHeld();
+    const lines = (from: number) =>
+      Array.from({ length: 30 }, (_, index) => `Line ${from + index}.`).join('\n\n');
+    const end = () =>
+      on.page.evaluate<number>(
+        "document.querySelector('#ask').getBoundingClientRect().top - document.querySelector('#chat-answer').lastChild.getBoundingClientRect().bottom",
+      );
+    for (const from of [1, 31]) {
+      held.say(`${lines(from)}\n\n`);
+      await says('#chat-answer', new RegExp(`Line ${from + 29}\\.`));
+      await waitFor('its end is in view', async () => (await end()) >= 0);
+    }
+    await on.page.evaluate('window.scrollTo(0, 0)');
+    held.say(lines(61));
+    await says('#chat-answer', /Line 90\./);
+    assert.is(await on.page.evaluate('window.scrollY'), 0);
+  },
+  { viewport: { width: 390, height: 700 } },
+);
+
 on.inBrowser('a run that fails says what happened, what to do, and its code', async () => {
   await on.life.ask((client) =>
     client

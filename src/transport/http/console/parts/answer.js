@@ -7,9 +7,13 @@ import { drawMarkdown } from './markdown.js';
  * stays responsive.
  */
 export class AnswerBox {
-  /** @param {() => HTMLElement} boxOf */
-  constructor(boxOf) {
+  /**
+   * @param {() => HTMLElement} boxOf
+   * @param {{ isAtEnd: () => boolean, toEnd: () => void }} [view] that follows the end
+   */
+  constructor(boxOf, view) {
     this.boxOf = boxOf;
+    this.view = view;
     /** Draws it as it is written. */
     this.plain = false;
     this.text = '';
@@ -36,9 +40,11 @@ export class AnswerBox {
   now() {
     const started = performance.now();
     const box = this.boxOf();
+    const follows = this.view?.isAtEnd() ?? false;
     box.classList.toggle('as-is', this.plain);
     if (this.plain) drawPlain(box, this.text);
     else drawMarkdown(box, this.text);
+    if (follows) this.view?.toEnd();
     const took = performance.now() - started;
     this.next = performance.now() + Math.max(DRAW_MS, 4 * took);
   }

@@ -46,7 +46,7 @@ const turn = el(
     copyButton(() => model.run?.output ?? '', 'Copy the answer'),
   ),
 );
-const box = new AnswerBox(() => answer);
+const box = new AnswerBox(() => answer, { isAtEnd, toEnd });
 
 function draw() {
   const { run } = model;
@@ -92,13 +92,11 @@ function drawAnswer() {
   const { run } = model;
   if (run === null || place().page !== 'chat') return;
   const isOver = isFinal('run', run.state);
-  const follows = atEnd();
   fill(parts, silentParts(run));
   box.draw(run.output, isOver);
   say(facts, isOver ? summaryOf(run) : `${run.provider}/${run.model}`);
   turn.classList.toggle('empty', run.output === '' && parts.childElementCount === 0);
   turn.classList.toggle('growing', !isOver && toneOf('run', run.state) === 'active');
-  if (follows) toEnd();
 }
 
 /**
@@ -118,7 +116,8 @@ function waiting(run) {
     .join(' ');
 }
 
-function atEnd() {
+/** A user who reads above the end is not disturbed. */
+function isAtEnd() {
   return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
 }
 

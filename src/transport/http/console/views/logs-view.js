@@ -3,9 +3,13 @@ import { LINE_CHARACTERS, LOG_LINES } from '../bounds.js';
 import { follow } from '../daemon/socket.js';
 import { clock } from '../parts/clock.js';
 import { byId, el, say } from '../parts/dom.js';
+import { model, on } from '../state/model.js';
 
 /** The daemon's log, latest last. After a lost connection, its end is read again. */
 export function mountLogs() {
+  on(['snapshot'], () => {
+    byId('logs-past').hidden = model.past === null;
+  });
   level().addEventListener('change', () => restart());
   byId('logs-pause').addEventListener('click', () => {
     const button = byId('logs-pause');

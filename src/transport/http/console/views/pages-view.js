@@ -1,5 +1,5 @@
 // @ts-check
-import { byId } from '../parts/dom.js';
+import { byId, say } from '../parts/dom.js';
 import { onPlace } from '../state/address.js';
 import { chooseRun } from '../state/chosen-run.js';
 import { model, on } from '../state/model.js';
@@ -21,6 +21,7 @@ let shown = { page: 'chat', id: null };
 
 /** @param {import('../state/address.js').Place} place */
 function show(place) {
+  if (shown.page !== place.page) say(byId('announce'), `Page ${place.page}`);
   shown = place;
   document.body.dataset.page = place.page;
   for (const section of /** @type {NodeListOf<HTMLElement>} */ (
