@@ -14,7 +14,7 @@ import { StoredKeys } from '../providers/keys/stored-keys.ts';
 import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { OtherModels } from '../providers/local/stores/others.ts';
-import { Providers } from '../runtime/providers/providers.ts';
+import { LOCAL, Providers } from '../runtime/providers/providers.ts';
 import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
 import { OutputBudget } from '../runtime/runs/output-budget.ts';
@@ -151,6 +151,8 @@ export function buildWork(options: WorkOptions) {
     daemon: streams.daemon,
     puller,
     modelAt: async (path) => {
+      // A name alone leads to the provider that lists it.
+      await providers.probe(LOCAL);
       const models = await local.provider.models(AbortSignal.timeout(limits.pull_idle_ms));
       return models.find((model) => model.path === path) ?? null;
     },

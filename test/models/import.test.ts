@@ -185,8 +185,11 @@ commands('the chosen default and the aliases count at once, and after a restart'
   writeFileSync(paths.config, '{"model":"svc-mini","aliases":{"fast":"local/svc-mini"}}');
   assert.is((await svc(['start'])).code, 0);
   assert.is((await svc(['model', 'default'])).stdout, 'local/svc-mini\n');
-  assert.match((await fails(['model', 'use', 'mine']))[2], 'svc restart');
-  assert.match((await fails(['model', 'alias', 'fast', 'local/mine']))[2], 'svc restart');
+  assert.match((await fails(['model', 'use', 'mine']))[2], 'svc config set model');
+  assert.match(
+    (await fails(['model', 'alias', 'fast', 'local/mine']))[2],
+    'svc config set aliases',
+  );
   await json(['model', 'alias', 'slow', 'local/mine']);
   assert.equal(await json(['model', 'alias']), {
     aliases: { fast: 'local/svc-mini', slow: 'local/mine' },

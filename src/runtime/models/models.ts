@@ -1,13 +1,14 @@
 import type { Config } from '../../config/config.ts';
 import type { ModelChoices } from '../../config/models-file.ts';
 import { refuseConfigured } from '../../config/refuse-configured.ts';
+import { settingSpecs } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { ModelRecord, PartialModel } from '../../providers/port.ts';
 import type { Aliases, ModelDetails } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
-import type { Providers } from '../providers/providers.ts';
+import { LOCAL, type Providers } from '../providers/providers.ts';
 
 /** The models of the local engine. */
 export interface LocalModelsPort {
@@ -21,7 +22,7 @@ export interface LocalModelsPort {
 export interface ModelsOptions {
   kernel: Kernel;
   config: Config;
-  providers: Pick<Providers, 'models'>;
+  providers: Pick<Providers, 'models' | 'probe'>;
   local: LocalModelsPort;
   saveChoices(edit: (choices: ModelChoices) => ModelChoices): Promise<ModelChoices>;
   change: ChangeConfig;
@@ -51,9 +52,14 @@ export class Models {
     return this.options.local.show(id);
   }
 
-  remove(id: string): Promise<ModelRecord> {
-    const { kernel, local } = this.options;
-    return unlessStalled(kernel, () => local.remove(id));
+  /** A default model that is removed is no default any more. */
+  async remove(id: string): Promise<ModelRecord> {
+    const { kernel, local, config, providers } = this.options;
+    const removed = await unlessStalled(kernel, () => local.remove(id));
+    if (config.sources.model === 'models.json' && config.model === removed.name)
+      await this.options.change(() => this.choose(null));
+    await providers.probe(LOCAL);
+    return removed;
   }
 
   /** The models folder, and what downloads left in it. */
@@ -68,7 +74,7 @@ export class Models {
 
   /** Makes it the default model of the local engine. */
   async use(id: string): Promise<ModelRecord> {
-    const { config, local, change, saveChoices } = this.options;
+    const { config, local, change } = this.options;
     return change(async () => {
       refuseConfigured(config, 'model', 'The default model');
       const model = await local.show(id);
@@ -78,12 +84,18 @@ export class Models {
         });
       // The path of a file of another program stays, whatever that program calls it later.
       const chosen = model.source === 'svc' ? model.name : (model.path ?? model.name);
-      await saveChoices((choices) => ({ ...choices, default: chosen }));
-      config.model = chosen;
-      config.sources.model = 'models.json';
-      local.default = chosen;
+      await this.choose(chosen);
       return { ...model, default: true };
     });
+  }
+
+  /** Null: none is chosen. */
+  private async choose(model: string | null): Promise<void> {
+    const { config, local, saveChoices } = this.options;
+    await saveChoices((choices) => ({ ...choices, default: model }));
+    config.model = model ?? settingSpecs.model.default;
+    config.sources.model = model === null ? 'default' : 'models.json';
+    local.default = config.model;
   }
 
   /** Null removes the alias. */

@@ -60,8 +60,10 @@ export class Loads {
     await this.options.models.keep(this.nameOf(model), keep_alive_ms);
   }
 
+  /** A name alone is one of a local model, whatever provider is the default. */
   private nameOf(model: string): string {
-    const { config, providers } = this.options;
+    const { providers } = this.options;
+    const config = { ...this.options.config, default_provider: LOCAL };
     const listed = (id: string) => providers.listed(id);
     const [route] = chooseRoutes({ model }, config, providers.settings(), listed);
     if (route.provider === LOCAL) return route.model;
