@@ -35,7 +35,7 @@ export function createMemoryStore(): EventStore {
       isOpen = true;
       return log.open();
     },
-    // A turn passes before anything happens, as with a thread.
+    // It answers in a later turn, as the thread does.
     ask: async (method, ...args) => {
       if (!isOpen) throw new SvcError('store_failed', 'The event log is not open.');
       const call = log[method] as (...args: unknown[]) => unknown;

@@ -15,11 +15,11 @@ import {
 } from './usage-sums.ts';
 
 /**
- * Two tables beside the log, which follow from it: what runs used, and which runs went to a cloud.
+ * Two tables that are derived from the log: what runs used, and which runs went to a cloud.
  * A third one has what embeddings used: see `embedding-usage.ts`.
  *
  * 1. A run is counted once, in the transaction of its last event.
- * 2. Removed history stays counted. The counts have no text of a user but the name of the client.
+ * 2. Removed history stays counted. The only text of a user is the name of the client.
  * 3. A log of an older version is counted when it is first opened, as far as it goes back.
  */
 

@@ -42,11 +42,11 @@ export interface RunExecutorOptions {
   provider(request: RunRequest): ProviderPort | undefined;
   /** Why the target of an attempt must not be asked; null if it may. */
   refusal(context: RunContext): Promise<SvcError | null>;
-  /** Lets an attempt in, if its provider is usable now. */
+  /** Admits an attempt if its provider is usable now. */
   enter(provider: string, run_id: string, patience?: Patience): Promise<Usable>;
-  /** When a provider that takes no request now is tried again. Null: unknown, or it takes them. */
+  /** When a provider that is not usable is tried again. Null: unknown, or it is usable. */
   retryAt(provider: string): number | null;
-  /** Gets how each attempt goes that was let in, for the state of its provider. */
+  /** Called with the outcome of each admitted attempt. The state of the provider depends on it. */
   onOutcome(provider: string, outcome: Outcome, run_id: string): void;
   /** Bounds the texts of all answers in progress. */
   outputs: OutputBudget;

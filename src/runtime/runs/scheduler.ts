@@ -129,7 +129,7 @@ export class Scheduler {
     return [...this.active.values()].filter(({ ended }) => ended !== true);
   }
 
-  /** A model that ends its rest makes room without an event. */
+  /** No event says that the rest of a model is over, so a timer does. */
   private lookAgain(now: number): void {
     const { room, kernel } = this.options;
     const at = this.queue.some(isLocal) ? (room?.restEnds(now) ?? null) : null;
