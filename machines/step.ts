@@ -13,8 +13,9 @@ import { leafOf, lineage, pathOf } from './nodes.ts';
  * Steps a machine as a pure function. Only this file and `nodes.ts` read the internals of XState.
  *
  * `transition()` of XState creates an actor per call, and finds the next states each time. Here the
- * library finds them once for each transition from a state; from then on they are known. A property
- * test checks that both give the same result. No effect is performed here.
+ * library finds them once for each transition from a state, and once for the first state. From then
+ * on they are known. A property test checks that both give the same result. No effect is performed
+ * here.
  */
 
 export interface Step<S> {
@@ -27,9 +28,9 @@ export function init<M extends AnyStateMachine>(
   machine: M,
   created: unknown,
 ): Step<ReturnType<M['getInitialSnapshot']>> {
-  const effects: Effect[] = [];
-  const snapshot = machine.getInitialSnapshot(collecting(effects), created as never);
-  return { snapshot: snapshot as ReturnType<M['getInitialSnapshot']>, effects };
+  const make = machine.config.context as (args: { input: unknown }) => unknown;
+  const event = { type: 'xstate.init', input: created };
+  return perform(machine, firstOf(machine, created), make({ input: created }), event);
 }
 
 /** The state after an event. An event that is not accepted changes nothing and has no effects. */
@@ -38,12 +39,20 @@ export function step<M extends AnyStateMachine, S extends AnyMachineSnapshot>(
   snapshot: S,
   event: EventObject,
 ): Step<S> {
-  const effects: Effect[] = [];
   const chosen = snapshot.status === 'active' ? choose(machine, snapshot, event) : null;
-  if (chosen === null) return { snapshot, effects };
-  const { next, actions } = moveOf(machine, snapshot, event, chosen);
-  const { implementations } = machine;
-  let context: unknown = snapshot.context;
+  if (chosen === null) return { snapshot, effects: [] };
+  return perform(machine, moveOf(machine, snapshot, event, chosen), snapshot.context, event);
+}
+
+/** Takes the actions of a move, in order. */
+function perform<S>(
+  { implementations }: AnyStateMachine,
+  { next, actions }: Move,
+  before: unknown,
+  event: EventObject,
+): Step<S> {
+  const effects: Effect[] = [];
+  let context = before;
   for (const action of actions) {
     const { type, params } = typeof action === 'string' ? { type: action, params: null } : action;
     const made = implementations.actions[type] as unknown as Assign | undefined;
@@ -119,6 +128,25 @@ function isEntered(node: AnyStateNode, { source, target }: Chosen): boolean {
   return node !== domain && (domain === undefined || lineage(node).includes(domain));
 }
 
+/** By machine: the way into its first state. */
+const firsts = new WeakMap<AnyStateMachine, Move>();
+
+function firstOf(machine: AnyStateMachine, created: unknown): Move {
+  const known = firsts.get(machine);
+  if (known !== undefined) return known;
+  const scope = collecting([]);
+  const first = machine.getInitialSnapshot(scope, created as never) as AnyMachineSnapshot;
+  const move = { next: { ...first, context: null }, actions: entriesOf(first._nodes) };
+  firsts.set(machine, move);
+  return move;
+}
+
+function entriesOf(nodes: readonly AnyStateNode[]): Move['actions'] {
+  return [...nodes]
+    .sort((a, b) => a.order - b.order)
+    .flatMap((node) => node.entry as Move['actions']);
+}
+
 /** By state and transition. There are as many as edges in the diagrams. */
 const moves = new WeakMap<AnyStateNode, WeakMap<object, Move>>();
 
@@ -133,13 +161,10 @@ function moveOf(
   if (known !== undefined) return known;
   const scope = collecting([]) as never;
   const next = machine.transition(snapshot as never, event as never, scope) as AnyMachineSnapshot;
-  const entered = [...next._nodes]
-    .sort((a, b) => a.order - b.order)
-    .filter((node) => isEntered(node, chosen))
-    .flatMap((node) => node.entry as Move['actions']);
+  const entered = next._nodes.filter((node) => isEntered(node, chosen));
   const move = {
     next: { ...next, context: null },
-    actions: [...(chosen.actions as Move['actions']), ...entered],
+    actions: [...(chosen.actions as Move['actions']), ...entriesOf(entered)],
   };
   const ofLeaf = moves.get(leaf) ?? new WeakMap<object, Move>();
   moves.set(leaf, ofLeaf.set(chosen, move));

@@ -13,11 +13,6 @@ export interface RunFields {
   seq: number;
 }
 
-export interface Digests {
-  fields: Buffer;
-  data: Buffer;
-}
-
 export const RUN_FIELDS =
   'run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq';
 
@@ -42,7 +37,9 @@ export function fieldsDigest({
 
 /** Takes the stored text or its bytes. */
 export function dataDigest(run_id: string, data: string | Uint8Array): Buffer {
-  return createHash('sha256').update(`${run_id}\n`).update(data).digest();
+  return typeof data === 'string'
+    ? hash('sha256', `${run_id}\n${data}`, 'buffer')
+    : createHash('sha256').update(`${run_id}\n`).update(data).digest();
 }
 
 /** Registers both digests as SQL functions, to upgrade a log that has none. */

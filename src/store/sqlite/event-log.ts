@@ -27,7 +27,7 @@ import type { UsageQuery, UsageSums } from '../usage-sums.ts';
 import { Words } from '../words.ts';
 import { type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';
-import { prepareWrites, RunWrites } from './writes.ts';
+import { eventValues, prepareWrites, RunWrites } from './writes.ts';
 
 /**
  * The event log on disk, in the thread that owns it. It owns the connection, the end of the log
@@ -219,7 +219,7 @@ export class EventLog extends Reads implements Calls {
     let [last, bytes] = [this.last, 0];
     for (const event of events) {
       last = { seq: event.seq, hash: chain(last.hash, event) };
-      insertEvent.run({ ...event, hash: Buffer.from(last.hash, 'hex') });
+      insertEvent.run(...eventValues(event, Buffer.from(last.hash, 'hex')));
       if (!event.stream.startsWith('run_')) bytes += event.data.length + ROW_BYTES;
     }
     for (const line of runs) {

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { codeOf } from '../failure.ts';
 import { conflict, type EventRow, type RunLine } from '../row.ts';
-import { type Digests, dataDigest, fieldsDigest, type RunFields } from '../run-digest.ts';
+import { dataDigest, fieldsDigest, type RunFields } from '../run-digest.ts';
 import type { Words } from '../words.ts';
 
 export function prepareWrites(db: Database.Database) {
@@ -12,10 +12,20 @@ export function prepareWrites(db: Database.Database) {
     lastVersion: db
       .prepare<[string], number>('select max(version) from events where stream = ?')
       .pluck(),
-    insertEvent: db.prepare<[EventRow & { hash: Buffer }]>(
-      'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) values (@seq, @stream, @version, @type, @schema, @at, @boot_id, @data, @hash)',
+    insertEvent: db.prepare<EventValues>(
+      'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
     ),
   };
+}
+
+/** In the order of the columns: SQLite looks for each name of a named value. */
+type EventValues = [number, string, number, string, number, number, string, string, Buffer];
+
+export function eventValues(
+  { seq, stream, version, type, schema, at, boot_id, data }: EventRow,
+  hash: Buffer,
+): EventValues {
+  return [seq, stream, version, type, schema, at, boot_id, data, hash];
 }
 
 /** Writes rows of runs with their digests, in the transaction of the caller. */
@@ -40,7 +50,7 @@ export class RunWrites {
       ended_at: line.finished === 1 ? (endedAt.get(line.seq) ?? null) : null,
     };
     try {
-      upsertRun.run(row);
+      upsertRun.run(...runValues(row));
     } catch (error) {
       if (codeOf(error) !== 'SQLITE_CONSTRAINT_UNIQUE') throw error;
       throw conflict(
@@ -51,11 +61,7 @@ export class RunWrites {
     if (line.cloud === 1) cloud.run(row);
     if (line.conversation !== null || line.origin !== null) place.run(row);
     if (line.finished === 1) this.words.add(line.run_id);
-    upsertDigests.run({
-      run_id: line.run_id,
-      fields: fieldsDigest(row),
-      data: dataDigest(line.run_id, line.data),
-    });
+    upsertDigests.run(line.run_id, fieldsDigest(row), dataDigest(line.run_id, line.data));
   }
 
   /** Replaces a row. False if the run has newer events. */
@@ -70,6 +76,16 @@ export class RunWrites {
     });
     return mend.immediate();
   }
+}
+
+type RunValues = [string, number, string | null, number, number | null, ...Rest];
+type Rest = [state: string, provider: string, seq: number, data: string];
+
+/** In the order of the columns. */
+function runValues(row: RunFields & Pick<RunLine, 'data'>): RunValues {
+  const { run_id, accepted_seq, idempotency_key, finished, ended_at } = row;
+  const { state, provider, seq, data } = row;
+  return [run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq, data];
 }
 
 function prepare(db: Database.Database) {
@@ -90,9 +106,9 @@ function prepare(db: Database.Database) {
         'delete from runs where accepted_seq = (select seq from events where stream = @run_id and version = 1)',
       ),
     ],
-    upsertRun: db.prepare<[RunFields & Omit<RunLine, 'usage'>]>(
+    upsertRun: db.prepare<RunValues>(
       `insert into runs (run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq, data)
-       values (@run_id, @accepted_seq, @idempotency_key, @finished, @ended_at, @state, @provider, @seq, @data)
+       values (?, ?, ?, ?, ?, ?, ?, ?, ?)
        on conflict (run_id) do update set idempotency_key = excluded.idempotency_key, finished = excluded.finished, ended_at = excluded.ended_at,
          state = excluded.state, provider = excluded.provider, seq = excluded.seq, data = excluded.data`,
     ),
@@ -104,8 +120,8 @@ function prepare(db: Database.Database) {
     >(
       'insert or ignore into run_places values (@run_id, @accepted_seq, coalesce(@conversation, @run_id), @origin)',
     ),
-    upsertDigests: db.prepare<[Digests & { run_id: string }]>(
-      `insert into run_digests (run_id, fields, data) values (@run_id, @fields, @data)
+    upsertDigests: db.prepare<[string, Buffer, Buffer]>(
+      `insert into run_digests (run_id, fields, data) values (?, ?, ?)
        on conflict (run_id) do update set fields = excluded.fields, data = excluded.data`,
     ),
   };

@@ -1,3 +1,4 @@
+import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createMemoryStore } from '../../../src/store/memory.ts';
@@ -7,6 +8,7 @@ import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
+import { makePlace } from '../../store/samples.ts';
 
 /** What one run costs: its commits, and what each of them has. A client waits for each commit. */
 
@@ -24,8 +26,8 @@ function noting(inner: EventStore): { store: EventStore; commits: string[][]; ro
   return { store: { ...inner, append }, commits, rows };
 }
 
-async function bootNoting(local: ScriptedProvider, limits = {}) {
-  const { store, commits, rows } = noting(createMemoryStore());
+async function bootNoting(local: ScriptedProvider, limits = {}, log = createMemoryStore()) {
+  const { store, commits, rows } = noting(log);
   const booted = await bootRuntime({ local, store, limits });
   const ask = async () => (await booted.runtime.runs.start({ prompt: 'hi' }, 'test')).id;
   const ended = (id: string) =>
@@ -51,6 +53,29 @@ test('a run whose answer comes in one turn costs two commits, six events and two
   ]);
   assert.equal(rows, [['starting'], ['completed']]);
   assert.is((await runtime.runs.get(id)).output.split(' ').length, 41);
+});
+
+test('a run costs two messages to the thread of the log, and reads nothing from it', async () => {
+  const place = makePlace();
+  const store = place.store();
+  const sent: string[] = [];
+  const { postMessage } = Worker.prototype;
+  Worker.prototype.postMessage = function (this: Worker, ...args) {
+    sent.push((args[0] as { method: string }).method);
+    return postMessage.apply(this, args);
+  };
+  try {
+    const local = new ScriptedProvider('local', [...pieces, finish()]);
+    const { ask, ended, clear } = await bootNoting(local, {}, store);
+    clear();
+    sent.length = 0;
+    await ended(await ask());
+    assert.equal(sent, ['append', 'append']);
+  } finally {
+    Worker.prototype.postMessage = postMessage;
+    await store.close();
+    place.remove();
+  }
 });
 
 test('what comes during a commit is one event of the next commit, together with the end', async () => {
