@@ -96,6 +96,29 @@ test('the models in memory and the providers that fail have a line each', async 
   });
 });
 
+test('a daemon that takes no runs is shown with the reason, and start says it too', async ({
+  home,
+}) => {
+  await using(home, async (daemon) => {
+    const reason = 'The disk is full.';
+    const state_path = 'running.disk_full';
+    daemon.on('status', ({ result }) =>
+      result({ ...status, state: 'running', state_path, reason }),
+    );
+    const shown = await home.svc(['status']);
+    assert.is(shown.code, 0);
+    assert.match(shown.stdout, /state +running\.disk_full for /);
+    assert.match(shown.stdout, /why +The disk is full\./);
+    const start = await home.svc(['start']);
+    assert.match(
+      start.stderr,
+      'It takes no runs: its state is running.disk_full. See why: svc status',
+    );
+    daemon.on('status', ({ result }) => result(status));
+    assert.is((await home.svc(['start'])).stderr, '');
+  });
+});
+
 test('--why adds the events that led here', async ({ home }) => {
   await using(home, async (daemon) => {
     const events = [

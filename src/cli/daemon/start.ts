@@ -22,7 +22,15 @@ export function printStarted({ status, started }: Started, json: boolean): void 
     printJson({ ...status, started });
     return;
   }
-  print(`${started ? 'svc is ready' : 'svc is running already'} (pid ${status.pid}).`);
+  const takesRuns = !/^running\.disk_/.test(status.state_path);
+  const state = started
+    ? takesRuns
+      ? 'svc is ready'
+      : 'svc has started'
+    : 'svc is running already';
+  print(`${state} (pid ${status.pid}).`);
+  if (!takesRuns)
+    note(`It takes no runs: its state is ${oneLine(status.state_path)}. See why: svc status`);
   print(
     [
       status.addresses.http && `  http  ${oneLine(status.addresses.http)}`,
