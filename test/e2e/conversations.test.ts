@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -87,6 +87,35 @@ test('a run is named by its id, the beginning of it, or last, with a daemon and 
   assert.is(replayed.run.id, first);
   const exported = JSON.parse((await home.svc(['runs', 'export', 'last'])).stdout);
   assert.is(exported.run_id, last);
+});
+
+test('runs are found by their words and removed, and what is removed is in no file of the log', async () => {
+  const secret = 'xyzzyplugh';
+  const asked = await home.svc(['run', '-c', secret, '--json']);
+  const { id } = read(asked.stdout);
+  const first = turns[0]?.id ?? '';
+  const search = async (...words: string[]) =>
+    (
+      JSON.parse((await home.svc(['runs', 'search', ...words, '--json'])).stdout) as {
+        runs: Run[];
+      }
+    ).runs.map((run) => run.id);
+  assert.equal(await search(secret), [id]);
+  assert.ok((await search('what is svc', 'daemon')).includes(first));
+  assert.match((await home.svc(['runs', 'search', 'xyzzy*'])).stdout, `${id}  completed`);
+  const refused = await home.svc(['runs', 'remove', first]);
+  assert.is(refused.code, 2);
+  assert.match(refused.stderr, 'later turns');
+  const removed = await home.svc(['runs', 'remove', 'last']);
+  assert.equal([removed.code, removed.stderr], [0, '']);
+  assert.match(removed.stdout, id);
+  assert.equal(await search(secret), []);
+  const files = [home.paths.database, `${home.paths.database}-wal`];
+  for (const file of files) assert.not.ok(readFileSync(file).includes(secret), file);
+  const all = await home.svc(['runs', 'remove', '--conversation', first, '--json']);
+  assert.is(JSON.parse(all.stdout).removed.length, 3, all.stderr);
+  assert.equal(await search('svc'), []);
+  assert.is((await home.svc(['doctor'])).code, 0, 'the log with its gaps is whole');
 });
 
 test.run();
