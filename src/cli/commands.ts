@@ -543,9 +543,9 @@ const table = [
   command('runs search', {
     args: '<words…>',
     summary:
-      'Finished runs that have all these words in their prompt and answer, newest first. Words in quotes are a phrase; a word with * after it is a beginning.',
+      'Finished runs that have all these words in their prompt and answer, newest first. Words in quotes are a phrase.',
     flags: [{ name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' }],
-    examples: ['runs search daemon socket', 'runs search "state machine" recover*'],
+    examples: ['runs search daemon socket', 'runs search "state machine" recovery'],
   }),
   command('runs remove', {
     args: '[id…]',

@@ -11,7 +11,6 @@ import type {
   RunQuery,
   RunRow,
   SearchQuery,
-  SearchTerm,
   VerifiedReport,
   VerifyReport,
 } from './port.ts';
@@ -350,13 +349,15 @@ class MemoryLog implements Calls {
 }
 
 /** A run with all terms in its texts. The snippet is the text with the first term. */
-function foundRun(row: RunRow, terms: readonly SearchTerm[]): FoundRun | null {
+function foundRun(row: RunRow, terms: readonly string[]): FoundRun | null {
   const { run_id, state, provider, model, created_at, conversation = run_id, record } = row;
   const texts = [String(record?.prompt ?? ''), String(record?.output ?? '')];
-  const places = terms.map(({ text, beginning }) => {
-    const end = beginning ? '' : '(?![\\p{L}\\p{N}])';
-    const words = text.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
-    const pattern = new RegExp(`(?<![\\p{L}\\p{N}])${words.join('[^\\p{L}\\p{N}]+')}${end}`, 'iu');
+  const places = terms.map((term) => {
+    const words = term.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
+    const pattern = new RegExp(
+      `(?<![\\p{L}\\p{N}])${words.join('[^\\p{L}\\p{N}]+')}(?![\\p{L}\\p{N}])`,
+      'iu',
+    );
     return texts.map((said) => pattern.exec(said)).find((match) => match !== null);
   });
   const [first] = places;

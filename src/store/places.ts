@@ -35,3 +35,9 @@ export const IN_CONVERSATION = `(
 /** The newest run of an origin. */
 export const LAST_OF_ORIGIN =
   'select run_id from run_places where origin = ? order by accepted_seq desc limit 1';
+
+/** Finds a run whose conversation or origin is not that of its row. */
+export const MISPLACED = `select 1 from runs r left join run_places p on p.run_id = r.run_id
+  where r.run_id = ? and json_valid(r.data) and (
+    coalesce(p.conversation, r.run_id) is not coalesce(r.data ->> '$.conversation', r.run_id)
+    or p.origin is not r.data ->> '$.origin')`;

@@ -97,16 +97,11 @@ export interface RunQuery {
   short?: boolean;
 }
 
-/** A word of a search, or several words in a row. */
-export interface SearchTerm {
-  text: string;
-  /** It may be the beginning of a longer word. */
-  beginning: boolean;
-}
-
 export interface SearchQuery {
-  /** A run has all of them, in its prompt and its answer together. */
-  terms: readonly SearchTerm[];
+  /**
+   * Whole words, or several in a row. A run has all of them, in its prompt and its answer together.
+   */
+  terms: readonly string[];
   /** Runs older than this one. */
   before?: string;
   limit: number;

@@ -1,6 +1,9 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
+import { codeOf } from './failure.ts';
+import { MISPLACED } from './places.ts';
 import { dataDigest, fieldsDigest, isSame, RUN_FIELDS, type RunFields } from './run-digest.ts';
+import { UNINDEXED } from './words.ts';
 
 /** A row of `runs` with its digests; null if they are missing. */
 export type StoredRun<D extends string | Uint8Array = string> = StoredFields & {
@@ -47,9 +50,12 @@ const CHANGED = 'does not agree with its digest';
  * one.
  */
 export class Projection {
+  private readonly db: Database.Database;
+  private besides: Database.Statement<[string]>[] | null = null;
   private readonly statements: ReturnType<typeof prepare>;
 
   constructor(db: Database.Database) {
+    this.db = db;
     this.statements = prepare(db);
   }
 
@@ -65,7 +71,21 @@ export class Projection {
     if (problem !== null) return problem;
     if (row.accepted_seq !== seq || last.get(run_id) !== row.seq)
       return 'does not agree with its events';
-    return this.isFound(row) ? null : 'is not found by its fields';
+    if (!this.isFound(row)) return 'is not found by its fields';
+    return data && this.isAmiss(run_id)
+      ? 'does not agree with the tables that follow from it'
+      : null;
+  }
+
+  /** Whether a table beside `runs` says something else. A copy may lack it. */
+  private isAmiss(run_id: string): boolean {
+    try {
+      this.besides ??= [UNINDEXED, MISPLACED].map((query) => this.db.prepare<[string]>(query));
+      return this.besides.some((found) => found.get(run_id) !== undefined);
+    } catch (error) {
+      if (codeOf(error) === 'SQLITE_ERROR') return false;
+      throw error;
+    }
   }
 
   /** Rows of unknown runs, by their position in this part of the log. */

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { codeOf } from './failure.ts';
-import type { FoundRun, SearchQuery, SearchTerm } from './port.ts';
+import type { FoundRun, SearchQuery } from './port.ts';
 
 /**
  * The words of finished runs, in a full-text index beside the log. It follows from the rows of
@@ -33,6 +33,11 @@ ${INDEX};`;
 export function addWords(db: Database.Database): void {
   if (!hasWords(db)) db.transaction(() => db.exec(TABLE))();
 }
+
+/** Finds a run whose indexed texts are not those of its row. */
+export const UNINDEXED = `select 1 from runs
+  where run_id = ? and finished = 1 and json_valid(data) and not exists (
+    select 1 from run_words w where w.rowid = accepted_seq and (w.prompt, w.answer) = (${TEXTS}))`;
 
 function hasWords(db: Database.Database): boolean {
   return db.prepare(`select 1 from sqlite_schema where name = 'run_words'`).get() !== undefined;
@@ -106,9 +111,12 @@ const SEARCH = `select r.run_id, r.state, r.provider,
     and (@before is null or run_words.rowid < (select accepted_seq from runs where run_id = @before))
   order by run_words.rowid desc limit @limit`;
 
-/** A term as FTS5 reads it: in quotes, nothing of it is an operator. */
-function quoted({ text, beginning }: SearchTerm): string {
-  return `"${text.replaceAll('"', '""')}"${beginning ? '*' : ''}`;
+/**
+ * A term as FTS5 reads it: in quotes, nothing of it is an operator. The beginning of a word would
+ * have to be looked up in each longer one, which can take seconds.
+ */
+function quoted(term: string): string {
+  return `"${term.replaceAll('"', '""')}"`;
 }
 
 /** The snippet without its marks, and where they were. */

@@ -43,7 +43,7 @@ export const runListQuery = (limitMax: number) =>
   });
 
 export const runSearchQuery = query({
-  /** Words, several words in quotes, or the beginning of a word followed by *. */
+  /** Words, or several words in quotes. */
   words: name(WORDS_MAX),
   limit: v.exactOptional(digits(1, limitSpecs.page_runs.max)),
   /** The page starts with the run before this one. */

@@ -102,7 +102,10 @@ test('runs are found by their words and removed, and what is removed is in no fi
     ).runs.map((run) => run.id);
   assert.equal(await search(secret), [id]);
   assert.ok((await search('what is svc', 'daemon')).includes(first));
-  assert.match((await home.svc(['runs', 'search', 'xyzzy*'])).stdout, `${id}  completed`);
+  assert.match(
+    (await home.svc(['runs', 'search', secret.toUpperCase()])).stdout,
+    `${id}  completed`,
+  );
   const refused = await home.svc(['runs', 'remove', first]);
   assert.is(refused.code, 2);
   assert.match(refused.stderr, 'later turns');

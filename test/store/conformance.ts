@@ -359,25 +359,26 @@ function testRuns(opened: Opened): void {
     const found = async (text: string, query: object = {}) =>
       (
         await store.searchRuns({
-          terms: text.split('|').map((term) => ({
-            text: term.replace('*', ''),
-            beginning: term.endsWith('*'),
-          })),
+          terms: text.split('|'),
           limit: 9,
           ...query,
         })
       ).map(({ run_id }) => run_id);
     assert.equal(await found('DAEMON'), ['run_1']);
-    assert.equal(await found('daemon*'), ['run_3', 'run_1']);
-    assert.equal(await found('daemon*', { limit: 1 }), ['run_3']);
-    assert.equal(await found('daemon*', { before: 'run_3' }), ['run_1']);
+    assert.equal(await found('program'), [], 'words are whole');
+    assert.equal(await found('a'), ['run_2', 'run_1']);
+    assert.equal(await found('a', { limit: 1 }), ['run_2']);
+    assert.equal(await found('a', { before: 'run_2' }), ['run_1']);
+    assert.equal(await found('again'), ['run_3']);
+    assert.equal(await found('in|background'), ['run_1']);
+    assert.equal(await found('naïve', { before: 'run_3' }), []);
     assert.equal(await found('daemon|background'), ['run_1'], 'in prompt and answer together');
     assert.equal(await found('daemon|socket'), []);
     assert.equal(await found('two programs'), ['run_2'], 'words in a row');
     assert.equal(await found('programs two'), []);
     assert.equal(await found('"quoted" OR daemon'), []);
     const [socket] = await store.searchRuns({
-      terms: [{ text: 'socket', beginning: false }],
+      terms: ['socket'],
       limit: 1,
     });
     const { snippet = '', matches: [[begin, end] = [0, 0]] = [], ...rest } = socket ?? {};

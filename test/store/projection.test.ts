@@ -120,6 +120,36 @@ for (const [name, sql] of CHANGES) {
   );
 }
 
+for (const [name, sql] of [
+  ['the words of a run that are gone', 'delete from run_words where rowid = 10'],
+  ['changed words', `update run_words set answer = 'another' where rowid = 10`],
+  ['a place that is not of its run', `insert into run_places values ('run_3', 10, 'run_1', null)`],
+] as const)
+  test(
+    `${name}: found by the slow check, and made again from the events`,
+    placed(async (place) => {
+      await fill(place);
+      change(place, sql);
+      const plain = place.store();
+      await plain.open();
+      assert.match((await checkAll(plain)).join(' '), 'run_3 does not agree with the tables');
+      await plain.close();
+      const mended: string[] = [];
+      const store = storeOf(place, mended);
+      await store.open();
+      await checkAll(store);
+      assert.equal(mended, ['run_3']);
+      assert.equal(await checkAll(store), []);
+      const terms = ['the answer 3'];
+      assert.equal(
+        (await store.searchRuns({ terms, limit: 9 })).map(({ run_id }) => run_id),
+        ['run_3'],
+      );
+      assert.equal(await store.listRuns({ conversation: 'run_1', limit: 9 }), [row(1, 6)]);
+      await store.close();
+    }),
+  );
+
 test(
   'the row of an unknown run is reported by name',
   placed(async (place) => {

@@ -1,6 +1,6 @@
 import { isoTime } from '../../kernel/clock.ts';
 import type { Limits } from '../../limits.ts';
-import type { EventStore, SearchTerm } from '../../store/port.ts';
+import type { EventStore } from '../../store/port.ts';
 import { wrong } from '../contract/check.ts';
 import type { RunSearchQuery, SearchPage } from '../contract.ts';
 
@@ -32,15 +32,10 @@ export async function searchRuns(
 }
 
 /**
- * The terms of a search: words, several words in quotes, and beginnings of words with a `*` after
- * them. A term without letters and digits finds nothing, so it is left out.
+ * The terms of a search: words, and several words in quotes. A term without letters and digits finds
+ * nothing, so it is left out.
  */
-export function termsOf(words: string): SearchTerm[] {
-  const terms = words.match(/"[^"]*"\*?|[^\s"]+/g) ?? [];
-  return terms
-    .filter((term) => /[\p{L}\p{N}]/u.test(term))
-    .map((term) => ({
-      text: term.replace(/\*$/, '').replaceAll('"', ''),
-      beginning: term.endsWith('*'),
-    }));
+export function termsOf(words: string): string[] {
+  const terms = words.match(/"[^"]*"|[^\s"]+/g) ?? [];
+  return terms.filter((term) => /[\p{L}\p{N}]/u.test(term)).map((term) => term.replaceAll('"', ''));
 }
