@@ -56,7 +56,7 @@ interface Sent {
     try {
       const { page } = await openPage(browser);
       await page.goto((await life.ask((client) => client.call('console', {}))).url);
-      await page.locator('#diagram .here').first().waitFor();
+      await page.locator('#status-path.good').waitFor();
       const [cookie] = await page.context().cookies(`http://127.0.0.1:${port}/v1/session`);
       assert.ok(cookie, 'there is a cookie to steal');
 
@@ -76,7 +76,7 @@ interface Sent {
       );
       const before = sent().length;
       await page.fill('#ask-prompt', 'between us');
-      await page.click('#ask button[type=submit]');
+      await page.click('#ask-send');
       await asked(before + 3);
       for (const { method, url, cookie, upgrade, body } of sent()) {
         assert.match(url, /^\/v1\/session\/proof\?/);

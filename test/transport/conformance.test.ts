@@ -30,8 +30,9 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
   'GET /metrics': [{ status: 200 }],
   'GET /openapi.json': [{ status: 200 }],
   'GET /': [{ status: 200 }],
-  'GET /console/:file': [
+  'GET /console/*': [
     { path: '/console/main.js', status: 200 },
+    { path: '/console/style/base.css', status: 200 },
     { path: '/console/no', status: 404 },
   ],
 
@@ -79,6 +80,18 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
   'GET /v1/models/loaded': [{ status: 200 }],
   'POST /v1/models/load': [{ body: { model: 1 }, status: 400 }],
   'POST /v1/models/unload': [{ body: {}, status: 400 }],
+  'POST /v1/models/pull': [{ body: {}, status: 400 }],
+  'POST /v1/models/remove': [{ body: {}, status: 400 }],
+  'POST /v1/providers': [
+    { body: { id: 'a', base_url: 'https://a.example/v1' }, status: 400 },
+    { body: { id: 'a', key: 'env:HOME' }, status: 400 },
+  ],
+  'DELETE /v1/providers/:id': [{ path: '/v1/providers/no', status: 404 }],
+  'POST /v1/providers/:id/test': [
+    { path: '/v1/providers/local/test', status: 200 },
+    { path: '/v1/providers/no/test', status: 404 },
+  ],
+  'POST /v1/providers/:id/default': [{ path: '/v1/providers/no/default', status: 404 }],
   'GET /v1/machines': [{ status: 200 }],
   'GET /v1/machines/:name/diagram': [
     { path: '/v1/machines/run/diagram', status: 200 },
