@@ -21,6 +21,8 @@ interface Fault {
   base_url?: string;
   /** Nothing listens there. */
   closed?: boolean;
+  /** The address says `https:`. */
+  tls?: boolean;
   code: ErrorCode;
   /** What the exit code of `svc run` is. */
   exit: number;
@@ -49,6 +51,11 @@ const faults: Fault[] = [
     name: 'unknown name',
     base_url: 'http://nowhere.invalid/v1',
     ...{ code: 'provider_address_unknown', exit: 9, path: '', says: /name/ },
+  },
+  {
+    name: 'TLS to a server without TLS',
+    tls: true,
+    ...{ code: 'provider_tls_failed', exit: 9, path: ONCE, says: /does not speak TLS/ },
   },
   {
     name: '401',
@@ -176,14 +183,16 @@ const faults: Fault[] = [
   },
 ];
 
-for (const { name, scenario, base_url, code, exit, path, says, limits, silent, closed } of faults)
+for (const { name, scenario, base_url, code, exit, path, says, limits, silent, ...at } of faults)
   test(`${name}: ${code}`, async () => {
+    const { closed = false, tls = false } = at;
     const upstream = await Upstream.start((exchange) =>
       exchange.received.path.endsWith('/models')
         ? exchange.reply(200, { data: [{ id: 'm' }] })
         : scenario?.(exchange),
     );
-    const address = base_url ?? upstream.base_url;
+    const own = tls ? upstream.base_url.replace('http:', 'https:') : upstream.base_url;
+    const address = base_url ?? own;
     if (closed) await upstream.stop();
     const port = remote(address, { ...(limits ? { limits } : {}) });
     const { runtime, kernel, clock, store } = await bootRuntime({
