@@ -74,8 +74,6 @@ function tryOpen(file: string): number | null {
   }
 }
 
-/** Also where a file is in the place of a folder above it. */
 function isMissing(error: unknown): boolean {
-  const { code } = error as NodeJS.ErrnoException;
-  return code === 'ENOENT' || code === 'ENOTDIR';
+  return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }

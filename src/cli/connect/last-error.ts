@@ -1,8 +1,11 @@
 import { openLogs } from '../../logs/files.ts';
 
-/** The last error in the log file of the last daemon; the event log may lack it. */
+/**
+ * The last error in the log file of the last daemon; the event log may lack it. Null also for a log
+ * that cannot be read.
+ */
 export async function lastError(folder: string): Promise<Record<string, unknown> | null> {
-  const lines = await lastLines(folder);
+  const lines = await lastLines(folder).catch(() => []);
   const boot_id = lines.at(-1)?.boot_id;
   return lines.findLast((line) => line.boot_id === boot_id && isError(line)) ?? null;
 }
