@@ -32,8 +32,8 @@ export async function searchRuns(
 }
 
 /**
- * The terms of a search: words, and several words in quotes. A term without letters and digits finds
- * nothing, so it is left out.
+ * The terms of a search: words, and several words in quotes. A term without letters and digits
+ * finds nothing, so it is left out.
  */
 export function termsOf(words: string): string[] {
   const terms = words.match(/"[^"]*"|[^\s"]+/g) ?? [];
