@@ -237,8 +237,8 @@ export type EngineSnapshot = SnapshotFrom<typeof engineMachine>;
 
 function startParams(context: EngineContext): Effects['startEngine'] {
   const { number, attempt, model, path, threads, context_tokens } = context;
-  const process = { engine: number, attempt, model: model ?? '', path: path ?? '', threads };
-  return context_tokens === null ? process : { ...process, context_tokens };
+  const start = { engine: number, attempt, model: model ?? '', path: path ?? '', threads };
+  return context_tokens === null ? start : { ...start, context_tokens };
 }
 
 /** What an event changes, whatever the state is. */
