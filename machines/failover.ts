@@ -16,6 +16,11 @@ export function targetName({ provider, model }: Pick<Target, 'provider' | 'model
   return `${provider}/${model}`;
 }
 
+/** The name to show for a run, whose model may be written with its provider. */
+export function shownTarget(asked: Pick<Target, 'provider' | 'model'>): string {
+  return asked.model.startsWith(`${asked.provider}/`) ? asked.model : targetName(asked);
+}
+
 export function sameTarget(one: Target, other: Target): boolean {
   return one.provider === other.provider && one.model === other.model && one.cloud === other.cloud;
 }

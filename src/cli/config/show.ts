@@ -3,6 +3,7 @@ import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
+import { valueText } from './setting.ts';
 import { activeConfig, noteNotInForce } from './values.ts';
 
 /** The configuration of the running daemon, else that of the next start. */
@@ -37,22 +38,22 @@ export async function run({ paths, json }: Context): Promise<number> {
   const rows = [
     ...Object.entries(settings).map(([key, value]) => [
       key,
-      text(value),
+      valueText(value),
       sources[key] ?? 'default',
     ]),
     ...Object.entries(history).map(([key, value]) => [
       `history.${key}`,
-      text(value),
+      valueText(value),
       sources[`history.${key}`] ?? 'default',
     ]),
     ...changed.map(([key, value]) => [
       `limits.${key}`,
-      text(value),
+      valueText(value),
       sources[`limits.${key}`] ?? 'default',
     ]),
     ...Object.entries(providers).map(([key, value]) => [
       `providers.${key}`,
-      text(value),
+      valueText(value),
       sources[`providers.${key}`] ?? 'file',
     ]),
   ];
@@ -71,8 +72,4 @@ export async function run({ paths, json }: Context): Promise<number> {
 function withoutHeaders(provider: ProviderConfig): ProviderConfig {
   const names = Object.keys(provider.headers ?? {});
   return { ...provider, headers: Object.fromEntries(names.map((name) => [name, '(not shown)'])) };
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
 }

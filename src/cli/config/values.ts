@@ -4,7 +4,7 @@ import { asSvcError } from '../../errors.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { notInForce } from '../daemon/not-in-force.ts';
-import { note, paint } from '../print/output.ts';
+import { warn } from '../print/output.ts';
 
 /** The configuration of the daemon, or of its next start, with the reason for that. */
 export async function activeConfig(
@@ -34,7 +34,7 @@ export function valueAt(config: Config, key: string): { value: unknown; source: 
 /** Says on stderr what the files say and the daemon does not do. */
 export async function noteNotInForce(paths: Context['paths']): Promise<void> {
   const status = await askDaemon(paths, 'status', {}, { timeout_ms: ANSWER_MS });
-  for (const text of notInForce(status)) note(`${paint('yellow', 'warning:', 2)} ${text}`);
+  for (const text of notInForce(status)) warn(text);
 }
 
 const ANSWER_MS = 3_000;

@@ -2,7 +2,7 @@ import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
-import { note, paint, print, printJson } from '../print/output.ts';
+import { note, paint, print, printJson, warn } from '../print/output.ts';
 import { type Found, findStatus, type StatusShown } from './find-status.ts';
 import { notInForce } from './not-in-force.ts';
 
@@ -47,7 +47,7 @@ async function printText({ status, events }: Found): Promise<void> {
   const advice = hasLostSocket(status) ? LOST_SOCKET : ADVICE[status.state];
   if (advice !== undefined) note(advice);
   const warnings = [...(status.warning == null ? [] : [status.warning]), ...notInForce(status)];
-  for (const text of warnings) note(`${paint('yellow', 'warning:', 2)} ${oneLine(text)}`);
+  for (const text of warnings) warn(text);
 }
 
 const LOST_SOCKET =

@@ -35,6 +35,11 @@ export function note(text: string): void {
   writeAll(2, `${text}\n`);
 }
 
+/** Prints a warning on stderr, as one line. */
+export function warn(text: string): void {
+  note(`${paint('yellow', 'warning:', 2)} ${oneLine(text)}`);
+}
+
 /** Writes to stderr as it is. */
 export function writeError(text: string): void {
   writeAll(2, text);

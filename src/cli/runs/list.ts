@@ -1,11 +1,11 @@
-import { oneLine } from '../../logs/plain.ts';
+import { shownTarget } from '../../../machines/failover.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
 import { ago, duration, shortened } from '../print/format.ts';
-import { note, paint, print, printJson } from '../print/output.ts';
+import { note, print, printJson, warn } from '../print/output.ts';
 import { table } from '../print/table.ts';
 
 type Run = Results['run.get'];
@@ -46,8 +46,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     print(table(['RUN', 'STATE', 'MODEL', 'STARTED', 'TOOK', 'PROMPT'], page.runs.map(row)));
     if (page.next !== null) note(`More runs: svc runs list --limit ${limit * 5}`);
   }
-  for (const { message } of page.damaged ?? [])
-    note(`${paint('yellow', 'warning:', 2)} ${oneLine(message)} See: svc doctor`);
+  for (const { message } of page.damaged ?? []) warn(`${message} See: svc doctor`);
   return page.damaged === undefined ? 0 : 1;
 }
 
@@ -76,9 +75,13 @@ async function readPages(
 function row(run: Run): string[] {
   const end = run.ended_at === null ? Date.now() : Date.parse(run.ended_at);
   const took = run.started_at === null ? '-' : duration(end - Date.parse(run.started_at));
-  const model = run.model.startsWith(`${run.provider}/`)
-    ? run.model
-    : `${run.provider}/${run.model}`;
   const state = run.queue_position === null ? run.state : `${run.state} (${run.queue_position})`;
-  return [run.id, state, model, ago(run.created_at), took, shortened(run.prompt, PROMPT_WIDTH)];
+  return [
+    run.id,
+    state,
+    shownTarget(run),
+    ago(run.created_at),
+    took,
+    shortened(run.prompt, PROMPT_WIDTH),
+  ];
 }

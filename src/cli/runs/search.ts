@@ -1,3 +1,4 @@
+import { shownTarget } from '../../../machines/failover.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
@@ -28,9 +29,9 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
 
 type Found = Results['run.search']['runs'][number];
 
-function found({ id, state, provider, model, created_at, snippet, matches }: Found): string {
-  const name = model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
-  const head = [id, state, name, ago(created_at)].map(oneLine).join('  ');
+function found(run: Found): string {
+  const { id, state, created_at, snippet, matches } = run;
+  const head = [id, state, shownTarget(run), ago(created_at)].map(oneLine).join('  ');
   let text = '';
   let end = 0;
   for (const [from, to] of matches) {

@@ -1,5 +1,5 @@
 import type { Failure } from '../../../machines/events.ts';
-import type { Target } from '../../../machines/failover.ts';
+import { shownTarget, type Target, targetName } from '../../../machines/failover.ts';
 import type { RunContext } from '../../../machines/run-context.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -52,12 +52,12 @@ function again(data: Record<string, unknown>, at: number): string {
   const { attempt, retry_at, next } = data as { attempt: number; retry_at: number; next?: Target };
   return next === undefined
     ? `failed in attempt ${attempt} and is tried again in ${seconds(retry_at - at)}`
-    : `failed in attempt ${attempt} and goes on with ${next.provider}/${next.model}`;
+    : `failed in attempt ${attempt} and goes on with ${targetName(next)}`;
 }
 
-function targetOf({ request: { provider, model, cloud } }: RunContext): string {
-  const target = model.startsWith(`${provider}/`) ? model : `${provider}/${model}`;
-  return cloud ? `${target} (cloud)` : target;
+function targetOf({ request }: RunContext): string {
+  const target = shownTarget(request);
+  return request.cloud ? `${target} (cloud)` : target;
 }
 
 /** The name of the token, else the client. */
