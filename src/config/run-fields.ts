@@ -47,6 +47,9 @@ export const numberFields = {
 
 export type NumberFieldName = keyof typeof numberFields;
 
+/** What a run may ask for if it is cut off. */
+export const RECOVERIES = ['resume', 'restart', 'end'] as const;
+
 /** Most texts that may end an answer. */
 export const STOPS_MAX = 16;
 

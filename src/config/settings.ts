@@ -2,6 +2,7 @@ import { isAbsolute } from 'node:path';
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
 import { type Presets, presetProblem, readPresets } from './presets.ts';
+import { RECOVERIES } from './run-fields.ts';
 import {
   jsonText,
   nullText,
@@ -72,7 +73,6 @@ export interface Settings {
 /** What a token allows, smallest first. Each includes those before it. */
 export const SCOPES = ['read', 'run', 'admin'] as const;
 
-export const RECOVERIES = ['resume', 'restart', 'end'] as const;
 export const LOG_LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
 const address = {

@@ -1,4 +1,6 @@
 import { adapters } from '../../config/adapters.ts';
+import { RECOVERIES } from '../../config/run-fields.ts';
+import { LOG_LEVELS, SCOPES } from '../../config/settings.ts';
 import { type CommandSpec, commands, type FlagSpec } from '../commands.ts';
 
 /** Commands and groups, each once, and `help`. */
@@ -45,13 +47,13 @@ const FLAG_VALUES: Readonly<Record<string, Values>> = {
   '--model': { kind: 'models' },
   '--run': { kind: 'runs' },
   '--preset': { kind: 'presets' },
-  '--level': { words: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] },
-  '--log-level': { words: ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] },
-  '--recovery': { words: ['resume', 'restart', 'end'] },
+  '--level': { words: LOG_LEVELS },
+  '--log-level': { words: LOG_LEVELS },
+  '--recovery': { words: RECOVERIES },
   '--adapter': { words: Object.keys(adapters) },
   'machines --format': { words: ['mermaid', 'svg', 'json', 'ascii'] },
   'usage --by': { words: ['model', 'provider', 'client', 'day'] },
-  'token create --scope': { words: ['read', 'run', 'admin'] },
+  'token create --scope': { words: SCOPES },
   'runs list --state': {
     words: [
       ...['queued', 'starting', 'streaming', 'backoff', 'suspended', 'cancelling'],

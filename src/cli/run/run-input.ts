@@ -1,7 +1,6 @@
 import { existsSync, fstatSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { numberFields } from '../../config/run-fields.ts';
-import type { Settings } from '../../config/settings.ts';
+import { numberFields, RECOVERIES } from '../../config/run-fields.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
@@ -37,8 +36,6 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-/** The settings have them too, and are too much to load for a run. */
-const RECOVERIES: readonly Settings['recovery'][] = ['resume', 'restart', 'end'];
 const FORMATS = ['text', 'json'] as const;
 const JSON_FORMAT = { type: 'json' };
 

@@ -1,7 +1,11 @@
 import * as v from 'valibot';
 import { REASONING_EFFORTS } from '../../../machines/messages.ts';
-import { type NumberFieldName, numberFields, STOPS_MAX } from '../../config/run-fields.ts';
-import { RECOVERIES } from '../../config/settings.ts';
+import {
+  type NumberFieldName,
+  numberFields,
+  RECOVERIES,
+  STOPS_MAX,
+} from '../../config/run-fields.ts';
 import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
 import { checkGiven, checkNesting, type Given, wrong } from './check.ts';

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { REASONING_EFFORTS } from '../../../machines/messages.ts';
-import { RECOVERIES } from '../../config/settings.ts';
+import { RECOVERIES } from '../../config/run-fields.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
 import type { EventRecord } from '../../kernel/event-pages.ts';
 import type { RunRecord } from '../runs/record.ts';
