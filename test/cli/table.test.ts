@@ -20,6 +20,8 @@ test('wide characters take two columns, marks and joined emoji as many as they a
   assert.is(widthOf('e\u0301'), 1);
   assert.is(widthOf('👩‍👩‍👧'), 2);
   assert.is(widthOf('ﾊﾝ'), 4 / 2, 'half-width forms are narrow');
+  assert.is(widthOf('ㄅ'), 2, 'scripts beside Chinese and Japanese');
+  assert.is(widthOf('❤\ufe0f'), 2, 'a sign that is drawn as an emoji');
   assert.is(padded('空', 4), '空  ');
   assert.is(cutTo('空が青い', 5), '空が…');
   assert.is(cutTo('abc', 3), 'abc');

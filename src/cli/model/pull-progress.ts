@@ -2,6 +2,7 @@ import { oneLine } from '../../logs/plain.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
 import { bytes, duration } from '../print/format.ts';
 import { note } from '../print/output.ts';
+import { terminalColumns } from '../print/width.ts';
 
 const STEP_PERCENT = 10;
 /** A step of a file of unknown size. */
@@ -119,7 +120,7 @@ function percent(count: number, size: number): number {
 }
 
 function columns(): number {
-  return Math.max(20, process.stderr.columns || 80);
+  return Math.max(20, terminalColumns(process.stderr));
 }
 
 /** Writes to the terminal without a line break. */

@@ -13,7 +13,7 @@ const WIDTH_MIN = 8;
 export function table(
   heading: readonly string[],
   rows: readonly (readonly string[])[],
-  columns = terminalColumns(),
+  columns = columnsOfStdout(),
 ): string {
   const clean = rows.map((row) => row.map((cell) => oneLine(cell)));
   const wanted = heading.map((name, column) =>
@@ -48,7 +48,7 @@ function fitted(wanted: readonly number[], columns: number): number[] {
 }
 
 /** A pipe has no width: a program gets each cell whole. */
-function terminalColumns(): number {
+function columnsOfStdout(): number {
   return isTerminal(1)
     ? process.stdout.columns || Number.POSITIVE_INFINITY
     : Number.POSITIVE_INFINITY;

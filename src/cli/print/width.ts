@@ -1,12 +1,22 @@
-/** Text and the columns that a terminal needs for it. */
+/** Text and the columns that a terminal needs for it. The only table of wide characters. */
 
 /** Columns of a text of one line: wide characters take two, marks and joiners none. */
 export function widthOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let width = 0;
   for (const { segment } of segmenter().segment(text))
-    width += WIDE.test(segment) ? 2 : NONE.test(segment) ? 0 : 1;
+    width += isWide(segment) || segment.includes(AS_EMOJI) ? 2 : NONE.test(segment) ? 0 : 1;
   return width;
+}
+
+/** Whether a character takes two columns by itself. */
+export function isWide(character: string): boolean {
+  return WIDE.test(character);
+}
+
+/** Columns of a terminal. Some do not say their width, or say 0. */
+export function terminalColumns({ columns }: { columns?: number }): number {
+  return columns || 80;
 }
 
 export function padded(text: string, width: number): string {
@@ -15,26 +25,32 @@ export function padded(text: string, width: number): string {
 
 /** At most this many columns; a cut text ends in `…`. */
 export function cutTo(text: string, width: number): string {
-  if (widthOf(text) <= width) return text;
+  return widthOf(text) <= width ? text : `${fitting(text, width - 1).trimEnd()}…`;
+}
+
+/** The beginning of a text that fits so many columns. */
+export function fitting(text: string, width: number): string {
+  if (PLAIN.test(text)) return text.slice(0, Math.max(0, width));
   let kept = '';
-  let used = 1;
+  let used = 0;
   for (const { segment } of segmenter().segment(text)) {
     used += widthOf(segment);
     if (used > width) break;
     kept += segment;
   }
-  return `${kept.trimEnd()}…`;
+  return kept;
 }
 
 const PLAIN = /^[\x20-\x7e]*$/;
 const NONE = /^[\p{M}\p{Cf}]+$/u;
+/** It makes the character before it an emoji. */
+const AS_EMOJI = '\ufe0f';
 /** East Asian scripts, full-width forms, and what is drawn as an emoji. */
 const WIDE = new RegExp(
   [
-    String.raw`(?![\uff61-\uffdc])\p{Script=Han}`,
-    String.raw`(?![\uff61-\uffdc])[\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]`,
-    String.raw`[\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]`,
-    String.raw`\p{Emoji_Presentation}|\ufe0f`,
+    String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3]`,
+    String.raw`[\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}]`,
+    String.raw`[\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}`,
   ].join('|'),
   'u',
 );

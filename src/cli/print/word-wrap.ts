@@ -1,3 +1,5 @@
+import { isWide, widthOf } from './width.ts';
+
 /**
  * Breaks a streamed text between words, before the terminal breaks it within one.
  *
@@ -29,7 +31,7 @@ export class WordWrap {
         else if (character === ' ' || character === '\t') {
           out += this.endWord();
           this.spaces += character;
-        } else if (WIDE.test(character)) {
+        } else if (isWide(character)) {
           out += this.endWord();
           this.word = character;
           out += this.endWord();
@@ -74,19 +76,3 @@ export class WordWrap {
 const FENCE = '```';
 /** Characters of a line that show whether it is a fence. */
 const LINE_HEAD = 16;
-
-/** Characters of two columns: those of East Asia, and pictures. */
-const EAST_ASIA = [
-  String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3]`,
-  String.raw`[\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\u{20000}-\u{3fffd}]`,
-];
-const WIDE = new RegExp([...EAST_ASIA, String.raw`\p{Emoji_Presentation}`].join('|'), 'u');
-/** Characters that join the one before them. */
-const JOINING = /\p{M}|\u200b|\u200c|\u200d/u;
-
-/** Columns of a text on a terminal. */
-export function widthOf(text: string): number {
-  let width = 0;
-  for (const character of text) width += JOINING.test(character) ? 0 : WIDE.test(character) ? 2 : 1;
-  return width;
-}

@@ -2,6 +2,7 @@ import { errors, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
 import { isTerminal, note, paint, printError, printJson, writeError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
+import { terminalColumns } from '../print/width.ts';
 import { WordWrap } from '../print/word-wrap.ts';
 import type { Run, Steps } from './follow.ts';
 import { named } from './progress.ts';
@@ -25,7 +26,7 @@ export class AnswerPrinter {
   constructor(stdout: StdoutStream) {
     this.stdout = stdout;
     this.clean = isTerminal(1) ? plain : (text) => text;
-    this.wrap = isTerminal(1) ? new WordWrap(columns) : null;
+    this.wrap = isTerminal(1) ? new WordWrap(() => terminalColumns(process.stdout)) : null;
   }
 
   /** Whether the cursor is behind text of the answer. The caller then moves it to a new line. */
@@ -57,11 +58,6 @@ export class AnswerPrinter {
     if (this.begun || complete) await this.stdout.write('\n');
     await this.stdout.flush();
   }
-}
-
-/** Some terminals do not say their width, or say 0. */
-function columns(): number {
-  return process.stdout.columns > 0 ? process.stdout.columns : 80;
 }
 
 interface Printing extends Steps {

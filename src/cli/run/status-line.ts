@@ -1,5 +1,6 @@
 import { oneLine } from '../../logs/plain.ts';
 import { beforeNotes, isTerminal, note, paint, writeError } from '../print/output.ts';
+import { fitting, terminalColumns } from '../print/width.ts';
 import {
   type Fact,
   idle,
@@ -101,7 +102,7 @@ export function showWait(json: boolean, leaveText: () => void): Shows {
       return () => clearInterval(timer);
     },
     write: writeError,
-    columns: () => process.stderr.columns || COLUMNS,
+    columns: () => terminalColumns(process.stderr),
     leaveText,
   });
   beforeNotes(() => {
@@ -109,22 +110,4 @@ export function showWait(json: boolean, leaveText: () => void): Shows {
     leaveText();
   });
   return line;
-}
-
-/** Of a terminal that does not say it. */
-const COLUMNS = 80;
-/** Characters that take two columns. */
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff00-\uff60\u{1f300}-\u{1faff}]/u;
-
-/** The beginning of a text that fits so many columns. */
-function fitting(text: string, columns: number): string {
-  let used = 0;
-  let shown = '';
-  for (const character of text) {
-    used += WIDE.test(character) ? 2 : 1;
-    if (used > columns) return shown;
-    shown += character;
-  }
-  return shown;
 }
