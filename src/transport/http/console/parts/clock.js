@@ -8,6 +8,9 @@ const TIME = new Intl.DateTimeFormat('en-GB', {
 });
 const DAY = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
 
+/** Characters of a time of day to this unit. */
+const LENGTHS = { minute: 5, second: 8, millisecond: 12 };
+
 /**
  * The local time of day, to the millisecond.
  * @param {string} at
@@ -17,12 +20,14 @@ export function clock(at) {
 }
 
 /**
- * The same, with the day unless it is today.
+ * The same, with the day unless it is today, to this unit.
  * @param {string} at
+ * @param {{ to?: keyof typeof LENGTHS }} [options]
  */
-export function moment(at) {
+export function moment(at, { to = 'millisecond' } = {}) {
   const day = DAY.format(new Date(at));
-  return day === DAY.format(new Date()) ? clock(at) : `${day} ${clock(at)}`;
+  const time = clock(at).slice(0, LENGTHS[to]);
+  return day === DAY.format(new Date()) ? time : `${day} ${time}`;
 }
 
 /**

@@ -137,7 +137,7 @@ async function drawRecent() {
         'li',
         {},
         el('a', { href: addressOf('chat', run.id) }, run.prompt.slice(0, PROMPT_CHARACTERS)),
-        el('small', {}, moment(run.created_at).replace(/\.\d+$/, '')),
+        el('small', {}, moment(run.created_at, { to: 'second' })),
       ),
     ),
   );

@@ -159,9 +159,7 @@ function drawUsage({ groups, currency, budget, covers_since }) {
       ? `${budget.spent.toFixed(2)} ${currency} today at cloud providers, without a budget.`
       : `${budget.spent.toFixed(2)} of ${budget.per_day} ${currency} spent today.`;
   const from =
-    covers_since === null
-      ? ''
-      : ` Counted since ${moment(covers_since).replace(/:\d+\.\d+$/, '')}.`;
+    covers_since === null ? '' : ` Counted since ${moment(covers_since, { to: 'minute' })}.`;
   say(byId('usage-note'), groups.length === 0 ? 'No run has ended yet.' : day + from);
 }
 

@@ -69,7 +69,7 @@ function row(one) {
       one.default ? el('small', {}, ' default') : null,
     ),
     el('td', {}, chip('provider', one.state)),
-    el('td', { class: 'num', title: one.since }, moment(one.since).replace(/\.\d+$/, '')),
+    el('td', { class: 'num', title: one.since }, moment(one.since, { to: 'second' })),
     el('td', { class: 'num' }, one.models === null ? '' : String(one.models)),
     el('td', { class: 'faint' }, one.credential === 'none' ? '' : (one.credential ?? '')),
     el(

@@ -137,7 +137,7 @@ function hit(/** @type {NonNullable<typeof found>[number]} */ one) {
       el('a', { href: addressOf('run', one.id) }, ...pieces, one.snippet.slice(end)),
     ),
     el('td', { class: 'faint' }, `${one.provider}/${one.model}`),
-    el('td', { class: 'num' }, moment(one.created_at).replace(/\.\d+$/, '')),
+    el('td', { class: 'num' }, moment(one.created_at, { to: 'second' })),
     el('td', {}),
     el('td', {}),
   );
@@ -156,7 +156,7 @@ function row(run) {
       el('a', { href: addressOf('run', run.id) }, run.prompt.slice(0, PROMPT_CHARACTERS) || run.id),
     ),
     el('td', { class: 'faint' }, `${run.provider}/${run.model}`),
-    el('td', { class: 'num', title: run.created_at }, moment(run.created_at).replace(/\.\d+$/, '')),
+    el('td', { class: 'num', title: run.created_at }, moment(run.created_at, { to: 'second' })),
     el('td', { class: 'num' }, run.ended_at === null ? '' : since(run.created_at, run.ended_at)),
     el('td', { class: 'num' }, usage.output_tokens === null ? '' : String(usage.output_tokens)),
   );
