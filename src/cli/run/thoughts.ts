@@ -3,8 +3,11 @@ import { isTerminal, paint, writeError } from '../print/output.ts';
 
 /**
  * What the model writes before its answer, dim on stderr. Only a terminal shows it: elsewhere it
- * would be mixed with messages. The record of the run keeps it. Line breaks at the end wait until
- * more text follows.
+ * would be mixed with messages. The record of the run keeps it.
+ *
+ * 1. Line breaks at the end wait in `breaks` until more text follows.
+ * 2. `midLine` is true from a text until its line is left. What follows begins on a new line.
+ * 3. `begun` is true from the first text until the answer follows.
  */
 export class Thoughts {
   private readonly isShown: boolean;

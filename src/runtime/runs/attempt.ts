@@ -1,7 +1,13 @@
 import type { SvcError } from '../../errors.ts';
 import type { RunKey } from '../../kernel/stream.ts';
 
-/** One attempt in progress. Its signal aborts when it is stopped, and when its answer is cut. */
+/**
+ * One attempt in progress.
+ *
+ * 1. Its signal aborts when it is stopped, and when its answer is cut. An aborted one stays so.
+ * 2. A stopped attempt records no failure: the log already has why it was stopped.
+ * 3. An attempt that is cut, and not stopped, fails with `cut`, whatever its provider throws.
+ */
 export class Attempt {
   readonly run_id: RunKey;
   readonly attempt: number;

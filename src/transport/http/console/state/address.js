@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * Which page is shown. The fragment of the address says it, so that a page can be shared, reloaded
- * and left with the back button. A fragment never reaches the server.
+ * Which page is shown. The fragment of the address says it: a page can be shared, reloaded and left
+ * with the back button. A fragment never reaches the server.
  *
  * @typedef {'chat' | 'runs' | 'run' | 'models' | 'overview' | 'machines' | 'log'} Page
  * @typedef {{ page: Page, id: string | null }} Place

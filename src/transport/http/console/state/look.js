@@ -4,8 +4,12 @@ import { ask } from '../daemon/api.js';
 import { changed, model } from './model.js';
 
 /**
- * Looks at the daemon again and again while the page is visible. A daemon that is stopped keeps its
+ * Looks at the daemon again and again while the page is visible. A stopped daemon keeps its
  * connections open, so only a question without an answer shows that it is gone.
+ *
+ * 1. A look ends with an answer, or after `LOOK_TIMEOUT_MS`. The next one begins `LOOK_MS` later.
+ * 2. A look changes `connected` only if it is true, or a look without an answer has cleared it.
+ * 3. Listeners get only reports that came in time.
  *
  * @typedef {import('../../../../runtime/contract.ts').ReportRecord} Report
  */

@@ -13,6 +13,11 @@ import { goLive } from '../state/travel.js';
 /**
  * The form that asks: it starts a run, or continues the conversation that the page shows. It also
  * stops the answer.
+ *
+ * 1. A question keeps its idempotency key until the daemon accepts it, or until the form says
+ *    something else.
+ * 2. A run that has not ended is not continued.
+ * 3. `models` is the last list that the daemon sent. A failed request changes nothing.
  */
 export function mountAsk() {
   const form = /** @type {HTMLFormElement} */ (byId('ask'));

@@ -19,6 +19,9 @@ import { toneOf, wordsOf } from '../state/tone.js';
 /**
  * A conversation: its turns, and the answer where one looks. A conversation is its last run, whose
  * request has the turns before it. So its address can be shared and reloaded.
+ *
+ * 1. `shown` is the key of the turns on the page. They are drawn again only when it changes.
+ * 2. The answer has one element. It is on the page while a run is chosen.
  */
 export function mountChat() {
   on(['run', 'machines'], draw);

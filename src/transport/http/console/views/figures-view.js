@@ -15,6 +15,10 @@ import { wordsOf } from '../state/tone.js';
  * The overview: the daemon in a line, four charts, and what runs used. The charts show the latest
  * runs of the history, and the memory since the page was opened.
  *
+ * 1. `samples` has the latest `MEMORY_SAMPLES` of the memory, oldest first.
+ * 2. `due`: a read is planned. What happens until it begins plans no other.
+ * 3. `runs` and `reserved` are the last ones that were read. A failed request changes nothing.
+ *
  * @typedef {import('../state/model.js').Run} Run
  * @typedef {import('../parts/chart.js').Point} Point
  */

@@ -7,7 +7,13 @@ import { sized } from '../parts/figures.js';
 import { changed } from '../state/model.js';
 import { wordsOf } from '../state/tone.js';
 
-/** Downloads a model. The download ends when the page leaves; its part is kept. */
+/**
+ * Downloads a model. The download ends when the page leaves; its part is kept.
+ *
+ * 1. `own` belongs to the present download, and is null without one. A page has one at a time.
+ * 2. `begun` is where the present attempt began. Fewer bytes than that are another attempt.
+ * 3. However a download ends, the list of models is read again.
+ */
 export function mountPull() {
   const form = /** @type {HTMLFormElement} */ (byId('pull'));
   form.addEventListener('submit', (event) => {
