@@ -1,10 +1,9 @@
 // Builds the program into dist/: bundles the sources, and copies what is not TypeScript.
 // `npm run build` runs it, with the Node that `npm install` puts into node_modules.
 // See docs/decisions/0014-the-program-is-bundled.md.
-import {
+import fs, {
   chmodSync,
   cpSync,
-  globSync,
   mkdirSync,
   readFileSync,
   rmSync,
@@ -12,7 +11,14 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
-import { build } from 'esbuild';
+
+// Without the packages there is also no Node of this project. An older one has no globSync, so an
+// import of it by name would fail before this sentence.
+const { build } = await import('esbuild').catch((error) => {
+  if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+  console.error('Run npm install first.');
+  process.exit(1);
+});
 
 const MAIN = 'src/main.ts';
 /** The first file of every other process and thread. They are found by their place. */
@@ -68,9 +74,10 @@ const changed = (...changes) => ({
 });
 
 rmSync('dist', { recursive: true, force: true });
-for (const file of globSync('src/**/*.{proto,html,css,svg,js}')) cpSync(file, join('dist', file));
+for (const file of fs.globSync('src/**/*.{proto,html,css,svg,js}'))
+  cpSync(file, join('dist', file));
 await bundle([MAIN], { bundle: false });
-await bundle(globSync('src/cli/quick/*.ts'), {
+await bundle(fs.globSync('src/cli/quick/*.ts'), {
   minifyWhitespace: true,
   minifySyntax: true,
   plugins: [outside, changed(withPlaces, withBuiltins)],

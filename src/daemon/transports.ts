@@ -37,9 +37,10 @@ export function buildTransports(options: TransportOptions) {
   const isServed = (name: string) => certificate?.isFor(name) === true;
   const refusals = createRefusals(log, limits.refusal_log_ms);
   const common = { runtime, limits, log, unsent, certificate, isServed };
-  const signIn = buildSignIn(paths, config, token, () =>
-    log.warn({}, 'the token was replaced: clients of the old one are disconnected'),
-  );
+  const signIn = buildSignIn(paths, config, token, {
+    rotated: () => log.warn({}, 'the token was replaced: clients of the old one are disconnected'),
+    session: (line) => log.info({}, line),
+  });
   const http = createHttp({
     ...{ ...common, ...signIn.access, refusals, routes },
     sessions: signIn.sessions,

@@ -118,7 +118,12 @@ test('a new token counts at once, the old one no more, and what it let in ends',
   assert.is(readFileSync(home.paths.token, 'utf8').trim(), fresh);
   const log = (await home.svc(['logs', '--json'])).stdout;
   assert.match(log, 'the token was replaced');
-  for (const secret of [old, fresh]) assert.not.match(log, secret);
+  const [, short] =
+    /console session ([\w-]{8}) began: signed in from \S*127\.0\.0\.1 /.exec(log) ?? [];
+  assert.ok(short, log);
+  assert.ok(log.includes(`console session ${short} ended. The token was changed.`), log);
+  const secrets = [old, fresh, cookie.split('=')[1] ?? ''];
+  for (const secret of secrets) assert.not.ok(secret === '' || log.includes(secret));
 });
 
 test('a token is changed without a daemon too, and a start tightens a file that others can read', async () => {

@@ -8,10 +8,14 @@ import { type FakeDaemon, output, run, suiteWithDaemon } from './fake-daemon.ts'
 const test = suiteWithDaemon('svc chat');
 const onTty = hasTerminal ? test : test.skip;
 
-/** Each turn is answered with its number, and is a run of the conversation of the first one. */
-function answering(daemon: FakeDaemon): void {
+/**
+ * Each turn is answered with its number, and is a run of the conversation of the first one. `none`
+ * is the error of a request for the last conversation.
+ */
+function answering(daemon: FakeDaemon, none?: object): void {
   let turn = 0;
-  daemon.on('run.start', ({ params, event, result }) => {
+  daemon.on('run.start', ({ params, error, event, result }) => {
+    if (none !== undefined && params.conversation === 'last') return error(none);
     turn += 1;
     const begun = { ...run, id: `run_${turn}`, conversation: 'run_1', prompt: params.prompt };
     const record = turn === 1 ? begun : { ...begun, continues: `run_${turn - 1}` };
@@ -78,6 +82,22 @@ test('a conversation is saved as a new private file', async ({ home, daemon }) =
   assert.is(statSync(file).mode & 0o777, 0o600);
   const again = await home.svc(['chat'], { stdin: `one\n/save ${file}\n` });
   assert.match(again.stderr, 'exists');
+  const env = { HOME: home.folder, USERPROFILE: home.folder };
+  await home.svc(['chat'], { stdin: 'one\n/save ~/other.md\n', env });
+  assert.match(readFileSync(join(home.folder, 'other.md'), 'utf8'), 'answer 1');
+});
+
+test('a folder without a conversation begins one, and says it once', async ({ home, daemon }) => {
+  answering(daemon, { code: 'run_unknown', message: 'None was begun here.', retryable: false });
+  const { code, stdout, stderr } = await home.svc(['chat', '-c'], { stdin: 'one\ntwo\n' });
+  assert.is(code, 0, stderr);
+  assert.is(stdout, 'answer 1\nanswer 2\n');
+  assert.is(stderr.split('A new conversation begins.').length, 2, stderr);
+  assert.equal(started(daemon), [
+    { prompt: 'one', conversation: 'last' },
+    { prompt: 'one' },
+    { prompt: 'two', conversation: 'run_1' },
+  ]);
 });
 
 onTty(

@@ -10,7 +10,10 @@ const SHELL = { SVC_PROVIDER: 'mock', SVC_MODEL: 'tiny' };
 const cases: [env: Record<string, string>, args: string[], asked: object][] = [
   [{}, [], {}],
   [{ SVC_PROVIDER: 'mock' }, [], { provider: 'mock' }],
-  [{ SVC_MODEL: 'tiny' }, [], { model: 'tiny' }],
+  // The default provider of the daemon may be another than the local engine.
+  [{ SVC_MODEL: 'tiny' }, [], { provider: 'local', model: 'tiny' }],
+  [{ SVC_MODEL: 'other/m' }, [], { model: 'other/m' }],
+  [{ SVC_MODEL: '/models/m.gguf' }, [], { model: '/models/m.gguf' }],
   // The model is one of the local engine.
   [SHELL, [], { provider: 'mock' }],
   [{ ...SHELL, SVC_PROVIDER: 'local' }, [], { provider: 'local', model: 'tiny' }],

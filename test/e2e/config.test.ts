@@ -1,5 +1,5 @@
 import { lstatSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -58,6 +58,9 @@ test('a value or a name that is wrong is refused, and the file stays', async ({ 
     [['limits.queue_runs', '0'], /a whole number from 1/],
     [['log_level'], /The value of log_level is missing/],
     [['providers.x', '{}'], /svc provider add/],
+    [['aliases.fast', 'tiny'], /svc config set aliases '<json>'/],
+    [['presets.calm', '{}'], /svc config set presets '<json>'/],
+    [['keep_alive.tiny', '5'], /svc config set keep_alive '<json>'/],
   ] as const) {
     const { code, stderr } = await home.svc(['config', 'set', ...args]);
     assert.is(code, 2, stderr);
@@ -73,6 +76,15 @@ test('a value or a name that is wrong is refused, and the file stays', async ({ 
   const broken = await home.svc(['config', 'set', 'log_level', 'debug']);
   assert.is(broken.code, 6);
   assert.match(broken.stderr, /config\.json:1:3: "htpp" is not a setting(.|\n)*Did you mean: http/);
+});
+
+test('a path of a model counts from the folder of the shell', async ({ home }) => {
+  const { code, stderr } = await home.svc(['config', 'set', 'model', './mine.gguf']);
+  assert.is(code, 0, stderr);
+  const { model } = JSON.parse(readFileSync(home.paths.config, 'utf8'));
+  assert.is(model, resolve('mine.gguf'));
+  await home.svc(['config', 'set', 'model', 'tiny']);
+  assert.is((await home.svc(['config', 'get', 'model'])).stdout, 'tiny\n');
 });
 
 test('the editor gets a copy: a text with an error never becomes the file', async ({ home }) => {

@@ -5,6 +5,7 @@ import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
+import { absoluteModel } from '../run/run-input.ts';
 import { appliedText, applyNow, NOTHING } from './apply.ts';
 import { type Setting, settingNamed, strongerThanFile, valueText } from './setting.ts';
 import { activeConfig, valueAt } from './values.ts';
@@ -46,7 +47,9 @@ function readValue({ key, spec }: Setting, text: string | undefined): unknown {
   // A list or an object is JSON. A list of words may come without brackets, as in a variable.
   const isJson = /^\s*[[{"]/.test(text) || spec.fromText === undefined;
   const given = isJson ? jsonText(text) : spec.fromText?.(text);
-  const value = spec.read(given);
+  // The daemon has another working folder than this shell.
+  const placed = key === 'model' && typeof given === 'string' ? absoluteModel(given) : given;
+  const value = spec.read(placed);
   if (value !== undefined) return value;
   throw new SvcError('usage', `${key} must be ${spec.expects}, not ${brief(text)}.`, {
     param: key,

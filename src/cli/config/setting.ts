@@ -13,6 +13,12 @@ export function settingNamed(given: string): Setting {
     throw new SvcError('usage', `${given} is no single setting.`, {
       hint: 'Providers have their own commands: svc provider add, svc provider set --help',
     });
+  const whole = findSetting(given.split('.')[0] ?? '');
+  // Only a list or an object has parts.
+  if (whole !== null && typeof whole.spec.default === 'object' && whole.spec.default !== null)
+    throw new SvcError('usage', `${given} is a part of the setting ${whole.key}.`, {
+      hint: `Set all of it: svc config set ${whole.key} '<json>'. It shows with: svc config get ${whole.key}`,
+    });
   const keys = settingKeys();
   // A limit may be named without its group.
   const near = keys.find((key) => key.endsWith(`.${given}`)) ?? suggest(given, keys);

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import { asSvcError, SvcError } from '../../errors.ts';
+import { asSvcError, hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
@@ -37,6 +38,9 @@ export async function run(context: Context): Promise<number> {
   }
   return chat.exit;
 }
+
+/** Names the newest conversation of this folder: `--continue`. */
+const LAST = 'last';
 
 /** A user who wants no prompts in the log wants none in another file. */
 async function keepsPrompts({ config }: Context['paths']): Promise<boolean> {
@@ -94,12 +98,18 @@ class Chat {
       idempotency_key: newKey(),
       ...{ ...this.request, ...place, prompt },
     };
-    const { record, exit }: Answered = await answerTo(
+    const answered: Answered | null = await answerTo(
       this.context,
       input,
       this.stdout,
       'The answer is stopped.',
-    );
+    ).catch((error: unknown) => {
+      if (place.conversation !== LAST || !hasCode(error, 'run_unknown')) throw error;
+      note(oneLine(`${error.message} A new conversation begins.`));
+      return null;
+    });
+    if (answered === null) return this.turn(prompt, {});
+    const { record, exit } = answered;
     const { id, conversation = id, continues } = record;
     this.place = { conversation };
     const asked = continues === undefined ? {} : { conversation, continues };
@@ -152,7 +162,8 @@ class Chat {
         hint: 'For example: /save chat.md',
       });
     const record = await askDaemon(this.context.paths, 'run.get', { id });
-    const path = resolve(file);
+    // A shell would have replaced the home; here no shell reads the line.
+    const path = resolve(file.replace(/^~(?=\/)/, () => homedir()));
     try {
       writeFileSync(path, conversationMarkdown(record), { flag: 'wx', mode: 0o600 });
     } catch (cause) {

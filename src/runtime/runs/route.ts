@@ -212,7 +212,7 @@ function cloudProvider(
     `There are several cloud providers (${all.join(', ')}) and none is the default.`,
     {
       param: 'cloud',
-      hint: 'Name one with --provider, or set default_cloud_provider in the configuration.',
+      hint: `Name one with --provider, or choose one: svc config set default_cloud_provider ${all[0]}`,
       details: { known: all },
     },
   );

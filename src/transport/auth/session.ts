@@ -23,8 +23,9 @@ export interface Sessions {
   ticket(over?: () => void): string;
   /**
    * A new session for a valid ticket, which is used up, or for the token. Null for a wrong one.
+   * `note` names the address `from`.
    */
-  open(given: { ticket?: string; token?: string }): Promise<Opened | null>;
+  open(given: { ticket?: string; token?: string }, from?: string): Promise<Opened | null>;
   /** The signal of the session of a request's cookie. Null without a live session. */
   find(request: IncomingMessage): AbortSignal | null;
   /** Ends the session of a request's cookie. Throws home_unusable if the end cannot be saved. */
@@ -59,6 +60,8 @@ export interface SessionOptions {
   limits: Pick<Limits, 'console_tickets' | 'ticket_ms' | 'console_sessions' | 'session_ms'>;
   /** The file of the live sessions. Without it, the list ends with the process. */
   file?: SessionFile;
+  /** Gets a line for each session that begins or ends. */
+  note?(line: string): void;
   now?(): number;
 }
 
@@ -72,7 +75,8 @@ interface Ticket {
   over(): void;
 }
 
-export function createSessions({ token, limits, file, now = Date.now }: SessionOptions): Sessions {
+export function createSessions(options: SessionOptions): Sessions {
+  const { token, limits, file, note = () => {}, now = Date.now } = options;
   const tickets = new Map<string, Ticket>();
   /** By id, oldest first. */
   const live = new Map<string, Session>();
@@ -86,6 +90,7 @@ export function createSessions({ token, limits, file, now = Date.now }: SessionO
   const end = (id: string, why: string) => {
     live.get(id)?.end.abort(new SvcError('unauthorised', why));
     live.delete(id);
+    note(`console session ${id.slice(0, 8)} ended. ${why}`);
   };
   const expire = () => {
     for (const [id, { until_s }] of live)
@@ -147,7 +152,7 @@ export function createSessions({ token, limits, file, now = Date.now }: SessionO
       arm();
       return ticket;
     },
-    async open(given) {
+    async open(given, from = 'an unknown address') {
       const secret = token();
       if (secret === null) return null;
       const isRight =
@@ -165,6 +170,9 @@ export function createSessions({ token, limits, file, now = Date.now }: SessionO
       const until_s = Math.floor(now() / 1000) + max_age_s;
       add(id, until_s);
       await write();
+      note(
+        `console session ${id.slice(0, 8)} began: signed in from ${from} with ${given.ticket === undefined ? 'the token' : 'a ticket'}`,
+      );
       return {
         id,
         cookie: cookie(id, until_s, secret),

@@ -9,17 +9,25 @@ import { type SignInPage, writeSignInPage } from './sign-in-page.ts';
 import { Token } from './token.ts';
 import { tokenFile } from './token-file.ts';
 
+interface SignInLines {
+  /** After the token of the home is replaced. */
+  rotated(): void;
+  /** A session of a browser began or ended. */
+  session(line: string): void;
+}
+
 /**
  * The parts that admit clients: the token of the home, the tokens of programs, the sessions of
  * browsers, and connections of the local socket. Throws home_unusable.
  */
-export function buildSignIn(paths: Paths, config: Config, initial: string, onRotated: () => void) {
+export function buildSignIn(paths: Paths, config: Config, initial: string, says: SignInLines) {
   const token = new Token(paths.token, initial);
   const named = new NamedTokens(tokenFile(paths.tokens), config.limits);
   const sessions = createSessions({
     token: () => token.current,
     limits: config.limits,
     file: sessionFile(paths.sessions),
+    note: says.session,
   });
   const locals = new WeakSet<object>();
   return {
@@ -37,7 +45,7 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, onRot
       token: () => token.current,
       changeToken: async (): Promise<string> => {
         const fresh = await token.rotate(new SvcError('unauthorised', 'The token was changed.'));
-        onRotated();
+        says.rotated();
         await sessions.closeAll();
         return fresh;
       },

@@ -63,7 +63,10 @@ async function openSession({
     throw new SvcError('invalid_request', 'Send either a ticket or the token.', {
       param: 'ticket',
     });
-  const opened = await sessions.open(ticket === null ? { token: token ?? '' } : { ticket });
+  const opened = await sessions.open(
+    ticket === null ? { token: token ?? '' } : { ticket },
+    req.socket.remoteAddress ?? 'the local socket',
+  );
   if (opened === null)
     throw new SvcError(
       'unauthorised',

@@ -69,9 +69,11 @@ test('--cloud selects the default cloud provider, or the only one', () => {
   assert.is(route({ cloud: true }, {}, one).provider, 'openai');
   assert.is(route({ cloud: true }, { default_cloud_provider: 'openai' }).provider, 'openai');
   assert.is(route({ cloud: true, provider: 'openai' }).cloud, true);
-  assert.is(
-    codeOf(() => route({ cloud: true })),
-    'cloud_unconfigured',
+  assert.throws(
+    () => route({ cloud: true }),
+    ({ code, hint }: SvcError) =>
+      code === 'cloud_unconfigured' &&
+      /svc config set default_cloud_provider \S+$/.test(hint ?? ''),
   );
   assert.is(
     codeOf(() => route({ cloud: true }, {}, new Map([['local', null]]))),

@@ -7,6 +7,8 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocket } from 'ws';
 import type { SvcError } from '../../../src/errors.ts';
+import { defaultLimits } from '../../../src/limits.ts';
+import { createSessions } from '../../../src/transport/auth/session.ts';
 import { sessionFile } from '../../../src/transport/auth/session-file.ts';
 import { type Answer, ask, boot, TOKEN } from '../http/boot.ts';
 import { bootReal, type Real } from '../http/real.ts';
@@ -169,6 +171,25 @@ test('sessions and sign-outs outlive the daemon, and the file has no secret', as
     'a list that cannot be read signs everybody out',
   );
   for (const life of lives) await life.close();
+});
+
+test('the log says who signed in and how the session ended, without a secret', async () => {
+  const lines: string[] = [];
+  const note = (line: string) => void lines.push(line);
+  const limits = { ...defaultLimits, console_sessions: 1 };
+  const sessions = createSessions({ token: () => TOKEN, limits, note });
+  const ticket = sessions.ticket();
+  const first = await sessions.open({ ticket }, '192.0.2.7');
+  assert.is(await sessions.open({ token: 'wrong' }, '192.0.2.8'), null);
+  const second = await sessions.open({ token: TOKEN }, '192.0.2.9');
+  const [one, two] = [first, second].map((opened) => opened?.id.slice(0, 8));
+  assert.equal(lines, [
+    `console session ${one} began: signed in from 192.0.2.7 with a ticket`,
+    `console session ${one} ended. Newer sessions replaced it.`,
+    `console session ${two} began: signed in from 192.0.2.9 with the token`,
+  ]);
+  await sessions.closeAll();
+  assert.is(lines.at(-1), `console session ${two} ended. The token was changed.`);
 });
 
 test('live sessions have a bound, and one more ends the oldest', async () => {
