@@ -338,6 +338,7 @@ test('flags reach the daemon as what they are', async ({ home, daemon }) => {
     timeout_ms: 1500,
     cloud: true,
     prompt: 'p',
+    origin: process.cwd(),
   });
   assert.match(String(idempotency_key), /^svc-run-[0-9a-f-]{36}$/);
   assert.is(client, `command line ${process.pid}`);

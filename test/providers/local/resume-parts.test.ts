@@ -28,9 +28,10 @@ const none = (): Answer => ({ text: '', parts: [], token_ids: [], logprobs: [], 
 
 function add(answer: Answer, part: OutputPart): Answer {
   if (part.type === 'finish') {
-    // How much of the prompt was computed before is no part of the answer.
+    // How long it loaded, and how much of the prompt was computed before, are no part of it.
     const { cached_tokens: _, ...usage } = part.usage;
-    return { ...answer, finish: { ...part, usage } };
+    const { load_ms: __, ...finish } = part;
+    return { ...answer, finish: { ...finish, usage } };
   }
   return {
     ...answer,
