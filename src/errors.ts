@@ -404,7 +404,7 @@ export const errors = {
     ...startup,
     exit: 6,
     meaning: 'Another program listens on the address.',
-    hint: 'Choose another with --http or --grpc (port 0: any free one), or stop that program.',
+    hint: 'Stop that program, or choose another address: svc start --http <host:port>, or --grpc. Port 0 takes any free one.',
   },
   address_refused: {
     ...startup,

@@ -46,5 +46,11 @@ export function isClearText({ http, tls_cert }: Pick<Listeners, 'http' | 'tls_ce
   return tls_cert === null && !isLoopback(parseAddress(http)?.host ?? '');
 }
 
+/** The same for the URL on which a daemon listens. */
+export function isOpenInClear(url: string): boolean {
+  const [, http] = /^http:\/\/([^/]*)/.exec(url) ?? [];
+  return http !== undefined && isClearText({ http, tls_cert: null });
+}
+
 const NO_TLS = 'gRPC has no TLS: tokens and prompts could be read on the way';
 const SET_TLS = 'Set tls_cert and tls_key, or listen on 127.0.0.1.';

@@ -33,6 +33,28 @@ test('a running daemon is reported, exit 0', async ({ home }) => {
   await daemon.close();
 });
 
+test('an address that other machines reach is said at the start', async ({ home }) => {
+  const open = await home.svc(['start', '--http', '0.0.0.0:0']);
+  assert.is(open.code, 0, open.stderr);
+  assert.match(open.stderr, /^Other machines can reach this address, and tokens and prompts/);
+  await home.svc(['stop']);
+  assert.is((await home.svc(['start'])).stderr, '');
+});
+
+test('run says which command takes another address when a program has the one of svc', async ({
+  home,
+}) => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  const { port } = taken.address() as AddressInfo;
+  const { code, stderr } = await home.svc(['run', 'hi'], {
+    env: { SVC_HTTP: `127.0.0.1:${port}` },
+  });
+  taken.close();
+  assert.is(code, 6, stderr);
+  assert.match(stderr, /hint: .*svc start --http <host:port>/);
+});
+
 test('flags that do not apply to a running daemon are reported', async ({ home }) => {
   const daemon = await startFakeDaemon(home);
   const { code, stderr } = await home.svc([

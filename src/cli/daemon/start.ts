@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
+import { isOpenInClear } from '../../config/address.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -39,6 +40,8 @@ export function printStarted({ status, started }: Started, json: boolean): void 
       .filter(Boolean)
       .join('\n'),
   );
+  if (status.addresses.http !== null && isOpenInClear(status.addresses.http))
+    note('Other machines can reach this address, and tokens and prompts can be read on the way.');
 }
 
 /** A running daemon keeps its settings until a restart. */

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net';
-import { isClearText, parseAddress } from '../../config/address.ts';
+import { isClearText, isOpenInClear, parseAddress } from '../../config/address.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 import { portOwner } from './port-owner.ts';
 
@@ -32,10 +32,7 @@ export function checkExposure({ config, running }: DoctorContext): Check[] {
   const tls_cert = config?.tls_cert ?? null;
   const listening = running?.status.addresses.http ?? null;
   const http = listening?.replace(/^https?:\/\//, '') ?? config?.http ?? '127.0.0.1:0';
-  const isOpen =
-    listening === null
-      ? isClearText({ http, tls_cert })
-      : listening.startsWith('http:') && isClearText({ http, tls_cert: null });
+  const isOpen = listening === null ? isClearText({ http, tls_cert }) : isOpenInClear(listening);
   if (!isOpen) return [];
   return [
     warn(
