@@ -5,7 +5,7 @@ import { SvcError } from '../../errors.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag } from '../parse/flag-values.ts';
-import { print, printJson } from '../print/output.ts';
+import { isTerminal, print, printJson } from '../print/output.ts';
 import { ascii } from './ascii.ts';
 import { type Instance, markMermaid, markSvg } from './mark.ts';
 import { readDiagram } from './read-diagram.ts';
@@ -16,7 +16,8 @@ const FORMATS = ['mermaid', 'svg', 'json', 'ascii'] as const;
 export async function run(context: Context): Promise<number> {
   const { args, flags, json } = context;
   const [name] = args;
-  const format = json ? 'json' : (choiceFlag(flags, 'format', FORMATS) ?? 'mermaid');
+  const usual = isTerminal(1) ? 'ascii' : 'mermaid';
+  const format = json ? 'json' : (choiceFlag(flags, 'format', FORMATS) ?? usual);
   const chosen = name === undefined ? machines : machines.filter(({ id }) => id === name);
   if (chosen.length === 0) throw unknownMachine(name);
   if (format === 'svg' && name === undefined)
