@@ -14,8 +14,8 @@ import type { FoundRun, SearchQuery } from './port.ts';
 
 /** Characters of the prompt and of the answer that are indexed. More would delay commits. */
 const TEXT_MAX = 65_536;
-/** Words of a snippet. */
-const SNIPPET_WORDS = 24;
+/** Characters of a snippet, and of those before its first match. */
+const [SNIPPET_MAX, BEFORE_MAX] = [200, 60];
 const TEXTS = ['prompt', 'output']
   .map((name) => `coalesce(substr(data ->> '$.record.${name}', 1, ${TEXT_MAX}), '')`)
   .join(', ');
@@ -66,7 +66,9 @@ export class Words {
     const params = { match: terms.map(quoted).join(' '), before: before ?? null, limit };
     try {
       this.search ??= this.db.prepare<[SearchParams], FoundRow>(SEARCH);
-      return this.search.all(params).map(({ marked, ...row }) => ({ ...row, ...unmarked(marked) }));
+      return this.search
+        .all(params)
+        .map(({ prompt, answer, ...row }) => ({ ...row, ...snippetOf([prompt, answer]) }));
     } catch (error) {
       if (!this.dropIfDamaged(error)) throw error;
       throw damaged(error);
@@ -97,15 +99,20 @@ interface SearchParams {
   before: string | null;
   limit: number;
 }
-type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { marked: string };
+type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { prompt: string; answer: string };
 
-/** Marks around what matches in a snippet. */
+/** Marks around what matches in a text. */
 const [BEGIN, END] = ['\u0002', '\u0003'];
 
+/**
+ * The snippet is made here: `snippet` of FTS5 compares each match in a text with all others, so a
+ * text of one repeated word takes minutes.
+ */
 const SEARCH = `select r.run_id, r.state, r.provider,
     r.data ->> '$.model' as model, r.data ->> '$.created_at' as created_at,
     coalesce(r.data ->> '$.conversation', r.run_id) as conversation,
-    snippet(run_words, -1, char(2), char(3), '…', ${SNIPPET_WORDS}) as marked
+    highlight(run_words, 0, char(2), char(3)) as prompt,
+    highlight(run_words, 1, char(2), char(3)) as answer
   from run_words cross join runs r on r.accepted_seq = run_words.rowid
   where run_words match @match
     and (@before is null or run_words.rowid < (select accepted_seq from runs where run_id = @before))
@@ -119,12 +126,25 @@ function quoted(term: string): string {
   return `"${term.replaceAll('"', '""')}"`;
 }
 
+/** The words around the first match. */
+function snippetOf(texts: readonly string[]): Pick<FoundRun, 'snippet' | 'matches'> {
+  const marked = texts.find((text) => text.includes(BEGIN)) ?? '';
+  const first = Math.max(0, marked.indexOf(BEGIN));
+  const early = Math.max(0, first - BEFORE_MAX);
+  const space = early === 0 ? -1 : marked.slice(early, first).search(/\s/);
+  const from = early + space + 1;
+  const end = from + SNIPPET_MAX;
+  const cut = marked.slice(from, end).toWellFormed();
+  return unmarked(`${from > 0 ? '…' : ''}${cut}${end < marked.length ? `${END}…` : ''}`);
+}
+
 /** The snippet without its marks, and where they were. */
 function unmarked(marked: string): Pick<FoundRun, 'snippet' | 'matches'> {
   let snippet = '';
   const matches: [number, number][] = [];
   for (const [index, piece] of marked.split(BEGIN).entries()) {
-    const [matched = '', rest = ''] = index === 0 ? ['', piece] : piece.split(END);
+    const [before = '', ...after] = piece.split(END);
+    const [matched, rest] = index === 0 ? ['', before + after.join('')] : [before, after.join('')];
     if (matched !== '') matches.push([snippet.length, snippet.length + matched.length]);
     snippet += matched + rest;
   }

@@ -21,7 +21,8 @@ export async function searchRuns(
     throw wrong('before', 'before must be the id of a run, such as the `next` of a page.');
   const limit = Math.max(1, Math.min(wanted, page_runs));
   const found = await store.searchRuns({
-    ...{ terms, limit: limit + 1 },
+    // The same word again finds nothing more, and costs as much.
+    ...{ terms: [...new Set(terms.map((term) => term.toLowerCase()))], limit: limit + 1 },
     ...(before === undefined ? {} : { before }),
   });
   const runs = found.slice(0, limit).map(({ run_id: id, created_at, ...run }) => ({
