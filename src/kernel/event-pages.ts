@@ -173,10 +173,14 @@ export class EventPages {
     this.followers += 1;
     return () => {
       this.followers -= 1;
-      if (this.followers > 0) return;
-      this.pages.clear();
-      this.bytes = 0;
+      if (this.followers === 0) this.forget();
     };
+  }
+
+  /** Keeps nothing: what is asked for next is read from the log. */
+  forget(): void {
+    this.pages.clear();
+    this.bytes = 0;
   }
 
   /** The page of this key, made now from events that are in memory. */

@@ -11,6 +11,7 @@ import { Notifier } from './notifier.ts';
  * 1. It has no gaps, and is bounded by the number of events and by their texts; what is older is
  *    read from the store.
  * 2. It is kept only while it has a follower.
+ * 3. When history was removed, it begins again: it may have events that the log has no more.
  */
 export class LogTail {
   private readonly kernel: Kernel;
@@ -65,6 +66,7 @@ export class LogTail {
   }
 
   private keep(event: StoredEvent): void {
+    if (event.type === 'daemon.history_pruned') this.forget();
     const size = textLength(event.data);
     this.events.push(event);
     this.sizes.push(size);
@@ -94,6 +96,10 @@ export class LogTail {
     if (this.followers > 0) return;
     this.keeping?.abort();
     this.keeping = null;
+    this.forget();
+  }
+
+  private forget(): void {
     this.events = [];
     this.sizes = [];
     this.bytes = 0;

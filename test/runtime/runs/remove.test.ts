@@ -31,6 +31,27 @@ test('a finished run leaves the log whole, and its key starts another one', asyn
   assert.is.not((await runtime.runs.start(asked, 'test')).id, id);
 });
 
+test('a follower of the log gets nothing of a removed run from memory', async () => {
+  const local = new ScriptedProvider('local', [output('secret', 1), finish()]);
+  const { runtime } = await bootRuntime({ local });
+  const leaving = new AbortController();
+  const said = async (query: { from_seq?: number; follow: boolean }) => {
+    let text = '';
+    for await (const { page, events } of runtime.history.followLog(query, leaving.signal))
+      for (const event of events) text += JSON.stringify(page.told(event).data);
+    return text;
+  };
+  // While one client follows, others share its pages.
+  const followed = said({ follow: true });
+  const { id } = await runtime.runs.start({ prompt: 'p' }, 'test');
+  await waitFor('the run ends', async () => (await runtime.runs.head(id)).finished);
+  assert.match(await said({ from_seq: 1, follow: false }), 'secret');
+  await runtime.runs.remove(id);
+  assert.not.match(await said({ from_seq: 1, follow: false }), 'secret');
+  leaving.abort();
+  assert.match(await followed, 'secret');
+});
+
 test('a run that has not ended stays', async () => {
   const { opened, open } = gate();
   const local = new ScriptedProvider('local', [output('a', 1), () => opened, finish()]);
