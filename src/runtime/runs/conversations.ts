@@ -34,7 +34,7 @@ interface Ended {
 }
 
 /**
- * Continues conversations. It owns which of them get a turn at the moment.
+ * Continues conversations. It owns which of them get or lose a turn at the moment.
  *
  * 1. A conversation is named by its first run, and each of its runs leads to it.
  * 2. It has one run at a time: while one begins or has not ended, another is refused.
@@ -63,10 +63,15 @@ export class Conversations {
     start: (turn: Turn) => Promise<T>,
   ): Promise<T> {
     const conversation = await this.find(input.conversation, input.origin ?? null);
+    return this.alone(conversation, async () => start(await this.turn(conversation, input)));
+  }
+
+  /** Keeps turns and removals of a conversation apart. Throws conversation_busy. */
+  async alone<T>(conversation: string, work: () => Promise<T>): Promise<T> {
     if (this.beginning.has(conversation)) throw busy(conversation);
     this.beginning.add(conversation);
     try {
-      return await start(await this.turn(conversation, input));
+      return await work();
     } finally {
       this.beginning.delete(conversation);
     }
@@ -216,7 +221,10 @@ function checkLength(whole: RunInput, limits: Limits): void {
 }
 
 function busy(conversation: string, run_id?: string): SvcError {
-  const which = run_id === undefined ? 'A run of it begins.' : `The run ${run_id} has not ended.`;
+  const which =
+    run_id === undefined
+      ? 'A run of it begins or is removed.'
+      : `The run ${run_id} has not ended.`;
   return new SvcError(
     'conversation_busy',
     `The conversation ${conversation} has one run at a time. ${which}`,

@@ -12,23 +12,31 @@ export interface RemoveSources {
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
   head(run_id: string): Promise<RunHead>;
+  /** Lets no turn of the conversation begin meanwhile. It would repeat the texts of the run. */
+  alone<T>(conversation: string, work: () => Promise<T>): Promise<T>;
 }
 
 /**
  * Removes a finished run from the log, with its events, its record and its idempotency key. The
  * numbers of its events stay gaps, as after retention, so the log can be verified.
  *
- * Throws run_unknown, run_unfinished, run_continued, daemon_stopping, and the errors of the store.
+ * Throws run_unknown, run_unfinished, run_continued, conversation_busy, daemon_stopping, and the
+ * errors of the store.
  */
-export async function removeRun(
-  { kernel, store, daemon, head }: RemoveSources,
-  run_id: string,
-): Promise<void> {
+export async function removeRun(sources: RemoveSources, run_id: string): Promise<void> {
+  const { store, head, alone } = sources;
   if (!(await head(run_id)).finished)
     throw new SvcError('run_unfinished', undefined, {
       hint: `Cancel it with svc runs cancel ${run_id}, or wait for its end.`,
     });
-  await refuseContinued(store, run_id);
+  const conversation = (await store.getRun(run_id))?.conversation ?? run_id;
+  await alone(conversation, async () => {
+    await refuseContinued(store, run_id, conversation);
+    await removeFrom(sources, run_id);
+  });
+}
+
+async function removeFrom({ kernel, store, daemon }: RemoveSources, run_id: string): Promise<void> {
   let step = await store.removeRun(run_id);
   if (step.runs === 0) {
     // The log must end with an event. Another one lets the last event of the run go.
@@ -45,8 +53,11 @@ export async function removeRun(
 }
 
 /** A later turn of the conversation has the texts of this run too. */
-async function refuseContinued(store: RemoveSources['store'], run_id: string): Promise<void> {
-  const conversation = (await store.getRun(run_id))?.conversation ?? run_id;
+async function refuseContinued(
+  store: RemoveSources['store'],
+  run_id: string,
+  conversation: string,
+): Promise<void> {
   const [newest] = await store.listRuns({ conversation, limit: 1, short: true });
   if (newest === undefined || newest.run_id === run_id) return;
   throw new SvcError(

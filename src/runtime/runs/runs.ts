@@ -248,10 +248,18 @@ export class Runs {
     });
   }
 
-  /** Removes a finished run from the log. Throws run_unknown, run_unfinished, run_continued. */
+  /**
+   * Removes a finished run from the log. Throws run_unknown, run_unfinished, run_continued,
+   * conversation_busy.
+   */
   async remove(run_id: string): Promise<void> {
-    const head = (id: string) => this.head(id);
-    await unlessStalled(this.options.kernel, () => removeRun({ ...this.options, head }, run_id));
+    const sources = {
+      ...this.options,
+      head: (id: string) => this.head(id),
+      alone: <T>(conversation: string, work: () => Promise<T>) =>
+        this.conversations.alone(conversation, work),
+    };
+    await unlessStalled(this.options.kernel, () => removeRun(sources, run_id));
   }
 
   /**

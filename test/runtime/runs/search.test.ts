@@ -53,4 +53,14 @@ test('a run with later turns is not removed before them', async () => {
   assert.equal((await runtime.runs.search({ words: 'secret' })).runs, []);
 });
 
+test('a turn that begins while the run before it is removed repeats none of its texts', async () => {
+  const { runtime, ask } = await boot();
+  const first = await ask({ prompt: 'the secret' });
+  const [removed, turn] = await Promise.allSettled([
+    runtime.runs.remove(first),
+    runtime.runs.start({ prompt: 'and?', conversation: first }, 'test'),
+  ]);
+  assert.equal([removed.status, turn.status].sort(), ['fulfilled', 'rejected']);
+});
+
 test.run();
