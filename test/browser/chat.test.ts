@@ -89,6 +89,8 @@ on.inBrowser('the text of a model or a user is never read as HTML', async () => 
     'the answer is as it is written',
     async () => (await on.text('#run-output')) === EVIL,
   );
+  await on.page.click('#run-plain');
+  await looksSafe('#run-output');
   await on.visit('log');
   const row = on.page.locator('#events-table tbody', { hasText: 'run.output_appended' }).first();
   await row.locator('[aria-expanded]').click();

@@ -1,6 +1,6 @@
 // @ts-check
 import { DRAW_MS, OUTPUT_CHARACTERS } from '../bounds.js';
-import { drawMarkdown } from './markdown.js';
+import { drawMarkdown, forgetMarkdown } from './markdown.js';
 
 /**
  * Draws an answer as it grows. A drawing that takes long is repeated less often, so that the page
@@ -42,8 +42,10 @@ export class AnswerBox {
     const box = this.boxOf();
     const follows = this.view?.isAtEnd() ?? false;
     box.classList.toggle('as-is', this.plain);
-    if (this.plain) drawPlain(box, this.text);
-    else drawMarkdown(box, this.text);
+    if (this.plain) {
+      forgetMarkdown(box);
+      drawPlain(box, this.text);
+    } else drawMarkdown(box, this.text);
     if (follows) this.view?.toEnd();
     const took = performance.now() - started;
     this.next = performance.now() + Math.max(DRAW_MS, 4 * took);

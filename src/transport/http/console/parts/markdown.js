@@ -53,6 +53,11 @@ export function drawMarkdown(box, text) {
   drawn.set(box, { text, blocks: keys });
 }
 
+/** Another drawing takes its place. @param {Element} box */
+export function forgetMarkdown(box) {
+  drawn.delete(box);
+}
+
 /** Null: it is to be drawn as it is written. @param {string} text */
 function read(text) {
   if (lexer === null || text.length > MARKDOWN_CHARACTERS) return null;
