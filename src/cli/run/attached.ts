@@ -91,11 +91,13 @@ async function readBounded(path: string, flag: string, bytes_max: number): Promi
   let length = 0;
   try {
     const file = await open(path);
+    const piece = Buffer.allocUnsafe(READ_BYTES);
     try {
       for (;;) {
-        const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(READ_BYTES));
+        const { bytesRead } = await file.read(piece);
         if (bytesRead === 0) return Buffer.concat(chunks);
-        chunks.push(buffer.subarray(0, bytesRead));
+        // A pipe gives a few bytes at a time, so they are copied.
+        chunks.push(Buffer.from(piece.subarray(0, bytesRead)));
         length += bytesRead;
         if (length > bytes_max) return null;
       }
