@@ -48,6 +48,15 @@ export function readUserFile(file: string): string {
   }
 }
 
+/** Replaces the text that an editor was given. Throws usage if the file has another one by now. */
+export async function replaceEdited(file: string, before: string, after: string): Promise<void> {
+  await withLock(`${file}.lock`, async () => {
+    if (readUserFile(file) !== before)
+      throw new SvcError('usage', `${file} was changed meanwhile, so it is not replaced.`);
+    await replaceUserFile(file, after);
+  });
+}
+
 /** Throws config_invalid with the place of a mistake, home_unusable. */
 export async function replaceUserFile(file: string, text: string): Promise<void> {
   const target = targetOf(file);
@@ -66,8 +75,15 @@ export async function replaceUserFile(file: string, text: string): Promise<void>
 
 function withValue(text: string, key: string, value: unknown): string {
   const path = key.split('.');
+  // The parser throws when it is to remove what is not there, in a group that is not there.
+  if (value === undefined && !has(text, path)) return text;
   const formattingOptions = { insertSpaces: true, tabSize: 2, eol: '\n' };
   return jsonc().applyEdits(text, jsonc().modify(text, path, value, { formattingOptions }));
+}
+
+function has(text: string, path: string[]): boolean {
+  const root = jsonc().parseTree(text);
+  return root !== undefined && jsonc().findNodeAtLocation(root, path) !== undefined;
 }
 
 /** The draft is beside the file, so it is read with the other files of the configuration. */

@@ -149,6 +149,31 @@ onTty(
   },
 );
 
+onTty('Ctrl-C drops the lines that were pasted with the question', async ({ home, daemon }) => {
+  let stop = () => {};
+  daemon.on('run.start', ({ event, result }) => {
+    event({ run });
+    event(output('it begins ', 1));
+    stop = () => result({ ...run, state: 'cancelled', output: 'it begins' });
+  });
+  daemon.on('run.cancel', ({ result }) => {
+    result({ ...run, state: 'cancelled' });
+    stop();
+  });
+  let step = 0;
+  const { code, text } = await onTerminal(['chat'], home.env, (typed, seen) => {
+    if (step === 0 && seen.includes('> ')) step = typed.write('one\rtwo\rthree\r') ? 1 : 1;
+    if (step === 1 && seen.includes('it begins')) step = typed.write('\u0003') ? 2 : 2;
+    if (step === 2 && /stopped[\s\S]*> /.test(seen)) step = typed.write('\u0004') ? 3 : 3;
+    return step === 3;
+  });
+  assert.is(code, 0, text);
+  assert.equal(
+    started(daemon).map(({ prompt }) => prompt),
+    ['one'],
+  );
+});
+
 onTty('svc run without a prompt is a chat at a terminal', async ({ home, daemon }) => {
   answering(daemon);
   let typing = 0;
@@ -160,6 +185,16 @@ onTty('svc run without a prompt is a chat at a terminal', async ({ home, daemon 
   assert.is(code, 0, text);
   assert.match(text, 'Ctrl-D ends the chat');
   assert.equal(started(daemon), [{ prompt: 'hello' }]);
+});
+
+onTty('a flag of one request makes no chat', async ({ home, daemon }) => {
+  answering(daemon);
+  for (const flag of ['--preset', '--schema', '--idempotency-key']) {
+    const { code, text } = await onTerminal(['run', flag, 'x'], home.env, () => true);
+    assert.is(code, 2, text);
+    assert.match(text, 'There is no prompt');
+  }
+  assert.equal(started(daemon), []);
 });
 
 test.run();

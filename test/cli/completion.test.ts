@@ -70,6 +70,7 @@ test('bash offers the values a flag is chosen from, and leaves free ones to the 
   assert.equal(complete(bash, 'svc run --recovery e'), ['end']);
   assert.equal(complete(bash, 'svc help comp'), ['completion']);
   assert.equal(complete(bash, 'svc help runs sh'), ['show']);
+  assert.equal(complete(bash, 'svc run --conversation runs-'), ['runs-1']);
   assert.equal(complete(bash, 'svc run --system '), []);
   assert.equal(complete(bash, 'svc runs export --output '), []);
 });

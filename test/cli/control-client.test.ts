@@ -32,6 +32,23 @@ async function failure(promise: Promise<unknown>): Promise<SvcError> {
   return assert.unreachable('it did not fail') as never;
 }
 
+test('a daemon that does not know a field or a method is of another version', async ({
+  daemon,
+  client,
+}) => {
+  const refused: [message: string, param: string][] = [
+    ['"origin" is not a field here; there are prompt, system.', 'origin'],
+    ['There is no method "run.search".', 'method'],
+  ];
+  for (const [message, param] of refused) {
+    daemon.on('run.start', ({ error }) => error({ code: 'invalid_request', message, param }));
+    const { code, message: said, hint } = await failure(client.call('run.start', {}));
+    assert.is(code, 'invalid_request');
+    assert.match(said, /^The daemon is of another version: it has not (this command|the field origin)\.$/);
+    assert.match(hint, 'svc restart');
+  }
+});
+
 test('no listener is daemon_not_running, a socket of another user is unauthorised', async ({
   home,
   daemon,

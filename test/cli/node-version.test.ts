@@ -26,14 +26,14 @@ function runAs(version: string) {
   );
 }
 
-test('an old Node is refused in one line, exit 1', () => {
+test('an old Node is refused with what to do, exit 1', () => {
   for (const version of ['12.22.0', '18.20.0', '22.12.9']) {
     const { status, stdout, stderr } = runAs(version);
     assert.is(status, 1);
     assert.is(stdout, '');
     assert.match(
       stderr,
-      /^error: svc needs Node\.js 22\.13 or later; this is [\d.]+ \(node_too_old\)\n$/,
+      /^error: svc needs Node\.js 22\.13 or later; this is [\d.]+ \(node_too_old\)\nhint: Install Node\.js 22\.13 or later.*\n$/,
     );
   }
   for (const version of ['22.13.0', '26.0.0']) assert.is(runAs(version).status, 0);

@@ -49,6 +49,18 @@ test('set keeps comments, order and mode of the file, and a link stays a link', 
   assert.is((await home.svc(['config', 'get', 'log_level'])).stdout, 'info\n');
 });
 
+test('what is not in the file is removed, and a renamed limit is set, in a file without groups', async ({
+  home,
+}) => {
+  const removed = await home.svc(['config', 'set', 'limits.queue_runs', '--remove']);
+  assert.is(removed.code, 0, removed.stderr);
+  const renamed = await home.svc(['config', 'set', 'limits.message_bytes', '2000000']);
+  assert.is(renamed.code, 0, renamed.stderr);
+  assert.equal(JSON.parse(readFileSync(home.paths.config, 'utf8')), {
+    limits: { message_bytes: 2_000_000 },
+  });
+});
+
 test('a value or a name that is wrong is refused, and the file stays', async ({ home }) => {
   writeFileSync(home.paths.config, WRITTEN);
   for (const [args, says] of [
@@ -99,6 +111,18 @@ test('the editor gets a copy: a text with an error never becomes the file', asyn
   const good = await edit("sed -i 's/warn/error/'");
   assert.is(good.code, 0, good.stderr);
   assert.is(readFileSync(home.paths.config, 'utf8'), WRITTEN.replace('warn', 'error'));
+});
+
+test('an edit does not undo what another command wrote meanwhile', async ({ home }) => {
+  writeFileSync(home.paths.config, WRITTEN);
+  const other = WRITTEN.replace('64', '65');
+  writeFileSync(join(home.folder, 'other.json'), other);
+  const EDITOR = `cp ${join(home.folder, 'other.json')} ${home.paths.config}; sed -i s/warn/error/`;
+  const { code, stderr } = await home.svc(['config', 'edit'], { env: { EDITOR } });
+  assert.is(code, 2, stderr);
+  assert.match(stderr, 'was changed meanwhile');
+  assert.match(stderr, 'config.edit.json');
+  assert.is(readFileSync(home.paths.config, 'utf8'), other);
 });
 
 test('a running daemon says what is not in force, applies what it can, and keeps the rest for later', async ({

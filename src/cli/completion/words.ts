@@ -46,6 +46,7 @@ const FLAG_VALUES: Readonly<Record<string, Values>> = {
   '--provider': { kind: 'providers' },
   '--model': { kind: 'models' },
   '--run': { kind: 'runs' },
+  '--conversation': { kind: 'runs' },
   '--preset': { kind: 'presets' },
   '--level': { words: LOG_LEVELS },
   '--log-level': { words: LOG_LEVELS },

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { readUserFile, replaceUserFile } from '../../config/user-file.ts';
+import { readUserFile, replaceEdited } from '../../config/user-file.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -26,9 +26,10 @@ export async function run({ paths, json }: Context): Promise<number> {
     const after = readFileSync(copy, 'utf8');
     if (after === before) return finish(copy, json, 'Nothing was changed.');
     try {
-      await replaceUserFile(file, after);
+      await replaceEdited(file, before, after);
       break;
     } catch (error) {
+      if (hasCode(error, 'usage')) note(`Your text is in ${oneLine(copy)}, until the next edit.`);
       if (!hasCode(error, 'config_invalid') || !(await again(error, copy))) throw error;
     }
   }

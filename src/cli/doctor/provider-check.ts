@@ -10,7 +10,7 @@ export function checkProviders({ running, config }: DoctorContext): Check[] {
         return fail(
           name,
           reason ?? 'It refused the credentials.',
-          `Set its key where the daemon runs, then: svc restart`,
+          `Store its key: svc provider key ${id}`,
         );
       if (state === 'unavailable')
         return warn(

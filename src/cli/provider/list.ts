@@ -34,6 +34,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       rows,
     ),
   );
+  if (providers.some((provider) => provider.default)) note('* answers runs that name no provider.');
   if (!asked)
     note(
       'The daemon is not running, so the state of these providers is unknown. Start it with: svc start',

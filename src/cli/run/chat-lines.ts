@@ -6,6 +6,8 @@ import type { ChatHistory } from './chat-history.ts';
 export interface Messages {
   /** Null: there are no more. */
   next(): Promise<string | null>;
+  /** Drops lines that were pasted with the last one. */
+  drop(): void;
   close(): void;
 }
 
@@ -18,12 +20,13 @@ const MORE = '… ';
 
 /** Messages that are typed at a terminal, with a history, or come as lines of a pipe. */
 export function openMessages(history: ChatHistory | null): Messages {
-  const { read, close } = isTerminal(0) ? typed(history) : piped();
-  return { next: () => nextMessage(read), close };
+  const { read, drop, close } = isTerminal(0) ? typed(history) : piped();
+  return { next: () => nextMessage(read), drop, close };
 }
 
 interface Source {
   read(prompt: string): Promise<Line>;
+  drop(): void;
   close(): void;
 }
 
@@ -98,7 +101,11 @@ function typed(history: ChatHistory | null): Source {
       if (begun !== '') editor.write(begun);
     });
   };
-  return { read, close: () => process.stdin.unref() };
+  const drop = () => {
+    waiting.length = 0;
+    draft = '';
+  };
+  return { read, drop, close: () => process.stdin.unref() };
 }
 
 function piped(): Source {
@@ -108,5 +115,5 @@ function piped(): Source {
     const { value, done } = await lines.next();
     return done === true ? null : value;
   };
-  return { read, close: () => input.close() };
+  return { read, drop: () => {}, close: () => input.close() };
 }

@@ -32,6 +32,7 @@ export async function run(context: Context): Promise<number> {
       const message = await messages.next();
       if (message === null) break;
       if (message.trim() !== '') await chat.take(message);
+      if (chat.stopped) messages.drop();
     }
   } finally {
     messages.close();
@@ -65,6 +66,8 @@ interface Place {
 class Chat {
   exit = 0;
   ended = false;
+  /** Ctrl-C stopped the last answer. */
+  stopped = false;
   private readonly context: Context;
   private readonly stdout: StdoutStream;
   /** The request without prompt and place. */
@@ -83,6 +86,7 @@ class Chat {
 
   /** Answers a message, or does what a command says. */
   async take(message: string): Promise<void> {
+    this.stopped = false;
     const command = chatCommandOf(message);
     const work = command === null ? this.turn(message, this.place) : this.obey(command);
     await work.catch((error: unknown) => {
@@ -112,6 +116,7 @@ class Chat {
     const { record, exit } = answered;
     const { id, conversation = id, continues } = record;
     this.place = { conversation };
+    this.stopped = exit === INTERRUPTED;
     const asked = continues === undefined ? {} : { conversation, continues };
     this.last = { prompt, place: asked, run_id: id };
     if (exit !== 0 && exit !== INTERRUPTED) this.exit = exit;

@@ -63,8 +63,13 @@ async function detach(context: Context, input: Input): Promise<number> {
   return 0;
 }
 
-/** A user at a terminal who gives no prompt wants to type it. */
+/**
+ * A user at a terminal who gives no prompt wants to type it. A flag that only one request can have
+ * still wants its prompt on the command line.
+ */
 function isChat({ args, flags, json }: Context): boolean {
-  const gives = args.length > 0 || json || flags.detach === true || flags.file !== undefined;
+  const gives = args.length > 0 || json || OF_ONE_REQUEST.some((name) => flags[name] !== undefined);
   return !gives && isTerminal(0) && isTerminal(1);
 }
+
+const OF_ONE_REQUEST = ['detach', 'file', 'preset', 'schema', 'idempotency-key'] as const;

@@ -228,7 +228,12 @@ function busy(conversation: string, run_id?: string): SvcError {
   return new SvcError(
     'conversation_busy',
     `The conversation ${conversation} has one run at a time. ${which}`,
-    { param: 'conversation' },
+    {
+      param: 'conversation',
+      ...(run_id === undefined
+        ? {}
+        : { hint: `Wait for its answer, or cancel it: svc runs cancel ${run_id}` }),
+    },
   );
 }
 

@@ -206,8 +206,8 @@ export class ControlClient {
     if (answer === undefined) return;
     const open = answer === null ? undefined : this.open.get(answer.id);
     if (answer === null) this.end(notOurs());
-    else if (answer.error !== undefined && answer.id === 0) this.end(fromBody(answer.error));
-    else if (answer.error !== undefined) open?.error(fromBody(answer.error));
+    else if (answer.error !== undefined && answer.id === 0) this.end(failureOf(answer.error));
+    else if (answer.error !== undefined) open?.error(failureOf(answer.error));
     else if ('result' in answer) open?.result(answer.result);
     else open?.event(answer.event);
   }
@@ -247,6 +247,18 @@ interface Answer {
   event?: unknown;
   result?: unknown;
   error?: Partial<ErrorBody>;
+}
+
+/** This program sends only what it knows. A daemon that does not know it is of another version. */
+function failureOf(body: Partial<ErrorBody>): SvcError {
+  const error = fromBody(body);
+  const isUnknown = /^There is no method | is not a field here; /.test(error.message);
+  if (error.code !== 'invalid_request' || !isUnknown) return error;
+  const what = error.param === 'method' ? 'this command' : `the field ${error.param}`;
+  return new SvcError('invalid_request', `The daemon is of another version: it has not ${what}.`, {
+    ...(error.param === null ? {} : { param: error.param }),
+    hint: 'To run the daemon of this version: svc restart',
+  });
 }
 
 function parse(line: string): Answer | null {

@@ -90,6 +90,8 @@ test('a conversation has one run at a time, also while one begins', async () => 
   const first = await runtime.runs.start({ prompt: 'one' }, 'test');
   const next = { prompt: 'two', conversation: first.id };
   assert.is(await codeOf(runtime.runs.start(next, 'test')), 'conversation_busy');
+  const busy = await runtime.runs.start(next, 'test').catch((error) => error);
+  assert.match(busy.hint, `svc runs cancel ${first.id}`);
   open();
   await waitFor('the run ends', async () => (await runtime.runs.head(first.id)).finished);
   const codes = await Promise.all([1, 2, 3].map(() => codeOf(runtime.runs.start(next, 'test'))));
