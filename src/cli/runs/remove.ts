@@ -15,13 +15,13 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const removed = await withDaemon(paths, async (client) => {
     const ids =
       conversation === undefined
-        ? await Promise.all(args.map((written) => wholeId(client, written)))
+        ? newestFirst(await Promise.all(args.map((written) => wholeId(client, written))))
         : await turnsOf(client, conversation);
     const done: string[] = [];
-    for (const id of [...new Set(ids)].sort().reverse()) {
+    for (const id of ids) {
       await client.call('run.remove', { id }, { timeout_ms: REMOVE_MS });
       done.push(id);
-      if (!json) print(`Removed ${oneLine(id)}. Its texts are no longer in the files of the log.`);
+      if (!json) print(`Removed ${oneLine(id)}.`);
     }
     return done;
   });
@@ -29,7 +29,12 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   return 0;
 }
 
-/** All runs of a conversation. */
+/** By their ids, which begin with a time. */
+function newestFirst(ids: readonly string[]): string[] {
+  return [...new Set(ids)].sort().reverse();
+}
+
+/** All runs of a conversation, newest first. */
 async function turnsOf(client: ControlClient, conversation: string): Promise<string[]> {
   const ids: string[] = [];
   for (let before: string | null = null; ; ) {

@@ -55,6 +55,8 @@ export const runRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/runs/:id',
     access: 'token',
+    // It may be a run of another program.
+    scope: 'admin',
     summary: 'Removes a finished run from the log.',
     answers: { 200: named('RemovedRun', object({ removed: text })) },
     answer: removeRun,
