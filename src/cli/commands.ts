@@ -614,7 +614,11 @@ const table = [
     summary:
       'The state machines of the daemon: daemon, run, provider, engine, pull. Only --live needs a running daemon.',
     flags: [
-      { name: 'format', value: '<format>', summary: 'mermaid, svg, json or ascii. ascii is for terminals.' },
+      {
+        name: 'format',
+        value: '<format>',
+        summary: 'mermaid, svg, json or ascii. ascii is for terminals.',
+      },
       { name: 'live', summary: 'Mark the current states of the running daemon.' },
     ],
     examples: ['machines run --format ascii', 'machines daemon --live'],

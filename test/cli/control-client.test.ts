@@ -44,7 +44,10 @@ test('a daemon that does not know a field or a method is of another version', as
     daemon.on('run.start', ({ error }) => error({ code: 'invalid_request', message, param }));
     const { code, message: said, hint } = await failure(client.call('run.start', {}));
     assert.is(code, 'invalid_request');
-    assert.match(said, /^The daemon is of another version: it has not (this command|the field origin)\.$/);
+    assert.match(
+      said,
+      /^The daemon is of another version: it has not (this command|the field origin)\.$/,
+    );
     assert.match(hint, 'svc restart');
   }
 });

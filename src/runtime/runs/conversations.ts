@@ -222,9 +222,7 @@ function checkLength(whole: RunInput, limits: Limits): void {
 
 function busy(conversation: string, run_id?: string): SvcError {
   const which =
-    run_id === undefined
-      ? 'A run of it begins or is removed.'
-      : `The run ${run_id} has not ended.`;
+    run_id === undefined ? 'A run of it begins or is removed.' : `The run ${run_id} has not ended.`;
   return new SvcError(
     'conversation_busy',
     `The conversation ${conversation} has one run at a time. ${which}`,

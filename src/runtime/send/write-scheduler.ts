@@ -77,7 +77,7 @@ export const TURN_BYTES = 256 * 1024;
 /** A small write costs the system as much as a copy of so many bytes. */
 export const WRITE_BYTES = 16 * 1024;
 /**
- * Accepting takes up to a fifth of a millisecond. So a burst of connections delays streams by a
+ * Accepting takes at most a fifth of a millisecond. So a burst of connections delays streams by a
  * fifth of a second at most.
  */
 export const SKIPPED_TURNS_MAX = 1024;
