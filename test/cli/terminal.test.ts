@@ -286,7 +286,7 @@ test('a client, a provider and a model are refused when their names hold control
 onTty('machines are a tree at a terminal', async ({ home }) => {
   const { text } = await onTerminal(['machines', 'pull'], { ...home.env, NO_COLOR: '1' });
   assert.match(text, /^pull\n[├└]─ /);
-  assert.match((await home.svc(['machines', 'pull'])).stdout, /^stateDiagram-v2/);
+  assert.match((await home.svc(['machines', 'pull'])).stdout, /^stateDiagram-v2$/m);
 });
 
 test.run();
