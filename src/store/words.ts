@@ -105,8 +105,8 @@ type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { prompt: string; answer
 const [BEGIN, END] = ['\u0002', '\u0003'];
 
 /**
- * The snippet is made here: `snippet` of FTS5 compares each match in a text with all others, so a
- * text of one repeated word takes minutes.
+ * The snippet is made here: `snippet` of FTS5 compares each match in a text with all others. A text
+ * of one repeated word would take minutes.
  */
 const SEARCH = `select r.run_id, r.state, r.provider,
     r.data ->> '$.model' as model, r.data ->> '$.created_at' as created_at,

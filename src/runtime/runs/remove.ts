@@ -4,6 +4,7 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { RunHead } from '../contract.ts';
+import type { Conversations } from './conversations.ts';
 import { unknownRun } from './run-errors.ts';
 
 export interface RemoveSources {
@@ -12,8 +13,8 @@ export interface RemoveSources {
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
   head(run_id: string): Promise<RunHead>;
-  /** Lets no turn of the conversation begin meanwhile. It would repeat the texts of the run. */
-  alone<T>(conversation: string, work: () => Promise<T>): Promise<T>;
+  /** No turn begins while a run is removed. It would repeat the texts of the run. */
+  conversations: Pick<Conversations, 'alone'>;
 }
 
 /**
@@ -24,13 +25,13 @@ export interface RemoveSources {
  * errors of the store.
  */
 export async function removeRun(sources: RemoveSources, run_id: string): Promise<void> {
-  const { store, head, alone } = sources;
+  const { store, head, conversations } = sources;
   if (!(await head(run_id)).finished)
     throw new SvcError('run_unfinished', undefined, {
       hint: `Cancel it with svc runs cancel ${run_id}, or wait for its end.`,
     });
   const conversation = (await store.getRun(run_id))?.conversation ?? run_id;
-  await alone(conversation, async () => {
+  await conversations.alone(conversation, async () => {
     await refuseContinued(store, run_id, conversation);
     await removeFrom(sources, run_id);
   });

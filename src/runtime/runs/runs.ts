@@ -253,12 +253,8 @@ export class Runs {
    * conversation_busy.
    */
   async remove(run_id: string): Promise<void> {
-    const sources = {
-      ...this.options,
-      head: (id: string) => this.head(id),
-      alone: <T>(conversation: string, work: () => Promise<T>) =>
-        this.conversations.alone(conversation, work),
-    };
+    const { conversations } = this;
+    const sources = { ...this.options, conversations, head: (id: string) => this.head(id) };
     await unlessStalled(this.options.kernel, () => removeRun(sources, run_id));
   }
 
