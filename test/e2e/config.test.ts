@@ -1,5 +1,5 @@
-import { lstatSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { lstatSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -106,6 +106,12 @@ test('the editor gets a copy: a text with an error never becomes the file', asyn
   assert.is(bad.code, 6);
   assert.match(bad.stderr, /config\.json:3:16: log_level must be one of/);
   assert.is(readFileSync(home.paths.config, 'utf8'), WRITTEN);
+  const kept = join(dirname(home.paths.config), 'config.edit.json');
+  const refused = await edit('true');
+  assert.is(refused.code, 2);
+  assert.ok(refused.stderr.includes(`An earlier edit left its text in ${kept}`), refused.stderr);
+  assert.is(readFileSync(kept, 'utf8'), WRITTEN.replace('warn', 'loud'));
+  rmSync(kept);
   assert.match((await edit('true')).stderr, 'Nothing was changed.');
   assert.is((await edit('false')).code, 2);
   const good = await edit("sed -i 's/warn/error/'");

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -13,13 +13,15 @@ import { appliedText, applyNow, NOTHING } from './apply.ts';
 
 /**
  * Opens the configuration file in the editor, checks it, and applies what may change at once. The
- * editor has a copy: a text with an error never becomes the file.
+ * editor has a copy: a text with an error never becomes the file. It stays until the user removes
+ * it.
  */
 export async function run({ paths, json }: Context): Promise<number> {
   const file = paths.config;
   const copy = file.replace(/(\.json)?$/, '.edit.json');
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const before = readUserFile(file);
+  refuseKept(copy, before);
   await writeAtomic(copy, before);
   for (;;) {
     openEditor(copy);
@@ -29,7 +31,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       await replaceEdited(file, before, after);
       break;
     } catch (error) {
-      if (hasCode(error, 'usage')) note(`Your text is in ${oneLine(copy)}, until the next edit.`);
+      if (hasCode(error, 'usage')) note(`Your text stays in ${oneLine(copy)}.`);
       if (!hasCode(error, 'config_invalid') || !(await again(error, copy))) throw error;
     }
   }
@@ -49,6 +51,14 @@ async function finish(copy: string, json: boolean, text: string): Promise<number
   if (json) printJson(NOTHING);
   else note(text);
   return 0;
+}
+
+/** The configuration may have changed since, so an old text is not edited further. Throws usage. */
+function refuseKept(copy: string, before: string): void {
+  if (!existsSync(copy) || readFileSync(copy, 'utf8') === before) return;
+  throw new SvcError('usage', `An earlier edit left its text in ${copy}.`, {
+    hint: 'Take from it what you need, and delete it. Then edit again.',
+  });
 }
 
 /** Throws usage if there is no editor, or it fails. */
