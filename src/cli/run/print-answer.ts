@@ -1,5 +1,6 @@
 import { errors, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
+import { LineBreaks } from '../print/line-breaks.ts';
 import { isTerminal, note, paint, printError, printJson, writeError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 import { terminalColumns } from '../print/width.ts';
@@ -19,7 +20,7 @@ export class AnswerPrinter {
   private readonly stdout: StdoutStream;
   private readonly clean: (text: string) => string;
   private readonly wrap: WordWrap | null;
-  private breaks = '';
+  private readonly breaks = new LineBreaks();
   private begun = false;
   private midLine = false;
 
@@ -40,9 +41,7 @@ export class AnswerPrinter {
   }
 
   async append(text: string): Promise<void> {
-    const whole = this.breaks + text;
-    const body = whole.replace(/\n+$/, '');
-    this.breaks = whole.slice(body.length);
+    const body = this.breaks.follow(text);
     if (body === '') return;
     this.begun = true;
     this.midLine = true;

@@ -1,4 +1,5 @@
 import { plain } from '../../logs/plain.ts';
+import { LineBreaks } from '../print/line-breaks.ts';
 import { isTerminal, paint, writeError } from '../print/output.ts';
 
 /**
@@ -11,7 +12,7 @@ import { isTerminal, paint, writeError } from '../print/output.ts';
  */
 export class Thoughts {
   private readonly isShown: boolean;
-  private breaks = '';
+  private readonly breaks = new LineBreaks();
   private begun = false;
   private midLine = false;
 
@@ -21,9 +22,7 @@ export class Thoughts {
 
   append(text: string): void {
     if (!this.isShown) return;
-    const whole = this.breaks + text;
-    const body = whole.replace(/\n+$/, '');
-    this.breaks = whole.slice(body.length);
+    const body = this.breaks.follow(text);
     if (body === '') return;
     this.begun = true;
     this.midLine = true;
@@ -36,7 +35,7 @@ export class Thoughts {
     this.leaveLine();
     if (isTerminal(1)) writeError('\n');
     this.begun = false;
-    this.breaks = '';
+    this.breaks.drop();
   }
 
   leaveLine(): void {
