@@ -512,7 +512,7 @@ const table = [
     examples: ['provider test ollama'],
   }),
   command('runs list', {
-    summary: 'The latest runs, newest first.',
+    summary: 'The latest runs, newest first. Works without a daemon.',
     flags: [
       { name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' },
       { name: 'state', value: '<state>', summary: 'Runs in this state.' },
@@ -537,13 +537,13 @@ const table = [
   command('runs show', {
     args: '<id>',
     summary:
-      'One run: its prompt, its answer, how it ended. The id of a run may be its beginning, or last for the newest run.',
+      'One run: its prompt, its answer, how it ended. The id of a run may be its beginning, or last for the newest run. Works without a daemon.',
     examples: ['runs show last', 'runs show run_01J…'],
   }),
   command('runs search', {
     args: '<words…>',
     summary:
-      'Finished runs that have all these words in their prompt and answer, newest first. Words in quotes are a phrase.',
+      'Finished runs that have all these words in their prompt and answer, newest first. Words in quotes are a phrase. Works without a daemon.',
     flags: [{ name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' }],
     examples: ['runs search daemon socket', 'runs search "state machine" recovery'],
   }),

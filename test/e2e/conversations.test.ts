@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -80,7 +80,35 @@ test('a run is named by its id, the beginning of it, or last, with a daemon and 
   const several = await home.svc(['runs', 'show', 'run_0']);
   assert.is(several.code, 2);
   assert.match(several.stderr, 'Several runs begin with run_0');
+  const reads = [
+    ['runs', 'list', '--conversation', 'last'],
+    ['runs', 'list', '--limit', '2', '--state', 'completed'],
+    ['runs', 'show', beginning],
+    ['runs', 'show', 'run_0'],
+    ['runs', 'search', 'svc'],
+  ];
+  const answers = async (env = {}) => {
+    const outcomes = [];
+    for (const args of reads) {
+      const { code, stdout } = await home.svc([...args, '--json'], { env });
+      outcomes.push([code, stdout]);
+    }
+    return outcomes;
+  };
+  const online = await answers();
+  assert.equal(
+    online.map(([code]) => code),
+    [0, 0, 0, 2, 0],
+  );
   await home.svc(['stop']);
+  const temporary = join(home.folder, 'temporary');
+  mkdirSync(temporary);
+  const env = { TMPDIR: temporary };
+  assert.equal(await answers(env), online, 'the same from the log as from the daemon');
+  const unserved = await home.svc(['runs', 'list'], { env });
+  assert.match(unserved.stderr, 'The daemon is not running. This is from its log.');
+  const copies = readdirSync(temporary).filter((name) => name.startsWith('svc-copy-'));
+  assert.equal(copies, []);
   const why = JSON.parse((await home.svc(['runs', 'why', 'last', '--json'])).stdout);
   assert.is(why.run_id, last);
   const replayed = JSON.parse((await home.svc(['runs', 'replay', beginning, '--json'])).stdout);

@@ -24,6 +24,10 @@ interface Context {
 
 async function killAndStart(context: Context): Promise<void> {
   await context.life.kill();
+  await startAgain(context);
+}
+
+async function startAgain(context: Context): Promise<void> {
   await waitFor(
     'the connection to the upstream is closed',
     () => context.home.server.streams.size === 0,
@@ -62,7 +66,18 @@ test('what a client has seen is on disk, the cut run gets one end, and the queue
     queued.map(({ queue_position }) => queue_position),
     [1, 2],
   );
-  await killAndStart(context);
+  await context.life.kill();
+  const dead = JSON.parse((await home.svc(['runs', 'list', '--json'])).stdout) as { runs: Run[] };
+  assert.equal(
+    dead.runs.map(({ state, output }) => [state, output]),
+    [
+      ['queued', ''],
+      ['queued', ''],
+      ['streaming', 'seen '],
+    ],
+    'without a daemon the runs are as the log left them',
+  );
+  await startAgain(context);
   const client = await cut.ended;
   assert.is(client.code, 10, client.stderr);
   assert.is(client.stdout, 'seen \n');

@@ -1,12 +1,11 @@
 import { shownTarget } from '../../../machines/failover.ts';
-import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
 import { ago, duration, shortened } from '../print/format.ts';
 import { note, print, printJson, warn } from '../print/output.ts';
 import { table } from '../print/table.ts';
+import { type RunReads, withRuns } from './run-reads.ts';
 
 type Run = Results['run.get'];
 
@@ -36,8 +35,8 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     cloud: flags.cloud === true ? true : undefined,
     conversation: textFlag(flags, 'conversation'),
   };
-  const page = await withDaemon(paths, (client) =>
-    readPages(client, { ...filter, ...(json ? {} : { texts: 'short' }) }, limit),
+  const page = await withRuns(paths, (runs) =>
+    readPages(runs, { ...defined(filter), ...(json ? {} : { texts: 'short' }) }, limit),
   );
   if (json) printJson(page);
   else if (page.runs.length === 0 && page.damaged === undefined)
@@ -50,17 +49,22 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   return page.damaged === undefined ? 0 : 1;
 }
 
+function defined<T extends object>(filter: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given) as { [K in keyof T]?: Exclude<T[K], undefined> };
+}
+
 /** Reads pages up to the limit; the daemon bounds the length of a page. */
 async function readPages(
-  client: ControlClient,
-  filter: object,
+  reads: RunReads,
+  filter: Parameters<RunReads['list']>[0],
   limit: number,
 ): Promise<Results['run.list']> {
   const runs: Run[] = [];
   const damaged: NonNullable<Results['run.list']['damaged']> = [];
   let next: string | null = null;
   do {
-    const page: Results['run.list'] = await client.call('run.list', {
+    const page: Results['run.list'] = await reads.list({
       ...filter,
       limit: Math.min(PAGE, limit - runs.length - damaged.length),
       ...(next === null ? {} : { before: next }),

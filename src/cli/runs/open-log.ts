@@ -1,12 +1,13 @@
 import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { upcast } from '../../../machines/upcast.ts';
-import { hasCode, SvcError } from '../../errors.ts';
+import { hasCode } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { findRun } from '../../runtime/runs/find.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import { limitsOf } from '../config/limits.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
+import { noLog } from './run-reads.ts';
 import { wholeId } from './whole-id.ts';
 
 /** The event log: from the running daemon, or from a copy of its file without one. */
@@ -70,8 +71,7 @@ function present(event: StoredEvent): StoredEvent {
 async function fromFile({ config, database, highWater }: Paths): Promise<OpenLog> {
   const { openCopiedLog } = await import('../../store/inspect/copied-log.ts');
   const log = openCopiedLog({ database, highWater, limits: limitsOf(config) });
-  if (log === null)
-    throw new SvcError('daemon_not_running', 'There is no event log yet: no daemon has run here.');
+  if (log === null) throw noLog();
   const { runsNamed, newestRun: lastRun } = log;
   return { from: 'file', ...log, findRun: (written) => findRun({ runsNamed, lastRun }, written) };
 }

@@ -1,15 +1,15 @@
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { ago, duration, localTime } from '../print/format.ts';
 import { print, printJson } from '../print/output.ts';
 import { fields } from '../print/table.ts';
 import { statsOf } from '../run/stats.ts';
 import { answerText, conversationText } from './conversation.ts';
+import { withRuns } from './run-reads.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
-  const record = await askDaemon(paths, 'run.get', { id: args[0] });
+  const record = await withRuns(paths, (runs) => runs.get(args[0] ?? ''));
   if (json) {
     printJson(record);
     return 0;

@@ -62,7 +62,11 @@ export class Conversations {
     input: RunInput & { conversation: string },
     start: (turn: Turn) => Promise<T>,
   ): Promise<T> {
-    const conversation = await this.find(input.conversation, input.origin ?? null);
+    const conversation = await findConversation(
+      this.options.store,
+      input.conversation,
+      input.origin ?? null,
+    );
     return this.alone(conversation, async () => start(await this.turn(conversation, input)));
   }
 
@@ -75,20 +79,6 @@ export class Conversations {
     } finally {
       this.beginning.delete(conversation);
     }
-  }
-
-  /** The first run of the conversation of a run, which may be gone. Throws run_unknown. */
-  async find(written: string, origin: string | null = null): Promise<string> {
-    const { store } = this.options;
-    const names = { runsNamed: store.runsNamed, lastRun: () => store.lastRun(origin) };
-    const id = await findRun(names, written).catch((error: unknown) => {
-      throw written === LAST ? noneYet(origin) : error;
-    });
-    const row = await store.getRun(id);
-    if (row !== null) return row.conversation ?? row.run_id;
-    const [later] = await store.listRuns({ conversation: id, limit: 1, short: true });
-    if (later === undefined) throw unknownRun(id);
-    return id;
   }
 
   private async turn(
@@ -241,6 +231,23 @@ function unkept(run_id: string): SvcError {
     `The log does not keep what was said in ${run_id}, so it cannot be continued.`,
     { param: 'conversation' },
   );
+}
+
+/** The first run of the conversation of a run, which may be gone. Throws run_unknown. */
+export async function findConversation(
+  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun'>,
+  written: string,
+  origin: string | null = null,
+): Promise<string> {
+  const names = { runsNamed: store.runsNamed, lastRun: () => store.lastRun(origin) };
+  const id = await findRun(names, written).catch((error: unknown) => {
+    throw written === LAST ? noneYet(origin) : error;
+  });
+  const row = await store.getRun(id);
+  if (row !== null) return row.conversation ?? row.run_id;
+  const [later] = await store.listRuns({ conversation: id, limit: 1, short: true });
+  if (later === undefined) throw unknownRun(id);
+  return id;
 }
 
 function noneYet(origin: string | null): SvcError {

@@ -24,7 +24,7 @@ import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
 import { acceptedRun, type Said } from './accepted.ts';
-import { Conversations } from './conversations.ts';
+import { Conversations, findConversation } from './conversations.ts';
 import { findRun } from './find.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
@@ -202,7 +202,7 @@ export class Runs {
     const found =
       conversation === undefined
         ? query
-        : { ...query, conversation: await this.conversations.find(conversation) };
+        : { ...query, conversation: await findConversation(this.options.store, conversation) };
     return runPage(this.options, found, whole);
   }
 

@@ -33,7 +33,28 @@ export interface CopiedLog extends Pick<EventStore, 'readAll' | 'readStream' | '
 }
 
 /** Null if there is no log. Throws daemon_already_running if a process has it open. */
-export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions): CopiedLog | null {
+export function openCopiedLog(options: CopiedLogOptions): CopiedLog | null {
+  return withCopy(options, ({ copy, remove }) =>
+    open(copy, options.highWater, options.limits.store_page_bytes, remove),
+  );
+}
+
+/** A copy of a log, in a temporary folder. */
+export interface Copy {
+  folder: string;
+  copy: string;
+  /** Deletes the folder. */
+  remove(): void;
+}
+
+/**
+ * Copies the log of a stopped daemon and calls `use`, which removes the copy in the end. If it
+ * throws, the copy is removed. Null if there is no log. Throws daemon_already_running.
+ */
+export function withCopy<T>(
+  { database, limits }: CopiedLogOptions,
+  use: (copy: Copy) => T,
+): T | null {
   const sizes = { database_bytes: sizeOf(database), wal_bytes: sizeOf(`${database}-wal`) };
   const inUse = () =>
     new SvcError(
@@ -42,16 +63,19 @@ export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions)
     );
   if (isOwned(database)) throw inUse();
   if (sizes.database_bytes === 0) return null;
-  let folder: string | null = null;
-  const remove = () => folder !== null && rmSync(folder, { recursive: true, force: true });
+  let made: string | null = null;
+  const remove = () => {
+    if (made !== null) rmSync(made, { recursive: true, force: true });
+  };
   try {
     refuseForeign(database, readHeader(database));
     if (isLocked(database)) throw inUse();
     refuseLarge(sizes, limits.inspect_bytes);
-    folder = mkdtempSync(join(tmpdir(), 'svc-copy-'));
+    const folder = mkdtempSync(join(tmpdir(), 'svc-copy-'));
+    made = folder;
     const copy = copyTo(folder, database);
     if (isLocked(database)) throw inUse();
-    return open(copy, highWater, limits.store_page_bytes, remove);
+    return use({ folder, copy, remove });
   } catch (error) {
     remove();
     throw unreadable(error, database);
@@ -62,12 +86,7 @@ export function openCopiedLog({ database, highWater, limits }: CopiedLogOptions)
  * Reads only events, which are the same in every version. So a damaged log stays readable.
  * Each event must match its hash. `problems` says what was changed.
  */
-function open(
-  copy: string,
-  highWater: string,
-  page_bytes: number,
-  remove: () => unknown,
-): CopiedLog {
+function open(copy: string, highWater: string, page_bytes: number, remove: () => void): CopiedLog {
   const db = new Database(copy);
   const { mark } = readMarkFile(highWater);
   const last_seq = lastSeq(db);

@@ -1,0 +1,53 @@
+import type { RunSnapshot } from '../../../machines/run.ts';
+import type { Config } from '../../config/config.ts';
+import { foldStream } from '../../kernel/fold.ts';
+import type { EventStore, RunRow } from '../../store/port.ts';
+import type { RunListQuery, RunPage, RunSearchQuery, SearchPage } from '../contract.ts';
+import { findConversation } from '../runs/conversations.ts';
+import { findRun } from '../runs/find.ts';
+import { type RunRecord, runRecord } from '../runs/record.ts';
+import { unknownRun } from '../runs/run-errors.ts';
+import { runPage } from '../runs/run-page.ts';
+import { searchRuns } from '../runs/search.ts';
+
+/**
+ * Reads the runs of a log without its daemon, in the records that the daemon answers. A run that
+ * has not ended is as the log left it.
+ */
+export class StoredRuns {
+  private readonly store: EventStore;
+  private readonly config: Pick<Config, 'limits'>;
+
+  constructor(store: EventStore, config: Pick<Config, 'limits'>) {
+    this.store = store;
+    this.config = config;
+  }
+
+  /** Throws run_unknown, run_ambiguous. */
+  async get(written: string): Promise<RunRecord> {
+    const { runsNamed, lastRun, getRun } = this.store;
+    const id = await findRun({ runsNamed, lastRun: () => lastRun(null) }, written);
+    const row = await getRun(id);
+    if (row === null) throw unknownRun(id);
+    return this.whole(row);
+  }
+
+  async list({ conversation, ...query }: RunListQuery): Promise<RunPage> {
+    const found =
+      conversation === undefined
+        ? query
+        : { ...query, conversation: await findConversation(this.store, conversation) };
+    return runPage({ store: this.store, config: this.config }, found, (row) => this.whole(row));
+  }
+
+  search(query: RunSearchQuery): Promise<SearchPage> {
+    return searchRuns(this.store, query, this.config.limits);
+  }
+
+  private async whole({ run_id, record }: RunRow): Promise<RunRecord> {
+    if (record !== null) return record as unknown as RunRecord;
+    const instance = await foldStream(this.store, run_id);
+    if (instance === undefined) throw unknownRun(run_id);
+    return runRecord(instance.snapshot as RunSnapshot, instance.seq);
+  }
+}
