@@ -135,6 +135,53 @@ test('a list of tokens that others can read is a warning', async ({ home }) => {
   );
 });
 
+test('a token that others can read is a failure until the next start', async ({ home }) => {
+  assert.is((await home.svc(['start'])).code, 0);
+  const token = async () => (await checksOf(home)).filter(({ name }) => name === 'token');
+  assert.equal(
+    (await token()).map(({ status }) => status),
+    ['ok'],
+  );
+  chmodSync(home.paths.token, 0o644);
+  const [found] = await token();
+  assert.is(found?.status, 'fail');
+  assert.match(found?.detail ?? '', `${home.paths.token} (mode 0644)`);
+  assert.match(found?.hint ?? '', `chmod 600 ${home.paths.token}`);
+  assert.is((await home.svc(['restart'])).code, 0);
+  assert.equal(
+    (await token()).map(({ status }) => status),
+    ['ok'],
+  );
+});
+
+test('a removed high-water mark is found, with what to do, with a daemon and without', async ({
+  home,
+}) => {
+  const { highWater } = home.paths;
+  const found = async () =>
+    (await checksOf(home))
+      .filter(({ name, status }) => name === 'event log' && status !== 'ok')
+      .map(({ status, detail, hint }) => [status, `${detail} ${hint}`] as const);
+  assert.is((await home.svc(['start'])).code, 0);
+  assert.equal(await found(), []);
+  rmSync(highWater);
+  const [running] = await found();
+  assert.is(running?.[0], 'warn');
+  assert.match(running?.[1] ?? '', /was removed.*svc restart/);
+  assert.is((await home.svc(['restart'])).code, 0, 'the daemon wrote it again when it stopped');
+  assert.equal(await found(), []);
+  assert.is((await home.svc(['stop'])).code, 0);
+
+  rmSync(highWater);
+  const [stopped] = await found();
+  assert.is(stopped?.[0], 'fail');
+  assert.match(stopped?.[1] ?? '', /is gone.*Its \d+ events are intact\..*echo accept > /);
+  assert.is((await home.svc(['start'])).code, 1, 'the doctor and the start agree');
+  writeFileSync(highWater, 'accept\n');
+  assert.is((await home.svc(['start'])).code, 0);
+  assert.equal(await found(), []);
+});
+
 async function checksOf(home: Home, env: NodeJS.ProcessEnv = {}): Promise<Check[]> {
   const { stdout } = await home.svc(['doctor', '--json'], { env });
   return (JSON.parse(stdout) as { checks: Check[] }).checks;

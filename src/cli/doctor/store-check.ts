@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
@@ -15,7 +15,8 @@ import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } fr
 /** The event log: complete and consistent. Without a daemon, also how the last one ended. */
 export async function checkStore({ paths, config, running }: DoctorContext): Promise<Check[]> {
   if (running !== null) {
-    return [inUse(running, paths.database), ...reserve(paths.database, config)];
+    const { database, highWater } = paths;
+    return [inUse(running, database), ...markThere(highWater), ...reserve(database, config)];
   }
   const found = await inspectStore({
     database: paths.database,
@@ -40,11 +41,7 @@ export async function checkStore({ paths, config, running }: DoctorContext): Pro
     case 'unreadable':
       return [unreadable(found.error, paths.database)];
     case 'read':
-      return [
-        integrity(found, paths.database),
-        ...reserve(paths.database, config),
-        ...postMortem(found),
-      ];
+      return [integrity(found, paths), ...reserve(paths.database, config), ...postMortem(found)];
   }
 }
 
@@ -58,6 +55,18 @@ function inUse({ report }: RunningDaemon, database: string): Check {
       ? 'the first check of the whole log is in progress'
       : `the whole log was checked ${ago(verified.at)}`;
   return ok('event log', `${seq} events, ${bytes(size_bytes)}, ${lag} waiting; ${checked}`);
+}
+
+/** The daemon has the file open, so only its name is gone. */
+function markThere(highWater: string): Check[] {
+  if (existsSync(highWater)) return [];
+  return [
+    warn(
+      'event log',
+      `The high-water mark ${highWater} was removed. A daemon that dies now does not start again.`,
+      'Run: svc restart. The daemon writes it again when it stops.',
+    ),
+  ];
 }
 
 function damaged(problems: readonly string[], database: string): Check {
@@ -105,10 +114,19 @@ function reserve(database: string, config: DoctorContext['config']): Check[] {
   ];
 }
 
-function integrity({ verify, database_bytes, wal_bytes }: StoreContents, database: string): Check {
+function integrity(
+  { verify, database_bytes, wal_bytes, high_water }: StoreContents,
+  { database, highWater }: DoctorContext['paths'],
+): Check {
   const size = bytes(database_bytes + wal_bytes);
   if (verify.ok)
     return ok('event log', `${verify.events} events, ${size}, chain and database are intact`);
+  if (high_water === null && verify.problems.length === 1)
+    return fail(
+      'event log',
+      `${verify.problems[0]} Its ${verify.events} events are intact.`,
+      `Restore ${highWater} from a backup. If no event is missing, run: echo accept > ${JSON.stringify(highWater)}; svc start`,
+    );
   if (!verify.problems.every(isRecord)) return damaged(verify.problems, database);
   return fail(
     'event log',

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import {
   closeSync,
   constants,
+  existsSync,
   fdatasyncSync,
   fsyncSync,
   openSync,
@@ -28,6 +29,7 @@ import { syncFolderSync } from '../../home/disk.ts';
  * 6. A file with the one word `accept` is the user's decision to continue with the log as it is.
  * 7. If the mark cannot be written, the commit still succeeds: `trouble` says so, and the mark
  *    stays behind.
+ * 8. A file that was removed is written again by `restore`, as the next open needs it.
  */
 
 export interface Mark {
@@ -73,7 +75,7 @@ function newer(first: KnownMark | null, second: KnownMark | null): KnownMark | n
 
 export class HighWater {
   trouble: string | null = null;
-  private readonly fd: number;
+  private fd: number;
   private readonly file: string;
   private readonly logId: string;
   private next: 0 | 1;
@@ -96,7 +98,7 @@ export class HighWater {
       if (this.unsynced >= SYNC_EVERY) this.sync();
       this.trouble = null;
     } catch (error) {
-      this.trouble = `The high-water mark cannot be written (${(error as NodeJS.ErrnoException).code ?? 'cut short'}).`;
+      this.trouble = unwritten(error);
     }
   }
 
@@ -108,6 +110,24 @@ export class HighWater {
     }
     fsyncSync(this.fd);
     syncFolderSync(dirname(this.file));
+  }
+
+  /** Call while the log is in its place. Another file in the place of the mark stays. */
+  restore(): void {
+    if (existsSync(this.file)) return;
+    try {
+      const slots = Buffer.alloc(2 * SLOT_BYTES);
+      const length = readSync(this.fd, slots, 0, slots.length, 0);
+      const { O_RDWR, O_CREAT, O_EXCL } = constants;
+      const fd = openSync(this.file, O_RDWR | O_CREAT | O_EXCL, 0o600);
+      closeSync(this.fd);
+      this.fd = fd;
+      if (writeSync(fd, slots, 0, length, 0) !== length) throw new Error('a part was written');
+      fsyncSync(fd);
+      syncFolderSync(dirname(this.file));
+    } catch (error) {
+      this.trouble = unwritten(error);
+    }
   }
 
   close(): void {
@@ -122,6 +142,10 @@ export class HighWater {
     fdatasyncSync(this.fd);
     this.unsynced = 0;
   }
+}
+
+function unwritten(error: unknown): string {
+  return `The high-water mark cannot be written (${(error as NodeJS.ErrnoException).code ?? 'cut short'}).`;
 }
 
 function slot({ seq, hash: at }: Mark, log_id: string): string {

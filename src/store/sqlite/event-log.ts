@@ -190,6 +190,7 @@ export class EventLog extends Reads implements Calls {
 
   close(): void {
     try {
+      if (this.findLostFiles() === null) this.highWater.restore();
       this.db.close();
     } finally {
       this.generation.close();
