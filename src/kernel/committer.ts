@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
 import { asSvcError, SvcError } from '../errors.ts';
-import type { EventStore, RunRow, StoredEvent } from '../store/port.ts';
+import type { Appended, EventStore, RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
 import type { Instance } from './instance.ts';
 import { wholeAppends } from './publisher.ts';
@@ -16,7 +16,9 @@ import type { Stalls } from './stalls.ts';
  * 2. One commit has all events of an append, and one row of each run: that after its last event.
  * 3. After a commit with an unknown outcome, nothing more is acknowledged.
  * 4. A full disk is a known outcome: the same commit is retried once a second until there is space.
- * 5. A late commit has no timeout: only the disk knows its outcome. The stall lasts until the
+ * 5. A log with several writers assigns the positions, so a batch is numbered again after its
+ *    commit.
+ * 6. A late commit has no timeout: only the disk knows its outcome. The stall lasts until the
  *    commit returns.
  */
 
@@ -110,8 +112,7 @@ export class Committer {
       return;
     this.committing = true;
     const batch = this.pending.splice(0, wholeAppends(this.pending, this.options.commit_events));
-    let seq = this.durableSeq;
-    for (const item of batch) assignSeq(item, ++seq);
+    numberFrom(batch, this.durableSeq + 1);
     void this.commit(batch);
   }
 
@@ -121,12 +122,12 @@ export class Committer {
     const answered = clock.after(commit_late_ms, () =>
       this.options.stalls.begin(late(commit_late_ms)),
     );
-    let full: boolean;
+    let appended: Appended;
     try {
-      ({ full } = await this.options.store.append({
+      appended = await this.options.store.append({
         events: batch.map((item) => item.event),
         runs: rowsOf(batch),
-      }));
+      });
     } catch (thrown) {
       answered();
       this.committing = false;
@@ -134,6 +135,8 @@ export class Committer {
       return;
     }
     answered();
+    const { full, first_seq } = appended;
+    if (first_seq !== batch[0]?.event.seq) numberFrom(batch, first_seq);
     this.lastCommitMs = performance.now() - started;
     this.durableSeq = batch.at(-1)?.event.seq ?? this.durableSeq;
     this.committing = false;
@@ -167,6 +170,10 @@ function late(commit_late_ms: number): SvcError {
       details: { retry_after_ms: commit_late_ms },
     },
   );
+}
+
+function numberFrom(batch: readonly Pending[], first_seq: number): void {
+  for (const [index, item] of batch.entries()) assignSeq(item, first_seq + index);
 }
 
 function assignSeq({ event, row }: Pending, seq: number): void {

@@ -3,6 +3,7 @@ import type { Calls, Opened } from './calls.ts';
 import { checkContinuity } from './continuity.ts';
 import type { EmbeddingUsage } from './embedding-usage.ts';
 import type {
+  Appended,
   EventStore,
   FoundRun,
   PruneQuery,
@@ -72,7 +73,8 @@ class MemoryLog implements Calls {
 
   close(): void {}
 
-  append(rows: CommitRows): { full: boolean } {
+  append(rows: CommitRows): Appended {
+    const first_seq = this.lastSeq + 1;
     checkContinuity(rows, this.lastSeq, (stream) => this.streamOf(stream).at(-1)?.version ?? 0);
     for (const [key, run_id] of this.ownersAfter(rows.runs)) this.owners.set(key, run_id);
     for (const event of rows.events) {
@@ -88,7 +90,7 @@ class MemoryLog implements Calls {
         ...line,
         accepted_seq: this.streamOf(line.run_id)[0]?.seq ?? line.seq,
       });
-    return { full: false };
+    return { full: false, first_seq };
   }
 
   usage(query: UsageQuery): UsageSums {

@@ -62,11 +62,16 @@ export interface BootRow {
 
 export interface Commit {
   /**
-   * In log order. `seq` continues the log and `version` each stream; otherwise the commit is
-   * refused.
+   * In log order. `version` continues each stream, and `seq` the log; otherwise the commit is
+   * refused. A log with several writers gives the commit other positions.
    */
   events: StoredEvent[];
   runs: RunRow[];
+}
+
+export interface Appended {
+  full: boolean;
+  first_seq: number;
 }
 
 export interface OpenReport {
@@ -190,9 +195,10 @@ export interface EventStore {
   open(): Promise<OpenReport>;
   /**
    * Resolves only when the commit is durable. `full`: the disk is full, and the reserve was used.
+   * `first_seq`: the position of its first event. A shared log assigns it; the others follow it.
    * store_conflict and store_full change nothing. After any other error the outcome is unknown.
    */
-  append(commit: Commit): Promise<{ full: boolean }>;
+  append(commit: Commit): Promise<Appended>;
   /** Creates the reserve again if it was used. True if it is there. */
   reserve(): Promise<boolean>;
   /** Deletes the reserve, for other writes on a full disk. False if there was none. */

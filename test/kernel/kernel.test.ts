@@ -5,10 +5,11 @@ import { type RunSnapshot, runMachine } from '../../machines/run.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import { type Commit, toEvent } from '../../src/store/port.ts';
+import { type Commit, type EventStore, toEvent } from '../../src/store/port.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
 import { codeOf } from '../helpers/wait.ts';
+import { event as sample } from '../store/samples.ts';
 
 const RUN = 'run_1';
 
@@ -140,6 +141,27 @@ test('the start and the end of using the reserve are each reported once', async 
   }
   assert.equal(reports, [true, false, true]);
   assert.is(kernel.stalled, null);
+});
+
+test('events and rows have the positions that a log with several writers gives them', async () => {
+  const inner = createMemoryStore();
+  const store: EventStore = {
+    ...inner,
+    append: async (commit) => {
+      const last_seq = (await inner.readAll(1, 1000)).at(-1)?.seq ?? 0;
+      const other = sample(last_seq + 1, `other:${last_seq}`, 1);
+      const events = commit.events.map((each, n) => ({ ...each, seq: last_seq + 2 + n }));
+      await inner.append({ events: [other, ...events], runs: [] });
+      return { full: false, first_seq: last_seq + 2 };
+    },
+  };
+  const { kernel, clock } = await bootKernel({ store });
+  const heard: number[] = [];
+  kernel.subscribe('all', ({ seq }) => heard.push(seq));
+  await kernel.append([accepted(RUN, clock.now())]);
+  await kernel.append([accepted('run_2', clock.now()), accepted('run_3', clock.now())]);
+  assert.equal(heard, [2, 4, 5]);
+  assert.is(kernel.durableSeq, 5);
 });
 
 test('a deadline that moves later while its timer runs fires on time, to the millisecond', async () => {

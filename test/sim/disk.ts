@@ -1,6 +1,6 @@
 import { SvcError } from '../../src/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
-import type { Commit, EventStore, StoredEvent } from '../../src/store/port.ts';
+import type { Appended, Commit, EventStore, StoredEvent } from '../../src/store/port.ts';
 
 /**
  * The disk that survives each boot: the memory store with the faults of a real disk.
@@ -106,11 +106,10 @@ export class Disk {
     return this.inner.readAll(1, Number.MAX_SAFE_INTEGER);
   }
 
-  private async append(commit: Commit): Promise<{ full: boolean }> {
+  private async append(commit: Commit): Promise<Appended> {
     if (this.refuses()) throw new SvcError('store_full');
     if (this.full) this.reserve -= 1;
-    await this.write(commit);
-    return { full: this.full };
+    return { ...(await this.write(commit)), full: this.full };
   }
 
   private refuses(): boolean {
@@ -123,7 +122,7 @@ export class Disk {
   }
 
   /** The memory store answers at once. */
-  private async write(commit: Commit): Promise<void> {
+  private async write(commit: Commit): Promise<Appended> {
     const written = this.inner.append(commit);
     if (this.options.losesLast) this.commits.push(commit);
     try {
@@ -133,6 +132,7 @@ export class Disk {
       throw error;
     }
     for (const event of commit.events) this.options.onDurable(event);
+    return written;
   }
 
   private loseLast(): void {

@@ -11,6 +11,7 @@ import { WalGeneration } from '../files/wal.ts';
 import { Audit } from '../inspect/audit.ts';
 import { verifyLog } from '../inspect/verify.ts';
 import {
+  type Appended,
   CONFLICT,
   type FoundRun,
   type OpenReport,
@@ -105,15 +106,16 @@ export class EventLog extends Reads implements Calls {
     return this.words.find(query);
   }
 
-  append(rows: CommitRows): { full: boolean } {
+  append(rows: CommitRows): Appended {
     if (this.failure !== null) throw this.failure;
+    const first_seq = this.last.seq + 1;
     if (rows.events.length > 0 || rows.runs.length > 0) {
       this.last = this.writeWithReserve(rows);
       const lost = this.failIfLost(this.presence.problemOfCommit());
       if (lost !== null) throw lost;
       this.highWater.write(this.last);
     }
-    return { full: !this.reserveFile.exists };
+    return { full: !this.reserveFile.exists, first_seq };
   }
 
   /** The failure that ends all writing, if the files of the log are gone. */

@@ -217,7 +217,7 @@ function withEvents(kept: typeof events): typeof store {
       kept
         .filter((event) => event.stream === stream && event.version >= from_version)
         .slice(0, limit),
-    append: async () => ({ full: false }),
+    append: async () => ({ full: false, first_seq: last + 1 }),
     open: async () => ({ ...(await store.open()), last_seq: last }),
   };
 }
