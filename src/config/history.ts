@@ -70,6 +70,8 @@ export const historySpecs: {
     ].join(' '),
     read: readPatterns,
     fromText: readList,
+    // A pattern may spell the secret that it removes.
+    shown: ({ length }) => (length === 0 ? [] : `${length} (not shown)`),
   },
 };
 

@@ -29,6 +29,8 @@ export interface SettingSpec<T = unknown> {
   problem?(value: unknown): string | null;
   /** Converts the text of a flag or a variable to its JSON form. */
   fromText?(text: string): unknown;
+  /** What HTTP clients see of a value that may have a secret. Absent: all of it. */
+  shown?(value: T): unknown;
 }
 
 /** The content of the file: known names, with unchecked values. */

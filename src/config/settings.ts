@@ -96,6 +96,13 @@ function isHttpAddress(text: string): boolean {
   return URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
 }
 
+/** An address may have a password, or a key after the `?`. */
+function withoutSecrets(address: string): string {
+  const { origin, pathname, username, password, search, hash } = new URL(address);
+  const isWhole = username + password + search + hash === '';
+  return isWhole ? address : `${origin}${pathname} (the rest is not shown)`;
+}
+
 export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Settings[K]> } = {
   http: {
     env: 'SVC_HTTP',
@@ -159,6 +166,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     read: (value) =>
       value === null || (typeof value === 'string' && isHttpAddress(value)) ? value : undefined,
     fromText: nullText,
+    shown: (value) => (value === null ? null : withoutSecrets(value)),
   },
   log_level: {
     live: 'daemon',

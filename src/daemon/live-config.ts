@@ -1,8 +1,14 @@
-import { statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import type { SettingSpec } from '../config/layers.ts';
 import { findSetting, settingKeys } from '../config/setting-keys.ts';
 import { asSvcError } from '../errors.ts';
+import type {
+  AppliedSettings,
+  Configuration,
+  SettingRecord,
+  SettingsRecord,
+} from '../runtime/contract/settings.ts';
 
 /** What the files say, and the daemon does not do. */
 export interface ConfigChanges {
@@ -10,13 +16,6 @@ export interface ConfigChanges {
   keys: string[];
   /** Why the files cannot be read; null if they can. */
   problem: string | null;
-}
-
-export interface AppliedConfig {
-  /** Settings that changed now. */
-  applied: string[];
-  /** Settings that change with the next start. */
-  after_restart: string[];
 }
 
 export interface LiveConfigOptions {
@@ -36,7 +35,7 @@ export interface LiveConfigOptions {
  *    command reads itself is always in force.
  * 3. A file with an error changes nothing.
  */
-export class LiveConfig {
+export class LiveConfig implements Configuration {
   private readonly options: LiveConfigOptions;
   private seen = '';
   private fresh: Config | null = null;
@@ -56,14 +55,47 @@ export class LiveConfig {
     return { keys: this.fresh === null ? [] : this.differing(this.fresh), problem: this.problem };
   }
 
+  /** Every setting. Secrets are not shown. */
+  settings(): SettingsRecord {
+    const { config } = this.options;
+    const { keys: pending, problem } = this.changes();
+    const recordOf = (key: string): SettingRecord => {
+      const spec = findSetting(key)?.spec as SettingSpec;
+      const shown = (of: Config) => {
+        const value = settingOf(of, key);
+        return spec.shown === undefined ? value : spec.shown(value);
+      };
+      const fresh = pending.includes(key) ? this.fresh : null;
+      return {
+        key,
+        value: shown(config),
+        hidden: !isSame(shown(config), settingOf(config, key)),
+        default: spec.default,
+        source: config.sources[key] ?? 'default',
+        variable: spec.env,
+        meaning: spec.meaning,
+        expects: spec.expects,
+        change: CHANGE[spec.live ?? 'start'],
+        pending: fresh === null ? null : { value: shown(fresh) },
+      };
+    };
+    return {
+      file: config.file,
+      file_exists: existsSync(config.file),
+      problem,
+      pending,
+      settings: settingKeys().map(recordOf),
+    };
+  }
+
   /** Throws config_invalid. */
-  apply(): AppliedConfig {
+  apply(): AppliedSettings {
     const { config, reload, changed } = this.options;
     this.seen = versionOf(config.file);
     const fresh = reload();
     this.fresh = fresh;
     this.problem = null;
-    const result: AppliedConfig = { applied: [], after_restart: [] };
+    const result: AppliedSettings = { applied: [], after_restart: [] };
     for (const key of this.differing(fresh)) {
       const isLive = liveBy(key) === 'daemon';
       result[isLive ? 'applied' : 'after_restart'].push(key);
@@ -88,11 +120,12 @@ export class LiveConfig {
   private differing(fresh: Config): string[] {
     const { config } = this.options;
     const differs = (key: string) =>
-      liveBy(key) !== 'command' &&
-      JSON.stringify(settingOf(config, key)) !== JSON.stringify(settingOf(fresh, key));
+      liveBy(key) !== 'command' && !isSame(settingOf(config, key), settingOf(fresh, key));
     return [...settingKeys().filter(differs), ...changedProviders(config, fresh)];
   }
 }
+
+const CHANGE = { daemon: 'live', command: 'command', start: 'restart' } as const;
 
 function liveBy(key: string): SettingSpec['live'] {
   return findSetting(key)?.spec.live;
@@ -106,6 +139,10 @@ function changedProviders(config: Config, fresh: Config): string[] {
   return [...ids]
     .filter((id) => textOf(config, id) !== textOf(fresh, id))
     .map((id) => `providers.${id}`);
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 /** The group of a key and its name in there. */

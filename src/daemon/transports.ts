@@ -43,6 +43,7 @@ export function buildTransports(options: TransportOptions) {
   });
   const http = createHttp({
     ...{ ...common, ...signIn.access, refusals, routes },
+    configuration: live,
     sessions: signIn.sessions,
   });
   const sockets = attachSockets(http, {

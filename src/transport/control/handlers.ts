@@ -4,6 +4,7 @@ import type { PullInput } from '../../models/port.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 import { checkGiven } from '../../runtime/contract/check.ts';
 import { parseRunInput } from '../../runtime/contract/inputs.ts';
+import type { AppliedSettings } from '../../runtime/contract/settings.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
 import type { EventSlice, RunRecord } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
@@ -55,7 +56,7 @@ export interface HandlerOptions {
   /** What the configuration file says and the daemon does not do. */
   configChanges(): { keys: string[]; problem: string | null };
   /** Reads the file again. Throws config_invalid. */
-  applyConfig(): { applied: string[]; after_restart: string[] };
+  applyConfig(): AppliedSettings;
 }
 
 /** Finds the method, checks its parameters and calls its handler. Throws invalid_request. */

@@ -13,6 +13,7 @@ import {
   runListInput,
   runSearchInput,
 } from '../../runtime/contract/inputs.ts';
+import type { AppliedSettings } from '../../runtime/contract/settings.ts';
 import { type UsageRecord, usageInput } from '../../runtime/contract/usage.ts';
 import { count, flag, name, oneOf, text, wholeFrom } from '../../runtime/contract/vocabulary.ts';
 import type {
@@ -182,7 +183,7 @@ export const methods = {
   /** What the daemon runs with: values and sources. */
   config: answers<unknown>()(none),
   /** Reads the configuration file again: what changed now, and what changes with the next start. */
-  'config.apply': answers<{ applied: string[]; after_restart: string[] }>()(none),
+  'config.apply': answers<AppliedSettings>()(none),
   /** The token for the TCP listeners. */
   token: answers<{ token: string }>()(none),
   /** The tokens of programs, without the tokens themselves. */

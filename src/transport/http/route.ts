@@ -3,6 +3,7 @@ import type { Request } from 'polka';
 import type * as v from 'valibot';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
+import type { Configuration } from '../../runtime/contract/settings.ts';
 import type { Asked } from '../../runtime/contract.ts';
 import type { Family } from '../../runtime/metrics/tally.ts';
 import type { Runtime } from '../../runtime/port.ts';
@@ -79,6 +80,7 @@ export interface Context<Q = unknown, B = unknown> {
   res: ServerResponse;
   runtime: Runtime;
   sessions: Sessions;
+  configuration: Configuration;
   limits: Limits;
   log: Log;
   unsent: UnsentBytes;

@@ -11,6 +11,7 @@ import { runHistoryRoutes } from './run-history.ts';
 import { runRoutes } from './runs.ts';
 import { runtimeRoutes } from './runtime.ts';
 import { sessionRoutes } from './session-routes.ts';
+import { settingRoutes } from './settings.ts';
 import { socketRoutes } from './sockets.ts';
 
 /** The routes of svc's own API. */
@@ -23,6 +24,7 @@ export const httpRoutes: readonly Route[] = [
   ...catalogRoutes,
   ...loadedModelRoutes,
   ...changeRoutes,
+  ...settingRoutes,
   ...machineRoutes,
   ...socketRoutes,
   ...sessionRoutes,

@@ -4,8 +4,6 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka, type Request } from 'polka';
 import { asSvcError, SvcError } from '../../errors.ts';
-import type { Log } from '../../kernel/port.ts';
-import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
@@ -21,7 +19,7 @@ import { createConnections } from './connection/connections.ts';
 import { createListener } from './connection/listener.ts';
 import { sendError } from './reply.ts';
 import { bodyReader, queryOf } from './request.ts';
-import { callerOf, type Route, scopeOf } from './route.ts';
+import { type Context, callerOf, type Route, scopeOf } from './route.ts';
 import { Traffic } from './traffic.ts';
 
 /**
@@ -33,19 +31,17 @@ import { Traffic } from './traffic.ts';
  * 3. Every wait has a bound: connections, headers, bodies, answers, streams and closing.
  * 4. The log counts what the checks refuse.
  */
-export interface HttpOptions extends Omit<AccessOptions, 'sessions'> {
+export interface HttpOptions
+  extends Omit<AccessOptions, 'sessions'>,
+    Pick<Context, 'runtime' | 'configuration' | 'limits' | 'log' | 'routes'> {
   /** Null: no TLS. */
   certificate?: ServedCertificate | null;
-  runtime: Runtime;
-  limits: Limits;
-  log: Log;
   /** Shared with the issuer of tickets. */
   sessions?: Sessions;
   /** Shared with the other transports. */
   unsent?: UnsentBytes;
   /** Shared with the other listeners. */
   refusals?: Refusals;
-  routes: readonly Route[];
 }
 
 export interface Http {
@@ -71,7 +67,7 @@ export interface Http {
 
 export function createHttp(options: HttpOptions): Http {
   const { runtime, limits, log, sessions = createSessions(options), routes } = options;
-  const { certificate = null } = options;
+  const { configuration, certificate = null } = options;
   const unsent = options.unsent ?? new UnsentBytes(limits, log);
   const access = createAccess({ ...options, sessions });
   const closing = new AbortController();
@@ -105,7 +101,7 @@ export function createHttp(options: HttpOptions): Http {
     const { ended, trusted } = admission;
     await route.answer({
       ...{ req, res, runtime, sessions, limits, log, unsent, routes, closing: closing.signal },
-      ...{ ended, trusted, caller: callerOf(admission) },
+      ...{ configuration, ended, trusted, caller: callerOf(admission) },
       traffic: () => traffic.families(connections.count(), unsent.bytes),
       query: queryOf(route, req, limits) as never,
       body: bodyReader(route, { req, res, limits, ended }) as never,

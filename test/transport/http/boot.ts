@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import type { Settings } from '../../../src/config/settings.ts';
 import type { Log } from '../../../src/kernel/port.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
+import type { Configuration } from '../../../src/runtime/contract/settings.ts';
 import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp, type Http } from '../../../src/transport/http/server.ts';
 import { routes } from '../../../src/transport/routes.ts';
@@ -61,6 +62,7 @@ export async function boot(options: BootOptions = {}): Promise<Booted> {
     token: options.token ?? (() => TOKEN),
     limits,
     log,
+    configuration: noSettings,
     routes: options.routes ?? routes,
     certificate: options.certificate ?? null,
     isServed: (name) => options.certificate?.isFor(name) === true,
@@ -76,6 +78,12 @@ export async function boot(options: BootOptions = {}): Promise<Booted> {
   left.servers.add(booted);
   return booted;
 }
+
+/** A configuration without settings. */
+export const noSettings: Configuration = {
+  settings: () => ({ file: '/none', file_exists: false, problem: null, pending: [], settings: [] }),
+  apply: () => ({ applied: [], after_restart: [] }),
+};
 
 export interface Answer {
   status: number;

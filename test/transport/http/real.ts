@@ -9,7 +9,7 @@ import { attachSockets } from '../../../src/transport/ws/upgrade.ts';
 import { silent } from '../../helpers/kernel.ts';
 import { bootRuntime, type RuntimeOptions } from '../../helpers/runtime.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
-import { type Answer, type Ask, ask, BEARER, TOKEN } from './boot.ts';
+import { type Answer, type Ask, ask, BEARER, noSettings, TOKEN } from './boot.ts';
 
 /**
  * A listener over the real runtime, with a scripted provider. The test sets the clock of sessions.
@@ -42,6 +42,7 @@ export async function bootReal(
   const http = createHttp({
     ...{ runtime, settings, token, sessions, limits, log: silent, unsent },
     routes: options.routes ?? routes,
+    configuration: noSettings,
   });
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
   const sockets = attachSockets(http, {

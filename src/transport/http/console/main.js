@@ -19,6 +19,7 @@ import { mountProviders } from './views/providers-view.js';
 import { mountPull } from './views/pull-view.js';
 import { mountRun } from './views/run-view.js';
 import { mountRuns } from './views/runs-view.js';
+import { mountSettings } from './views/settings-view.js';
 import { mountTime } from './views/time-view.js';
 
 /** Builds the page: the views once, and the two streams while a user is signed in. */
@@ -37,6 +38,7 @@ for (const mount of [
   mountModels,
   mountPull,
   mountFigures,
+  mountSettings,
   mountEvents,
   mountLogs,
   mountKeys,

@@ -13,6 +13,7 @@ const KEYS = {
   m: { does: 'go to the machines', act: () => go('machines') },
   e: { does: 'filter the events', act: () => visit('log', 'events-type') },
   g: { does: 'go to the log', act: () => visit('log', 'logs-lines') },
+  s: { does: 'find a setting', act: () => visit('settings', 'settings-find') },
   '[': { does: 'one event back', act: () => stepBy(-1) },
   ']': { does: 'one event forth', act: () => stepBy(1) },
   l: { does: 'live: back to the present', act: goLive },
