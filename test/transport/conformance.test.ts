@@ -92,6 +92,8 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { path: '/v1/providers/no/test', status: 404 },
   ],
   'POST /v1/providers/:id/default': [{ path: '/v1/providers/no/default', status: 404 }],
+  'GET /v1/settings': [{ status: 200 }, { status: 401, anonymous: true }],
+  'POST /v1/settings/apply': [{ status: 200 }],
   'GET /v1/machines': [{ status: 200 }],
   'GET /v1/machines/:name/diagram': [
     { path: '/v1/machines/run/diagram', status: 200 },

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { LiveConfig } from '../../../src/daemon/live-config.ts';
 import { UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
 import { createSessions } from '../../../src/transport/auth/session.ts';
 import type { SessionFile } from '../../../src/transport/auth/session-file.ts';
@@ -9,7 +10,7 @@ import { attachSockets } from '../../../src/transport/ws/upgrade.ts';
 import { silent } from '../../helpers/kernel.ts';
 import { bootRuntime, type RuntimeOptions } from '../../helpers/runtime.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
-import { type Answer, type Ask, ask, BEARER, noSettings, TOKEN } from './boot.ts';
+import { type Answer, type Ask, ask, BEARER, TOKEN } from './boot.ts';
 
 /**
  * A listener over the real runtime, with a scripted provider. The test sets the clock of sessions.
@@ -25,7 +26,8 @@ export async function bootReal(
   const provider = new ScriptedProvider('local', options.script ?? []);
   const daemon = await bootRuntime({ local: provider, ...options });
   const { runtime } = daemon;
-  const { limits } = daemon.config;
+  const { config } = daemon;
+  const { limits } = config;
   const time = { now: Date.now() };
   const now = () => time.now;
   const token = () => TOKEN;
@@ -42,7 +44,7 @@ export async function bootReal(
   const http = createHttp({
     ...{ runtime, settings, token, sessions, limits, log: silent, unsent },
     routes: options.routes ?? routes,
-    configuration: noSettings,
+    configuration: new LiveConfig({ config, reload: () => config, changed: () => {} }),
   });
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
   const sockets = attachSockets(http, {
