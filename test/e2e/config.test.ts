@@ -1,7 +1,17 @@
-import { lstatSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { historySpecs } from '../../src/config/history.ts';
+import { settingSpecs } from '../../src/config/settings.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 const test = suite<{ home: Home }>('svc config');
@@ -117,6 +127,29 @@ test('the editor gets a copy: a text with an error never becomes the file', asyn
   const good = await edit("sed -i 's/warn/error/'");
   assert.is(good.code, 0, good.stderr);
   assert.is(readFileSync(home.paths.config, 'utf8'), WRITTEN.replace('warn', 'error'));
+});
+
+test('without a configuration the editor gets each setting in a comment, with its default', async ({
+  home,
+}) => {
+  const edit = (EDITOR: string) => home.svc(['config', 'edit'], { env: { EDITOR } });
+  assert.match((await edit('true')).stderr, 'Nothing was changed.');
+  assert.not.ok(existsSync(home.paths.config), 'a text without a change writes no file');
+  const all = await edit(`sed -i 's|// "|"|'`);
+  assert.is(all.code, 0, all.stderr);
+  const text = readFileSync(home.paths.config, 'utf8').replaceAll(/\n\s*\/\/ /g, ' ');
+  const shown = await json(home, 'config', 'show');
+  const specs = [
+    ...Object.entries(settingSpecs).map(([key, spec]) => ({ key, spec, group: 'settings' })),
+    ...Object.entries(historySpecs).map(([key, spec]) => ({ key, spec, group: 'history' })),
+  ];
+  for (const { key, spec, group } of specs) {
+    const { meaning, default: value, env } = spec;
+    assert.ok(text.includes(meaning), key);
+    const found = shown[group][key];
+    assert.ok(found.source === 'file' || home.env[env] !== undefined, key);
+    if (found.source === 'file') assert.equal(found.value, value, key);
+  }
 });
 
 test('an edit does not undo what another command wrote meanwhile', async ({ home }) => {

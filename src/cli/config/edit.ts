@@ -10,23 +10,25 @@ import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { isTerminal, note, print, printJson } from '../print/output.ts';
 import { appliedText, applyNow, NOTHING } from './apply.ts';
+import { newFileText } from './new-file.ts';
 
 /**
  * Opens the configuration file in the editor, checks it, and applies what may change at once. The
  * editor has a copy: a text with an error never becomes the file. It stays until the user removes
- * it.
+ * it. Without a configuration the copy has all settings in comments.
  */
 export async function run({ paths, json }: Context): Promise<number> {
   const file = paths.config;
   const copy = file.replace(/(\.json)?$/, '.edit.json');
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const before = readUserFile(file);
-  refuseKept(copy, before);
-  await writeAtomic(copy, before);
+  const given = before.trim() === '{}' ? newFileText() : before;
+  refuseKept(copy, given);
+  await writeAtomic(copy, given);
   for (;;) {
     openEditor(copy);
     const after = readFileSync(copy, 'utf8');
-    if (after === before) return finish(copy, json, 'Nothing was changed.');
+    if (after === given) return finish(copy, json, 'Nothing was changed.');
     try {
       await replaceEdited(file, before, after);
       break;
@@ -54,8 +56,8 @@ async function finish(copy: string, json: boolean, text: string): Promise<number
 }
 
 /** The configuration may have changed since, so an old text is not edited further. Throws usage. */
-function refuseKept(copy: string, before: string): void {
-  if (!existsSync(copy) || readFileSync(copy, 'utf8') === before) return;
+function refuseKept(copy: string, given: string): void {
+  if (!existsSync(copy) || readFileSync(copy, 'utf8') === given) return;
   throw new SvcError('usage', `An earlier edit left its text in ${copy}.`, {
     hint: 'Take from it what you need, and delete it. Then edit again.',
   });
