@@ -42,6 +42,12 @@ export interface ServiceOptions {
 
 const PROTO = fileURLToPath(new URL('runtime.proto', import.meta.url));
 const SERVICE = 'svc.runtime.v1.Runtime';
+// Every service of a process shares these. They are expensive and never change.
+const DEFINITION = loadSync(PROTO, { keepCase: true, longs: Number });
+const REQUEST_TYPES = requestTypes(PROTO, SERVICE);
+const REFLECTION = new ReflectionService(
+  strictDescriptors({ ...loadSync(protoPath, { keepCase: true }), ...DEFINITION }),
+);
 /** Calls in progress on one connection. */
 const STREAMS_MAX = 100;
 
@@ -59,9 +65,8 @@ export function createService(options: ServiceOptions): GrpcService {
     interceptors: [admissions.intercept],
   });
   server.addService(healthService, health.service);
-  const definition = loadSync(PROTO, { keepCase: true, longs: Number });
   server.addService(
-    bounded(definition[SERVICE] as ServiceDefinition, limits.request_values),
+    bounded(DEFINITION[SERVICE] as ServiceDefinition, limits.request_values),
     createRuntimeCalls({
       ...options,
       admissions,
@@ -69,9 +74,7 @@ export function createService(options: ServiceOptions): GrpcService {
       closing: closing.signal,
     }),
   );
-  new ReflectionService(
-    strictDescriptors({ ...loadSync(protoPath, { keepCase: true }), ...definition }),
-  ).addToServer(server);
+  REFLECTION.addToServer(server);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   return {
     serve: (connection) => injector.injectConnection(connection),
@@ -86,9 +89,8 @@ export function createService(options: ServiceOptions): GrpcService {
 
 /** The service, which decodes no request with more fields. */
 function bounded(service: ServiceDefinition, most: number): ServiceDefinition {
-  const types = requestTypes(PROTO, SERVICE);
   const methods = Object.entries(service).map(([name, method]) => {
-    const type = types[name];
+    const type = REQUEST_TYPES[name];
     const requestDeserialize = (bytes: Buffer) =>
       type !== undefined && hasMoreFields(bytes, type, most)
         ? new Refused(tooManyValues(most))

@@ -20,6 +20,7 @@ import { TOKEN } from './boot.ts';
 const PROTO = 'src/transport/grpc/runtime.proto';
 /** The usual options of a client. */
 const OPTIONS = { keepCase: true, longs: Number, oneofs: true } as const;
+const DEFINITION = loadSync(PROTO, OPTIONS);
 
 // biome-ignore lint/suspicious/noExplicitAny: the test says which type an answer has
 export type Message = any;
@@ -57,7 +58,7 @@ interface CallOptions {
 export function runtimeClient(
   address: string,
   {
-    definition = loadSync(PROTO, OPTIONS),
+    definition = DEFINITION,
     token: own = TOKEN,
   }: { definition?: PackageDefinition; token?: string } = {},
 ): RuntimeClient {
