@@ -14,7 +14,8 @@ export const TIERS = ['all', 'quick'] as const;
 export type Tier = (typeof TIERS)[number];
 
 /**
- * Paths that begin the names of slow files, slowest first: files with more than about 3 s of CPU.
+ * Paths that begin the names of slow files, slowest first. They start much, walk whole graphs of
+ * states, or load large client libraries of others.
  */
 export const SLOWEST: readonly string[] = [
   'test/attack/attacks.test.ts',
@@ -49,6 +50,11 @@ export const SLOWEST: readonly string[] = [
   'test/machines/random.test.ts',
   'test/machines/hygiene.test.ts',
   'test/machines/closed-loop.test.ts',
+  'test/machines/deadlines.test.ts',
+  'test/machines/ends.test.ts',
+  'test/transport/openai/libraries.test.ts',
+  'test/transport/openai/responses-langchain.test.ts',
+  'test/transport/openai/responses-ai-sdk.test.ts',
   'test/walk/',
   'test/sim/',
 ];

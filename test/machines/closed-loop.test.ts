@@ -2,9 +2,14 @@ import { globSync, readFileSync } from 'node:fs';
 import { getStateNodes } from '@xstate/graph';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { init, step } from '../../machines/step.ts';
+import type { Failure } from '../../machines/events.ts';
+import { afterFailure } from '../../machines/retry.ts';
+import type { RunSnapshot } from '../../machines/run.ts';
+import { can, init, isIn, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
-import { models } from './models/all.ts';
+import { models, runModels } from './models/all.ts';
+import { NOW } from './models/model.ts';
+import { lasting, retryable } from './models/run.ts';
 
 /**
  * What a machine asks for is performed, and what happens is heard: effects lead out of the
@@ -72,6 +77,30 @@ test('every effect that a machine asks for has a performer', () => {
       new RegExp(`\\b${effect}[:,]`),
       `no code performs ${effect}`,
     );
+});
+
+test('what a failure leads to is accepted in every state in which an attempt can fail', () => {
+  let checked = 0;
+  const reached = runModels.flatMap((model) =>
+    [...coverOf(model).states.values()].map(({ snapshot }) => ({ model, snapshot })),
+  );
+  for (const { model, snapshot } of reached) {
+    if (!isIn(snapshot, 'starting') && !isIn(snapshot, 'streaming')) continue;
+    for (const [error, lost] of [
+      [retryable, true],
+      [retryable, false],
+      [lasting, true],
+      [lasting, false],
+    ] as [Failure, boolean][]) {
+      const event = {
+        ...afterFailure((snapshot as RunSnapshot).context, error, NOW, { lost }),
+        at: NOW,
+      };
+      assert.ok(can(snapshot, event), `${model.key(snapshot)} ${event.type}`);
+      checked += 1;
+    }
+  }
+  assert.ok(checked >= 20);
 });
 
 test('every transition leads somewhere or does something: one that does neither would count as not accepted', () => {

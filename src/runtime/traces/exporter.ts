@@ -30,6 +30,10 @@ export interface ExporterOptions {
   version: string;
   boot_id: string;
   log: Log;
+  /** Bound of one try to send. */
+  send_ms?: number;
+  /** How long spans wait for more before they are sent. */
+  delay_ms?: number;
 }
 
 /**
@@ -44,11 +48,13 @@ export function createExporter({
   version,
   boot_id,
   log,
+  send_ms = SEND_MS,
+  delay_ms = DELAY_MS,
 }: ExporterOptions): TraceExporter {
   const url = `${endpoint.replace(/\/+$/, '')}/v1/traces`;
   const otlp = new OTLPTraceExporter({
     url,
-    timeoutMillis: SEND_MS,
+    timeoutMillis: send_ms,
     concurrencyLimit: SENDING_MAX,
   });
   const provider = new BasicTracerProvider({
@@ -61,8 +67,8 @@ export function createExporter({
       new BatchSpanProcessor(reporting(otlp, log), {
         maxQueueSize: QUEUED_MAX,
         maxExportBatchSize: BATCH,
-        scheduledDelayMillis: DELAY_MS,
-        exportTimeoutMillis: SEND_MS,
+        scheduledDelayMillis: delay_ms,
+        exportTimeoutMillis: send_ms,
       }),
     ],
   });

@@ -27,7 +27,7 @@ test.before.each(() => {
 test.after.each(() => collector.stop());
 
 /** A runtime whose provider answers, or fails as often as asked before. */
-async function boot(failures = 0) {
+async function boot(failures = 0, timing: { send_ms?: number; delay_ms?: number } = {}) {
   let left = failures;
   const local = new ScriptedProvider('local', () => {
     left -= 1;
@@ -37,7 +37,8 @@ async function boot(failures = 0) {
   });
   const daemon = await bootRuntime({ local });
   const { endpoint } = collector;
-  const traces = startTraces(daemon.kernel, { endpoint, version: '1.2.3', boot_id: 'boot_1', log });
+  const options = { endpoint, version: '1.2.3', boot_id: 'boot_1', log, ...timing };
+  const traces = startTraces(daemon.kernel, options);
   const run = async (asked = {}) => {
     const { id } = await daemon.runtime.runs.start(
       { prompt: 'a secret prompt', temperature: 0.5 },
@@ -109,7 +110,7 @@ test('a run without a parent begins a trace, and one that is not sampled has non
 
 test('a collector that fails is logged once, and runs end as ever', async () => {
   collector = await Collector.start((res) => res.writeHead(400).end());
-  const { daemon, traces, run } = await boot();
+  const { daemon, traces, run } = await boot(0, { delay_ms: 10 });
   await run();
   await waitFor('it was tried', () => warnings.length > 0);
   await run();
@@ -121,7 +122,7 @@ test('a collector that fails is logged once, and runs end as ever', async () => 
 
 test('a collector that hangs holds up no run', async () => {
   collector = await Collector.start(() => {});
-  const { daemon, traces, run } = await boot();
+  const { daemon, traces, run } = await boot(0, { send_ms: 200, delay_ms: 10 });
   await run();
   await waitFor('it was asked', () => collector.requests > 0);
   for (let count = 0; count < 20; count += 1) await run();
