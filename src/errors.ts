@@ -383,6 +383,11 @@ export const errors = {
     meaning: 'Another daemon uses this home.',
     hint: 'See it with: svc status. Stop it with: svc stop',
   },
+  lease_lost: {
+    ...unavailable,
+    meaning: 'Another node has taken over the runs of this one, because its lease ended.',
+    hint: 'The daemon joins the fleet again by itself. See it with: svc status',
+  },
   connection_lost: {
     ...unavailable,
     exit: 10,

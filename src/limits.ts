@@ -336,6 +336,12 @@ export const limitSpecs = {
     100_000,
     'Durable events that one turn of the event loop makes visible. The rest follows in the next turns.',
   ),
+  lease_ms: limit(
+    10_000,
+    1000,
+    600_000,
+    'The lease of a node in a fleet, by the clock of the database. After it, another node takes the runs over.',
+  ),
   commit_late_ms: limit(
     5_000,
     10,

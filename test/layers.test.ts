@@ -177,7 +177,7 @@ const layers: Record<string, Layer> = {
 /** Entries of processes and threads. Any other file that nothing imports is dead. */
 const entries: Record<string, string> = {
   'src/main.ts': 'the program',
-  'src/store/memory.ts': 'the store of tests; it passes the same suite',
+  'src/store/memory-fleet.ts': 'the fleet of tests, and their store; both pass the same suites',
   'machines/diagrams/dot.ts': 'drawn by npm run diagrams',
 };
 

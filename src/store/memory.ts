@@ -19,7 +19,7 @@ import { pruneOrder, type SizedRun } from './prune/order.ts';
 import { oldAt } from './prune/run-age.ts';
 import { type CommitRows, conflict, type EventRow, fromRunData, type RunLine } from './row.ts';
 import { shortData } from './short-run.ts';
-import { createStore } from './store.ts';
+import { createStore, type StoredLog } from './store.ts';
 import { type RunUsage, sumUsage } from './usage.ts';
 import type { UsageQuery, UsageSums } from './usage-sums.ts';
 
@@ -28,33 +28,41 @@ import type { UsageQuery, UsageSums } from './usage-sums.ts';
  * `close`.
  */
 export function createMemoryStore(): EventStore {
-  const log = new MemoryLog();
+  return createStore(accessTo(new MemoryLog()));
+}
+
+/** One of the accesses to a log. It is closed at first. */
+export function accessTo(log: MemoryLog): StoredLog & { assertOpen(): void } {
   let isOpen = false;
-  return createStore({
+  const assertOpen = () => {
+    if (!isOpen) throw new SvcError('store_failed', 'The event log is not open.');
+  };
+  return {
+    assertOpen,
     open: async () => {
       isOpen = true;
       return log.open();
     },
     // It answers in a later turn, as the thread does.
     ask: async (method, ...args) => {
-      if (!isOpen) throw new SvcError('store_failed', 'The event log is not open.');
+      assertOpen();
       const call = log[method] as (...args: unknown[]) => unknown;
       return call.apply(log, args) as never;
     },
     close: async () => {
       isOpen = false;
     },
-  });
+  };
 }
 
-type Line = RunLine & { accepted_seq: number };
+export type Line = RunLine & { accepted_seq: number };
 
-class MemoryLog implements Calls {
+export class MemoryLog implements Calls {
   private readonly runs = new Map<string, Line>();
   private events: EventRow[] = [];
   /** The run of each idempotency key. */
   private readonly owners = new Map<string, string | null>();
-  private lastSeq = 0;
+  lastSeq = 0;
   private readonly usages: RunUsage[] = [];
   private readonly embeddings: EmbeddingUsage[] = [];
   private readonly streams = new Map<string, EventRow[]>();
@@ -122,7 +130,7 @@ class MemoryLog implements Calls {
   }
 
   getRunByKey(idempotency_key: string): string | null {
-    return this.getRun(this.owners.get(idempotency_key) ?? '');
+    return this.getRun(this.runOfKey(idempotency_key) ?? '');
   }
 
   readRecord(run_id: string): Uint8Array | null {
@@ -170,11 +178,19 @@ class MemoryLog implements Calls {
       .slice(0, limit);
   }
 
-  private streamOf(stream: string): EventRow[] {
+  streamOf(stream: string): EventRow[] {
     return this.streams.get(stream) ?? [];
   }
 
-  private oldestFirst(): Line[] {
+  runOf(run_id: string): Line | undefined {
+    return this.runs.get(run_id);
+  }
+
+  runOfKey(idempotency_key: string): string | null {
+    return this.owners.get(idempotency_key) ?? null;
+  }
+
+  oldestFirst(): Line[] {
     return [...this.runs.values()].sort((a, b) => a.accepted_seq - b.accepted_seq);
   }
 

@@ -44,6 +44,8 @@ export interface RunRow {
   conversation?: string;
   /** Where its client was, such as a folder. */
   origin?: string;
+  /** Its client, for the fair order of a fleet. Reads leave it out. */
+  client?: string;
   /** What it used, when it has ended. */
   usage?: RunUsage;
 }

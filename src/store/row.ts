@@ -20,6 +20,7 @@ export interface RunLine {
   cloud: 0 | 1;
   conversation: string | null;
   origin: string | null;
+  client: string | null;
   usage: RunUsage | null;
 }
 
@@ -95,7 +96,7 @@ function toEventRow({
   };
 }
 
-export function toRunLine({ cloud = false, usage, ...row }: RunRow): RunLine {
+export function toRunLine({ cloud = false, client, usage, ...row }: RunRow): RunLine {
   const { run_id, idempotency_key, finished, state, provider, seq } = row;
   return {
     run_id,
@@ -108,6 +109,7 @@ export function toRunLine({ cloud = false, usage, ...row }: RunRow): RunLine {
     cloud: cloud ? 1 : 0,
     conversation: row.conversation ?? null,
     origin: row.origin ?? null,
+    client: client ?? null,
     usage: usage ?? null,
   };
 }

@@ -222,6 +222,7 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
     cloud: context.sent.length > 0,
     ...(context.conversation === context.run_id ? {} : { conversation: context.conversation }),
     ...(context.origin === null ? {} : { origin: context.origin }),
+    client: context.client,
     ...(finished ? { usage: usageOf(context) } : {}),
   };
 }

@@ -1,0 +1,201 @@
+import * as assert from 'uvu/assert';
+import { ALL, accept, type FleetTest, ids, LEASE_MS, next } from './fleet-nodes.ts';
+import { run } from './samples.ts';
+
+/** What every fleet promises of its runs: owners, claims, keys and cancels. */
+export function testFleetRuns(fleet: FleetTest): void {
+  testClaims(fleet);
+  testKeys(fleet);
+}
+
+function testClaims(fleet: FleetTest): void {
+  fleet('an accepted run belongs to its node, until it is released', async (nodes) => {
+    const a = await nodes.join('a');
+    const b = await nodes.join('b');
+    await a.append(accept('a', run('run_1'), run('run_2')));
+    assert.is(await b.fleet.waiting(), 0);
+    assert.is(await b.fleet.ownerOf('run_1'), 'a');
+    assert.equal(await b.fleet.claim(ALL), []);
+    assert.is(await b.fleet.claimRun('run_1'), null);
+    assert.equal(await b.unfinishedRuns(), []);
+    await a.fleet.release(['run_1', 'unknown']);
+    assert.is(await b.fleet.waiting(), 1);
+    assert.is(await b.fleet.ownerOf('run_1'), null);
+    assert.equal(await b.fleet.claim(ALL), [{ run_id: 'run_1', waits: true, downtime_ms: 0 }]);
+    assert.equal(await b.unfinishedRuns(), ['run_1']);
+    assert.equal(await a.unfinishedRuns(), ['run_2']);
+    assert.equal(await a.fleet.claim(ALL), []);
+  });
+
+  fleet('a node releases only its own runs that wait', async (nodes) => {
+    const a = await nodes.join('a');
+    const b = await nodes.join('b');
+    await a.append(accept('a', run('run_1'), run('run_2')));
+    await a.append(next('a', 2, run('run_2', { state: 'running' })));
+    await b.fleet.release(['run_1']);
+    await a.fleet.release(['run_2']);
+    assert.is(await a.fleet.waiting(), 0);
+  });
+
+  fleet('each run is claimed once, by whichever nodes ask at once', async (nodes) => {
+    const stores = [await nodes.join('a'), await nodes.join('b'), await nodes.join('c')];
+    const names = Array.from({ length: 30 }, (_, index) => `run_${index}`);
+    await stores[0]?.append(accept('a', ...names.map((name) => run(name))));
+    await stores[0]?.fleet.release(names);
+    const claimed = await Promise.all(
+      stores.flatMap(({ fleet }) => [fleet, fleet].map((one) => one.claim({ ...ALL, limit: 4 }))),
+    );
+    const all = claimed.flatMap(ids);
+    assert.is(new Set(all).size, all.length);
+    for (const some of claimed) assert.ok(some.length <= 4);
+    const rest = await stores[1]?.fleet.claim(ALL);
+    assert.equal([...all, ...ids(rest ?? [])].sort(), [...names].sort());
+  });
+
+  fleet('a node claims what it can answer', async (nodes) => {
+    const a = await nodes.join('a');
+    await a.append(
+      accept(
+        'a',
+        run('run_1', { provider: 'local', model: 'small' }),
+        run('run_2', { provider: 'local', model: 'large' }),
+        run('run_3', { provider: 'cloud', model: 'small' }),
+      ),
+    );
+    await a.fleet.release(['run_1', 'run_2', 'run_3']);
+    const claim = async (providers: string[], models: string[], limit = 10) =>
+      ids(await a.fleet.claim({ providers, models, limit }));
+    assert.equal(await claim([], []), []);
+    assert.equal(await claim(['cloud'], ['local/large'], 0), []);
+    assert.equal(await claim([], ['cloud/large', 'local/other', 'small']), []);
+    assert.equal(await claim(['cloud'], ['local/large']), ['run_2', 'run_3']);
+    assert.equal(await claim(['local'], []), ['run_1']);
+  });
+
+  fleet('clients take turns, and a run says its place', async (nodes) => {
+    const a = await nodes.join('a');
+    const of = (client: string, ...names: string[]) => names.map((name) => run(name, { client }));
+    await a.append(
+      accept(
+        'a',
+        ...of('busy', 'run_1', 'run_2', 'run_3', 'run_4'),
+        ...of('other', 'run_5', 'run_6'),
+        ...of('third', 'run_7'),
+      ),
+    );
+    await a.append(next('a', 2, run('run_1', { client: 'busy', state: 'running' })));
+    await a.fleet.release(['run_2', 'run_3', 'run_4', 'run_5', 'run_6', 'run_7']);
+    const order = ['run_5', 'run_7', 'run_2', 'run_6', 'run_3', 'run_4'];
+    assert.equal(
+      await Promise.all(order.map((name) => a.fleet.position(name))),
+      [1, 2, 3, 4, 5, 6],
+    );
+    assert.is(await a.fleet.position('run_1'), null);
+    assert.equal(ids(await a.fleet.claim({ ...ALL, limit: 2 })).sort(), ['run_5', 'run_7']);
+    assert.equal(ids(await a.fleet.claim({ ...ALL, limit: 2 })).sort(), ['run_2', 'run_6']);
+  });
+
+  fleet('one run is claimed by its id', async (nodes) => {
+    const a = await nodes.join('a');
+    await a.append(accept('a', run('run_1'), run('run_2')));
+    await a.fleet.release(['run_1', 'run_2']);
+    assert.equal(await a.fleet.claimRun('run_2'), {
+      ...{ run_id: 'run_2', waits: true, downtime_ms: 0 },
+    });
+    assert.is(await a.fleet.claimRun('run_2'), null);
+    assert.is(await a.fleet.claimRun('unknown'), null);
+  });
+
+  fleet('the runs of a lost node are free, with the time they were without one', async (nodes) => {
+    const a = await nodes.join('a');
+    await a.append(accept('a', run('run_1'), run('run_2'), run('run_3')));
+    await a.append(next('a', 2, run('run_2', { state: 'running' })));
+    await a.append(next('a', 2, run('run_3', { state: 'completed', finished: true })));
+    await nodes.pass(LEASE_MS + 5000);
+    const b = await nodes.join('b');
+    const [taken] = await b.fleet.takeOver();
+    assert.is(taken?.runs, 2);
+    const [waits, cut, ...more] = await b.fleet.claim(ALL);
+    assert.equal(waits, { run_id: 'run_1', waits: true, downtime_ms: 0 });
+    assert.equal([cut?.run_id, cut?.waits, more], ['run_2', false, []]);
+    // Real time may pass too, on a real database.
+    const downtime = cut?.downtime_ms ?? 0;
+    assert.ok(downtime >= LEASE_MS + 5000 && downtime < LEASE_MS + 65_000, String(downtime));
+  });
+
+  fleet('a finished run is no longer claimed', async (nodes) => {
+    const a = await nodes.join('a');
+    await a.append(accept('a', run('run_1')));
+    await a.append(next('a', 2, run('run_1', { state: 'completed', finished: true })));
+    await a.fleet.release(['run_1']);
+    await a.fleet.leave();
+    const b = await nodes.join('b');
+    assert.equal(await b.fleet.claim(ALL), []);
+    assert.is(await b.fleet.claimRun('run_1'), null);
+    assert.is(await b.fleet.ownerOf('run_1'), null);
+  });
+}
+
+function testKeys(fleet: FleetTest): void {
+  fleet('a key has one run in the whole fleet', async (nodes) => {
+    const a = await nodes.join('a');
+    const b = await nodes.join('b');
+    const both = await Promise.all([
+      a.fleet.reserveKey('key', 'run_1'),
+      b.fleet.reserveKey('key', 'run_2'),
+    ]);
+    assert.is(both[0], both[1]);
+    const winner = both[0] as string;
+    const [mine, name] = winner === 'run_1' ? ([a, 'a'] as const) : ([b, 'b'] as const);
+    await mine.append(accept(name, run(winner, { idempotency_key: 'key' })));
+    assert.is(await a.fleet.reserveKey('key', 'run_3'), winner);
+    assert.is(await b.fleet.reserveKey('other', 'run_4'), 'run_4');
+  });
+
+  fleet('a key is free when its run was not accepted, or gave it up', async (nodes) => {
+    const a = await nodes.join('a');
+    const b = await nodes.join('b');
+    await a.fleet.reserveKey('key', 'run_1');
+    await b.fleet.freeKey('key', 'run_2');
+    assert.is(await b.fleet.reserveKey('key', 'run_2'), 'run_1');
+    await a.fleet.freeKey('key', 'run_1');
+    assert.is(await b.fleet.reserveKey('key', 'run_2'), 'run_2');
+    await b.append(accept('b', run('run_2', { idempotency_key: 'key' })));
+    await b.append(next('b', 2, run('run_2', { idempotency_key: null })));
+    assert.is(await a.fleet.reserveKey('key', 'run_3'), 'run_3');
+  });
+
+  fleet('the reservation of a lost node is replaced, unless there is a run', async (nodes) => {
+    const a = await nodes.join('a');
+    await a.fleet.reserveKey('free', 'run_1');
+    await a.fleet.reserveKey('taken', 'run_2');
+    await a.append(accept('a', run('run_2', { idempotency_key: 'taken' })));
+    await nodes.pass(LEASE_MS + 1);
+    const b = await nodes.join('b');
+    assert.is(await b.fleet.reserveKey('free', 'run_3'), 'run_1');
+    await b.fleet.takeOver();
+    assert.is(await b.fleet.reserveKey('free', 'run_3'), 'run_3');
+    assert.is(await b.fleet.reserveKey('taken', 'run_4'), 'run_2');
+  });
+
+  fleet('a cancel reaches the owner of the run', async (nodes) => {
+    const a = await nodes.join('a');
+    const b = await nodes.join('b');
+    await a.append(accept('a', run('run_1'), run('run_2')));
+    const heard = Promise.withResolvers<void>();
+    const listening = new AbortController();
+    a.fleet.onChange(({ asks }) => asks && heard.resolve(), listening.signal);
+    await b.fleet.ask('run_1', 'http');
+    await b.fleet.ask('unknown', 'http');
+    await heard.promise;
+    listening.abort();
+    assert.equal(await a.fleet.asks(), [{ run_id: 'run_1', by: 'http' }]);
+    assert.equal(await b.fleet.asks(), []);
+    // It stays with the run, wherever that goes, until its end.
+    await a.fleet.release(['run_1']);
+    await b.fleet.claimRun('run_1');
+    assert.equal(await b.fleet.asks(), [{ run_id: 'run_1', by: 'http' }]);
+    await b.append(next('b', 2, run('run_1', { state: 'cancelled', finished: true })));
+    assert.equal(await b.fleet.asks(), []);
+  });
+}
