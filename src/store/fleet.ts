@@ -15,9 +15,9 @@ import type { EventStore } from './port.ts';
  */
 export interface Fleet {
   /**
-   * Takes the lease of this node, with a new epoch. `replaces`: an earlier boot of this node that is
-   * known to have ended. Throws daemon_already_running while another boot has the lease, with the
-   * rest of it as `retry_after_ms`.
+   * Takes the lease of this node, with a new epoch. `replaces`: an earlier boot of this node that
+   * has surely ended. Throws daemon_already_running while another boot has the lease, with the rest
+   * of it as `retry_after_ms`.
    */
   join(node: NodeFacts, replaces: string | null): Promise<Joined>;
   /** Extends the lease. `lost`: another node took it over, or another boot joined. */
