@@ -55,6 +55,23 @@ test(
 );
 
 test(
+  'runs that finish in one commit are one part of the index, in any order',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const runs = [1, 2, 3, 4, 5, 6].map((index) => done(index, `common own${index}`));
+    await store.append({ events: accepted(1, runs).events, runs: runs.toReversed() });
+    assert.equal(await found(store, 'common'), runs.map(({ run_id }) => run_id).toReversed());
+    assert.equal(await found(store, 'own3'), ['run_3']);
+    await store.close();
+    const db = new Database(place.database, { readonly: true });
+    const parts = db.prepare('select count(distinct segid) from run_words_idx').pluck().get();
+    db.close();
+    assert.is(parts, 1);
+  }),
+);
+
+test(
   'a text of one repeated word is found, with words around the first match',
   placed(async (place) => {
     const store = place.store();

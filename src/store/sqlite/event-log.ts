@@ -225,11 +225,9 @@ export class EventLog extends Reads implements Calls {
       insertEvent.run(...eventValues(event, Buffer.from(last.hash, 'hex')));
       if (!event.stream.startsWith('run_')) bytes += event.data.length + ROW_BYTES;
     }
-    for (const line of runs) {
-      this.runs.write(line);
-      if (line.usage !== null) this.usageTable.add(line.usage);
-    }
+    for (const { usage } of runs) if (usage !== null) this.usageTable.add(usage);
     for (const usage of embeddings) this.usageTable.addEmbedding(usage);
+    this.runs.write(runs);
     const raised = this.generation.raise();
     commit.run();
     this.generation.committed(raised);

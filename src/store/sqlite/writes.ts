@@ -4,13 +4,17 @@ import { conflict, type EventRow, type RunLine } from '../row.ts';
 import { dataDigest, fieldsDigest, type RunFields } from '../run-digest.ts';
 import type { Words } from '../words.ts';
 
+/**
+ * `+?`: SQLite plans a statement again for each value of a bare parameter that its plan may depend
+ * on. That costs ten times the search.
+ */
 export function prepareWrites(db: Database.Database) {
   return {
     begin: db.prepare<[]>('begin immediate'),
     commit: db.prepare<[]>('commit'),
     rollback: db.prepare<[]>('rollback'),
     lastVersion: db
-      .prepare<[string], number>('select max(version) from events where stream = ?')
+      .prepare<[string], number>('select max(version) from events where stream = +?')
       .pluck(),
     insertEvent: db.prepare<EventValues>(
       'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
@@ -28,7 +32,12 @@ export function eventValues(
   return [seq, stream, version, type, schema, at, boot_id, data, hash];
 }
 
-/** Writes rows of runs with their digests, in the transaction of the caller. */
+/**
+ * Writes rows of runs with their digests and words, in the transaction of the caller.
+ *
+ * 1. The words follow all rows. A later write would make the full-text index write its part of
+ *    the commit for each run.
+ */
 export class RunWrites {
   private readonly db: Database.Database;
   private readonly words: Pick<Words, 'add'>;
@@ -40,8 +49,14 @@ export class RunWrites {
     this.statements = prepare(db);
   }
 
-  /** Throws store_conflict if another run has the key. */
-  write(line: RunLine): void {
+  /** The last write of the transaction. Throws store_conflict if another run has the key. */
+  write(lines: readonly RunLine[]): void {
+    for (const line of lines) this.writeRow(line);
+    const finished = lines.filter((line) => line.finished === 1);
+    if (finished.length > 0) this.words.add(finished.map(({ run_id }) => run_id));
+  }
+
+  private writeRow(line: RunLine): void {
     const { accepted, endedAt, upsertRun, upsertDigests, cloud, place } = this.statements;
     const { usage: _, ...fields } = line;
     const row = {
@@ -60,7 +75,6 @@ export class RunWrites {
     }
     if (line.cloud === 1) cloud.run(row);
     if (line.conversation !== null || line.origin !== null) place.run(row);
-    if (line.finished === 1) this.words.add(line.run_id);
     upsertDigests.run(line.run_id, fieldsDigest(row), dataDigest(line.run_id, line.data));
   }
 
@@ -71,7 +85,7 @@ export class RunWrites {
       if (last.get(line.run_id) !== line.seq) return false;
       // Its indexes may be damaged, so it is deleted by each of them.
       for (const statement of drop) statement.run({ run_id: line.run_id });
-      this.write(line);
+      this.write([line]);
       return true;
     });
     return mend.immediate();
