@@ -81,6 +81,17 @@ export function runsToStart(
   return started;
 }
 
+/** How many more runs of a provider may be active beside the known ones. */
+export function freePlaces(
+  known: readonly { provider: string }[],
+  { total, local, perProvider, ofProvider }: Concurrency,
+  provider: string,
+): number {
+  const peers = known.filter((run) => run.provider === provider).length;
+  const limit = provider === LOCAL ? local : (ofProvider?.(provider) ?? perProvider);
+  return Math.max(0, Math.min(total - known.length, limit - peers));
+}
+
 const LOCAL = 'local';
 
 const ONE_MODEL: Room = {

@@ -342,6 +342,12 @@ export const limitSpecs = {
     600_000,
     'The lease of a node in a fleet, by the clock of the database. After it, another node takes the runs over.',
   ),
+  fleet_poll_ms: limit(
+    1000,
+    50,
+    60_000,
+    'How often a node of a fleet asks the database for waiting runs, dead nodes and cancels, beside the notices.',
+  ),
   commit_late_ms: limit(
     5_000,
     10,

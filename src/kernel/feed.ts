@@ -1,6 +1,7 @@
 import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
+import type { Elsewhere } from './elsewhere.ts';
 import { EventPage, type EventPages, type EventSlice, type PagedEvent } from './event-pages.ts';
 import { answerOf, type Instance } from './instance.ts';
 import type { Kernel } from './kernel.ts';
@@ -13,6 +14,8 @@ export interface Sources {
   kernel: Kernel;
   store: Pick<EventStore, 'readStream'>;
   pages: EventPages;
+  /** Absent: the kernel is the only writer of the log. */
+  elsewhere?: Elsewhere | undefined;
 }
 
 export interface FollowOptions {
@@ -27,7 +30,7 @@ export interface FollowOptions {
  * The events of one stream, page by page: replayed, then live. A follower keeps only a cursor and
  * one page, so a slow one uses little memory and misses nothing. If output is omitted from the log,
  * it also keeps the run in memory. Throws content_not_kept where the text of an output is lost: a
- * gap would look complete.
+ * gap would look complete. A stream that another kernel writes is read from the store.
  */
 export async function* followStream(
   sources: Sources,
@@ -37,6 +40,7 @@ export async function* followStream(
   const { kernel, pages } = sources;
   const { from_seq = 0, signal, isLast } = options;
   const leave = pages.enter();
+  const watch = sources.elsewhere?.watch(stream);
   let held: Instance | undefined;
   // The machine may leave memory with the event that this waited for. It is not kept while a client
   // reads.
@@ -57,13 +61,19 @@ export async function* followStream(
       const page =
         fromMemory(pages, instance, version + 1) ??
         (await fromStore(sources, stream, version + 1, { held, from_seq }));
-      if (page === null) return;
+      if (page === null) {
+        if (watch === undefined || version === 0) return;
+        await watch.next(signal);
+        if (kernel.closed) return;
+        continue;
+      }
       const slice = sliceOf(page, from_seq, isLast);
       version = slice.version;
       if (slice.events.length > 0) yield { page, events: slice.events };
       if (slice.over) return;
     }
   } finally {
+    watch?.end();
     leave();
   }
 }

@@ -1,6 +1,7 @@
 import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
+import type { Elsewhere } from './elsewhere.ts';
 import type { EventPage, EventPages, EventSlice, PagedEvent } from './event-pages.ts';
 import { answerOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
@@ -13,6 +14,8 @@ export interface LogSources {
   store: Pick<EventStore, 'readAll'>;
   tail: LogTail;
   pages: EventPages;
+  /** Absent: the kernel is the only writer of the log. */
+  elsewhere?: Elsewhere | undefined;
 }
 
 export interface FollowLogOptions {
@@ -27,29 +30,33 @@ export interface FollowLogOptions {
 /**
  * The events of the whole log, page by page: replayed, then live. A follower holds a cursor and the
  * page it is being sent, so that a slow one misses nothing. It ends early when the signal aborts.
- * Throws busy, not_ready, and daemon_stopping when the kernel closes.
+ * Throws busy, not_ready, and daemon_stopping when the kernel closes. A log with several writers is
+ * read from the store alone: only it has the order of all events.
  */
 export async function* followLog(
   sources: LogSources,
   options: FollowLogOptions,
 ): AsyncIterable<EventSlice> {
-  const { kernel, tail, pages } = sources;
+  const { kernel, tail, pages, elsewhere } = sources;
   const { follow, signal, wants } = options;
   const leaveTail = tail.enter();
   const leavePages = pages.enter();
-  const last = kernel.durableSeq;
+  const watch = elsewhere?.watch('all');
+  const end = () => elsewhere?.last_seq ?? kernel.durableSeq;
   try {
+    const last = elsewhere === undefined ? end() : await elsewhere.lastSeq();
     for (let next = options.from_seq ?? last + 1; ; ) {
       if (signal.aborted || (!follow && next > last)) return;
       if (kernel.closed) throw new SvcError('daemon_stopping');
-      if (next > kernel.durableSeq) {
-        await tail.next(signal);
+      const written = end();
+      if (next > written) {
+        await (watch ?? tail).next(signal);
         continue;
       }
       const page = fromMemory(sources, next) ?? (await fromStore(sources, next));
       // Events that the log has no more leave nothing to read.
       if (page === null) {
-        next = kernel.durableSeq + 1;
+        next = written + 1;
         continue;
       }
       next = (page.events.at(-1)?.seq ?? next) + 1;
@@ -57,13 +64,17 @@ export async function* followLog(
       if (events.length > 0) yield { page, events };
     }
   } finally {
+    watch?.end();
     leaveTail();
     leavePages();
   }
 }
 
-function fromMemory({ kernel, tail, pages }: LogSources, from_seq: number): EventPage | null {
-  const events = tail.read(from_seq, PAGE);
+function fromMemory(
+  { kernel, tail, pages, elsewhere }: LogSources,
+  from_seq: number,
+): EventPage | null {
+  const events = elsewhere === undefined ? tail.read(from_seq, PAGE) : null;
   return events === null || events.length === 0
     ? null
     : pages.make(`live log ${from_seq}`, () => events.map((event) => whole(kernel, event)));

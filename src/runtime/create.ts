@@ -14,6 +14,7 @@ import type { EventStore, VerifiedReport } from '../store/port.ts';
 import type { LifecycleInput, LifecycleResult, StatusRecord } from './contract.ts';
 import { answeringStore } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';
+import type { FleetRuns } from './fleet/fleet-runs.ts';
 import type { DaemonHistory } from './health/daemon-history.ts';
 import { engineSnapshots } from './health/engines.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health/health.ts';
@@ -56,6 +57,8 @@ export interface RuntimeOptions {
   /** A client asked for a stop. The stop ends at this time at the latest. */
   onStop?(close_deadline_at: number): void;
   localModels: LocalModelsPort & ModelLoads;
+  /** The runs of other nodes. Absent: this daemon has the log alone. */
+  fleet?: FleetRuns | undefined;
   saveChoices: ModelsOptions['saveChoices'];
 }
 
@@ -78,6 +81,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     pages,
     daemon: streams.daemon,
     secret: options.secret,
+    fleet: options.fleet,
   });
   const embeddings = new Embeddings({
     ...{ kernel, config, providers, budget: options.budget },
@@ -151,6 +155,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       store,
       pages,
       limits: config.limits,
+      elsewhere: options.fleet?.changes,
       status,
       getRun: (id) => runs.get(id),
       version: () => daemon().context.version,

@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import type { Elsewhere } from '../../kernel/elsewhere.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { followLog } from '../../kernel/log-feed.ts';
 import { LogTail } from '../../kernel/log-tail.ts';
@@ -47,6 +48,8 @@ export interface History {
 export interface HistoryOptions extends CurrentSources {
   store: EventStore;
   pages: EventPages;
+  /** What other nodes append. Absent: this daemon has the log alone. */
+  elsewhere?: Elsewhere | undefined;
   version(): string;
 }
 
@@ -55,7 +58,8 @@ export interface HistoryOptions extends CurrentSources {
  * log, for followers.
  */
 export function createHistory(options: HistoryOptions): History {
-  const { kernel, store, limits } = options;
+  const { kernel, store, limits, elsewhere } = options;
+  const lastSeq = () => elsewhere?.lastSeq() ?? Promise.resolve(kernel.durableSeq);
   const tail = new LogTail(kernel, limits);
   const checkpoints = new Checkpoints(kernel, options.streams.daemon);
   const opened = () => {
@@ -70,11 +74,11 @@ export function createHistory(options: HistoryOptions): History {
     snapshot: async ({ at }) => {
       if (at === undefined) return currentSnapshot(options);
       opened();
-      return snapshotAt({ store, checkpoints, limits, last_seq: kernel.durableSeq }, at);
+      return snapshotAt({ store, checkpoints, limits, last_seq: await lastSeq() }, at);
     },
     runAt: async (id, at) => {
       opened();
-      return runAt(store, id, at, kernel.durableSeq);
+      return runAt(store, id, at, await lastSeq());
     },
     whyRun: async (id) => {
       opened();
@@ -100,7 +104,7 @@ export function createHistory(options: HistoryOptions): History {
         wants: wants(query),
         ...(query.from_seq === undefined ? {} : { from_seq: query.from_seq }),
       };
-      return followLog({ kernel, store, tail, pages: options.pages }, follow);
+      return followLog({ kernel, store, tail, pages: options.pages, elsewhere }, follow);
     },
     readStream: async (stream, from_version, limit) => {
       opened();

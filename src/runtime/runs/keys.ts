@@ -1,7 +1,9 @@
 import { createHash, createHmac } from 'node:crypto';
 import { SvcError } from '../../errors.ts';
+import type { RunKey } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { RunInput } from '../contract.ts';
+import type { FleetKeys } from '../fleet/fleet-keys.ts';
 
 /**
  * Idempotency keys: the same key and request give the same run, also after a restart. It owns the
@@ -9,23 +11,25 @@ import type { RunInput } from '../contract.ts';
  *
  * 1. A key belongs to its recorded run, as long as the log has that run. The log is the truth.
  * 2. Of concurrent requests with one key, one starts a run and the others wait for it. After a
- *    refusal, the next one tries.
+ *    refusal, the next one tries. In a fleet, the other nodes wait too.
  */
 export class Keys {
   private readonly store: EventStore;
   private readonly digests: Digests;
+  private readonly fleet: FleetKeys | undefined;
   private readonly starting = new Map<string, Promise<unknown>>();
 
-  constructor(store: EventStore, digests: Digests) {
+  constructor(store: EventStore, digests: Digests, fleet?: FleetKeys) {
     this.store = store;
     this.digests = digests;
+    this.fleet = fleet;
   }
 
   /**
-   * The id of the key's run. `start` starts it if there is none. Throws idempotency_conflict, and
-   * the errors of `start`.
+   * The id of the key's run. `start` starts it if there is none, in a fleet with the given id.
+   * Throws idempotency_conflict, and the errors of `start`.
    */
-  async once(key: string, input: RunInput, start: () => Promise<string>): Promise<string> {
+  async once(key: string, input: RunInput, start: Start): Promise<string> {
     for (
       let earlier = this.starting.get(key);
       earlier !== undefined;
@@ -41,18 +45,23 @@ export class Keys {
     }
   }
 
-  private async findOrStart(
-    key: string,
-    input: RunInput,
-    start: () => Promise<string>,
-  ): Promise<string> {
+  private async findOrStart(key: string, input: RunInput, start: Start): Promise<string> {
+    const find = () => this.find(key, input);
+    return (
+      (await find()) ?? (this.fleet === undefined ? start() : this.fleet.once(key, find, start))
+    );
+  }
+
+  private async find(key: string, input: RunInput): Promise<string | null> {
     const row = await this.store.getRunByKey(key);
-    if (row === null) return start();
+    if (row === null) return null;
     if (row.request_digest !== null && !this.digests.matches(row.request_digest, input))
       throw new SvcError('idempotency_conflict', undefined, { param: 'idempotency_key' });
     return row.run_id;
   }
 }
+
+type Start = (run_id?: RunKey) => Promise<string>;
 
 /** Compares requests. A digest reveals no prompt to a reader without the secret of this home. */
 export class Digests {

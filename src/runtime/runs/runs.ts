@@ -1,8 +1,7 @@
 import { refusal } from '../../../machines/daemon.ts';
 import { isTerminalEvent } from '../../../machines/events.ts';
-import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import type { Config } from '../../config/config.ts';
-import { hasCode, SvcError } from '../../errors.ts';
+import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { followStream } from '../../kernel/feed.ts';
@@ -21,6 +20,8 @@ import type {
   SearchPage,
 } from '../contract.ts';
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { unlessWithdrawn } from '../disk/unless-withdrawn.ts';
+import type { FleetRuns } from '../fleet/fleet-runs.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
 import { acceptedRun, type Said } from './accepted.ts';
@@ -33,7 +34,7 @@ import { type RecordBytes, Records } from './record-bytes.ts';
 import { removeRun } from './remove.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
 import { runAsked } from './run-asked.ts';
-import { cutOff, otherApi, unknownRun, withdrawn } from './run-errors.ts';
+import { cutOff, otherApi, unknownRun } from './run-errors.ts';
 import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
@@ -51,6 +52,8 @@ export interface RunsOptions {
   daemon: DaemonKey;
   /** The key for digests of this home. */
   secret: string;
+  /** The runs of other nodes. Absent: this daemon has them all. */
+  fleet?: FleetRuns | undefined;
 }
 
 /**
@@ -67,7 +70,7 @@ export class Runs {
   constructor(options: RunsOptions) {
     this.options = options;
     this.digests = new Digests(options.secret, keepsContent(options.config.history));
-    this.keys = new Keys(options.store, this.digests);
+    this.keys = new Keys(options.store, this.digests, options.fleet?.keys);
     this.records = new Records(options.kernel, options.store);
     this.conversations = new Conversations({
       ...{ store: options.store, config: options.config },
@@ -86,14 +89,21 @@ export class Runs {
     if (input.idempotency_key == null) return this.get(await this.begin(input, client, asked));
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const run = await this.get(
-      await this.keys.once(input.idempotency_key, input, () => this.begin(input, client, asked)),
+      await this.keys.once(input.idempotency_key, input, (run_id) =>
+        this.begin(input, client, asked, run_id),
+      ),
     );
     if (run.asked_as !== asked.asked_as?.api) throw otherApi(run);
     return run;
   }
 
   /** The id of a new run, once it is durable. */
-  private async begin(input: RunInput, client: string, asked: Asked): Promise<RunKey> {
+  private async begin(
+    input: RunInput,
+    client: string,
+    asked: Asked,
+    run_id = newRunId(),
+  ): Promise<RunKey> {
     const { kernel, config, daemon } = this.options;
     const unwritable = kernel.failure ?? kernel.stalled;
     if (unwritable !== null) throw unwritable;
@@ -106,23 +116,27 @@ export class Runs {
     const { conversation, origin } = input;
     const who = { client, ...(origin == null ? {} : { origin }), ...asked };
     const request_digest = this.digests.of(input);
-    if (conversation == null) return this.admit(input, { ...who, request_digest });
-    return this.conversations.next({ ...input, conversation }, (turn) =>
-      this.admit(turn.input, {
-        ...{ ...who, request_digest, conversation: turn.conversation },
-        ...(turn.continues === undefined ? {} : { continues: turn.continues }),
-      }),
-    );
+    if (conversation == null) return this.admit(input, { ...who, request_digest }, run_id);
+    return this.conversations.next({ ...input, conversation }, (turn) => {
+      const { conversation, continues } = turn;
+      const said = { ...who, request_digest, conversation };
+      return this.admit(
+        turn.input,
+        continues === undefined ? said : { ...said, continues },
+        run_id,
+      );
+    });
   }
 
   /** Records the run. `said`: what its first event has beside the request. */
-  private async admit(input: RunInput, said: Said): Promise<RunKey> {
+  private async admit(input: RunInput, said: Said, run_id: RunKey): Promise<RunKey> {
     const { kernel, daemon } = this.options;
     const targets = this.targets(input);
     await this.options.budget.check(targets);
-    const run_id = newRunId();
+    this.options.fleet?.checkRoom();
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
-    await this.unlessWithdrawn(
+    await unlessWithdrawn(
+      kernel,
       run_id,
       kernel.append([
         { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
@@ -184,7 +198,7 @@ export class Runs {
     const head = await store.runHead(run_id);
     if (head === null) throw unknownRun(run_id);
     // The start has not recovered this run yet, so a follower would see no terminal event.
-    if (!head.finished) throw new SvcError('not_ready');
+    if (!head.finished && this.options.fleet === undefined) throw new SvcError('not_ready');
     return head;
   }
 
@@ -197,8 +211,7 @@ export class Runs {
   /** Throws not_ready, run_unknown. */
   async list({ conversation, ...query }: RunListQuery): Promise<RunPage> {
     if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
-    const whole = (row: RunRow) =>
-      row.record === null ? this.get(row.run_id) : Promise.resolve(this.fromRow(row));
+    const whole = (row: RunRow) => (row.record === null ? this.get(row.run_id) : this.fromRow(row));
     const found =
       conversation === undefined
         ? query
@@ -214,15 +227,16 @@ export class Runs {
     run_id: string,
     options: { from_seq?: number; signal: AbortSignal },
   ): AsyncIterable<EventSlice> {
-    const { kernel, store, pages } = this.options;
+    const { kernel, store, pages, fleet } = this.options;
     await this.head(run_id);
     const isLast = (event: { type: string }) => isTerminalEvent(event.type);
     let over = false;
     const key = runKey(run_id);
-    for await (const slice of followStream({ kernel, store, pages }, key, {
-      ...options,
-      isLast,
-    })) {
+    for await (const slice of followStream(
+      { kernel, store, pages, elsewhere: fleet?.changes },
+      key,
+      { ...options, isLast },
+    )) {
       over = slice.events.some(isLast);
       yield slice;
     }
@@ -234,6 +248,7 @@ export class Runs {
     const { kernel } = this.options;
     const key = runKey(run_id);
     return unlessLate(kernel, async () => {
+      if (kernel.instance(key) === undefined) await this.options.fleet?.cancel(key, by);
       await kernel.tryAppend(key, { type: 'run.cancel_requested', by });
       await kernel
         .waitFor(key, ({ status }) => status !== 'active')
@@ -258,33 +273,6 @@ export class Runs {
     await unlessStalled(this.options.kernel, () => removeRun(sources, run_id));
   }
 
-  /**
-   * Resolves when the run is durable, but does not wait for a disk that is full or stalled. Then it
-   * refuses the run and withdraws it, so that the run does not execute later without a client.
-   * Throws store_full, store_stalled, and run_unconfirmed if the log failed.
-   */
-  private async unlessWithdrawn(run_id: RunKey, recorded: Promise<void>): Promise<void> {
-    const { kernel } = this.options;
-    const { promise: stalled, reject } = Promise.withResolvers<never>();
-    recorded.catch(() => {});
-    const unlisten = kernel.stalls.onStall((cause) =>
-      reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
-    );
-    try {
-      await Promise.race([recorded, stalled]);
-    } catch (error) {
-      if (hasCode(error, 'store_failed'))
-        throw new SvcError('run_unconfirmed', undefined, { cause: error });
-      if (kernel.stalled !== null)
-        kernel
-          .tryAppend(run_id, { type: 'run.cancel_requested', by: CANCELLED_BY_DISK_FULL })
-          .catch(() => {});
-      throw error;
-    } finally {
-      unlisten();
-    }
-  }
-
   private targets(input: RunInput): readonly [Route, ...Route[]] {
     const { config, providers } = this.options;
     return chooseRoutes(input, config, providers.settings(), (id) => providers.listed(id));
@@ -302,10 +290,11 @@ export class Runs {
     return new SvcError(code, message, details);
   }
 
-  private fromRow(row: RunRow): RunRecord {
+  private async fromRow(row: RunRow): Promise<RunRecord> {
+    if (row.record !== null) return row.record as unknown as RunRecord;
     // The start has not recovered this run yet: its record is neither in memory nor stored.
-    if (row.record === null) throw new SvcError('not_ready');
-    return row.record as unknown as RunRecord;
+    if (this.options.fleet === undefined) throw new SvcError('not_ready');
+    return this.options.fleet.record(row.run_id);
   }
 }
 

@@ -1,7 +1,7 @@
 import { arrive, emptyQueue, type FairQueue, leave, serve } from '../../../machines/fair-queue.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { nextAttempt } from '../../../machines/run-next.ts';
-import { type Concurrency, runsToStart } from '../../../machines/runs-to-start.ts';
+import { type Concurrency, freePlaces, runsToStart } from '../../../machines/runs-to-start.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { Notifier } from '../../kernel/notifier.ts';
@@ -22,7 +22,9 @@ import type { OutputBudget } from './output-budget.ts';
  *    off go first.
  * 4. After a restart the queue has the order of acceptance, by the same rounds.
  * 5. Local runs share the memory for models. See `runs-to-start.ts`.
- * 6. The daemon machine gets one `daemon.run_settled` for each run, in the commit of its end. From
+ * 6. In a fleet, a run that does not start at once is released to all nodes, and is in no queue.
+ *    While others wait for the same, no newcomer starts before them. See `src/runtime/fleet/`.
+ * 7. The daemon machine gets one `daemon.run_settled` for each run, in the commit of its end. From
  *    then on the run takes no place. It leaves the list when its end is durable.
  */
 export class Scheduler {
@@ -112,7 +114,7 @@ export class Scheduler {
     const limits = room === undefined ? concurrency : { ...concurrency, room };
     if (room !== undefined) for (const run of this.queue) if (isLocal(run)) room.learn(run.model);
     const started = new Set(
-      runsToStart(this.queue, this.taken(), limits, now).filter((run_id) =>
+      runsToStart(this.startable(), this.taken(), limits, now).filter((run_id) =>
         this.start(stream.run(run_id)),
       ),
     );
@@ -124,9 +126,42 @@ export class Scheduler {
     this.positionChanges.notify();
   }
 
+  /** The places at a provider that are free now. */
+  freePlaces(provider: string): number {
+    return freePlaces([...this.queue, ...this.taken()], this.options.concurrency, provider);
+  }
+
+  /** Queues a run that waited on no node. The kernel has its state. */
+  adopt(run_id: RunKey): void {
+    const tail = this.options.kernel.tail(run_id);
+    if (tail === undefined || !tail.hasTag('waiting') || this.position(run_id) !== null) return;
+    this.enqueue(run_id, tail, true);
+    this.next();
+  }
+
+  /** Gives up a queued run. False if it is not in the queue, or an event of it is not durable. */
+  release(run_id: RunKey): boolean {
+    const { kernel, daemon } = this.options;
+    const instance = kernel.instance(run_id);
+    const isDurable = instance !== undefined && instance.version === instance.tailVersion;
+    if (!isDurable || !isIn(instance.tail, 'queued') || this.position(run_id) === null)
+      return false;
+    this.leaveQueue(run_id);
+    kernel.forget(run_id);
+    this.logFailure(kernel.tryAppend(daemon, { type: 'daemon.run_settled', run_id }), run_id);
+    return true;
+  }
+
   /** The active runs that take a place. */
   private taken(): Active[] {
     return [...this.active.values()].filter(({ ended }) => ended !== true);
+  }
+
+  private startable(): Waiting[] {
+    const { othersWait } = this.options;
+    if (othersWait === undefined) return this.queue;
+    const isNew = ({ adopted, round }: Waiting) => !adopted && round !== BEFORE_ALL;
+    return this.queue.filter((run) => !isNew(run) || !othersWait(run.provider));
   }
 
   /** No event says that the rest of a model is over, so a timer does. */
@@ -162,7 +197,7 @@ export class Scheduler {
     this.enqueue(run_id, tail);
   }
 
-  private enqueue(run_id: RunKey, snapshot: RunSnapshot): void {
+  private enqueue(run_id: RunKey, snapshot: RunSnapshot, adopted = false): void {
     const { client, deaths } = snapshot.context;
     const { provider, model, isolated } = demandOf(snapshot);
     const killedEngine = isolated && deaths > 0;
@@ -171,15 +206,8 @@ export class Scheduler {
     this.arrivals += 1;
     let index = this.queue.length;
     while (index > 0 && (this.queue[index - 1]?.round ?? BEFORE_ALL) > round) index -= 1;
-    this.queue.splice(index, 0, {
-      run_id,
-      provider,
-      model,
-      isolated,
-      client,
-      round,
-      arrival: this.arrivals,
-    });
+    const demand = { provider, model, isolated, client };
+    this.queue.splice(index, 0, { run_id, ...demand, round, arrival: this.arrivals, adopted });
     this.positionChanges.notify();
   }
 
@@ -243,6 +271,8 @@ export interface SchedulerOptions {
   /** Nothing starts while the answers in progress fill their budget. */
   outputs: OutputBudget;
   log: Log;
+  /** In a fleet: whether runs wait for a place at this provider on any node. */
+  othersWait?: (provider: string) => boolean;
 }
 
 /** Events of the daemon after which runs may start that could not before. */
@@ -277,6 +307,8 @@ interface Waiting extends Demand {
   round: number;
   /** Counts the runs that entered the queue: the order within a round. */
   arrival: number;
+  /** It has waited already, on no node of the fleet. */
+  adopted: boolean;
 }
 
 function isLocal({ provider }: Waiting): boolean {

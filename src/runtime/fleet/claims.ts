@@ -1,0 +1,199 @@
+import type { NewEvent, RunEvent } from '../../../machines/events.ts';
+import type { RunSnapshot } from '../../../machines/run.ts';
+import { afterCrash, runDeadlines } from '../../../machines/run-next.ts';
+import { isIn } from '../../../machines/step.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { Log } from '../../kernel/port.ts';
+import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
+import type { ClaimedRun, ClaimQuery, Fleet } from '../../store/fleet.ts';
+import type { Scheduler } from '../runs/scheduler.ts';
+
+export interface ClaimsOptions {
+  fleet: Pick<Fleet, 'claim' | 'claimRun' | 'release'>;
+  kernel: Kernel;
+  scheduler: Scheduler;
+  /** Stream of this boot's daemon machine. */
+  daemon: DaemonKey;
+  /** What this node can ask now: a provider for each of its models, or for these. */
+  providers(): readonly Offer[];
+  log: Log;
+  /** Runs that were cut off on another node are here. */
+  onCutOff(): void;
+  /** A run is here, and waits. */
+  onWaiting(run_id: RunKey): void;
+}
+
+export interface Offer {
+  provider: string;
+  /** Null: each model. */
+  models: readonly string[] | null;
+}
+
+/**
+ * Takes runs that wait on no node, while this node has a free place for them. It owns what is known
+ * of them: at which providers some may wait.
+ *
+ * 1. A node asks for as many runs of a provider as it has free places there.
+ * 2. An answer with fewer says that no more wait. Until then no newcomer starts before them.
+ * 3. A run that waited goes on without an event of its own. A run that was cut off goes on or ends,
+ *    as its recovery policy says.
+ * 4. A provider whose run could not start here rests until a place is free, or until the next poll.
+ * 5. The daemon machine counts each of them from then on, as if it was accepted here.
+ */
+export class Claims {
+  private readonly options: ClaimsOptions;
+  /** Providers at which runs may wait. */
+  private readonly expected = new Set<string>();
+  private readonly resting = new Set<string>();
+  private isOpen = false;
+  private isLooking = false;
+  private looksAgain = false;
+
+  constructor(options: ClaimsOptions) {
+    this.options = options;
+  }
+
+  start(): void {
+    this.isOpen = true;
+    this.expect();
+  }
+
+  close(): void {
+    this.isOpen = false;
+  }
+
+  othersWait(provider: string): boolean {
+    return this.expected.has(provider);
+  }
+
+  /** Runs may wait: looks for them where there are free places. */
+  expect(): void {
+    if (!this.isOpen) return;
+    for (const { provider } of this.options.providers()) this.expected.add(provider);
+    this.look();
+  }
+
+  /** A place is free, or may be. */
+  lookAgain(): void {
+    this.resting.clear();
+    this.look();
+  }
+
+  private look(): void {
+    if (!this.isOpen || this.expected.size === 0) return;
+    this.looksAgain = this.isLooking;
+    if (this.isLooking) return;
+    this.isLooking = true;
+    this.lookEverywhere()
+      .catch((error: unknown) => this.options.log.warn({ err: error }, 'no runs could be taken'))
+      .finally(() => {
+        this.isLooking = false;
+        if (this.looksAgain) this.look();
+      });
+  }
+
+  /** Takes one run that waits on no node, and cancels it if asked. False if a node has it. */
+  async takeOne(run_id: string, cancelled_by: string | null): Promise<boolean> {
+    if (!this.admits(run_id)) return false;
+    const claimed = await this.options.fleet.claimRun(run_id);
+    if (claimed !== null) await this.adoptAll([claimed], cancelled_by);
+    return claimed !== null;
+  }
+
+  private async lookEverywhere(): Promise<void> {
+    const { providers, scheduler } = this.options;
+    const offers = providers();
+    for (const provider of [...this.expected])
+      if (!offers.some((offer) => offer.provider === provider)) this.expected.delete(provider);
+    for (const offer of offers) {
+      const { provider } = offer;
+      const limit = scheduler.freePlaces(provider);
+      if (!this.mayWait(provider) || limit === 0 || !this.admits('run_any')) continue;
+      this.expected.delete(provider);
+      const taken = await this.take(offer, limit).catch((error: unknown) => {
+        this.expected.add(provider);
+        throw error;
+      });
+      if (taken < limit) continue;
+      this.expected.add(provider);
+      this.looksAgain ||= this.mayWait(provider) && scheduler.freePlaces(provider) > 0;
+    }
+  }
+
+  private mayWait(provider: string): boolean {
+    return this.expected.has(provider) && !this.resting.has(provider);
+  }
+
+  private async take({ provider, models }: Offer, limit: number): Promise<number> {
+    const query: ClaimQuery =
+      models === null
+        ? { providers: [provider], models: [], limit }
+        : { providers: [], models: models.map((model) => `${provider}/${model}`), limit };
+    const claimed = await this.options.fleet.claim(query);
+    await this.adoptAll(claimed, null);
+    return claimed.length;
+  }
+
+  /** Whether this node may have one more run. */
+  private admits(run_id: string): boolean {
+    const { kernel, daemon } = this.options;
+    return (
+      !kernel.closed &&
+      kernel.stalled === null &&
+      kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })
+    );
+  }
+
+  private async adoptAll(
+    claimed: readonly ClaimedRun[],
+    cancelled_by: string | null,
+  ): Promise<void> {
+    const { kernel, onCutOff } = this.options;
+    // All reads come first. A read after an append would wait for its commit.
+    await Promise.all(claimed.map(({ run_id }) => kernel.load(stream.run(run_id))));
+    for (const run of claimed) this.adopt(run, cancelled_by);
+    if (claimed.some(({ waits }) => !waits)) onCutOff();
+  }
+
+  private adopt({ run_id: id, waits, downtime_ms }: ClaimedRun, cancelled_by: string | null): void {
+    const { kernel, scheduler, daemon, log, onWaiting } = this.options;
+    const run_id = stream.run(id);
+    const snapshot = kernel.snapshot(run_id);
+    if (snapshot === undefined || snapshot.status !== 'active') return kernel.forget(run_id);
+    if (!this.admits(run_id)) return this.giveBack(run_id);
+    const cancel = { type: 'run.cancel_requested', by: cancelled_by ?? '' } as const;
+    const event: NewEvent<RunEvent> | null =
+      cancelled_by !== null && kernel.accepts(run_id, cancel)
+        ? cancel
+        : waits && isIn(snapshot, 'queued')
+          ? passedDeadline(snapshot, kernel.clock.now())
+          : afterCrash(snapshot, downtime_ms);
+    const admitted = { stream: daemon, event: { type: 'daemon.run_admitted', run_id } } as const;
+    const proposed = kernel.append(
+      event === null ? [admitted] : [admitted, { stream: run_id, event }],
+    );
+    proposed.catch((error: unknown) =>
+      log.error({ err: error, run_id }, 'a run of another node could not be taken'),
+    );
+    if (event !== null) return;
+    scheduler.adopt(run_id);
+    if (scheduler.position(run_id) === null) return;
+    this.resting.add(snapshot.context.request.provider);
+    onWaiting(run_id);
+  }
+
+  /** This node stops, or its disk does not answer. A run that was cut off goes when it leaves. */
+  private giveBack(run_id: RunKey): void {
+    const { kernel, fleet, log } = this.options;
+    kernel.forget(run_id);
+    fleet
+      .release([run_id])
+      .catch((error: unknown) => log.warn({ err: error, run_id }, 'a run is not released yet'));
+  }
+}
+
+/** The event of the first deadline that has come while no node had the run. */
+function passedDeadline(snapshot: RunSnapshot, now: number): NewEvent<RunEvent> | null {
+  const [first] = runDeadlines(snapshot).sort((a, b) => a.at - b.at);
+  return first !== undefined && first.at <= now ? first.event : null;
+}

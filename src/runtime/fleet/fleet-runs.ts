@@ -1,0 +1,163 @@
+import { isTerminalEvent } from '../../../machines/events.ts';
+import { isIn } from '../../../machines/step.ts';
+import { SvcError } from '../../errors.ts';
+import { pause } from '../../kernel/clock.ts';
+import { foldStream } from '../../kernel/fold.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { Log } from '../../kernel/port.ts';
+import type { DaemonKey, RunKey } from '../../kernel/stream.ts';
+import type { Limits } from '../../limits.ts';
+import type { FleetChange, SharedStore, TakenOver } from '../../store/fleet.ts';
+import { type RunRecord, runRecord } from '../runs/record.ts';
+import { unknownRun } from '../runs/run-errors.ts';
+import type { Scheduler } from '../runs/scheduler.ts';
+import { Cancels } from './cancels.ts';
+import { Changes } from './changes.ts';
+import { Claims, type Offer } from './claims.ts';
+import { FleetKeys } from './fleet-keys.ts';
+import { Releases } from './releases.ts';
+
+export interface FleetRunsOptions {
+  store: SharedStore;
+  kernel: Kernel;
+  scheduler: Scheduler;
+  /** Stream of this boot's daemon machine. */
+  daemon: DaemonKey;
+  /** What this node can ask now. */
+  offers(): readonly Offer[];
+  limits: Pick<Limits, 'fleet_poll_ms' | 'lease_ms' | 'queue_runs'>;
+  log: Log;
+  /** The runs of these nodes wait on no node now. */
+  onTakenOver?(nodes: readonly TakenOver[]): void;
+}
+
+/**
+ * The runs of a fleet, as one of its nodes sees them. It owns the notices of the fleet and the poll
+ * behind them, and what this node knows of the waiting runs.
+ *
+ * 1. A run that is accepted here starts here, or is released at once. See `releases.ts`.
+ * 2. A free place takes the next run of the fleet. See `claims.ts`.
+ * 3. Runs of other nodes are read from the log, and kept by none.
+ */
+export class FleetRuns {
+  readonly changes: Changes;
+  readonly keys: FleetKeys;
+  private readonly options: FleetRunsOptions;
+  private readonly releases: Releases;
+  private readonly claims: Claims;
+  private readonly cancels: Cancels;
+  private readonly over = new AbortController();
+  /** Runs that wait on no node, as far as it is known here. */
+  private waiting = 0;
+
+  constructor(options: FleetRunsOptions) {
+    this.options = options;
+    const { store, kernel, scheduler, daemon, limits, log } = options;
+    const { fleet } = store;
+    const poll_ms = limits.fleet_poll_ms;
+    this.changes = new Changes(fleet, kernel);
+    this.keys = new FleetKeys(fleet, kernel.clock, limits.lease_ms);
+    this.claims = new Claims({
+      ...{ fleet, kernel, scheduler, daemon, log },
+      providers: options.offers,
+      onCutOff: () => this.serveAsks(),
+      onWaiting: (run_id) => this.releases.consider(run_id),
+    });
+    this.releases = new Releases({
+      ...{ fleet, kernel, scheduler, poll_ms, log },
+      onReleased: (runs) => {
+        this.waiting += runs;
+        this.claims.expect();
+      },
+      onDeadline: (run_id) =>
+        void this.claims
+          .takeOne(run_id, null)
+          .catch((error: unknown) => log.warn({ err: error, run_id }, 'a deadline waits')),
+    });
+    const { changes, claims } = this;
+    this.cancels = new Cancels({ fleet, store, kernel, changes, claims, poll_ms, log });
+    kernel.onProposed('run', ({ type }) => {
+      if (isTerminalEvent(type)) claims.lookAgain();
+    });
+  }
+
+  /** Whether a newcomer must not start before others. */
+  othersWait(provider: string): boolean {
+    return this.claims.othersWait(provider);
+  }
+
+  /** The daemon is ready. */
+  start(): void {
+    this.options.store.fleet.onChange((change) => this.hear(change), this.over.signal);
+    this.claims.start();
+    this.releases.start();
+    void this.poll();
+  }
+
+  /** This node takes no more runs, and releases none. */
+  close(): void {
+    this.over.abort();
+    this.claims.close();
+    this.releases.close();
+    this.changes.wakeAll();
+  }
+
+  /** Throws busy when the fleet has as many waiting runs as a node accepts. */
+  checkRoom(): void {
+    const { queue_runs } = this.options.limits;
+    if (this.waiting < queue_runs) return;
+    throw new SvcError(
+      'busy',
+      `${this.waiting} runs wait in the fleet, as many as a node accepts.`,
+      {
+        details: { retry_after_ms: this.options.limits.fleet_poll_ms },
+      },
+    );
+  }
+
+  /** An unfinished run of another node, or of none. Throws run_unknown. */
+  async record(run_id: string): Promise<RunRecord> {
+    const { store } = this.options;
+    const instance = await foldStream(store, run_id);
+    if (instance === undefined) throw unknownRun(run_id);
+    const place = isIn(instance.snapshot, 'queued') ? await store.fleet.position(run_id) : null;
+    return runRecord(instance.snapshot, instance.seq, place);
+  }
+
+  /** Resolves when the run has ended, or is here. Throws daemon_stopping. */
+  cancel(run_id: RunKey, by: string): Promise<void> {
+    return this.cancels.cancel(run_id, by);
+  }
+
+  private hear(change: FleetChange): void {
+    this.changes.told(change);
+    if (change.waiting) this.claims.expect();
+    if (change.asks) this.serveAsks();
+  }
+
+  private serveAsks(): void {
+    this.cancels
+      .serve()
+      .catch((error: unknown) => this.options.log.warn({ err: error }, 'cancels are not read yet'));
+  }
+
+  /** Behind the notices, which may be lost. */
+  private async poll(): Promise<void> {
+    const { kernel, limits, log, store, onTakenOver } = this.options;
+    const { fleet } = store;
+    while (!this.over.signal.aborted) {
+      try {
+        await this.changes.lastSeq();
+        const taken = await fleet.takeOver();
+        if (taken.length > 0) onTakenOver?.(taken);
+        this.waiting = await fleet.waiting();
+        if (this.waiting > 0) this.claims.expect();
+        this.claims.lookAgain();
+        await this.cancels.serve();
+      } catch (error) {
+        log.debug({ err: error }, 'the fleet could not be asked');
+      }
+      await pause(kernel.clock, limits.fleet_poll_ms, this.over.signal);
+    }
+  }
+}

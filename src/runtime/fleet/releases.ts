@@ -1,0 +1,101 @@
+import { runDeadlines } from '../../../machines/run-next.ts';
+import type { RunSnapshot } from '../../../machines/run.ts';
+import { isIn } from '../../../machines/step.ts';
+import { pause } from '../../kernel/clock.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { Log } from '../../kernel/port.ts';
+import type { RunKey } from '../../kernel/stream.ts';
+import type { Fleet } from '../../store/fleet.ts';
+import type { Scheduler } from '../runs/scheduler.ts';
+
+export interface ReleasesOptions {
+  fleet: Pick<Fleet, 'release'>;
+  kernel: Kernel;
+  scheduler: Scheduler;
+  poll_ms: number;
+  log: Log;
+  /** Runs were released. */
+  onReleased(runs: number): void;
+  /** The first deadline of a run that this node released has come. */
+  onDeadline(run_id: RunKey): void;
+}
+
+/**
+ * Gives the fleet the runs that cannot start here. It owns the runs whose release is not recorded
+ * yet, and a timer for each released run.
+ *
+ * 1. A run is released when its events are durable and it still waits. From then on it is in no
+ *    kernel, so nothing here appends to it.
+ * 2. A release is asked for until the database has it.
+ * 3. No kernel has the deadline of a released run. So the node that released it looks again then.
+ */
+export class Releases {
+  private readonly options: ReleasesOptions;
+  private candidates = new Set<RunKey>();
+  private readonly timers = new Map<RunKey, () => void>();
+  private readonly over = new AbortController();
+  private isOpen = false;
+
+  constructor(options: ReleasesOptions) {
+    this.options = options;
+    options.kernel.subscribe({ machine: 'run' }, ({ stream }, snapshot) => {
+      if (this.isOpen && isIn(snapshot, 'queued')) this.consider(stream);
+    });
+  }
+
+  /** The daemon is ready: what waits now cannot start here. */
+  start(): void {
+    this.isOpen = true;
+    for (const run_id of this.options.scheduler.waitingRuns()) this.consider(run_id);
+  }
+
+  close(): void {
+    this.isOpen = false;
+    this.over.abort();
+    for (const cancel of this.timers.values()) cancel();
+    this.timers.clear();
+  }
+
+  /** Looks after the turn, so that a response about the run is made from memory. */
+  consider(run_id: RunKey): void {
+    if (this.candidates.size === 0) setImmediate(() => this.release());
+    this.candidates.add(run_id);
+  }
+
+  private release(): void {
+    const { kernel, scheduler } = this.options;
+    const candidates = [...this.candidates];
+    this.candidates = new Set();
+    if (!this.isOpen || kernel.closed) return;
+    const released = candidates.filter((run_id) => {
+      const snapshot = kernel.snapshot(run_id);
+      if (snapshot === undefined || !scheduler.release(run_id)) return false;
+      this.arm(run_id, snapshot);
+      return true;
+    });
+    if (released.length > 0) void this.send(released);
+  }
+
+  private async send(run_ids: readonly RunKey[]): Promise<void> {
+    const { fleet, kernel, poll_ms, log, onReleased } = this.options;
+    while (!this.over.signal.aborted)
+      try {
+        await fleet.release(run_ids);
+        return onReleased(run_ids.length);
+      } catch (error) {
+        log.warn({ err: error, runs: run_ids.length }, 'waiting runs are not released yet');
+        await pause(kernel.clock, poll_ms, this.over.signal);
+      }
+  }
+
+  private arm(run_id: RunKey, snapshot: RunSnapshot): void {
+    const { kernel, onDeadline } = this.options;
+    const at = Math.min(...runDeadlines(snapshot).map((deadline) => deadline.at));
+    this.timers.get(run_id)?.();
+    const cancel = kernel.clock.after(at - kernel.clock.now(), () => {
+      this.timers.delete(run_id);
+      onDeadline(run_id);
+    });
+    this.timers.set(run_id, cancel);
+  }
+}
