@@ -8,6 +8,7 @@ import { Puller, type PullerOptions } from '../../src/models/puller.ts';
 import { createKeys } from '../../src/providers/keys/keys.ts';
 import type { LoadedModel, ProviderPort } from '../../src/providers/port.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
+import { FleetRuns } from '../../src/runtime/fleet/fleet-runs.ts';
 import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
 import { StopReports } from '../../src/runtime/health/stop-report.ts';
 import { Providers } from '../../src/runtime/providers/providers.ts';
@@ -17,7 +18,9 @@ import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import { Budget } from '../../src/runtime/usage/budget.ts';
+import type { SharedStore } from '../../src/store/fleet.ts';
 import type { EventStore } from '../../src/store/port.ts';
+import { facts } from '../store/fleet-nodes.ts';
 import { bootStarted } from './boot-event.ts';
 import { bootKernel, silent } from './kernel.ts';
 import { providerConfig } from './provider-config.ts';
@@ -44,6 +47,8 @@ export interface RuntimeOptions {
   trouble?: () => string | null;
   /** From 0 to 1, for the jitter of waits. The default is none. */
   random?: () => number;
+  /** This boot is a node of a fleet. Its store is the one of the fleet. */
+  node?: { id: string; store: SharedStore };
   /** The last step of the start. */
   until?: 'opened' | 'recovered' | 'ready';
 }
@@ -67,6 +72,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   };
   const harness = await bootKernel({
     ...(options.store ? { store: options.store } : {}),
+    ...(options.node ? { store: options.node.store } : {}),
     ...(options.clock ? { clock: options.clock } : {}),
     boot_id,
     limits: config.limits,
@@ -74,6 +80,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   const { kernel, store, clock } = harness;
   const streams = { daemon: stream.daemon(boot_id) };
   const { daemon } = streams;
+  if (options.node) await options.node.store.fleet.join(facts(options.node.id, { boot_id }), null);
   const event = bootStarted(boot_id, config.limits.queue_runs, clock.now() + 1e6);
   await kernel.append([{ stream: daemon, event }]);
   const history = new DaemonHistory(kernel, daemon);
@@ -92,6 +99,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     },
     outputs,
     log: silent,
+    ...(options.node ? { othersWait: (id: string) => fleet?.othersWait(id) ?? false } : {}),
   });
   const port = (id: string) => remote[id]?.port ?? new ScriptedProvider(id, []);
   const providers = new Providers({
@@ -143,6 +151,14 @@ export async function bootRuntime(options: RuntimeOptions) {
     puller,
     modelAt,
   });
+  const fleet =
+    options.node &&
+    new FleetRuns({
+      ...{ store: options.node.store, kernel, scheduler, daemon, limits: config.limits },
+      offers: () =>
+        [...providers.settings().keys()].map((provider) => ({ provider, models: null })),
+      log: silent,
+    });
   const closed: unknown[] = [];
   kernel.handle({
     startAttempt: (params) => executor.start(params),
@@ -158,7 +174,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   const saved: [string, unknown][] = [];
   const runtime = createRuntime({
     ...{ kernel, store, config, providers, budget, scheduler, history, pulls, stopReports },
-    streams,
+    ...{ streams, fleet },
     home: '/nonexistent',
     secret: 'the secret of this home',
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
@@ -192,9 +208,11 @@ export async function bootRuntime(options: RuntimeOptions) {
     await providers.open();
     await propose({ type: 'daemon.providers_probed' });
     scheduler.next();
+    fleet?.start();
   }
   return {
     ...harness,
+    fleet,
     runtime,
     providers,
     scheduler,

@@ -1,5 +1,5 @@
-import { runDeadlines } from '../../../machines/run-next.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
+import { runDeadlines } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
 import { pause } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

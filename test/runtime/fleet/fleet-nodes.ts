@@ -1,0 +1,88 @@
+import { promptOf } from '../../../machines/messages.ts';
+import { manualClock } from '../../../src/kernel/clock.ts';
+import type { Limits } from '../../../src/limits.ts';
+import type { SharedStore } from '../../../src/store/fleet.ts';
+import { MemoryFleet } from '../../../src/store/memory-fleet.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
+import { LOAD } from '../../store/fleet-nodes.ts';
+
+/** Turns until the nodes have heard of each other. */
+export const settle = () => turns(40);
+
+/** Several nodes on one log in memory, with one clock that the test moves. */
+export class FleetOfNodes {
+  readonly clock = manualClock(1_000_000);
+  readonly log = new MemoryFleet(() => this.clock.now());
+  private readonly living = new Set<FleetNode>();
+
+  /** `places`: active runs of the node. */
+  async boot(id: string, places: number, limits: Partial<Limits> = {}): Promise<FleetNode> {
+    const store = this.log.store();
+    const provider = new Stepwise(id);
+    const runtime = await bootRuntime({
+      ...{ local: provider.port, clock: this.clock, boot_id: `boot_${id}` },
+      node: { id, store },
+      limits: { local_runs: places, ...limits },
+    });
+    const node = { ...runtime, id, store, provider };
+    this.living.add(node);
+    await settle();
+    return node;
+  }
+
+  /** The process is gone: it renews no lease and writes nothing more. */
+  async kill(node: FleetNode): Promise<void> {
+    this.living.delete(node);
+    node.kernel.close();
+    node.fleet?.close();
+    await settle();
+  }
+
+  /** Lets time pass. Living nodes renew their leases. */
+  async pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += 1000) {
+      for (const { store } of this.living) await store.fleet.renew(LOAD);
+      this.clock.advance(Math.min(1000, ms - passed));
+      await settle();
+    }
+  }
+
+  close(): void {
+    for (const { kernel, fleet } of this.living) {
+      kernel.close();
+      fleet?.close();
+    }
+  }
+}
+
+export type FleetNode = Omit<Awaited<ReturnType<typeof bootRuntime>>, 'store'> & {
+  id: string;
+  store: SharedStore;
+  provider: Stepwise;
+};
+
+/** Says its node and waits, for each run. */
+export class Stepwise {
+  readonly port: ScriptedProvider;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(id: string) {
+    this.port = new ScriptedProvider('local', () => {
+      const { opened, open } = gate();
+      this.waiting.push(open);
+      return [output(`from ${id}`, 1), () => opened, finish()];
+    });
+  }
+
+  /** Ends the oldest answer. */
+  async one(): Promise<void> {
+    this.waiting.shift()?.();
+    await settle();
+  }
+
+  get asked(): string[] {
+    return this.port.asked.map(({ request }) => promptOf(request));
+  }
+}

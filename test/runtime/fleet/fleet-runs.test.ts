@@ -1,0 +1,272 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
+import { eventsOf } from '../../helpers/events.ts';
+import { type FleetNode, FleetOfNodes, settle } from './fleet-nodes.ts';
+
+const test = suite('the runs of a fleet');
+let fleet: FleetOfNodes;
+test.before.each(() => {
+  fleet = new FleetOfNodes();
+});
+test.after.each(() => fleet.close());
+
+const stateOf = async ({ runtime }: FleetNode, id: string) => (await runtime.runs.get(id)).state;
+
+test('a run that cannot start where it was accepted runs on another node', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const first = await a.runtime.runs.start({ prompt: 'first' }, 'one');
+  const second = await a.runtime.runs.start({ prompt: 'second' }, 'one');
+  await settle();
+  assert.equal([a.provider.asked, b.provider.asked], [['first'], ['second']]);
+  assert.is(await stateOf(a, second.id), 'streaming');
+  await b.provider.one();
+  const shown = await a.runtime.runs.get(second.id);
+  assert.equal([shown.state, shown.output], ['completed', 'from b']);
+  await a.provider.one();
+  assert.is(await stateOf(b, first.id), 'completed');
+  assert.equal([a.scheduler.unsettled, b.scheduler.unsettled], [0, 0]);
+  assert.is(a.kernel.tail(a.daemon)?.context.unsettled, 0);
+  assert.is(b.kernel.tail(b.daemon)?.context.unsettled, 0);
+});
+
+test('a run that no node can start waits for the next free place of any', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const runs = [];
+  for (const prompt of ['1', '2', '3', '4'])
+    runs.push(await a.runtime.runs.start({ prompt }, 'one'));
+  await settle();
+  const waiting = await b.runtime.runs.get(runs[3]?.id ?? '');
+  assert.equal([waiting.state, waiting.queue_position], ['queued', 2]);
+  assert.equal(a.kernel.instance(runs[3]?.id as 'run_'), undefined, 'in no kernel');
+  await b.provider.one();
+  assert.equal(b.provider.asked, ['2', '3']);
+  await a.provider.one();
+  assert.equal(a.provider.asked, ['1', '4']);
+});
+
+test('clients take turns across the fleet', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  for (const prompt of ['m1', 'm2', 'm3', 'm4', 'm5', 'm6'])
+    await a.runtime.runs.start({ prompt, client: 'many' }, 'socket');
+  await settle();
+  await b.runtime.runs.start({ prompt: 's1', client: 'single' }, 'socket');
+  await settle();
+  await a.provider.one();
+  assert.equal([...a.provider.asked, ...b.provider.asked], ['m1', 's1', 'm2']);
+});
+
+test('a newcomer does not start before those that wait', async () => {
+  const a = await fleet.boot('a', 1);
+  await a.runtime.runs.start({ prompt: 'first' }, 'one');
+  await a.runtime.runs.start({ prompt: 'waits' }, 'one');
+  await settle();
+  // The place is free, and the claim for it is on its way.
+  void a.provider.one();
+  await a.runtime.runs.start({ prompt: 'newcomer' }, 'one');
+  await settle();
+  assert.equal(a.provider.asked, ['first', 'waits']);
+});
+
+test('after the lease of a dead node its queued runs keep their order', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  await b.runtime.runs.start({ prompt: 'busy' }, 'one');
+  for (const prompt of ['1', '2', '3']) await a.runtime.runs.start({ prompt }, 'one');
+  await settle();
+  await fleet.kill(a);
+  await fleet.pass(9000);
+  await b.provider.one();
+  assert.equal(b.provider.asked, ['busy', '2'], 'the lease still holds run 1');
+  await fleet.pass(3000);
+  await b.provider.one();
+  await b.provider.one();
+  assert.equal(b.provider.asked.slice(1).sort(), ['1', '2', '3']);
+});
+
+test('a run that its node left unfinished follows its recovery policy on another', async () => {
+  const a = await fleet.boot('a', 3);
+  const b = await fleet.boot('b', 3);
+  const resumes = await a.runtime.runs.start({ prompt: 'resumes' }, 'one');
+  const restarts = await a.runtime.runs.start({ prompt: 'restarts', recovery: 'restart' }, 'one');
+  const ends = await a.runtime.runs.start({ prompt: 'ends', recovery: 'end' }, 'one');
+  await settle();
+  assert.equal(a.provider.asked, ['resumes', 'restarts', 'ends']);
+  await fleet.kill(a);
+  await fleet.pass(12_000);
+  assert.is(await stateOf(b, ends.id), 'interrupted');
+  assert.equal(b.provider.asked.sort(), ['restarts', 'resumes']);
+  for (let count = 0; count < 2; count += 1) await b.provider.one();
+  const resumed = await b.runtime.runs.get(resumes.id);
+  assert.equal([resumed.state, resumed.output], ['completed', 'from afrom b']);
+  const restarted = await b.runtime.runs.get(restarts.id);
+  assert.equal([restarted.state, restarted.output], ['completed', 'from b']);
+  const resume = b.provider.port.asked.find(({ run_id }) => run_id === resumes.id)?.resume;
+  assert.equal([resume?.text, resume?.token_ids], ['from a', [1]], 'behind its recorded tokens');
+});
+
+test('a cancel reaches a run that waits, and a run of another node', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const first = await a.runtime.runs.start({ prompt: 'first' }, 'one');
+  const second = await a.runtime.runs.start({ prompt: 'second' }, 'one');
+  const third = await a.runtime.runs.start({ prompt: 'third' }, 'one');
+  await settle();
+  assert.is((await b.runtime.runs.cancel(third.id, 'http')).state, 'cancelled');
+  const cancelled = b.runtime.runs.cancel(first.id, 'http');
+  await settle();
+  await a.provider.one();
+  assert.is((await cancelled).state, 'cancelled');
+  const other = a.runtime.runs.cancel(second.id, 'http');
+  await settle();
+  await b.provider.one();
+  assert.is((await other).state, 'cancelled');
+});
+
+test('a cancel of a run whose node is dead waits for the lease, and takes effect', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const run = await a.runtime.runs.start({ prompt: 'first' }, 'one');
+  await settle();
+  await fleet.kill(a);
+  const cancelled = b.runtime.runs.cancel(run.id, 'http');
+  await fleet.pass(12_000);
+  await b.provider.one();
+  assert.is((await cancelled).state, 'cancelled');
+});
+
+test('a follower on another node sees each event once and in order, across a dead node', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const c = await fleet.boot('c', 1);
+  await c.runtime.runs.start({ prompt: 'keeps c busy' }, 'one');
+  const run = await a.runtime.runs.start({ prompt: 'first' }, 'one');
+  await settle();
+  const { signal } = new AbortController();
+  const versions: number[] = [];
+  const types: string[] = [];
+  const reading = (async () => {
+    for await (const { version, type } of eventsOf(c.runtime.runs.follow(run.id, { signal }))) {
+      versions.push(version);
+      types.push(type);
+    }
+  })();
+  await settle();
+  assert.ok(versions.length > 1, 'live events of another node arrive');
+  await fleet.kill(a);
+  await fleet.pass(12_000);
+  await b.provider.one();
+  await reading;
+  assert.equal(
+    versions,
+    versions.map((_, index) => index + 1),
+  );
+  assert.is(types.at(-1), 'run.completed');
+});
+
+test('a stream resumes by its position on another node', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const run = await a.runtime.runs.start({ prompt: 'first' }, 'one');
+  await settle();
+  const { signal } = new AbortController();
+  const [, second] = await b.store.readStream(run.id, 1, 10);
+  const from_seq = (second?.seq ?? 0) + 1;
+  const seqs: number[] = [];
+  const reading = (async () => {
+    for await (const { seq } of eventsOf(b.runtime.runs.follow(run.id, { signal, from_seq })))
+      seqs.push(seq);
+  })();
+  await a.provider.one();
+  await reading;
+  const all = (await b.store.readStream(run.id, 1, 10)).map(({ seq }) => seq);
+  assert.equal(
+    seqs,
+    all.filter((seq) => seq >= from_seq),
+  );
+});
+
+test('the whole log has one order on every node', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const stop = new AbortController();
+  const seen = [a, b].map(({ runtime }) => {
+    const seqs: number[] = [];
+    const done = (async () => {
+      const log = runtime.history.followLog({ follow: true, from_seq: 1 } as never, stop.signal);
+      for await (const { seq } of eventsOf(log)) seqs.push(seq);
+    })();
+    return { seqs, done };
+  });
+  for (const prompt of ['1', '2', '3', '4']) {
+    await a.runtime.runs.start({ prompt }, 'one');
+    await b.runtime.runs.start({ prompt }, 'one');
+  }
+  for (let count = 0; count < 8; count += 1) {
+    await a.provider.one();
+    await b.provider.one();
+  }
+  await settle();
+  const last = await a.store.fleet.lastSeq();
+  stop.abort();
+  for (const { seqs, done } of seen) {
+    await done;
+    assert.equal(
+      seqs,
+      Array.from({ length: last }, (_, index) => index + 1),
+    );
+  }
+});
+
+test('one key gives one run, on two nodes at once', async () => {
+  const a = await fleet.boot('a', 4);
+  const b = await fleet.boot('b', 4);
+  const input = { prompt: 'first', idempotency_key: 'k' };
+  const both = Promise.all([a, b].map(({ runtime }) => runtime.runs.start(input, 'one')));
+  await settle();
+  await fleet.pass(1000);
+  const [one, other] = await both;
+  assert.is(one?.id, other?.id);
+  const later = await b.runtime.runs.start(input, 'one');
+  assert.is(later.id, one?.id);
+  const { runs } = await a.runtime.runs.list({});
+  assert.is(runs.length, 1);
+});
+
+test('a key whose run was refused is free again on every node', async () => {
+  const a = await fleet.boot('a', 1, { queue_runs: 1 });
+  const b = await fleet.boot('b', 1);
+  await a.runtime.runs.start({ prompt: 'takes the place' }, 'one');
+  const input = { prompt: 'second', idempotency_key: 'k' };
+  const code = await a.runtime.runs.start(input, 'one').catch((error: SvcError) => error.code);
+  assert.is(code, 'busy');
+  assert.is((await b.runtime.runs.start(input, 'one')).state, 'starting');
+});
+
+test('a list has the unfinished runs of every node', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  for (const prompt of ['1', '2', '3']) await a.runtime.runs.start({ prompt }, 'one');
+  await settle();
+  for (const { runtime } of [a, b]) {
+    const { runs } = await runtime.runs.list({});
+    assert.equal(
+      runs.map(({ prompt, state }) => `${prompt} ${state}`),
+      ['3 queued', '2 streaming', '1 streaming'],
+    );
+  }
+});
+
+test('a released run ends at its deadline while no node has a place', async () => {
+  const a = await fleet.boot('a', 1, { queue_ms: 5000 });
+  await a.runtime.runs.start({ prompt: '1' }, 'one');
+  const waits = await a.runtime.runs.start({ prompt: '2' }, 'one');
+  await settle();
+  await fleet.pass(6000);
+  assert.is(await stateOf(a, waits.id), 'timed_out');
+});
+
+test.run();
