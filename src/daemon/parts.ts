@@ -104,6 +104,7 @@ export function buildParts(options: PartsOptions) {
     providers: work.providers,
     budget: work.budget,
     scheduler: work.scheduler,
+    fleet: work.fleet,
     history,
     pulls: work.pulls,
     stopReports,

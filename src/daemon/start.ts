@@ -55,6 +55,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });
   scheduler.next();
+  parts.fleet?.start();
   parts.diskMonitor.started();
   parts.retention.start();
   await parts.verification.start();

@@ -16,10 +16,12 @@ export async function releaseAll({
   kernel,
   store,
   scheduler,
+  fleet,
   stopReports,
   pulls,
   streams,
 }: WorkParts): Promise<void> {
+  fleet?.close();
   const runs = scheduler.activeRuns();
   const reason = 'daemon_stopping';
   await Promise.all(
@@ -44,7 +46,8 @@ export async function releaseAll({
 type WorkParts = Pick<
   Parts,
   'kernel' | 'store' | 'scheduler' | 'stopReports' | 'pulls' | 'streams'
->;
+> &
+  Partial<Pick<Parts, 'fleet'>>;
 
 /** A suspended run has no work behind it: it waits for the next start. */
 function hasWork(run: RunSnapshot): boolean {
@@ -78,6 +81,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   const isLate = kernel.stalled?.code === 'store_stalled';
   if (owner && failure !== null && kernel.stalled === null) await recordFailure(parts, failure);
   kernel.close();
+  parts.fleet?.close();
   parts.diskMonitor.close();
   const quiet = Promise.all([parts.retention.close(), parts.verification.close()]);
   await within(

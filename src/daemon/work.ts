@@ -14,12 +14,15 @@ import { StoredKeys } from '../providers/keys/stored-keys.ts';
 import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { OtherModels } from '../providers/local/stores/others.ts';
+import type { Offer } from '../runtime/fleet/claims.ts';
+import { FleetRuns } from '../runtime/fleet/fleet-runs.ts';
 import { LOCAL, Providers } from '../runtime/providers/providers.ts';
 import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
 import { OutputBudget } from '../runtime/runs/output-budget.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
 import { Budget } from '../runtime/usage/budget.ts';
+import { isShared } from '../store/fleet.ts';
 import type { EventStore } from '../store/port.ts';
 import { hostBootId } from './host.ts';
 
@@ -32,6 +35,15 @@ export interface WorkOptions {
   log: Log;
   boot_id: string;
   streams: { daemon: DaemonKey };
+}
+
+/** What a node of a fleet can ask: each usable provider, and of the built-in one its models. */
+function offersOf(providers: Providers): Offer[] {
+  const usable = [...providers.settings().keys()].filter((id) => providers.retryAt(id) === null);
+  return usable.map((provider) => ({
+    provider,
+    models: provider === LOCAL ? (providers.listed(LOCAL) ?? []) : null,
+  }));
 }
 
 /** The machines of the engines of this boot. */
@@ -120,7 +132,21 @@ export function buildWork(options: WorkOptions) {
     room: local.room,
     outputs,
     log,
+    ...(isShared(store)
+      ? { othersWait: (provider: string) => fleet?.othersWait(provider) === true }
+      : {}),
   });
+  const fleet = isShared(store)
+    ? new FleetRuns({
+        ...{ store, kernel, scheduler, limits, log },
+        daemon: streams.daemon,
+        offers: () => offersOf(providers),
+        onTakenOver: (nodes) => {
+          for (const { node_id, runs } of nodes)
+            log.warn({ node_id, runs }, 'the lease of a node has ended: its runs go on elsewhere');
+        },
+      })
+    : undefined;
   const executor = new RunExecutor({
     kernel,
     store,
@@ -165,5 +191,5 @@ export function buildWork(options: WorkOptions) {
     stopPull: (params) => puller.stop(params),
     ...local.handlers,
   };
-  return { local, providers, budget, scheduler, puller, pulls, handlers };
+  return { local, providers, budget, scheduler, fleet, puller, pulls, handlers };
 }

@@ -13,8 +13,8 @@ export interface Elsewhere {
 /** Remembers news that come between two calls of `next`, so that a reader misses none. */
 export interface Watch {
   /**
-   * Resolves when there may be more events than at the last call, or when the signal aborts or the
-   * kernel closes.
+   * Resolves when there may be more events than at the last call. Also when the signal aborts, or
+   * the kernel closes.
    */
   next(signal?: AbortSignal): Promise<void>;
   end(): void;

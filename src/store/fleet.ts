@@ -67,6 +67,10 @@ export interface SharedStore extends EventStore {
   readonly fleet: Fleet;
 }
 
+export function isShared(store: EventStore): store is SharedStore {
+  return 'fleet' in store;
+}
+
 export interface NodeFacts {
   node_id: string;
   boot_id: string;

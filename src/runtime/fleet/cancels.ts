@@ -22,7 +22,7 @@ export interface CancelsOptions {
  *
  * 1. A run that waits on no node is taken, and cancelled here.
  * 2. Otherwise its owner is asked. If that one dies, the next owner finds the ask.
- * 3. Whoever asks looks again at each poll: the run may have lost its owner since.
+ * 3. The node that asks looks again at each poll: the run may have lost its owner since.
  */
 export class Cancels {
   private readonly options: CancelsOptions;

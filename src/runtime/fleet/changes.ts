@@ -56,9 +56,8 @@ export class Changes implements Elsewhere {
 
   private hear(seq: number, streams: FleetChange['streams']): void {
     this.last_seq = Math.max(this.last_seq, seq);
-    if (streams === 'all') return this.wakeAll();
-    for (const stream of streams) this.wake(stream);
-    if (streams.length > 0) this.wake('all');
+    if (streams === 'all') this.wakeAll();
+    else if (streams.length > 0) for (const stream of [...streams, 'all']) this.wake(stream);
   }
 
   private wake(topic: string): void {

@@ -35,7 +35,7 @@ export interface Offer {
  *
  * 1. A node asks for as many runs of a provider as it has free places there.
  * 2. An answer with fewer says that no more wait. Until then no newcomer starts before them.
- * 3. A run that waited goes on without an event of its own. A run that was cut off goes on or ends,
+ * 3. A run that waited needs no event to wait here. A run that was cut off goes on or ends,
  *    as its recovery policy says.
  * 4. A provider whose run could not start here rests until a place is free, or until the next poll.
  * 5. The daemon machine counts each of them from then on, as if it was accepted here.
@@ -159,8 +159,14 @@ export class Claims {
     const { kernel, scheduler, daemon, log, onWaiting } = this.options;
     const run_id = stream.run(id);
     const snapshot = kernel.snapshot(run_id);
-    if (snapshot === undefined || snapshot.status !== 'active') return kernel.forget(run_id);
-    if (!this.admits(run_id)) return this.giveBack(run_id);
+    if (snapshot === undefined || snapshot.status !== 'active') {
+      kernel.forget(run_id);
+      return;
+    }
+    if (!this.admits(run_id)) {
+      this.giveBack(run_id);
+      return;
+    }
     const cancel = { type: 'run.cancel_requested', by: cancelled_by ?? '' } as const;
     const event: NewEvent<RunEvent> | null =
       cancelled_by !== null && kernel.accepts(run_id, cancel)

@@ -32,8 +32,8 @@ export interface FleetRunsOptions {
 }
 
 /**
- * The runs of a fleet, as one of its nodes sees them. It owns the notices of the fleet and the poll
- * behind them, and what this node knows of the waiting runs.
+ * The runs of a fleet, as one of its nodes sees them. It owns the notices of the fleet, the poll
+ * behind them, and the number of waiting runs.
  *
  * 1. A run that is accepted here starts here, or is released at once. See `releases.ts`.
  * 2. A free place takes the next run of the fleet. See `claims.ts`.

@@ -81,7 +81,8 @@ export class Releases {
     while (!this.over.signal.aborted)
       try {
         await fleet.release(run_ids);
-        return onReleased(run_ids.length);
+        onReleased(run_ids.length);
+        return;
       } catch (error) {
         log.warn({ err: error, runs: run_ids.length }, 'waiting runs are not released yet');
         await pause(kernel.clock, poll_ms, this.over.signal);

@@ -25,6 +25,11 @@ export function withdrawn({ details }: SvcError): SvcError {
 
 /** The error for a follower when the daemon closes before the run ends. */
 export function cutOff(run: RunSnapshot | undefined): SvcError {
+  if (run === undefined)
+    return new SvcError(
+      'daemon_stopping',
+      'The daemon stopped. The run is one of another node of the fleet, and goes on there.',
+    );
   if (isIn(run, 'queued'))
     return new SvcError(
       'daemon_stopping',

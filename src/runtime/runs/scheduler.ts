@@ -22,8 +22,8 @@ import type { OutputBudget } from './output-budget.ts';
  *    off go first.
  * 4. After a restart the queue has the order of acceptance, by the same rounds.
  * 5. Local runs share the memory for models. See `runs-to-start.ts`.
- * 6. In a fleet, a run that does not start at once is released to all nodes, and is in no queue.
- *    While others wait for the same, no newcomer starts before them. See `src/runtime/fleet/`.
+ * 6. In a fleet, a run that does not start at once is released to all nodes. While some wait, no
+ *    newcomer starts before them. See `src/runtime/fleet/`.
  * 7. The daemon machine gets one `daemon.run_settled` for each run, in the commit of its end. From
  *    then on the run takes no place. It leaves the list when its end is durable.
  */
