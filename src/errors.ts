@@ -489,8 +489,8 @@ export const errors = {
   },
   store_stalled: {
     ...unavailable,
-    meaning: 'The disk does not respond, so the event log cannot be written now.',
-    hint: 'Check the disk. The daemon continues once the disk responds. Then send the request again with the same idempotency key.',
+    meaning: 'The disk or the database does not respond, so the event log cannot be used now.',
+    hint: 'Check the disk or the database. The daemon continues once it responds. Then send the request again with the same idempotency key.',
   },
   engine_missing: {
     ...startup,

@@ -409,6 +409,30 @@ export const limitSpecs = {
     'Between two checks by commits that the files of the event log are in their folder. Every commit finds a removed file.',
   ),
   store_look_idle_ms: limit(1000, 10, 3_600_000, 'Between two such checks of an idle daemon.'),
+  store_connections: limit(
+    4,
+    1,
+    100,
+    'Connections of one daemon to a PostgreSQL database, besides one for commits and one for notices.',
+  ),
+  store_answer_ms: limit(
+    10_000,
+    100,
+    600_000,
+    'For that database to open a connection, and to answer one statement. Then the connection is closed.',
+  ),
+  store_wait_ms: limit(
+    5_000,
+    10,
+    600_000,
+    'For which a read waits for a database that does not answer. Then it fails with store_stalled.',
+  ),
+  store_retry_ms: limit(
+    500,
+    10,
+    60_000,
+    'Between two tries to reach that database. A commit is tried until it is there again.',
+  ),
   reserve_bytes: limit(
     8 * MIB,
     65_536,

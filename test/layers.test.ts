@@ -33,6 +33,7 @@ const TABLES = [
   'src/config/key-reference.ts',
   'src/config/known-providers.ts',
   'src/config/settings.ts',
+  'src/config/store/address.ts',
   'src/config/suggest.ts',
   'src/home/atomic-write.ts',
   'src/home/disk.ts',
@@ -178,6 +179,9 @@ const layers: Record<string, Layer> = {
 const entries: Record<string, string> = {
   'src/main.ts': 'the program',
   'src/store/memory-fleet.ts': 'the fleet of tests, and their store; both pass the same suites',
+  'src/config/store/password.ts': 'the second adapter of the log',
+  'src/store/postgres/connections.ts': 'the second adapter of the log',
+  'src/store/postgres/schema.ts': 'the second adapter of the log',
   'machines/diagrams/dot.ts': 'drawn by npm run diagrams',
 };
 

@@ -13,6 +13,7 @@ import { type ProviderConfig, readProvider } from './provider.ts';
 import { readAddedProviders } from './providers-file.ts';
 import { type RenamedSetting, renamedSettings } from './renamed.ts';
 import { type Settings, settingSpecs } from './settings.ts';
+import { splitPassword } from './store/address.ts';
 import { plainValue } from './text.ts';
 import { readWhole, wholeText } from './value.ts';
 
@@ -31,6 +32,8 @@ export interface Config extends Settings {
   /** Settings that are given by their old name. */
   renamed: RenamedSetting[];
   file: string;
+  /** The password in the address of the store; null if it has none. */
+  readonly storePassword?: string | null;
 }
 
 export interface ConfigOptions {
@@ -60,6 +63,8 @@ export function loadConfig(
     choose(key, spec, flags[key]),
   ) as unknown as Settings;
   applyChoices(file, settings, sources);
+  const { address, password } = splitPassword(settings.store);
+  settings.store = address;
   const limits = mapValues(limitSpecs, (_, key) =>
     choose(`limits.${key}`, limitSetting(key)),
   ) as Limits;
@@ -70,7 +75,9 @@ export function loadConfig(
   const renamed = renamedSettings.filter(
     (setting) => written.renamed.includes(setting) || env[setting.env],
   );
-  return { ...settings, limits, history, providers, sources, renamed, file };
+  const config = { ...settings, limits, history, providers, sources, renamed, file };
+  // A copy and a text of the configuration do not have it.
+  return Object.defineProperty(config, 'storePassword', { value: password }) as Config;
 }
 
 /**

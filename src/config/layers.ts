@@ -27,6 +27,8 @@ export interface SettingSpec<T = unknown> {
   read(value: unknown): T | undefined;
   /** What is wrong with a malformed value, as the rest of a sentence. Absent: `expects` says it. */
   problem?(value: unknown): string | null;
+  /** The value as messages show it, without a secret. Absent: as it is. */
+  shown?(text: string): string;
   /** Converts the text of a flag or a variable to its JSON form. */
   fromText?(text: string): unknown;
   /** What HTTP clients see of a value that may have a secret. Absent: all of it. */
@@ -93,7 +95,8 @@ export function chooseValue(
     const given = isText ? spec.fromText?.(value) : value;
     const read = spec.read(given);
     if (read === undefined) {
-      const problem = spec.problem?.(given) ?? `must be ${spec.expects}, not ${brief(value)}`;
+      const problem =
+        spec.problem?.(given) ?? `must be ${spec.expects}, not ${shownValue(spec, value)}`;
       refuse(where, `${key} ${problem}`, { param: key });
     }
     choice = [read, source];
@@ -105,6 +108,11 @@ export function chooseValue(
   if (text !== undefined) take(text, 'environment', `environment variable ${variable}`);
   if (flag !== undefined) take(flag, 'flag', `--${key.replaceAll('_', '-')}`);
   return choice;
+}
+
+/** A value for a message. */
+export function shownValue(spec: SettingSpec, value: unknown): string {
+  return brief(typeof value === 'string' ? (spec.shown?.(value) ?? value) : value);
 }
 
 /** The variable of a setting and its text; undefined when it is not set. */

@@ -3,6 +3,7 @@ import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
 import { type Presets, presetProblem, readPresets } from './presets.ts';
 import { RECOVERIES } from './run-fields.ts';
+import { maskPassword, readStoreAddress, SQLITE } from './store/address.ts';
 import {
   jsonText,
   nullText,
@@ -23,6 +24,9 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal';
 export interface Settings {
   http: string;
   grpc: string;
+  /** `sqlite`, or the address of a PostgreSQL database. It never has the password. */
+  store: string;
+  store_password_file: string | null;
   /** The certificate of both listeners, and its key; null: no TLS. */
   tls_cert: string | null;
   tls_key: string | null;
@@ -115,6 +119,21 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     default: '127.0.0.1:4781',
     meaning: 'Address of the gRPC listener; port 0 is any free one.',
     ...address,
+  },
+  store: {
+    env: 'SVC_STORE',
+    default: SQLITE,
+    meaning:
+      'Where the event log is: sqlite, a file in the home; or the address of a PostgreSQL database, which several daemons share. The password comes from PGPASSWORD, or from store_password_file.',
+    expects: 'sqlite, or an address such as "postgres://svc@db.example.org/svc"',
+    read: readStoreAddress,
+    shown: maskPassword,
+  },
+  store_password_file: {
+    env: 'SVC_STORE_PASSWORD_FILE',
+    default: null,
+    meaning: 'File with the password of that database. Only its owner may read it.',
+    ...file,
   },
   tls_cert: {
     env: 'SVC_TLS_CERT',

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isLoopback, parseAddress } from '../../src/config/address.ts';
@@ -60,6 +61,13 @@ const values: {
       ['https://d.example'],
     ],
   },
+  store: {
+    file: 'postgres://u:hidden@h/db',
+    env: 'sqlite',
+    flag: 'postgresql://h:1/db',
+    read: ['postgres://u@h/db', 'sqlite', 'postgresql://h:1/db'],
+  },
+  store_password_file: { file: '/a', env: '/b', flag: 'null', read: ['/a', '/b', null] },
   metrics_public: { file: true, env: '0', flag: true, read: [true, false, true] },
   otlp_endpoint: {
     file: 'http://127.0.0.1:1',
@@ -410,6 +418,19 @@ test('refused: an unknown setting of the history, by name', () => {
     refused('{}', { env: { SVC_HISTORY_REDACT: '(' } }),
     'environment variable SVC_HISTORY_REDACT: history.redact must be',
   );
+});
+
+test('no text of a configuration, and no error, has the password of the store', () => {
+  const config = load('{"store": "postgres://u:hunter2@h/db"}');
+  assert.is(config.storePassword, 'hunter2');
+  assert.not.match(inspect(config) + JSON.stringify(config), /hunter2/);
+  for (const text of ['"postgres://u:hunter2@h:x/db"', '"mysql://u:hunter2@h/db"']) {
+    const refuse = () => load(`{"store": ${text}}`);
+    assert.throws(
+      refuse,
+      (error: Error) => !/hunter2/.test(inspect(error)) && /store must be/.test(error.message),
+    );
+  }
 });
 
 test.run();

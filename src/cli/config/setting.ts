@@ -32,6 +32,12 @@ export function valueText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
+/** The same, without a secret. */
+export function shownText({ spec }: Setting, value: unknown): string {
+  const text = valueText(value);
+  return spec.shown?.(text) ?? text;
+}
+
 /** What goes before the file for this setting; null if the file decides. */
 export function strongerThanFile({ spec }: Setting, source: Source | undefined): string | null {
   if (source === 'environment') return `the variable ${spec.env} of the daemon`;

@@ -1,0 +1,22 @@
+import { readFileSync, statSync } from 'node:fs';
+import { SvcError } from '../../errors.ts';
+import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
+
+/** The content of `store_password_file`. Throws config_invalid. */
+export function readPasswordFile(file: string): string {
+  const refuse = (what: string, hint: string, cause?: unknown): never => {
+    throw new SvcError('config_invalid', `store_password_file ${file} ${what}.`, { hint, cause });
+  };
+  try {
+    const stat = statSync(file);
+    if (!stat.isFile() || stat.size > KEY_FILE_BYTES_MAX)
+      return refuse('is no file of a password', 'Its content is the password, in one line.');
+    if (process.platform !== 'win32' && (stat.mode & 0o077) !== 0)
+      return refuse('can be used by other users', `Let only its owner read it: chmod 600 ${file}`);
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    const { code = 'unknown reason' } = error as NodeJS.ErrnoException;
+    return refuse(`cannot be read (${code})`, 'Correct the path, or its owner and mode.', error);
+  }
+}

@@ -1,0 +1,183 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client, ClientBase, ClientConfig, Pool, QueryConfig, QueryResultRow } from 'pg';
+import { databaseName } from '../../config/store/address.ts';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import { asDatabaseError, isAway } from './failure.ts';
+
+export interface DatabaseOptions {
+  /** A `postgres:` address, without a password. */
+  address: string;
+  /** Null: the variable PGPASSWORD, or none. */
+  password: string | null;
+  limits: DatabaseLimits;
+}
+
+export type DatabaseLimits = Pick<
+  Limits,
+  | 'store_connections'
+  | 'store_answer_ms'
+  | 'store_wait_ms'
+  | 'store_retry_ms'
+  | 'store_page_bytes'
+  | 'close_ms'
+>;
+
+/**
+ * The connections of one daemon to the database. It owns a pool for reads, and a pool of one for
+ * commits, so that no read delays a commit.
+ *
+ * 1. Their number is bounded, and so is the time of each statement, here and in the database.
+ * 2. A read waits `store_wait_ms` for a database that is away, then throws store_stalled.
+ * 3. A connection that failed in a statement is closed: its state is unknown.
+ */
+export class Connections {
+  /** The database in messages. */
+  readonly name: string;
+  private readonly options: DatabaseOptions;
+  private readonly reads: Pool;
+  private readonly writes: Pool;
+  private readonly client: typeof Client;
+  private readonly config: ClientConfig;
+  private isEnded = false;
+
+  /** Loads the library: a daemon with SQLite never does. */
+  static async create(options: DatabaseOptions): Promise<Connections> {
+    return new Connections(options, (await import('pg')).default);
+  }
+
+  private constructor(options: DatabaseOptions, pg: typeof import('pg').default) {
+    this.options = options;
+    this.name = databaseName(options.address);
+    const { limits } = options;
+    const config = configOf(options, pg.types);
+    this.config = config;
+    const pool = (max: number) => {
+      const made = new pg.Pool({ ...config, max, min: 0, idleTimeoutMillis: IDLE_MS });
+      // The statement on that connection reports it, or the next one.
+      made.on('error', () => {});
+      return made;
+    };
+    this.reads = pool(limits.store_connections);
+    this.writes = pool(1);
+    this.client = pg.Client;
+  }
+
+  /** Rows of a read, which may be asked again. */
+  async read<R extends QueryResultRow>(
+    text: string,
+    values: readonly unknown[] = [],
+  ): Promise<R[]> {
+    return this.patiently(async () => (await this.reads.query<R>(text, [...values])).rows);
+  }
+
+  /** One attempt of a statement on the connection for commits. Throws what the library throws. */
+  async write<R extends QueryResultRow>(statement: QueryConfig): Promise<R[]> {
+    return (await this.writes.query<R>(statement)).rows;
+  }
+
+  /** Several statements. All of them count, or none. They are rolled back when `work` throws. */
+  async transaction<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
+    const client = await this.patiently(() => this.writes.connect());
+    let failure: unknown;
+    try {
+      await client.query('begin');
+      const result = await work(client);
+      await client.query('commit');
+      return result;
+    } catch (error) {
+      failure = error;
+      await client.query('rollback').catch(() => {});
+      throw this.asError(error);
+    } finally {
+      client.release(isAway(failure));
+    }
+  }
+
+  /** A connection beside the pools, such as for notices. The caller ends it. */
+  async connect(): Promise<Client> {
+    const client = new this.client(this.config);
+    await client.connect();
+    return client;
+  }
+
+  /** The error for callers. */
+  asError(error: unknown): Error {
+    return asDatabaseError(error, this.name);
+  }
+
+  /** Ends the idle connections, and waits `close_ms` for the others. */
+  async end(): Promise<void> {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    const done = new AbortController();
+    const ended = Promise.all([this.reads.end(), this.writes.end()]).catch(() => {});
+    const late = delay(this.options.limits.close_ms, null, { signal: done.signal }).catch(() => {});
+    await Promise.race([ended, late]);
+    done.abort();
+  }
+
+  private async patiently<T>(attempt: () => Promise<T>): Promise<T> {
+    const { store_wait_ms, store_retry_ms } = this.options.limits;
+    const until = performance.now() + store_wait_ms;
+    for (;;) {
+      try {
+        return await attempt();
+      } catch (error) {
+        const left = until - performance.now();
+        if (!isAway(error) || left <= 0 || this.isEnded) throw this.asError(error);
+        await delay(Math.min(store_retry_ms, left));
+      }
+    }
+  }
+}
+
+/** Idle connections beyond this are closed. */
+const IDLE_MS = 30_000;
+
+/** 64-bit numbers of the log are exact as numbers: it has fewer than 2^53 events. */
+const INT8 = 20;
+const NUMERIC = 1700;
+
+type Types = Pick<typeof import('pg').types, 'getTypeParser'>;
+
+function configOf({ address, password, limits }: DatabaseOptions, types: Types): ClientConfig {
+  const url = new URL(address);
+  if (password !== null) url.searchParams.set('password', password);
+  const settings = [
+    // A node that was cut off keeps no lock.
+    `idle_in_transaction_session_timeout=${limits.store_answer_ms}`,
+    `statement_timeout=${limits.store_answer_ms}`,
+    `tcp_user_timeout=${limits.store_answer_ms}`,
+    'tcp_keepalives_idle=5',
+    'tcp_keepalives_interval=2',
+    'tcp_keepalives_count=3',
+  ];
+  const given = url.searchParams.get('options');
+  url.searchParams.set(
+    'options',
+    [given ?? '', ...settings.map((setting) => `-c ${setting}`)].join(' ').trim(),
+  );
+  return {
+    // A `+` would stay a plus sign in the library.
+    connectionString: url.href.replaceAll('+', '%20'),
+    application_name: 'svc',
+    connectionTimeoutMillis: limits.store_answer_ms,
+    query_timeout: limits.store_answer_ms + LATE_MS,
+    keepAlive: true,
+    types: {
+      getTypeParser: ((id: number, format: 'text') =>
+        id === INT8 || id === NUMERIC
+          ? Number
+          : types.getTypeParser(id, format)) as Types['getTypeParser'],
+    },
+  };
+}
+
+/** The database ends a statement first. */
+const LATE_MS = 1000;
+
+/** The error of a store that is not open. */
+export function notOpen(): SvcError {
+  return new SvcError('store_failed', 'The event log is not open.');
+}

@@ -1,0 +1,187 @@
+import type { ClientBase } from 'pg';
+import { SvcError } from '../../errors.ts';
+
+/** Raised when the tables change. A newer version is refused. */
+export const SCHEMA = 1;
+/** The oldest PostgreSQL that is tested: `NNmmmm`. */
+export const SERVER_VERSION_MIN = 130_000;
+/** The lock of migrations: the letters `svce`. */
+const MIGRATION_LOCK = 0x73766365;
+
+/**
+ * The log and what follows from it.
+ *
+ * `svc_log` has one row. Each commit locks it and raises `last_seq`. So positions have the order of
+ * the commits, and no hole is filled later.
+ * Texts of JSON are `text`: `jsonb` has no NUL character. Milliseconds are `float8`, as numbers of
+ * JavaScript.
+ */
+const LOG = `
+create table svc_log (
+  id integer primary key check (id = 1),
+  last_seq bigint not null,
+  removed bigint not null,
+  bytes bigint not null
+);
+insert into svc_log values (1, 0, 0, 0);
+create table svc_events (
+  seq bigint primary key,
+  stream text collate "C" not null,
+  version bigint not null,
+  type text not null,
+  schema integer not null,
+  at float8 not null,
+  boot_id text not null,
+  data text not null,
+  digest bytea not null,
+  constraint svc_events_version unique (stream, version)
+);
+create index svc_events_boots on svc_events (seq) where type = 'daemon.boot_started';
+create index svc_events_starts on svc_events (seq) where version = 1 and type <> 'run.accepted';
+create index svc_events_accepted on svc_events (seq) where version = 1 and type = 'run.accepted';`;
+
+/**
+ * `node_id` is the node that has an unfinished run; null: any node may claim it. `waits`: it was
+ * released before it started. `bytes`: what a finished run has in the log, null until it is
+ * measured.
+ */
+const RUNS = `
+create table svc_runs (
+  run_id text collate "C" primary key,
+  accepted_seq bigint not null,
+  idempotency_key text,
+  finished boolean not null,
+  ended_at float8,
+  state text not null,
+  provider text not null,
+  model text not null,
+  client text not null,
+  cloud boolean not null,
+  conversation text,
+  origin text,
+  seq bigint not null,
+  data text not null,
+  digest bytea not null,
+  bytes bigint,
+  node_id text,
+  waits boolean not null
+);
+create unique index svc_runs_key on svc_runs (idempotency_key) where idempotency_key is not null;
+create index svc_runs_newest on svc_runs (accepted_seq, state, provider);
+create index svc_runs_unfinished on svc_runs (accepted_seq) where not finished;
+create index svc_runs_claimable on svc_runs (accepted_seq) where not finished and node_id is null;
+create index svc_runs_owned on svc_runs (node_id, accepted_seq) where not finished;
+create index svc_runs_ended on svc_runs (ended_at) where finished;
+create index svc_runs_conversation on svc_runs (conversation, accepted_seq) where conversation is not null;
+create index svc_runs_origin on svc_runs (origin, accepted_seq) where origin is not null;
+create index svc_runs_cloud on svc_runs (accepted_seq) where cloud;
+create table svc_words (
+  accepted_seq bigint primary key,
+  run_id text collate "C" not null unique,
+  prompt tsvector not null,
+  answer tsvector not null
+);
+create index svc_words_found on svc_words using gin (prompt, answer);`;
+
+const USAGE = `
+create table svc_usage (
+  hour bigint not null,
+  provider text not null,
+  model text not null,
+  client text not null,
+  cloud boolean not null,
+  runs bigint not null,
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  estimated bigint not null,
+  primary key (hour, provider, model, client, cloud)
+);
+create table svc_embedding_usage (
+  hour bigint not null,
+  provider text not null,
+  model text not null,
+  client text not null,
+  requests bigint not null,
+  input_tokens bigint not null,
+  estimated bigint not null,
+  primary key (hour, provider, model, client)
+);`;
+
+/** All times of leases are those of the database. */
+const NODES = `
+create table svc_nodes (
+  node_id text primary key,
+  epoch bigint not null,
+  until timestamptz not null,
+  since timestamptz not null,
+  late_at timestamptz,
+  left_at timestamptz,
+  version text not null,
+  host text not null,
+  boot_id text not null,
+  capacity integer not null,
+  active integer not null,
+  draining boolean not null,
+  addresses text not null
+);
+create table svc_boots (
+  boot_id text primary key,
+  node_id text not null,
+  epoch bigint not null,
+  seen_at timestamptz not null
+);
+create table svc_keys (
+  key text primary key,
+  run_id text not null,
+  node_id text not null,
+  epoch bigint not null
+);
+create table svc_asks (
+  run_id text not null,
+  ask text not null,
+  by text not null,
+  at timestamptz not null,
+  primary key (run_id, ask)
+);`;
+
+/** What leads from each version to the next one. */
+const MIGRATIONS: readonly string[] = [LOG + RUNS + USAGE + NODES];
+
+/** The version of the tables; 0: there are none. */
+export async function schemaVersion(client: ClientBase): Promise<number> {
+  const [there] = (
+    await client.query<{ there: boolean }>(`select to_regclass('svc_meta') is not null as there`)
+  ).rows;
+  if (there?.there !== true) return 0;
+  const { rows } = await client.query<{ value: string }>(
+    `select value from svc_meta where name = 'schema'`,
+  );
+  return Number(rows[0]?.value ?? 0);
+}
+
+/**
+ * Creates or upgrades the tables, in the transaction of the caller. The lock makes daemons that
+ * start together follow each other. Throws store_foreign.
+ */
+export async function migrate(client: ClientBase, name: string, log_id: string): Promise<void> {
+  await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  const version = await schemaVersion(client);
+  if (version > SCHEMA) throw tooNew(name, version);
+  if (version === SCHEMA) return;
+  if (version === 0)
+    await client.query('create table svc_meta (name text primary key, value text not null)');
+  for (const migration of MIGRATIONS.slice(version)) await client.query(migration);
+  await client.query(
+    `insert into svc_meta values ('schema', $1), ('log_id', $2)
+     on conflict (name) do update set value = excluded.value where svc_meta.name = 'schema'`,
+    [String(SCHEMA), log_id],
+  );
+}
+
+export function tooNew(name: string, version: number): SvcError {
+  return new SvcError(
+    'store_foreign',
+    `A newer svc made the tables in the database ${name}: version ${version}, and this one knows ${SCHEMA}.`,
+    { hint: 'Install that version of svc on this machine too, or name another database in store.' },
+  );
+}
