@@ -27,8 +27,8 @@ export interface SettingSpec<T = unknown> {
   read(value: unknown): T | undefined;
   /** What is wrong with a malformed value, as the rest of a sentence. Absent: `expects` says it. */
   problem?(value: unknown): string | null;
-  /** The value as messages show it, without a secret. Absent: as it is. */
-  shown?(text: string): string;
+  /** The text of a value, also a malformed one, without its secret. Absent: it has none. */
+  masked?(text: string): string;
   /** Converts the text of a flag or a variable to its JSON form. */
   fromText?(text: string): unknown;
   /** What HTTP clients see of a value that may have a secret. Absent: all of it. */
@@ -96,7 +96,7 @@ export function chooseValue(
     const read = spec.read(given);
     if (read === undefined) {
       const problem =
-        spec.problem?.(given) ?? `must be ${spec.expects}, not ${shownValue(spec, value)}`;
+        spec.problem?.(given) ?? `must be ${spec.expects}, not ${maskedValue(spec, value)}`;
       refuse(where, `${key} ${problem}`, { param: key });
     }
     choice = [read, source];
@@ -111,8 +111,8 @@ export function chooseValue(
 }
 
 /** A value for a message. */
-export function shownValue(spec: SettingSpec, value: unknown): string {
-  return brief(typeof value === 'string' ? (spec.shown?.(value) ?? value) : value);
+export function maskedValue(spec: SettingSpec, value: unknown): string {
+  return brief(typeof value === 'string' ? (spec.masked?.(value) ?? value) : value);
 }
 
 /** The variable of a setting and its text; undefined when it is not set. */

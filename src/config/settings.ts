@@ -127,7 +127,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'Where the event log is: sqlite, a file in the home; or the address of a PostgreSQL database, which several daemons share. The password comes from PGPASSWORD, or from store_password_file.',
     expects: 'sqlite, or an address such as "postgres://svc@db.example.org/svc"',
     read: readStoreAddress,
-    shown: maskPassword,
+    masked: maskPassword,
   },
   store_password_file: {
     env: 'SVC_STORE_PASSWORD_FILE',

@@ -1,4 +1,4 @@
-import { shownValue } from '../../config/layers.ts';
+import { maskedValue } from '../../config/layers.ts';
 import { writeSetting } from '../../config/user-file.ts';
 import { jsonText } from '../../config/value.ts';
 import { SvcError } from '../../errors.ts';
@@ -7,7 +7,7 @@ import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { absoluteModel } from '../run/run-input.ts';
 import { appliedText, applyNow, NOTHING } from './apply.ts';
-import { type Setting, settingNamed, shownText, strongerThanFile, valueText } from './setting.ts';
+import { maskedText, type Setting, settingNamed, strongerThanFile, valueText } from './setting.ts';
 import { activeConfig, valueAt } from './values.ts';
 
 /** Writes one setting into the configuration file, and applies it if it may change at once. */
@@ -28,7 +28,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   print(
     value === undefined
       ? oneLine(`${key} is removed from ${paths.config}.`)
-      : oneLine(`${key} is ${shownText(setting, value)} in ${paths.config}.`),
+      : oneLine(`${key} is ${maskedText(setting, value)} in ${paths.config}.`),
   );
   if (applied !== null && applied.applied.length + applied.after_restart.length > 0)
     note(appliedText(applied));
@@ -51,7 +51,7 @@ function readValue({ key, spec }: Setting, text: string | undefined): unknown {
   const placed = key === 'model' && typeof given === 'string' ? absoluteModel(given) : given;
   const value = spec.read(placed);
   if (value !== undefined) return value;
-  throw new SvcError('usage', `${key} must be ${spec.expects}, not ${shownValue(spec, text)}.`, {
+  throw new SvcError('usage', `${key} must be ${spec.expects}, not ${maskedValue(spec, text)}.`, {
     param: key,
   });
 }

@@ -33,9 +33,9 @@ export function valueText(value: unknown): string {
 }
 
 /** The same, without a secret. */
-export function shownText({ spec }: Setting, value: unknown): string {
+export function maskedText({ spec }: Setting, value: unknown): string {
   const text = valueText(value);
-  return spec.shown?.(text) ?? text;
+  return spec.masked?.(text) ?? text;
 }
 
 /** What goes before the file for this setting; null if the file decides. */
