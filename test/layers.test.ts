@@ -61,7 +61,7 @@ const APIS = ['src/transport/anthropic', 'src/transport/ollama', 'src/transport/
 function TRANSPORT_PARTS(): string[] {
   const names = [
     'cancel-when-gone',
-    'follow-with-places',
+    'follow-with-waits',
     'http-error',
     'listen',
     'on-abort',

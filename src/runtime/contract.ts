@@ -60,6 +60,9 @@ export interface ModelLoad {
   progress: number;
 }
 
+/** What a run waits for. The log has no events of it, so it has no position there. */
+export type RunWait = { queue_position: number } | { loading: ModelLoad };
+
 /** The vectors of texts, and who computed them. */
 export interface EmbeddingRecord extends Embedding {
   provider: string;

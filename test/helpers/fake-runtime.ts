@@ -348,7 +348,7 @@ export function fakeRuntime(): FakeRuntime {
       setAlias: () => Promise.reject(new Error('not here')),
     },
     loads: {
-      ofRun: () => null,
+      watch: () => () => {},
       list: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),
       load: () => Promise.reject(new Error('not here')),
       unload: () => Promise.reject(new Error('not here')),

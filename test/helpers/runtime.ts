@@ -45,6 +45,8 @@ export interface RuntimeOptions {
   puller?: Partial<Pick<PullerOptions, 'folder' | 'host_boot_id' | 'freeBytes' | 'log'>>;
   /** The fault of the log. */
   trouble?: () => string | null;
+  /** How far a model is loaded. By default none is being loaded. */
+  loading?: (model: string) => number | null;
   /** From 0 to 1, for the jitter of waits. The default is none. */
   random?: () => number;
   /** This boot is a node of a fleet. Its store is the one of the fleet. */
@@ -190,7 +192,7 @@ export async function bootRuntime(options: RuntimeOptions) {
       load: async () => LOADED.id,
       unload: async () => LOADED.id,
       keep: async () => {},
-      loading: () => null,
+      loading: options.loading ?? (() => null),
     },
   });
   const propose = (event: NewEvent<DaemonEvent>) => kernel.tryAppend(daemon, event);

@@ -1,6 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
+import { LOAD_LOOK_MS } from '../../limits.ts';
 import type { LoadedModel, LoadedModels, ModelLoads } from '../../providers/port.ts';
 import type { LoadedModelRecord, LoadedRecord, LoadInput, ModelLoad } from '../contract.ts';
 import { chooseRoutes } from '../runs/route.ts';
@@ -15,9 +16,18 @@ export interface LoadsOptions {
   now(): number;
 }
 
-/** The local models in memory, for clients. A model is named as in a run. */
+/**
+ * The local models in memory, for clients. A model is named as in a run. It owns who hears how far
+ * the model of a run is loaded.
+ *
+ * 1. The log has no events of a load, so one timer looks at every watched run. It exists while
+ *    there is one.
+ * 2. A listener hears each change once, and nothing while the model of its run is not loaded.
+ */
 export class Loads {
   private readonly options: LoadsOptions;
+  private readonly watched = new Set<() => void>();
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(options: LoadsOptions) {
     this.options = options;
@@ -43,8 +53,31 @@ export class Loads {
     throw new SvcError('engine_crashed', `The model ${id} did not stay in memory.`);
   }
 
-  /** How far the model of a run is loaded. Null: it is not being loaded. */
-  ofRun(run_id: string): ModelLoad | null {
+  /** Reports how far the model of a run is loaded, until the returned function is called. */
+  watch(run_id: string, listener: (load: ModelLoad) => void): () => void {
+    let reported: ModelLoad | null = null;
+    const look = () => {
+      const load = this.ofRun(run_id);
+      const isNew = load?.model !== reported?.model || load?.progress !== reported?.progress;
+      reported = load;
+      if (load !== null && isNew) listener(load);
+    };
+    this.watched.add(look);
+    this.timer ??= setInterval(() => this.lookAtAll(), LOAD_LOOK_MS).unref();
+    return () => {
+      this.watched.delete(look);
+      if (this.watched.size > 0) return;
+      clearInterval(this.timer);
+      this.timer = undefined;
+    };
+  }
+
+  private lookAtAll(): void {
+    for (const look of this.watched) look();
+  }
+
+  /** Null: the model is not being loaded. */
+  private ofRun(run_id: string): ModelLoad | null {
     const { provider, model = '' } = this.options.requestOf(run_id) ?? {};
     const progress = provider === LOCAL ? this.options.models.loading(model) : null;
     return progress === null ? null : { model, progress };

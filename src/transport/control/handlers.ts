@@ -6,12 +6,12 @@ import { checkGiven } from '../../runtime/contract/check.ts';
 import { parseRunInput } from '../../runtime/contract/inputs.ts';
 import type { AppliedSettings } from '../../runtime/contract/settings.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
-import type { EventSlice, RunRecord } from '../../runtime/contract.ts';
+import type { EventSlice, RunRecord, RunWait } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import type { NamedTokens } from '../auth/named-tokens.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
-import { followWithPlaces } from '../follow-with-places.ts';
+import { followWithWaits } from '../follow-with-waits.ts';
 import {
   type Answered,
   type Method,
@@ -21,7 +21,6 @@ import {
   type StatusMore,
 } from './protocol.ts';
 import { statusWork } from './status-work.ts';
-import { watchLoad } from './watch-load.ts';
 
 /** How a handler sends events before its result. */
 export interface Reply {
@@ -111,16 +110,9 @@ export function createHandlers({
     reply: Reply,
   ): Promise<RunRecord | RecordBytes> => {
     const following = { from_seq, signal: reply.signal };
-    const report = (queue_position: number) => reply.event({ queue_position });
-    const endWatch = watchLoad(runtime, id, (loading) => reply.event({ loading }));
-    try {
-      for await (const slice of followWithPlaces(runtime, id, following, report)) {
-        if (slice.events.some(({ type }) => type === 'run.output_appended')) endWatch();
-        await reply.slice(slice);
-      }
-    } finally {
-      endWatch();
-    }
+    const report = (wait: RunWait) => reply.event(wait);
+    for await (const slice of followWithWaits(runtime, id, following, report))
+      await reply.slice(slice);
     return runtime.runs.show(id);
   };
   return {

@@ -25,12 +25,12 @@ import type {
   LoadedRecord,
   MachinesRecord,
   ModelDetails,
-  ModelLoad,
   Probe,
   ProviderRecord,
   ReportRecord,
   RunPage,
   RunRecord,
+  RunWait,
   SearchPage,
   StateSnapshot,
   StatusRecord,
@@ -81,9 +81,6 @@ function answers<R, E = never>() {
   ): Declared<P, R, E> => ({ params, ...(counted === undefined ? {} : { counted }) });
 }
 
-/** What a run waits for: its place in the queue, or the load of its model. */
-type Waits = { queue_position: number } | { loading: ModelLoad };
-
 /** Most requests a minute, and most at one time, that a token can be bounded to. */
 const RATE_MAX = 1_000_000;
 
@@ -118,10 +115,10 @@ export const methods = {
    * A RunInput. With `stream`: the record, then events, positions in the queue, and how far its
    * model is loaded. The result is the final record. `traceparent` is the span of the client.
    */
-  'run.start': answers<RunRecord, { run: RunRecord } | Waits | EventRecord>()(
+  'run.start': answers<RunRecord, { run: RunRecord } | RunWait | EventRecord>()(
     v.looseObject({ stream: v.nullish(flag), traceparent: v.nullish(text) }),
   ),
-  'run.follow': answers<RunRecord, Waits | EventRecord>()(
+  'run.follow': answers<RunRecord, RunWait | EventRecord>()(
     v.object({ id: name(), from_seq: v.nullish(count, 0) }),
     'stream',
   ),

@@ -2,7 +2,7 @@ import { type Failure, isTerminalEvent } from '../../../machines/events.ts';
 import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
 import { TIMEOUT_ERROR } from '../../../machines/run-context.ts';
 import { fromBody, SvcError } from '../../errors.ts';
-import type { EventRecord, RunRecord } from '../../runtime/contract.ts';
+import type { EventRecord, RunRecord, SearchPage } from '../../runtime/contract.ts';
 
 /** Records and events in the form of `runtime.proto`. A field that is null is absent. */
 
@@ -20,6 +20,10 @@ export function runMessage(run: RunRecord & { shortened?: true }): object {
     ...(response_format === undefined ? {} : { response_format: formatMessage(response_format) }),
     output_parts: output_parts?.map(partMessage),
   };
+}
+
+export function foundMessage({ matches, ...rest }: SearchPage['runs'][number]): object {
+  return { ...rest, matches: matches.map(([begin, end]) => ({ begin, end })) };
 }
 
 function partMessage(part: Part): object {

@@ -1,16 +1,22 @@
 import type { Metadata, UntypedServiceImplementation } from '@grpc/grpc-js';
+import * as v from 'valibot';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { checkGiven, given, wrong } from '../../runtime/contract/check.ts';
-import { CLIENT_MAX, lifecycleInput, parseRunInput } from '../../runtime/contract/inputs.ts';
+import {
+  CLIENT_MAX,
+  lifecycleInput,
+  parseRunInput,
+  runSearchInput,
+} from '../../runtime/contract/inputs.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
-import type { EventRecord, RunListQuery } from '../../runtime/contract.ts';
+import type { EventRecord, RunListQuery, RunWait } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { Scope } from '../auth/scope.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
-import { followWithPlaces } from '../follow-with-places.ts';
+import { followWithWaits } from '../follow-with-waits.ts';
 import type { Admissions } from './admit.ts';
-import { RunUpdates, runMessage } from './answer.ts';
+import { foundMessage, RunUpdates, runMessage } from './answer.ts';
 import type { CallStream, Streaming } from './call-stream.ts';
 import { type CallParts, large, streaming, unary } from './calls.ts';
 import { type RunRequest, runInputOf } from './request.ts';
@@ -25,10 +31,12 @@ export interface RuntimeCallsOptions extends CallParts {
 }
 
 const CLIENT = 'grpc';
+const searchInput = v.object(runSearchInput);
 
 /** The scope that a token needs for each method. */
 export const methodScopes: Readonly<Record<string, Scope>> = {
   ...{ Run: 'run', Attach: 'read', Get: 'read', List: 'read', Cancel: 'run' },
+  ...{ Search: 'read', Remove: 'admin' },
   ...{ Models: 'read', Providers: 'read', Status: 'read', WatchStatus: 'read', Stop: 'admin' },
 };
 
@@ -74,6 +82,14 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
       });
       return { ...page, runs: runs.map(runMessage) };
     }),
+    Search: unary(options, async (request: object) => {
+      const { runs, next } = await runtime.runs.search(checkGiven(searchInput, request));
+      return { runs: runs.map(foundMessage), next };
+    }),
+    Remove: unary(options, async ({ id = '' }: { id?: string }) => {
+      await runtime.runs.remove(id);
+      return { removed: id };
+    }),
     Cancel: unary(options, async ({ id = '' }: { id?: string }) =>
       runMessage(await runtime.runs.cancel(id, CLIENT)),
     ),
@@ -101,8 +117,8 @@ async function streamRun(
 ): Promise<void> {
   const updates = new RunUpdates();
   const signal = AbortSignal.any([stream.over, closing]);
-  const report = (queue_position: number) => stream.offer({ queue_position });
-  for await (const slice of followWithPlaces(runtime, id, { from_seq, signal }, report)) {
+  const report = (wait: RunWait) => stream.offer(wait);
+  for await (const slice of followWithWaits(runtime, id, { from_seq, signal }, report)) {
     const { page, events } = slice;
     await stream.send(
       events.map((event) => updates.of(JSON.parse(String(page.json(event))) as EventRecord)),

@@ -1,6 +1,7 @@
 import { isTerminalEvent } from '../../../machines/events.ts';
 import { fromBody } from '../../errors.ts';
-import { followWithPlaces } from '../follow-with-places.ts';
+import type { RunWait } from '../../runtime/contract.ts';
+import { followWithWaits } from '../follow-with-waits.ts';
 import { sendLive, whyCut } from './live.ts';
 import type { Context } from './route.ts';
 
@@ -31,10 +32,10 @@ export async function streamRun(
         `event: stream.closed\ndata: ${JSON.stringify({ error: error.body() })}\n\n`,
     },
     async ({ signal, outflow, write, offer }) => {
-      const report = (place: number) => offer(placeText(place));
+      const report = (wait: RunWait) => offer(waitText(wait));
       let over = false;
       const following = { from_seq, signal };
-      for await (const slice of followWithPlaces(runtime, run_id, following, report)) {
+      for await (const slice of followWithWaits(runtime, run_id, following, report)) {
         const { page, events } = slice;
         outflow.hold(page);
         await write(page.frames(events));
@@ -52,7 +53,9 @@ export async function streamRun(
   );
 }
 
-/** The run's position in the queue. It is no event of the log, so it has no id. */
-function placeText(queue_position: number): string {
-  return `event: queue.position\ndata: ${JSON.stringify({ queue_position })}\n\n`;
+/** What the run waits for. It is no event of the log, so it has no id. */
+function waitText(wait: RunWait): string {
+  const [name, data] =
+    'loading' in wait ? ['model.loading', wait.loading] : ['queue.position', wait];
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
