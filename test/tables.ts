@@ -186,7 +186,8 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'run.follow': 'the same events of the run from a position on, then the run',
   'run.cancel': 'the run, once its work has stopped',
   'run.find': '`id`: the whole id of a run that is given as `last` or by its beginning',
-  'run.remove': '`removed`: the id of the run that is no longer in the log',
+  'run.remove':
+    '`removed`: the id of the run that is no longer in the log; `trouble`: why its texts may still be',
   'run.get': 'the run',
   'run.search': 'finished runs with these words, newest first, each with a snippet',
   'run.list': 'one page of runs; `texts: "short"` cuts long texts',

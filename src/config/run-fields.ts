@@ -47,6 +47,12 @@ export const numberFields = {
 
 export type NumberFieldName = keyof typeof numberFields;
 
+/** The states of a run, by which runs are listed. The last five are its ends. */
+export const RUN_STATES = [
+  ...(['queued', 'starting', 'streaming', 'backoff', 'suspended', 'cancelling'] as const),
+  ...(['completed', 'failed', 'cancelled', 'interrupted', 'timed_out'] as const),
+] as const;
+
 /** What a run may ask for if it is cut off. */
 export const RECOVERIES = ['resume', 'restart', 'end'] as const;
 

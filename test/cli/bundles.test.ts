@@ -14,7 +14,7 @@ const COMMANDS: Record<string, { args: string[]; kib: number; needs?: string[] }
   status: { args: [], kib: 76, needs: ['net', 'stream'] },
   health: { args: ['--source', 'socket'], kib: 57, needs: ['net', 'stream'] },
   logs: { args: ['--tail', '5'], kib: 86 },
-  run: { args: ['hi', '--no-start'], kib: 164, needs: ['net', 'stream'] },
+  run: { args: ['hi', '--no-start'], kib: 166, needs: ['net', 'stream'] },
 };
 /** Modules of Node that take a millisecond or more to load. */
 const SLOW = [

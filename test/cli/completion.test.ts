@@ -3,7 +3,10 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { describe } from '../../machines/describe.ts';
+import { runMachine } from '../../machines/run.ts';
 import { commands } from '../../src/cli/commands.ts';
+import { RUN_STATES } from '../../src/config/run-fields.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 const test = suite<{ home: Home; bash: string }>('svc completion');
@@ -73,6 +76,15 @@ test('bash offers the values a flag is chosen from, and leaves free ones to the 
   assert.equal(complete(bash, 'svc run --conversation runs-'), ['runs-1']);
   assert.equal(complete(bash, 'svc run --system '), []);
   assert.equal(complete(bash, 'svc runs export --output '), []);
+});
+
+test('a list of runs takes each state that a record of a run can have', ({ bash }) => {
+  const paths = describe(runMachine).states.filter(({ type }) =>
+    ['atomic', 'final'].includes(type),
+  );
+  const states = new Set(paths.map(({ path }) => path.split('.')[0]));
+  assert.equal([...RUN_STATES].sort(), [...states].sort());
+  assert.equal(complete(bash, 'svc runs list --state '), [...RUN_STATES]);
 });
 
 test('bash asks svc for names, and a name may have a colon', ({ bash }) => {

@@ -1,11 +1,23 @@
 import { chmodSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { connectDaemon } from '../../src/cli/connect/connect-daemon.ts';
 import { SvcError } from '../../src/errors.ts';
+import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
+import { defaultLimits } from '../../src/limits.ts';
+import { parseRunInput } from '../../src/runtime/contract/inputs.ts';
 import { type ControlClient, connect } from '../../src/transport/control/client.ts';
+import { callMethod } from '../../src/transport/control/handlers.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { type FakeDaemon, health, output, run, startFakeDaemon } from './fake-daemon.ts';
+import {
+  type FakeDaemon,
+  health,
+  output,
+  run,
+  runtimeFile,
+  startFakeDaemon,
+} from './fake-daemon.ts';
 
 const test = suite<{ home: Home; daemon: FakeDaemon; client: ControlClient }>(
   'a connection to the local socket',
@@ -32,24 +44,49 @@ async function failure(promise: Promise<unknown>): Promise<SvcError> {
   return assert.unreachable('it did not fail') as never;
 }
 
-test('a daemon that does not know a field or a method is of another version', async ({
+test('a daemon that does not know a field or a method, or has another number, is of another version', async ({
+  home,
   daemon,
-  client,
 }) => {
-  const refused: [message: string, param: string][] = [
-    ['"origin" is not a field here; there are prompt, system.', 'origin'],
-    ['There is no method "run.search".', 'method'],
-  ];
-  for (const [message, param] of refused) {
-    daemon.on('run.start', ({ error }) => error({ code: 'invalid_request', message, param }));
+  const client = await connectDaemon(home.paths);
+  const refused = async (message: string, param: string, details = {}) => {
+    daemon.on('run.start', ({ error }) =>
+      error({ code: 'invalid_request', message, param, hint: 'Correct it.', details }),
+    );
     const { code, message: said, hint } = await failure(client.call('run.start', {}));
     assert.is(code, 'invalid_request');
-    assert.match(
-      said,
-      /^The daemon is of another version: it has not (this command|the field origin)\.$/,
-    );
-    assert.match(hint, 'svc restart');
-  }
+    return [said, hint];
+  };
+  const it = 'The daemon is of another version: it has not ';
+  const restart = 'To run the daemon of this version: svc restart';
+  const field = await refused('"origin" is not a field here.', 'origin', { unknown: 'field' });
+  assert.equal(field, [`${it}the field origin.`, restart]);
+  const method = await refused('There is no method.', 'method', { unknown: 'method' });
+  assert.equal(method, [`${it}this command.`, restart]);
+  const same = await refused('words must have words.', 'words');
+  assert.equal(same, ['words must have words.', 'Correct it.']);
+  await writeRuntimeFile(home.paths.runtime, { ...runtimeFile, version: '0.0.1' });
+  const older = await refused('"origin" is not a field here.', 'origin');
+  assert.is(older[0], '"origin" is not a field here.');
+  assert.match(older[1] ?? '', /^The daemon is of version 0\.0\.1, this program of .*svc restart$/);
+  client.close();
+});
+
+test('the daemon marks what it does not know, at any depth', () => {
+  const unknown = (work: () => unknown) => {
+    try {
+      work();
+    } catch (error) {
+      return [(error as SvcError).param, (error as SvcError).details];
+    }
+    return null;
+  };
+  type Call = Parameters<typeof callMethod>;
+  const method = () => callMethod({} as Call[0], 'nope', {}, {} as Call[3]);
+  const start = (input: object) => () => parseRunInput(input, defaultLimits);
+  assert.equal(unknown(method), ['method', { unknown: 'method' }]);
+  assert.equal(unknown(start({ prompt: 'x', y: 1 })), ['y', { unknown: 'field' }]);
+  assert.equal(unknown(start({ prompt: 1 })), ['prompt', undefined]);
 });
 
 test('no listener is daemon_not_running, a socket of another user is unauthorised', async ({

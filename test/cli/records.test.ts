@@ -297,6 +297,38 @@ test('providers are added and removed through the daemon that runs, and the key 
   assert.not.ok(existsSync(home.paths.config));
 });
 
+test('a damaged run stops no other removal: it is named, and the exit code says so', async ({
+  home,
+  daemon,
+}) => {
+  const ids = ['run_3', 'run_2', 'run_1'].map((id) => `${id}${'0'.repeat(25)}`);
+  const [, damaged = ''] = ids;
+  daemon.on('run.list', ({ result }) => result({ runs: ids.map((id) => ({ id })), next: null }));
+  daemon.on('run.remove', ({ params, result, error }) =>
+    params.id === damaged
+      ? error({ ...new SvcError('store_corrupt', 'Its record is damaged.').body() })
+      : result({ removed: params.id, trouble: `Texts of ${params.id} remain.` }),
+  );
+  const args = ['runs', 'remove', '--conversation', ids[2] ?? ''];
+  const { code, stdout, stderr } = await home.svc(args);
+  assert.equal([code, stdout], [1, `Removed ${ids[0]}.\nRemoved ${ids[2]}.\n`]);
+  assert.match(stderr, `${damaged} was not removed. Its record is damaged.`);
+  assert.match(stderr, `Texts of ${ids[2]} remain.`);
+  assert.not.match(stderr, `Texts of ${ids[0]}`, 'only the last removal counts');
+  const answer = await home.svc([...args, '--json']);
+  assert.equal(
+    [answer.code, JSON.parse(answer.stdout)],
+    [
+      1,
+      {
+        removed: [ids[0], ids[2]],
+        damaged: [{ id: damaged, message: 'Its record is damaged.' }],
+        trouble: `Texts of ${ids[2]} remain.`,
+      },
+    ],
+  );
+});
+
 test('without a daemon the configuration is edited, and shown in the state unknown', async ({
   home,
   daemon,

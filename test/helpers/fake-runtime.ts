@@ -288,6 +288,7 @@ export function fakeRuntime(): FakeRuntime {
         note('runs.remove');
         if (find(id).record.ended_at === null) throw new SvcError('run_unfinished');
         runs.delete(id);
+        return {};
       },
     },
     queue: {

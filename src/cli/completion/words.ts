@@ -1,5 +1,5 @@
 import { adapters } from '../../config/adapters.ts';
-import { RECOVERIES } from '../../config/run-fields.ts';
+import { RECOVERIES, RUN_STATES } from '../../config/run-fields.ts';
 import { LOG_LEVELS, SCOPES } from '../../config/settings.ts';
 import { type CommandSpec, commands, type FlagSpec } from '../commands.ts';
 
@@ -55,12 +55,7 @@ const FLAG_VALUES: Readonly<Record<string, Values>> = {
   'machines --format': { words: ['mermaid', 'svg', 'json', 'ascii'] },
   'usage --by': { words: ['model', 'provider', 'client', 'day'] },
   'token create --scope': { words: SCOPES },
-  'runs list --state': {
-    words: [
-      ...['queued', 'starting', 'streaming', 'backoff', 'suspended', 'cancelling'],
-      ...['completed', 'failed', 'cancelled', 'interrupted', 'timed_out'],
-    ],
-  },
+  'runs list --state': { words: RUN_STATES },
 };
 
 export function valuesOfFlag(spec: CommandSpec, { name, value }: FlagSpec): Values {

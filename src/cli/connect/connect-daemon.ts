@@ -7,6 +7,7 @@ import {
   type ControlClient,
   connect,
 } from '../../transport/control/client.ts';
+import { explainRefusal } from './other-version.ts';
 
 // Not imported: see paths.ts.
 const { lstatSync } = process.getBuiltinModule('node:fs');
@@ -17,9 +18,13 @@ const { lstatSync } = process.getBuiltinModule('node:fs');
  */
 export async function connectDaemon(
   paths: Paths,
-  options: Omit<ConnectOptions, 'whyUnread'> = {},
+  options: Omit<ConnectOptions, 'whyUnread' | 'explain'> = {},
 ): Promise<ControlClient> {
-  return connect(findSocket(paths), { ...options, whyUnread: () => whyUnread(paths) });
+  return connect(findSocket(paths), {
+    ...options,
+    whyUnread: () => whyUnread(paths),
+    explain: (error) => explainRefusal(error, paths),
+  });
 }
 
 /**

@@ -1,4 +1,5 @@
 import { shownTarget } from '../../../machines/failover.ts';
+import { RUN_STATES } from '../../config/run-fields.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
@@ -9,19 +10,6 @@ import { type RunReads, withRuns } from './run-reads.ts';
 
 type Run = Results['run.get'];
 
-const STATES = [
-  'queued',
-  'starting',
-  'streaming',
-  'backoff',
-  'suspended',
-  'cancelling',
-  'completed',
-  'failed',
-  'cancelled',
-  'interrupted',
-  'timed_out',
-] as const;
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 100_000;
 const PAGE = 100;
@@ -30,7 +18,7 @@ const PROMPT_WIDTH = 40;
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const limit = wholeFlag(flags, 'limit', { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
   const filter = {
-    state: choiceFlag(flags, 'state', STATES),
+    state: choiceFlag(flags, 'state', RUN_STATES),
     provider: textFlag(flags, 'provider'),
     cloud: flags.cloud === true ? true : undefined,
     conversation: textFlag(flags, 'conversation'),

@@ -57,8 +57,11 @@ function rank(issue: v.BaseIssue<unknown>): number {
 function refusal(issue: v.BaseIssue<unknown>): SvcError {
   const param = issue.path?.map(({ key }) => String(key)).join('.');
   if (param === undefined) return new SvcError('invalid_request', issue.message);
-  const subject = isUnknownField(issue) ? JSON.stringify(param.slice(0, 80)) : param;
-  return wrong(param, `${subject} ${issue.message}`);
+  if (!isUnknownField(issue)) return wrong(param, `${param} ${issue.message}`);
+  const name = param.slice(0, 80);
+  return new SvcError('invalid_request', `${JSON.stringify(name)} ${issue.message}`, {
+    ...{ param: name, details: { unknown: 'field' } },
+  });
 }
 
 function isUnknownField({ type, expected }: v.BaseIssue<unknown>): boolean {

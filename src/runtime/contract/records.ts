@@ -257,6 +257,15 @@ export const runPage = named(
 );
 export type RunPage = v.InferOutput<typeof runPage>;
 
+export const removedRun = named(
+  'RemovedRun',
+  object({
+    removed: text,
+    /** Why its texts may still be in the log, in sentences. */
+    trouble: v.exactOptional(text),
+  }),
+);
+
 export const searchPage = named(
   'SearchPage',
   object({

@@ -17,27 +17,46 @@ export interface RemoveSources {
   conversations: Pick<Conversations, 'alone'>;
 }
 
+/** A run that was removed. */
+export interface Removal {
+  /** Why its texts may still be in the log, in sentences. */
+  trouble?: string;
+}
+
 /**
  * Removes a finished run from the log, with its events, its record and its idempotency key. The
  * numbers of its events stay gaps, as after retention, so the log can be verified.
  *
  * Throws run_unknown, run_unfinished, run_continued, conversation_busy, daemon_stopping, and the
- * errors of the store.
+ * errors of the store: store_corrupt for a damaged run.
  */
-export async function removeRun(sources: RemoveSources, run_id: string): Promise<void> {
+export async function removeRun(sources: RemoveSources, run_id: string): Promise<Removal> {
   const { store, head, conversations } = sources;
   if (!(await head(run_id)).finished)
     throw new SvcError('run_unfinished', undefined, {
       hint: `Cancel it with svc runs cancel ${run_id}, or wait for its end.`,
     });
   const conversation = (await store.getRun(run_id))?.conversation ?? run_id;
-  await conversations.alone(conversation, async () => {
-    await refuseContinued(store, run_id, conversation);
-    await removeFrom(sources, run_id);
+  return conversations.alone(conversation, async () => {
+    const damaged = await damagedAfter(store, run_id, conversation);
+    const unwritten = await removeFrom(sources, run_id);
+    const trouble = [
+      ...damaged.map((id) => `The run ${id} repeats its texts, and stays because it is damaged.`),
+      ...(unwritten === undefined
+        ? []
+        : [
+            `The write-ahead log still has its texts (${unwritten.replace(/\.$/, '')}). The next removal empties it, or the stop of the daemon.`,
+          ]),
+    ];
+    return trouble.length === 0 ? {} : { trouble: trouble.join(' ') };
   });
 }
 
-async function removeFrom({ kernel, store, daemon }: RemoveSources, run_id: string): Promise<void> {
+/** Returns why its texts are still in the write-ahead log. */
+async function removeFrom(
+  { kernel, store, daemon }: RemoveSources,
+  run_id: string,
+): Promise<string | undefined> {
   let step = await store.removeRun(run_id);
   if (step.runs === 0) {
     // The log must end with an event. Another one lets the last event of the run go.
@@ -51,19 +70,40 @@ async function removeFrom({ kernel, store, daemon }: RemoveSources, run_id: stri
   const keep_boot = (kernel.snapshot(daemon) as DaemonSnapshot).context.boot_id;
   const nothing = { before_at: null, max_bytes: null, keep_boot, limit: 1 };
   while (step.more) step = await store.prune(nothing);
+  return step.trouble;
 }
 
-/** A later turn of the conversation has the texts of this run too. */
-async function refuseContinued(
+/**
+ * The damaged runs among the later turns of the conversation. Throws run_continued for any other:
+ * it has the texts of this run too.
+ */
+async function damagedAfter(
   store: RemoveSources['store'],
   run_id: string,
   conversation: string,
-): Promise<void> {
-  const [newest] = await store.listRuns({ conversation, limit: 1, short: true });
-  if (newest === undefined || newest.run_id === run_id) return;
-  throw new SvcError(
+): Promise<string[]> {
+  const damaged: string[] = [];
+  for (let before: string | undefined; ; ) {
+    const page = await store.listRuns({
+      ...{ conversation, limit: PAGE_RUNS, short: true },
+      ...(before === undefined ? {} : { before }),
+    });
+    for (const row of page) {
+      if (row.run_id === run_id) return damaged;
+      if (!('damage' in row)) throw continued(run_id, row.run_id, conversation);
+      damaged.push(row.run_id);
+    }
+    before = page.at(-1)?.run_id;
+    if (before === undefined) return damaged;
+  }
+}
+
+const PAGE_RUNS = 20;
+
+function continued(run_id: string, newest: string, conversation: string): SvcError {
+  return new SvcError(
     'run_continued',
-    `The run ${run_id} has later turns, which repeat its texts. The newest is ${newest.run_id}.`,
+    `The run ${run_id} has later turns, which repeat its texts. The newest is ${newest}.`,
     { hint: `Remove them too: svc runs remove --conversation ${conversation}` },
   );
 }

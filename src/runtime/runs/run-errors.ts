@@ -7,6 +7,15 @@ export function unknownRun(run_id: string): SvcError {
   return new SvcError('run_unknown', `There is no run ${shownId(run_id)}.`, { param: 'id' });
 }
 
+/** The error for a follower of a run that is removed before its last event was sent. */
+export function removedMeanwhile(run_id: string): SvcError {
+  return new SvcError(
+    'run_unknown',
+    `The run ${shownId(run_id)} was removed from the log before all its events were sent.`,
+    { param: 'id', hint: 'What was sent is not complete. The runs that are there: svc runs list' },
+  );
+}
+
 /** The error for a key whose run was asked in another API: that answer has another form. */
 export function otherApi({ asked_as = "svc's own API" }: { readonly asked_as?: string }): SvcError {
   return new SvcError(

@@ -31,10 +31,10 @@ import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { type RunRecord, runRecord } from './record.ts';
 import { type RecordBytes, Records } from './record-bytes.ts';
-import { removeRun } from './remove.ts';
+import { type Removal, removeRun } from './remove.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
 import { runAsked } from './run-asked.ts';
-import { cutOff, otherApi, unknownRun } from './run-errors.ts';
+import { cutOff, otherApi, removedMeanwhile, unknownRun } from './run-errors.ts';
 import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
@@ -204,8 +204,7 @@ export class Runs {
 
   /** Finished runs by the words of their prompts and answers. Throws invalid_request. */
   search(query: RunSearchQuery): Promise<SearchPage> {
-    const { store, config } = this.options;
-    return searchRuns(store, query, config.limits);
+    return searchRuns(this.options.store, query, this.options.config.limits);
   }
 
   /** Throws not_ready, run_unknown. */
@@ -220,8 +219,8 @@ export class Runs {
   }
 
   /**
-   * The run's events from `from_seq` to its terminal event. Ends early if the signal aborts or the
-   * daemon closes.
+   * The run's events from `from_seq` to its terminal event. Ends early if the signal aborts. Throws
+   * run_unknown for a run that is removed meanwhile, and the errors of `cutOff`.
    */
   async *follow(
     run_id: string,
@@ -240,7 +239,9 @@ export class Runs {
       over = slice.events.some(isLast);
       yield slice;
     }
-    if (!over && !options.signal.aborted && kernel.closed) throw cutOff(kernel.snapshot(key));
+    if (over || options.signal.aborted) return;
+    if (kernel.closed) throw cutOff(kernel.snapshot(key));
+    if ((await store.runHead(run_id)) === null) throw removedMeanwhile(run_id);
   }
 
   /** Resolves when the work has stopped. A finished run stays as it is. */
@@ -267,10 +268,10 @@ export class Runs {
    * Removes a finished run from the log. Throws run_unknown, run_unfinished, run_continued,
    * conversation_busy.
    */
-  async remove(run_id: string): Promise<void> {
-    const { conversations } = this;
-    const sources = { ...this.options, conversations, head: (id: string) => this.head(id) };
-    await unlessStalled(this.options.kernel, () => removeRun(sources, run_id));
+  async remove(run_id: string): Promise<Removal> {
+    const { options, conversations } = this;
+    const sources = { ...options, conversations, head: (id: string) => this.head(id) };
+    return unlessStalled(options.kernel, () => removeRun(sources, run_id));
   }
 
   private targets(input: RunInput): readonly [Route, ...Route[]] {

@@ -216,18 +216,19 @@ export class Pruner {
 
   /**
    * Writes the WAL back into the database, and empties it after a removal. Returns why it cannot;
-   * null if done.
+   * null if done. A WAL that was not emptied is emptied after the next step.
    */
   private checkpoint(): string | null {
     try {
       const [result] = this.db.pragma(
         `wal_checkpoint(${this.untidy ? 'truncate' : 'passive'})`,
-      ) as { log: number; checkpointed: number }[];
-      this.untidy = false;
+      ) as { busy: number; log: number; checkpointed: number }[];
       const left = result === undefined ? 0 : result.log - result.checkpointed;
-      return left > LEFT_PAGES
-        ? `${left} pages of the write-ahead log were not written back.`
-        : null;
+      if (left > (this.untidy ? 0 : LEFT_PAGES))
+        return `${left} pages of the write-ahead log were not written back.`;
+      if (this.untidy && result?.busy === 1) return 'The write-ahead log is being read.';
+      this.untidy = false;
+      return null;
     } catch (error) {
       return error instanceof Error ? error.message : String(error);
     }

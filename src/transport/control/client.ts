@@ -42,6 +42,8 @@ export interface ConnectOptions {
   answer_bytes_max?: number;
   /** Explains a connection that closed before any answer. Null if the reason is unknown. */
   whyUnread?: () => Promise<SvcError | null>;
+  /** What the user sees of an error that the daemon sent. */
+  explain?: (error: SvcError) => SvcError;
 }
 
 /** Throws daemon_not_running without a listener, and timed_out if no process accepts. */
@@ -50,6 +52,7 @@ export async function connect(path: string, options: ConnectOptions = {}): Promi
     timeout_ms = CONNECT_MS,
     answer_bytes_max = ANSWER_BYTES_MAX,
     whyUnread = async () => null,
+    explain = (error) => error,
   } = options;
   const socket = connectSocket(path);
   await new Promise<void>((resolve, reject) => {
@@ -70,7 +73,7 @@ export async function connect(path: string, options: ConnectOptions = {}): Promi
     socket.once('connect', () => settle());
     socket.once('error', (cause) => settle(notThere(cause)));
   });
-  return new ControlClient(socket, { path, answer_bytes_max, whyUnread });
+  return new ControlClient(socket, { path, answer_bytes_max, whyUnread, explain });
 }
 
 function notThere(cause: NodeJS.ErrnoException): SvcError {
@@ -93,7 +96,9 @@ function notRunning(cause: unknown): SvcError {
   return new SvcError('daemon_not_running', 'The daemon is not running.', { cause });
 }
 
-type Opened = Pick<Required<ConnectOptions>, 'answer_bytes_max' | 'whyUnread'> & { path: string };
+type Opened = Pick<Required<ConnectOptions>, 'answer_bytes_max' | 'whyUnread' | 'explain'> & {
+  path: string;
+};
 
 interface Open {
   event(event: unknown): void;
@@ -206,8 +211,9 @@ export class ControlClient {
     if (answer === undefined) return;
     const open = answer === null ? undefined : this.open.get(answer.id);
     if (answer === null) this.end(notOurs());
-    else if (answer.error !== undefined && answer.id === 0) this.end(failureOf(answer.error));
-    else if (answer.error !== undefined) open?.error(failureOf(answer.error));
+    else if (answer.error !== undefined && answer.id === 0)
+      this.end(this.options.explain(fromBody(answer.error)));
+    else if (answer.error !== undefined) open?.error(this.options.explain(fromBody(answer.error)));
     else if ('result' in answer) open?.result(answer.result);
     else open?.event(answer.event);
   }
@@ -247,18 +253,6 @@ interface Answer {
   event?: unknown;
   result?: unknown;
   error?: Partial<ErrorBody>;
-}
-
-/** This program sends only what it knows. A daemon that does not know it is of another version. */
-function failureOf(body: Partial<ErrorBody>): SvcError {
-  const error = fromBody(body);
-  const isUnknown = /^There is no method | is not a field here; /.test(error.message);
-  if (error.code !== 'invalid_request' || !isUnknown) return error;
-  const what = error.param === 'method' ? 'this command' : `the field ${error.param}`;
-  return new SvcError('invalid_request', `The daemon is of another version: it has not ${what}.`, {
-    ...(error.param === null ? {} : { param: error.param }),
-    hint: 'To run the daemon of this version: svc restart',
-  });
 }
 
 function parse(line: string): Answer | null {

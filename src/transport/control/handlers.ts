@@ -70,7 +70,7 @@ export function callMethod(
     throw new SvcError(
       'invalid_request',
       `There is no method ${JSON.stringify(name.slice(0, 80))}.`,
-      { param: 'method' },
+      { param: 'method', details: { unknown: 'method' } },
     );
   const handler = handlers[method] as (params: unknown, reply: Reply) => unknown;
   return handler(checkGiven(methods[method].params, params), reply);
@@ -137,8 +137,7 @@ export function createHandlers({
     'run.cancel': async ({ id }) => runtime.runs.cancel(await runtime.runs.find(id), BY),
     'run.remove': async ({ id }) => {
       const removed = await runtime.runs.find(id);
-      await runtime.runs.remove(removed);
-      return { removed };
+      return { removed, ...(await runtime.runs.remove(removed)) };
     },
     'run.get': async ({ id }) => runtime.runs.show(await runtime.runs.find(id)),
     'run.list': (query) => runtime.runs.list(query),

@@ -126,7 +126,7 @@ export const methods = {
   /** The whole id of a run. Each method with the id of a run takes what this one takes. */
   'run.find': answers<{ id: string }>()(one),
   /** Removes a finished run from the log. */
-  'run.remove': answers<{ removed: string }>()(one),
+  'run.remove': answers<{ removed: string; trouble?: string }>()(one),
   'run.get': answers<RunRecord>()(one, 'whole'),
   'run.list': answers<RunPage>()(v.object(runListInput), 'whole'),
   /** Finished runs with these words, newest first. */

@@ -2,9 +2,8 @@ import type * as v from 'valibot';
 import { hasCode } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
 import { checkRunInput, type RunInput, runInput } from '../../runtime/contract/inputs.ts';
-import { run, runPage, searchPage } from '../../runtime/contract/records.ts';
+import { removedRun, run, runPage, searchPage } from '../../runtime/contract/records.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
-import { named, object, text } from '../../runtime/contract/vocabulary.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import {
   type AtQuery,
@@ -58,7 +57,7 @@ export const runRoutes: readonly Route[] = [
     // It may be a run of another program.
     scope: 'admin',
     summary: 'Removes a finished run from the log.',
-    answers: { 200: named('RemovedRun', object({ removed: text })) },
+    answers: { 200: removedRun },
     answer: removeRun,
   }),
   route({
@@ -119,8 +118,7 @@ async function searchRuns({ query, res, runtime }: Context<SearchQuery>): Promis
 
 async function removeRun({ req, res, runtime }: Context): Promise<void> {
   const removed = runId(req);
-  await runtime.runs.remove(removed);
-  sendJson(res, 200, { removed });
+  sendJson(res, 200, { removed, ...(await runtime.runs.remove(removed)) });
 }
 
 /** A page before an unknown run would be empty, and look like the end of the history. */

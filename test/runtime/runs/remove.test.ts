@@ -1,6 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
 import { runAsked } from '../../../src/runtime/runs/run-asked.ts';
+import { createMemoryStore } from '../../../src/store/memory.ts';
+import type { EventStore } from '../../../src/store/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
@@ -50,6 +53,62 @@ test('a follower of the log gets nothing of a removed run from memory', async ()
   assert.not.match(await said({ from_seq: 1, follow: false }), 'secret');
   leaving.abort();
   assert.match(await followed, 'secret');
+});
+
+test('a follower that is behind when its run is removed gets an error, not a silent end', async () => {
+  const { opened, open } = gate();
+  const local = new ScriptedProvider('local', [output('a', 1), () => opened, finish()]);
+  const { runtime, kernel } = await bootRuntime({ local });
+  const { id } = await runtime.runs.start({ prompt: 'p' }, 'test');
+  const { signal } = new AbortController();
+  const slow = runtime.runs.follow(id, { signal })[Symbol.asyncIterator]();
+  assert.not.ok((await slow.next()).done);
+  open();
+  await waitFor('the run ends', async () => (await runtime.runs.head(id)).finished);
+  await waitFor('the run is settled', () => !kernel.instances.has(id as `run_${string}`));
+  const { seq } = await runtime.runs.head(id);
+  const upToDate = runtime.runs.follow(id, { from_seq: seq + 1, signal })[Symbol.asyncIterator]();
+  assert.ok((await upToDate.next()).done, 'it has all events already');
+  await runtime.runs.remove(id);
+  assert.is(await codeOf(slow.next()), 'run_unknown');
+});
+
+test('the answer to a removal says why texts may remain, and a damaged later turn stops none', async () => {
+  const local = new ScriptedProvider('local', [output('a', 1), finish()]);
+  const inner = createMemoryStore();
+  let bad: string | null = null;
+  const corrupt = async () => {
+    throw new SvcError('store_corrupt', 'It is damaged.');
+  };
+  const store: EventStore = {
+    ...inner,
+    runHead: (id) => (id === bad ? corrupt() : inner.runHead(id)),
+    listRuns: async (query) =>
+      (await inner.listRuns(query)).map((row) =>
+        row.run_id === bad ? { run_id: bad, damage: 'It is damaged.' } : row,
+      ),
+    removeRun: async (id) => ({ ...(await inner.removeRun(id)), trouble: 'It is being read.' }),
+  };
+  const { runtime, kernel } = await bootRuntime({ local, store });
+  const ids: string[] = [];
+  for (const prompt of ['one', 'two', 'three']) {
+    const turn = ids[0] === undefined ? {} : { conversation: ids[0] };
+    const { id } = await runtime.runs.start({ prompt, ...turn }, 'test');
+    await waitFor('the run ends', async () => (await runtime.runs.head(id)).finished);
+    await waitFor('the run is settled', () => !kernel.instances.has(id as `run_${string}`));
+    ids.push(id);
+  }
+  const [one = '', two = '', three = ''] = ids;
+  assert.is(await codeOf(runtime.runs.remove(one)), 'run_continued');
+  bad = two;
+  assert.is(await codeOf(runtime.runs.remove(one)), 'run_continued', 'the third turn is whole');
+  assert.match(
+    (await runtime.runs.remove(three)).trouble ?? '',
+    /still has its texts \(It is being/,
+  );
+  assert.is(await codeOf(runtime.runs.remove(two)), 'store_corrupt');
+  const { trouble = '' } = await runtime.runs.remove(one);
+  assert.match(trouble, `The run ${two} repeats its texts, and stays because it is damaged.`);
 });
 
 test('a run that has not ended stays', async () => {
