@@ -71,6 +71,15 @@ export class Connections {
     return this.patiently(async () => (await this.reads.query<R>(text, [...values])).rows);
   }
 
+  /** One attempt of a statement that must not be repeated after an unknown outcome. */
+  async once<R extends QueryResultRow>(text: string, values: readonly unknown[]): Promise<R[]> {
+    try {
+      return (await this.reads.query<R>(text, [...values])).rows;
+    } catch (error) {
+      throw this.asError(error);
+    }
+  }
+
   /** One attempt of a statement on the connection for commits. Throws what the library throws. */
   async write<R extends QueryResultRow>(statement: QueryConfig): Promise<R[]> {
     return (await this.writes.query<R>(statement)).rows;

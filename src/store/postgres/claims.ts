@@ -1,0 +1,258 @@
+import type { QueryResultRow } from 'pg';
+import type { CancelAsk, ClaimedRun, ClaimQuery, Fleet } from '../fleet.ts';
+import type { Connections } from './connections.ts';
+
+/** The lease of this node, which each statement checks. */
+export interface LeaseInUse {
+  /** Throws lease_lost when this node has none. */
+  current(): { node_id: string; epoch: number };
+  /** Renews a lease that has ended, but was not taken over. Throws lease_lost. */
+  extend(): Promise<void>;
+}
+
+export type Claims = Pick<
+  Fleet,
+  | 'release'
+  | 'claim'
+  | 'claimRun'
+  | 'ownerOf'
+  | 'waiting'
+  | 'position'
+  | 'reserveKey'
+  | 'freeKey'
+  | 'ask'
+  | 'asks'
+  | 'lastSeq'
+>;
+
+/**
+ * The owners of runs, the keys and the cancels in the database.
+ *
+ * 1. Each change is one statement, which has no effect unless this node has its lease. It locks the
+ *    row of the node, so a take-over comes before it or after it.
+ * 2. Nodes that claim at the same time skip the rows of each other, so no run is claimed twice.
+ * 3. A claim is tried once. After an unknown outcome, the owner of a run is in its row.
+ */
+export function createClaims(connections: Connections, lease: LeaseInUse): Claims {
+  /** Rows of a statement on the lease, which is renewed once if it is late. */
+  const held = async <R extends QueryResultRow>(
+    text: string,
+    values: readonly unknown[],
+    how: 'read' | 'once' = 'read',
+  ): Promise<R[]> => {
+    for (let isRenewed = false; ; isRenewed = true) {
+      const { node_id, epoch } = lease.current();
+      const rows = await connections[how]<R & { held: boolean }>(text, [node_id, epoch, ...values]);
+      if (rows[0]?.held !== false) return rows;
+      if (isRenewed) throw connections.asError(new Error('The lease ends at once.'));
+      await lease.extend();
+    }
+  };
+  const one = async <V>(text: string, values: readonly unknown[]): Promise<V | null> =>
+    ((await connections.read<{ value: V | null }>(text, values))[0]?.value ?? null) as V | null;
+
+  return {
+    release: async (run_ids) => {
+      await held(RELEASE, [run_ids]);
+    },
+    claim: async ({ providers, models, limit }: ClaimQuery) => {
+      if (limit <= 0) return [];
+      const wider = limit + OTHERS;
+      const rows = await held<Claimed>(CLAIM, [providers, models, limit, wider], 'once');
+      return rows.flatMap(toClaimed);
+    },
+    claimRun: async (run_id) => {
+      const rows = await held<Claimed>(CLAIM_RUN, [run_id], 'once');
+      return rows.flatMap(toClaimed)[0] ?? null;
+    },
+    ownerOf: (run_id) =>
+      one<string>('select node_id as value from svc_runs where run_id = $1 and not finished', [
+        run_id,
+      ]),
+    waiting: async () =>
+      (await one<number>(
+        'select count(*)::integer as value from svc_runs where not finished and node_id is null',
+        [],
+      )) ?? 0,
+    position: (run_id) => one<number>(POSITION, [run_id]),
+    reserveKey: async (key, run_id) => {
+      for (;;) {
+        const [row] = await held<{ run_id: string | null }>(RESERVE, [key, run_id]);
+        // Another reservation was there. It may be gone by now.
+        const owner =
+          row?.run_id ??
+          (await one<string>('select run_id as value from svc_keys where key = $1', [key]));
+        if (owner !== null) return owner;
+      }
+    },
+    freeKey: async (key, run_id) => {
+      await connections.read('delete from svc_keys where key = $1 and run_id = $2', [key, run_id]);
+    },
+    ask: async (run_id, by) => {
+      await connections.read(ASK, [run_id, by]);
+    },
+    asks: () => held<CancelAsk & QueryResultRow>(ASKS, []).then((rows) => rows.flatMap(toAsk)),
+    lastSeq: async () =>
+      (await one<number>('select last_seq as value from svc_log where id = 1', [])) ?? 0,
+  };
+}
+
+/** Runs that are looked at beyond the limit: other nodes may take some of them meanwhile. */
+const OTHERS = 64;
+
+interface Claimed extends QueryResultRow {
+  run_id: string | null;
+  waits: boolean;
+  downtime_ms: number;
+}
+
+/** Without a run, the row says only that the lease is there. */
+function toClaimed({ run_id, waits, downtime_ms }: Claimed): ClaimedRun[] {
+  return run_id === null ? [] : [{ run_id, waits, downtime_ms: waits ? 0 : downtime_ms }];
+}
+
+function toAsk({ run_id, by }: { run_id: string | null; by: string }): CancelAsk[] {
+  return run_id === null ? [] : [{ run_id, by }];
+}
+
+/** The lease of this node: $1 and $2. Without it there is no row, and nothing else happens. */
+const MINE = `
+  mine as materialized (
+    select node_id from svc_nodes
+    where node_id = $1 and epoch = $2 and until > clock_timestamp()
+    for share
+  )`;
+
+/** Says to all nodes what to look at. Their poll finds it too. */
+const NOTIFY = (news: 'waiting' | 'asks') =>
+  `pg_notify('svc.' || current_schema(), '{"last_seq":0,"streams":[],"${news}":true}')`;
+
+const RELEASE = `
+with ${MINE},
+released as (
+  update svc_runs set node_id = null, waits = true
+  from mine
+  where run_id = any($3) and svc_runs.node_id = mine.node_id and not finished and state = 'queued'
+  returning run_id
+)
+select exists (select from mine) as held,
+  (select ${NOTIFY('waiting')} from released limit 1) as told`;
+
+/**
+ * The place of each run that waits: first the clients with the fewest runs before it, then the
+ * oldest run.
+ */
+const PLACES = (suits: string) => `
+  select run_id, accepted_seq, coalesce(n, 0) + row_number() over (
+    partition by client order by accepted_seq
+  ) as place
+  from svc_runs
+  left join (
+    select client, count(*) as n from svc_runs
+    where not finished and node_id is not null group by client
+  ) as active using (client)
+  where not finished and node_id is null and ${suits}`;
+
+/** The downtime of a run: the time since the boot of its last event was last seen. */
+const TAKEN = `
+  select run_id, waits, greatest(0, extract(epoch from clock_timestamp() - (
+    select seen_at from svc_boots where boot_id = (
+      select boot_id from svc_events where stream = run_id order by version desc limit 1
+    )
+  )) * 1000)::float8 as downtime`;
+
+/** One row at least, so that it says whether the lease is there. */
+const ANSWER = `
+select exists (select from mine) as held, run_id, waits, coalesce(downtime, 0) as downtime_ms
+from (select 1) as one left join taken on true`;
+
+const CLAIM = `
+with ${MINE},
+candidates as materialized (
+  select run_id, place, accepted_seq
+  from (${PLACES(`(provider = any($3) or provider || '/' || model = any($4))`)}) as fair
+  order by place, accepted_seq limit $6
+),
+locked as materialized (
+  select svc_runs.run_id, waits, place, svc_runs.accepted_seq
+  from candidates join svc_runs using (run_id)
+  where not finished and node_id is null and exists (select from mine)
+  order by place, svc_runs.accepted_seq limit $5
+  for update of svc_runs skip locked
+),
+claimed as (
+  update svc_runs set node_id = mine.node_id, waits = false
+  from mine, locked where svc_runs.run_id = locked.run_id
+  returning svc_runs.run_id
+),
+taken as (${TAKEN}, place, accepted_seq from locked join claimed using (run_id))
+${ANSWER} order by place, accepted_seq`;
+
+const CLAIM_RUN = `
+with ${MINE},
+locked as materialized (
+  select run_id, waits from svc_runs
+  where run_id = $3 and not finished and node_id is null and exists (select from mine)
+  for update
+),
+claimed as (
+  update svc_runs set node_id = mine.node_id, waits = false
+  from mine, locked where svc_runs.run_id = locked.run_id
+  returning svc_runs.run_id
+),
+taken as (${TAKEN} from locked join claimed using (run_id))
+${ANSWER}`;
+
+const POSITION = `
+select value from (
+  select run_id, (row_number() over (order by place, accepted_seq))::integer as value
+  from (${PLACES('true')}) as fair
+) as numbered where run_id = $1`;
+
+/**
+ * A reservation is replaced when its run was accepted and has no such key any more. Also when its
+ * node has another epoch.
+ */
+const RESERVE = `
+with ${MINE},
+accepted as (select run_id from svc_runs where idempotency_key = $3),
+reserved as (
+  insert into svc_keys (key, run_id, node_id, epoch)
+  select $3, $4, node_id, $2 from mine where not exists (select from accepted)
+  on conflict (key) do update
+    set run_id = excluded.run_id, node_id = excluded.node_id, epoch = excluded.epoch
+    where exists (select from svc_runs where svc_runs.run_id = svc_keys.run_id)
+      or not exists (
+        select from svc_nodes
+        where svc_nodes.node_id = svc_keys.node_id and svc_nodes.epoch = svc_keys.epoch
+      )
+  returning run_id
+)
+select exists (select from mine) as held,
+  coalesce((select run_id from accepted), (select run_id from reserved)) as run_id`;
+
+const ASK = `
+with asked as (
+  insert into svc_asks (run_id, ask, by, at)
+  select run_id, 'cancel', $2, clock_timestamp() from svc_runs where run_id = $1 and not finished
+  on conflict do nothing
+  returning run_id
+)
+select ${NOTIFY('asks')} from asked`;
+
+/** It locks no row: a cancel that is read late does no harm. */
+const ASKS = `
+with mine as (
+  select node_id from svc_nodes where node_id = $1 and epoch = $2 and until > clock_timestamp()
+),
+gone as (
+  delete from svc_asks where not exists (
+    select from svc_runs where svc_runs.run_id = svc_asks.run_id and not finished
+  )
+),
+asked as (
+  select run_id, by, at from svc_asks
+  join svc_runs using (run_id) join mine using (node_id) where not finished
+)
+select exists (select from mine) as held, run_id, by
+from (select 1) as one left join asked on true order by at`;
