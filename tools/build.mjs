@@ -31,15 +31,22 @@ const ENTRIES = [
   'src/store/sqlite/worker.ts',
 ];
 /** Packages that are in the bundles. The others are loaded from node_modules. */
-const BUNDLED = ['mri', 'sade', 'ulid', 'valibot', 'xstate'];
+const POLKA = ['polka', '@polka', 'regexparam', 'trouter'];
+const BUNDLED = [...POLKA, 'mri', 'sade', 'ulid', 'valibot', 'xstate'];
 
-/** Importing a module of Node reads all its exports, which is slow. So only the named ones are. */
+/**
+ * Importing a module of Node reads all its exports, which is slow. So only the named ones are read.
+ * Those of `node:http` also load a client for HTTP and WebSocket, of 5 MiB in the daemon.
+ */
 function withBuiltins(text) {
-  return text.replace(/^import \{([^}]*)\} from '(node:[^']+)';$/gm, (_, names, module) => {
-    const values = names.split(',').filter((name) => !/^\s*(type\s|$)/.test(name));
-    const taken = values.join(',').replace(/ as /g, ': ');
-    return `const {${taken}} = process.getBuiltinModule('${module}');`;
-  });
+  return text.replace(
+    /^import (?:(\w+)|\{([^}]*)\}) from '(node:[^']+)';$/gm,
+    (_, whole, names = '', module) => {
+      const values = names.split(',').filter((name) => !/^\s*(type\s|$)/.test(name));
+      const taken = whole ?? `{${values.join(',').replace(/ as /g, ': ')}}`;
+      return `const ${taken} = process.getBuiltinModule('${module}');`;
+    },
+  );
 }
 
 /** Packages stay outside, except the small ones. */
@@ -62,13 +69,16 @@ function withPlaces(text, path) {
   return text.replaceAll('import.meta.url', `PLACE("${place}")`);
 }
 
-/** The sources, changed by each of these functions. */
+/** The sources and polka, changed by each of these functions. */
 const changed = (...changes) => ({
   name: 'changed',
   setup({ onLoad }) {
-    onLoad({ filter: /\.ts$/ }, ({ path }) => {
-      const text = readFileSync(path, 'utf8');
-      return { contents: changes.reduce((all, change) => change(all, path), text), loader: 'ts' };
+    onLoad({ filter: /\.ts$|\bpolka\b/ }, ({ path }) => {
+      const contents = changes.reduce(
+        (text, change) => change(text, path),
+        readFileSync(path, 'utf8'),
+      );
+      return { contents, loader: 'ts' };
     });
   },
 });
@@ -98,7 +108,7 @@ async function bundle(entryPoints, options) {
     sourcemap: options.bundle !== false,
     sourcesContent: false,
     legalComments: 'none',
-    plugins: options.bundle === false ? [] : [outside, changed(withPlaces)],
+    plugins: options.bundle === false ? [] : [outside, changed(withPlaces, withBuiltins)],
     write: false,
     logLevel: 'warning',
     ...options,

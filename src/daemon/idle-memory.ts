@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
  * it needs space. Without this, an idle process keeps the memory of its last work.
  *
  * 1. It collects after a whole interval with next to no work, so no request waits for it.
- * 2. It collects once after each time of work.
+ * 2. It collects once after each time of work. The start of the daemon is one.
  */
 export function collectWhenIdle(
   idle_ms: number,
@@ -15,7 +15,7 @@ export function collectWhenIdle(
   collect: () => void = collector(),
 ): void {
   let before = performance.eventLoopUtilization();
-  let worked_ms = 0;
+  let worked_ms = WORKED_MS;
   const timer = setInterval(() => {
     const now = performance.eventLoopUtilization();
     const { active } = performance.eventLoopUtilization(now, before);

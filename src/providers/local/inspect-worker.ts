@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { parentPort } from 'node:worker_threads';
-import { gguf } from '@huggingface/gguf';
+import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { inspectModel, invalidModel, type ModelDescription, plainMetadata } from './inspection.ts';
 import type { Question, READING } from './inspector.ts';
 
@@ -21,7 +21,7 @@ async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<
   const parsed = await gguf(path, { allowLocalFile: true, computeParametersCount: true });
   if (parsed.tensorInfoByteRange[1] > size_bytes) throw new Error('the file is cut off');
   const inspection = {
-    ...inspectModel(parsed, size_bytes),
+    ...inspectModel(parsed, size_bytes, GGMLFileQuantizationType),
     digest: size_bytes <= HASHED_BYTES_MAX ? await sha256(path) : null,
   };
   return {

@@ -1,4 +1,4 @@
-import { GGMLFileQuantizationType, type GGUFParseOutput } from '@huggingface/gguf';
+import type { GGUFParseOutput } from '@huggingface/gguf';
 import { tensorBytes } from '../../models/gguf/tensors.ts';
 
 /**
@@ -37,10 +37,14 @@ const LIST_MAX = 16;
 const TEXT_MAX = 65_536;
 const PROBLEM_MAX = 240;
 
-/** Reads the header values of a file. Throws if the file is shorter than its header says. */
+/**
+ * Reads the header values of a file. Throws if the file is shorter than its header says. Only the
+ * thread that reads headers loads the library, so that thread passes its `names` of file types.
+ */
 export function inspectModel(
   { metadata, tensorInfos, tensorDataOffset, parameterCount }: Parsed,
   size_bytes: number,
+  names: Readonly<Record<number, string>>,
 ): Omit<ModelInspection, 'digest'> {
   for (const { dtype, shape, offset } of tensorInfos) {
     const elements = shape.reduce((count, dimension) => count * Number(dimension), 1);
@@ -50,10 +54,11 @@ export function inspectModel(
   if (tensorInfos.length === 0) throw new Error('the file holds no weights');
   const known: Record<string, unknown> = { ...metadata };
   const architecture = String(known['general.architecture'] ?? '');
+  const file_type = known['general.file_type'];
   const several = typeof known['split.count'] === 'number' && known['split.count'] > 1;
   return {
     problem: null,
-    quantization: nameOf(known['general.file_type']),
+    quantization: typeof file_type === 'number' ? (names[file_type] ?? null) : null,
     parameters: several ? null : parameterCount,
     context_length: wholeOrNull(known[`${architecture}.context_length`]),
     capabilities:
@@ -88,10 +93,6 @@ export function invalidModel(problem: string): ModelDescription {
     metadata: null,
   };
   return { problem: problem.slice(0, PROBLEM_MAX), ...unknown };
-}
-
-function nameOf(file_type: unknown): string | null {
-  return typeof file_type === 'number' ? (GGMLFileQuantizationType[file_type] ?? null) : null;
 }
 
 function wholeOrNull(value: unknown): number | null {
