@@ -1,6 +1,7 @@
 import type { AnyStateMachine } from 'xstate';
 import { daemonMachine } from './daemon.ts';
 import { engineMachine } from './engine.ts';
+import { leaseMachine } from './lease.ts';
 import { providerMachine } from './provider.ts';
 import { pullMachine } from './pull.ts';
 import { runMachine } from './run.ts';
@@ -12,4 +13,5 @@ export const machines: readonly AnyStateMachine[] = [
   providerMachine,
   engineMachine,
   pullMachine,
+  leaseMachine,
 ];

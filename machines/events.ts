@@ -404,13 +404,39 @@ export type PullEvent =
   | EventOf<'pull.cancel_requested', { by: string }>
   | EventOf<'pull.cancelled', { forced: boolean }>;
 
+// ---------------------------------------------------------------- lease
+
+export type LeaseCreated = EventOf<
+  'lease.requested',
+  { node_id: string; boot_id: string; host: string }
+>;
+
+export type LeaseEvent =
+  /** `previous_boot_id`: the boot that had this node id before. */
+  | EventOf<'lease.granted', { epoch: number; lease_ms: number; previous_boot_id: string | null }>
+  /** The first renewal that failed after one that did not. */
+  | EventOf<'lease.renewal_failed', { error: Failure }>
+  | EventOf<'lease.renewed'>
+  | EventOf<'lease.leave_requested', { leave_deadline_at: number }>
+  /** `forced`: the work did not end in time. */
+  | EventOf<'lease.left', { forced: boolean }>
+  /** Recorded by another boot: `by` is its node. */
+  | EventOf<'lease.lost', { epoch: number; by: string }>;
+
 export type CreationEvent =
   | DaemonCreated
   | RunCreated
   | ProviderCreated
   | EngineCreated
-  | PullCreated;
-export type MachineEvent = DaemonEvent | RunEvent | ProviderEvent | EngineEvent | PullEvent;
+  | PullCreated
+  | LeaseCreated;
+export type MachineEvent =
+  | DaemonEvent
+  | RunEvent
+  | ProviderEvent
+  | EngineEvent
+  | PullEvent
+  | LeaseEvent;
 export type AnyEvent = CreationEvent | MachineEvent;
 
 /** An event without its time. The kernel adds the time when the event is appended. */

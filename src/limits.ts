@@ -348,6 +348,12 @@ export const limitSpecs = {
     60_000,
     'How often a node of a fleet asks the database for waiting runs, dead nodes and cancels, beside the notices.',
   ),
+  lease_renew_ms: limit(
+    3_000,
+    100,
+    200_000,
+    'From one renewal of the lease of a node to the next. Three of them fit in a lease.',
+  ),
   commit_late_ms: limit(
     5_000,
     10,

@@ -64,6 +64,12 @@ const OUTCOMES: Readonly<Partial<Record<MachineEvent['type'], Outcome>>> = {
   'pull.failed': 'failure',
   'pull.cancel_requested': 'cancel',
   'pull.cancelled': 'cancel',
+  'lease.granted': 'success',
+  'lease.renewed': 'success',
+  'lease.renewal_failed': 'failure',
+  'lease.lost': 'failure',
+  'lease.leave_requested': 'cancel',
+  'lease.left': 'cancel',
 };
 
 export function outcomeOf({ type }: Pick<Label, 'type'>): Outcome {

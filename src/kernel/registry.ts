@@ -2,6 +2,7 @@ import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import { daemonDeadlines, daemonMachine } from '../../machines/daemon.ts';
 import { engineDeadlines, engineMachine } from '../../machines/engine.ts';
 import type { Deadline } from '../../machines/events.ts';
+import { leaseDeadlines, leaseMachine } from '../../machines/lease.ts';
 import { providerDeadlines, providerMachine } from '../../machines/provider.ts';
 import { pullDeadlines, pullMachine } from '../../machines/pull.ts';
 import { runMachine } from '../../machines/run.ts';
@@ -18,6 +19,7 @@ export interface MachineDefinition {
 const definitions: Record<MachineName, MachineDefinition> = {
   daemon: { name: 'daemon', machine: daemonMachine, deadlines: daemonDeadlines },
   engine: { name: 'engine', machine: engineMachine, deadlines: engineDeadlines },
+  lease: { name: 'lease', machine: leaseMachine, deadlines: leaseDeadlines },
   provider: { name: 'provider', machine: providerMachine, deadlines: providerDeadlines },
   pull: { name: 'pull', machine: pullMachine, deadlines: pullDeadlines },
   run: { name: 'run', machine: runMachine, deadlines: runDeadlines },
@@ -27,7 +29,6 @@ const definitions: Record<MachineName, MachineDefinition> = {
 export function definitionOf(stream: string): MachineDefinition {
   if (isRun(stream)) return definitions.run;
   const name = stream.slice(0, stream.indexOf(':'));
-  if (name === 'daemon' || name === 'engine' || name === 'provider' || name === 'pull')
-    return definitions[name];
+  if (name !== 'run' && Object.hasOwn(definitions, name)) return definitions[name as MachineName];
   throw new Error(`no machine folds the stream ${stream}`);
 }

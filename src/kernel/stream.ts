@@ -5,6 +5,8 @@ import type {
   DaemonEvent,
   EngineCreated,
   EngineEvent,
+  LeaseCreated,
+  LeaseEvent,
   NewEvent,
   ProviderCreated,
   ProviderEvent,
@@ -13,6 +15,7 @@ import type {
   RunCreated,
   RunEvent,
 } from '../../machines/events.ts';
+import type { LeaseSnapshot } from '../../machines/lease.ts';
 import type { ProviderSnapshot } from '../../machines/provider.ts';
 import type { PullSnapshot } from '../../machines/pull.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
@@ -29,6 +32,7 @@ interface Machines {
   engine: Machine<`engine:${string}`, EngineSnapshot, EngineCreated, EngineEvent>;
   provider: Machine<`provider:${string}`, ProviderSnapshot, ProviderCreated, ProviderEvent>;
   pull: Machine<`pull:${string}`, PullSnapshot, PullCreated, PullEvent>;
+  lease: Machine<`lease:${string}`, LeaseSnapshot, LeaseCreated, LeaseEvent>;
   run: Machine<`run_${string}`, RunSnapshot, RunCreated, RunEvent>;
 }
 
@@ -45,6 +49,7 @@ export type DaemonKey = KeyOf<'daemon'>;
 export type EngineKey = KeyOf<'engine'>;
 export type ProviderKey = KeyOf<'provider'>;
 export type PullKey = KeyOf<'pull'>;
+export type LeaseKey = KeyOf<'lease'>;
 export type RunKey = KeyOf<'run'>;
 export type StreamKey = KeyOf<MachineName>;
 
@@ -73,6 +78,8 @@ export const stream = {
   provider: (id: string, boot_id: string, number: number): ProviderKey =>
     `provider:${id}:${boot_id}:${number}`,
   pull: (id: string, boot_id: string): PullKey => `pull:${id}:${boot_id}`,
+  /** A node has one lease for each boot. */
+  lease: (node_id: string, boot_id: string): LeaseKey => `lease:${node_id}:${boot_id}`,
   /** The id of a run is also its key. Check an id of a request with `isRun` first. */
   run: (run_id: string): RunKey => run_id as RunKey,
 };

@@ -91,6 +91,14 @@ const expected: Record<string, Record<string, string[]>> = {
     failed: ['none'],
     cancelled: ['none'],
   },
+  lease: {
+    joining: ['none'],
+    'holding.renewed': ['none'],
+    'holding.late': ['none'],
+    leaving: ['lease.left +5000'],
+    left: ['none'],
+    lost: ['none'],
+  },
 };
 
 const groups = new Map<string, Model[]>();

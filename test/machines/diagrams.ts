@@ -29,6 +29,7 @@ const ABOUT: Readonly<Record<string, string>> = {
   provider: 'Whether a provider can answer: the built-in engine, or a remote API.',
   engine: 'The process that runs the local model.',
   pull: 'The download of one model.',
+  lease: 'The lease of one boot of a node. A daemon has one if several share a database.',
 };
 
 const HEAD = `# State machines

@@ -176,7 +176,9 @@ test('every event of the vocabulary is taken by a machine', () => {
   const source = sources.get('events.ts') ?? '';
   const created = new Set<string>(models.map(({ created: { type } }) => type));
   const named = new Set(
-    [...source.matchAll(/'((?:daemon|run|provider|engine|pull)\.\w+)'/g)].map(([, type]) => type),
+    [...source.matchAll(/'((?:daemon|run|provider|engine|pull|lease)\.\w+)'/g)].map(
+      ([, type]) => type,
+    ),
   );
   const taken = new Set<string>(
     models.flatMap(({ machine }) => nodesOf(machine).flatMap((node) => node.ownEvents.map(String))),

@@ -11,6 +11,8 @@ const scenarios: Record<MachineName, readonly (() => Promise<Walked>)[]> = {
   provider: providerScenarios,
   engine: engineScenarios,
   pull: pullScenarios,
+  // No scenario has a fleet: each edge has an exemption.
+  lease: [],
 };
 
 /** The scenarios in which a real daemon walks every edge of this machine. */

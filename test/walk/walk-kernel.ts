@@ -179,7 +179,9 @@ export async function openKernel(
 
 export function streamOf(name: MachineName, index: number): StreamKey {
   if (name === 'run') return `run_${index}`;
-  return name === 'provider' || name === 'pull' ? `${name}:x:${index}` : `${name}:${index}`;
+  return name === 'provider' || name === 'pull' || name === 'lease'
+    ? `${name}:x:${index}`
+    : `${name}:${index}`;
 }
 
 export function undated<F extends AnyEvent>({ at: _, ...event }: F): NewEvent<AnyEvent> {

@@ -1,5 +1,6 @@
 import { daemonModel } from './daemon.ts';
 import { engineModel } from './engine.ts';
+import { leaseModel } from './lease.ts';
 import type { Model } from './model.ts';
 import { providerModel } from './provider.ts';
 import { pullModel } from './pull.ts';
@@ -75,4 +76,5 @@ export const models: readonly Model[] = [
   },
   engineModel(),
   pullModel(3),
+  leaseModel(),
 ];

@@ -1,0 +1,212 @@
+import type { DaemonEvent, LeaseEvent, NewEvent } from '../../../machines/events.ts';
+import { isIn } from '../../../machines/step.ts';
+import { asSvcError, hasCode, SvcError } from '../../errors.ts';
+import type { Clock } from '../../kernel/clock.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { Log } from '../../kernel/port.ts';
+import { type LeaseKey, stream } from '../../kernel/stream.ts';
+import type { Limits } from '../../limits.ts';
+import type { Fleet, Joined, NodeFacts, NodeLoad, TakenOver } from '../../store/fleet.ts';
+
+export interface LeaseKeeperOptions {
+  fleet: Pick<Fleet, 'join' | 'renew' | 'leave' | 'takeOver'>;
+  kernel: Kernel;
+  clock: Clock;
+  log: Log;
+  limits: Pick<Limits, 'lease_renew_ms'>;
+  node: Pick<NodeFacts, 'node_id' | 'boot_id' | 'host'>;
+  load(): NodeLoad;
+  /** This boot can write nothing any more. Called once. */
+  onLost(error: SvcError): void;
+  /** Someone asks this node to finish its work and stop. Called once. */
+  onDrain(): void;
+}
+
+/** How this node is in its fleet, for health. */
+export interface LeaseReport {
+  node_id: string;
+  epoch: number;
+  /** Why its renewals fail; null while they succeed. */
+  trouble: string | null;
+}
+
+/**
+ * Keeps the lease of this boot. It owns the timer of the renewals, and what the last one answered.
+ *
+ * 1. The node joins before the kernel opens, so its first commit already has a lease.
+ * 2. One renewal runs at a time. The next one begins `lease_renew_ms` after it began, or when it
+ *    ends.
+ * 3. Only the database says that the lease is lost. Until then the node tries to renew it.
+ * 4. After a renewal it takes over the nodes whose lease has ended, and records what they lost.
+ * 5. The lease is recorded as left in the commit of the end of the daemon. Then it is released.
+ */
+export class LeaseKeeper {
+  private readonly options: LeaseKeeperOptions;
+  private readonly key: LeaseKey;
+  private readonly closing = new AbortController();
+  private joined: Joined | null = null;
+  private failing: SvcError | null = null;
+  private isDraining = false;
+
+  constructor(options: LeaseKeeperOptions) {
+    this.options = options;
+    this.key = stream.lease(options.node.node_id, options.node.boot_id);
+    options.kernel.onProposed('daemon', ({ type, data }, daemon) => {
+      if (daemon.status === 'done') this.record(...this.ending());
+      else if ((type as DaemonEvent['type']) === 'daemon.stop_requested')
+        this.record({
+          type: 'lease.leave_requested',
+          leave_deadline_at: Number(data.close_deadline_at),
+        });
+    });
+  }
+
+  report(): LeaseReport | null {
+    if (this.joined === null) return null;
+    const { node_id } = this.options.node;
+    return { node_id, epoch: this.joined.epoch, trouble: this.failing?.message ?? null };
+  }
+
+  /**
+   * Takes the lease, and renews it from now on. It waits once for the lease of a boot that died
+   * without a word. Throws daemon_already_running if that boot still renews it.
+   */
+  async join(
+    facts: Omit<NodeFacts, 'node_id' | 'boot_id' | 'host'>,
+    replaces: string | null,
+  ): Promise<Joined> {
+    const { kernel, node, log } = this.options;
+    kernel
+      .append([{ stream: this.key, event: { type: 'lease.requested', ...node } }])
+      .catch(() => {});
+    const join = () => this.options.fleet.join({ ...node, ...facts }, replaces);
+    const joined = await join().catch(async (error: unknown) => {
+      const wait_ms = restOf(error);
+      if (wait_ms === null) throw error;
+      log.warn({ wait_ms }, 'the last daemon of this node has still a lease: waits for its end');
+      await this.pass(wait_ms + SLACK_MS);
+      return join();
+    });
+    this.joined = joined;
+    this.record({ type: 'lease.granted', ...joined });
+    log.info({ epoch: joined.epoch }, `joined the fleet as ${node.node_id}`);
+    this.renewLater(this.options.limits.lease_renew_ms);
+    return joined;
+  }
+
+  /** The kernel is open: the end of the boot before is recorded, if that could not do it. */
+  async recordLossBefore(): Promise<void> {
+    const { node_id } = this.options.node;
+    const boot_id = this.joined?.previous_boot_id ?? null;
+    if (boot_id !== null) await this.recordLoss({ node_id, boot_id });
+  }
+
+  /** Releases the lease and the runs of this node, unless they are lost. */
+  async close(): Promise<void> {
+    this.closing.abort();
+    if (this.joined !== null) await this.options.fleet.leave();
+  }
+
+  private renewLater(ms: number): void {
+    this.options.clock.after(ms, () => void this.renew(), this.closing.signal);
+  }
+
+  private async renew(): Promise<void> {
+    const { fleet, clock, limits, load, log } = this.options;
+    const began = clock.now();
+    try {
+      const answer = await fleet.renew(load());
+      if (this.closing.signal.aborted) return;
+      if (answer === 'lost') return this.lost(new SvcError('lease_lost'));
+      this.renewed();
+      if (answer === 'drain') this.drain();
+      for (const taken of await fleet.takeOver()) await this.tookOver(taken);
+    } catch (error) {
+      if (this.closing.signal.aborted) return;
+      if (hasCode(error, 'lease_lost')) return this.lost(error);
+      this.failed(asSvcError(error, 'store_stalled'));
+      log.debug({ err: error }, 'a renewal of the lease failed');
+    }
+    this.renewLater(Math.max(0, began + limits.lease_renew_ms - clock.now()));
+  }
+
+  private renewed(): void {
+    if (this.failing === null) return;
+    this.failing = null;
+    this.options.log.info({}, 'the lease of this node is renewed again');
+    this.record({ type: 'lease.renewed' });
+  }
+
+  private failed(error: SvcError): void {
+    if (this.failing !== null) return;
+    this.failing = error;
+    const { code, message } = error;
+    this.options.log.warn({ code }, `the lease of this node cannot be renewed: ${message}`);
+    this.record({ type: 'lease.renewal_failed', error: { code, message, retryable: true } });
+  }
+
+  private lost(error: SvcError): void {
+    this.closing.abort();
+    this.options.onLost(error);
+  }
+
+  private drain(): void {
+    if (this.isDraining) return;
+    this.isDraining = true;
+    this.options.log.info({}, 'this node is asked to finish its work and stop');
+    this.options.onDrain();
+  }
+
+  private async tookOver(taken: TakenOver): Promise<void> {
+    const { node_id, runs } = taken;
+    this.options.log.warn(
+      { node: node_id, runs },
+      `took over the node ${node_id}: its lease has ended, with ${runs} unfinished run${runs === 1 ? '' : 's'}`,
+    );
+    await this.recordLoss(taken);
+  }
+
+  /** Records in the stream of another boot that its lease is lost. */
+  private async recordLoss({
+    node_id,
+    boot_id,
+  }: Pick<TakenOver, 'node_id' | 'boot_id'>): Promise<void> {
+    const { kernel, node } = this.options;
+    const key = stream.lease(node_id, boot_id);
+    const snapshot = await kernel.load(key);
+    if (snapshot === undefined) return;
+    const { epoch } = snapshot.context;
+    if (snapshot.status === 'active')
+      await kernel.tryAppend(key, { type: 'lease.lost', epoch, by: node.node_id });
+    kernel.forget(key);
+  }
+
+  /** How the lease ends with the daemon. */
+  private ending(): NewEvent<LeaseEvent>[] {
+    const left = { type: 'lease.left', forced: false } as const;
+    const lease = this.options.kernel.tail(this.key);
+    if (lease === undefined || isIn(lease, 'leaving')) return [left];
+    return [{ type: 'lease.leave_requested', leave_deadline_at: this.options.clock.now() }, left];
+  }
+
+  /** The machine refuses what does not fit its state. A failed log is known to the kernel. */
+  private record(...events: NewEvent<LeaseEvent>[]): void {
+    for (const event of events) this.options.kernel.tryAppend(this.key, event).catch(() => {});
+  }
+
+  private pass(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.options.clock.after(ms, resolve);
+    return promise;
+  }
+}
+
+/** A timer may be early by a moment. */
+const SLACK_MS = 50;
+
+/** How long another boot still has the lease; null for another error. */
+function restOf(error: unknown): number | null {
+  if (!hasCode(error, 'daemon_already_running')) return null;
+  const ms = error.details?.retry_after_ms;
+  return typeof ms === 'number' ? ms : null;
+}
