@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { refuseOpenBind } from './config/address.ts';
 import { readCertificate } from './config/certificate.ts';
 import { loadConfig } from './config/config.ts';
@@ -25,13 +26,24 @@ export interface ServeOptions {
 export async function serveDaemon(options: ServeOptions): Promise<number> {
   // Only the owner can read what this process makes, under any umask of the caller.
   process.umask(0o077);
-  const failure = await bootDaemon(options).catch((error: unknown) => toFailure(error));
+  const failure = await bootUntilEnd(options);
   // Work that does not end in time must not keep the process.
   const leaving = setTimeout(exit, EXIT_AFTER_MS);
   if (!ownsAny()) leaving.unref();
   if (failure === null) return 0;
   notifyParent({ type: 'failed', error: failure.body() });
   throw failure;
+}
+
+/** A boot that lost its lease is followed by another one. Too many in a row end the process. */
+async function bootUntilEnd(options: ServeOptions): Promise<SvcError | null> {
+  for (let losses = 0; ; ) {
+    const began = performance.now();
+    const failure = await bootDaemon(options).catch((error: unknown) => toFailure(error));
+    losses = performance.now() - began < LASTED_MS ? losses + 1 : 1;
+    if (failure?.code !== 'lease_lost' || losses > LOSSES_MAX) return failure;
+    await delay(AGAIN_MS * 2 ** (losses - 1));
+  }
 }
 
 async function bootDaemon({
@@ -51,3 +63,8 @@ async function bootDaemon({
 }
 
 const EXIT_AFTER_MS = 2000;
+
+/** Boots in a row that lose their lease before they have lasted, and the wait after the first. */
+const LOSSES_MAX = 6;
+const LASTED_MS = 60_000;
+const AGAIN_MS = 250;

@@ -189,7 +189,7 @@ const entries: Record<string, string> = {
 
 const LINES_MAX = 320;
 /** A listing of the folder fits on a screen. */
-const FOLDER_FILES_MAX = 24;
+const FOLDER_FILES_MAX = 25;
 /** Tables and entry points. */
 const LOOSE_FILES_MAX = 8;
 /** A list of cases may be longer than a program. */

@@ -21,9 +21,11 @@ import { logEvents } from '../runtime/log-lines/log-lines.ts';
 import { newBootId } from '../runtime/runs/ids.ts';
 import { projectEvent } from '../runtime/runs/record.ts';
 import { startTraces } from '../runtime/traces/traces.ts';
+import { isShared } from '../store/fleet.ts';
 import { createEventStore } from './event-store.ts';
 import { hostBootId } from './host.ts';
 import { LiveConfig } from './live-config.ts';
+import { Node } from './node.ts';
 import { buildTransports } from './transports.ts';
 import { buildWork } from './work.ts';
 
@@ -91,7 +93,10 @@ export function buildParts(options: PartsOptions) {
   recordBoot(kernel, streams.daemon, { boot_id, version, config, log });
   const history = new DaemonHistory(kernel, streams.daemon);
   const stopReports = new StopReports(kernel, streams.daemon);
-  const work = buildWork({ paths, config, kernel, store, clock, log, boot_id, streams });
+  const work = buildWork({
+    ...{ paths, config, kernel, store, clock, log, boot_id, streams },
+    onTakenOver: (nodes) => node?.keeper.tookOver(nodes),
+  });
 
   /** Finished runs that the store had when it was opened. */
   const stored = { finished: 0 };
@@ -105,6 +110,7 @@ export function buildParts(options: PartsOptions) {
     budget: work.budget,
     scheduler: work.scheduler,
     fleet: work.fleet,
+    lease: () => node?.keeper.report() ?? null,
     history,
     pulls: work.pulls,
     stopReports,
@@ -121,6 +127,20 @@ export function buildParts(options: PartsOptions) {
     localModels: work.local.models,
     saveChoices: (edit) => saveModelChoices(paths.config, edit),
   });
+  const node = isShared(store)
+    ? new Node({
+        ...{ store, paths, kernel, clock, log, limits, boot_id, version },
+        load: () => ({
+          active: work.scheduler.activeRuns().length,
+          capacity: limits.active_runs,
+        }),
+        onLost: onFatal,
+        onDrain: () =>
+          runtime
+            .lifecycle({ type: 'stop_requested', mode: 'drain' }, 'fleet')
+            .catch((error: unknown) => log.debug({ err: error }, 'the daemon stops already')),
+      })
+    : null;
   const traces = startTraces(kernel, {
     endpoint: config.otlp_endpoint ?? (process.env.OTEL_EXPORTER_OTLP_ENDPOINT || null),
     ...{ version, boot_id, log },
@@ -157,6 +177,7 @@ export function buildParts(options: PartsOptions) {
     stopReports,
     stopRequests,
     runtime,
+    node,
     traces,
     ...work,
     ...transports,

@@ -33,14 +33,18 @@ export async function startDaemon(parts: Parts): Promise<void> {
   });
   if (opened.reindexed === true)
     log.warn({}, 'an index of the event log was damaged, and was built again from the events');
+  // The lease of a node is the lock of its home: a shared log has no other.
+  const last_boot_id =
+    parts.node === null ? opened.last_boot_id : await parts.node.join({ ...bound, socket: null });
   const addresses = { ...bound, socket: await withRoom(store, () => parts.control.listen()) };
   log.info({}, `listening: ${bound.http}, gRPC ${bound.grpc}, ${addresses.socket}`);
   await removeSignInPages(parts.paths.signIn);
   await withRoom(store, () => announce(parts, addresses));
   stored.finished = (await store.countRuns()).finished;
-  const last_boot = await readLastBoot(store, opened.last_boot_id, hostBootId());
+  const last_boot = await readLastBoot(store, last_boot_id, hostBootId());
   kernel.open(opened.last_seq);
   await listening;
+  await parts.node?.keeper.recordLossBefore();
   if (last_boot !== null && last_boot.ending !== 'clean') log.warn({}, unclean(last_boot));
   await proceed(parts, { type: 'daemon.store_opened', last_boot });
   await proceed(parts, { type: 'daemon.listening', addresses });

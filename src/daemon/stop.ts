@@ -65,7 +65,6 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
     providers,
     puller,
     traces,
-    store,
     http,
     sockets,
     grpc,
@@ -86,7 +85,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   const quiet = Promise.all([parts.retention.close(), parts.verification.close()]);
   await within(
     isLate ? config.limits.close_grace_ms : config.limits.close_ms,
-    Promise.allSettled([puller.close(), providers.close(), quiet, store.close()]),
+    Promise.allSettled([puller.close(), providers.close(), quiet, closeStore(parts)]),
   );
   await within(config.limits.close_grace_ms, traces.close());
   // Logged before the listeners close, so that followers of the log see it.
@@ -104,6 +103,14 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   if (left !== null) log.error({ code: left.code, err: left.cause }, left.message);
   parts.closeLog();
   return failure ?? left;
+}
+
+/** A node releases its lease and its runs first, so that others go on at once. */
+async function closeStore({ node, store, log }: Parts): Promise<void> {
+  await node?.keeper
+    .close()
+    .catch((error: unknown) => log.warn({ err: error }, 'the lease of this node ends by itself'));
+  await store.close();
 }
 
 function stoppedText(daemon: DaemonSnapshot | undefined): string {

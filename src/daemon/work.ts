@@ -22,7 +22,7 @@ import { RunExecutor } from '../runtime/runs/executor.ts';
 import { OutputBudget } from '../runtime/runs/output-budget.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
 import { Budget } from '../runtime/usage/budget.ts';
-import { isShared } from '../store/fleet.ts';
+import { isShared, type TakenOver } from '../store/fleet.ts';
 import type { EventStore } from '../store/port.ts';
 import { hostBootId } from './host.ts';
 
@@ -35,6 +35,8 @@ export interface WorkOptions {
   log: Log;
   boot_id: string;
   streams: { daemon: DaemonKey };
+  /** This node has fenced other ones. */
+  onTakenOver(nodes: readonly TakenOver[]): void;
 }
 
 /** What a node of a fleet can ask: each usable provider, and of the built-in one its models. */
@@ -73,7 +75,7 @@ function enginePorts(kernel: Kernel, boot_id: string, limits: Limits): EnginePor
  * the pulls.
  */
 export function buildWork(options: WorkOptions) {
-  const { paths, config, kernel, store, clock, log, boot_id, streams } = options;
+  const { paths, config, kernel, store, clock, log, boot_id, streams, onTakenOver } = options;
   const { limits } = config;
   const { env } = process;
   const stored = new StoredKeys(paths.keys);
@@ -141,10 +143,7 @@ export function buildWork(options: WorkOptions) {
         ...{ store, kernel, scheduler, limits, log },
         daemon: streams.daemon,
         offers: () => offersOf(providers),
-        onTakenOver: (nodes) => {
-          for (const { node_id, runs } of nodes)
-            log.warn({ node_id, runs }, 'the lease of a node has ended: its runs go on elsewhere');
-        },
+        onTakenOver,
       })
     : undefined;
   const executor = new RunExecutor({

@@ -25,6 +25,8 @@ export interface Paths {
   sessions: string;
   /** Pages that sign a browser in. Each lives a minute at most. */
   signIn: string;
+  /** The name of this home in its fleet, if the log is shared. */
+  node: string;
   models: string;
   /** Packages of adapters that the user installed. */
   adapters: string;
@@ -76,6 +78,7 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     secret: join(data, 'secret'),
     sessions: join(data, 'sessions.json'),
     signIn: join(data, 'sign-in'),
+    node: join(data, 'node.json'),
     models: join(data, 'models'),
     adapters: join(data, 'adapters'),
     runtime: join(state, 'runtime.json'),

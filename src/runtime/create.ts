@@ -15,6 +15,7 @@ import type { LifecycleInput, LifecycleResult, StatusRecord } from './contract.t
 import { answeringStore } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';
 import type { FleetRuns } from './fleet/fleet-runs.ts';
+import type { LeaseReport } from './fleet/lease-keeper.ts';
 import type { DaemonHistory } from './health/daemon-history.ts';
 import { engineSnapshots } from './health/engines.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health/health.ts';
@@ -60,6 +61,8 @@ export interface RuntimeOptions {
   /** The runs of other nodes. Absent: this daemon has the log alone. */
   fleet?: FleetRuns | undefined;
   saveChoices: ModelsOptions['saveChoices'];
+  /** The lease of this node. Absent: this daemon has the log alone. */
+  lease?: () => LeaseReport | null;
 }
 
 /** Builds the runtime that transports use. */
@@ -120,6 +123,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     verified: options.verified(),
     stalled: kernel.stalled?.message ?? null,
     descriptor_trouble: descriptorTrouble(),
+    lease: options.lease?.() ?? null,
     service_id: daemon().context.boot_id,
     now: kernel.clock.now(),
   });

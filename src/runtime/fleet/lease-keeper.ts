@@ -9,7 +9,7 @@ import type { Limits } from '../../limits.ts';
 import type { Fleet, Joined, NodeFacts, NodeLoad, TakenOver } from '../../store/fleet.ts';
 
 export interface LeaseKeeperOptions {
-  fleet: Pick<Fleet, 'join' | 'renew' | 'leave' | 'takeOver'>;
+  fleet: Pick<Fleet, 'join' | 'renew' | 'leave'>;
   kernel: Kernel;
   clock: Clock;
   log: Log;
@@ -37,7 +37,7 @@ export interface LeaseReport {
  * 2. One renewal runs at a time. The next one begins `lease_renew_ms` after it began, or when it
  *    ends.
  * 3. Only the database says that the lease is lost. Until then the node tries to renew it.
- * 4. After a renewal it takes over the nodes whose lease has ended, and records what they lost.
+ * 4. Who takes a node over records its loss. Else the next boot of that node does.
  * 5. The lease is recorded as left in the commit of the end of the daemon. Then it is released.
  */
 export class LeaseKeeper {
@@ -101,6 +101,19 @@ export class LeaseKeeper {
     if (boot_id !== null) await this.recordLoss({ node_id, boot_id });
   }
 
+  /** This node has fenced these ones. */
+  tookOver(nodes: readonly TakenOver[]): void {
+    const { log } = this.options;
+    for (const taken of nodes) {
+      const { node_id, runs } = taken;
+      const left = `${runs} unfinished run${runs === 1 ? '' : 's'}`;
+      log.warn({ node_id, runs }, `the lease of the node ${node_id} has ended, with ${left}`);
+      this.recordLoss(taken).catch((error: unknown) =>
+        log.debug({ err: error }, 'the loss of a lease was not recorded'),
+      );
+    }
+  }
+
   /** Releases the lease and the runs of this node, unless they are lost. */
   async close(): Promise<void> {
     this.closing.abort();
@@ -120,7 +133,6 @@ export class LeaseKeeper {
       if (answer === 'lost') return this.lost(new SvcError('lease_lost'));
       this.renewed();
       if (answer === 'drain') this.drain();
-      for (const taken of await fleet.takeOver()) await this.tookOver(taken);
     } catch (error) {
       if (this.closing.signal.aborted) return;
       if (hasCode(error, 'lease_lost')) return this.lost(error);
@@ -155,15 +167,6 @@ export class LeaseKeeper {
     this.isDraining = true;
     this.options.log.info({}, 'this node is asked to finish its work and stop');
     this.options.onDrain();
-  }
-
-  private async tookOver(taken: TakenOver): Promise<void> {
-    const { node_id, runs } = taken;
-    this.options.log.warn(
-      { node: node_id, runs },
-      `took over the node ${node_id}: its lease has ended, with ${runs} unfinished run${runs === 1 ? '' : 's'}`,
-    );
-    await this.recordLoss(taken);
   }
 
   /** Records in the stream of another boot that its lease is lost. */

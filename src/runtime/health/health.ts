@@ -12,6 +12,7 @@ import type {
   StatusRecord,
   VerifiedRecord,
 } from '../contract.ts';
+import type { LeaseReport } from '../fleet/lease-keeper.ts';
 import { engineRecord, mainEngine, present } from './engines.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';
 
@@ -34,6 +35,8 @@ export interface HealthSources {
   stalled: string | null;
   /** Trouble with the log that does not stop writes. */
   store_trouble?: string | null;
+  /** The lease of this node. Null: this daemon has the log alone. */
+  lease?: LeaseReport | null;
   /** Why the process cannot open files now. */
   descriptor_trouble?: string | null;
   service_id: string;
@@ -48,6 +51,7 @@ export function healthRecord(sources: HealthSources): HealthRecord {
   const warning = ready
     ? (sources.stalled ??
       sources.store_trouble ??
+      sources.lease?.trouble ??
       sources.descriptor_trouble ??
       damageWarning(sources.verified) ??
       providersWarning(sources.providers))
@@ -242,6 +246,19 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
       },
     ],
   };
+  if (sources.lease != null) {
+    const { epoch, trouble } = sources.lease;
+    results['node:lease'] = [
+      {
+        status: trouble === null ? 'pass' : 'warn',
+        componentType: 'component',
+        observedValue: epoch,
+        observedUnit: 'epoch',
+        time: at,
+        ...(trouble === null ? {} : { output: trouble }),
+      },
+    ];
+  }
   for (const provider of sources.providers) {
     const down = isDown(provider) || provider.state === 'degraded';
     results[`provider:${provider.id}`] = [

@@ -30,6 +30,11 @@ export function newBootId(): string {
   return `boot_${next()}`;
 }
 
+/** A home has one for ever. */
+export function newNodeId(): string {
+  return `node_${next()}`;
+}
+
 /** An id of a request, as an error quotes it. A long one is cut. */
 export function shownId(id: string): string {
   return JSON.stringify(id.slice(0, SHOWN_MAX));
