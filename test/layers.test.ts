@@ -180,7 +180,6 @@ const entries: Record<string, string> = {
   'src/main.ts': 'the program',
   'src/store/memory-fleet.ts': 'the fleet of tests, and their store; both pass the same suites',
   'src/config/store/password.ts': 'the second adapter of the log',
-  'src/store/postgres/connections.ts': 'the second adapter of the log',
   'src/store/postgres/schema.ts': 'the second adapter of the log',
   'src/store/postgres/claims.ts': 'the second adapter of the log',
   'src/store/postgres/notices.ts': 'the second adapter of the log',
