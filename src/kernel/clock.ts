@@ -73,9 +73,17 @@ export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<vo
   });
 }
 
+/** The second of the last time that was written. Times of one second mostly follow each other. */
+let second = { at: Number.NaN, text: '' };
+
 /** A time as users see it. */
 export function isoTime(at: number): string {
-  return new Date(at).toISOString();
+  const ms = at - second.at;
+  if (Number.isInteger(ms) && ms >= 0 && ms < 1000)
+    return `${second.text}${String(ms).padStart(3, '0')}Z`;
+  const text = new Date(at).toISOString();
+  if (Number.isInteger(at) && at >= 0) second = { at: at - (at % 1000), text: text.slice(0, -4) };
+  return text;
 }
 
 export interface ManualClock extends Clock {

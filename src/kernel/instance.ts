@@ -139,5 +139,9 @@ export function answerOf(instance: Instance | undefined): Pick<RunContext, 'outp
 export function textLength(value: unknown): number {
   if (typeof value === 'string') return 16 + value.length;
   if (typeof value !== 'object' || value === null) return 8;
-  return Object.values(value).reduce((sum: number, inner) => sum + textLength(inner), 64);
+  let length = 64;
+  if (Array.isArray(value)) for (const inner of value) length += textLength(inner);
+  // A list of the values would be garbage of each event.
+  else for (const name in value) length += textLength((value as Record<string, unknown>)[name]);
+  return length;
 }

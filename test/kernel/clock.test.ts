@@ -1,6 +1,7 @@
+import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SystemClock } from '../../src/kernel/clock.ts';
+import { isoTime, SystemClock } from '../../src/kernel/clock.ts';
 
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
@@ -42,6 +43,17 @@ test('the time never goes back, whatever happens to the wall clock', () => {
     assert.ok(now >= last, `after ${offset}`);
     last = now;
   }
+});
+
+test('a time is written as Date writes it, whatever was written before', () => {
+  const near = fc.integer({ min: -2500, max: 2500 });
+  const anywhere = fc.integer({ min: -(10 ** 14), max: 10 ** 14 });
+  fc.assert(
+    fc.property(fc.array(fc.oneof(near, fc.double({ min: 0, max: 2000 }), anywhere)), (times) => {
+      for (const at of times) assert.is(isoTime(at), new Date(at).toISOString());
+    }),
+  );
+  assert.throws(() => isoTime(Number.NaN), /Invalid time value/);
 });
 
 test.run();

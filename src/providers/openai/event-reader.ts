@@ -10,7 +10,7 @@ import { tooLarge } from '../remote/failure.ts';
  *    out.
  * 2. An event and the whole response have bounds, also before they have ended.
  * 3. A response that begins like a page or a JSON document has no events: `document` has its text.
- * 4. Each byte is looked at once, and text is only made of the data.
+ * 4. The bytes are searched once for each end of a line, and text is only made of the data.
  */
 export class EventReader {
   private readonly limits: Pick<Limits, 'provider_event_bytes' | 'provider_stream_bytes'>;
@@ -60,13 +60,16 @@ export class EventReader {
   /** Takes all lines that end in these bytes. Returns where the last one ends. */
   private lines(bytes: Buffer, take: (data: string) => void): number {
     let from = 0;
-    for (let at = 0; at < bytes.length; at += 1) {
-      const byte = bytes[at];
-      if (byte !== LF && byte !== CR) continue;
-      const isRest = byte === LF && this.afterCr && at === from && this.restBytes === 0;
-      this.afterCr = byte === CR;
+    let [cr, lf] = [bytes.indexOf(CR), bytes.indexOf(LF)];
+    while (cr >= 0 || lf >= 0) {
+      const isLf = cr < 0 || (lf >= 0 && lf < cr);
+      const at = isLf ? lf : cr;
+      const isRest = isLf && this.afterCr && at === from && this.restBytes === 0;
+      this.afterCr = !isLf;
       if (!isRest) this.line(bytes, from, at, take);
       from = at + 1;
+      if (isLf) lf = bytes.indexOf(LF, from);
+      else cr = bytes.indexOf(CR, from);
     }
     return from;
   }
