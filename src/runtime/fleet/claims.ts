@@ -2,14 +2,17 @@ import type { NewEvent, RunEvent } from '../../../machines/events.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { afterCrash, runDeadlines } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
+import { createGate } from '../../kernel/gate.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
 import type { ClaimedRun, ClaimQuery, Fleet } from '../../store/fleet.ts';
+import type { EventStore } from '../../store/port.ts';
 import type { Scheduler } from '../runs/scheduler.ts';
 
 export interface ClaimsOptions {
   fleet: Pick<Fleet, 'claim' | 'claimRun' | 'release'>;
+  store: Pick<EventStore, 'unfinishedRuns'>;
   kernel: Kernel;
   scheduler: Scheduler;
   /** Stream of this boot's daemon machine. */
@@ -21,6 +24,8 @@ export interface ClaimsOptions {
   onCutOff(): void;
   /** A run is here, and waits. */
   onWaiting(run_id: RunKey): void;
+  /** Whether the release of this run is not recorded yet. */
+  isReleasing(run_id: RunKey): boolean;
 }
 
 export interface Offer {
@@ -38,13 +43,17 @@ export interface Offer {
  * 3. A run that waited needs no event to wait here. A run that was cut off goes on or ends,
  *    as its recovery policy says.
  * 4. A provider whose run could not start here rests until a place is free, or until the next poll.
- * 5. The daemon machine counts each of them from then on, as if it was accepted here.
+ * 5. A claim whose answer is lost may have given runs to this node. The next look finds them.
+ * 6. The daemon machine counts each of them from then on, as if it was accepted here.
  */
 export class Claims {
   private readonly options: ClaimsOptions;
   /** Providers at which runs may wait. */
   private readonly expected = new Set<string>();
   private readonly resting = new Set<string>();
+  /** One claim at a time, so that each run of this node is in its kernel when the next one begins. */
+  private readonly gate = createGate(1);
+  private isUnsure = false;
   private isOpen = false;
   private isLooking = false;
   private looksAgain = false;
@@ -80,11 +89,11 @@ export class Claims {
   }
 
   private look(): void {
-    if (!this.isOpen || this.expected.size === 0) return;
+    if (!this.isOpen || (this.expected.size === 0 && !this.isUnsure)) return;
     this.looksAgain = this.isLooking;
     if (this.isLooking) return;
     this.isLooking = true;
-    this.lookEverywhere()
+    this.gate(() => this.lookEverywhere())
       .catch((error: unknown) => this.options.log.warn({ err: error }, 'no runs could be taken'))
       .finally(() => {
         this.isLooking = false;
@@ -94,14 +103,17 @@ export class Claims {
 
   /** Takes one run that waits on no node, and cancels it if asked. False if a node has it. */
   async takeOne(run_id: string, cancelled_by: string | null): Promise<boolean> {
-    if (!this.admits(run_id)) return false;
-    const claimed = await this.options.fleet.claimRun(run_id);
-    if (claimed !== null) await this.adoptAll([claimed], cancelled_by);
-    return claimed !== null;
+    return this.gate(async () => {
+      if (!this.admits(run_id)) return false;
+      const claimed = await this.sure(this.options.fleet.claimRun(run_id));
+      if (claimed !== null) await this.adoptAll([claimed], cancelled_by);
+      return claimed !== null;
+    });
   }
 
   private async lookEverywhere(): Promise<void> {
     const { providers, scheduler } = this.options;
+    if (this.isUnsure && this.admits('run_any')) await this.findLost();
     const offers = providers();
     for (const provider of [...this.expected])
       if (!offers.some((offer) => offer.provider === provider)) this.expected.delete(provider);
@@ -129,9 +141,32 @@ export class Claims {
       models === null
         ? { providers: [provider], models: [], limit }
         : { providers: [], models: models.map((model) => `${provider}/${model}`), limit };
-    const claimed = await this.options.fleet.claim(query);
+    const claimed = await this.sure(this.options.fleet.claim(query));
     await this.adoptAll(claimed, null);
     return claimed.length;
+  }
+
+  /** Notes that an answer was lost. */
+  private async sure<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked;
+    } catch (error) {
+      this.isUnsure = true;
+      throw error;
+    }
+  }
+
+  /** Takes the runs of this node that are in no kernel. */
+  private async findLost(): Promise<void> {
+    const { store, kernel, isReleasing } = this.options;
+    const lost = (await store.unfinishedRuns())
+      .map(stream.run)
+      .filter((run_id) => kernel.instance(run_id) === undefined && !isReleasing(run_id));
+    this.isUnsure = false;
+    await this.adoptAll(
+      lost.map((run_id) => ({ run_id, waits: true, downtime_ms: 0 })),
+      null,
+    );
   }
 
   /** Whether this node may have one more run. */
@@ -192,6 +227,7 @@ export class Claims {
   private giveBack(run_id: RunKey): void {
     const { kernel, fleet, log } = this.options;
     kernel.forget(run_id);
+    this.isUnsure = true;
     fleet
       .release([run_id])
       .catch((error: unknown) => log.warn({ err: error, run_id }, 'a run is not released yet'));

@@ -58,7 +58,8 @@ export class FleetRuns {
     this.changes = new Changes(fleet, kernel);
     this.keys = new FleetKeys(fleet, kernel.clock, limits.lease_ms);
     this.claims = new Claims({
-      ...{ fleet, kernel, scheduler, daemon, log },
+      ...{ fleet, store, kernel, scheduler, daemon, log },
+      isReleasing: (run_id) => this.releases.isSending(run_id),
       providers: options.offers,
       onCutOff: () => this.serveAsks(),
       onWaiting: (run_id) => this.releases.consider(run_id),

@@ -32,6 +32,7 @@ export interface ReleasesOptions {
 export class Releases {
   private readonly options: ReleasesOptions;
   private candidates = new Set<RunKey>();
+  private readonly sending = new Set<RunKey>();
   private readonly timers = new Map<RunKey, () => void>();
   private readonly over = new AbortController();
   private isOpen = false;
@@ -56,6 +57,10 @@ export class Releases {
     this.timers.clear();
   }
 
+  isSending(run_id: RunKey): boolean {
+    return this.sending.has(run_id);
+  }
+
   /** Looks after the turn, so that a response about the run is made from memory. */
   consider(run_id: RunKey): void {
     if (this.candidates.size === 0) setImmediate(() => this.release());
@@ -73,6 +78,7 @@ export class Releases {
       this.arm(run_id, snapshot);
       return true;
     });
+    for (const run_id of released) this.sending.add(run_id);
     if (released.length > 0) void this.send(released);
   }
 
@@ -81,6 +87,7 @@ export class Releases {
     while (!this.over.signal.aborted)
       try {
         await fleet.release(run_ids);
+        for (const run_id of run_ids) this.sending.delete(run_id);
         onReleased(run_ids.length);
         return;
       } catch (error) {

@@ -1,6 +1,6 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { SvcError } from '../../../src/errors.ts';
+import { SvcError } from '../../../src/errors.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { type FleetNode, FleetOfNodes, settle } from './fleet-nodes.ts';
 
@@ -267,6 +267,25 @@ test('a released run ends at its deadline while no node has a place', async () =
   await settle();
   await fleet.pass(6000);
   assert.is(await stateOf(a, waits.id), 'timed_out');
+});
+
+test('a run whose claim had no answer is found, and runs', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const { claim } = b.store.fleet;
+  let lost = 0;
+  b.store.fleet.claim = async (query) => {
+    const claimed = await claim(query);
+    if (claimed.length === 0 || lost > 0) return claimed;
+    lost += 1;
+    throw new SvcError('store_stalled');
+  };
+  await a.runtime.runs.start({ prompt: '1' }, 'one');
+  await a.runtime.runs.start({ prompt: '2' }, 'one');
+  await settle();
+  assert.equal([lost, b.provider.asked], [1, []]);
+  await fleet.pass(1000);
+  assert.equal(b.provider.asked, ['2']);
 });
 
 test.run();
