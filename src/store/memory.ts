@@ -178,6 +178,10 @@ export class MemoryLog implements Calls {
       .slice(0, limit);
   }
 
+  unindexedRuns(): number {
+    return 0;
+  }
+
   streamOf(stream: string): EventRow[] {
     return this.streams.get(stream) ?? [];
   }

@@ -242,6 +242,8 @@ export interface EventStore {
   startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]>;
   /** Finished runs with these words, newest first. */
   searchRuns(query: SearchQuery): Promise<FoundRun[]>;
+  /** How many finished runs a search does not find yet. Absent: it finds all. */
+  unindexedRuns?(): Promise<number>;
   countRuns(): Promise<{ finished: number; unfinished: number }>;
   /** What runs used, also those that were removed since. */
   usage(query: UsageQuery): Promise<UsageSums>;

@@ -69,6 +69,7 @@ export function createStore(log: StoredLog, { project, onMended }: StoreOptions 
     unfinishedRuns: forward('unfinishedRuns'),
     runsAt: forward('runsAt'),
     searchRuns: forward('searchRuns'),
+    unindexedRuns: forward('unindexedRuns'),
     runsNamed: forward('runsNamed'),
     lastRun: forward('lastRun'),
     startedStreams: forward('startedStreams'),

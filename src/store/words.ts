@@ -9,7 +9,9 @@ import type { FoundRun, SearchQuery } from './port.ts';
  *
  * 1. A run is indexed once, in the transaction of its last event.
  * 2. What it has of a run goes with the row, and is overwritten in the file.
- * 3. A damaged index is dropped, and stops no commit. The next open builds it again.
+ * 3. A damaged index is dropped, and stops no commit. The next open begins a new one.
+ * 4. A new index of an old log is built in steps, the newest runs first. `meta` has how far it is,
+ *    so a kill costs no step. Runs that end meanwhile are indexed as always.
  */
 
 /** Characters of the prompt and of the answer that are indexed. More would delay commits. */
@@ -21,22 +23,28 @@ const TEXTS = ['prompt', 'output']
   .join(', ');
 const INDEX = `insert or replace into run_words (rowid, prompt, answer)
   select accepted_seq, ${TEXTS} from runs where finished = 1 and json_valid(data)`;
+/** Runs from this position on are indexed. Without a row, all are. */
+const FROM = `select cast(value as integer) from meta where name = 'words_from'`;
+/** Most runs of one step, and most characters of their rows. A commit may have to wait for it. */
+const [STEP_RUNS, STEP_CHARS] = [100, 1_048_576];
 
 const DROP = 'drop trigger if exists run_words_removed; drop table if exists run_words;';
 const TABLE = `
 create virtual table run_words using fts5 (prompt, answer, tokenize = 'unicode61 remove_diacritics 2');
 insert into run_words (run_words, rank) values ('secure-delete', 1);
 create trigger run_words_removed after delete on runs begin delete from run_words where rowid = old.accepted_seq; end;
-${INDEX};`;
+delete from meta where name = 'words_from';
+insert into meta (name, value) select 'words_from', max(accepted_seq) + 1 from runs having count(*) > 0;`;
 
-/** Builds the index from the rows in one transaction, unless it is there. */
+/** Creates the index, unless it is there. `Words.build` fills it. */
 export function addWords(db: Database.Database): void {
   if (!hasWords(db)) db.transaction(() => db.exec(TABLE))();
 }
 
 /** Finds a run whose indexed texts are not those of its row. */
 export const UNINDEXED = `select 1 from runs
-  where run_id = ? and finished = 1 and json_valid(data) and not exists (
+  where run_id = ? and finished = 1 and json_valid(data)
+    and accepted_seq >= coalesce((${FROM}), 0) and not exists (
     select 1 from run_words w where w.rowid = accepted_seq and (w.prompt, w.answer) = (${TEXTS}))`;
 
 function hasWords(db: Database.Database): boolean {
@@ -47,7 +55,9 @@ function hasWords(db: Database.Database): boolean {
 export class Words {
   private readonly db: Database.Database;
   private readonly index: Database.Statement<[string]>;
+  private readonly from: Database.Statement<[], number>;
   private search: Database.Statement<[SearchParams], FoundRow> | null = null;
+  private steps: ReturnType<typeof prepareSteps> | null = null;
   private dropped = false;
 
   constructor(db: Database.Database) {
@@ -55,6 +65,7 @@ export class Words {
     this.index = db.prepare(
       `${INDEX} and run_id in (select value from json_each(+?)) order by accepted_seq`,
     );
+    this.from = db.prepare<[], number>(FROM).pluck();
   }
 
   /**
@@ -63,6 +74,45 @@ export class Words {
    */
   add(run_ids: readonly string[]): void {
     if (!this.dropped) this.index.run(JSON.stringify(run_ids));
+  }
+
+  /** One step of building the index. True if there is more to do. */
+  build(): boolean {
+    if (this.dropped || this.builtFrom() === null) return false;
+    return this.db.transaction(() => this.buildStep()).immediate();
+  }
+
+  private buildStep(): boolean {
+    this.steps ??= prepareSteps(this.db);
+    const { rows, range, moved, done } = this.steps;
+    const before = this.builtFrom() ?? 0;
+    let from = before;
+    let chars = 0;
+    for (const row of rows.iterate(before, STEP_RUNS)) {
+      chars += row.chars;
+      if (from < before && chars > STEP_CHARS) break;
+      from = row.accepted_seq;
+    }
+    if (from === before) {
+      done.run();
+      return false;
+    }
+    range.run(from, before);
+    moved.run(String(from));
+    return true;
+  }
+
+  /** How many finished runs a search does not find yet. */
+  unindexed(): number {
+    const from = this.dropped ? null : this.builtFrom();
+    if (from === null) return 0;
+    const count = 'select count(*) from runs where finished = 1 and accepted_seq < ?';
+    return this.db.prepare<[number], number>(count).pluck().get(from) ?? 0;
+  }
+
+  /** Null if the index is whole. */
+  private builtFrom(): number | null {
+    return this.from.get() ?? null;
   }
 
   /** Newest first. Throws store_corrupt until the next open if the index is damaged. */
@@ -90,6 +140,20 @@ export class Words {
     this.dropped = true;
     return true;
   }
+}
+
+function prepareSteps(db: Database.Database) {
+  return {
+    rows: db.prepare<[number, number], { accepted_seq: number; chars: number }>(
+      `select accepted_seq, length(data) as chars from runs
+         where finished = 1 and accepted_seq < ? order by accepted_seq desc limit ?`,
+    ),
+    range: db.prepare<[number, number]>(
+      `${INDEX} and accepted_seq >= ? and accepted_seq < ? order by accepted_seq`,
+    ),
+    moved: db.prepare<[string]>(`update meta set value = ? where name = 'words_from'`),
+    done: db.prepare<[]>(`delete from meta where name = 'words_from'`),
+  };
 }
 
 function damaged(cause?: unknown): SvcError {

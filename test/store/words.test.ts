@@ -2,7 +2,11 @@ import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { readMark } from '../../src/store/files/high-water.ts';
+import { verifyLog } from '../../src/store/inspect/verify.ts';
 import type { EventStore } from '../../src/store/port.ts';
+import { addWords, Words } from '../../src/store/words.ts';
+import { waitFor } from '../helpers/wait.ts';
 import { accepted, event, type Place, placed, run } from './samples.ts';
 
 /** The full-text index beside the log. */
@@ -18,6 +22,9 @@ async function found(store: EventStore, text: string): Promise<string[]> {
   const runs = await store.searchRuns({ terms: [text], limit: 9 });
   return runs.map(({ run_id }) => run_id);
 }
+
+const isBuilt = (store: EventStore) =>
+  waitFor('the index is built', async () => (await store.unindexedRuns?.()) === 0);
 
 function change({ database }: Place, ...sql: string[]): void {
   const db = new Database(database);
@@ -105,10 +112,60 @@ test(
     change(place, 'drop trigger run_words_removed', 'drop table run_words');
     const again = place.store();
     await again.open();
+    await isBuilt(again);
     assert.equal(await found(again, 'one'), ['run_1']);
     await again.append(accepted(3, [done(3, 'one more')]));
     assert.equal(await found(again, 'one'), ['run_3', 'run_1']);
     await again.close();
+  }),
+);
+
+test(
+  'the index of an old log is built in steps, newest first, and a kill costs no step',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const runs = Array.from({ length: 250 }, (_, index) => done(index + 1, `old own${index + 1}`));
+    await store.append(accepted(1, runs));
+    await store.append({ events: [event(251, 'other', 1)], runs: [] });
+    await store.close();
+    change(place, 'drop trigger run_words_removed', 'drop table run_words');
+    const db = new Database(place.database);
+    addWords(db);
+    const first = new Words(db);
+    const find = (text: string) => first.find({ terms: [text], limit: 300 }).length;
+    assert.equal([find('old'), first.unindexed()], [0, 250]);
+    assert.ok(first.build());
+    assert.equal([find('old'), find('own250'), find('own1'), first.unindexed()], [100, 1, 0, 150]);
+    const mark = readMark(place.highWater);
+    assert.equal((await verifyLog(db, mark, async () => {})).problems, []);
+    addWords(db);
+    const second = new Words(db);
+    assert.is(second.unindexed(), 150, 'another process goes on where the first one was killed');
+    db.exec(`delete from runs where run_id in ('run_1', 'run_250')`);
+    let steps = 0;
+    while (second.build()) steps += 1;
+    assert.equal([steps, find('old'), find('own2'), find('own250')], [2, 248, 1, 0]);
+    assert.equal([second.unindexed(), second.build()], [0, false]);
+    db.close();
+  }),
+);
+
+test(
+  'a step of building the index is bounded by its texts too',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const runs = [1, 2, 3, 4].map((index) => done(index, `large ${'x'.repeat(400_000)}`));
+    await store.append(accepted(1, runs));
+    await store.close();
+    change(place, 'drop trigger run_words_removed', 'drop table run_words');
+    const db = new Database(place.database);
+    addWords(db);
+    const words = new Words(db);
+    assert.ok(words.build());
+    assert.is(words.unindexed(), 2);
+    db.close();
   }),
 );
 
@@ -127,6 +184,7 @@ test(
     await damaged.close();
     const mended = place.store();
     await mended.open();
+    await isBuilt(mended);
     assert.equal(await found(mended, 'one'), ['run_2', 'run_1']);
     await mended.close();
   }),

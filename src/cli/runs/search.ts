@@ -24,6 +24,8 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     print(page.runs.map(found).join('\n\n'));
     if (page.next !== null) note('There are more. Search for more words, or raise --limit.');
   }
+  if (!json && page.unindexed !== undefined)
+    note(`${page.unindexed} older runs are not searched yet: their index is being built.`);
   return 0;
 }
 

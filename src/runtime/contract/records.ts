@@ -287,6 +287,8 @@ export const searchPage = named(
     ),
     /** Pass as `before` for the next page. It is null on the last page. */
     next: orNull(text),
+    /** How many older runs are not searched yet: their index is being built. */
+    unindexed: v.exactOptional(whole),
   }),
 );
 export type SearchPage = v.InferOutput<typeof searchPage>;

@@ -10,7 +10,7 @@ const TERMS_MAX = 32;
 
 /** Finished runs with all these words, newest first. Throws invalid_request. */
 export async function searchRuns(
-  store: Pick<EventStore, 'searchRuns' | 'runHead'>,
+  store: Pick<EventStore, 'searchRuns' | 'unindexedRuns' | 'runHead'>,
   { words, before, limit: wanted = PAGE_RUNS }: RunSearchQuery,
   { page_runs }: Pick<Limits, 'page_runs'>,
 ): Promise<SearchPage> {
@@ -29,7 +29,11 @@ export async function searchRuns(
     ...{ id, ...run },
     created_at: isoTime(created_at),
   }));
-  return { runs, next: found.length > limit ? (runs.at(-1)?.id ?? null) : null };
+  const unindexed = (await store.unindexedRuns?.()) ?? 0;
+  return {
+    ...{ runs, next: found.length > limit ? (runs.at(-1)?.id ?? null) : null },
+    ...(unindexed === 0 ? {} : { unindexed }),
+  };
 }
 
 /**

@@ -106,6 +106,23 @@ export class EventLog extends Reads implements Calls {
     return this.words.find(query);
   }
 
+  unindexedRuns(): number {
+    return this.words.unindexed();
+  }
+
+  /**
+   * One step of building the index of words. True if there is more to do. Without space the next
+   * open goes on; any other failure ends all writing.
+   */
+  buildWords(): boolean {
+    try {
+      return this.failure === null && this.db.open && this.words.build();
+    } catch (error) {
+      this.refuse(error);
+      return false;
+    }
+  }
+
   append(rows: CommitRows): Appended {
     if (this.failure !== null) throw this.failure;
     const first_seq = this.last.seq + 1;

@@ -37,8 +37,20 @@ async function perform(id: number, method: Call['method'], args: unknown[]): Pro
 function openLog(): EventLog {
   const opened = new EventLog(options);
   watchFiles(opened);
+  buildWords(opened);
   return opened;
 }
+
+/** Builds the index of words in steps. Calls pass between them. */
+function buildWords(opened: EventLog): void {
+  const step = () => {
+    if (log === opened && opened.buildWords()) setTimeout(step, WORDS_PAUSE_MS).unref();
+  };
+  setTimeout(step, WORDS_PAUSE_MS).unref();
+}
+
+/** Between two steps. A step takes about as long. */
+const WORDS_PAUSE_MS = 10;
 
 /** An idle daemon also notices that its files are gone. */
 function watchFiles(opened: EventLog): void {

@@ -83,13 +83,13 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
       return { ...page, runs: runs.map(runMessage) };
     }),
     Search: unary(options, async (request: object) => {
-      const { runs, next } = await runtime.runs.search(checkGiven(searchInput, request));
-      return { runs: runs.map(foundMessage), next };
+      const { runs, ...page } = await runtime.runs.search(checkGiven(searchInput, request));
+      return { ...page, runs: runs.map(foundMessage) };
     }),
-    Remove: unary(options, async ({ id = '' }: { id?: string }) => {
-      await runtime.runs.remove(id);
-      return { removed: id };
-    }),
+    Remove: unary(options, async ({ id = '' }: { id?: string }) => ({
+      removed: id,
+      ...(await runtime.runs.remove(id)),
+    })),
     Cancel: unary(options, async ({ id = '' }: { id?: string }) =>
       runMessage(await runtime.runs.cancel(id, CLIENT)),
     ),
