@@ -302,6 +302,8 @@ export interface EngineInfo {
   parallel: number;
   load_ms: number;
   chat_template: string;
+  /** Runs that need not be exact are computed in one batch. Old logs do not say it. */
+  batching?: boolean;
   /** What computes, and how many layers are on a GPU. Old logs do not say it. */
   gpu?: string;
   gpu_layers?: number;

@@ -189,6 +189,8 @@ export interface RunOutput {
   part?: number;
   /** The threads that compute from here on, if their number is known and changed. */
   threads?: number;
+  /** From here on the answer depends on other runs, which were computed with it. */
+  batched?: boolean;
 }
 
 /**

@@ -75,6 +75,8 @@ export interface RunContext {
   isolated: boolean;
   /** Threads that computed the recorded output; null if the provider does not say. */
   threads: number | null;
+  /** Some of the recorded output was computed together with other runs, so it is not exact. */
+  batched: boolean;
   /** Cancelled by the daemon because its acceptance could not be recorded in time. */
   withdrawn: boolean;
   /** Number of outputs so far. */
@@ -135,7 +137,7 @@ export function newContext(input: RunCreated): RunContext {
     losses: 0,
     deaths: 0,
     isolated: false,
-    threads: null,
+    ...UNCOMPUTED,
     withdrawn: false,
     outputs: 0,
     output: '',
@@ -170,6 +172,9 @@ export const TIMEOUT_ERROR: Readonly<Record<string, string>> = {
 /** Who cancels a run that the daemon accepted and then refuses, because the disk is full. */
 export const CANCELLED_BY_DISK_FULL = 'store_full';
 
+/** How the recorded output was computed, before there is any. */
+const UNCOMPUTED = { threads: null, batched: false };
+
 /** What an event changes, whatever the state is. `countLoss` has what depends on the state. */
 export function evolve(context: RunContext, event: RunEvent): Partial<RunContext> {
   const graceEndsAt = event.at + context.cancel_grace_ms;
@@ -183,7 +188,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         ...sentBefore(context, event),
         ...(event.resumes
           ? {}
-          : { outputs: 0, output: '', parts: [], output_tokens: 0, threads: null }),
+          : { outputs: 0, output: '', parts: [], output_tokens: 0, ...UNCOMPUTED }),
       };
     case 'run.output_appended':
       return {
@@ -193,6 +198,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         output_tokens: context.output_tokens + event.token_ids.length,
         content_kept: context.content_kept && event.offset === undefined,
         threads: event.threads ?? context.threads,
+        batched: context.batched || event.batched === true,
         first_output_at: context.first_output_at ?? event.at,
         timeout_at: event.at + context.idle_ms,
         ...(context.recovery === 'resume' ? { losses: 0, deaths: 0 } : {}),
@@ -260,7 +266,7 @@ function moved(
     losses: 0,
     deaths: 0,
     isolated: false,
-    threads: null,
+    ...UNCOMPUTED,
   };
 }
 

@@ -69,7 +69,7 @@ export interface Settings {
   /** How long models stay in memory without work, in milliseconds, by name. */
   keep_alive: Record<string, number>;
   /** The local engine computes runs in one batch, instead of one by one. */
-  engine_batching: boolean;
+  engine_batching: 'auto' | boolean;
   /** Layers of a local model on a GPU. */
   engine_gpu_layers: 'auto' | 'max' | number;
 }
@@ -344,11 +344,11 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
   },
   engine_batching: {
     env: 'SVC_ENGINE_BATCHING',
-    default: false,
+    default: 'auto',
     meaning:
-      'Whether the local engine computes concurrent runs in one batch. This is faster with a large model. But other runs can then change an answer, also one with a seed or after a crash.',
-    expects: 'true or false',
-    read: readSwitch,
-    fromText: switchText,
+      'Whether the local engine computes the next tokens of concurrent runs in one batch. auto: if that is faster, which it measures when a model is first loaded. Other runs can then change an answer. A run with a seed is always computed by itself. false: so is every run.',
+    expects: 'auto, true or false',
+    read: (value) => (value === 'auto' ? value : readSwitch(value)),
+    fromText: (text) => (text === 'auto' ? text : switchText(text)),
   },
 };

@@ -88,7 +88,7 @@ export function buildWork(options: WorkOptions) {
     limits,
     model: config.model,
     threads: config.engine_threads,
-    together: config.engine_batching,
+    batching: config.engine_batching,
     gpu_layers: config.engine_gpu_layers,
     budget_bytes: config.models_memory_bytes,
     keep: config.keep_alive,

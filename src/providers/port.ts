@@ -34,6 +34,8 @@ export interface Resume {
   token_ids: number[];
   /** Threads that computed it. Null: unknown. */
   threads: number | null;
+  /** Some of it was computed together with other runs. */
+  batched: boolean;
 }
 
 export interface AttemptRequest {

@@ -152,6 +152,8 @@ const ENGINE_MS = 200;
 
 const ENVIRONMENT = {
   SVC_ENGINE_THREADS: '1',
+  // Every answer has to be the one of a run alone.
+  SVC_ENGINE_BATCHING: 'false',
   SVC_MODEL: 'random',
   // Limits above the number of kills, so that no run is given up.
   SVC_LIMIT_RUN_LOSSES: '1000',

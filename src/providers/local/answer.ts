@@ -96,6 +96,7 @@ export class Answer extends EndsOnce {
       text: outputs.map(({ text }) => text).join(''),
       token_ids: outputs.flatMap(({ token_ids }) => token_ids),
       ...(logprobs.length === 0 ? {} : { logprobs }),
+      ...(outputs.some(({ batched }) => batched === true) ? { batched: true } : {}),
       ...(this.threads === null ? {} : { threads: this.threads }),
     };
   }

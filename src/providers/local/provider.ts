@@ -13,7 +13,7 @@ import type {
   OutputPart,
   ProviderPort,
 } from '../port.ts';
-import type { GpuLayers, RunOrder } from './engine/messages.ts';
+import type { Batching, GpuLayers, RunOrder } from './engine/messages.ts';
 import { type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
 import { defaultBudget } from './model-memory.ts';
@@ -30,8 +30,8 @@ export interface LocalProviderOptions {
   model: string;
   /** Null: measured at the first load of a model. */
   threads: number | null;
-  /** Compute runs in one batch. */
-  together?: boolean;
+  /** Compute runs that need not be exact in one batch. */
+  batching?: Batching;
   /** Layers of each model on a GPU. */
   gpu_layers?: GpuLayers;
   /** Memory of all models. Null: a share of the memory of the machine. */
@@ -67,7 +67,7 @@ export function createLocalProvider({
   limits,
   model,
   threads,
-  together = false,
+  batching = false,
   gpu_layers = 'auto',
   budget_bytes = null,
   keep = {},
@@ -83,7 +83,7 @@ export function createLocalProvider({
     gpu_layers,
     parallel: limits.local_runs,
     context_tokens: limits.engine_context_tokens,
-    together,
+    batching,
     template_ms: limits.engine_template_ms,
   };
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
@@ -111,6 +111,8 @@ export function createLocalProvider({
     try {
       const call_key = run_id.replace(/^run_/, '');
       const order = { ...orderFor(request, limits), client, call_key, resume };
+      // What was computed by itself so far continues so: then it continues identically.
+      if (resume !== null) order.exact ||= !resume.batched;
       const threads = threadsFor(resume?.threads ?? null);
       const { answer, stop, load_ms } = await engines.ask(request.model, order, threads, signal);
       try {
@@ -206,12 +208,13 @@ const UNLOADS = 3;
 
 /** A new answer to the request. */
 function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 'id'> {
-  const { messages, temperature, seed, max_tokens } = request;
+  const { messages, temperature, seed, seed_asked, max_tokens } = request;
   return {
     client: '',
     messages,
     temperature,
     seed,
+    exact: seed_asked,
     max_tokens: max_tokens ?? limits.output_tokens,
     only_count: false,
     wishes: wishesIn(request),

@@ -148,6 +148,7 @@ const EVENTS: {
     offset: optional(number),
     part: optional(unread),
     threads: optional(number),
+    batched: optional(flag),
   },
   'run.completed': {
     attempt: number,

@@ -173,10 +173,10 @@ export class RunExecutor {
     const { run_id, attempt } = mine;
     const { kernel, store, limits, provider } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
-    const { client, request, output, parts, outputs, threads } = context;
+    const { client, request, output, parts, outputs, threads, batched } = context;
     const resume =
       outputs > 0
-        ? { text: output, parts, token_ids: await recordedTokens(store, run_id), threads }
+        ? { text: output, parts, token_ids: await recordedTokens(store, run_id), threads, batched }
         : null;
     const port = provider(request);
     if (port === undefined)

@@ -61,6 +61,7 @@ export class OutputRecorder {
 
   private eventOf({
     threads,
+    batched,
     ...output
   }: NonNullable<ReturnType<OutputQueue['take']>>): NewEvent<RunEvent> {
     const { kernel, run_id, attempt } = this.options;
@@ -71,6 +72,7 @@ export class OutputRecorder {
       ...output,
       ...(kernel.omitsOutput && context !== undefined ? placeOf(output, context) : {}),
       ...(threads === undefined || threads === context?.threads ? {} : { threads }),
+      ...(batched === true && context?.batched !== true ? { batched } : {}),
     };
   }
 }

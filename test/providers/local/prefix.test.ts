@@ -35,7 +35,7 @@ async function open(path: string, more: Partial<LoadOrder> = {}): Promise<Engine
   const order: LoadOrder = {
     ...{ type: 'load', path, threads: 1, threads_file: join(folder, 'threads.json') },
     ...{ purpose: 'answers', gpu_layers: 'auto' },
-    ...{ parallel: 2, context_tokens: 2048, together: false, template_ms: 10_000 },
+    ...{ parallel: 2, context_tokens: 2048, batching: false, template_ms: 10_000 },
     ...more,
   };
   const loaded = await loadModel(order, () => {});
@@ -69,7 +69,7 @@ const LONG = Array.from({ length: 40 }, (_, at) => `sentence ${at}`).join('. ');
 const FIRST = [said('user', LONG)];
 const NEW: RunOrder = {
   ...{ type: 'run', id: 0, client: 'me', messages: FIRST, max_tokens: 1, temperature: 0 },
-  ...{ seed: 7, only_count: false, wishes: {}, call_key: 'a', resume: null },
+  ...{ seed: 7, exact: false, only_count: false, wishes: {}, call_key: 'a', resume: null },
 };
 const next = (answer: string, ask = 'and then?') => [
   ...FIRST,
@@ -104,7 +104,7 @@ test('a sampled answer has the same tokens with and without the earlier turn', a
 });
 
 test('runs that are computed together keep the answer too: the next turn computes only what is new', async () => {
-  const engine = await open(speaking, { together: true });
+  const engine = await open(speaking, { batching: true });
   const first = await engine.ask({ max_tokens: 10 });
   assert.is(first.text, 'ok');
   const second = await engine.ask({ messages: next('ok') });

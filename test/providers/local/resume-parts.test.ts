@@ -68,7 +68,13 @@ async function checkEachCut(request: Asking): Promise<Answer> {
     const before = delivered.findLast(({ token_ids }) => token_ids.length <= count) ?? none();
     const token_ids = whole.token_ids.slice(0, count);
     let answer: Answer = { ...before, token_ids, logprobs: whole.logprobs.slice(0, count) };
-    const resume = { text: before.text, parts: before.parts, token_ids, threads: null };
+    const resume = {
+      text: before.text,
+      parts: before.parts,
+      token_ids,
+      threads: null,
+      batched: false,
+    };
     for await (const part of stream(second, request, resume)) answer = add(answer, part);
     assert.equal(answer, whole, `cut after ${count} tokens`);
   }

@@ -23,7 +23,7 @@ async function goOn(
     token_ids: [] as number[],
     finish: null as Extract<OutputPart, { type: 'finish' }> | null,
   };
-  const resume = { threads: null, parts: [], ...cut };
+  const resume = { threads: null, batched: false, parts: [], ...cut };
   const stream = engine.provider.stream(
     { run_id: 'run_again', attempt: 2, request: runRequest(request), resume },
     new AbortController().signal,

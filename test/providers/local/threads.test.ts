@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { candidates, findThreads } from '../../../src/providers/local/engine/threads.ts';
+import { candidates, findThreads } from '../../../src/providers/local/engine/measured/threads.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-threads-'));
 const file = join(folder, 'engine-threads.json');

@@ -120,7 +120,10 @@ test('a resumed run continues from its recorded tokens: its provider gets them w
     [
       {
         attempt: 2,
-        resume: { text: 'Once upon a ', parts: [], token_ids: [100, 101, 102], threads: null },
+        resume: {
+          ...{ text: 'Once upon a ', parts: [], token_ids: [100, 101, 102] },
+          ...{ threads: null, batched: false },
+        },
       },
     ],
   );

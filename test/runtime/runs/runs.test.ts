@@ -142,8 +142,8 @@ test('when the engine dies under an answer the run resumes from its recorded out
     local.asked.map(({ resume }) => resume),
     [
       null,
-      { text: 'one ', parts: [], token_ids: [0], threads: null },
-      { text: 'one two ', parts: [], token_ids: [0, 1], threads: null },
+      { text: 'one ', parts: [], token_ids: [0], threads: null, batched: false },
+      { text: 'one two ', parts: [], token_ids: [0, 1], threads: null, batched: false },
     ],
   );
 });

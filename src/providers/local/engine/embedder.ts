@@ -39,6 +39,7 @@ export async function loadEmbedder(
     ...{ model, context },
     info: {
       ...{ threads, context_length: contextSize, parallel: 1, chat_template: 'none' },
+      batching: false,
       load_ms: Math.round(performance.now() - startedAt),
       ...deviceOf(model),
     },

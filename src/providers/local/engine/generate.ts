@@ -1,5 +1,6 @@
 import type { Token } from 'node-llama-cpp';
 import type { TokenLogprob } from '../../../../machines/messages.ts';
+import type { Member } from './batches.ts';
 import { type ConfidenceFilter, createConfidenceFilter } from './confidence-filter.ts';
 import { Constraint } from './constraint.ts';
 import type { ContextPause } from './context-pause.ts';
@@ -15,6 +16,8 @@ import { type Sampling, steps } from './steps.ts';
 export interface Generation {
   loaded: LoadedModel;
   slot: Slot;
+  /** The run, for the batches. */
+  member: Member;
   prompt: readonly Token[];
   /** Tokens of the prompt that the sequence has from an earlier run. */
   kept: number;
@@ -144,7 +147,10 @@ function endOf(
   return { finish_reason: reason === 'stop' && reader.hasCalls ? 'tool_calls' : reason };
 }
 
-function samplingOf({ loaded, order, pause }: Generation, constraint: Constraint | null): Sampling {
+function samplingOf(
+  { loaded, member, order, pause }: Generation,
+  constraint: Constraint | null,
+): Sampling {
   const { wishes } = order;
   const { top_p, top_k, min_p } = wishes;
   const { presence_penalty: presence = 0, frequency_penalty: frequency = 0 } = wishes;
@@ -161,6 +167,7 @@ function samplingOf({ loaded, order, pause }: Generation, constraint: Constraint
     judged: loaded.gate?.tokens ?? 0,
     explained: wishes.logprobs !== undefined,
     batch: loaded.batch,
+    priority: member.priority,
     pause,
   };
 }

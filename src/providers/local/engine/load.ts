@@ -1,7 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import type {
-  BatchingOptions,
   ChatWrapper,
   Llama,
   LlamaContext,
@@ -13,13 +12,15 @@ import type {
 import { SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
+import { Batches } from './batches.ts';
 import { knowsReasoningTags } from './form.ts';
 import { startLlama } from './llama.ts';
-import { measureSpeed } from './measure.ts';
+import { findGain, pays } from './measured/gain.ts';
+import { measureSpeed, measureTogether } from './measured/speed.ts';
+import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
 import { readOwnMetadata } from './own-metadata.ts';
 import { controlTextsOf, stopTokens, tokenBytesMax } from './prompt.ts';
-import { findThreads, type ThreadsFound } from './threads.ts';
 import { withinTime } from './time-limit.ts';
 
 /** A model in memory, with one context that several runs share. */
@@ -37,8 +38,11 @@ export interface LoadedModel {
   context_length: number;
   /** Tokens of a prompt in one batch. */
   batch: number;
-  /** Runs are computed in one batch. */
-  together: boolean;
+  batches: Batches;
+  /** Runs that need not be exact are computed in one batch. */
+  batching: boolean;
+  /** Such a run reuses the tokens of an earlier answer too. */
+  keepsAnswers: boolean;
   built_in: boolean;
   /** The confidence rule, and the tokens of the answer that replaces a declined one. */
   gate: ConfidenceRule | null;
@@ -53,16 +57,6 @@ export interface LoadedModel {
 /** The signal is checked between batches, so a slow processor gets small ones. */
 const BATCH_CPU = 128;
 const BATCH_GPU = 512;
-
-/**
- * Computes each run by itself. Batching with other runs changes the rounding, which can change a
- * sampled token. Then the same seed gives another answer, and an interrupted answer cannot continue
- * identically.
- */
-const EACH_BY_ITSELF: BatchingOptions = {
-  itemPrioritizationStrategy: ({ items, size }) =>
-    items.slice(0, 1).map((item) => ({ item, processAmount: Math.min(item.tokens.length, size) })),
-};
 
 /**
  * Options of the chat template. The one of the built-in model is used directly. For another model
@@ -92,25 +86,38 @@ export async function loadModel(
   const wrapper = rendered(() => library.resolveChatWrapper(model, wrapperOptions(order)));
   const { threads, measured } =
     order.threads === null
-      ? await chooseThreads(model, order, available)
+      ? await findThreads({
+          ...(await measuring(model, order, available)),
+          measure: (threads, limitMs) => measureSpeed(model, threads, limitMs),
+        })
       : { threads: order.threads, measured: {} };
+  const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
+  const gain =
+    order.batching === 'auto' && order.parallel > 1 && !built_in
+      ? await gainOf(model, order, available, threads)
+      : null;
+  const batching = gain === null ? order.batching === true : pays(gain);
   const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;
+  const batches = new Batches();
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
   const context = await openContext(model, {
     sequences: order.parallel,
     contextSize: context_length,
     batchSize: batch,
     threads,
-    ...(order.together ? {} : { batching: EACH_BY_ITSELF }),
+    batching: batches.options,
   });
   const sequences = Array.from({ length: context.totalSequences }, () => context.getSequence());
-  const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
   console.error(
     `threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed on ${llama.gpu || 'cpu'}`,
   );
+  const speed = gain === null ? '' : `: their speed is ${gain} percent of one run`;
+  console.error(`runs are computed ${batching ? 'in one batch' : 'one by one'}${speed}`);
   return {
     ...{ library, model, wrapper, sequences, context_length, batch, built_in, gate },
-    together: order.together,
+    batches,
+    batching,
+    keepsAnswers: order.batching === true,
     rendered,
     stops: rendered(() => stopTokens(model, wrapper)),
     bytesPerTokenMax: tokenBytesMax(model),
@@ -123,6 +130,7 @@ export async function loadModel(
       parallel: sequences.length,
       load_ms: Math.round(performance.now() - startedAt),
       chat_template: wrapper.wrapperName,
+      batching,
       ...deviceOf(model),
     },
   };
@@ -179,19 +187,34 @@ async function openContext(
   }
 }
 
-async function chooseThreads(
+/** What identifies a measurement. */
+async function measuring(
   model: LlamaModel,
   order: LoadOrder,
   available: number,
-): Promise<ThreadsFound> {
+): Promise<Omit<ThreadsOptions, 'measure'>> {
   const { getModuleVersion } = await import('node-llama-cpp');
   const { size, mtimeMs } = await stat(order.path);
-  return findThreads({
+  return {
     modelKey: `${order.path} ${size} ${mtimeMs}`,
     engineKey: `node-llama-cpp ${await getModuleVersion()} ${model.llama.gpu || 'cpu'}`,
     file: order.threads_file,
     available,
-    measure: (threads, limitMs) => measureSpeed(model, threads, limitMs),
+  };
+}
+
+async function gainOf(
+  model: LlamaModel,
+  order: LoadOrder,
+  available: number,
+  threads: number,
+): Promise<number> {
+  const options = await measuring(model, order, available);
+  return findGain({
+    key: `${machineKey(options)}, ${threads} threads`,
+    file: options.file,
+    alone: (limitMs) => measureSpeed(model, threads, limitMs),
+    together: (limitMs) => measureTogether(model, threads, limitMs),
   });
 }
 

@@ -26,6 +26,8 @@ export function keyOf(path: string, purpose: Purpose): string {
 /** Layers of a model on a GPU. `auto`: as many as fit. */
 export type GpuLayers = 'auto' | 'max' | number;
 
+export type Batching = 'auto' | boolean;
+
 export interface LoadOrder {
   type: 'load';
   path: string;
@@ -39,8 +41,8 @@ export interface LoadOrder {
   parallel: number;
   /** Tokens of one run, prompt and answer together. */
   context_tokens: number;
-  /** Compute runs in one batch. */
-  together: boolean;
+  /** Compute runs that need not be exact in one batch. `auto`: if a measurement says it pays. */
+  batching: Batching;
   /** Time limit of the chat template. Null: none, for the built-in model. */
   template_ms: number | null;
 }
@@ -54,6 +56,8 @@ export interface RunOrder {
   max_tokens: number;
   temperature: number | null;
   seed: number;
+  /** Compute it by itself. Another run cannot change the answer. */
+  exact: boolean;
   /** Only count the tokens of the prompt: it finishes without output. */
   only_count: boolean;
   /** What the request asks for beside its messages. */
@@ -61,7 +65,12 @@ export interface RunOrder {
   /** Part of the ids of tool calls, the same in each attempt. */
   call_key: string;
   /** The tokens and parts to continue after. Null: a new answer. */
-  resume: { token_ids: number[]; text: string; parts: readonly OutputPart[] } | null;
+  resume: {
+    token_ids: number[];
+    text: string;
+    parts: readonly OutputPart[];
+    batched: boolean;
+  } | null;
 }
 
 export interface EmbedOrder {
@@ -93,6 +102,8 @@ export type FromEngine =
 export interface Output extends Piece {
   token_ids: number[];
   logprobs?: TokenLogprob[];
+  /** Some of its tokens, or earlier ones, were computed together with other runs. */
+  batched?: boolean;
 }
 
 /** `stop_sequence`: the stop text that ended the answer. */
@@ -108,6 +119,8 @@ export interface Loaded {
   parallel: number;
   load_ms: number;
   chat_template: string;
+  /** Runs that need not be exact are computed in one batch. */
+  batching: boolean;
   /** What computes: `cpu`, or the interface of a GPU. */
   gpu: string;
   /** Layers of the model on the GPU. */
@@ -148,7 +161,11 @@ const failure: Check = (value) =>
   typeof value.retryable === 'boolean' &&
   orAbsent(text)(value.param);
 const resume: Check = (value) =>
-  isRecord(value) && wholes(value.token_ids) && text(value.text) && Array.isArray(value.parts);
+  isRecord(value) &&
+  wholes(value.token_ids) &&
+  text(value.text) &&
+  Array.isArray(value.parts) &&
+  typeof value.batched === 'boolean';
 const call: Check = (value) => isRecord(value) && text(value.id) && text(value.name);
 const usage: Check = (value) =>
   isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
@@ -162,7 +179,7 @@ const toEngine: Shapes<ToEngine> = {
     threads_file: text,
     parallel: whole,
     context_tokens: whole,
-    together: (value) => typeof value === 'boolean',
+    batching: (value) => value === 'auto' || typeof value === 'boolean',
     template_ms: orNull(whole),
   },
   run: {
@@ -172,6 +189,7 @@ const toEngine: Shapes<ToEngine> = {
     max_tokens: whole,
     temperature: orNull(number),
     seed: whole,
+    exact: (value) => typeof value === 'boolean',
     only_count: (value) => typeof value === 'boolean',
     wishes: isRecord,
     call_key: text,
@@ -195,6 +213,7 @@ const fromEngine: Shapes<FromEngine> = {
     parallel: whole,
     load_ms: whole,
     chat_template: text,
+    batching: (value) => typeof value === 'boolean',
     gpu: text,
     gpu_layers: whole,
   },
@@ -206,6 +225,7 @@ const fromEngine: Shapes<FromEngine> = {
     kind: orAbsent(text),
     call: orAbsent(call),
     logprobs: orAbsent(Array.isArray),
+    batched: orAbsent((value) => typeof value === 'boolean'),
   },
   vector: { id: whole, vector: (value) => Array.isArray(value) && value.every(number) },
   finished: { id: whole, finish_reason: text, usage, stop_sequence: orAbsent(text) },

@@ -70,14 +70,20 @@ export class Runs {
   private async outcome(order: RunOrder, signal: AbortSignal): Promise<FromEngine> {
     const { id, client } = order;
     const { loaded, pause, sequences } = this;
-    const output = new OutputBatcher((piece) => this.send({ type: 'output', id, ...piece }));
+    const exact = order.exact || !loaded.batching;
+    const member = loaded.batches.enter({ exact, batched: order.resume?.batched ?? false });
+    const output = new OutputBatcher((piece) =>
+      this.send({ type: 'output', id, ...piece, ...(member.batched ? { batched: true } : {}) }),
+    );
     let slot: Slot | null = null;
     try {
       const prompt = fittingPrompt(loaded, order);
-      const taken = sequences.take(prompt, client);
+      const taken = sequences.take(prompt, client, exact);
       slot = taken.slot;
       const kept = await sequences.prepare(taken, client);
-      const finish = await generate({ loaded, slot, prompt, kept, order, pause, signal, output });
+      member.batched ||= kept > slot.whole;
+      const work = { loaded, slot, member, prompt, kept, order, pause, signal, output };
+      const finish = await generate(work);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {
       const error = asSvcError(thrown, 'engine_failed');
@@ -85,6 +91,7 @@ export class Runs {
       return { type: 'failed', id, error: error.summary() };
     } finally {
       output.flush();
+      loaded.batches.leave(member);
       if (slot !== null) sequences.leave(slot);
     }
   }

@@ -14,8 +14,8 @@ export interface SequencesOptions {
   sequences: readonly LlamaContextSequence[];
   /** Tokens of a prompt in one batch. */
   batch: number;
-  /** Runs are computed in one batch, so no answer is exact. */
-  together: boolean;
+  /** A run that need not be exact reuses the tokens of an earlier answer too. */
+  keepsAnswers: boolean;
   pause: ContextPause;
 }
 
@@ -25,8 +25,8 @@ export interface SequencesOptions {
  *
  * 1. A run owns its sequence from `take` to `leave`.
  * 2. It gets the sequence that saves it most, else the one that was left first.
- * 3. Unless runs are computed together, only whole batches of a prompt are kept. A new answer
- *    computes them in the same batches, so it has the same tokens as an answer without them.
+ * 3. An exact run reuses only whole batches of a prompt. A new answer computes them in the same
+ *    batches, so it has the same tokens as an answer without them.
  * 4. A run reuses only tokens of its client: how long it takes says nothing about others.
  */
 export class Sequences {
@@ -44,10 +44,10 @@ export class Sequences {
   }
 
   /** Call it only while there is a free one. */
-  take(prompt: readonly Token[], client: string): { slot: Slot; kept: number } {
+  take(prompt: readonly Token[], client: string, exact: boolean): { slot: Slot; kept: number } {
     let best = { slot: this.free[0] as Slot, kept: 0 };
     for (const slot of this.free) {
-      const kept = this.reusable(slot, prompt, client);
+      const kept = this.reusable(slot, prompt, client, exact);
       if (kept > best.kept) best = { slot, kept };
     }
     this.free = this.free.filter((slot) => slot !== best.slot);
@@ -63,7 +63,7 @@ export class Sequences {
     const { sequence } = slot;
     const end = sequence.nextTokenIndex;
     slot.client = client;
-    slot.whole = Math.min(slot.whole, kept);
+    slot.whole = this.wholeBatches(Math.min(slot.whole, kept));
     if (end === kept) return kept;
     await this.options.pause.run(() =>
       kept === 0
@@ -80,12 +80,18 @@ export class Sequences {
     { sequence, client: last, whole }: Slot,
     prompt: readonly Token[],
     client: string,
+    exact: boolean,
   ): number {
     if (last !== client || sequence.needsCheckpoints || sequence.nextTokenIndex === 0) return 0;
     const { firstDifferentIndex } = sequence.compareContextTokens([...prompt]);
     // The last token of the prompt is computed in any case: the answer follows it.
     const same = Math.min(firstDifferentIndex, prompt.length - 1);
-    const { batch, together } = this.options;
-    return together ? same : Math.floor(Math.min(same, whole) / batch) * batch;
+    const keepsAll = this.options.keepsAnswers && !exact;
+    return keepsAll ? same : this.wholeBatches(Math.min(same, whole));
+  }
+
+  private wholeBatches(tokens: number): number {
+    const { batch } = this.options;
+    return Math.floor(tokens / batch) * batch;
   }
 }

@@ -5,6 +5,7 @@ import type {
   Token,
 } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
+import type { Member } from './batches.ts';
 import type { ContextPause } from './context-pause.ts';
 import { seedAt } from './seed.ts';
 import type { Slot } from './sequences.ts';
@@ -42,6 +43,8 @@ export interface Sampling {
   explained: boolean;
   /** Tokens of the prompt in one batch. */
   batch: number;
+  /** Identifies the run's tokens. */
+  priority: Member['priority'];
   pause: ContextPause;
 }
 
@@ -88,14 +91,14 @@ async function replay(
   sequence: LlamaContextSequence,
   rest: Token[],
   answered: readonly Token[],
-  { pause }: Sampling,
+  { pause, priority: evaluationPriority }: Sampling,
   signal: AbortSignal,
 ): Promise<Token[]> {
   let next = rest;
   for (const token of answered) {
     if (signal.aborted) break;
     await pause.wait;
-    await sequence.evaluateWithoutGeneratingNewTokens(next);
+    await sequence.evaluateWithoutGeneratingNewTokens(next, { evaluationPriority });
     next = [token];
   }
   return next;
@@ -108,26 +111,28 @@ async function replay(
 async function prefill(
   slot: Slot,
   { prompt, kept }: Pick<Continuation, 'prompt' | 'kept'>,
-  { batch, pause }: Sampling,
+  { batch, pause, priority: evaluationPriority }: Sampling,
   signal: AbortSignal,
 ): Promise<Token[]> {
   let at = kept;
   for (; prompt.length - at > batch && !signal.aborted; at += batch) {
     await pause.wait;
-    await slot.sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(at, at + batch));
-    slot.whole = at + batch;
+    const part = prompt.slice(at, at + batch);
+    await slot.sequence.evaluateWithoutGeneratingNewTokens(part, { evaluationPriority });
+    if (slot.whole === at) slot.whole = at + batch;
   }
   return prompt.slice(at);
 }
 
 /** The options of every token. `said` grows with the answer. */
 function sharedOptions(
-  { temperature, top_p, top_k, min_p, penalties, grammar }: Sampling,
+  { temperature, top_p, top_k, min_p, penalties, grammar, priority }: Sampling,
   said: readonly Token[],
 ): SequenceEvaluateOptions {
   return {
     temperature,
     yieldEogToken: true,
+    evaluationPriority: priority,
     ...(top_p === undefined ? {} : { topP: top_p }),
     ...(top_k === undefined ? {} : { topK: top_k }),
     ...(min_p === undefined ? {} : { minP: min_p }),

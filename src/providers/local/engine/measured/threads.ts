@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
-import { writeAtomic } from '../../../home/atomic-write.ts';
+import { addMeasured, readMeasured } from './file.ts';
 
 /**
  * Finds the fastest number of threads by measurement, and remembers it for a model on a machine. On
@@ -32,16 +31,24 @@ const CANDIDATE_MS = 200;
 const CALIBRATION_MS = 1000;
 /** The least gain that justifies more threads, which other programs need too. */
 const GAIN_LEAST = 1.05;
-const ENTRIES_MAX = 64;
 
 export async function findThreads(options: ThreadsOptions): Promise<ThreadsFound> {
-  const key = `${options.modelKey} | ${options.engineKey} | ${cpus()[0]?.model ?? 'unknown'} x ${options.available}`;
-  const remembered = await readRemembered(options.file);
-  const known = remembered[key];
-  if (known !== undefined && known <= options.available) return { threads: known, measured: {} };
+  const { file, available } = options;
+  const key = machineKey(options);
+  const known = (await readMeasured(file, 'threads'))[key];
+  if (known !== undefined && known <= available) return { threads: known, measured: {} };
   const found = await measureAll(options);
-  await remember(options.file, { ...remembered, [key]: found.threads }).catch(() => {});
+  await addMeasured(file, 'threads', key, found.threads);
   return found;
+}
+
+/** A model, an engine and a machine. */
+export function machineKey({
+  modelKey,
+  engineKey,
+  available,
+}: Pick<ThreadsOptions, 'modelKey' | 'engineKey' | 'available'>): string {
+  return `${modelKey} | ${engineKey} | ${cpus()[0]?.model ?? 'unknown'} x ${available}`;
 }
 
 /** Tries 1, 2, 4 … threads and stops when more bring too little. */
@@ -63,24 +70,4 @@ export function candidates(available: number): number[] {
   const doubled: number[] = [];
   for (let threads = 1; threads < available; threads *= 2) doubled.push(threads);
   return [...doubled, Math.max(1, available)];
-}
-
-async function readRemembered(file: string): Promise<Record<string, number>> {
-  try {
-    const { threads } = JSON.parse(await readFile(file, 'utf8')) as { threads: unknown };
-    const entries = Object.entries(threads as Record<string, unknown>);
-    return Object.fromEntries(
-      entries.filter(
-        (entry): entry is [string, number] =>
-          Number.isSafeInteger(entry[1]) && (entry[1] as number) > 0,
-      ),
-    );
-  } catch {
-    return {};
-  }
-}
-
-async function remember(file: string, threads: Record<string, number>): Promise<void> {
-  const newest = Object.fromEntries(Object.entries(threads).slice(-ENTRIES_MAX));
-  await writeAtomic(file, `${JSON.stringify({ threads: newest }, null, 2)}\n`);
 }
