@@ -1,7 +1,7 @@
 import { hasCode } from '../errors.ts';
 import type { Ask, Calls, Opened } from './calls.ts';
 import { CONFLICT, type EventStore, type Project, type RunRow } from './port.ts';
-import { fromEventRow, fromRunData, type RunLine, toRows, toRunLine } from './row.ts';
+import { fromEventRow, fromRunData, toRows, toRunLine } from './row.ts';
 
 /** A log in a thread or in memory. After `close` it can be opened again. */
 export interface StoredLog {
@@ -24,7 +24,7 @@ export function createStore(log: StoredLog, { project, onMended }: StoreOptions 
     (await ask('readStream', ...args)).map(fromEventRow);
   const mender = new RowMender({
     project: project === undefined ? null : (run_id) => project({ readStream }, run_id),
-    put: (line) => ask('mendRun', line),
+    put: (row) => ask('mendRun', toRunLine(row)),
     onMended,
   });
   /** A method whose arguments and result are the same in the log and in the port. */
@@ -91,11 +91,11 @@ function orNull<A, B>(value: A | null, convert: (value: A) => B): B | null {
   return value === null ? null : convert(value);
 }
 
-interface MenderOptions {
+export interface MenderOptions {
   /** Folds a run from its events. Null if they are damaged or removed. */
   project: ((run_id: string) => Promise<RunRow | null>) | null;
   /** Replaces a damaged row. False if the run has newer events. */
-  put(line: RunLine): Promise<boolean>;
+  put(row: RunRow): Promise<boolean>;
   onMended: ((run_id: string) => void) | undefined;
 }
 
@@ -107,7 +107,7 @@ interface MenderOptions {
  *    refuse it.
  * 2. A read is repeated after each rebuilt row, at most READ_TRIES times.
  */
-class RowMender {
+export class RowMender {
   private readonly options: MenderOptions;
 
   constructor(options: MenderOptions) {
@@ -136,7 +136,7 @@ class RowMender {
     const { project, put, onMended } = this.options;
     try {
       const row = project === null ? null : await project(run_id);
-      if (row === null || !(await put(toRunLine(row)))) return false;
+      if (row === null || !(await put(row))) return false;
     } catch (error) {
       // The events are damaged too, or the write failed: the caller reports a damaged record.
       const { code } = error as { code?: string };

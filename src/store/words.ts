@@ -2,6 +2,7 @@ import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { codeOf } from './failure.ts';
 import type { FoundRun, SearchQuery } from './port.ts';
+import { snippetOf } from './snippet.ts';
 
 /**
  * The words of finished runs, in a full-text index beside the log. It follows from the rows of
@@ -16,8 +17,6 @@ import type { FoundRun, SearchQuery } from './port.ts';
 
 /** Characters of the prompt and of the answer that are indexed. More would delay commits. */
 const TEXT_MAX = 65_536;
-/** Characters of a snippet, and of those before its first match. */
-const [SNIPPET_MAX, BEFORE_MAX] = [200, 60];
 const TEXTS = ['prompt', 'output']
   .map((name) => `coalesce(substr(data ->> '$.record.${name}', 1, ${TEXT_MAX}), '')`)
   .join(', ');
@@ -170,9 +169,6 @@ interface SearchParams {
 }
 type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { prompt: string; answer: string };
 
-/** Marks around what matches in a text. */
-const [BEGIN, END] = ['\u0002', '\u0003'];
-
 /**
  * The snippet is made here: `snippet` of FTS5 compares each match in a text with all others. A text
  * of one repeated word would take minutes.
@@ -193,29 +189,4 @@ const SEARCH = `select r.run_id, r.state, r.provider,
  */
 function quoted(term: string): string {
   return `"${term.replaceAll('"', '""')}"`;
-}
-
-/** The words around the first match. */
-function snippetOf(texts: readonly string[]): Pick<FoundRun, 'snippet' | 'matches'> {
-  const marked = texts.find((text) => text.includes(BEGIN)) ?? '';
-  const first = Math.max(0, marked.indexOf(BEGIN));
-  const early = Math.max(0, first - BEFORE_MAX);
-  const space = early === 0 ? -1 : marked.slice(early, first).search(/\s/);
-  const from = early + space + 1;
-  const end = from + SNIPPET_MAX;
-  const cut = marked.slice(from, end).toWellFormed();
-  return unmarked(`${from > 0 ? '…' : ''}${cut}${end < marked.length ? `${END}…` : ''}`);
-}
-
-/** The snippet without its marks, and where they were. */
-function unmarked(marked: string): Pick<FoundRun, 'snippet' | 'matches'> {
-  let snippet = '';
-  const matches: [number, number][] = [];
-  for (const [index, piece] of marked.split(BEGIN).entries()) {
-    const [before = '', ...after] = piece.split(END);
-    const [matched, rest] = index === 0 ? ['', before + after.join('')] : [before, after.join('')];
-    if (matched !== '') matches.push([snippet.length, snippet.length + matched.length]);
-    snippet += matched + rest;
-  }
-  return { snippet, matches };
 }

@@ -10,11 +10,20 @@ export interface Subject {
   store: EventStore;
   /** Another store over the same log, once the first is closed. */
   again(): EventStore;
-  remove(): void;
+  remove(): void | Promise<void>;
+}
+
+export interface ConformanceOptions {
+  /** The log has several writers, so it assigns the positions itself. */
+  shared?: boolean;
 }
 
 /** What every event store promises. */
-export function storeConformance(test: Test, make: () => Subject): void {
+export function storeConformance(
+  test: Test,
+  make: () => Subject,
+  { shared = false }: ConformanceOptions = {},
+): void {
   const opened = (name: string, work: (store: EventStore, subject: Subject) => Promise<void>) =>
     test(name, async () => {
       const subject = make();
@@ -24,17 +33,19 @@ export function storeConformance(test: Test, make: () => Subject): void {
         await subject.store.close();
       } finally {
         await subject.store.close();
-        subject.remove();
+        await subject.remove();
       }
     });
 
   testLog(opened);
-  testRefusals(opened);
+  if (shared) testPositions(opened);
+  else testPlaces(opened);
+  testRefusals(opened, shared ? WRONG : [...WRONG_PLACES, ...WRONG]);
   testRuns(opened);
   testPrune(opened);
   testUsage(opened);
   testContents(opened);
-  testLife(opened, test, make);
+  testLife(opened, test, make, shared);
 }
 
 type Opened = (name: string, work: (store: EventStore, subject: Subject) => Promise<void>) => void;
@@ -152,18 +163,6 @@ function testLog(opened: Opened): void {
     );
   });
 
-  opened('of two appends for the same place one is refused', async (store) => {
-    const both = await Promise.all([
-      codeOf(store.append(series(1, 2))),
-      codeOf(store.append({ events: [event(1, 'late', 1)], runs: [] })),
-    ]);
-    assert.equal(both, [null, 'store_conflict']);
-    assert.equal(
-      (await everything(store)).map(({ stream }) => stream),
-      ['s', 's'],
-    );
-  });
-
   opened('an append of nothing is done', async (store) => {
     await store.append({ events: [], runs: [] });
     assert.equal(await everything(store), []);
@@ -202,47 +201,96 @@ function testLog(opened: Opened): void {
   });
 }
 
-function testRefusals(opened: Opened): void {
-  const wrong: [what: string, commit: Commit][] = [
-    ['a gap in the log', { events: [event(5, 's', 3)], runs: [] }],
-    ['a position that is taken', { events: [event(3, 's', 3)], runs: [] }],
-    ['a gap in a stream', { events: [event(4, 's', 4)], runs: [] }],
-    ['a version that is taken', { events: [event(4, 's', 2)], runs: [] }],
-    ['a stream that does not begin with 1', { events: [event(4, 'new', 2)], runs: [] }],
-    ['a gap within a commit', { events: [event(4, 's', 3), event(6, 's', 4)], runs: [] }],
-    ['a version twice within a commit', { events: [event(4, 's', 3), event(5, 's', 3)], runs: [] }],
-    [
-      'an error in the last of many',
-      {
-        events: [
-          ...Array.from({ length: 500 }, (_, index) => event(index + 4, 's', index + 3)),
-          event(504, 's', 1),
-        ],
-        runs: [],
-      },
-    ],
-    ['a position that is not a number', { events: [event(Number.NaN, 's', 3)], runs: [] }],
-    ['a time that is not a number', { events: [event(4, 's', 3, { at: Number.NaN })], runs: [] }],
-    ['a stream without a name', { events: [event(4, '', 1)], runs: [] }],
-    ['a name with a NUL', { events: [event(4, 'a\0b', 1)], runs: [] }],
-    ['a name with a lone surrogate', { events: [event(4, 's', 3, { type: 'x\ud800' })], runs: [] }],
-    ['a run without an id', { events: [event(4, 's', 3)], runs: [run('')] }],
-    ['a run without an event', { events: [event(4, 's', 3)], runs: [run('run_2')] }],
-    [
-      'an idempotency key that another run has',
-      accepted(4, [run('run_2', { idempotency_key: 'k' })]),
-    ],
-    [
-      'one idempotency key for two runs',
-      accepted(4, [run('run_2', { idempotency_key: 'l' }), run('run_3', { idempotency_key: 'l' })]),
-    ],
-    ['an idempotency key with a NUL', accepted(4, [run('run_2', { idempotency_key: 'a\0' })])],
-    ['data that refers to itself', { events: [event(4, 's', 3, { data: circular() })], runs: [] }],
-    [
-      'data that JSON cannot express',
-      { events: [event(4, 's', 3, { data: { big: 1n } })], runs: [] },
-    ],
-  ];
+/** Of a log with one writer. */
+function testPlaces(opened: Opened): void {
+  opened('of two appends for the same place one is refused', async (store) => {
+    const both = await Promise.all([
+      codeOf(store.append(series(1, 2))),
+      codeOf(store.append({ events: [event(1, 'late', 1)], runs: [] })),
+    ]);
+    assert.equal(both, [null, 'store_conflict']);
+    assert.equal(
+      (await everything(store)).map(({ stream }) => stream),
+      ['s', 's'],
+    );
+  });
+}
+
+/** Of a log with several writers. */
+function testPositions(opened: Opened): void {
+  opened('the log assigns the positions of a commit, and answers the first one', async (store) => {
+    assert.is((await store.append(series(1, 2))).first_seq, 1);
+    const late = accepted(1, [run('run_1', { finished: true, record: { seq: 1, output: 'x' } })]);
+    assert.is((await store.append(late)).first_seq, 3);
+    const ahead = { events: [event(70, 'a', 1), event(71, 'b', 1)], runs: [] };
+    assert.is((await store.append(ahead)).first_seq, 4);
+    assert.equal(
+      (await everything(store)).map(({ seq, stream }) => [seq, stream]),
+      [
+        [1, 's'],
+        [2, 's'],
+        [3, 'run_1'],
+        [4, 'a'],
+        [5, 'b'],
+      ],
+    );
+    const found = await store.getRun('run_1');
+    assert.equal([found?.seq, found?.record], [3, { seq: 3, output: 'x' }]);
+    assert.is(
+      Buffer.from((await store.readRecord('run_1')) ?? []).toString(),
+      '{"seq":3,"output":"x"}',
+    );
+    assert.equal((await store.verify()).problems, []);
+  });
+}
+
+const WRONG_PLACES: readonly Wrong[] = [
+  ['a gap in the log', { events: [event(5, 's', 3)], runs: [] }],
+  ['a position that is taken', { events: [event(3, 's', 3)], runs: [] }],
+];
+
+const WRONG: readonly Wrong[] = [
+  ['a gap in a stream', { events: [event(4, 's', 4)], runs: [] }],
+  ['a version that is taken', { events: [event(4, 's', 2)], runs: [] }],
+  ['a stream that does not begin with 1', { events: [event(4, 'new', 2)], runs: [] }],
+  ['a gap within a commit', { events: [event(4, 's', 3), event(6, 's', 4)], runs: [] }],
+  ['a version twice within a commit', { events: [event(4, 's', 3), event(5, 's', 3)], runs: [] }],
+  [
+    'an error in the last of many',
+    {
+      events: [
+        ...Array.from({ length: 500 }, (_, index) => event(index + 4, 's', index + 3)),
+        event(504, 's', 1),
+      ],
+      runs: [],
+    },
+  ],
+  ['a position that is not a number', { events: [event(Number.NaN, 's', 3)], runs: [] }],
+  ['a time that is not a number', { events: [event(4, 's', 3, { at: Number.NaN })], runs: [] }],
+  ['a stream without a name', { events: [event(4, '', 1)], runs: [] }],
+  ['a name with a NUL', { events: [event(4, 'a\0b', 1)], runs: [] }],
+  ['a name with a lone surrogate', { events: [event(4, 's', 3, { type: 'x\ud800' })], runs: [] }],
+  ['a run without an id', { events: [event(4, 's', 3)], runs: [run('')] }],
+  ['a run without an event', { events: [event(4, 's', 3)], runs: [run('run_2')] }],
+  [
+    'an idempotency key that another run has',
+    accepted(4, [run('run_2', { idempotency_key: 'k' })]),
+  ],
+  [
+    'one idempotency key for two runs',
+    accepted(4, [run('run_2', { idempotency_key: 'l' }), run('run_3', { idempotency_key: 'l' })]),
+  ],
+  ['an idempotency key with a NUL', accepted(4, [run('run_2', { idempotency_key: 'a\0' })])],
+  ['data that refers to itself', { events: [event(4, 's', 3, { data: circular() })], runs: [] }],
+  [
+    'data that JSON cannot express',
+    { events: [event(4, 's', 3, { data: { big: 1n } })], runs: [] },
+  ],
+];
+
+type Wrong = [what: string, commit: Commit];
+
+function testRefusals(opened: Opened, wrong: readonly Wrong[]): void {
   for (const [what, commit] of wrong) {
     opened(`${what} is refused and changes nothing`, async (store) => {
       await store.append(series(1, 2));
@@ -907,7 +955,7 @@ function testContents(opened: Opened): void {
   });
 }
 
-function testLife(opened: Opened, test: Test, make: () => Subject): void {
+function testLife(opened: Opened, test: Test, make: () => Subject, shared: boolean): void {
   test('a new log is empty', async () => {
     const { store, remove } = make();
     try {
@@ -925,7 +973,7 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
       assert.equal(await store.verify(), { ok: true, events: 0, problems: [] });
     } finally {
       await store.close();
-      remove();
+      await remove();
     }
   });
 
@@ -948,10 +996,11 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
       (await again.listRuns({ limit: 9 })).map(({ run_id }) => run_id),
       ['run_2', 'run_1'],
     );
-    assert.is(
-      await codeOf(again.append({ events: [event(4, 'run_1', 2)], runs: [] })),
-      'store_conflict',
-    );
+    if (!shared)
+      assert.is(
+        await codeOf(again.append({ events: [event(4, 'run_1', 2)], runs: [] })),
+        'store_conflict',
+      );
     await again.append({ events: [event(5, 'run_1', 2)], runs: [] });
     assert.ok((await again.verify()).ok);
     await again.close();
@@ -999,6 +1048,6 @@ function testLife(opened: Opened, test: Test, make: () => Subject): void {
     assert.is(await codeOf(store.append(series(1, 1))), 'store_failed');
     assert.is(await codeOf(store.readAll(1, 1)), 'store_failed');
     await store.close();
-    remove();
+    await remove();
   });
 }

@@ -87,7 +87,7 @@ export class Connections {
 
   /** Several statements. All of them count, or none. They are rolled back when `work` throws. */
   async transaction<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
-    const client = await this.patiently(() => this.writes.connect());
+    const client = await this.patiently(() => this.reads.connect());
     let failure: unknown;
     try {
       await client.query('begin');

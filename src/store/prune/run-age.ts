@@ -24,12 +24,24 @@ export interface AgeRules {
 export function oldAt(
   run: Moment,
   last: Moment,
-  { keep_ms, even_since }: AgeRules,
+  rules: AgeRules,
   firstFrom: (seq: number) => Moment | undefined,
 ): number {
+  const steps = oldAtSteps(run, last, rules);
+  let step = steps.next();
+  while (!step.done) step = steps.next(firstFrom(step.value));
+  return step.value;
+}
+
+/** The same, of a log that answers later. It yields the positions, and takes the moments. */
+export function* oldAtSteps(
+  run: Moment,
+  last: Moment,
+  { keep_ms, even_since }: AgeRules,
+): Generator<number, number, Moment | undefined> {
   const overAt = run.at + keep_ms;
   if (overAt >= even_since) return overAt;
-  const { before, after } = crossing(run, last, overAt, firstFrom);
+  const { before, after } = yield* crossing(run, last, overAt);
   const passedAt = Math.min(after?.at ?? even_since, even_since);
   return passedAt - before.at < keep_ms / 2 ? overAt : passedAt + keep_ms;
 }
@@ -38,19 +50,18 @@ export function oldAt(
  * Two neighbours in the log: the first before that time, the second not. No second one if the log
  * ends before.
  */
-function crossing(
+function* crossing(
   run: Moment,
   last: Moment,
   at: number,
-  firstFrom: (seq: number) => Moment | undefined,
-): { before: Moment; after: Moment | null } {
+): Generator<number, { before: Moment; after: Moment | null }, Moment | undefined> {
   if (last.at < at) return { before: last, after: null };
   let [before, after] = [run, last];
   /** Between here and `after` all events were removed. */
   let end = after.seq;
   while (end - before.seq > 1) {
     const half = Math.floor((before.seq + end) / 2);
-    const middle = firstFrom(half);
+    const middle = yield half;
     if (middle === undefined || middle.seq >= end) {
       end = half;
     } else if (middle.at < at) {

@@ -1,0 +1,116 @@
+import { HOUR_ROWS_MAX, OTHERS } from '../usage-sums.ts';
+
+/**
+ * One commit as one statement, so that it is one transaction with one round trip. A node that is cut
+ * off leaves no open transaction, which would keep the lock of the log.
+ *
+ * 1. `fence` locks the row of the node. A take-over waits for the end of the statement.
+ * 2. Only with a valid lease, whole streams and own runs, `log` locks the log and assigns positions.
+ *    Each other part follows from `log`, so nothing else is written without it.
+ * 3. `for share` and `update` see the newest version of their row, whatever committed before them.
+ */
+const PARTS = {
+  fence: `select epoch = $2 as present, until > clock_timestamp() as valid
+    from svc_nodes where node_id = $1 for share`,
+  gap: `select given.stream from unnest($3::text[], $4::bigint[]) as given (stream, version)
+    where coalesce((select max(version) from svc_events e where e.stream = given.stream), 0)
+      <> given.version - 1
+    union all
+    select run_id from unnest($5::text[]) as given (run_id)
+    where not exists (select 1 from svc_events where stream = given.run_id)
+    limit 1`,
+  other: `select run_id from svc_runs
+    where run_id = any($3::text[]) and node_id is distinct from $1 limit 1`,
+  log: `update svc_log set last_seq = last_seq + $6::int, bytes = bytes + $7::bigint
+    where id = 1 and exists (select 1 from fence where present and valid)
+      and not exists (select 1 from gap) and not exists (select 1 from other)
+    returning last_seq - $6::int as base`,
+  new_events: `insert into svc_events (seq, stream, version, type, schema, at, boot_id, data, digest)
+    select base + given.place, given.stream, given.version, given.type, given.schema, given.at,
+      given.boot_id, given.data, given.digest
+    from log, unnest($8::text[], $9::bigint[], $10::text[], $11::int[], $12::float8[], $13::text[],
+      $14::text[], $15::bytea[]) with ordinality
+      as given (stream, version, type, schema, at, boot_id, data, digest, place)`,
+  given_runs: `select * from unnest($16::text[], $17::int[], $18::text[], $19::bool[], $20::float8[],
+      $21::text[], $22::text[], $23::text[], $24::text[], $25::bool[], $26::text[], $27::text[],
+      $28::int[], $29::bigint[], $30::text[], $31::bytea[], $32::text[], $33::text[]) with ordinality
+    as given (run_id, accepted_place, idempotency_key, finished, ended_at, state, provider, model,
+      client, cloud, conversation, origin, seq_place, seq, data, digest, prompt, answer, place)`,
+  new_runs: `insert into svc_runs as r (run_id, accepted_seq, idempotency_key, finished, ended_at, state,
+      provider, model, client, cloud, conversation, origin, seq, data, digest, bytes, node_id, waits)
+    select given.run_id,
+      coalesce(base + given.accepted_place,
+        (select e.seq from svc_events e where e.stream = given.run_id and e.version = 1), given.seq),
+      given.idempotency_key, given.finished,
+      case when given.finished then coalesce(given.ended_at,
+        (select e.at from svc_events e where e.seq = given.seq)) end,
+      given.state, given.provider, given.model, given.client, given.cloud, given.conversation,
+      given.origin, coalesce(base + given.seq_place, given.seq), given.data, given.digest, null, $1,
+      false
+    from log, given_runs given order by given.place
+    on conflict (run_id) do update set idempotency_key = excluded.idempotency_key,
+      finished = excluded.finished, ended_at = excluded.ended_at, state = excluded.state,
+      provider = excluded.provider, model = excluded.model, cloud = r.cloud or excluded.cloud,
+      seq = excluded.seq, data = excluded.data, digest = excluded.digest, bytes = null
+    returning r.run_id, r.accepted_seq, r.finished`,
+  new_words: `insert into svc_words (accepted_seq, run_id, prompt, answer)
+    select r.accepted_seq, r.run_id, given.prompt::tsvector, given.answer::tsvector
+    from new_runs r join given_runs given using (run_id) where r.finished
+    on conflict (run_id) do update set prompt = excluded.prompt, answer = excluded.answer`,
+  new_usage: `insert into svc_usage as u (hour, provider, model, client, cloud, runs, input_tokens,
+      output_tokens, estimated)
+    select hour, provider, model, client, cloud, count(*), sum(input_tokens), sum(output_tokens),
+      sum(estimated)
+    from (select given.hour, given.provider, given.model,
+        ${clientWithin('svc_usage', 'and u.cloud = given.cloud')} as client,
+        given.cloud, given.input_tokens, given.output_tokens, given.estimated
+      from unnest($34::bigint[], $35::text[], $36::text[], $37::text[], $38::bool[], $39::bigint[],
+        $40::bigint[], $41::bigint[])
+        as given (hour, provider, model, client, cloud, input_tokens, output_tokens, estimated)
+    ) as named, log
+    group by hour, provider, model, client, cloud
+    on conflict (hour, provider, model, client, cloud) do update set runs = u.runs + excluded.runs,
+      input_tokens = u.input_tokens + excluded.input_tokens,
+      output_tokens = u.output_tokens + excluded.output_tokens,
+      estimated = u.estimated + excluded.estimated`,
+  new_embeddings: `insert into svc_embedding_usage as u (hour, provider, model, client, requests,
+      input_tokens, estimated)
+    select hour, provider, model, client, sum(requests), sum(input_tokens), sum(estimated)
+    from (select given.hour, given.provider, given.model,
+        ${clientWithin('svc_embedding_usage', '')} as client,
+        given.requests, given.input_tokens, given.estimated
+      from unnest($42::bigint[], $43::text[], $44::text[], $45::text[], $46::bigint[], $47::bigint[],
+        $48::bigint[]) as given (hour, provider, model, client, requests, input_tokens, estimated)
+    ) as named, log
+    group by hour, provider, model, client
+    on conflict (hour, provider, model, client) do update set requests = u.requests + excluded.requests,
+      input_tokens = u.input_tokens + excluded.input_tokens,
+      estimated = u.estimated + excluded.estimated`,
+};
+
+/** The client of a row, as long as its hour has room for one more. */
+function clientWithin(table: string, also: string): string {
+  return `case when exists (select 1 from ${table} u where u.hour = given.hour
+      and u.provider = given.provider and u.model = given.model and u.client = given.client ${also})
+    or (select count(*) from ${table} u where u.hour = given.hour) + dense_rank() over (
+      partition by given.hour order by given.provider, given.model, given.client) <= ${HOUR_ROWS_MAX}
+    then given.client else '${OTHERS}' end`;
+}
+
+/** `base`: the position before the first event; null if nothing was written. */
+export interface AppendAnswer {
+  base: number | null;
+  /** Null: the node is unknown. */
+  present: boolean | null;
+  valid: boolean | null;
+  gap: string | null;
+  other: string | null;
+}
+
+export const APPEND = `with ${Object.entries(PARTS)
+  .map(([name, query]) => `${name} as (${query})`)
+  .join(',\n')}
+select (select base from log) as base, (select present from fence) as present,
+  (select valid from fence) as valid, (select stream from gap) as gap, (select run_id from other) as other,
+  (select pg_notify('svc.' || current_schema(),
+    '{"last_seq":' || base + $6::int || ',"streams":' || $49::text || '}') from log)`;

@@ -1,0 +1,218 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SvcError } from '../../errors.ts';
+import type { EventStore, OpenReport, RunRow, StoredEvent } from '../port.ts';
+import { RowMender, type StoreOptions } from '../store.ts';
+import { Appends, type HeldLease } from './appends.ts';
+import { Audit } from './audit.ts';
+import { Connections, type DatabaseOptions, notOpen } from './connections.ts';
+import { EventReads, type Read } from './event-reads.ts';
+import { mendRun } from './mend.ts';
+import { Removal } from './removal.ts';
+import { RunReads } from './run-reads.ts';
+import { migrate, SERVER_VERSION_MIN } from './schema.ts';
+import { readUsage } from './usage.ts';
+import { Words } from './words.ts';
+
+export interface PostgresOptions extends DatabaseOptions, StoreOptions {
+  lease(connections: Connections): HeldLease;
+}
+
+/**
+ * The event log in a PostgreSQL database, which several daemons share. It owns the connections
+ * between `open` and `close`.
+ *
+ * 1. The database does the work of each call, so a call never blocks the event loop.
+ * 2. A read sees the commits that were asked for before it.
+ */
+export function createPostgresStore(options: PostgresOptions): EventStore {
+  let opened: Opened | null = null;
+  const now = () => {
+    if (opened === null) throw notOpen();
+    return opened;
+  };
+  /** A method of the open log. */
+  const ask =
+    <A extends unknown[], R>(work: (log: Opened, ...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> =>
+      work(now(), ...args);
+
+  return {
+    open: async () => {
+      const connections = await Connections.create(options);
+      try {
+        const log = new Opened(connections, options);
+        const report = await log.open();
+        opened = log;
+        return report;
+      } catch (error) {
+        await connections.end();
+        throw error;
+      }
+    },
+    append: ask((log, commit) => log.appends.append(commit)),
+    reserve: ask(async () => true),
+    spendReserve: ask(async () => false),
+    readStream: ask((log, ...args) => log.events.readStream(...args)),
+    lastEvent: ask((log, stream) => log.events.lastEvent(stream)),
+    readAll: ask((log, ...args) => log.events.readAll(...args)),
+    listRuns: ask((log, query) => log.listRuns(query)),
+    getRun: ask((log, run_id) => log.mender.read(() => log.runs.getRun(run_id))),
+    runsNamed: ask((log, ...args) => log.events.runsNamed(...args)),
+    lastRun: ask((log, origin) => log.runs.lastRun(origin)),
+    readRecord: ask((log, run_id) => log.mender.read(() => log.runs.readRecord(run_id))),
+    runHead: ask((log, run_id) => log.mender.read(() => log.runs.runHead(run_id))),
+    getRunByKey: ask((log, key) => log.mender.read(() => log.runs.getRunByKey(key))),
+    unfinishedRuns: ask((log) => log.runs.unfinishedRuns(log.lease.current().node_id)),
+    runsAt: ask((log, ...args) => log.runs.runsAt(...args)),
+    startedStreams: ask((log, ...args) => log.events.startedStreams(...args)),
+    searchRuns: ask((log, query) => log.words.find(query)),
+    countRuns: ask((log) => log.runs.countRuns()),
+    usage: ask((log, query) => readUsage(log.read, query)),
+    prune: ask((log, query) => log.removal.prune(query)),
+    removeRun: ask((log, run_id) => log.removal.removeRun(run_id)),
+    verify: ask((log) => log.audit.verify()),
+    verifyPart: ask((log, at, restart) => log.verifyPart(at, restart)),
+    verified: ask(async (log) => log.audit.report()),
+    close: async () => {
+      const log = opened;
+      opened = null;
+      await log?.close();
+    },
+  } satisfies EventStore;
+}
+
+/** The log between its open and its close. */
+class Opened {
+  readonly appends: Appends;
+  readonly audit: Audit;
+  readonly events: EventReads;
+  readonly lease: HeldLease;
+  readonly mender: RowMender;
+  readonly read: Read;
+  readonly removal: Removal;
+  readonly runs: RunReads;
+  readonly words: Words;
+  private readonly connections: Connections;
+  private readonly options: PostgresOptions;
+  private readonly closing = new AbortController();
+  private readonly active = new Set<Promise<unknown>>();
+
+  constructor(connections: Connections, options: PostgresOptions) {
+    const { store_page_bytes, store_retry_ms } = options.limits;
+    this.connections = connections;
+    this.options = options;
+    this.lease = options.lease(connections);
+    this.appends = new Appends({
+      ...{ connections, lease: this.lease, retry_ms: store_retry_ms },
+      closing: this.closing.signal,
+    });
+    this.read = (text, values) => this.track(this.readInOrder(text, values));
+    this.events = new EventReads(this.read, store_page_bytes);
+    this.runs = new RunReads(this.read, store_page_bytes);
+    this.words = new Words(this.read, (run_id) => this.runs.getRun(run_id));
+    this.removal = new Removal(connections, this.lease);
+    this.audit = new Audit(this.read);
+    const { project, onMended } = options;
+    const readStream = (...args: [string, number, number]): Promise<StoredEvent[]> =>
+      this.events.readStream(...args);
+    this.mender = new RowMender({
+      project: project === undefined ? null : (run_id) => project({ readStream }, run_id),
+      put: (row) => this.mend(row),
+      onMended,
+    });
+  }
+
+  async open(): Promise<OpenReport> {
+    const { connections } = this;
+    const [server] = await connections.read<{ version: number; synchronous: string }>(
+      `select current_setting('server_version_num')::int as version,
+         current_setting('synchronous_commit') as synchronous`,
+    );
+    if (server === undefined || server.version < SERVER_VERSION_MIN)
+      throw new SvcError(
+        'store_foreign',
+        `The database ${connections.name} is older than PostgreSQL ${SERVER_VERSION_MIN / 10_000}.`,
+        { hint: 'Upgrade it, or name another one in store.' },
+      );
+    await connections.transaction((client) => migrate(client, connections.name, randomUUID()));
+    const [log] = await connections.read<{
+      first_seq: number | null;
+      last_seq: number;
+      boot: string | null;
+    }>(
+      `select (select min(seq) from svc_events) as first_seq, last_seq,
+         (select boot_id from svc_events where type = 'daemon.boot_started'
+           order by seq desc limit 1) as boot
+       from svc_log where id = 1`,
+    );
+    if (log === undefined)
+      throw new SvcError(
+        'store_corrupt',
+        `The database ${connections.name} has no row of the log.`,
+      );
+    return {
+      first_seq: log.first_seq ?? log.last_seq + 1,
+      last_seq: log.last_seq,
+      last_boot_id: log.boot,
+      durability: { journal_mode: 'postgres', synchronous: server.synchronous },
+      full: false,
+    };
+  }
+
+  async listRuns(query: Parameters<RunReads['listRuns']>[0]): ReturnType<RunReads['listRuns']> {
+    const page = await this.runs.listRuns(query);
+    const damaged = page.flatMap((row) => ('damage' in row ? [row.run_id] : []));
+    return (await this.mender.mendAll(damaged)) ? this.runs.listRuns(query) : page;
+  }
+
+  async verifyPart(at: number, restart: boolean) {
+    const { done, damaged } = await this.audit.verifyPart(at, restart);
+    await this.mender.mendAll(damaged);
+    return { done, report: this.audit.report() };
+  }
+
+  /** Waits for earlier calls, for a bounded time while the database is away. */
+  async close(): Promise<void> {
+    const late = new AbortController();
+    const { close_ms } = this.options.limits;
+    const bound = delay(close_ms, undefined, { signal: late.signal }).catch(() => {});
+    await Promise.race([Promise.all([this.appends.settled, ...this.active]), bound]);
+    late.abort();
+    this.closing.abort();
+    await this.connections.end();
+  }
+
+  private async readInOrder<R extends object>(
+    text: string,
+    values: readonly unknown[] = [],
+  ): Promise<R[]> {
+    const { store_wait_ms } = this.options.limits;
+    const done = new AbortController();
+    const late = delay(store_wait_ms, 'late', { signal: done.signal }).catch(() => 'done');
+    const first = await Promise.race([this.appends.settled, late]);
+    done.abort();
+    if (first === 'late')
+      throw new SvcError(
+        'store_stalled',
+        `The database ${this.connections.name} does not answer: a commit has waited for ${store_wait_ms} ms.`,
+      );
+    return (await this.connections.read(text, values)) as R[];
+  }
+
+  private track<T>(work: Promise<T>): Promise<T> {
+    const settled = work.then(
+      () => {},
+      () => {},
+    );
+    this.active.add(settled);
+    void settled.then(() => this.active.delete(settled));
+    return work;
+  }
+
+  private async mend(row: RunRow): Promise<boolean> {
+    const mended = await mendRun(this.connections, row);
+    if (mended) this.audit.mended(row.run_id);
+    return mended;
+  }
+}
