@@ -1,12 +1,12 @@
 import { HOUR_ROWS_MAX, OTHERS } from '../usage-sums.ts';
 
 /**
- * One commit as one statement, so that it is one transaction with one round trip. A node that is cut
- * off leaves no open transaction, which would keep the lock of the log.
+ * One commit as one statement, so that it is one transaction with one round trip. A node that is
+ * cut off leaves no open transaction, which would keep the lock of the log.
  *
  * 1. `fence` locks the row of the node. A take-over waits for the end of the statement.
- * 2. Only with a valid lease, whole streams and own runs, `log` locks the log and assigns positions.
- *    Each other part follows from `log`, so nothing else is written without it.
+ * 2. Only with a valid lease, whole streams and own runs, `log` locks the log and assigns
+ *    positions. Each other part follows from `log`, so nothing else is written without it.
  * 3. `for share` and `update` see the newest version of their row, whatever committed before them.
  */
 const PARTS = {

@@ -20,9 +20,9 @@ export interface HeldLease {
  * Commits, one after the other. It owns their order.
  *
  * 1. A commit waits as long as the database is away. The caller sees that it is late.
- * 2. A commit with an unknown outcome is looked up by its first event. If that is not in the log, the
- *    commit is sent again. The first attempt may come late: then the second one is refused, and the
- *    event is looked up once more.
+ * 2. A commit with an unknown outcome is looked up by its first event. If that is not in the log,
+ *    the commit is sent again. The first attempt may come late: then the second one is refused,
+ *    and the event is looked up once more.
  * 3. Without the present epoch nothing is written, and the commit throws lease_lost.
  */
 export class Appends {

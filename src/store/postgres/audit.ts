@@ -12,7 +12,7 @@ const [PART_EVENTS, PROBLEMS_MAX] = [500, 20];
  * 1. Each event agrees with its digest, and the versions of each stream have no gaps.
  * 2. The events and those that were removed are as many as the last position says. So none of them
  *    is missing.
- * 3. Each accepted run has a row that agrees with its digest and its events, and no other run has one.
+ * 3. Each accepted run has a row that agrees with its digest and its events. No other run has one.
  */
 export class Audit {
   private readonly read: Read;

@@ -1,6 +1,6 @@
 /**
- * Texts in columns. PostgreSQL has no NUL character and no lone surrogates. Such a text is stored as
- * JSON, behind a mark.
+ * Texts in columns. PostgreSQL has no NUL character and no lone surrogates. Such a text is stored
+ * as JSON, behind a mark.
  */
 const MARK = '\u0001';
 

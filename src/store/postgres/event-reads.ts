@@ -16,8 +16,8 @@ export type Read = Connections['read'];
  * Reads events. Throws store_corrupt, naming the event.
  *
  * 1. Each event must match its digest.
- * 2. The versions of a stream have no gaps, and a finished run has its last event. Otherwise the read
- *    is refused.
+ * 2. The versions of a stream have no gaps, and a finished run has its last event. Otherwise the
+ *    read is refused.
  */
 export class EventReads {
   private readonly read: Read;

@@ -6,7 +6,7 @@ import { createPostgresStore } from '../../../src/store/postgres/postgres.ts';
 import type { StoreOptions } from '../../../src/store/store.ts';
 import type { Postgres } from '../../helpers/postgres.ts';
 
-/** A log of its own in a schema of one database. Its stores have the lease of one node. */
+/** A log in a schema of one database. Its stores have the lease of one node. */
 export interface Place {
   address: string;
   store(options?: StoreOptions & { limits?: Partial<Limits> }): EventStore;
