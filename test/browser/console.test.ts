@@ -347,6 +347,9 @@ async function looksRight(name: string): Promise<void> {
   assert.equal(await unreadable(on.page), [], name);
   assert.equal(await sticksOut(on.page), [], name);
   assert.is(await on.page.evaluate('document.getAnimations().length'), 0);
+  const broken =
+    "[...document.querySelectorAll('#nav a')].filter((link) => link.getClientRects()[0].height > 44).length";
+  assert.is(await on.page.evaluate(broken), 0, `${name}: no link of the navigation is broken`);
   const fits =
     "(() => { const box = document.getElementById('diagram'); return box.scrollWidth <= box.clientWidth; })()";
   assert.ok(await on.page.evaluate(fits), `${name}: the diagram fits`);

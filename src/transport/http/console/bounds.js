@@ -67,6 +67,8 @@ export const COPIED_MS = 1500;
 /** Between two looks at the daemon, and how long one may take. */
 export const LOOK_MS = 5000;
 export const LOOK_TIMEOUT_MS = 5000;
+/** Between two looks at how far the model of a waiting run is loaded. */
+export const LOAD_LOOK_MS = 1000;
 /** The time that the charts show: at most this, and at least so many minutes. */
 export const CHART_MS = 30 * 60_000;
 export const CHART_MINUTES_MIN = 5;

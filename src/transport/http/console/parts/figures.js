@@ -35,7 +35,7 @@ export function paced(rate) {
 
 /** What an answer took, in a line. @param {Run} run */
 export function summaryOf(run) {
-  const { usage, ended_at, created_at, finish_reason } = run;
+  const { usage, ended_at, created_at } = run;
   const [first, speed] = [firstTokenMs(run), speedOf(run)];
   return [
     `${run.provider}/${run.model}${run.cloud ? ' (cloud)' : ''}`,
@@ -43,8 +43,6 @@ export function summaryOf(run) {
     speed === null ? null : paced(speed),
     first === null ? null : `first after ${lasting(first)}`,
     ended_at === null ? null : lasting(Date.parse(ended_at) - Date.parse(created_at)),
-    finish_reason === 'length' ? 'cut: it was as long as it may be' : null,
-    finish_reason === 'content_filter' ? 'cut by a filter' : null,
   ]
     .filter((fact) => fact !== null)
     .join(' · ');

@@ -29,6 +29,19 @@ export function conversation({ messages = [] }) {
 }
 
 /**
+ * The messages of the last turn, and those before it.
+ * @param {readonly Line[]} lines
+ */
+export function lastTurn(lines) {
+  let start = Math.max(
+    0,
+    lines.findLastIndex(({ role }) => role === 'user'),
+  );
+  while (start > 0 && lines[start - 1]?.role === 'user') start -= 1;
+  return { before: lines.slice(0, start), turn: lines.slice(start) };
+}
+
+/**
  * All that was said before the answer, also of a run that has only a prompt.
  * @param {import('../state/model.js').Run} run
  * @returns {Line[]}

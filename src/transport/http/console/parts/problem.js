@@ -2,9 +2,18 @@
 import { el } from './dom.js';
 
 /**
- * Shows an error: what happened, what to do, and its code.
+ * What one should know of a run: an error, or an answer that is not whole.
+ * @typedef {{ code: string, message: string, hint?: string | null }} Problem
+ */
+
+/** Codes that are no error: what the user did, and what the answer lacks. */
+const MILD = new Set(['length', 'content_filter', 'no_text']);
+const USUAL = new Set(['run_cancelled']);
+
+/**
+ * Shows what happened, what to do, and its code.
  * @param {HTMLElement} box
- * @param {{ code: string, message: string, hint?: string | null } | null} error
+ * @param {Problem | null} error
  */
 export function drawProblem(box, error) {
   const key = JSON.stringify(error);
@@ -12,9 +21,34 @@ export function drawProblem(box, error) {
   if (box.dataset.shown === key) return;
   box.dataset.shown = key;
   if (error === null) return box.replaceChildren();
+  box.classList.toggle('mild', MILD.has(error.code));
+  box.classList.toggle('usual', USUAL.has(error.code));
   box.replaceChildren(
     el('p', {}, el('b', {}, error.message)),
     error.hint ? el('p', {}, error.hint) : '',
     el('p', { class: 'faint' }, el('code', {}, error.code)),
   );
+}
+
+/**
+ * What one should know of a finished run. An answer that is cut is never shown as a whole one.
+ * @param {import('../state/model.js').Run} run
+ * @returns {Problem | null}
+ */
+export function problemOf({ error, state, finish_reason, output, output_parts = [] }) {
+  if (error !== null || state !== 'completed') return error;
+  if (finish_reason === 'length')
+    return {
+      code: 'length',
+      message: 'The answer is cut: it is as long as it may be.',
+      hint: 'Ask it to go on, or allow more tokens.',
+    };
+  if (finish_reason === 'content_filter')
+    return {
+      code: 'content_filter',
+      message: 'A filter of the provider cut the answer.',
+      hint: 'Ask in other words, or ask another model.',
+    };
+  if (output.trim() !== '' || output_parts.some(({ type }) => type !== 'reasoning')) return null;
+  return { code: 'no_text', message: 'The model ended without any text.', hint: 'Ask again.' };
 }

@@ -34,7 +34,7 @@ export function mountAsk() {
   byId('ask-stop').addEventListener('click', () => void stop());
   on(['snapshot'], drawProviders);
   on(['connection', 'models'], () => void readModels());
-  on(['run', 'machines'], draw);
+  on(['run', 'machines', 'connection'], draw);
   onPlace(draw);
 }
 
@@ -45,6 +45,8 @@ let models = [];
  * } | null}
  */
 let sent = null;
+/** Why the last question was not sent, while the form says it. @type {string | null} */
+let refused = null;
 
 /** @param {string} id */
 function field(id) {
@@ -62,6 +64,10 @@ function draw() {
   const isRunning = run !== null && !isFinal('run', run.state);
   byId('ask-stop').hidden = !isRunning;
   byId('ask-send').hidden = isRunning;
+  if (refused !== null && whyNot() !== refused) {
+    refused = null;
+    say(byId('ask-said'), '');
+  }
   field('ask-prompt').placeholder = run === null ? 'Ask something.' : 'Ask further.';
   field('ask-model').placeholder = run === null ? 'default' : `${run.model}`;
 }
@@ -105,18 +111,23 @@ function asked(text) {
   const system = field('ask-system').value.trim();
   const isOther = provider !== '' || name !== '';
   const target = isOther || run === null ? { provider, model: name } : run;
-  const numbers = { temperature: field('ask-temperature'), max_tokens: field('ask-max') };
   return {
     ...words(text, run, system),
     client: 'console',
     ...(target.provider === '' ? {} : { provider: target.provider }),
     ...(target.model === '' ? {} : { model: target.model }),
-    ...Object.fromEntries(
-      Object.entries(numbers)
-        .filter(([, { value }]) => value !== '')
-        .map(([key, { valueAsNumber }]) => [key, valueAsNumber]),
-    ),
+    ...numbers(),
   };
+}
+
+/** The bounds that the form has. */
+function numbers() {
+  const fields = { temperature: field('ask-temperature'), max_tokens: field('ask-max') };
+  return Object.fromEntries(
+    Object.entries(fields)
+      .filter(([, { value }]) => value !== '')
+      .map(([key, { valueAsNumber }]) => [key, valueAsNumber]),
+  );
 }
 
 /**
@@ -134,14 +145,53 @@ function words(prompt, run, system) {
   };
 }
 
+/** Why no question can be sent now. Null: it can. */
+function whyNot() {
+  const run = before();
+  if (!model.connected) return 'The daemon is gone. The prompt stays here.';
+  if (run !== null && !isFinal('run', run.state)) return 'Wait for the answer, or stop it.';
+  return null;
+}
+
 async function start() {
   const prompt = field('ask-prompt').value;
+  if (prompt.trim() === '') return say(byId('ask-said'), 'Write a prompt first.');
+  if (await send(() => asked(prompt))) field('ask-prompt').value = '';
+}
+
+/**
+ * Whether the same question can be asked again. One with pictures or foreign messages cannot: the
+ * page does not have them.
+ * @param {import('../state/model.js').Run} run
+ */
+export function canAskAgain({ prompt, messages = [], continues }) {
+  const parts = messages.at(-1)?.content ?? [];
+  const isPlain = parts.length <= 1 && parts.every(({ type }) => type === 'text');
+  return prompt !== '' && isPlain && (messages.length === 0 || continues !== undefined);
+}
+
+/** Asks the question of the shown run again, of the same model, after the same turns. */
+export async function askAgain() {
+  const { run } = model;
+  if (run === null) return;
+  const { prompt, system, provider, model: name, conversation, continues } = run;
+  await send(() => ({
+    ...{ prompt, provider, model: name, client: 'console' },
+    ...(system === null ? {} : { system }),
+    ...(continues === undefined ? {} : { conversation: conversation ?? continues, continues }),
+    ...numbers(),
+  }));
+}
+
+/** @param {() => object} make */
+async function send(make) {
   const said = byId('ask-said');
-  if (prompt.trim() === '') return say(said, 'Write a prompt first.');
-  const run = before();
-  if (run !== null && !isFinal('run', run.state))
-    return say(said, 'Wait for the answer, or stop it.');
-  const given = asked(prompt);
+  refused = whyNot();
+  if (refused !== null) {
+    say(said, refused);
+    return false;
+  }
+  const given = make();
   const body = JSON.stringify(given);
   if (sent?.body !== body) sent = { body, key: crypto.randomUUID() };
   say(said, '');
@@ -153,15 +203,17 @@ async function start() {
       headers: { 'idempotency-key': sent.key },
     });
     sent = null;
-    field('ask-prompt').value = '';
     goLive();
     adoptRun(started);
     go('chat', started.id);
+    return true;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     say(said, error.message);
+    return false;
+  } finally {
+    byId('ask-send').removeAttribute('aria-disabled');
   }
-  byId('ask-send').removeAttribute('aria-disabled');
 }
 
 async function stop() {

@@ -1,6 +1,6 @@
 // @ts-check
 
-import { PROMPT_CHARACTERS, RECENT_RUNS } from '../bounds.js';
+import { LOAD_LOOK_MS, PROMPT_CHARACTERS, RECENT_RUNS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
 import { AnswerBox } from '../parts/answer.js';
 import { moment } from '../parts/clock.js';
@@ -9,12 +9,13 @@ import { byId, chip, el, say } from '../parts/dom.js';
 import { summaryOf } from '../parts/figures.js';
 import { drawMarkdown } from '../parts/markdown.js';
 import { fill, silentParts, turnsBefore } from '../parts/messages.js';
-import { drawProblem } from '../parts/problem.js';
+import { drawProblem, problemOf } from '../parts/problem.js';
 import { addressOf, onPlace, place } from '../state/address.js';
 import { missing } from '../state/chosen-run.js';
 import { model, on } from '../state/model.js';
 import { isFinal } from '../state/shape.js';
 import { toneOf, wordsOf } from '../state/tone.js';
+import { askAgain, canAskAgain } from './ask-view.js';
 
 /**
  * A conversation: its turns, and the answer where one looks. A conversation is its last run, whose
@@ -24,9 +25,13 @@ import { toneOf, wordsOf } from '../state/tone.js';
  * 2. The answer has one element. It is on the page while a run is chosen.
  */
 export function mountChat() {
-  on(['run', 'machines'], draw);
+  on(['run', 'machines', 'connection'], draw);
   on(['run', 'output'], drawAnswer);
-  on(['connection'], () => void drawRecent());
+  on(['connection'], () => {
+    drawAnswer();
+    void drawRecent();
+  });
+  setInterval(() => void lookAtLoad(), LOAD_LOOK_MS);
   onPlace(({ page }) => {
     if (page === 'chat') void drawRecent();
   });
@@ -37,6 +42,11 @@ let shown = '';
 const answer = el('div', { class: 'prose', id: 'chat-answer' });
 const parts = el('div', { class: 'silent', hidden: true });
 const facts = el('span', { class: 'faint' });
+const again = el(
+  'button',
+  { type: 'button', class: 'quiet', id: 'chat-again', click: () => void askAgain() },
+  'Ask again',
+);
 const turn = el(
   'article',
   { class: 'turn assistant', 'aria-label': 'Answer' },
@@ -47,6 +57,7 @@ const turn = el(
     { class: 'foot' },
     facts,
     copyButton(() => model.run?.output ?? '', 'Copy the answer'),
+    again,
   ),
 );
 const box = new AnswerBox(() => answer, { isAtEnd, toEnd });
@@ -73,7 +84,7 @@ function draw() {
 /** Of the run, or of an address that leads to none. */
 function problem() {
   const { run } = model;
-  if (run !== null) return isFinal('run', run.state) ? run.error : null;
+  if (run !== null) return isFinal('run', run.state) ? problemOf(run) : null;
   return missing.reason === null ? null : { code: 'run_unknown', message: missing.reason };
 }
 
@@ -99,7 +110,11 @@ function drawAnswer() {
   box.draw(run.output, isOver);
   say(facts, isOver ? summaryOf(run) : `${run.provider}/${run.model}`);
   turn.classList.toggle('empty', run.output === '' && parts.childElementCount === 0);
-  turn.classList.toggle('growing', !isOver && toneOf('run', run.state) === 'active');
+  turn.classList.toggle(
+    'growing',
+    model.connected && !isOver && toneOf('run', run.state) === 'active',
+  );
+  again.hidden = !isOver || !canAskAgain(run);
 }
 
 /**
@@ -107,7 +122,8 @@ function drawAnswer() {
  * @param {import('../state/model.js').Run} run
  */
 function waiting(run) {
-  if (isFinal('run', run.state) || run.state === 'streaming') return '';
+  if (!model.connected || isFinal('run', run.state) || run.state === 'streaming') return '';
+  if (load !== '' && run.state === 'starting') return load;
   const last = run.failed_attempts?.at(-1);
   const queued = run.queue_position;
   return [
@@ -117,6 +133,24 @@ function waiting(run) {
   ]
     .filter((text) => text !== '')
     .join(' ');
+}
+
+/** How far the model of the run is loaded, in words. The log has no events of it. */
+let load = '';
+
+async function lookAtLoad() {
+  const { run } = model;
+  const isWaiting = run?.state === 'starting' && model.connected && place().page === 'chat';
+  if (!isWaiting || document.hidden) {
+    load = '';
+    return;
+  }
+  const loaded = await ask('/v1/models/loaded').catch(() => null);
+  const progress = loaded?.models.find(
+    (/** @type {{ id: string }} */ { id }) => id === `${run.provider}/${run.model}`,
+  )?.progress;
+  load = progress == null ? '' : `Loading ${run.model}, ${Math.floor(progress * 100)} %.`;
+  if (model.run !== null) say(byId('chat-wait'), waiting(model.run));
 }
 
 /** A user who reads above the end is not disturbed. */
