@@ -453,6 +453,14 @@ export const errors = {
     meaning: 'This Node.js is older than svc needs.',
     hint: 'Install Node.js 22.13 or later, or run svc through npx in a checkout: that uses its own Node.js.',
   },
+  program_replaced: {
+    ...startup,
+    http: 503,
+    grpc: 'UNAVAILABLE',
+    meaning:
+      'A part of the program cannot be loaded: the program was replaced or removed while it runs.',
+    hint: 'Restart the daemon: svc restart. If this stays, install svc again.',
+  },
   store_foreign: {
     ...startup,
     exit: 6,
@@ -878,13 +886,23 @@ export function isStoreError(thrown: unknown): boolean {
   return thrown instanceof SvcError && thrown.code.startsWith('store_');
 }
 
-/** Anything thrown as an SvcError. The text of a foreign error stays in the cause. */
+/** An import of a file that the running program expects. */
+const MISSING_PARTS = new Set(['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND']);
+
+/**
+ * Anything thrown as an SvcError. The text of a foreign error stays in the cause. What is loaded
+ * only when it is needed may be gone by then.
+ */
 export function asSvcError(
   thrown: unknown,
   fallback: ErrorCode = 'internal',
   message?: string,
 ): SvcError {
-  return thrown instanceof SvcError ? thrown : new SvcError(fallback, message, { cause: thrown });
+  if (thrown instanceof SvcError) return thrown;
+  const isMissing = MISSING_PARTS.has((thrown as NodeJS.ErrnoException | null)?.code ?? '');
+  return isMissing && fallback === 'internal'
+    ? new SvcError('program_replaced', undefined, { cause: thrown })
+    : new SvcError(fallback, message, { cause: thrown });
 }
 
 /**

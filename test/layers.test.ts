@@ -36,6 +36,7 @@ const TABLES = [
   'src/config/store/address.ts',
   'src/config/suggest.ts',
   'src/home/atomic-write.ts',
+  'src/home/build.ts',
   'src/home/disk.ts',
 ];
 /** Interfaces between the kernel, the providers and the model downloads. */

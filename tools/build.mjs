@@ -1,6 +1,8 @@
 // Builds the program into dist/: bundles the sources, and copies what is not TypeScript.
 // `npm run build` runs it, with the Node that `npm install` puts into node_modules.
 // See docs/decisions/0014-the-program-is-bundled.md.
+
+import { createHash } from 'node:crypto';
 import fs, {
   chmodSync,
   cpSync,
@@ -83,6 +85,16 @@ const changed = (...changes) => ({
   },
 });
 
+/** The same sources and packages make the same build. */
+function identity() {
+  const hash = createHash('sha256');
+  const files = [...fs.globSync('{src,machines}/**/*.*'), 'package.json', 'tools/build.mjs'];
+  for (const file of files.map((name) => name.replaceAll(sep, '/')).sort())
+    hash.update(`${file}\0`).update(readFileSync(file)).update('\0');
+  return hash.digest('hex').slice(0, 12);
+}
+const BUILD = JSON.stringify(identity());
+
 rmSync('dist', { recursive: true, force: true });
 for (const file of fs.globSync('src/**/*.{proto,html,css,svg,js}'))
   cpSync(file, join('dist', file));
@@ -108,6 +120,7 @@ async function bundle(entryPoints, options) {
     sourcemap: options.bundle !== false,
     sourcesContent: false,
     legalComments: 'none',
+    ...(options.bundle === false ? {} : { define: { BUILD } }),
     plugins: options.bundle === false ? [] : [outside, changed(withPlaces, withBuiltins)],
     write: false,
     logLevel: 'warning',

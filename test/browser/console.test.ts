@@ -78,7 +78,7 @@ inBrowser(
     await isThere('#diagram [data-part="state:completed"].here.is-good');
     await isThere('#diagram [data-part="edge:working|run.completed|completed"].taken');
     await says('#machine-text', /^completed/);
-    await on.page.click('#run-body summary');
+    await on.page.click('#run-body > details summary');
     assert.match(await on.text('#run-why'), /accepted/);
     await on.picture('light');
     const address = on.page.url();

@@ -29,11 +29,16 @@ export interface LifeOptions {
   env?: NodeJS.ProcessEnv;
   /** A command that runs the daemon, such as strace. */
   wrapper?: readonly string[];
+  /** The main file of another build. */
+  program?: string;
 }
 
 /** Starts `svc serve` without waiting for it. */
-export function launch(home: Home, { env = {}, wrapper = [] }: LifeOptions = {}): Life {
-  const [command = '', ...args] = [...wrapper, process.execPath, PROGRAM, 'serve'];
+export function launch(
+  home: Home,
+  { env = {}, wrapper = [], program = PROGRAM }: LifeOptions = {},
+): Life {
+  const [command = '', ...args] = [...wrapper, process.execPath, program, 'serve'];
   const child = spawn(command, args, {
     env: { ...home.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -65,13 +65,8 @@ function hasLostSocket({ state, addresses: { socket } }: StatusShown): boolean {
 async function describe(status: StatusShown): Promise<[string, string | null][]> {
   if (status.pid === null) return [];
   const { ago, duration } = await import('../print/format.ts');
-  const { programVersion } = await import('../../home/version.ts');
   const { workRows } = await import('./status-work.ts');
   const { addresses, runs, last_boot } = status;
-  const other =
-    status.version === null || status.version === programVersion()
-      ? ''
-      : ` (this program is ${programVersion()}; to change it: svc restart)`;
   return [
     [
       'state',
@@ -81,7 +76,7 @@ async function describe(status: StatusShown): Promise<[string, string | null][]>
     ],
     ['why', status.reason ?? null],
     ['pid', status.state === 'crashed' ? `${status.pid} (gone)` : String(status.pid)],
-    ['version', status.version === null ? null : `${status.version}${other}`],
+    ['version', status.version === null ? null : `${status.version}${await otherProgram(status)}`],
     ['http', addresses.http],
     ['grpc', addresses.grpc],
     ['socket', addresses.socket],
@@ -90,6 +85,18 @@ async function describe(status: StatusShown): Promise<[string, string | null][]>
     ['last boot', last_boot === null ? null : `${last_boot.ending}, ${ago(last_boot.at)}`],
     ['home', status.home],
   ];
+}
+
+/** Says that the daemon does not run this program. The same version may have several builds. */
+async function otherProgram({ version, build }: StatusShown): Promise<string> {
+  const { programVersion } = await import('../../home/version.ts');
+  const { build: own } = await import('../../home/build.ts');
+  if (version !== programVersion())
+    return ` (this program is ${programVersion()}; to change it: svc restart)`;
+  // A daemon of before this field says none.
+  return build != null && own !== null && build !== own
+    ? ' (another build than this program; to change it: svc restart)'
+    : '';
 }
 
 export function runsText({ active, queued, finished }: Results['status']['runs']): string {

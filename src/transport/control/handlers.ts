@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import { build } from '../../home/build.ts';
 import type { Limits } from '../../limits.ts';
 import type { PullInput } from '../../models/port.ts';
 import type { ModelRecord } from '../../providers/port.ts';
@@ -102,7 +103,7 @@ export function createHandlers({
     const { keys, problem } = configChanges();
     const started_at = new Date(performance.timeOrigin).toISOString();
     const { reason } = runtime.health();
-    return { started_at, reason, not_in_force: keys, config_problem: problem };
+    return { started_at, build, reason, not_in_force: keys, config_problem: problem };
   };
   const follow = async (
     id: string,

@@ -87,6 +87,8 @@ const RATE_MAX = 1_000_000;
 /** What the command line shows besides the state. A daemon of an older version does not send it. */
 export interface StatusMore {
   started_at: string;
+  /** Identifies the build that it runs; null if it runs from its sources. */
+  build: string | null;
   /** Why it takes no runs; null if it does. */
   reason: string | null;
   /** Settings of the configuration file that are not in force. */

@@ -1,5 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:tls';
+import { asSvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { listen } from '../listen.ts';
@@ -45,7 +46,7 @@ export function createGrpc(options: GrpcOptions): Grpc {
       const service = await load();
       if (!socket.destroyed) service.serve(socket);
     } catch (error) {
-      log.error({ err: error }, 'a gRPC connection could not be served');
+      log.error({ err: asSvcError(error) }, 'a gRPC connection could not be served');
       socket.destroy();
     }
   };
