@@ -13,8 +13,8 @@ const COMMANDS: Record<string, { args: string[]; kib: number; needs?: string[] }
   version: { args: [], kib: 34 },
   status: { args: [], kib: 76, needs: ['net', 'stream'] },
   health: { args: ['--source', 'socket'], kib: 57, needs: ['net', 'stream'] },
-  logs: { args: ['--tail', '5'], kib: 86 },
-  run: { args: ['hi', '--no-start'], kib: 166, needs: ['net', 'stream'] },
+  logs: { args: ['--tail', '5'], kib: 88 },
+  run: { args: ['hi', '--no-start'], kib: 170, needs: ['net', 'stream'] },
 };
 /** Modules of Node that take a millisecond or more to load. */
 const SLOW = [

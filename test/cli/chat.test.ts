@@ -174,6 +174,39 @@ onTty('Ctrl-C drops the lines that were pasted with the question', async ({ home
   );
 });
 
+onTty('a pasted text of several lines is one message', async ({ home, daemon }) => {
+  answering(daemon);
+  const paste = (text: string) => `\u001b[200~${text}\u001b[201~`;
+  const script: [shows: string, types: string][] = [
+    ['> ', `see: ${paste('one\r\rtwo')} end\r`],
+    ['answer 1', ''],
+    ['> ', paste('/exit\rthree\r')],
+    ['three', '\u0003'],
+    ['> ', 'four\r'],
+    ['answer 2', ''],
+    ['> ', '\u0004'],
+  ];
+  let [step, from] = [0, 0];
+  const { code, text } = await onTerminal(['chat'], home.env, (typed, seen) => {
+    for (; step < script.length; step += 1) {
+      const [shows, types] = script[step] ?? ['', ''];
+      const at = seen.indexOf(shows, from);
+      if (at < 0) return false;
+      from = at + shows.length;
+      typed.write(types);
+    }
+    return true;
+  });
+  assert.is(code, 0, text);
+  assert.equal(
+    started(daemon).map(({ prompt }) => prompt),
+    ['see: one\n\ntwo end', 'four'],
+    'Enter sends it, and Ctrl-C drops it',
+  );
+  const [marks, ends] = ['h', 'l'].map((end) => text.split(`\u001b[?2004${end}`).length);
+  assert.is(marks, ends, 'between the messages the terminal is as usual');
+});
+
 onTty('svc run without a prompt is a chat at a terminal', async ({ home, daemon }) => {
   answering(daemon);
   let typing = 0;

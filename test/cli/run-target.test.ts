@@ -13,6 +13,9 @@ const cases: [env: Record<string, string>, args: string[], asked: object][] = [
   // The default provider of the daemon may be another than the local engine.
   [{ SVC_MODEL: 'tiny' }, [], { provider: 'local', model: 'tiny' }],
   [{ SVC_MODEL: 'other/m' }, [], { model: 'other/m' }],
+  [{ SVC_MODEL: 'local/m' }, [], { model: 'local/m' }],
+  [{ SVC_MODEL: 'team/m' }, [], { provider: 'local', model: 'team/m' }],
+  [{ SVC_MODEL: 'team/m', SVC_PROVIDER: 'local' }, [], { provider: 'local', model: 'team/m' }],
   [{ SVC_MODEL: '/models/m.gguf' }, [], { model: '/models/m.gguf' }],
   // The model is one of the local engine.
   [SHELL, [], { provider: 'mock' }],
@@ -31,7 +34,8 @@ test('variables of the shell count where neither a flag nor a preset does', asyn
   daemon,
 }) => {
   const presets = { far: { provider: 'other' }, calm: { temperature: 0 } };
-  writeFileSync(home.paths.config, JSON.stringify({ presets }));
+  const providers = { other: { base_url: 'http://127.0.0.1:1/v1' } };
+  writeFileSync(home.paths.config, JSON.stringify({ presets, providers }));
   daemon.on('run.start', ({ event, result }) => {
     event({ run });
     result(completed('hello'));

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline';
-import { isTerminal, note } from '../print/output.ts';
+import { isTerminal, note, writeError } from '../print/output.ts';
 import type { ChatHistory } from './chat-history.ts';
 
 /** The messages of a user, one after the other. */
@@ -57,7 +57,8 @@ export async function nextMessage(read: Source['read']): Promise<string | null> 
 
 /**
  * Each line has its own editor, so that between two lines the terminal is as usual: Ctrl-C is a
- * signal then, which stops the answer.
+ * signal then, which stops the answer. The terminal marks what is pasted, so a text of several
+ * lines is one message, which Enter sends.
  */
 function typed(history: ChatHistory | null): Source {
   const waiting: string[] = [];
@@ -77,11 +78,17 @@ function typed(history: ChatHistory | null): Source {
       });
       let line: Line = null;
       const begun = draft;
+      const pasted: string[] = [];
+      const paste = watchPaste();
       editor.on('line', (each) => {
         history?.add(each);
         if (line !== null) waiting.push(each);
-        else {
-          line = each;
+        else if (paste.isOpen()) {
+          pasted.push(each);
+          editor.setPrompt(MORE);
+          editor.prompt();
+        } else {
+          line = [...pasted, each].join('\n');
           // Lines that were pasted with this one come first.
           setImmediate(() => editor.close());
         }
@@ -93,6 +100,7 @@ function typed(history: ChatHistory | null): Source {
         note(isEmpty ? '\nCtrl-D or /exit ends the chat.' : '');
       });
       editor.on('close', () => {
+        paste.end();
         draft = typeof line === 'string' ? editor.line : '';
         if (line === null) note('');
         resolve(line);
@@ -106,6 +114,28 @@ function typed(history: ChatHistory | null): Source {
     draft = '';
   };
   return { read, drop, close: () => process.stdin.unref() };
+}
+
+/** Has the terminal mark what is pasted. A terminal that cannot ignores that. */
+function watchPaste(): { isOpen(): boolean; end(): void } {
+  let isOpen = false;
+  const onKey = (_: unknown, { name }: { name?: string } = {}) => {
+    if (name === 'paste-start' || name === 'paste-end') isOpen = name === 'paste-start';
+  };
+  process.stdin.on('keypress', onKey);
+  markPastes(true);
+  return {
+    isOpen: () => isOpen,
+    end() {
+      process.stdin.off('keypress', onKey);
+      markPastes(false);
+    },
+  };
+}
+
+/** The bracketed paste of xterm. */
+function markPastes(on: boolean): void {
+  if (process.env.TERM !== 'dumb') writeError(on ? '\u001b[?2004h' : '\u001b[?2004l');
 }
 
 function piped(): Source {

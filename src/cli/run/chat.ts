@@ -23,7 +23,10 @@ export async function run(context: Context): Promise<number> {
     throw new SvcError('usage', 'svc chat prints answers as text.', {
       hint: 'For a record of each turn: svc run --json, then svc run -c --json',
     });
-  const chat = new Chat(context, openStdout());
+  const { conversation, ...asked } = readRunInput(context.flags);
+  const request = await withTargetOfShell(asked, paths);
+  const place = typeof conversation === 'string' ? { conversation } : {};
+  const chat = new Chat(context, openStdout(), { request, place });
   const history = isTerminal(0) && (await keepsPrompts(paths)) ? new ChatHistory(paths) : null;
   if (isTerminal(0)) note('Type a message. /help lists the commands, and Ctrl-D ends the chat.');
   const messages = openMessages(history);
@@ -76,12 +79,15 @@ class Chat {
   private place: Place;
   private last: { prompt: string; place: Place; run_id: string | null } | null = null;
 
-  constructor(context: Context, stdout: StdoutStream) {
+  constructor(
+    context: Context,
+    stdout: StdoutStream,
+    { request, place }: { request: Record<string, unknown>; place: Place },
+  ) {
     this.context = context;
     this.stdout = stdout;
-    const { conversation, ...request } = readRunInput(context.flags);
-    this.request = withTargetOfShell(request);
-    this.place = typeof conversation === 'string' ? { conversation } : {};
+    this.request = request;
+    this.place = place;
   }
 
   /** Answers a message, or does what a command says. */

@@ -30,7 +30,8 @@ export async function run(context: Context): Promise<number> {
     );
   const optional = flags.file !== undefined;
   const prompt = await readPrompt(args, context.paths, { optional });
-  const target = withTargetOfShell(await presetOf({ ...given, prompt }, context));
+  const preset = await presetOf({ ...given, prompt }, context);
+  const target = await withTargetOfShell(preset, context.paths);
   const asked = await withFiles(target, context);
   const input: Input = { idempotency_key: newKey(), ...asked };
   if (flags.detach === true) return detach(context, input);

@@ -1,21 +1,39 @@
+import type { Paths } from '../../home/paths.ts';
 import { absoluteModel } from './run-input.ts';
 
 /**
  * The request with the target that SVC_PROVIDER and SVC_MODEL of this shell name. A flag and a
  * preset go before them. SVC_MODEL is a model of the local engine, so it counts for no other
- * provider. The default provider of the daemon may be another one, so a bare name comes with
- * `local`. A path belongs to the local engine anyway, and another name with a slash names its own.
+ * provider. The default provider of the daemon may be another one, so a name comes with `local`. A
+ * path belongs to the local engine anyway, and a name that begins with a provider names its own.
  */
-export function withTargetOfShell<T extends Record<string, unknown>>(asked: T): T {
+export async function withTargetOfShell<T extends Record<string, unknown>>(
+  asked: T,
+  paths: Paths,
+): Promise<T> {
   const { SVC_PROVIDER, SVC_MODEL } = process.env;
   if (asked.cloud === true || asked.model !== undefined) return asked;
   const provider = asked.provider ?? (SVC_PROVIDER || undefined);
-  const ofModel =
-    SVC_MODEL && (provider === undefined || provider === 'local')
-      ? {
-          ...(/[\\/]/.test(SVC_MODEL) ? {} : { provider: 'local' }),
-          model: absoluteModel(SVC_MODEL),
-        }
-      : {};
-  return { ...asked, ...(provider === undefined ? {} : { provider }), ...ofModel };
+  if (!SVC_MODEL || (provider !== undefined && provider !== 'local'))
+    return provider === undefined ? asked : { ...asked, provider };
+  const saysOwn = await namesProvider(SVC_MODEL, paths);
+  return {
+    ...asked,
+    ...(provider === undefined && saysOwn ? {} : { provider: 'local' }),
+    model: absoluteModel(SVC_MODEL),
+  };
+}
+
+/** Whether it is a path, or begins with a provider. A name in a folder of models does neither. */
+async function namesProvider(model: string, { config }: Paths): Promise<boolean> {
+  const [, first] = /^([^\\/]*)[\\/]/.exec(model) ?? [];
+  if (first === undefined) return false;
+  if (['', '.', '..', 'local'].includes(first) || model.includes('\\')) return true;
+  const { loadConfig } = await import('../../config/config.ts');
+  try {
+    return Object.hasOwn(loadConfig(config).providers, first);
+  } catch {
+    // The daemon decides: its configuration may be whole.
+    return true;
+  }
 }
