@@ -91,7 +91,9 @@ function isGivenUp({ recovery, deaths, max_losses }: RunContext): boolean {
 }
 
 function givenUp({ attempt, deaths, outputs }: RunContext, { code }: Failure): NewEvent<RunEvent> {
-  const message = `The engine died ${deaths + 1} times in a row while it computed this run alone (limit run_losses), so the run is given up.`;
+  const message =
+    `The engine died ${deaths + 1} times in a row while it computed this run alone (limit ` +
+    'run_losses), so the run is given up.';
   const error: Failure = { code, message, retryable: false };
   return outputs > 0 ? { type: 'run.interrupted', error } : { type: 'run.failed', attempt, error };
 }

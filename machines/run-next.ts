@@ -21,7 +21,8 @@ const DAEMON_DIED: Failure = {
 const CONTENT_NOT_KEPT: Failure = {
   code: 'content_not_kept',
   message:
-    'The daemon died before the answer was complete, and what was asked or answered is not kept in the log.',
+    'The daemon died before the answer was complete, and what was asked or answered is not ' +
+    'kept in the log.',
   retryable: true,
 };
 

@@ -121,7 +121,9 @@ export const errors = {
     type: 'authentication_error',
     retryable: false,
     meaning: 'The scope of the token does not include this request.',
-    hint: 'Use a token with the named scope. Create one with: svc token create --name <name> --scope <scope>',
+    hint:
+      'Use a token with the named scope. Create one with: svc token create --name <name> ' +
+      '--scope <scope>',
   },
   rate_limited: {
     http: 429,
@@ -130,7 +132,9 @@ export const errors = {
     type: 'rate_limit_error',
     retryable: true,
     meaning: 'The token has sent as many requests as it may.',
-    hint: 'Try again after the time in Retry-After. See the bounds of each token with: svc token list',
+    hint:
+      'Try again after the time in Retry-After. See the bounds of each token with: ' +
+      'svc token list',
   },
   token_unknown: {
     ...unknown,
@@ -189,7 +193,9 @@ export const errors = {
     http: 431,
     grpc: 'RESOURCE_EXHAUSTED',
     meaning: 'The request headers are larger than the daemon accepts.',
-    hint: 'Send fewer headers, or raise the limit header_bytes. In a browser, delete the cookies of this host: the browser sends those of every port.',
+    hint:
+      'Send fewer headers, or raise the limit header_bytes. ' +
+      'In a browser, delete the cookies of this host: the browser sends those of every port.',
   },
   too_many_connections: {
     ...unavailable,
@@ -264,7 +270,9 @@ export const errors = {
     http: 400,
     grpc: 'FAILED_PRECONDITION',
     meaning: 'No cloud provider is configured.',
-    hint: 'Add one with: svc provider add openai --base-url https://api.openai.com/v1 --key-env OPENAI_API_KEY --model <model>',
+    hint:
+      'Add one with: svc provider add openai --base-url https://api.openai.com/v1 --key-env ' +
+      'OPENAI_API_KEY --model <model>',
   },
   model_unknown: {
     ...unknown,
@@ -291,14 +299,18 @@ export const errors = {
     grpc: 'FAILED_PRECONDITION',
     meaning:
       'The model file hung or killed the engine. This version of the file is refused for a while.',
-    hint: 'Download or copy the file again: a new version is tried at once. See the output of the engine with: svc logs --level debug',
+    hint:
+      'Download or copy the file again: a new version is tried at once. ' +
+      'See the output of the engine with: svc logs --level debug',
   },
   model_too_large: {
     ...unknown,
     http: 422,
     grpc: 'FAILED_PRECONDITION',
     meaning: 'The model needs more memory than local models may use together.',
-    hint: 'Use a smaller model or a smaller quantization, set a smaller limits.engine_context_tokens, or raise models_memory_bytes.',
+    hint:
+      'Use a smaller model or a smaller quantization, set a smaller ' +
+      'limits.engine_context_tokens, or raise models_memory_bytes.',
   },
   model_in_use: {
     ...invalid,
@@ -318,7 +330,9 @@ export const errors = {
     exit: 5,
     retryable: false,
     meaning: 'The server refuses to send this model.',
-    hint: "Accept the model's terms on its page, then start the daemon with your token in HF_TOKEN.",
+    hint:
+      "Accept the model's terms on its page, then start the daemon with your token in " +
+      'HF_TOKEN.',
   },
   pull_cancelled: {
     http: 499,
@@ -351,7 +365,9 @@ export const errors = {
     grpc: 'RESOURCE_EXHAUSTED',
     exit: 8,
     meaning: 'The daemon has as many files and connections open as the system allows.',
-    hint: 'Close connections to the daemon, or raise its limit of open files (ulimit -n) and start it again. It recovers by itself once some are free.',
+    hint:
+      'Close connections to the daemon, or raise its limit of open files (ulimit -n) and ' +
+      'start it again. It recovers by itself once some are free.',
   },
   event_refused: {
     http: 409,
@@ -409,13 +425,16 @@ export const errors = {
     ...startup,
     exit: 6,
     meaning: 'Another program listens on the address.',
-    hint: 'Stop that program, or choose another address: svc start --http <host:port>, or --grpc. Port 0 takes any free one.',
+    hint:
+      'Stop that program, or choose another address: svc start --http <host:port>, or ' +
+      '--grpc. Port 0 takes any free one.',
   },
   address_refused: {
     ...startup,
     exit: 6,
     meaning:
-      'The daemon cannot bind the address, or other machines reach it without authentication or TLS.',
+      'The daemon cannot bind the address, or other machines reach it without ' +
+      'authentication or TLS.',
     hint: 'Use 127.0.0.1, or turn authentication on in the configuration.',
   },
   certificate_invalid: {
@@ -446,12 +465,16 @@ export const errors = {
     ...startup,
     exit: 6,
     meaning: 'The service manager of this system refused.',
-    hint: 'Read its words above. Without a service: svc start. To see the definition: svc service install --print',
+    hint:
+      'Read its words above. Without a service: svc start. To see the definition: ' +
+      'svc service install --print',
   },
   node_too_old: {
     ...startup,
     meaning: 'This Node.js is older than svc needs.',
-    hint: 'Install Node.js 22.13 or later, or run svc through npx in a checkout: that uses its own Node.js.',
+    hint:
+      'Install Node.js 22.13 or later, or run svc through npx in a checkout: ' +
+      'that uses its own Node.js.',
   },
   program_replaced: {
     ...startup,
@@ -475,7 +498,9 @@ export const errors = {
   store_tail_lost: {
     ...startup,
     meaning: 'The end of the event log is missing: it has fewer events than were committed.',
-    hint: 'Run svc doctor. To continue without the lost events, write the word accept into the named file.',
+    hint:
+      'Run svc doctor. To continue without the lost events, write the word accept into the ' +
+      'named file.',
   },
   store_failed: {
     ...startup,
@@ -492,13 +517,18 @@ export const errors = {
   run_unconfirmed: {
     ...unavailable,
     meaning:
-      'The event log failed while the run was created. It is unknown whether the run exists, and the daemon stops.',
-    hint: 'Start the daemon again, then send the request again with the same idempotency key: that returns the run if it exists. Without a key, look first: svc runs list',
+      'The event log failed while the run was created. It is unknown whether the run ' +
+      'exists, and the daemon stops.',
+    hint:
+      'Start the daemon again, then send the request again with the same idempotency key: ' +
+      'that returns the run if it exists. Without a key, look first: svc runs list',
   },
   store_stalled: {
     ...unavailable,
     meaning: 'The disk or the database does not respond, so the event log cannot be used now.',
-    hint: 'Check the disk or the database. The daemon continues once it responds. Then send the request again with the same idempotency key.',
+    hint:
+      'Check the disk or the database. The daemon continues once it responds. ' +
+      'Then send the request again with the same idempotency key.',
   },
   engine_missing: {
     ...startup,
@@ -516,7 +546,9 @@ export const errors = {
     http: 504,
     grpc: 'DEADLINE_EXCEEDED',
     meaning: 'The engine took longer than one of its limits allows.',
-    hint: 'Try another model, or raise the limit of what took too long: engine_start_ms, engine_load_ms or engine_template_ms.',
+    hint:
+      'Try another model, or raise the limit of what took too long: ' +
+      'engine_start_ms, engine_load_ms or engine_template_ms.',
   },
   engine_failed: {
     ...provider,
@@ -540,7 +572,9 @@ export const errors = {
     retryable: false,
     meaning:
       'The connection to the provider cannot be secured: its certificate or its TLS is wrong.',
-    hint: 'Check its address in svc provider list. For a private certificate set NODE_EXTRA_CA_CERTS and run: svc restart',
+    hint:
+      'Check its address in svc provider list. For a private certificate set ' +
+      'NODE_EXTRA_CA_CERTS and run: svc restart',
   },
   provider_timed_out: {
     ...provider,
@@ -556,7 +590,9 @@ export const errors = {
     exit: 124,
     type: 'timeout_error',
     meaning: 'The provider did not begin to answer in time.',
-    hint: 'Raise the limit first_output_ms for a slow model, or check it with: svc provider test <provider>',
+    hint:
+      'Raise the limit first_output_ms for a slow model, or check it with: ' +
+      'svc provider test <provider>',
   },
   provider_stalled: {
     ...provider,
@@ -579,7 +615,9 @@ export const errors = {
     exit: 5,
     retryable: false,
     meaning: 'The provider refused the credentials, or none are set.',
-    hint: 'Store its key with svc provider key <provider>, then check it with svc provider test <provider>.',
+    hint:
+      'Store its key with svc provider key <provider>, then check it with svc provider test ' +
+      '<provider>.',
   },
   provider_forbidden: {
     ...provider,
@@ -627,7 +665,9 @@ export const errors = {
     type: 'rate_limit_error',
     retryable: false,
     meaning: 'Runs at cloud providers have used the budget of this day.',
-    hint: 'Wait for the next day (UTC), raise budget_per_day or budget_tokens_per_day, or ask a local model.',
+    hint:
+      'Wait for the next day (UTC), raise budget_per_day or budget_tokens_per_day, or ask a ' +
+      'local model.',
   },
   price_unknown: {
     ...invalid,
@@ -708,8 +748,11 @@ export const errors = {
     ...unavailable,
     exit: 10,
     meaning:
-      'The log does not keep prompts or outputs in full. An interrupted run cannot continue, and an answer cannot be read again.',
-    hint: 'Ask again. The settings history.prompts, history.outputs and history.redact say what is kept.',
+      'The log does not keep prompts or outputs in full. An interrupted run cannot ' +
+      'continue, and an answer cannot be read again.',
+    hint:
+      'Ask again. The settings history.prompts, history.outputs and history.redact say what ' +
+      'is kept.',
   },
   resume_failed: {
     ...unavailable,

@@ -45,13 +45,15 @@ export const limitSpecs = {
     60_000,
     100,
     3_600_000,
-    'From the request to a provider to its first output, when the run has another target. Then that one is asked.',
+    'From the request to a provider to its first output, when the run has another target. ' +
+      'Then that one is asked.',
   ),
   run_losses: limit(
     8,
     0,
     1000,
-    'Deaths of the engine in a row while it computed one run alone, without new text between them. Then the run fails. Deaths of the daemon do not count.',
+    'Deaths of the engine in a row while it computed one run alone, without new text ' +
+      'between them. Then the run fails. Deaths of the daemon do not count.',
   ),
   prompt_bytes: limit(
     4 * MIB,
@@ -72,7 +74,8 @@ export const limitSpecs = {
     100_000,
     1000,
     10_000_000,
-    'Values in one HTTP request body, or one gRPC request: texts, numbers, objects and lists. Each is checked.',
+    'Values in one HTTP request body, or one gRPC request: ' +
+      'texts, numbers, objects and lists. Each is checked.',
   ),
   message_bytes: limit(16 * MIB, 1024, 512 * MIB, 'One request on the local socket.'),
   run_ms: limit(600_000, 1000, 86_400_000, 'One run in total, unless --timeout sets another time.'),
@@ -107,7 +110,8 @@ export const limitSpecs = {
     20_000,
     100,
     600_000,
-    'For the daemon to close its resources after the drain: longer than cancel_grace_ms and the engine together.',
+    'For the daemon to close its resources after the drain: ' +
+      'longer than cancel_grace_ms and the engine together.',
   ),
   probe_ms: limit(
     2_000,
@@ -120,7 +124,8 @@ export const limitSpecs = {
     300_000,
     500,
     3_600_000,
-    'Between two probes of a local provider that has not changed for long. The time grows up to this.',
+    'Between two probes of a local provider that has not changed for long. ' +
+      'The time grows up to this.',
   ),
   circuit_wait_ms: limit(
     2_000,
@@ -180,7 +185,8 @@ export const limitSpecs = {
     64 * MIB,
     1024,
     4096 * MIB,
-    'Text of all answers in progress. Then the largest answer of the busiest provider is cut, and new runs wait.',
+    'Text of all answers in progress. Then the largest answer of the busiest provider is ' +
+      'cut, and new runs wait.',
   ),
   provider_vectors_bytes: limit(
     16 * MIB,
@@ -258,13 +264,15 @@ export const limitSpecs = {
     20_000,
     0,
     3_600_000,
-    'For which a loaded model answers its runs at least, while runs wait for the memory of another model.',
+    'For which a loaded model answers its runs at least, while runs wait for the memory of ' +
+      'another model.',
   ),
   engine_turn_max_ms: limit(
     300_000,
     0,
     3_600_000,
-    'Longest turn of a model that loads slowly. A turn lasts three times as long as the load, within this bound.',
+    'Longest turn of a model that loads slowly. A turn lasts three times as long as the ' +
+      'load, within this bound.',
   ),
   engine_start_ms: limit(30_000, 1000, 600_000, 'For the engine process to start.'),
   engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),
@@ -278,7 +286,8 @@ export const limitSpecs = {
     4096 * MIB,
     64 * MIB,
     1_048_576 * MIB,
-    'Memory of the engine process beyond the size of its model file. An engine that needs more is killed (Linux).',
+    'Memory of the engine process beyond the size of its model file. ' +
+      'An engine that needs more is killed (Linux).',
   ),
   engine_quarantine_ms: limit(
     3_600_000,
@@ -297,7 +306,8 @@ export const limitSpecs = {
     4096,
     256,
     1_048_576,
-    'Context of one run in the local engine, prompt and answer together. The context of the model is the upper bound.',
+    'Context of one run in the local engine, prompt and answer together. ' +
+      'The context of the model is the upper bound.',
   ),
   engine_log_lines: limit(
     1000,
@@ -334,19 +344,22 @@ export const limitSpecs = {
     64,
     1,
     100_000,
-    'Durable events that one turn of the event loop makes visible. The rest follows in the next turns.',
+    'Durable events that one turn of the event loop makes visible. ' +
+      'The rest follows in the next turns.',
   ),
   lease_ms: limit(
     10_000,
     1000,
     600_000,
-    'The lease of a node in a fleet, by the clock of the database. After it, another node takes the runs over.',
+    'The lease of a node in a fleet, by the clock of the database. ' +
+      'After it, another node takes the runs over.',
   ),
   fleet_poll_ms: limit(
     1000,
     50,
     60_000,
-    'How often a node of a fleet asks the database for waiting runs, dead nodes and cancels, beside the notices.',
+    'How often a node of a fleet asks the database for waiting runs, dead nodes and ' +
+      'cancels, beside the notices.',
   ),
   lease_renew_ms: limit(
     3_000,
@@ -364,7 +377,8 @@ export const limitSpecs = {
     3_000,
     10,
     600_000,
-    'For a blocked event log to recover while the daemon stops. Then the daemon exits without the last events.',
+    'For a blocked event log to recover while the daemon stops. ' +
+      'Then the daemon exits without the last events.',
   ),
   pending_events: limit(
     65_536,
@@ -412,20 +426,23 @@ export const limitSpecs = {
     100,
     0,
     60_000,
-    'Between two checks by commits that the files of the event log are in their folder. Every commit finds a removed file.',
+    'Between two checks by commits that the files of the event log are in their folder. ' +
+      'Every commit finds a removed file.',
   ),
   store_look_idle_ms: limit(1000, 10, 3_600_000, 'Between two such checks of an idle daemon.'),
   store_connections: limit(
     4,
     1,
     100,
-    'Connections of one daemon to a PostgreSQL database, besides one for commits and one for notices.',
+    'Connections of one daemon to a PostgreSQL database, besides one for commits and one ' +
+      'for notices.',
   ),
   store_answer_ms: limit(
     10_000,
     100,
     600_000,
-    'For that database to open a connection, and to answer one statement. Then the connection is closed.',
+    'For that database to open a connection, and to answer one statement. ' +
+      'Then the connection is closed.',
   ),
   store_wait_ms: limit(
     5_000,
@@ -455,13 +472,15 @@ export const limitSpecs = {
     4 * MIB,
     1024,
     1024 * MIB,
-    'Size of a finished run that is deleted before smaller ones, once the event log exceeds history.keep_bytes.',
+    'Size of a finished run that is deleted before smaller ones, once the event log exceeds ' +
+      'history.keep_bytes.',
   ),
   history_young_ms: limit(
     86_400_000,
     0,
     2_592_000_000,
-    'For which a smaller finished run is kept, unless the event log exceeds twice history.keep_bytes.',
+    'For which a smaller finished run is kept, unless the event log exceeds twice ' +
+      'history.keep_bytes.',
   ),
   verify_every_ms: limit(
     86_400_000,
@@ -509,7 +528,8 @@ export const limitSpecs = {
     256 * MIB,
     65_536,
     65_536 * MIB,
-    'Unsent bytes of all connections together. From three quarters on new responses get the error busy. Above it the slowest clients are disconnected.',
+    'Unsent bytes of all connections together. From three quarters on new responses get the ' +
+      'error busy. Above it the slowest clients are disconnected.',
   ),
   connections: limit(
     512,
@@ -521,13 +541,15 @@ export const limitSpecs = {
     64,
     4,
     65_536,
-    'Connections to one listener beyond these, for health and for signing in. When all are in use, the daemon closes one without the token.',
+    'Connections to one listener beyond these, for health and for signing in. ' +
+      'When all are in use, the daemon closes one without the token.',
   ),
   public_calls: limit(
     1024,
     4,
     65_536,
-    'gRPC calls without the token at one time, over all connections. The oldest one ends for a new one.',
+    'gRPC calls without the token at one time, over all connections. ' +
+      'The oldest one ends for a new one.',
   ),
   address_connections: limit(
     64,
@@ -565,7 +587,8 @@ export const limitSpecs = {
     10_000,
     100,
     600_000,
-    'For the TLS handshake of a connection. It counts as a connection without the token until then.',
+    'For the TLS handshake of a connection. It counts as a connection without the token ' +
+      'until then.',
   ),
   certificate_look_ms: limit(
     60_000,
@@ -578,7 +601,8 @@ export const limitSpecs = {
     64 * MIB,
     0,
     4096 * MIB,
-    'Bytes of a refused request that are read and dropped, so that the client can read the response.',
+    'Bytes of a refused request that are read and dropped, so that the client can read the ' +
+      'response.',
   ),
   discard_ms: limit(
     10_000,
@@ -603,7 +627,8 @@ export const limitSpecs = {
     120_000,
     100,
     86_400_000,
-    'From the first lost connection until a command that follows a run gives up. Its --timeout sets another time.',
+    'From the first lost connection until a command that follows a run gives up. ' +
+      'Its --timeout sets another time.',
   ),
   close_grace_ms: limit(
     1_000,

@@ -21,8 +21,10 @@ const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
   console.error(
-    `error: svc needs Node.js ${MAJOR_MIN}.${MINOR_MIN} or later; this is ${process.versions.node} (node_too_old)
-hint: Install Node.js ${MAJOR_MIN}.${MINOR_MIN} or later, or run svc through npx in a checkout: that uses its own Node.js.`,
+    `error: svc needs Node.js ${MAJOR_MIN}.${MINOR_MIN} or later; ` +
+      `this is ${process.versions.node} (node_too_old)\n` +
+      `hint: Install Node.js ${MAJOR_MIN}.${MINOR_MIN} or later, ` +
+      'or run svc through npx in a checkout: that uses its own Node.js.',
   );
   process.exitCode = 1;
 } else {

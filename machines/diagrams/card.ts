@@ -55,8 +55,8 @@ export function escaped(text: string): string {
 /** A final state accepts nothing. Its border is doubled. */
 function doubled({ name }: State, attributes: string): string {
   const content = row(`<b>${escaped(name)}</b>`, 'align="center"', NAME_SIZE);
-  const inner = `<table border="1" cellborder="0" cellspacing="0" cellpadding="3" ${attributes}>${content}</table>`;
-  return `<<table border="1" cellborder="0" cellspacing="0" cellpadding="2" ${attributes}><tr><td port="name">${inner}</td></tr></table>>`;
+  const inner = framed(content, attributes, 3);
+  return `<${framed(`<tr><td port="name">${inner}</td></tr>`, attributes, 2)}>`;
 }
 
 function rows(drawn: Outline, state: State): string[] {
@@ -86,5 +86,10 @@ function row(content: string, attributes: string, size: number): string {
 }
 
 function table(content: readonly string[], attributes: string): string {
-  return `<<table border="1" cellborder="0" cellspacing="0" cellpadding="3" ${attributes}>${content.join('')}</table>>`;
+  return `<${framed(content.join(''), attributes, 3)}>`;
+}
+
+function framed(content: string, attributes: string, padding: number): string {
+  const frame = `border="1" cellborder="0" cellspacing="0" cellpadding="${padding}"`;
+  return `<table ${frame} ${attributes}>${content}</table>`;
 }

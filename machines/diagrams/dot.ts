@@ -21,7 +21,8 @@ export function dot(machine: AnyStateMachine, walkOf?: WalkOf): string {
   const anywhere = drawn.edges.filter(({ from }) => from === '');
   const lines = [
     `digraph ${drawn.name} {`,
-    'graph [rankdir=LR, bgcolor=white, pad=0.3, nodesep=0.3, ranksep=0.9, fontname="Courier", fontsize=16]',
+    'graph [rankdir=LR, bgcolor=white, pad=0.3, nodesep=0.3, ranksep=0.9]',
+    'graph [fontname="Courier", fontsize=16]',
     'node [shape=plain, fontname="Courier", fontsize=12]',
     'edge [color="#666666", arrowsize=0.8, penwidth=1.3]',
     `graph [label=<<b>${drawn.name}</b>${legend(drawn)}>, labelloc=t, labeljust=l]`,
@@ -37,7 +38,8 @@ export function dot(machine: AnyStateMachine, walkOf?: WalkOf): string {
 function begin(drawn: Outline): string[] {
   const first = drawn.states.find(({ parent }) => parent === '')?.id ?? '';
   return [
-    'start [shape=circle, style=filled, fillcolor="#333333", color="#333333", width=0.12, fixedsize=true, label="", class="start"]',
+    'start [shape=circle, style=filled, fillcolor="#333333", color="#333333"]',
+    'start [width=0.12, fixedsize=true, label="", class="start"]',
     `start -> ${anchor(drawn, first)}:name:w [class="start"]`,
   ];
 }
@@ -56,7 +58,8 @@ function cluster(drawn: Outline, state: State): string[] {
   const title = `<b>${mark(drawn, state)}${state.name}</b>`;
   return [
     `subgraph cluster_${state.id} {`,
-    `graph [style="${style}", color="${line}", penwidth=1.4, fontsize=14, label=<${title}>, labelloc=t, labeljust=l, ${marks(state)}]`,
+    `graph [style="${style}", color="${line}", penwidth=1.4, fontsize=14, ${marks(state)}]`,
+    `graph [label=<${title}>, labelloc=t, labeljust=l]`,
     ...(shared === null ? [] : [`${state.id}_all [label=${shared}, class="shared"]`]),
     ...level(drawn, state.id),
     '}',
@@ -89,8 +92,10 @@ function arrow(drawn: Outline, edge: Edge, index: number): string {
 
 function edgeMarks(edge: Edge): string {
   const { walk } = edge;
-  if (walk !== null)
-    return `class="transition walked-${walk}", color="${walks[walk].line}", style="${walks[walk].style}"`;
+  if (walk !== null) {
+    const { line, style } = walks[walk];
+    return `class="transition walked-${walk}", color="${line}", style="${style}"`;
+  }
   const outcome = outcomeOf(edge);
   return `class="transition ${outcome}", color="${outcomes[outcome].line}"`;
 }

@@ -127,7 +127,8 @@ const preset: FlagSpec = {
   short: 't',
   value: '<name>',
   summary:
-    'Ask with the settings that have this name in `presets` of the configuration. Flags go before them.',
+    'Ask with the settings that have this name in `presets` of the configuration. ' +
+    'Flags go before them.',
 };
 
 const stats: FlagSpec = {
@@ -143,7 +144,9 @@ const targetFlags: FlagSpec[] = [
     ...model,
     short: 'm',
     many: true,
-    summary: `${model.summary} Given again, it names the model to go on with when the one before it cannot answer.`,
+    summary:
+      `${model.summary} Given again, it names the model to go on with when the one before ` +
+      'it cannot answer.',
   },
 ];
 
@@ -215,7 +218,8 @@ const answerFlags: FlagSpec[] = [
     name: 'context',
     value: '<tokens>',
     summary:
-      'Context of a local model: prompt and answer together have room for so many tokens, as far as the model allows.',
+      'Context of a local model: prompt and answer together have room for so many tokens, ' +
+      'as far as the model allows.',
   },
   {
     name: 'seed',
@@ -239,7 +243,10 @@ const table = [
   command('run', {
     args: '[prompt…]',
     summary:
-      'Answer a prompt. The answer is streamed to stdout. Starts the daemon if needed. Several words are one prompt. Text piped to stdin is appended to the prompt; with - or no prompt only stdin is read. Other users of this machine can see a prompt on the command line, but not one on stdin.',
+      'Answer a prompt. The answer is streamed to stdout. Starts the daemon if needed. ' +
+      'Several words are one prompt. Text piped to stdin is appended to the prompt; ' +
+      'with - or no prompt only stdin is read. Other users of this machine can see a prompt ' +
+      'on the command line, but not one on stdin.',
     flags: [
       ...targetFlags,
       preset,
@@ -249,7 +256,8 @@ const table = [
         name: 'recovery',
         value: '<policy>',
         summary:
-          'What happens to the run after a crash or a stop: resume, restart or end (default: resume).',
+          'What happens to the run after a crash or a stop: ' +
+          'resume, restart or end (default: resume).',
       },
       {
         name: 'idempotency-key',
@@ -274,7 +282,9 @@ const table = [
   }),
   command('chat', {
     summary:
-      'Type messages and read the answers, which continue each other. From a pipe each line is a message. svc run without a prompt does the same at a terminal. /help lists what a chat can do.',
+      'Type messages and read the answers, which continue each other. ' +
+      'From a pipe each line is a message. svc run without a prompt does the same at a ' +
+      'terminal. /help lists what a chat can do.',
     flags: [
       ...targetFlags,
       ...answerFlags.filter(({ name }) => !['file', 'format', 'schema'].includes(name)),
@@ -292,7 +302,8 @@ const table = [
   }),
   command('serve', {
     summary:
-      'Run the daemon in the foreground and log to stdout. Ctrl-C drains and stops it; a second Ctrl-C stops it at once.',
+      'Run the daemon in the foreground and log to stdout. Ctrl-C drains and stops it; ' +
+      'a second Ctrl-C stops it at once.',
     flags: listeners,
     examples: ['serve'],
   }),
@@ -303,7 +314,8 @@ const table = [
         name: 'timeout',
         value: '<s>',
         summary:
-          'Longest wait for active runs, in seconds (default 30). The next start continues what is left.',
+          'Longest wait for active runs, in seconds (default 30). ' +
+          'The next start continues what is left.',
       },
       force,
     ],
@@ -325,7 +337,8 @@ const table = [
   }),
   command('status', {
     summary:
-      'State of the daemon, its addresses and its runs. Exit 0 running, 1 crashed, 3 stopped, 4 unresponsive.',
+      'State of the daemon, its addresses and its runs. Exit 0 running, 1 crashed, 3 ' +
+      'stopped, 4 unresponsive.',
     flags: [
       { name: 'why', summary: 'The events that led here.' },
       { name: 'at', value: '<seq>', summary: 'The state after this event of the log.' },
@@ -363,7 +376,8 @@ const table = [
   }),
   command('doctor', {
     summary:
-      'Check the installation and the daemon, running or not: what is wrong and how to fix it. Exit 1 if a check fails.',
+      'Check the installation and the daemon, running or not: ' +
+      'what is wrong and how to fix it. Exit 1 if a check fails.',
     examples: ['doctor'],
   }),
   command('version', {
@@ -372,26 +386,33 @@ const table = [
   }),
   command('model list', {
     summary:
-      'Models of every reachable provider, also those that Ollama, LM Studio and Hugging Face have on this disk. Says why a file is invalid.',
+      'Models of every reachable provider, also those that Ollama, LM Studio and Hugging ' +
+      'Face have on this disk. Says why a file is invalid.',
     examples: ['model list --json'],
   }),
   command('model show', {
     args: '<id>',
     summary:
-      'One model: its architecture, template, licence, memory, and where it came from, with the metadata of its file. Exit 7 if it is invalid.',
+      'One model: its architecture, template, licence, memory, and where it came from, with ' +
+      'the metadata of its file. Exit 7 if it is invalid.',
     examples: ['model show local/svc-mini'],
   }),
   command('model search', {
     args: '[words…]',
     summary:
-      'Models with a short name that have these words in their name, licence or purpose. Works offline. With --hub, the hub is asked.',
+      'Models with a short name that have these words in their name, licence or purpose. ' +
+      'Works offline. With --hub, the hub is asked.',
     flags: [{ name: 'hub', summary: 'Ask the hub, Hugging Face unless HF_ENDPOINT is set.' }],
     examples: ['model search', 'model search code', 'model search llama --hub'],
   }),
   command('model pull', {
     args: '<ref>',
     summary:
-      'Download a GGUF model into the models folder and verify it. An interrupted download resumes when the command is repeated. A short name such as qwen3:0.6b is one of svc model search; hf:user/repo takes Q4_K_M, else the smallest; hf:user/repo:Q8_0, hf:user/repo/file.gguf or an https URL name the file.',
+      'Download a GGUF model into the models folder and verify it. ' +
+      'An interrupted download resumes when the command is repeated. ' +
+      'A short name such as qwen3:0.6b is one of svc model search; ' +
+      'hf:user/repo takes Q4_K_M, else the smallest; hf:user/repo:Q8_0, ' +
+      'hf:user/repo/file.gguf or an https URL name the file.',
     flags: [
       { name: 'name', value: '<name>', summary: 'Name of the model (default: the file name).' },
       {
@@ -409,7 +430,8 @@ const table = [
   command('model import', {
     args: '<file>',
     summary:
-      'Put a GGUF file into the models folder: as a hard link where the disk allows it, else as a copy. The file is checked first.',
+      'Put a GGUF file into the models folder: as a hard link where the disk allows it, ' +
+      'else as a copy. The file is checked first.',
     flags: [
       { name: 'name', value: '<name>', summary: 'Name of the model (default: the file name).' },
     ],
@@ -476,7 +498,8 @@ const table = [
   command('provider set', {
     args: '<id>',
     summary:
-      'Change settings of a provider; the others stay. Takes effect at once. A header or option without a text is removed. A new server does not get the old key.',
+      'Change settings of a provider; the others stay. Takes effect at once. ' +
+      'A header or option without a text is removed. A new server does not get the old key.',
     flags: providerFlags,
     examples: ['provider set openai --model gpt-5', 'provider set lab --header "X-Team: blue"'],
   }),
@@ -492,7 +515,8 @@ const table = [
   command('provider key', {
     args: '<id>',
     summary:
-      'Store the key of a provider: typed without echo, or from stdin. The keychain gets it, or else a private file. It counts at once.',
+      'Store the key of a provider: typed without echo, or from stdin. ' +
+      'The keychain gets it, or else a private file. It counts at once.',
     flags: [
       { name: 'from-env', value: '<NAME>', summary: 'Take it from this variable of the shell.' },
       { name: 'from-file', value: '<file>', summary: 'Take it from this file.' },
@@ -537,20 +561,23 @@ const table = [
   command('runs show', {
     args: '<id>',
     summary:
-      'One run: its prompt, its answer, how it ended. The id of a run may be its beginning, or last for the newest run. Works without a daemon.',
+      'One run: its prompt, its answer, how it ended. The id of a run may be its beginning, ' +
+      'or last for the newest run. Works without a daemon.',
     examples: ['runs show last', 'runs show run_01J…'],
   }),
   command('runs search', {
     args: '<words…>',
     summary:
-      'Finished runs that have all these words in their prompt and answer, newest first. Words in quotes are a phrase. Works without a daemon.',
+      'Finished runs that have all these words in their prompt and answer, newest first. ' +
+      'Words in quotes are a phrase. Works without a daemon.',
     flags: [{ name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' }],
     examples: ['runs search daemon socket', 'runs search "state machine" recovery'],
   }),
   command('runs remove', {
     args: '[id…]',
     summary:
-      'Remove finished runs from the log: their prompts, answers and events are no longer in its files. A run with later turns goes with them.',
+      'Remove finished runs from the log: their prompts, answers and events are no longer ' +
+      'in its files. A run with later turns goes with them.',
     flags: [
       {
         name: 'conversation',
@@ -563,7 +590,8 @@ const table = [
   command('runs attach', {
     args: '<id>',
     summary:
-      'Follow the answer of a run from start to end, even if the daemon restarts. Ctrl-C does not stop the run.',
+      'Follow the answer of a run from start to end, even if the daemon restarts. ' +
+      'Ctrl-C does not stop the run.',
     flags: [{ name: 'from', value: '<seq>', summary: 'Start at this event of the log.' }, stats],
     examples: ['runs attach run_01J…'],
   }),
@@ -580,14 +608,16 @@ const table = [
   command('runs replay', {
     args: '<id|file>',
     summary:
-      'Fold the events of a run again, from the log or from a file that `runs export` wrote: its state and how it got there.',
+      'Fold the events of a run again, from the log or from a file that `runs export` ' +
+      'wrote: its state and how it got there.',
     flags: [{ name: 'at', value: '<seq>', summary: 'The state after this event of the log.' }],
     examples: ['runs replay run_01J… --at 120', 'runs replay run.json'],
   }),
   command('runs export', {
     args: '[id]',
     summary:
-      'Write a run as a file for `runs replay`. With --all, write the whole log as JSON lines, even if the log is damaged. Writes to stdout unless --output is given.',
+      'Write a run as a file for `runs replay`. With --all, write the whole log as JSON ' +
+      'lines, even if the log is damaged. Writes to stdout unless --output is given.',
     flags: [
       {
         name: 'all',
@@ -612,7 +642,8 @@ const table = [
   command('machines', {
     args: '[name]',
     summary:
-      'The state machines of the daemon: daemon, run, provider, engine, pull. Only --live needs a running daemon.',
+      'The state machines of the daemon: daemon, run, provider, engine, pull. ' +
+      'Only --live needs a running daemon.',
     flags: [
       {
         name: 'format',
@@ -645,18 +676,21 @@ const table = [
   command('config set', {
     args: '<setting> [value]',
     summary:
-      'Write one setting into the configuration file, which keeps its comments. It counts at once where that is possible.',
+      'Write one setting into the configuration file, which keeps its comments. ' +
+      'It counts at once where that is possible.',
     flags: [{ name: 'remove', summary: 'Remove the setting: its default counts again.' }],
     examples: ['config set log_level debug', 'config set limits.queue_runs --remove'],
   }),
   command('config edit', {
     summary:
-      'Open the configuration file in $VISUAL or $EDITOR. A text with an error does not replace it.',
+      'Open the configuration file in $VISUAL or $EDITOR. A text with an error does not ' +
+      'replace it.',
     examples: ['config edit'],
   }),
   command('config apply', {
     summary:
-      'Have the daemon read the configuration file again. Some settings count at once, the others after a restart.',
+      'Have the daemon read the configuration file again. Some settings count at once, the ' +
+      'others after a restart.',
     examples: ['config apply'],
   }),
   command('config path', {
@@ -670,19 +704,22 @@ const table = [
   }),
   command('token rotate', {
     summary:
-      'Replace the token of this home, and print the new one. Clients of the old token are disconnected and every browser is signed out.',
+      'Replace the token of this home, and print the new one. ' +
+      'Clients of the old token are disconnected and every browser is signed out.',
     examples: ['token rotate'],
   }),
   command('token create', {
     summary:
-      'Create a token for a program, and print it once. Runs are recorded with its name, and it can be revoked alone.',
+      'Create a token for a program, and print it once. Runs are recorded with its name, ' +
+      'and it can be revoked alone.',
     flags: [
       { name: 'name', value: '<name>', summary: 'Name of the program.' },
       {
         name: 'scope',
         value: '<scope>',
         summary:
-          'What it may do: read (reads and streams), run (also runs and inference) or admin (everything). Default: run.',
+          'What it may do: read (reads and streams), run (also runs and inference) or admin ' +
+          '(everything). Default: run.',
       },
       { name: 'rate', value: '<n>/min', summary: 'Most requests a minute.' },
       { name: 'concurrent', value: '<n>', summary: 'Most requests at one time.' },
@@ -700,7 +737,8 @@ const table = [
   }),
   command('service install', {
     summary:
-      'Run the daemon as a service of your user: systemd, launchd or the task scheduler starts it when you sign in. A daemon that runs is stopped first.',
+      'Run the daemon as a service of your user: systemd, launchd or the task scheduler ' +
+      'starts it when you sign in. A daemon that runs is stopped first.',
     flags: [{ name: 'print', summary: 'Print the definition of the service, and change nothing.' }],
     examples: ['service install', 'service install --print'],
   }),
@@ -724,7 +762,8 @@ const table = [
   command('api', {
     args: '<method> <path>',
     summary:
-      'Send a request to the HTTP API over the local socket, without a token or a port. The response is streamed to stdout.',
+      'Send a request to the HTTP API over the local socket, without a token or a port. ' +
+      'The response is streamed to stdout.',
     flags: [
       {
         name: 'data',

@@ -40,7 +40,8 @@ export const historySpecs: {
     env: 'SVC_HISTORY_KEEP_BYTES',
     default: 1024 * MIB,
     meaning:
-      'Size of the event log above which finished runs are removed: large ones, then the oldest of the provider that uses most; null: no limit.',
+      'Size of the event log above which finished runs are removed: ' +
+      'large ones, then the oldest of the provider that uses most; null: no limit.',
     expects: `a whole number from ${MIB} to ${1_048_576 * MIB}, or null`,
     read: (value) => (value === null ? null : readWhole(value, MIB, 1_048_576 * MIB)),
     fromText: (text) => nullText(wholeText(text)),
@@ -49,7 +50,8 @@ export const historySpecs: {
     env: 'SVC_HISTORY_PROMPTS',
     default: 'keep',
     meaning:
-      'omit: prompts and system texts are not written to disk. A run that is cut off then ends as interrupted.',
+      'omit: prompts and system texts are not written to disk. ' +
+      'A run that is cut off then ends as interrupted.',
     ...keepOrOmit,
   },
   outputs: {
@@ -62,7 +64,8 @@ export const historySpecs: {
     env: 'SVC_HISTORY_REDACT',
     default: [],
     meaning:
-      'Regular expressions. What they match in prompts, answers and error messages is not written to disk, with the same effect.',
+      'Regular expressions. What they match in prompts, answers and error messages is not ' +
+      'written to disk, with the same effect.',
     expects: [
       `a list of at most ${PATTERNS_MAX} regular expressions`,
       `of at most ${PATTERN_CHARS_MAX} characters:`,

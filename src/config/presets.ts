@@ -69,7 +69,10 @@ export function presetProblem(value: unknown): string | null {
     if (!isObject(preset)) return `${at} must be an object`;
     for (const [field, given] of Object.entries(preset)) {
       if (!Object.hasOwn(fields, field))
-        return `${at} has no field ${JSON.stringify(field)}; there are ${Object.keys(fields).join(', ')}`;
+        return (
+          `${at} has no field ${JSON.stringify(field)}; there are ` +
+          `${Object.keys(fields).join(', ')}`
+        );
       const { expects, is } = fields[field as keyof Preset];
       if (!is(given)) return `${at}: ${field} must be ${expects}`;
     }

@@ -21,7 +21,9 @@ function refusePackage({ adapter }: ProviderConfig): void {
     `The adapter ${adapter} loads a package. Only your configuration file can name one.`,
     {
       param: 'adapter',
-      hint: `Write the provider with "adapter": "${adapter}" into config.json, then run: svc restart`,
+      hint:
+        `Write the provider with "adapter": "${adapter}" into config.json, then run: ` +
+        'svc restart',
     },
   );
 }

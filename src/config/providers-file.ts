@@ -58,7 +58,8 @@ export function removeProvider(configFile: string, id: string): Promise<void> {
     if (place !== null)
       throw new SvcError(
         'invalid_request',
-        `The provider ${id} is set in your configuration, at ${place}. svc does not edit that file.`,
+        `The provider ${id} is set in your configuration, at ${place}. ` +
+          'svc does not edit that file.',
         { param: 'id', hint: 'Remove it there, then run: svc restart' },
       );
     const { [id]: _, ...rest } = providers;

@@ -14,7 +14,8 @@ export function refuseConfigured(
     param: key,
     hint:
       source === 'file' && !key.startsWith('providers.')
-        ? `Change it with: svc config set ${key} <value>, or remove it: svc config set ${key} --remove`
+        ? `Change it with: svc config set ${key} <value>, or remove it: ` +
+          `svc config set ${key} --remove`
         : `Change or remove \`${key}\` there, then run: svc restart`,
   });
 }

@@ -124,7 +124,9 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_STORE',
     default: SQLITE,
     meaning:
-      'Where the event log is: sqlite, a file in the home; or the address of a PostgreSQL database, which several daemons share. The password comes from PGPASSWORD, or from store_password_file.',
+      'Where the event log is: sqlite, a file in the home; ' +
+      'or the address of a PostgreSQL database, which several daemons share. ' +
+      'The password comes from PGPASSWORD, or from store_password_file.',
     expects: 'sqlite, or an address such as "postgres://svc@db.example.org/svc"',
     read: readStoreAddress,
     masked: maskPassword,
@@ -139,7 +141,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_TLS_CERT',
     default: null,
     meaning:
-      'PEM file with the certificate of both listeners, and those that lead to its authority. With tls_key it turns TLS on.',
+      'PEM file with the certificate of both listeners, and those that lead to its ' +
+      'authority. With tls_key it turns TLS on.',
     ...file,
   },
   tls_key: {
@@ -180,7 +183,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_OTLP_ENDPOINT',
     default: null,
     meaning:
-      'Base address of an OTLP collector for traces. Without it OTEL_EXPORTER_OTLP_ENDPOINT counts, and without both nothing is sent.',
+      'Base address of an OTLP collector for traces. Without it OTEL_EXPORTER_OTLP_ENDPOINT ' +
+      'counts, and without both nothing is sent.',
     expects: 'an address such as "http://127.0.0.1:4318", or null',
     read: (value) =>
       value === null || (typeof value === 'string' && isHttpAddress(value)) ? value : undefined,
@@ -223,7 +227,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_MODEL_FOLDERS',
     default: null,
     meaning:
-      'Folders with model files of other programs. Null: those of Ollama, LM Studio and the cache of Hugging Face.',
+      'Folders with model files of other programs. Null: those of Ollama, LM Studio and the ' +
+      'cache of Hugging Face.',
     expects: 'a list of absolute paths, or null',
     read: (value) =>
       value === null || (Array.isArray(value) && value.every(isPath)) ? value : undefined,
@@ -242,7 +247,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_ALIASES',
     default: {},
     meaning:
-      'Other names of models, for programs that ask for a fixed one. A list of models is asked in its order. An alias is looked at first, and once.',
+      'Other names of models, for programs that ask for a fixed one. ' +
+      'A list of models is asked in its order. An alias is looked at first, and once.',
     expects: 'an object such as {"gpt-4o": ["groq/llama-3.3-70b", "local/svc-mini"]}',
     read: readAliases,
     fromText: jsonText,
@@ -252,7 +258,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_PRESETS',
     default: {},
     meaning:
-      'Requests by name, for svc run --preset. The fields are those of a run. In template, {prompt} is the place of the prompt.',
+      'Requests by name, for svc run --preset. The fields are those of a run. ' +
+      'In template, {prompt} is the place of the prompt.',
     expects: 'an object such as {"short": {"system": "Answer in one sentence.", "temperature": 0}}',
     read: readPresets,
     problem: presetProblem,
@@ -263,7 +270,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_PRICES',
     default: {},
     meaning:
-      'What a million tokens cost, by provider/model or provider/*. A model without a price has an unknown cost.',
+      'What a million tokens cost, by provider/model or provider/*. ' +
+      'A model without a price has an unknown cost.',
     expects: 'an object such as {"openai/gpt-4o-mini": {"input": 0.15, "output": 0.6}}',
     read: readPrices,
     fromText: jsonText,
@@ -280,7 +288,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_BUDGET_PER_DAY',
     default: null,
     meaning:
-      'What runs at cloud providers may cost on one day (UTC). Beyond it they are refused, and so is a model without a price. null: no limit.',
+      'What runs at cloud providers may cost on one day (UTC). ' +
+      'Beyond it they are refused, and so is a model without a price. null: no limit.',
     expects: 'a number of at least 0, or null',
     read: (value) =>
       value === null || (typeof value === 'number' && value >= 0 && Number.isFinite(value))
@@ -293,7 +302,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_BUDGET_TOKENS_PER_DAY',
     default: null,
     meaning:
-      'Input and output tokens of runs at cloud providers on one day (UTC). Beyond them such runs are refused. null: no limit.',
+      'Input and output tokens of runs at cloud providers on one day (UTC). ' +
+      'Beyond them such runs are refused. null: no limit.',
     expects: 'a whole number of at least 0, or null',
     read: (value) => (value === null ? null : readWhole(value, 0, Number.MAX_SAFE_INTEGER)),
     fromText: jsonText,
@@ -303,7 +313,9 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_RECOVERY',
     default: 'resume',
     meaning:
-      'What happens to a run that a crash or a stop cuts off. resume: it continues where it stopped, starts over if nothing was delivered, or ends. restart: it starts over. end: it ends.',
+      'What happens to a run that a crash or a stop cuts off. resume: ' +
+      'it continues where it stopped, starts over if nothing was delivered, or ends. ' +
+      'restart: it starts over. end: it ends.',
     expects: 'one of resume, restart, end',
     read: (value) => RECOVERIES.find((recovery) => recovery === value),
   },
@@ -319,7 +331,9 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_MODELS_MEMORY_BYTES',
     default: null,
     meaning:
-      'Memory of all local models together, in bytes, by estimate. Models without work make room for others. null: three quarters of the memory of the machine, or of its control group.',
+      'Memory of all local models together, in bytes, by estimate. ' +
+      'Models without work make room for others. null: three quarters of the memory of the ' +
+      'machine, or of its control group.',
     expects: 'a whole number from 1048576, or null',
     read: (value) => (value === null ? null : readWhole(value, 1_048_576, Number.MAX_SAFE_INTEGER)),
     fromText: (text) => nullText(wholeText(text)),
@@ -328,7 +342,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_KEEP_ALIVE',
     default: {},
     meaning:
-      'How long models stay in memory without work, in milliseconds, by name. Any other model stays for engine_idle_ms.',
+      'How long models stay in memory without work, in milliseconds, by name. ' +
+      'Any other model stays for engine_idle_ms.',
     expects: 'an object such as {"svc-mini": 3600000}',
     read: readDurations,
     fromText: jsonText,
@@ -337,7 +352,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_ENGINE_GPU_LAYERS',
     default: 'auto',
     meaning:
-      'Layers of each local model on a GPU. auto: as many as fit beside the context. max: all, or the load fails. 0: no GPU is used.',
+      'Layers of each local model on a GPU. auto: as many as fit beside the context. ' +
+      'max: all, or the load fails. 0: no GPU is used.',
     expects: 'auto, max, or a whole number from 0 to 1000',
     read: (value) => (value === 'auto' || value === 'max' ? value : readWhole(value, 0, 1000)),
     fromText: (text) => (text === 'auto' || text === 'max' ? text : wholeText(text)),
@@ -346,7 +362,10 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_ENGINE_BATCHING',
     default: 'auto',
     meaning:
-      'Whether the local engine computes the next tokens of concurrent runs in one batch. auto: if that is faster, which it measures when a model is first loaded. Other runs can then change an answer. A run with a seed is always computed by itself. false: so is every run.',
+      'Whether the local engine computes the next tokens of concurrent runs in one batch. ' +
+      'auto: if that is faster, which it measures when a model is first loaded. ' +
+      'Other runs can then change an answer. A run with a seed is always computed by ' +
+      'itself. false: so is every run.',
     expects: 'auto, true or false',
     read: (value) => (value === 'auto' ? value : readSwitch(value)),
     fromText: (text) => (text === 'auto' ? text : switchText(text)),

@@ -85,7 +85,8 @@ const require = createRequire(import.meta.url);
 
 const MOVE = 'Move it away: its settings then have their defaults.';
 const READ =
-  'See to it that you can read it (chmod 600), or move it away: its settings then have their defaults.';
+  'See to it that you can read it (chmod 600), or move it away: ' +
+  'its settings then have their defaults.';
 const FOLDER = 'What should be a folder of it is a file; choose another place with SVC_HOME.';
 
 function readBytes(file: string): Buffer | null {

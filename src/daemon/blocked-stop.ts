@@ -57,7 +57,8 @@ export async function endUnrecorded({
     stopReports.endUnrecorded(stopReports.report(unfinished));
     log.warn(
       { handed_over: unfinished },
-      'The disk is full: the event log does not say that the daemon stopped. The next start recovers its runs.',
+      'The disk is full: the event log does not say that the daemon stopped. ' +
+        'The next start recovers its runs.',
     );
     return null;
   } catch (error) {
@@ -71,4 +72,5 @@ type BlockedParts = { clock: Clock } & Pick<
 >;
 
 const UNANSWERED =
-  'The disk does not answer: the event log does not say that the daemon stopped. The next start recovers its runs.';
+  'The disk does not answer: the event log does not say that the daemon stopped. ' +
+  'The next start recovers its runs.';

@@ -79,7 +79,10 @@ const ENDINGS: Readonly<Record<string, string>> = {
 
 function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {
   const left = `${runs} unfinished run${runs === 1 ? '' : 's'}`;
-  return `the last daemon ${ENDINGS[ending] ?? ending} (${new Date(at).toISOString()}), with ${left}`;
+  return (
+    `the last daemon ${ENDINGS[ending] ?? ending} ` +
+    `(${new Date(at).toISOString()}), with ${left}`
+  );
 }
 
 async function bind(parts: Parts): Promise<{ http: string; grpc: string }> {

@@ -116,7 +116,9 @@ function unreadable(line: string): string {
 function notSearched(searched_bytes: number): string {
   return JSON.stringify({
     level: 'warn',
-    msg: `Only the last ${searched_bytes} bytes of the log were searched; older lines may match too.`,
+    msg:
+      `Only the last ${searched_bytes} bytes of the log were searched; ` +
+      'older lines may match too.',
     searched_bytes,
   });
 }

@@ -95,7 +95,8 @@ async function fetchNew(paths: PullPaths, source: Source, options: AttemptOption
 }
 
 const WRONG_FILE =
-  'The file on the server, or the expected hash, is wrong. Compare the two, or choose another file.';
+  'The file on the server, or the expected hash, is wrong. ' +
+  'Compare the two, or choose another file.';
 
 /** What an attempt knows about the file. */
 interface Found {

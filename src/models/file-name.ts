@@ -15,7 +15,8 @@ export function readModelName(name: string): string {
     return bare;
   throw new SvcError(
     'invalid_request',
-    `The name of a model has letters, digits, ".", "_" and "-", begins with a letter or a digit, and has at most ${LENGTH_MAX} characters.`,
+    'The name of a model has letters, digits, ".", "_" and "-", begins with a letter or a ' +
+      `digit, and has at most ${LENGTH_MAX} characters.`,
     {
       param: 'name',
     },

@@ -14,7 +14,8 @@ export async function checkSpace(
     bytes > 0 ? `The download needs ${mebibytes(bytes)} more` : 'The disk is nearly full';
   throw pullError(
     'pull_failed',
-    `${rest}: ${mebibytes(free)} are free, and the daemon keeps ${mebibytes(limits.pull_spare_bytes)} of them.`,
+    `${rest}: ${mebibytes(free)} are free, and the daemon keeps ` +
+      `${mebibytes(limits.pull_spare_bytes)} of them.`,
   );
 }
 

@@ -57,7 +57,9 @@ function readShortName(text: string): KnownModel {
     `There is no model with the short name ${JSON.stringify(text.slice(0, 80))}.`,
     {
       param: 'reference',
-      hint: `${near === null ? '' : `Did you mean ${near}? `}See svc model search, or give a reference such as hf:user/repo.`,
+      hint:
+        (near === null ? '' : `Did you mean ${near}? `) +
+        'See svc model search, or give a reference such as hf:user/repo.',
     },
   );
 }

@@ -81,7 +81,9 @@ function accepted(source: Source, partial: PartialFile, answer: Answer): Transfe
   if (/^text\/html/i.test(headers.get('content-type') ?? ''))
     throw pullError('pull_failed', `${host} sends a web page, not a model.`, {
       retryable: false,
-      hint: 'Open the address in a browser: it may ask for a login, or name another address for the file.',
+      hint:
+        'Open the address in a browser: it may ask for a login, or name another address for ' +
+        'the file.',
     });
   if (!/^(identity)?$/i.test(headers.get('content-encoding') ?? ''))
     throw pullError(

@@ -14,8 +14,12 @@ export function fishScript(): string {
     ({ word, summary }) =>
       `complete -c svc -f -n __fish_use_subcommand -a ${quoted(word)} -d ${quoted(summary)}`,
   );
-  const words = firstWords().map(({ word }) => word);
-  const help = `complete -c svc -f -n '__fish_seen_subcommand_from help' -a ${quoted(words.join(' '))}`;
+  const words = quoted(
+    firstWords()
+      .map(({ word }) => word)
+      .join(' '),
+  );
+  const help = `complete -c svc -f -n '__fish_seen_subcommand_from help' -a ${words}`;
   const second = groups().flatMap((word) => groupOf(word).map((spec) => secondWord(word, spec)));
   const flags = commands.flatMap((spec) => [
     ...argument(spec),

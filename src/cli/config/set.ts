@@ -42,7 +42,9 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
 function readValue({ key, spec }: Setting, text: string | undefined): unknown {
   if (text === undefined)
     throw new SvcError('usage', `The value of ${key} is missing: ${spec.expects}.`, {
-      hint: `For example: svc config set ${key} '${valueText(spec.default)}'. To use the default: svc config set ${key} --remove`,
+      hint:
+        `For example: svc config set ${key} '${valueText(spec.default)}'. ` +
+        `To use the default: svc config set ${key} --remove`,
     });
   // A list or an object is JSON. A list of words may come without brackets, as in a variable.
   const isJson = /^\s*[[{"]/.test(text) || spec.fromText === undefined;

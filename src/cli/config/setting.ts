@@ -17,7 +17,9 @@ export function settingNamed(given: string): Setting {
   // Only a list or an object has parts.
   if (whole !== null && typeof whole.spec.default === 'object' && whole.spec.default !== null)
     throw new SvcError('usage', `${given} is a part of the setting ${whole.key}.`, {
-      hint: `Set all of it: svc config set ${whole.key} '<json>'. It shows with: svc config get ${whole.key}`,
+      hint:
+        `Set all of it: svc config set ${whole.key} '<json>'. It shows with: ` +
+        `svc config get ${whole.key}`,
     });
   const keys = settingKeys();
   // A limit may be named without its group.

@@ -61,7 +61,8 @@ export async function run({ paths, json }: Context): Promise<number> {
     `${table(['SETTING', 'VALUE', 'FROM'], rows)}\n\n${paint('dim', `File: ${oneLine(file)}`)}`,
   );
   note(
-    `${Object.keys(limits).length - changed.length} limits have their default. To see all: svc config show --json`,
+    `${Object.keys(limits).length - changed.length} limits have their default. ` +
+      'To see all: svc config show --json',
   );
   if (why === null) await noteNotInForce(paths);
   else note(`The daemon ${why}. Its next start uses these values.`);

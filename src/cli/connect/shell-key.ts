@@ -18,7 +18,9 @@ export function keyOfThisShell(
     'provider_unauthorised',
     `The key of ${id} is not set in the daemon${pid}, but ${name} is set in this shell.`,
     {
-      hint: `Store it: svc provider key ${id} --from-env ${name}. Or restart the daemon from this shell: svc restart`,
+      hint:
+        `Store it: svc provider key ${id} --from-env ${name}. ` +
+        'Or restart the daemon from this shell: svc restart',
     },
   );
 }

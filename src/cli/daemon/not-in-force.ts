@@ -14,6 +14,7 @@ export function notInForce({
   const more = keys.length > KEYS_MAX ? `, and ${keys.length - KEYS_MAX} more` : '';
   const named = `${keys.slice(0, KEYS_MAX).join(', ')}${more}`;
   return [
-    `The configuration file was changed, and not all of it counts yet: ${named}. To apply it: svc config apply, or svc restart`,
+    `The configuration file was changed, and not all of it counts yet: ${named}. ` +
+      'To apply it: svc config apply, or svc restart',
   ];
 }

@@ -84,7 +84,8 @@ async function whenEnding(paths: Paths, deadline: number): Promise<Status | null
     if (Date.now() >= until) {
       throw new SvcError(
         'timed_out',
-        `A daemon runs (pid ${socketless.pid}) and does not answer on its socket ${findSocket(paths)}.`,
+        `A daemon runs (pid ${socketless.pid}) and does not answer on its socket ` +
+          `${findSocket(paths)}.`,
         {
           hint: 'Its socket may have been deleted. Start it again with: svc restart',
         },

@@ -51,7 +51,8 @@ function noteNotApplied(settings: StartOptions['flags']): void {
   );
   if (words.length > 0)
     note(
-      `Not applied, because svc is running already: ${words.join(' ')}. To apply: svc restart ${words.join(' ')}`,
+      `Not applied, because svc is running already: ${words.join(' ')}. To apply: ` +
+        `svc restart ${words.join(' ')}`,
     );
 }
 

@@ -51,7 +51,8 @@ async function printText({ status, events }: Found): Promise<void> {
 }
 
 const LOST_SOCKET =
-  'Its process is alive, and its socket was deleted, so nothing can reach it. Start it again with: svc restart';
+  'Its process is alive, and its socket was deleted, so nothing can reach it. ' +
+  'Start it again with: svc restart';
 
 function hasLostSocket({ state, addresses: { socket } }: StatusShown): boolean {
   return (

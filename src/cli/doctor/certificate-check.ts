@@ -20,7 +20,8 @@ export async function checkCertificate({ config }: DoctorContext): Promise<Check
 function describe({ x509: { subject, subjectAltName, validToDate } }: Certificate): Check {
   const days = Math.floor((validToDate.getTime() - Date.now()) / DAY_MS);
   const names = subjectAltName ?? subject ?? 'no name';
-  const detail = `for ${names}, until ${validToDate.toISOString().slice(0, 10)} (${days} days left)`;
+  const until = validToDate.toISOString().slice(0, 10);
+  const detail = `for ${names}, until ${until} (${days} days left)`;
   return days < DAYS_LOW
     ? warn('certificate', detail, 'Renew it. The daemon reads the new files by itself.')
     : ok('certificate', detail);

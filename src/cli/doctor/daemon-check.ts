@@ -43,7 +43,8 @@ export function checkDaemon({ running, runtime, paths }: DoctorContext): Check[]
       return [
         warn(
           'daemon',
-          `The daemon ${version} died without a clean stop; its pid ${pid} belongs to another program now.`,
+          `The daemon ${version} died without a clean stop; ` +
+            `its pid ${pid} belongs to another program now.`,
           'Run: svc start',
         ),
       ];
@@ -51,7 +52,8 @@ export function checkDaemon({ running, runtime, paths }: DoctorContext): Check[]
       return [
         warn(
           'daemon',
-          `The daemon ${version} (pid ${pid}, started ${ago(started_at)}) died without a clean stop.`,
+          `The daemon ${version} (pid ${pid}, started ${ago(started_at)}) died without a ` +
+            'clean stop.',
           'Run: svc start. It recovers the unfinished runs.',
         ),
       ];

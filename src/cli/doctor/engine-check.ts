@@ -22,7 +22,8 @@ export async function checkEngine({ running }: DoctorContext): Promise<Check[]> 
     return [
       ok(
         'engine',
-        `llama.cpp loads, ${gpu === false ? 'CPU' : gpu}, ${cores} core${cores === 1 ? '' : 's'}; threads are measured when a model is first loaded`,
+        `llama.cpp loads, ${gpu === false ? 'CPU' : gpu}, ${cores} ` +
+          `core${cores === 1 ? '' : 's'}; threads are measured when a model is first loaded`,
       ),
     ];
   } catch {

@@ -37,7 +37,8 @@ export function checkExposure({ config, running }: DoctorContext): Check[] {
   return [
     warn(
       'listeners',
-      `Other machines can reach ${http}, and HTTP has no TLS there: tokens and prompts can be read on the way.`,
+      `Other machines can reach ${http}, and HTTP has no TLS there: ` +
+        'tokens and prompts can be read on the way.',
       'Set tls_cert and tls_key, or listen on 127.0.0.1.',
     ),
   ];

@@ -29,7 +29,8 @@ export function checkProviders({ running, config }: DoctorContext): Check[] {
     return [
       warn(
         `provider ${id}`,
-        `The variable ${place} is not set here; a daemon that is started here has no key for this provider.`,
+        `The variable ${place} is not set here; a daemon that is started here has no key ` +
+          'for this provider.',
         `Set ${place}, then start the daemon.`,
       ),
     ];

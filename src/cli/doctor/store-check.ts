@@ -70,7 +70,9 @@ function markThere(highWater: string): Check[] {
 }
 
 function damaged(problems: readonly string[], database: string): Check {
-  const hint = `Copy ${database} away before anything else; then see docs/operations.md, "A damaged event log".`;
+  const hint =
+    `Copy ${database} away before anything else; then see docs/operations.md, "A damaged ` +
+    'event log".';
   return fail('event log', problems.slice(0, PROBLEMS).join(' '), hint);
 }
 
@@ -95,7 +97,9 @@ function reserve(database: string, config: DoctorContext['config']): Check[] {
         'Move it away.',
       ),
     ];
-  const hint = `Free ${bytes(2 * reserve_bytes)} on the disk of the event log. The daemon then restores it, at its next start at the latest.`;
+  const hint =
+    `Free ${bytes(2 * reserve_bytes)} on the disk of the event log. ` +
+    'The daemon then restores it, at its next start at the latest.';
   const free = freeBytesSync(dirname(file));
   if (free < reserve_bytes)
     return [
@@ -125,7 +129,8 @@ function integrity(
     return fail(
       'event log',
       `${verify.problems[0]} Its ${verify.events} events are intact.`,
-      `Restore ${highWater} from a backup. If no event is missing, run: echo accept > ${JSON.stringify(highWater)}; svc start`,
+      `Restore ${highWater} from a backup. If no event is missing, run: ` +
+        `echo accept > ${JSON.stringify(highWater)}; svc start`,
     );
   if (!verify.problems.every(isRecord)) return damaged(verify.problems, database);
   return fail(
@@ -153,7 +158,8 @@ function postMortem({ last_boot, runs, unfinished_runs }: StoreContents): Check[
   const queued =
     unfinished_runs.length === 0
       ? 'no unfinished runs'
-      : `${runs.unfinished} unfinished run${runs.unfinished === 1 ? '' : 's'}: ${unfinished_runs.slice(0, RUNS).join(', ')}`;
+      : `${runs.unfinished} unfinished run${runs.unfinished === 1 ? '' : 's'}: ` +
+        `${unfinished_runs.slice(0, RUNS).join(', ')}`;
   if (last.matches('stopped')) return [ok('last boot', `stopped cleanly ${at}, ${queued}`)];
   if (last.matches('failed'))
     return [

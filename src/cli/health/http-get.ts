@@ -39,7 +39,8 @@ export function httpGet(base_url: string, path: string, timeout_ms: number): Pro
     );
     socket.on(isSecure ? 'secureConnect' : 'connect', () =>
       socket.write(
-        `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: application/health+json\r\nConnection: close\r\n\r\n`,
+        `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAccept: ` +
+          `application/health+json\r\nConnection: close\r\n\r\n`,
       ),
     );
     let bytes = 0;

@@ -45,7 +45,8 @@ function readSince(text: string | undefined): number | undefined {
   if (since === null)
     throw new SvcError(
       'usage',
-      `--since must be an RFC 3339 time or an age such as 10m, 2h, 1d, not ${JSON.stringify(text)}.`,
+      '--since must be an RFC 3339 time or an age such as 10m, 2h, 1d, not ' +
+        `${JSON.stringify(text)}.`,
       { param: 'since' },
     );
   // RFC 3339, the format of the request, cannot express other years.

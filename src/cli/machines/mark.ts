@@ -11,7 +11,8 @@ export function markMermaid(text: string, instances: readonly Instance[]): strin
   const ids = pathsOf(instances).map((path) => path.replaceAll('.', '_'));
   return ids.length === 0
     ? text
-    : `${text.trimEnd()}\n  classDef present stroke:${COLOUR},stroke-width:4px\n  class ${ids.join(',')} present\n`;
+    : `${text.trimEnd()}\n  classDef present stroke:${COLOUR},stroke-width:4px\n  class ` +
+        `${ids.join(',')} present\n`;
 }
 
 /** Marks the current states of an SVG, by their ids. */

@@ -65,7 +65,8 @@ export function secondsFlag(
   if (seconds >= min && seconds <= max) return Math.round(seconds * 1000);
   throw new SvcError(
     'usage',
-    `--${name} must be a number of seconds ${range(min, max)}, or a time such as 90s, 10m or 2h, not ${JSON.stringify(value)}.`,
+    `--${name} must be a number of seconds ${range(min, max)}, or a time such as 90s, 10m ` +
+      `or 2h, not ${JSON.stringify(value)}.`,
     { param: name },
   );
 }

@@ -39,7 +39,8 @@ export function bytes(count: number | null): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   const step = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(count) / 10));
   const value = count / 1024 ** step;
-  return `${step === 0 || value >= 100 ? Math.round(value) : Math.round(value * 10) / 10} ${units[step]}`;
+  const rounded = step === 0 || value >= 100 ? Math.round(value) : Math.round(value * 10) / 10;
+  return `${rounded} ${units[step]}`;
 }
 
 /** Number of parameters: `1.5B`. */

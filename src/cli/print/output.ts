@@ -50,7 +50,8 @@ export function printError(error: SvcError, json: boolean): void {
   if (json) note(escapeJson(JSON.stringify({ error: error.body() })));
   else
     note(
-      `${paint('red', 'error:', 2)} ${oneLine(error.message)}\n${paint('dim', 'hint:', 2)} ${oneLine(error.hint)}`,
+      `${paint('red', 'error:', 2)} ${oneLine(error.message)}\n` +
+        `${paint('dim', 'hint:', 2)} ${oneLine(error.hint)}`,
     );
 }
 

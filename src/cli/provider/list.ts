@@ -37,7 +37,8 @@ export async function run({ paths, json }: Context): Promise<number> {
   if (providers.some((provider) => provider.default)) note('* answers runs that name no provider.');
   if (!asked)
     note(
-      'The daemon is not running, so the state of these providers is unknown. Start it with: svc start',
+      'The daemon is not running, so the state of these providers is unknown. ' +
+        'Start it with: svc start',
     );
   return 0;
 }

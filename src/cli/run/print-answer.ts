@@ -155,7 +155,10 @@ export function isAnswered({ state, output, output_parts }: Run): boolean {
 function silence({ provider, finish_reason, output_parts = [] }: Run): string {
   const names = output_parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []));
   if (names.length > 0)
-    return `The model called ${names.length === 1 ? 'the tool' : 'the tools'} ${names.join(', ')}, and gave no text.`;
+    return (
+      `The model called ${names.length === 1 ? 'the tool' : 'the tools'} ` +
+      `${names.join(', ')}, and gave no text.`
+    );
   if (output_parts.some(({ type }) => type === 'refusal')) return 'The model refused to answer.';
   if (output_parts.length > 0) return 'The model wrote only its reasoning, and no answer.';
   return `${provider} answered without any text (it ended with ${finish_reason ?? 'no reason'}).`;
@@ -219,7 +222,9 @@ function flawOf(
   if (finish_reason === 'length' && !isCutAsAsked(run, maxTokens)) {
     const { output_tokens } = run.usage;
     const after = output_tokens === null ? '' : ` after ${output_tokens} tokens`;
-    const message = `${provider} cut the answer${after}: the context of the model, or its longest answer, is reached.`;
+    const message =
+      `${provider} cut the answer${after}: the context of the model, or its longest answer, ` +
+      'is reached.';
     return new SvcError('answer_cut', message);
   }
   if (hasText || output !== '') return null;

@@ -110,7 +110,8 @@ export function progressText({ wait, since, step_since }: Progress, now: number)
     return `${when.replace('t', 'T')}: ${why}`;
   }
   const seconds = Math.floor(waited / 1000);
-  return `${WORDS[wait.type](wait as never)}${seconds === 0 ? '' : ` · ${duration(seconds * 1000)}`}`;
+  const elapsed = seconds === 0 ? '' : ` · ${duration(seconds * 1000)}`;
+  return `${WORDS[wait.type](wait as never)}${elapsed}`;
 }
 
 /** Why an attempt failed, and when the next one begins. */

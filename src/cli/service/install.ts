@@ -42,7 +42,8 @@ function advice(manager: string, envFile: string): string[] {
       : []),
     ...(missing.length > 0
       ? [
-          `The service does not have ${missing.join(', ')} of this shell.${kept || ' For a setting,'} use the configuration: svc config show`,
+          `The service does not have ${missing.join(', ')} of this ` +
+            `shell.${kept || ' For a setting,'} use the configuration: svc config show`,
         ]
       : []),
     'It has the keys that svc stores: svc provider key <id>',

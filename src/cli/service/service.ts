@@ -28,7 +28,9 @@ export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
       'usage',
       'This svc is in the cache of npx, and npx may delete it: a service needs one that stays.',
       {
-        hint: 'Install the package first: npm install --global <package>. Then: svc service install',
+        hint:
+          'Install the package first: npm install --global <package>. Then: ' +
+          'svc service install',
       },
     );
   const { limits } = loadConfig(paths.config);

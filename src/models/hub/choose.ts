@@ -89,7 +89,8 @@ function isCompanion(path: string): boolean {
 export function split(path: string): SvcError {
   return pullError(
     'model_invalid',
-    `${path} is one part of a split model, which svc cannot join. Choose a quantization that is one file.`,
+    `${path} is one part of a split model, which svc cannot join. ` +
+      'Choose a quantization that is one file.',
   );
 }
 

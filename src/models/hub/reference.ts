@@ -114,7 +114,9 @@ function decode(part: string): string {
 function wrong(why = 'This is not a reference to a model.'): SvcError {
   return new SvcError('invalid_request', why, {
     param: 'reference',
-    hint: 'Give a short name such as qwen3:0.6b, hf:user/repo, hf:user/repo:Q4_K_M, hf:user/repo/file.gguf or https://…/file.gguf',
+    hint:
+      'Give a short name such as qwen3:0.6b, hf:user/repo, hf:user/repo:Q4_K_M, ' +
+      'hf:user/repo/file.gguf or https://…/file.gguf',
   });
 }
 

@@ -109,7 +109,8 @@ function factoryOf(module: Module, name: string, factory: string): Factory {
   if (typeof found === 'function') return found as Factory;
   const known = made.map(([key]) => key).join(', ') || 'none';
   throw unusable(
-    `The package ${name} has no single function that makes a provider; it has ${known}. The option factory names one.`,
+    `The package ${name} has no single function that makes a provider; it has ${known}. ` +
+      'The option factory names one.',
   );
 }
 
@@ -123,7 +124,8 @@ function checked(model: LanguageModelV4, name: string): LanguageModelV4 {
   const { specificationVersion: version } = model as { specificationVersion?: unknown };
   if (version === 'v4') return model;
   throw unusable(
-    `The package ${name} has version ${String(version).slice(0, 10)} of the interface; svc takes v4.`,
+    `The package ${name} has version ${String(version).slice(0, 10)} of the interface; ` +
+      'svc takes v4.',
   );
 }
 

@@ -19,7 +19,8 @@ export async function awsCredentials(
   const { aws_access_key_id, aws_secret_access_key, aws_session_token } = found;
   if (typeof aws_access_key_id !== 'string' || typeof aws_secret_access_key !== 'string')
     throw unauthorised(
-      `There are no AWS credentials: no key, no AWS_ACCESS_KEY_ID in the daemon, and no key in the profile ${JSON.stringify(name)}.`,
+      'There are no AWS credentials: no key, no AWS_ACCESS_KEY_ID in the daemon, and no key ' +
+        `in the profile ${JSON.stringify(name)}.`,
     );
   return {
     accessKeyId: aws_access_key_id,

@@ -31,9 +31,10 @@ async function tryImport(specifier: string, name: string): Promise<Module | null
   } catch (cause) {
     const { code, message } = cause as NodeJS.ErrnoException;
     if (code === 'ERR_MODULE_NOT_FOUND' && message.includes(`'${name}'`)) return null;
+    const why = code === undefined ? '' : ` (${code})`;
     throw new SvcError(
       'provider_adapter_missing',
-      `The package ${name} is installed, but cannot be loaded${code === undefined ? '' : ` (${code})`}.`,
+      `The package ${name} is installed, but cannot be loaded${why}.`,
       { cause },
     );
   }

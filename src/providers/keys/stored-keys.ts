@@ -35,7 +35,8 @@ export class StoredKeys {
     if (entry === null) return null;
     if (entry.for !== addressOf(config))
       throw unauthorised(
-        `The stored key of ${id} is for ${entry.for}, but the provider has another address now. Store it again: svc provider key ${id}`,
+        `The stored key of ${id} is for ${entry.for}, but the provider has another address ` +
+          `now. Store it again: svc provider key ${id}`,
       );
     return checkKey(entry.key ?? (await this.fromKeychain(id, entry.account)), what(id));
   }

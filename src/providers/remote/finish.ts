@@ -37,7 +37,8 @@ export function finishPart(
     throw truncated(
       named === null
         ? undefined
-        : `The provider ended its answer with the reason ${JSON.stringify(named)}, which is not one of a complete answer.`,
+        : `The provider ended its answer with the reason ${JSON.stringify(named)}, which is ` +
+            'not one of a complete answer.',
     );
   }
   if (reason === 'tool_calls' && calls === 0)

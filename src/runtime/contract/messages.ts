@@ -103,7 +103,8 @@ export function checkMessages(messages: readonly Message[]): void {
       if (part.type === 'tool_result' && !calls.has(part.id))
         throw wrong(
           param,
-          `${param} answers the tool call ${JSON.stringify(part.id)}, which is in no message before it.`,
+          `${param} answers the tool call ${JSON.stringify(part.id)}, which is in no ` +
+            'message before it.',
         );
     }
   }

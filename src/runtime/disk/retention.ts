@@ -113,7 +113,8 @@ export class Retention {
     this.trouble =
       trouble === undefined
         ? null
-        : `The write-ahead log cannot be written back into the event log, and grows until it can: ${trouble}`;
+        : 'The write-ahead log cannot be written back into the event log, and grows until ' +
+          `it can: ${trouble}`;
     const wrong = [
       ...(trouble === undefined
         ? []

@@ -176,12 +176,16 @@ function reasonNotReady(daemon: DaemonSnapshot): string {
     return 'The disk is full: the daemon accepts no new run until there is space.';
   if (isIn(daemon, 'disk_stalled'))
     return 'The disk does not answer: the daemon accepts no new run until it does.';
-  return `The daemon is ${stateName(daemon)}${daemon.context.error === null ? '' : `: ${daemon.context.error.message}`}`;
+  const { error } = daemon.context;
+  return `The daemon is ${stateName(daemon)}${error === null ? '' : `: ${error.message}`}`;
 }
 
 function damageWarning(verified: VerifiedReport | null): string | null {
   if (verified === null || verified.damaged === 0) return null;
-  return `The event log is damaged in ${verified.damaged} place${verified.damaged === 1 ? '' : 's'}: svc doctor lists them.`;
+  return (
+    `The event log is damaged in ${verified.damaged} place${verified.damaged === 1 ? '' : 's'}: ` +
+    'svc doctor lists them.'
+  );
 }
 
 function verifiedRecord(verified: VerifiedReport | null): VerifiedRecord {

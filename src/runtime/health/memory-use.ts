@@ -17,7 +17,9 @@ export function memoryUse(read: () => NodeJS.MemoryUsage = process.memoryUsage):
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     return {
       ...last,
-      trouble: `The daemon cannot open a system file (${code}), so new runs may fail. Raise its limit of open files (ulimit -n).`,
+      trouble:
+        `The daemon cannot open a system file (${code}), so new runs may fail. ` +
+        'Raise its limit of open files (ulimit -n).',
     };
   }
 }

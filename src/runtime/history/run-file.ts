@@ -65,7 +65,8 @@ export function foldRunFile({ events }: RunFile, until_seq = Number.POSITIVE_INF
     const { snapshot } = chain;
     if (snapshot !== undefined && !can(snapshot, toEvent(event)))
       throw invalid(
-        `Its event ${event.seq} (${event.type}) is not accepted in the state ${statePath(snapshot)}.`,
+        `Its event ${event.seq} (${event.type}) is not accepted in the state ` +
+          `${statePath(snapshot)}.`,
       );
     chain.add(event);
   }

@@ -20,7 +20,8 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
       resumes === true ? ' to continue the recorded text' : ''
     } (attempt ${word(attempt)})`,
   'run.output_appended': ({ attempt, kind, call }, provider) =>
-    `the provider ${provider} ${DID[word(kind)]?.(inner(call)) ?? 'answered'} (attempt ${word(attempt)})`,
+    `the provider ${provider} ${DID[word(kind)]?.(inner(call)) ?? 'answered'} (attempt ` +
+    `${word(attempt)})`,
   'run.completed': ({ finish_reason, usage }) =>
     `the answer was complete (${word(finish_reason)}${tokens(inner(usage))})`,
   'run.attempt_failed': ({ attempt, error, retry_at, next }) => {

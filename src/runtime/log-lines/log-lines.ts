@@ -30,7 +30,8 @@ export function logEvents(kernel: Kernel, daemon: DaemonKey, log: Log): void {
       case 'daemon.history_pruned':
         return log.info(
           {},
-          `history was removed: ${count(Number(data.runs), 'run')}, ${count(Number(data.events), 'event')}`,
+          `history was removed: ${count(Number(data.runs), 'run')}, ` +
+            `${count(Number(data.events), 'event')}`,
         );
       case 'daemon.stop_requested':
         return log.info({}, stopping(data, snapshot, at));
@@ -73,7 +74,8 @@ function logProviders(kernel: Kernel, log: Log): void {
       down.set(stream, state);
       log.warn(
         { code: error?.code },
-        `provider ${provider_id} is ${state.replace('_', ' ')}: ${error?.message ?? 'no reason is known'}`,
+        `provider ${provider_id} is ${state.replace('_', ' ')}: ` +
+          `${error?.message ?? 'no reason is known'}`,
       );
     } else if (state === 'available' && down.delete(stream))
       log.info({}, `provider ${provider_id} is available again`);
@@ -97,7 +99,8 @@ function logPulls(kernel: Kernel, log: Log): void {
       case 'pull.attempt_failed':
         return log.warn(
           { code: error?.code },
-          `pull of ${reference} goes on in ${seconds(Number(data.retry_at) - at)}: ${error?.message}`,
+          `pull of ${reference} goes on in ${seconds(Number(data.retry_at) - at)}: ` +
+            `${error?.message}`,
         );
       case 'pull.failed':
         return log.warn({ code: error?.code }, `pull of ${reference} failed: ${error?.message}`);

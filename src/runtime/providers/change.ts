@@ -25,7 +25,8 @@ function throwWithChange(thrown: unknown): never {
   if (!(thrown instanceof SvcError) || !STALLED.has(thrown.code)) throw thrown;
   const { code, message, details } = thrown;
   const hint =
-    'Check the disk. When it can be written again, check with svc provider list that the change was made. If not, repeat it.';
+    'Check the disk. When it can be written again, check with svc provider list that the ' +
+    'change was made. If not, repeat it.';
   throw new SvcError(code, message, {
     cause: thrown,
     hint,

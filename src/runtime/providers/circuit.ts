@@ -89,7 +89,8 @@ export function usability(snapshot: ProviderSnapshot, now: number): Usable {
   if (isIn(snapshot, 'rate_limited'))
     return refuse(
       'provider_busy',
-      `${id} takes no request now, because there were too many. It is asked again ${after(retry_at, now)}.${said}`,
+      `${id} takes no request now, because there were too many. ` +
+        `It is asked again ${after(retry_at, now)}.${said}`,
       retry_at,
     );
   if (isIn(snapshot, 'trying'))
@@ -102,9 +103,10 @@ export function usability(snapshot: ProviderSnapshot, now: number): Usable {
   if (retry_at === null && error?.code === SLOW_PROBE) return { ok: true };
   if (retry_at === null)
     return refuse('provider_unreachable', error?.message ?? `${id} does not answer.`, null);
+  const times = failures === 1 ? 'once' : `${failures} times in a row`;
   return refuse(
     'provider_unavailable',
-    `${id} failed ${failures === 1 ? 'once' : `${failures} times in a row`} and is not asked. It is tried again ${after(retry_at, now)}.${said}`,
+    `${id} failed ${times} and is not asked. It is tried again ${after(retry_at, now)}.${said}`,
     retry_at,
   );
 }

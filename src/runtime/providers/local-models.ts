@@ -102,7 +102,8 @@ export class Loads {
     if (route.provider === LOCAL) return route.model;
     throw new SvcError(
       'invalid_request',
-      `The model belongs to ${route.provider}. svc loads and unloads only models of the provider local.`,
+      `The model belongs to ${route.provider}. svc loads and unloads only models of the ` +
+        'provider local.',
       { param: 'model' },
     );
   }

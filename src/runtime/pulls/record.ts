@@ -76,7 +76,9 @@ export function pullError(snapshot: PullSnapshot): SvcError | null {
       'daemon_stopping',
       `The daemon stopped before the download was complete.${kept}`,
       {
-        hint: 'Start the daemon with svc start, then run the command again. The download continues.',
+        hint:
+          'Start the daemon with svc start, then run the command again. ' +
+          'The download continues.',
       },
     );
   if (isIn(snapshot, 'cancelled'))

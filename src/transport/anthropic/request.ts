@@ -160,7 +160,8 @@ export function readCount(sent: v.InferOutput<typeof countInput>): Translated {
   if (turns.at(-1)?.role === 'assistant')
     throw wrong(
       'messages',
-      'messages ends with a message of the assistant, which the answer cannot continue here. End it with one of the user.',
+      'messages ends with a message of the assistant, which the answer cannot continue ' +
+        'here. End it with one of the user.',
     );
   const { messages, places } = conversationOf(system, turns);
   const format = output_config?.format ?? output_format ?? null;

@@ -5,7 +5,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
  */
 const REQUEST_HEADERS = [
   'Authorization, X-Api-Key, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID',
-  'X-Svc-Client, X-Svc-On-Disconnect, Anthropic-Version, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access',
+  'X-Svc-Client, X-Svc-On-Disconnect, Anthropic-Version, Anthropic-Beta, ' +
+    'Anthropic-Dangerous-Direct-Browser-Access',
   'OpenAI-Beta, OpenAI-Organization, OpenAI-Project',
   'X-Stainless-Arch, X-Stainless-Lang, X-Stainless-OS, X-Stainless-Package-Version',
   'X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Retry-Count, X-Stainless-Timeout',

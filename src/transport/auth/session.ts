@@ -171,7 +171,8 @@ export function createSessions(options: SessionOptions): Sessions {
       add(id, until_s);
       await write();
       note(
-        `console session ${id.slice(0, 8)} began: signed in from ${from} with ${given.ticket === undefined ? 'the token' : 'a ticket'}`,
+        `console session ${id.slice(0, 8)} began: signed in from ${from} with ` +
+          `${given.ticket === undefined ? 'the token' : 'a ticket'}`,
       );
       return {
         id,
@@ -226,7 +227,8 @@ function cookieValues(request: IncomingMessage): string[] {
 }
 
 function cookie(id: string, until_s: number, token: string): string {
-  return `${id}.${until_s}.${hmac(token, `svc console cookie ${id} ${until_s}`).toString('base64url')}`;
+  const proof = hmac(token, `svc console cookie ${id} ${until_s}`).toString('base64url');
+  return `${id}.${until_s}.${proof}`;
 }
 
 function sessionKey(id: string, token: string): Buffer {

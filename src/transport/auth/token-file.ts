@@ -67,6 +67,8 @@ function unusable(path: string, what: 'read' | 'written', cause: unknown): SvcEr
   const { code = 'it is damaged' } = cause as NodeJS.ErrnoException;
   return new SvcError('home_unusable', `The list of tokens ${path} cannot be ${what} (${code}).`, {
     cause,
-    hint: 'Restore it from a backup. Or delete it, and create the tokens again with: svc token create',
+    hint:
+      'Restore it from a backup. Or delete it, and create the tokens again with: ' +
+      'svc token create',
   });
 }

@@ -227,7 +227,8 @@ async function pull(runtime: Runtime, input: PullInput, reply: Reply): Promise<M
  * The page's address. The ticket is in the fragment, which no server sees and the page removes.
  */
 function consoleUrl(http: string, ticket: string): string {
-  return `${http.replace(/(?<=^https?:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1')}/#ticket=${ticket}`;
+  const reachable = http.replace(/(?<=^https?:\/\/)(0\.0\.0\.0|\[::\])(?=:)/, '127.0.0.1');
+  return `${reachable}/#ticket=${ticket}`;
 }
 
 /** Events in one answer. The store bounds their bytes. */

@@ -77,7 +77,9 @@ export class ControlServer {
         `The local socket ${socket} cannot be created (${(error as NodeJS.ErrnoException).code}).`,
         {
           cause: error,
-          hint: 'Check its folder and its disk, or choose another home with SVC_HOME. A long path is refused too.',
+          hint:
+            'Check its folder and its disk, or choose another home with SVC_HOME. ' +
+            'A long path is refused too.',
         },
       );
     }

@@ -38,7 +38,8 @@ export const healthRoutes: readonly Route[] = [
     path: '/v1/runtime/health',
     access: 'summary',
     summary:
-      'The report: state, since when, what would make it ready, counts. With the token also addresses, reasons, paths and times.',
+      'The report: state, since when, what would make it ready, counts. ' +
+      'With the token also addresses, reasons, paths and times.',
     answers: either(anyReport),
     answer: runtimeHealth,
   }),

@@ -22,7 +22,8 @@ export const runHistoryRoutes: readonly Route[] = [
     path: '/v1/runs/:id/export',
     access: 'token',
     summary:
-      'A run as a file that `svc runs replay` folds on any machine; `?redact=1` leaves out the texts.',
+      'A run as a file that `svc runs replay` folds on any machine; ' +
+      '`?redact=1` leaves out the texts.',
     query: exportQuery,
     answers: { 200: { type: 'application/json' } },
     answer: exportRun,

@@ -23,7 +23,8 @@ export const runtimeRoutes: readonly Route[] = [
     path: '/v1/runtime/state',
     access: 'token',
     summary:
-      'The whole state: daemon, machines, runs, queue, providers, engine; with `?at=<seq>` as it was after that event.',
+      'The whole state: daemon, machines, runs, queue, providers, engine; ' +
+      'with `?at=<seq>` as it was after that event.',
     query: atQuery,
     answers: { 200: stateSnapshot },
     answer: showState,

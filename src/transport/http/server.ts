@@ -174,7 +174,8 @@ export function createHttp(options: HttpOptions): Http {
       beside === null || beside.taken === null
         ? null
         : [
-            `Another program listens on ${beside.taken}, so what is sent to localhost may reach it.`,
+            `Another program listens on ${beside.taken}, so what is sent to localhost may ` +
+              'reach it.',
             'Use 127.0.0.1, and never send the token to localhost.',
           ].join(' '),
     close: async () => {

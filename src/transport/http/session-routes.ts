@@ -24,7 +24,8 @@ export const sessionRoutes: readonly Route[] = [
     path: '/v1/session/proof',
     access: 'public',
     summary:
-      'Proves to a page that this is the daemon that signed it in, before the page sends its cookie.',
+      'Proves to a page that this is the daemon that signed it in, before the page sends ' +
+      'its cookie.',
     query: proofQuery,
     answers: { 200: named('Proof', object({ proof: text })) },
     answer: proveSession,
@@ -117,7 +118,8 @@ function setCookie(
 ): void {
   res.setHeader(
     'Set-Cookie',
-    `${cookieName(req)}=${value}; HttpOnly; SameSite=Strict; Path=/v1; Max-Age=${max_age_s}${isSecure(req.socket) ? '; Secure' : ''}`,
+    `${cookieName(req)}=${value}; HttpOnly; SameSite=Strict; ` +
+      `Path=/v1; Max-Age=${max_age_s}${isSecure(req.socket) ? '; Secure' : ''}`,
   );
 }
 

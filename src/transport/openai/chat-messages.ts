@@ -148,7 +148,8 @@ export function imageOf(url: string, param: string): Extract<MessagePart, { type
   if (media_type === undefined || data === undefined)
     throw wrong(
       param,
-      `${param} must be a data URL such as data:image/png;base64,… The daemon loads no addresses for its clients.`,
+      `${param} must be a data URL such as data:image/png;base64,… The daemon loads no ` +
+        'addresses for its clients.',
     );
   return { type: 'image', media_type: media_type.toLowerCase(), data };
 }

@@ -107,7 +107,8 @@ function aheadOf({ last, isOver }: ResponseEvents): SvcError {
   return wrong(
     'starting_after',
     isOver
-      ? `starting_after must be at most ${last}: the response has ended, and that is its last event.`
+      ? `starting_after must be at most ${last}: the response has ended, and that is its ` +
+          'last event.'
       : `starting_after must be at most ${last}: the response has no later event yet.`,
   );
 }
