@@ -3,10 +3,22 @@ import { LINE_CHARACTERS, LOG_LINES } from '../bounds.js';
 import { follow } from '../daemon/socket.js';
 import { clock } from '../parts/clock.js';
 import { byId, el, say } from '../parts/dom.js';
+import { onPlace } from '../state/address.js';
 import { model, on } from '../state/model.js';
 
-/** The daemon's log, latest last. After a lost connection, its end is read again. */
+/**
+ * The daemon's log, latest last. After a lost connection, its end is read again.
+ *
+ * 1. `follows`: the box shows its end, and goes on to show it. Only the user changes that, by
+ *    scrolling. A hidden box has no place of its own.
+ */
 export function mountLogs() {
+  const box = byId('logs-lines');
+  box.addEventListener('scroll', () => {
+    if (box.clientHeight > 0)
+      follows = box.scrollHeight - box.scrollTop - box.clientHeight < END_PIXELS;
+  });
+  onPlace(({ page }) => page === 'log' && requestAnimationFrame(toEnd));
   on(['snapshot'], () => {
     byId('logs-past').hidden = model.past === null;
   });
@@ -15,6 +27,15 @@ export function mountLogs() {
     const button = byId('logs-pause');
     button.setAttribute('aria-pressed', String(button.getAttribute('aria-pressed') !== 'true'));
   });
+}
+
+/** Nearer to the end than one line. */
+const END_PIXELS = 24;
+let follows = true;
+
+function toEnd() {
+  const box = byId('logs-lines');
+  if (follows) box.scrollTop = box.scrollHeight;
 }
 
 const level = () => /** @type {HTMLSelectElement} */ (byId('logs-level'));
@@ -66,18 +87,19 @@ function draw() {
   }
   say(byId('logs-note'), '');
   const box = byId('logs-lines');
-  const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 24;
   box.append(...waiting.map(row));
   waiting = [];
   while (box.childElementCount > LOG_LINES) box.firstElementChild?.remove();
-  if (atEnd) box.scrollTop = box.scrollHeight;
+  toEnd();
 }
 
 /** @param {any} line */
 function row({ missed, level: said, time, msg, boot_id: _, err, ...rest }) {
   if (missed !== undefined)
     return el('li', { class: 'warn' }, `${missed} lines were missed: they came too fast.`);
-  const more = Object.keys(rest).length === 0 ? '' : JSON.stringify(rest).slice(0, LINE_CHARACTERS);
+  // What the sentence says needs no second place.
+  const fields = Object.entries(rest).filter(([, value]) => !String(msg).includes(String(value)));
+  const more = fields.length === 0 ? '' : JSON.stringify(Object.fromEntries(fields));
   const name = String(said);
   return el(
     'li',
@@ -88,7 +110,7 @@ function row({ missed, level: said, time, msg, boot_id: _, err, ...rest }) {
     ' ',
     String(msg ?? '').slice(0, LINE_CHARACTERS),
     ' ',
-    el('small', {}, more),
+    el('small', {}, more.slice(0, LINE_CHARACTERS)),
     err === undefined ? null : failure(err),
   );
 }
