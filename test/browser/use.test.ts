@@ -145,22 +145,23 @@ on.inBrowser(
 
 on.inBrowser('the log opens at its end, and stays where the user scrolls', async () => {
   await on.signIn();
-  for (let count = 0; count < 12; count += 1)
-    await on.life.ask((client) => client.call('run.start', { prompt: 'Hi', provider: 'held' }));
-  await waitFor('they are asked', () => held.streams.size > 0);
+  const start = (prompt: string, provider: string) =>
+    on.life.ask((client) => client.call('run.start', { prompt, provider }));
+  for (let count = 0; count < 24; count += 1) await start('Hi', 'held');
+  const waiting = await start('The last one', 'held');
   await on.visit('log');
-  await says('#logs-lines li:last-child', /accepted/);
+  const line = on.page.locator('#logs-lines li', { hasText: `${waiting.id} accepted` });
+  await line.waitFor();
   const place = () =>
     on.page.evaluate<{ top: number; left: number }>(
       "(() => { const box = document.getElementById('logs-lines'); return { top: box.scrollTop, left: box.scrollHeight - box.scrollTop - box.clientHeight }; })()",
     );
   await waitFor('it shows its end', async () => (await place()).left < 24);
   assert.ok((await place()).top > 0, 'it has more lines than fit');
-  const line = await on.text('#logs-lines li:last-child');
-  assert.is(line.match(/run_/g)?.length, 1, 'the id is said once');
+  assert.is((await line.textContent())?.match(/run_/g)?.length, 1, 'the id is said once');
   await on.page.evaluate("document.getElementById('logs-lines').scrollTop = 0");
-  await on.life.ask((client) => client.call('run.start', { prompt: 'Last', provider: 'local' }));
-  await says('#logs-lines li:last-child', /completed/);
+  const answered = await start('What is svc?', 'local');
+  await on.page.locator('#logs-lines li', { hasText: `${answered.id} completed` }).waitFor();
   assert.is((await place()).top, 0);
 });
 
