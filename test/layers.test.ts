@@ -183,6 +183,7 @@ const entries: Record<string, string> = {
   'src/config/store/password.ts': 'the second adapter of the log',
   'src/store/postgres/postgres.ts': 'the second adapter of the log',
   'src/store/postgres/claims.ts': 'the second adapter of the log',
+  'src/store/postgres/leases.ts': 'the second adapter of the log',
   'src/store/postgres/notices.ts': 'the second adapter of the log',
   'machines/diagrams/dot.ts': 'drawn by npm run diagrams',
 };

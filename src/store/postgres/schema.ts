@@ -107,7 +107,10 @@ create table svc_embedding_usage (
   primary key (hour, provider, model, client)
 );`;
 
-/** All times of leases are those of the database. */
+/**
+ * All times of leases are those of the database. `late_at`: when its lease was last found ended, and
+ * renewed. `gone`: `left` or `lost`; null while the node has a lease.
+ */
 const NODES = `
 create table svc_nodes (
   node_id text primary key,
@@ -115,7 +118,7 @@ create table svc_nodes (
   until timestamptz not null,
   since timestamptz not null,
   late_at timestamptz,
-  left_at timestamptz,
+  gone text,
   version text not null,
   host text not null,
   boot_id text not null,
