@@ -1,14 +1,6 @@
 import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
-import type {
-  Fleet,
-  Joined,
-  NodeFacts,
-  NodeLoad,
-  NodeRow,
-  Renewal,
-  TakenOver,
-} from '../fleet.ts';
+import type { Fleet, Joined, NodeFacts, NodeLoad, NodeRow, Renewal, TakenOver } from '../fleet.ts';
 import type { Connections } from './connections.ts';
 
 /**
