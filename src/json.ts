@@ -11,7 +11,7 @@ const CURLY = 0x7b;
 const SQUARE_END = 0x5d;
 const CURLY_END = 0x7d;
 
-/** Comparisons: each byte of a text is asked about, and a look into a set takes ten times longer. */
+/** Comparisons: each byte of a text is asked about, and a look into a set takes longer. */
 function opens(code: number): boolean {
   return code === SQUARE || code === CURLY;
 }

@@ -1,10 +1,10 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import { SvcError } from '../../errors.ts';
 import type { Incoming } from '../../http-client/incoming.ts';
 import { isTooMuch, parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
 import { toFailure, tooDeep } from '../remote/failure.ts';
+import { ReadTurns } from '../remote/read-turns.ts';
 import { parseUpstreamError } from '../remote/upstream-error.ts';
 import { type Asked, ChatAnswer } from './chat-answer.ts';
 import { EventReader } from './event-reader.ts';
@@ -15,8 +15,7 @@ import { wholeAnswer } from './whole-answer.ts';
  *
  * 1. What one read of the socket brings is one batch: its texts are as few outputs as possible.
  * 2. What came before a failure is delivered before it is thrown.
- * 3. One turn of the event loop reads at most `TURN_BYTES` of an answer. Many answers may come at
- *    one time.
+ * 3. Answers take turns, so that one turn of the event loop reads a bounded part of all of them.
  *
  * Throws SvcError, and the errors of the connection.
  */
@@ -28,14 +27,12 @@ export async function* readChat(
   const events = new EventReader(asked.limits, () => noAnswer('', asked));
   const take = (data: string) => answer.take(data);
   for (let read = await body.read(); read !== null; read = await body.read()) {
-    let bytes = 0;
     for (const chunk of read.flatMap(slices)) {
-      if (bytes > 0 && bytes + chunk.length > TURN_BYTES) {
+      const turn = turns.take(chunk.length);
+      if (turn !== undefined) {
         yield* answer.outputs();
-        await turn();
-        bytes = 0;
+        await turn;
       }
-      bytes += chunk.length;
       const failure = failureOf(() => events.push(chunk, take));
       if (failure === null) continue;
       yield* answer.outputs();
@@ -53,14 +50,15 @@ export async function* readChat(
   yield answer.finish();
 }
 
+/** Those of all answers of the process. */
+const turns = new ReadTurns();
 /** The parser needs about a millisecond for as many tiny events. */
-const TURN_BYTES = 16 * 1024;
+const SLICE_BYTES = 16 * 1024;
 
-/** The bytes in parts that one turn may read. */
 function slices(bytes: Buffer): Buffer[] {
-  if (bytes.length <= TURN_BYTES) return [bytes];
-  return Array.from({ length: Math.ceil(bytes.length / TURN_BYTES) }, (_, at) =>
-    bytes.subarray(at * TURN_BYTES, (at + 1) * TURN_BYTES),
+  if (bytes.length <= SLICE_BYTES) return [bytes];
+  return Array.from({ length: Math.ceil(bytes.length / SLICE_BYTES) }, (_, at) =>
+    bytes.subarray(at * SLICE_BYTES, (at + 1) * SLICE_BYTES),
   );
 }
 
