@@ -50,7 +50,7 @@ export interface RuntimeOptions {
   /** From 0 to 1, for the jitter of waits. The default is none. */
   random?: () => number;
   /** This boot is a node of a fleet. Its store is the one of the fleet. */
-  node?: { id: string; store: SharedStore };
+  node?: { id: string; store: SharedStore; models?: readonly string[] | undefined };
   /** The last step of the start. */
   until?: 'opened' | 'recovered' | 'ready';
 }
@@ -158,7 +158,10 @@ export async function bootRuntime(options: RuntimeOptions) {
     new FleetRuns({
       ...{ store: options.node.store, kernel, scheduler, daemon, limits: config.limits },
       offers: () =>
-        [...providers.settings().keys()].map((provider) => ({ provider, models: null })),
+        [...providers.settings().keys()].map((provider) => ({
+          provider,
+          models: provider === 'local' ? (options.node?.models ?? null) : null,
+        })),
       log: silent,
     });
   const closed: unknown[] = [];

@@ -1,15 +1,17 @@
 import { parseArgs } from 'node:util';
+import { postgresPrograms } from '../helpers/postgres.ts';
 import { damageLog } from './damage.ts';
 import { failover } from './failover.ts';
+import { tortureFleet } from './fleet.ts';
 import { crashAt, type Point } from './points.ts';
 import { random } from './random.ts';
 import { type RoundResult, tortureRound } from './round.ts';
 import { neverExercised } from './world.ts';
 
 /**
- * `npm run torture [kills] [points] [damage] [failover]
+ * `npm run torture [kills] [points] [damage] [failover] [fleet]
  *   [-- --cycles n --minutes m --seed s --clients c --runs n]`.
- * Without names, all four.
+ * Without names, all of them.
  * Exit 1 if anything is lost, or if a kind of kill never happened.
  *
  * kills: kills the built daemon and its engine with SIGKILL at random moments, under load.
@@ -18,6 +20,8 @@ import { neverExercised } from './world.ts';
  * points: kills a daemon at each n-th write and sync of the log (`--stride n`).
  * damage: cuts logs, or flips a bit.
  * failover: kills the first of two providers twice while `--runs` runs ask for both.
+ * fleet: kills, stops and cuts off three daemons on one PostgreSQL, and kills the database, for
+ * `--minutes`. It needs the programs of PostgreSQL.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -32,6 +36,8 @@ const { values, positionals } = parseArgs({
   },
 });
 const ROUND = 50;
+/** Faults without `--minutes`. */
+const FLEET_FAULTS = 20;
 const cycles = Number(values.cycles);
 const first = Number(values.seed ?? Date.now() % 1_000_000);
 const wanted = (what: string) => positionals.length === 0 || positionals.includes(what);
@@ -43,7 +49,24 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 if (wanted('damage')) await damages();
 if (wanted('points')) await points();
 if (wanted('failover')) await failovers();
+if (wanted('fleet')) await fleets();
 if (wanted('kills')) await kills();
+
+async function fleets(): Promise<void> {
+  if (postgresPrograms === null) {
+    console.log('PostgreSQL is not installed here, so no fleet is tested.');
+    return;
+  }
+  const { problems, faults, by_end, ...counts } = await tortureFleet({
+    seed: first,
+    clients: Number(values.clients),
+    faults: values.minutes === undefined ? FLEET_FAULTS : Number.POSITIVE_INFINITY,
+    signal: stop.signal,
+  });
+  console.table({ ...counts, ...faults, ...by_end });
+  for (const problem of problems.slice(0, 50)) console.log(`  ${problem}`);
+  if (problems.length > 0) process.exitCode = 1;
+}
 
 async function failovers(): Promise<void> {
   const { problems, ...tally } = await failover({

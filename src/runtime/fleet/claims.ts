@@ -51,7 +51,7 @@ export class Claims {
   /** Providers at which runs may wait. */
   private readonly expected = new Set<string>();
   private readonly resting = new Set<string>();
-  /** One claim at a time, so that each run of this node is in its kernel when the next one begins. */
+  /** One claim at a time: the next one finds each run of this node in its kernel. */
   private readonly gate = createGate(1);
   private isUnsure = false;
   private isOpen = false;
@@ -130,6 +130,8 @@ export class Claims {
       this.expected.add(provider);
       this.looksAgain ||= this.mayWait(provider) && scheduler.freePlaces(provider) > 0;
     }
+    // A newcomer that this node keeps may start now.
+    scheduler.next();
   }
 
   private mayWait(provider: string): boolean {

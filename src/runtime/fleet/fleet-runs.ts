@@ -66,6 +66,10 @@ export class FleetRuns {
     });
     this.releases = new Releases({
       ...{ fleet, kernel, scheduler, poll_ms, log },
+      isOffered: ({ provider, model }) =>
+        options
+          .offers()
+          .some((one) => one.provider === provider && (one.models?.includes(model) ?? true)),
       onReleased: (runs) => {
         this.waiting += runs;
         this.claims.expect();

@@ -1,3 +1,4 @@
+import type { RunRequest } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { runDeadlines } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
@@ -14,6 +15,8 @@ export interface ReleasesOptions {
   scheduler: Scheduler;
   poll_ms: number;
   log: Log;
+  /** Whether this node asks the fleet for such runs. */
+  isOffered(request: RunRequest): boolean;
   /** Runs were released. */
   onReleased(runs: number): void;
   /** The first deadline of a run that this node released has come. */
@@ -26,8 +29,9 @@ export interface ReleasesOptions {
  *
  * 1. A run is released when its events are durable and it still waits. From then on it is in no
  *    kernel, so nothing here appends to it.
- * 2. A release is asked for until the database has it.
- * 3. No kernel has the deadline of a released run. So the node that released it looks again then.
+ * 2. A run that this node would not take back stays here: maybe no other node takes it.
+ * 3. A release is asked for until the database has it.
+ * 4. No kernel has the deadline of a released run. So the node that released it looks again then.
  */
 export class Releases {
   private readonly options: ReleasesOptions;
@@ -68,13 +72,14 @@ export class Releases {
   }
 
   private release(): void {
-    const { kernel, scheduler } = this.options;
+    const { kernel, scheduler, isOffered } = this.options;
     const candidates = [...this.candidates];
     this.candidates = new Set();
     if (!this.isOpen || kernel.closed) return;
     const released = candidates.filter((run_id) => {
       const snapshot = kernel.snapshot(run_id);
-      if (snapshot === undefined || !scheduler.release(run_id)) return false;
+      if (snapshot === undefined || !isOffered(snapshot.context.request)) return false;
+      if (!scheduler.release(run_id)) return false;
       this.arm(run_id, snapshot);
       return true;
     });

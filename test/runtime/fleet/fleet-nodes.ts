@@ -17,13 +17,18 @@ export class FleetOfNodes {
   readonly log = new MemoryFleet(() => this.clock.now());
   private readonly living = new Set<FleetNode>();
 
-  /** `places`: active runs of the node. */
-  async boot(id: string, places: number, limits: Partial<Limits> = {}): Promise<FleetNode> {
+  /** `places`: active runs of the node. `models`: those it has; absent: each. */
+  async boot(
+    id: string,
+    places: number,
+    limits: Partial<Limits> = {},
+    models?: readonly string[],
+  ): Promise<FleetNode> {
     const store = this.log.store();
     const provider = new Stepwise(id);
     const runtime = await bootRuntime({
       ...{ local: provider.port, clock: this.clock, boot_id: `boot_${id}` },
-      node: { id, store },
+      node: { id, store, models },
       limits: { local_runs: places, ...limits },
     });
     const node = { ...runtime, id, store, provider };

@@ -269,6 +269,29 @@ test('a released run ends at its deadline while no node has a place', async () =
   assert.is(await stateOf(a, waits.id), 'timed_out');
 });
 
+test('a run waits for a node that has its model', async () => {
+  const a = await fleet.boot('a', 1, {}, ['small', 'large']);
+  const b = await fleet.boot('b', 1, {}, ['small']);
+  await a.runtime.runs.start({ prompt: '1', model: 'local/small' }, 'one');
+  await a.runtime.runs.start({ prompt: '2', model: 'local/large' }, 'one');
+  await a.runtime.runs.start({ prompt: '3', model: 'local/small' }, 'one');
+  await settle();
+  assert.equal([a.provider.asked, b.provider.asked], [['1'], ['3']]);
+  await a.provider.one();
+  assert.equal(a.provider.asked, ['1', '2']);
+});
+
+test('a run whose model this node does not list waits here, and starts here', async () => {
+  const a = await fleet.boot('a', 1, {}, ['small']);
+  const b = await fleet.boot('b', 1, {}, ['small']);
+  await a.runtime.runs.start({ prompt: '1', model: 'local/small' }, 'one');
+  await a.runtime.runs.start({ prompt: '2', model: 'local/other' }, 'one');
+  await settle();
+  assert.is(a.scheduler.queued, 1);
+  await a.provider.one();
+  assert.equal([a.provider.asked, b.provider.asked], [['1', '2'], []]);
+});
+
 test('a run whose claim had no answer is found, and runs', async () => {
   const a = await fleet.boot('a', 1);
   const b = await fleet.boot('b', 1);

@@ -1,0 +1,138 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { RealFleet } from '../helpers/fleet.ts';
+import { ask, type Sent, stream } from './http.ts';
+import type { Random } from './random.ts';
+
+/** A run that some node acknowledged, and what its client has seen of it. */
+export interface FleetRun {
+  key: string;
+  ids: Set<string>;
+  last_seq: number;
+  version: number;
+  /** Types of the events that end it. */
+  ends: string[];
+  cancelled: boolean;
+}
+
+/** Clients that ask any node, again and again until they have the end of their run. */
+export class FleetClients {
+  readonly runs: FleetRun[] = [];
+  readonly problems: string[] = [];
+  private readonly fleet: RealFleet;
+  private readonly draw: Random;
+  private isOver = false;
+
+  constructor(fleet: RealFleet, draw: Random) {
+    this.fleet = fleet;
+    this.draw = draw;
+  }
+
+  /** Resolves when each client has the end of its last run. */
+  async work(count: number): Promise<void> {
+    await Promise.all(Array.from({ length: count }, (_, index) => this.client(`c${index}`)));
+  }
+
+  finish(): void {
+    this.isOver = true;
+  }
+
+  private async client(name: string): Promise<void> {
+    for (let turn = 0; !this.isOver; turn += 1) {
+      const run: FleetRun = {
+        ...{ key: `${name}-${turn}`, ids: new Set<string>(), last_seq: 0, version: 0 },
+        ...{ ends: [], cancelled: false },
+      };
+      const id = await this.start(name, run);
+      this.runs.push(run);
+      if (this.draw.chance(0.1)) void this.cancel(id, run);
+      while (run.ends.length === 0) await this.follow(id, run);
+      // A run whose end is known has the same end everywhere.
+      if (this.draw.chance(0.1)) await this.compare(id, run);
+    }
+  }
+
+  private anyHome() {
+    return this.fleet.home(this.draw.whole(0, this.fleet.homes.length - 1));
+  }
+
+  private async start(client: string, run: FleetRun): Promise<string> {
+    const recovery = this.draw.pick(['restart', 'restart', 'end']);
+    const body = { prompt: run.key, client, recovery };
+    for (;;) {
+      const answer = await bounded(
+        ask(this.anyHome(), '/v1/runs', {
+          ...{ method: 'POST', body },
+          headers: { 'idempotency-key': run.key },
+        }),
+      );
+      if (answer?.status === 202) {
+        run.ids.add(String(answer.json.id));
+        return String(answer.json.id);
+      }
+      if (answer !== null && answer.status < 429)
+        this.problems.push(`${run.key} was refused with ${answer.status} ${answer.text}`);
+      await delay(AGAIN_MS);
+    }
+  }
+
+  private async follow(id: string, run: FleetRun): Promise<void> {
+    const headers: Record<string, string> =
+      run.last_seq === 0 ? {} : { 'last-event-id': String(run.last_seq) };
+    const following = await bounded(stream(this.anyHome(), `/v1/runs/${id}/events`, { headers }));
+    if (following === null || following.status !== 200) {
+      following?.leave();
+      if (following !== null && following.status < 429)
+        this.problems.push(`${id} could not be followed: ${following.status}`);
+      await delay(AGAIN_MS);
+      return;
+    }
+    // A stopped node says nothing: its client asks another one.
+    let heard = performance.now();
+    const impatient = setInterval(() => {
+      if (performance.now() - heard > SILENT_MS) following.leave();
+    }, 500);
+    try {
+      for await (const event of following.events) {
+        heard = performance.now();
+        this.take(id, run, event);
+        if (run.ends.length > 0) break;
+      }
+    } finally {
+      clearInterval(impatient);
+      following.leave();
+    }
+  }
+
+  private take(id: string, run: FleetRun, { id: seq, event, data }: Sent): void {
+    if (seq === null) return;
+    if (seq <= run.last_seq || data.version !== run.version + 1)
+      this.problems.push(`out of order: ${id} after ${run.version} came ${data.version}`);
+    run.last_seq = seq;
+    run.version = data.version;
+    if (TERMINAL.test(event)) run.ends.push(event);
+  }
+
+  private async cancel(id: string, run: FleetRun): Promise<void> {
+    run.cancelled = true;
+    await delay(this.draw.whole(0, 400));
+    await bounded(ask(this.anyHome(), `/v1/runs/${id}/cancel`, { method: 'POST' }));
+  }
+
+  private async compare(id: string, run: FleetRun): Promise<void> {
+    const answer = await bounded(ask(this.anyHome(), `/v1/runs/${id}`));
+    if (answer?.status === 200 && `run.${answer.json.state}` !== run.ends[0])
+      this.problems.push(`${id} ended with ${run.ends[0]}, and another node says ${answer.text}`);
+  }
+}
+
+/** Null for a node that is gone, or does not answer. */
+async function bounded<T>(asked: Promise<T>): Promise<T | null> {
+  const over = new AbortController();
+  const late = delay(ANSWER_MS, null, { signal: over.signal }).catch(() => null);
+  return Promise.race([asked.catch(() => null), late]).finally(() => over.abort());
+}
+
+export const TERMINAL = /^run\.(completed|failed|cancelled|interrupted|timed_out)$/;
+const AGAIN_MS = 50;
+const ANSWER_MS = 20_000;
+const SILENT_MS = 8000;
