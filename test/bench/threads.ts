@@ -1,5 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { availableParallelism } from 'node:os';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { makeHome } from '../helpers/svc.ts';
 import { askChat } from './lib/chat.ts';
 import { startDaemon } from './lib/daemon.ts';
@@ -7,46 +10,73 @@ import { Report } from './lib/report.ts';
 import { takeTurns } from './lib/turns.ts';
 
 /**
- * Time of an answer with default threads against one thread: `npm run bench threads [rounds]`. The
- * machine is as it is, and then has a busy process on each core.
+ * Time of an answer with default threads and with a thread for each core, against one thread: `npm
+ * run bench threads [rounds]`. The machine is as it is, and then has a busy process on each core.
  */
 
 const rounds = Number(process.argv[2] ?? 7);
 const FLOOR = 'one thread';
 const report = new Report('threads');
-const daemons = {
-  [FLOOR]: await start({ SVC_ENGINE_THREADS: '1' }),
-  'default threads': await start({}),
-};
-for (const busy of [0, availableParallelism()]) {
-  const beside = Array.from({ length: busy }, () =>
-    spawn(process.execPath, ['-e', 'for (;;) {}'], { stdio: 'ignore' }),
-  );
-  try {
-    await takeTurns(report, {
-      what: `an answer of svc-mini, ${busy} busy processes beside it`,
-      unit: 'ms',
-      rounds,
-      floor: FLOOR,
-      ways: Object.fromEntries(Object.entries(daemons).map(([way, { ask }]) => [way, ask])),
-    });
-  } finally {
-    await Promise.all(beside.map(end));
-  }
+const folder = mkdtempSync(join(tmpdir(), 'svc-bench-'));
+const made = join(folder, 'made.gguf');
+
+interface Asked {
+  what: string;
+  model: string;
+  prompt: string;
+  max_tokens: number;
 }
-for (const { stop } of Object.values(daemons)) await stop();
+const asked: Asked[] = [
+  {
+    what: 'svc-mini',
+    model: 'svc-mini',
+    prompt: 'How do I start the daemon?',
+    max_tokens: 64,
+  },
+  { what: 'a model of 70 MB', model: 'made', prompt: 'Say twenty words.', max_tokens: 16 },
+];
+
+try {
+  makeGguf(made, { width: 512, layers: 7, context: 2048 });
+  for (const one of asked) await compare(one);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
 report.print();
 
-async function start(env: NodeJS.ProcessEnv) {
-  const home = makeHome({ SVC_LOG_LEVEL: 'warn', ...env });
-  const { chat, stop } = await startDaemon(home);
-  return {
-    ask: async () => {
-      const question = { model: 'svc-mini', prompt: 'How do I start the daemon?' };
-      return (await askChat(chat, question)).whole_ms;
-    },
-    stop,
+async function compare({ what, ...question }: Asked): Promise<void> {
+  const cores = availableParallelism();
+  const daemons = {
+    [FLOOR]: await start({ SVC_ENGINE_THREADS: '1' }, question),
+    'default threads': await start({}, question),
+    'a thread for each core': await start({ SVC_ENGINE_THREADS: String(cores) }, question),
   };
+  const ways = Object.fromEntries(Object.entries(daemons).map(([way, { ask }]) => [way, ask]));
+  for (const busy of [0, cores]) {
+    const beside = Array.from({ length: busy }, () =>
+      spawn(process.execPath, ['-e', 'for (;;) {}'], { stdio: 'ignore' }),
+    );
+    try {
+      await takeTurns(report, {
+        what: `an answer of ${what}, ${busy} busy processes beside it`,
+        unit: 'ms',
+        rounds,
+        floor: FLOOR,
+        ways,
+      });
+    } finally {
+      await Promise.all(beside.map(end));
+    }
+  }
+  for (const { stop } of Object.values(daemons)) await stop();
+}
+
+async function start(env: NodeJS.ProcessEnv, question: Omit<Asked, 'what'>) {
+  const home = makeHome({ SVC_LOG_LEVEL: 'warn', ...env });
+  mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
+  copyFileSync(made, join(home.paths.models, 'made.gguf'));
+  const { chat, stop } = await startDaemon(home);
+  return { ask: async () => (await askChat(chat, question)).whole_ms, stop };
 }
 
 async function end(child: ChildProcess): Promise<void> {

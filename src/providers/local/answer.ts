@@ -97,7 +97,7 @@ export class Answer extends EndsOnce {
       token_ids: outputs.flatMap(({ token_ids }) => token_ids),
       ...(logprobs.length === 0 ? {} : { logprobs }),
       ...(outputs.some(({ batched }) => batched === true) ? { batched: true } : {}),
-      ...(this.threads === null ? {} : { threads: this.threads }),
+      ...threadsOf(first.threads ?? this.threads),
     };
   }
 
@@ -105,6 +105,10 @@ export class Answer extends EndsOnce {
     this.wake?.();
     super.finish(end);
   }
+}
+
+function threadsOf(threads: number | null): { threads?: number } {
+  return threads === null ? {} : { threads };
 }
 
 function isSamePart(a: Output, b: Output): boolean {

@@ -25,6 +25,7 @@ function find(
     file,
     available: 8,
     measure,
+    idle: async () => null,
     ...changes,
   }).then((found) => ({ ...found, tried }));
 }
@@ -72,6 +73,29 @@ for (const [what, text] of Object.entries({
     assert.equal(readdirSync(folder), ['engine-threads.json']);
   });
 }
+
+test('beside other work there are no more threads than idle cores, and nothing is remembered', async () => {
+  const found = await find({ 1: 10, 2: 19, 4: 30 }, { idle: async () => 2.2 });
+  assert.is(found.threads, 2);
+  assert.equal(found.tried, [1, 2]);
+  assert.is(found.present, 2);
+  const free = await find({ 1: 10, 2: 19, 4: 30, 8: 31 });
+  assert.is(free.threads, 4);
+  assert.is(free.present, 4);
+});
+
+test('a remembered number is not exceeded by idle cores, and is remembered beside other work', async () => {
+  await find({ 1: 10, 2: 19, 4: 30, 8: 31 });
+  const busy = await find({}, { idle: async () => 1.2 });
+  assert.equal([busy.threads, busy.present, busy.tried], [4, 1, []]);
+  const free = await find({}, { idle: async () => 7.9 });
+  assert.equal([free.threads, free.present, free.tried], [4, 4, []]);
+});
+
+test('one idle core needs no measurement', async () => {
+  const found = await find({ 1: 10 }, { idle: async () => 0.3 });
+  assert.equal([found.threads, found.tried], [1, []]);
+});
 
 test('a remembered number above the available one is measured again', async () => {
   await find({ 1: 1, 2: 2, 4: 4, 8: 8 });

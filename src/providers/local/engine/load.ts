@@ -16,8 +16,10 @@ import { Batches } from './batches.ts';
 import { knowsReasoningTags } from './form.ts';
 import { startLlama } from './llama.ts';
 import { findGain, pays } from './measured/gain.ts';
+import { idleCores } from './measured/idle.ts';
 import { measureSpeed, measureTogether } from './measured/speed.ts';
 import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
+import { type ThreadsNow, watchThreads } from './measured/threads-now.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
 import { readOwnMetadata } from './own-metadata.ts';
 import { controlTextsOf, stopTokens, tokenBytesMax } from './prompt.ts';
@@ -39,6 +41,7 @@ export interface LoadedModel {
   /** Tokens of a prompt in one batch. */
   batch: number;
   batches: Batches;
+  threads: Pick<ThreadsNow, 'present' | 'best'>;
   /** Runs that need not be exact are computed in one batch. */
   batching: boolean;
   /** Such a run reuses the tokens of an earlier answer too. */
@@ -84,13 +87,14 @@ export async function loadModel(
       ? work()
       : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
   const wrapper = rendered(() => library.resolveChatWrapper(model, wrapperOptions(order)));
-  const { threads, measured } =
+  const { threads, present, measured } =
     order.threads === null
       ? await findThreads({
           ...(await measuring(model, order, available)),
+          idle: idleCores,
           measure: (threads, limitMs) => measureSpeed(model, threads, limitMs),
         })
-      : { threads: order.threads, measured: {} };
+      : { threads: order.threads, present: order.threads, measured: {} };
   const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
   const gain =
     order.batching === 'auto' && order.parallel > 1 && !built_in
@@ -116,6 +120,7 @@ export async function loadModel(
   return {
     ...{ library, model, wrapper, sequences, context_length, batch, built_in, gate },
     batches,
+    threads: watchThreads(order.threads === null, threads, present, (text) => console.error(text)),
     batching,
     keepsAnswers: order.batching === true,
     rendered,
@@ -192,7 +197,7 @@ async function measuring(
   model: LlamaModel,
   order: LoadOrder,
   available: number,
-): Promise<Omit<ThreadsOptions, 'measure'>> {
+): Promise<Omit<ThreadsOptions, 'measure' | 'idle'>> {
   const { getModuleVersion } = await import('node-llama-cpp');
   const { size, mtimeMs } = await stat(order.path);
   return {

@@ -70,6 +70,8 @@ export interface RunOrder {
     text: string;
     parts: readonly OutputPart[];
     batched: boolean;
+    /** What computed it. Null: unknown. */
+    threads: number | null;
   } | null;
 }
 
@@ -102,6 +104,8 @@ export type FromEngine =
 export interface Output extends Piece {
   token_ids: number[];
   logprobs?: TokenLogprob[];
+  /** What computed it. */
+  threads?: number;
   /** Some of its tokens, or earlier ones, were computed together with other runs. */
   batched?: boolean;
 }
@@ -165,7 +169,8 @@ const resume: Check = (value) =>
   wholes(value.token_ids) &&
   text(value.text) &&
   Array.isArray(value.parts) &&
-  typeof value.batched === 'boolean';
+  typeof value.batched === 'boolean' &&
+  orNull(whole)(value.threads);
 const call: Check = (value) => isRecord(value) && text(value.id) && text(value.name);
 const usage: Check = (value) =>
   isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
@@ -225,6 +230,7 @@ const fromEngine: Shapes<FromEngine> = {
     kind: orAbsent(text),
     call: orAbsent(call),
     logprobs: orAbsent(Array.isArray),
+    threads: orAbsent(whole),
     batched: orAbsent((value) => typeof value === 'boolean'),
   },
   vector: { id: whole, vector: (value) => Array.isArray(value) && value.every(number) },

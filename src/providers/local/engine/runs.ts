@@ -23,10 +23,13 @@ export class Runs {
   private readonly active = new Map<number, AbortController>();
   private readonly pause = new ContextPause();
   private waiting: RunOrder[] = [];
+  /** What computes the active runs. */
+  private threads: number;
 
   constructor(loaded: LoadedModel, send: (message: FromEngine) => void) {
     this.loaded = loaded;
     this.send = send;
+    this.threads = loaded.threads.present;
     this.sequences = new Sequences({ ...loaded, pause: this.pause });
   }
 
@@ -46,6 +49,14 @@ export class Runs {
     this.waiting = waiting;
   }
 
+  /** All runs at one time have the same threads: another number can change an exact answer. */
+  private setThreads({ resume }: RunOrder): number {
+    const { threads, model } = this.loaded;
+    const wanted = Math.min(resume?.threads ?? threads.present, threads.best);
+    model.llama.maxThreads = wanted;
+    return wanted;
+  }
+
   /** Needs no sequence, so it never waits for a run. */
   private count(order: RunOrder): FromEngine {
     const { id } = order;
@@ -60,6 +71,7 @@ export class Runs {
 
   private async answer(order: RunOrder): Promise<void> {
     const abort = new AbortController();
+    if (this.active.size === 0) this.threads = this.setThreads(order);
     this.active.set(order.id, abort);
     this.send(await this.outcome(order, abort.signal));
     this.active.delete(order.id);
@@ -73,7 +85,11 @@ export class Runs {
     const exact = order.exact || !loaded.batching;
     const member = loaded.batches.enter({ exact, batched: order.resume?.batched ?? false });
     const output = new OutputBatcher((piece) =>
-      this.send({ type: 'output', id, ...piece, ...(member.batched ? { batched: true } : {}) }),
+      this.send({
+        ...{ type: 'output', id, threads: this.threads },
+        ...piece,
+        ...(member.batched ? { batched: true } : {}),
+      }),
     );
     let slot: Slot | null = null;
     try {

@@ -1,9 +1,12 @@
 import { cpus } from 'node:os';
 import { addMeasured, readMeasured } from './file.ts';
+import { threadsMost } from './idle.ts';
 
 /**
- * Finds the fastest number of threads by measurement, and remembers it for a model on a machine. On
- * a busy machine, one thread more than there are cores can be a hundred times slower.
+ * Finds the fastest number of threads by measurement, and remembers it for a model on a machine.
+ * All threads of a token wait for the slowest one. One thread more than there are idle cores can
+ * be a hundred times slower. So a busy machine gets fewer. What is measured there says nothing
+ * about the model, and is not remembered.
  */
 
 export interface ThreadsOptions {
@@ -15,14 +18,18 @@ export interface ThreadsOptions {
   file: string;
   /** Threads that this process may use. */
   available: number;
+  /** Cores that other work leaves idle now. Null: unknown. */
+  idle(): Promise<number | null>;
   /** Returns tokens per second. `limitMs` bounds the measurement. */
   measure(threads: number, limitMs: number): Promise<number>;
 }
 
 export interface ThreadsFound {
   threads: number;
-  /** Tokens per second by number of threads. Empty: remembered. */
+  /** Tokens per second by number of threads. Empty: remembered, or there is no choice. */
   measured: Record<string, number>;
+  /** The number beside the other work of this moment. */
+  present: number;
 }
 
 /** Time for one candidate. A slow token may exceed it. */
@@ -36,10 +43,14 @@ export async function findThreads(options: ThreadsOptions): Promise<ThreadsFound
   const { file, available } = options;
   const key = machineKey(options);
   const known = (await readMeasured(file, 'threads'))[key];
-  if (known !== undefined && known <= available) return { threads: known, measured: {} };
-  const found = await measureAll(options);
-  await addMeasured(file, 'threads', key, found.threads);
-  return found;
+  const isKnown = known !== undefined && known <= available;
+  if (isKnown && known === 1) return { threads: 1, present: 1, measured: {} };
+  const most = threadsMost(available, await options.idle());
+  if (isKnown) return { threads: known, present: Math.min(known, most), measured: {} };
+  if (most === 1 && available > 1) return { threads: 1, present: 1, measured: {} };
+  const found = await measureAll({ ...options, available: most });
+  if (most === available) await addMeasured(file, 'threads', key, found.threads);
+  return { ...found, present: found.threads };
 }
 
 /** A model, an engine and a machine. */
@@ -52,7 +63,10 @@ export function machineKey({
 }
 
 /** Tries 1, 2, 4 … threads and stops when more bring too little. */
-async function measureAll({ available, measure }: ThreadsOptions): Promise<ThreadsFound> {
+async function measureAll({
+  available,
+  measure,
+}: ThreadsOptions): Promise<Omit<ThreadsFound, 'present'>> {
   const measured: Record<string, number> = {};
   const end = performance.now() + CALIBRATION_MS;
   let best = { threads: 1, speed: 0 };

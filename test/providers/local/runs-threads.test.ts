@@ -1,0 +1,86 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { loadModel } from '../../../src/providers/local/engine/load.ts';
+import type { FromEngine, RunOrder } from '../../../src/providers/local/engine/messages.ts';
+import { Runs } from '../../../src/providers/local/engine/runs.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+
+/** The engine in the process of the test. Its model may use two threads. */
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-threads-now-'));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+const loaded = await loadModel(
+  {
+    ...{ type: 'load', path: makeGguf(join(folder, 'made.gguf')), threads: 2 },
+    ...{ threads_file: join(folder, 'threads.json'), purpose: 'answers', gpu_layers: 0 },
+    ...{ parallel: 2, context_tokens: 512, batching: false, template_ms: 10_000 },
+  },
+  () => {},
+);
+const threads = { best: 2, present: 2 };
+const heard: FromEngine[] = [];
+let onMessage = () => {};
+const runs = new Runs({ ...loaded, threads }, (message) => {
+  heard.push(message);
+  onMessage();
+});
+
+let last = 0;
+function start(resume: RunOrder['resume'] = null): number {
+  last += 1;
+  runs.start({
+    ...{ type: 'run', id: last, client: `client ${last}`, max_tokens: 40, temperature: 0 },
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Say it.' }] }],
+    ...{ seed: 7, exact: true, only_count: false, wishes: {}, call_key: 'a', resume },
+  });
+  return last;
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await new Promise<void>((resolve) => (onMessage = resolve));
+}
+const outputsOf = (id: number) =>
+  heard.flatMap((message) => (message.type === 'output' && message.id === id ? [message] : []));
+const isOver = (id: number) => () =>
+  heard.some((message) => message.type === 'finished' && message.id === id);
+const threadsOf = (id: number) => [...new Set(outputsOf(id).map(({ threads }) => threads))];
+
+test('an answer says which threads compute it, and a busy machine gives it fewer', async () => {
+  const free = start();
+  await until(isOver(free));
+  assert.equal(threadsOf(free), [2]);
+  assert.is(loaded.model.llama.maxThreads, 2);
+  threads.present = 1;
+  const busy = start();
+  await until(isOver(busy));
+  assert.equal(threadsOf(busy), [1]);
+  assert.is(loaded.model.llama.maxThreads, 1);
+});
+
+test('the threads of an answer in progress do not change, whatever begins beside it', async () => {
+  threads.present = 1;
+  const first = start();
+  await until(() => outputsOf(first).length > 0);
+  threads.present = 2;
+  const second = start();
+  await until(isOver(second));
+  await until(isOver(first));
+  assert.equal([threadsOf(first), threadsOf(second)], [[1], [1]]);
+});
+
+test('an answer that continues has the threads that it had', async () => {
+  threads.present = 1;
+  const resume = { token_ids: [], text: '', parts: [], batched: false, threads: 2 };
+  const again = start(resume);
+  await until(isOver(again));
+  assert.equal(threadsOf(again), [2]);
+  const elsewhere = start({ ...resume, threads: 16 });
+  await until(isOver(elsewhere));
+  assert.equal(threadsOf(elsewhere), [2], 'never more than the context has');
+});
+
+test.run();
