@@ -180,11 +180,6 @@ const layers: Record<string, Layer> = {
 const entries: Record<string, string> = {
   'src/main.ts': 'the program',
   'src/store/memory-fleet.ts': 'the fleet of tests, and their store; both pass the same suites',
-  'src/config/store/password.ts': 'the second adapter of the log',
-  'src/store/postgres/postgres.ts': 'the second adapter of the log',
-  'src/store/postgres/claims.ts': 'the second adapter of the log',
-  'src/store/postgres/leases.ts': 'the second adapter of the log',
-  'src/store/postgres/notices.ts': 'the second adapter of the log',
   'machines/diagrams/dot.ts': 'drawn by npm run diagrams',
 };
 

@@ -63,9 +63,12 @@ export function buildParts(options: PartsOptions) {
   const { log } = logging;
   const clock = new SystemClock();
 
-  const { store, size, verification } = createEventStore({ paths, limits, clock, log, onFatal });
+  const { store, size, place, verification } = createEventStore({
+    ...{ paths, config, clock, log, onFatal },
+  });
   const kernel = new Kernel({
     store: strippingStore(store, config.history),
+    place,
     clock,
     limits,
     boot_id,
@@ -111,6 +114,7 @@ export function buildParts(options: PartsOptions) {
     scheduler: work.scheduler,
     fleet: work.fleet,
     lease: () => node?.keeper.report() ?? null,
+    place,
     history,
     pulls: work.pulls,
     stopReports,

@@ -35,6 +35,8 @@ export interface Pending {
 
 export interface CommitterOptions {
   store: EventStore;
+  /** The database of the log in messages. Null or absent: a disk. */
+  place?: string | null | undefined;
   clock: Clock;
   commit_events: number;
   commit_late_ms: number;
@@ -118,9 +120,9 @@ export class Committer {
 
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
-    const { clock, commit_late_ms } = this.options;
+    const { clock, commit_late_ms, place } = this.options;
     const answered = clock.after(commit_late_ms, () =>
-      this.options.stalls.begin(late(commit_late_ms)),
+      this.options.stalls.begin(late(commit_late_ms, place)),
     );
     let appended: Appended;
     try {
@@ -162,10 +164,11 @@ export class Committer {
   }
 }
 
-function late(commit_late_ms: number): SvcError {
+function late(commit_late_ms: number, place: string | null | undefined): SvcError {
+  const who = place == null ? 'The disk' : `The database ${place}`;
   return new SvcError(
     'store_stalled',
-    `The disk does not answer: a commit has waited for more than ${commit_late_ms} ms.`,
+    `${who} does not answer: a commit has waited for more than ${commit_late_ms} ms.`,
     {
       details: { retry_after_ms: commit_late_ms },
     },

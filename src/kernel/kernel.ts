@@ -33,6 +33,8 @@ import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } fro
 
 export interface KernelOptions {
   store: KernelStore;
+  /** The database of the log in messages. Null or absent: a disk. */
+  place?: string | null;
   clock: Clock;
   limits: Limits;
   boot_id: string;

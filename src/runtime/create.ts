@@ -61,6 +61,8 @@ export interface RuntimeOptions {
   /** The runs of other nodes. Absent: this daemon has the log alone. */
   fleet?: FleetRuns | undefined;
   saveChoices: ModelsOptions['saveChoices'];
+  /** The database of the log in messages. Null or absent: a disk. */
+  place?: string | null;
   /** The lease of this node. Absent: this daemon has the log alone. */
   lease?: () => LeaseReport | null;
 }
@@ -122,6 +124,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     store_trouble: options.stored().trouble ?? null,
     verified: options.verified(),
     stalled: kernel.stalled?.message ?? null,
+    place: options.place,
     descriptor_trouble: descriptorTrouble(),
     lease: options.lease?.() ?? null,
     service_id: daemon().context.boot_id,

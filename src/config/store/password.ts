@@ -1,6 +1,18 @@
 import { readFileSync, statSync } from 'node:fs';
 import { SvcError } from '../../errors.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
+import type { Config } from '../config.ts';
+
+/**
+ * The password of the store: that of its address, else of its file. Null: the variable PGPASSWORD,
+ * or none. Throws config_invalid.
+ */
+export function storePassword({
+  storePassword: password = null,
+  store_password_file: file,
+}: Pick<Config, 'storePassword' | 'store_password_file'>): string | null {
+  return password ?? (file === null ? null : readPasswordFile(file));
+}
 
 /** The content of `store_password_file`. Throws config_invalid. */
 export function readPasswordFile(file: string): string {

@@ -33,6 +33,8 @@ export interface HealthSources {
   verified: VerifiedReport | null;
   /** Why the log cannot be written now. */
   stalled: string | null;
+  /** The database of the log. Null or absent: a disk. */
+  place?: string | null | undefined;
   /** Trouble with the log that does not stop writes. */
   store_trouble?: string | null;
   /** The lease of this node. Null: this daemon has the log alone. */
@@ -56,7 +58,7 @@ export function healthRecord(sources: HealthSources): HealthRecord {
       damageWarning(sources.verified) ??
       providersWarning(sources.providers))
     : null;
-  const reason = ready ? null : reasonNotReady(daemon);
+  const reason = ready ? null : reasonNotReady(daemon, sources.place ?? null);
   const output = reason ?? warning;
   return {
     status: ready ? (warning === null ? 'pass' : 'warn') : 'fail',
@@ -101,10 +103,17 @@ export function reportRecord(sources: HealthSources): ReportRecord {
   };
 }
 
-/** Health for clients without a token: no reason of a failure, since it may contain paths. */
+/**
+ * Health for clients without a token: no reason of a failure, since it may contain paths, and no
+ * address of a database.
+ */
 export function publicHealth({ reason, output, ...record }: HealthRecord): HealthRecord {
   const publicReason =
-    record.state === 'failed' ? 'The daemon has failed; its log says why.' : null;
+    record.state === 'failed'
+      ? 'The daemon has failed; its log says why.'
+      : [reason, output].some((text) => text?.startsWith('The database '))
+        ? noAnswer('The database')
+        : null;
   return {
     ...record,
     reason: publicReason ?? reason,
@@ -171,13 +180,17 @@ export function lastBoot(daemon: DaemonSnapshot): StatusRecord['last_boot'] {
     : { boot_id: last.boot_id, ending: last.ending, at: isoTime(last.at) };
 }
 
-function reasonNotReady(daemon: DaemonSnapshot): string {
+function reasonNotReady(daemon: DaemonSnapshot, place: string | null): string {
   if (isIn(daemon, 'disk_full'))
     return 'The disk is full: the daemon accepts no new run until there is space.';
   if (isIn(daemon, 'disk_stalled'))
-    return 'The disk does not answer: the daemon accepts no new run until it does.';
+    return noAnswer(place === null ? 'The disk' : `The database ${place}`);
   const { error } = daemon.context;
   return `The daemon is ${stateName(daemon)}${error === null ? '' : `: ${error.message}`}`;
+}
+
+function noAnswer(who: string): string {
+  return `${who} does not answer: the daemon accepts no new run until it does.`;
 }
 
 function damageWarning(verified: VerifiedReport | null): string | null {

@@ -24,7 +24,7 @@ const PARTS = {
   log: `update svc_log set last_seq = last_seq + $6::int, bytes = bytes + $7::bigint
     where id = 1 and exists (select 1 from fence where present and valid)
       and not exists (select 1 from gap) and not exists (select 1 from other)
-    returning last_seq - $6::int as base`,
+    returning last_seq - $6::int as base, bytes`,
   new_events: `insert into svc_events (seq, stream, version, type, schema, at, boot_id, data, digest)
     select base + given.place, given.stream, given.version, given.type, given.schema, given.at,
       given.boot_id, given.data, given.digest
@@ -100,6 +100,7 @@ function clientWithin(table: string, also: string): string {
 /** `base`: the position before the first event; null if nothing was written. */
 export interface AppendAnswer {
   base: number | null;
+  bytes: number | null;
   /** Null: the node is unknown. */
   present: boolean | null;
   valid: boolean | null;
@@ -110,7 +111,7 @@ export interface AppendAnswer {
 export const APPEND = `with ${Object.entries(PARTS)
   .map(([name, query]) => `${name} as (${query})`)
   .join(',\n')}
-select (select base from log) as base, (select present from fence) as present,
+select (select base from log) as base, (select bytes from log) as bytes, (select present from fence) as present,
   (select valid from fence) as valid, (select stream from gap) as gap, (select run_id from other) as other,
   (select pg_notify('svc.' || current_schema(),
     '{"last_seq":' || base + $6::int || ',"streams":' || $49::text || '}') from log)`;

@@ -26,6 +26,8 @@ export interface HeldLease {
  * 3. Without the present epoch nothing is written, and the commit throws lease_lost.
  */
 export class Appends {
+  /** Bytes of the log after the last commit of this process. */
+  bytes = 0;
   private readonly connections: Connections;
   private readonly lease: HeldLease;
   private readonly retry_ms: number;
@@ -87,7 +89,10 @@ export class Appends {
       commit.statement(this.lease.current()),
     );
     if (answer === undefined) throw new Error('the statement had no answer');
-    if (answer.base !== null) return answer.base + 1;
+    if (answer.base !== null) {
+      this.bytes = answer.bytes ?? this.bytes;
+      return answer.base + 1;
+    }
     if (answer.present !== true) throw new SvcError('lease_lost');
     if (answer.gap !== null) throw conflict(`The commit does not continue ${answer.gap}.`);
     if (answer.other !== null)

@@ -1,14 +1,7 @@
 import type { QueryResultRow } from 'pg';
 import type { CancelAsk, ClaimedRun, ClaimQuery, Fleet } from '../fleet.ts';
+import type { HeldLease } from './appends.ts';
 import type { Connections } from './connections.ts';
-
-/** The lease of this node, which each statement checks. */
-export interface LeaseInUse {
-  /** Throws lease_lost when this node has none. */
-  current(): { node_id: string; epoch: number };
-  /** Renews a lease that has ended, but was not taken over. Throws lease_lost. */
-  extend(): Promise<void>;
-}
 
 export type Claims = Pick<
   Fleet,
@@ -33,7 +26,7 @@ export type Claims = Pick<
  * 2. Nodes that claim at the same time skip the rows of each other, so no run is claimed twice.
  * 3. A claim is tried once. After an unknown outcome, the owner of a run is in its row.
  */
-export function createClaims(connections: Connections, lease: LeaseInUse): Claims {
+export function createClaims(connections: Connections, lease: HeldLease): Claims {
   /** Rows of a statement on the lease, which is renewed once if it is late. */
   const held = async <R extends QueryResultRow>(
     text: string,

@@ -1,21 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { databaseName } from '../../config/store/address.ts';
 import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import type { Fleet, SharedStore } from '../fleet.ts';
 import type { EventStore, OpenReport, RunRow, StoredEvent } from '../port.ts';
 import { RowMender, type StoreOptions } from '../store.ts';
-import { Appends, type HeldLease } from './appends.ts';
+import { Appends } from './appends.ts';
 import { Audit } from './audit.ts';
+import { type Claims, createClaims } from './claims.ts';
 import { Connections, type DatabaseOptions, notOpen } from './connections.ts';
 import { EventReads, type Read } from './event-reads.ts';
+import { Leases } from './leases.ts';
 import { mendRun } from './mend.ts';
+import { Notices } from './notices.ts';
 import { Removal } from './removal.ts';
 import { RunReads } from './run-reads.ts';
 import { migrate, SERVER_VERSION_MIN } from './schema.ts';
 import { readUsage } from './usage.ts';
 import { Words } from './words.ts';
 
-export interface PostgresOptions extends DatabaseOptions, StoreOptions {
-  lease(connections: Connections): HeldLease;
+export interface PostgresOptions extends Omit<DatabaseOptions, 'limits'>, StoreOptions {
+  limits: DatabaseOptions['limits'] & Pick<Limits, 'lease_ms'>;
+}
+
+/** A shared log, with what the daemon says of it. */
+export interface PostgresStore extends SharedStore {
+  /** Bytes of the log, as this daemon last heard. */
+  size(): number;
+  /** The database in messages. */
+  readonly place: string;
 }
 
 /**
@@ -25,7 +39,7 @@ export interface PostgresOptions extends DatabaseOptions, StoreOptions {
  * 1. The database does the work of each call, so a call never blocks the event loop.
  * 2. A read sees the commits that were asked for before it.
  */
-export function createPostgresStore(options: PostgresOptions): EventStore {
+export function createPostgresStore(options: PostgresOptions): PostgresStore {
   let opened: Opened | null = null;
   const now = () => {
     if (opened === null) throw notOpen();
@@ -37,7 +51,7 @@ export function createPostgresStore(options: PostgresOptions): EventStore {
     async (...args: A): Promise<R> =>
       work(now(), ...args);
 
-  return {
+  const store: EventStore = {
     open: async () => {
       const connections = await Connections.create(options);
       try {
@@ -63,7 +77,7 @@ export function createPostgresStore(options: PostgresOptions): EventStore {
     readRecord: ask((log, run_id) => log.mender.read(() => log.runs.readRecord(run_id))),
     runHead: ask((log, run_id) => log.mender.read(() => log.runs.runHead(run_id))),
     getRunByKey: ask((log, key) => log.mender.read(() => log.runs.getRunByKey(key))),
-    unfinishedRuns: ask((log) => log.runs.unfinishedRuns(log.lease.current().node_id)),
+    unfinishedRuns: ask((log) => log.runs.unfinishedRuns(log.leases.current().node_id)),
     runsAt: ask((log, ...args) => log.runs.runsAt(...args)),
     startedStreams: ask((log, ...args) => log.events.startedStreams(...args)),
     searchRuns: ask((log, query) => log.words.find(query)),
@@ -79,7 +93,33 @@ export function createPostgresStore(options: PostgresOptions): EventStore {
       opened = null;
       await log?.close();
     },
-  } satisfies EventStore;
+  };
+  const fleet: Fleet = {
+    join: ask((log, ...args) => log.leases.join(...args)),
+    renew: ask((log, load) => log.leases.renew(load)),
+    leave: ask((log) => log.leases.leave()),
+    nodes: ask((log) => log.leases.nodes()),
+    drain: ask((log, node_id) => log.leases.drain(node_id)),
+    takeOver: ask((log) => log.leases.takeOver()),
+    release: ask((log, run_ids) => log.claims.release(run_ids)),
+    claim: ask((log, query) => log.claims.claim(query)),
+    claimRun: ask((log, run_id) => log.claims.claimRun(run_id)),
+    ownerOf: ask((log, run_id) => log.claims.ownerOf(run_id)),
+    waiting: ask((log) => log.claims.waiting()),
+    position: ask((log, run_id) => log.claims.position(run_id)),
+    reserveKey: ask((log, ...args) => log.claims.reserveKey(...args)),
+    freeKey: ask((log, ...args) => log.claims.freeKey(...args)),
+    ask: ask((log, ...args) => log.claims.ask(...args)),
+    asks: ask((log) => log.claims.asks()),
+    lastSeq: ask((log) => log.claims.lastSeq()),
+    onChange: (listener, signal) => now().notices.onChange(listener, signal),
+  };
+  return {
+    ...store,
+    fleet,
+    size: () => opened?.appends.bytes ?? 0,
+    place: databaseName(options.address),
+  };
 }
 
 /** The log between its open and its close. */
@@ -87,7 +127,9 @@ class Opened {
   readonly appends: Appends;
   readonly audit: Audit;
   readonly events: EventReads;
-  readonly lease: HeldLease;
+  readonly claims: Claims;
+  readonly leases: Leases;
+  readonly notices: Notices;
   readonly mender: RowMender;
   readonly read: Read;
   readonly removal: Removal;
@@ -102,16 +144,18 @@ class Opened {
     const { store_page_bytes, store_retry_ms } = options.limits;
     this.connections = connections;
     this.options = options;
-    this.lease = options.lease(connections);
+    this.leases = new Leases(connections, options.limits.lease_ms);
+    this.claims = createClaims(connections, this.leases);
+    this.notices = new Notices(connections, store_retry_ms);
     this.appends = new Appends({
-      ...{ connections, lease: this.lease, retry_ms: store_retry_ms },
+      ...{ connections, lease: this.leases, retry_ms: store_retry_ms },
       closing: this.closing.signal,
     });
     this.read = (text, values) => this.track(this.readInOrder(text, values));
     this.events = new EventReads(this.read, store_page_bytes);
     this.runs = new RunReads(this.read, store_page_bytes);
     this.words = new Words(this.read, (run_id) => this.runs.getRun(run_id));
-    this.removal = new Removal(connections, this.lease);
+    this.removal = new Removal(connections, this.leases);
     this.audit = new Audit(this.read);
     const { project, onMended } = options;
     const readStream = (...args: [string, number, number]): Promise<StoredEvent[]> =>
@@ -139,9 +183,10 @@ class Opened {
     const [log] = await connections.read<{
       first_seq: number | null;
       last_seq: number;
+      bytes: number;
       boot: string | null;
     }>(
-      `select (select min(seq) from svc_events) as first_seq, last_seq,
+      `select (select min(seq) from svc_events) as first_seq, last_seq, bytes,
          (select boot_id from svc_events where type = 'daemon.boot_started'
            order by seq desc limit 1) as boot
        from svc_log where id = 1`,
@@ -151,6 +196,7 @@ class Opened {
         'store_corrupt',
         `The database ${connections.name} has no row of the log.`,
       );
+    this.appends.bytes = log.bytes;
     return {
       first_seq: log.first_seq ?? log.last_seq + 1,
       last_seq: log.last_seq,

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
-import type { EventStore } from '../../../src/store/port.ts';
-import type { HeldLease } from '../../../src/store/postgres/appends.ts';
+import type { NodeFacts, SharedStore } from '../../../src/store/fleet.ts';
 import { createPostgresStore } from '../../../src/store/postgres/postgres.ts';
 import type { StoreOptions } from '../../../src/store/store.ts';
 import type { Postgres } from '../../helpers/postgres.ts';
@@ -9,7 +8,7 @@ import type { Postgres } from '../../helpers/postgres.ts';
 /** A log in a schema of one database. Its stores have the lease of one node. */
 export interface Place {
   address: string;
-  store(options?: StoreOptions & { limits?: Partial<Limits> }): EventStore;
+  store(options?: StoreOptions & { limits?: Partial<Limits> }): SharedStore;
   /** Asks the database beside the store. */
   ask(query: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
   remove(): Promise<void>;
@@ -37,14 +36,13 @@ export function makePlace(database: string): Place {
       const store = createPostgresStore({
         ...{ address, password: null, ...options },
         limits: { ...defaultLimits, ...limits },
-        lease: () => LEASE,
       });
       return {
         ...store,
         open: async () => {
           await ask(`create schema if not exists ${schema}`);
           const report = await store.open();
-          await ask(JOIN);
+          await store.fleet.join(NODE, null);
           return report;
         },
       };
@@ -53,15 +51,10 @@ export function makePlace(database: string): Place {
   };
 }
 
-export const LEASE: HeldLease = {
-  current: () => ({ node_id: 'node_1', epoch: 1 }),
-  extend: async () => {
-    throw new Error('the lease of this test never ends');
-  },
+const NODE: NodeFacts = {
+  ...{ node_id: 'node_1', boot_id: 'boot_n', version: '0', host: 'h', capacity: 1 },
+  addresses: { http: '', grpc: '', socket: null },
 };
-
-const JOIN = `insert into svc_nodes values ('node_1', 1, clock_timestamp() + interval '1 hour',
-  clock_timestamp(), null, null, '0', 'h', 'boot_n', 1, 0, false, '{}') on conflict do nothing`;
 
 /** A database for all places of one test file. */
 export async function databaseOf(server: Postgres | null): Promise<string> {
