@@ -252,6 +252,11 @@ export const errors = {
     meaning: 'The output file exists already.',
     hint: 'Choose another name with --output, or move the file away.',
   },
+  node_unknown: {
+    ...unknown,
+    meaning: 'No node of this name has a lease.',
+    hint: 'See: svc nodes',
+  },
   provider_unknown: {
     ...unknown,
     meaning: 'No provider of this name is configured.',
@@ -402,7 +407,7 @@ export const errors = {
   lease_lost: {
     ...unavailable,
     meaning: 'Another node has taken over the runs of this one, because its lease ended.',
-    hint: 'The daemon joins the fleet again by itself. See it with: svc status',
+    hint: 'The daemon joins the fleet again by itself. See it with: svc nodes',
   },
   connection_lost: {
     ...unavailable,

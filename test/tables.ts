@@ -213,6 +213,8 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'provider.remove': 'the provider',
   'provider.key': 'the provider, after its stored key is read again',
   'provider.test': 'the provider, after one request that spends no token',
+  'node.list': '`nodes` of the fleet, with their leases; none without a fleet',
+  'node.drain': 'the node, which finishes its runs and stops',
   machines: 'machines, diagrams and present states',
   state: 'the state of everything, now or after an event. Its earlier name `picture` still answers',
   'log.read': '`events`; fewer than `limit` when they are large',

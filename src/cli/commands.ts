@@ -639,6 +639,15 @@ const table = [
       'runs export --all --output log.jsonl',
     ],
   }),
+  command('nodes', {
+    summary: 'The daemons that share one log, with their leases and runs.',
+    examples: ['nodes'],
+  }),
+  command('nodes drain', {
+    args: '<id>',
+    summary: 'Ask a node to finish its runs and stop. Other nodes take new ones.',
+    examples: ['nodes drain node_01J…'],
+  }),
   command('machines', {
     args: '[name]',
     summary:

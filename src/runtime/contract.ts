@@ -15,6 +15,7 @@ export type {
   RunSearchQuery,
 } from './contract/inputs.ts';
 export type * from './contract/loaded-models.ts';
+export type * from './contract/nodes.ts';
 export type * from './contract/records.ts';
 export type { UsageInput, UsageRecord } from './contract/usage.ts';
 export type { RunRecord } from './runs/record.ts';

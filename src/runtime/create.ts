@@ -10,12 +10,14 @@ import { EventPages, toRecord } from '../kernel/event-pages.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { type DaemonKey, isRun } from '../kernel/stream.ts';
 import type { ModelLoads } from '../providers/port.ts';
+import { isShared } from '../store/fleet.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
 import type { LifecycleInput, LifecycleResult, StatusRecord } from './contract.ts';
 import { answeringStore } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';
 import type { FleetRuns } from './fleet/fleet-runs.ts';
 import type { LeaseReport } from './fleet/lease-keeper.ts';
+import { Nodes } from './fleet/nodes.ts';
 import type { DaemonHistory } from './health/daemon-history.ts';
 import { engineSnapshots } from './health/engines.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health/health.ts';
@@ -150,6 +152,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       saveChoices,
       change,
     }),
+    nodes: new Nodes(isShared(options.store) ? options.store.fleet : null, () =>
+      kernel.clock.now(),
+    ),
     models: new Models({ kernel, config, providers, local: localModels, saveChoices, change }),
     loads: new Loads({
       ...{ config, providers, models: localModels },

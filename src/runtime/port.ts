@@ -12,6 +12,7 @@ import type {
   UsageRecord,
 } from './contract.ts';
 import type { Embeddings } from './embeddings/embeddings.ts';
+import type { Nodes } from './fleet/nodes.ts';
 import type { History } from './history/history.ts';
 import type { Family } from './metrics/tally.ts';
 import type { Models } from './models/models.ts';
@@ -36,6 +37,8 @@ export interface Runtime extends DaemonRequests {
   readonly loads: Public<Loads>;
   readonly pulls: Pick<Pulls, 'search' | 'pull' | 'import' | 'cancel'>;
   readonly history: History;
+  /** The daemons that share the log of this one. */
+  readonly nodes: Public<Nodes>;
 }
 
 /** A class without its private fields, so that a test can replace it. */

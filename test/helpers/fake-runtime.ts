@@ -348,6 +348,10 @@ export function fakeRuntime(): FakeRuntime {
       use: () => Promise.reject(new Error('not here')),
       setAlias: () => Promise.reject(new Error('not here')),
     },
+    nodes: {
+      list: async () => ({ nodes: [] }),
+      drain: () => Promise.reject(new SvcError('node_unknown')),
+    },
     loads: {
       watch: () => () => {},
       list: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),

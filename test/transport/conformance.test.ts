@@ -77,6 +77,8 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { path: '/v1/usage?by=day', status: 200 },
     { path: '/v1/usage?by=x', status: 400 },
   ],
+  'GET /v1/nodes': [{ status: 200 }],
+  'POST /v1/nodes/:id/drain': [{ path: '/v1/nodes/no/drain', status: 404 }],
   'GET /v1/models/loaded': [{ status: 200 }],
   'POST /v1/models/load': [{ body: { model: 1 }, status: 400 }],
   'POST /v1/models/unload': [{ body: {}, status: 400 }],

@@ -169,6 +169,8 @@ export function createHandlers({
     'provider.remove': ({ id }) => runtime.providers.remove(id),
     'provider.key': ({ id }) => runtime.providers.rereadKey(id),
     'provider.test': ({ id }) => runtime.providers.test(id),
+    'node.list': () => runtime.nodes.list(),
+    'node.drain': ({ id }) => runtime.nodes.drain(id),
     machines: () => runtime.history.machines(),
     state: (query) => runtime.history.snapshot(query),
     'log.read': async ({ from_seq, limit }) => ({

@@ -25,6 +25,8 @@ import type {
   LoadedRecord,
   MachinesRecord,
   ModelDetails,
+  NodeList,
+  NodeRecord,
   Probe,
   ProviderRecord,
   ReportRecord,
@@ -166,6 +168,9 @@ export const methods = {
   /** The stored key changed: the daemon reads it again. The key is not in the request. */
   'provider.key': answers<ProviderRecord>()(one),
   'provider.test': answers<ProviderRecord>()(one),
+  /** The daemons that share the log of this one. Empty: there are none. */
+  'node.list': answers<NodeList>()(none),
+  'node.drain': answers<NodeRecord>()(one),
   machines: answers<MachinesRecord>()(none),
   /** The state of the whole daemon, now or after the event at that position. */
   state: answers<StateSnapshot>()(v.object({ at: v.nullish(count) }), 'whole'),

@@ -1,6 +1,7 @@
 import { catalogRoutes } from './catalog/catalog.ts';
 import { changeRoutes } from './catalog/changes.ts';
 import { loadedModelRoutes } from './catalog/loaded-models.ts';
+import { nodeRoutes } from './catalog/nodes.ts';
 import { consoleRoutes } from './console-files.ts';
 import { healthRoutes } from './health.ts';
 import { machineRoutes } from './machines.ts';
@@ -23,6 +24,7 @@ export const httpRoutes: readonly Route[] = [
   ...runHistoryRoutes,
   ...catalogRoutes,
   ...loadedModelRoutes,
+  ...nodeRoutes,
   ...changeRoutes,
   ...settingRoutes,
   ...machineRoutes,

@@ -1,0 +1,32 @@
+import { oneLine } from '../../logs/plain.ts';
+import type { NodeRecord } from '../../runtime/contract.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { duration } from '../print/format.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { table } from '../print/table.ts';
+
+export async function run({ paths, json }: Context): Promise<number> {
+  const found = await askDaemon(paths, 'node.list', {});
+  if (json) {
+    printJson(found);
+    return 0;
+  }
+  if (found.nodes.length === 0) note('This daemon has its log alone: there is no fleet.');
+  else
+    print(
+      table(
+        ['NODE', 'STATE', 'SINCE', 'RUNS', 'PLACES', 'VERSION', 'HOST', 'LEASE'],
+        found.nodes.map((node) => [
+          ...[oneLine(node.id), node.state, node.since, String(node.runs)],
+          ...[String(node.capacity), oneLine(node.version), oneLine(node.host), leaseOf(node)],
+        ]),
+      ),
+    );
+  return 0;
+}
+
+function leaseOf({ lease_until }: NodeRecord): string {
+  if (lease_until === null) return '-';
+  return duration(Math.max(0, Date.parse(lease_until) - Date.now()));
+}

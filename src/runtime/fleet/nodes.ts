@@ -1,0 +1,47 @@
+import { SvcError } from '../../errors.ts';
+import { isoTime } from '../../kernel/clock.ts';
+import type { Fleet, NodeRow } from '../../store/fleet.ts';
+import type { NodeList, NodeRecord } from '../contract/nodes.ts';
+
+/** The nodes of the fleet, as users see them. Without a fleet there are none. */
+export class Nodes {
+  private readonly fleet: Pick<Fleet, 'nodes' | 'drain'> | null;
+  private readonly now: () => number;
+
+  constructor(fleet: Pick<Fleet, 'nodes' | 'drain'> | null, now: () => number) {
+    this.fleet = fleet;
+    this.now = now;
+  }
+
+  async list(): Promise<NodeList> {
+    const rows = (await this.fleet?.nodes()) ?? [];
+    return { nodes: rows.map((row) => this.record(row)) };
+  }
+
+  /** Asks a node to finish its work and stop. Throws node_unknown. */
+  async drain(id: string): Promise<NodeRecord> {
+    if (this.fleet === null)
+      throw new SvcError(
+        'node_unknown',
+        'This daemon has its log alone: it is no node of a fleet.',
+        {
+          hint: 'Stop it with: svc stop',
+        },
+      );
+    const found = (await this.fleet.drain(id))
+      ? (await this.list()).nodes.find((node) => node.id === id)
+      : undefined;
+    if (found === undefined)
+      throw new SvcError('node_unknown', `No node ${JSON.stringify(id)} has a lease.`);
+    return found;
+  }
+
+  /** The end of the lease is by the clock of this machine, so that it fits the other times here. */
+  private record(row: NodeRow): NodeRecord {
+    const { node_id, state, since, capacity, active, version, host, lease_ms_left } = row;
+    return {
+      ...{ id: node_id, state, since: isoTime(since), capacity, runs: active, version, host },
+      lease_until: lease_ms_left > 0 ? isoTime(this.now() + lease_ms_left) : null,
+    };
+  }
+}
