@@ -108,8 +108,8 @@ create table svc_embedding_usage (
 );`;
 
 /**
- * All times of leases are those of the database. `late_at`: when its lease was last found ended, and
- * renewed. `gone`: `left` or `lost`; null while the node has a lease.
+ * All times of leases are those of the database. `late_at`: when the lease was last found ended,
+ * and renewed. `gone`: `left` or `lost`; null while the node has a lease.
  */
 const NODES = `
 create table svc_nodes (
