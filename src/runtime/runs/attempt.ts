@@ -27,7 +27,7 @@ export class Attempt {
 
   stop(): void {
     this.isStopped = true;
-    this.reading.abort();
+    this.reading.abort(STOPPED);
   }
 
   cutOff(why: SvcError): void {
@@ -35,3 +35,9 @@ export class Attempt {
     this.reading.abort();
   }
 }
+
+/**
+ * An abort without a reason would make a new error with its stack for each of many runs that stop
+ * at one time.
+ */
+const STOPPED = new DOMException('The attempt was stopped.', 'AbortError');
