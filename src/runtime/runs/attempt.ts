@@ -36,8 +36,5 @@ export class Attempt {
   }
 }
 
-/**
- * An abort without a reason would make a new error with its stack for each of many runs that stop
- * at one time.
- */
+/** An abort without a reason makes an error with its stack. Many runs may stop at one time. */
 const STOPPED = new DOMException('The attempt was stopped.', 'AbortError');
