@@ -569,9 +569,14 @@ const table = [
     args: '<words…>',
     summary:
       'Finished runs that have all these words in their prompt and answer, newest first. ' +
-      'Words in quotes are a phrase. Works without a daemon.',
+      'Words in quotes are a phrase, and a * ends the beginning of a word. ' +
+      'Works without a daemon.',
     flags: [{ name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' }],
-    examples: ['runs search daemon socket', 'runs search "state machine" recovery'],
+    examples: [
+      'runs search daemon socket',
+      'runs search "state machine" recovery',
+      "runs search 'deplo*'",
+    ],
   }),
   command('runs remove', {
     args: '[id…]',

@@ -18,6 +18,7 @@ import type {
 import { pruneOrder, type SizedRun } from './prune/order.ts';
 import { oldAt } from './prune/run-age.ts';
 import { type CommitRows, conflict, type EventRow, fromRunData, type RunLine } from './row.ts';
+import { isBeginning } from './search-terms.ts';
 import { shortData } from './short-run.ts';
 import { createStore, type StoredLog } from './store.ts';
 import { type RunUsage, sumUsage } from './usage.ts';
@@ -376,8 +377,9 @@ function foundRun(row: RunRow, terms: readonly string[]): FoundRun | null {
   const texts = [String(record?.prompt ?? ''), String(record?.output ?? '')];
   const places = terms.map((term) => {
     const words = term.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '');
+    const end = isBeginning(term) ? '[\\p{L}\\p{N}]*' : '';
     const pattern = new RegExp(
-      `(?<![\\p{L}\\p{N}])${words.join('[^\\p{L}\\p{N}]+')}(?![\\p{L}\\p{N}])`,
+      `(?<![\\p{L}\\p{N}])${words.join('[^\\p{L}\\p{N}]+')}${end}(?![\\p{L}\\p{N}])`,
       'iu',
     );
     return texts.map((said) => pattern.exec(said)).find((match) => match !== null);

@@ -106,7 +106,8 @@ export interface RunQuery {
 
 export interface SearchQuery {
   /**
-   * Whole words, or several in a row. A run has all of them, in its prompt and its answer together.
+   * Whole words, or several in a row. With a `*` at its end, the last word may go on. A run has all
+   * of them, in its prompt and its answer together.
    */
   terms: readonly string[];
   /** Runs older than this one. */

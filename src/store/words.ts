@@ -2,6 +2,7 @@ import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { codeOf } from './failure.ts';
 import type { FoundRun, SearchQuery } from './port.ts';
+import { BEGUN_MAX, isBeginning, tooManyBegin } from './search-terms.ts';
 import { snippetOf } from './snippet.ts';
 
 /**
@@ -57,6 +58,7 @@ export class Words {
   private readonly from: Database.Statement<[], number>;
   private search: Database.Statement<[SearchParams], FoundRow> | null = null;
   private steps: ReturnType<typeof prepareSteps> | null = null;
+  private begun: Database.Statement<[string, string, number], string> | null = null;
   private dropped = false;
 
   constructor(db: Database.Database) {
@@ -117,8 +119,10 @@ export class Words {
   /** Newest first. Throws store_corrupt until the next open if the index is damaged. */
   find({ terms, before, limit }: SearchQuery): FoundRun[] {
     if (this.dropped) throw damaged();
-    const params = { match: terms.map(quoted).join(' '), before: before ?? null, limit };
     try {
+      const match = this.matchOf(terms);
+      if (match === null) return [];
+      const params = { match, before: before ?? null, limit };
       this.search ??= this.db.prepare<[SearchParams], FoundRow>(SEARCH);
       return this.search
         .all(params)
@@ -127,6 +131,40 @@ export class Words {
       if (!this.dropIfDamaged(error)) throw error;
       throw damaged(error);
     }
+  }
+
+  /**
+   * The terms as FTS5 reads them; null if no word begins like one of them. FTS5 would merge all
+   * words with a beginning, which can take seconds. So a bounded number of them is looked up here.
+   */
+  private matchOf(terms: readonly string[]): string | null {
+    let left = BEGUN_MAX;
+    const all: string[] = [];
+    for (const term of terms) {
+      const begun = isBeginning(term) ? this.wordsLike(term, left + 1) : [term];
+      if (begun.length === 0) return null;
+      if (isBeginning(term)) left -= begun.length;
+      if (left < 0) throw tooManyBegin();
+      all.push(`(${begun.map(quoted).join(' OR ')})`);
+    }
+    return all.join(' AND ');
+  }
+
+  /** The term with each word of the index that its last word may become. */
+  private wordsLike(term: string, limit: number): string[] {
+    if (this.begun === null) {
+      this.db.exec(
+        'create virtual table temp.words_of_runs using fts5vocab (main, run_words, row)',
+      );
+      this.begun = this.db
+        .prepare<[string, string, number], string>(
+          'select term from temp.words_of_runs where term >= ? and term <= ? order by term limit ?',
+        )
+        .pluck();
+    }
+    const [, before = '', last = ''] = /^([\s\S]*?)([\p{L}\p{N}]+)\*$/u.exec(term) ?? [];
+    const folded = last.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+    return this.begun.all(folded, `${folded}\u{10ffff}`, limit).map((word) => before + word);
   }
 
   /**
@@ -183,10 +221,7 @@ const SEARCH = `select r.run_id, r.state, r.provider,
     and (@before is null or run_words.rowid < (select accepted_seq from runs where run_id = @before))
   order by run_words.rowid desc limit @limit`;
 
-/**
- * A term as FTS5 reads it: in quotes, nothing of it is an operator. The beginning of a word would
- * have to be looked up in each longer one, which can take seconds.
- */
+/** A term as FTS5 reads it: in quotes, nothing of it is an operator. */
 function quoted(term: string): string {
   return `"${term.replaceAll('"', '""')}"`;
 }

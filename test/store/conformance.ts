@@ -424,6 +424,16 @@ function testRuns(opened: Opened): void {
     assert.equal(await found('daemon|socket'), []);
     assert.equal(await found('two programs'), ['run_2'], 'words in a row');
     assert.equal(await found('programs two'), []);
+    assert.equal(await found('DAEM*'), ['run_3', 'run_1'], 'the beginning of a word');
+    assert.equal(await found('two prog*'), ['run_2'], 'of the last word in a row');
+    assert.equal(await found('daemo*|backgr*'), ['run_1']);
+    assert.equal(
+      [await found('naï*'), await found('aemo*'), await found('zz*')],
+      [['run_3'], [], []],
+    );
+    const [begun] = await store.searchRuns({ terms: ['sock*'], limit: 1 });
+    const [from, to] = begun?.matches[0] ?? [];
+    assert.is(begun?.snippet.slice(from, to), 'socket', 'the whole word is marked');
     assert.equal(await found('"quoted" OR daemon'), []);
     const [socket] = await store.searchRuns({
       terms: ['socket'],

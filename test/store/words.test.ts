@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { SvcError } from '../../src/errors.ts';
 import { readMark } from '../../src/store/files/high-water.ts';
 import { verifyLog } from '../../src/store/inspect/verify.ts';
 import type { EventStore } from '../../src/store/port.ts';
@@ -97,6 +98,37 @@ test(
     assert.equal(
       matches.map(([from, to]) => snippet.slice(from, to)),
       ['needle'],
+    );
+    await store.close();
+  }),
+);
+
+test(
+  'a beginning leads to a bounded number of words, however many there are',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const words = Array.from({ length: 5000 }, (_, index) => `aaa${index}`).join(' ');
+    const texts = [words, `déploy deployed ${'depl '.repeat(10_000)}`, 'other words'];
+    await store.append(
+      accepted(
+        1,
+        texts.map((text, index) => done(index + 1, text)),
+      ),
+    );
+    for (const terms of [['aaa*'], ['a*', 'other'], ['aaa1*', 'aaa2*']])
+      await store.searchRuns({ terms, limit: 9 }).then(
+        () => assert.unreachable(),
+        (error: SvcError) => {
+          assert.equal([error.code, error.param], ['invalid_request', 'words']);
+        },
+      );
+    assert.equal(await found(store, 'aaa123*'), ['run_1'], '11 words');
+    const [repeated] = await store.searchRuns({ terms: ['depl*', 'DÉPLOY*'], limit: 9 });
+    const { snippet = '', matches = [] } = repeated ?? {};
+    assert.equal(
+      matches.slice(0, 3).map(([from, to]) => snippet.slice(from, to)),
+      ['déploy', 'deployed', 'depl'],
     );
     await store.close();
   }),

@@ -1,3 +1,5 @@
+import { isBeginning } from '../search-terms.ts';
+
 /**
  * Words for the search, as the SQLite index has them: letters and digits, in lower case, without
  * marks. The parser of the database is not used: what it takes for a word depends on its locale.
@@ -43,7 +45,8 @@ export function vectorOf(text: unknown): string {
 
 /** The words of a term in a row, as a `tsquery`. Empty if it has no word. */
 export function phraseOf(term: string): string {
-  return wordsOf(term)
+  const phrase = wordsOf(term)
     .map((word) => `'${word}'`)
     .join(' <-> ');
+  return isBeginning(term) ? `${phrase}:*` : phrase;
 }

@@ -1,4 +1,5 @@
 import type { FoundRun, RunRow, SearchQuery } from '../port.ts';
+import { isBeginning } from '../search-terms.ts';
 import { BEGIN, END, snippetOf } from '../snippet.ts';
 import { atMost, type Read } from './event-reads.ts';
 import { foldText, phraseOf, TEXT_MAX, wordsOf } from './tokens.ts';
@@ -66,5 +67,6 @@ function marked(text: string, terms: readonly string[]): string {
 
 function patternOf(term: string): RegExp {
   const words = wordsOf(term).join('[^\\p{L}\\p{N}]+');
-  return new RegExp(`(?<![\\p{L}\\p{N}])${words}(?![\\p{L}\\p{N}])`, 'gu');
+  const end = isBeginning(term) ? '[\\p{L}\\p{N}]*' : '';
+  return new RegExp(`(?<![\\p{L}\\p{N}])${words}${end}(?![\\p{L}\\p{N}])`, 'gu');
 }

@@ -7,6 +7,7 @@ export interface ThrownError {
   code: ErrorCode | typeof CONFLICT;
   message: string;
   hint?: string;
+  param?: string | null;
   details?: Record<string, unknown> | undefined;
   /** Text for the log. */
   cause: string;
@@ -18,6 +19,7 @@ export function packError(thrown: unknown): ThrownError {
       code: thrown.code,
       message: thrown.message,
       hint: thrown.hint,
+      param: thrown.param,
       details: thrown.details,
       cause: describe(thrown.cause),
     };
@@ -31,11 +33,12 @@ export function packError(thrown: unknown): ThrownError {
       };
 }
 
-export function unpackError({ code, message, hint, details, cause }: ThrownError): Error {
+export function unpackError({ code, message, hint, param, details, cause }: ThrownError): Error {
   if (code === CONFLICT) return conflict(message);
   return new SvcError(code, message, {
     ...(cause ? { cause: new Error(cause) } : {}),
     ...(hint ? { hint } : {}),
+    ...(param ? { param } : {}),
     ...(details ? { details } : {}),
   });
 }
