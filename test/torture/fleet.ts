@@ -146,8 +146,14 @@ class Faults {
     this.takeovers.push(performance.now() - began);
   }
 
-  private bootOf(node: number): Promise<string> {
-    return waitFor('a node says its boot', () => this.fleet.bootOf(node).catch(() => null));
+  private async bootOf(node: number): Promise<string> {
+    try {
+      return await waitFor('a node says its boot', () => this.fleet.bootOf(node).catch(() => null));
+    } catch (error) {
+      throw new Error(`node ${node}: ${this.fleet.life(node).printed().slice(-PRINTED)}`, {
+        cause: error,
+      });
+    }
   }
 }
 
@@ -217,6 +223,8 @@ async function check(
   };
 }
 
+/** Of the log of a node that does not answer. */
+const PRINTED = 4000;
 /** Bounds a hang. */
 const QUIET_MS = 120_000;
 
