@@ -89,6 +89,8 @@ export class Connections {
   async transaction<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
     const client = await this.patiently(() => this.reads.connect());
     let failure: unknown;
+    // A connection may be cut between two statements. The next one reports it.
+    client.on('error', ignore);
     try {
       await client.query('begin');
       const result = await work(client);
@@ -99,6 +101,7 @@ export class Connections {
       await client.query('rollback').catch(() => {});
       throw this.asError(error);
     } finally {
+      client.off('error', ignore);
       client.release(isAway(failure));
     }
   }
@@ -106,6 +109,7 @@ export class Connections {
   /** A connection beside the pools, such as for notices. The caller ends it. */
   async connect(): Promise<Client> {
     const client = new this.client(this.config);
+    client.on('error', ignore);
     await client.connect();
     return client;
   }
@@ -140,6 +144,9 @@ export class Connections {
     }
   }
 }
+
+/** The library ends the process for an error that nothing hears. */
+const ignore = () => {};
 
 /** Idle connections beyond this are closed. */
 const IDLE_MS = 30_000;

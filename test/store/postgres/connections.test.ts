@@ -144,4 +144,19 @@ async function sameAddress({ name }: Connections): Promise<string> {
   return `postgres:///${name.split('/').at(-1)}?host=${server.folder}&user=svc`;
 }
 
+on('a connection that is cut between two statements fails its transaction, not the process', () =>
+  connected(async (connections) => {
+    await migrated(connections);
+    const cut = connections.transaction(async (client) => {
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+      const ended = new Promise((resolve) => client.once('end', resolve));
+      await connections.read('select pg_terminate_backend($1)', [rows[0]?.pid]);
+      await ended;
+      await client.query('update svc_log set last_seq = 7');
+    });
+    assert.is(await codeOf(cut), 'store_stalled');
+    assert.equal(await connections.read('select last_seq from svc_log'), [{ last_seq: 0 }]);
+  }),
+);
+
 test.run();

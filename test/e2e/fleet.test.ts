@@ -1,0 +1,168 @@
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { RealFleet, SHORT } from '../helpers/fleet.ts';
+import { PausedServer } from '../helpers/paused-server.ts';
+import { postgresPrograms } from '../helpers/postgres.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { ask, stream } from '../torture/http.ts';
+
+/** Two daemons of the built program on one real PostgreSQL. */
+const test = suite('two daemons on one log');
+const on = postgresPrograms === null ? test.skip : test;
+let server: PausedServer;
+let fleet: RealFleet;
+
+test.before.each(async () => {
+  if (postgresPrograms === null) return;
+  server = new PausedServer();
+  const base_url = await server.listen();
+  fleet = await RealFleet.start({ nodes: 2, base_url, max_runs: 1, limits: SHORT });
+});
+test.after.each(async () => {
+  if (postgresPrograms === null) return;
+  await fleet.close();
+  await server.close();
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: it is compared, never trusted.
+type Json = any;
+
+const start = async (node: number, body: object): Promise<Json> => {
+  const { status, json, text } = await ask(fleet.home(node), '/v1/runs', { method: 'POST', body });
+  assert.is(status, 202, text);
+  return json;
+};
+const get = async (node: number, id: string): Promise<Json> =>
+  (await ask(fleet.home(node), `/v1/runs/${id}`)).json;
+const until = (node: number, id: string, state: string): Promise<Json> =>
+  waitFor(`${id} is ${state} at node ${node}`, async () => {
+    const run = await get(node, id);
+    return run.state === state && run;
+  });
+/** The boots that wrote each event of a run, in order. */
+const writers = (id: string) =>
+  fleet.read<{ seq: number; type: string; boot_id: string }>(
+    'select seq::integer, type, boot_id from svc_events where stream = $1 order by version',
+    [id],
+  );
+const streams = (count: number) =>
+  waitFor(`${count} answers in progress`, () => server.streams.size === count);
+
+on('a run accepted by one daemon is answered by the other, and both show it', async () => {
+  const [a, b] = [await fleet.bootOf(0), await fleet.bootOf(1)];
+  const first = await start(0, { prompt: 'first' });
+  const second = await start(0, { prompt: 'second' });
+  await streams(2);
+  server.say('hello');
+  await until(1, first.id, 'streaming');
+  await until(0, second.id, 'streaming');
+  const { json: list } = await ask(fleet.home(1), '/v1/runs');
+  assert.equal(
+    list.runs.map(({ id }: Json) => id),
+    [second.id, first.id],
+  );
+  const events = await stream(fleet.home(0), `/v1/runs/${second.id}/events`);
+  server.finish();
+  const seen: number[] = [];
+  for await (const { id, data } of events.events) if (id !== null) seen.push(data.version);
+  assert.equal(
+    seen,
+    seen.map((_, index) => index + 1),
+  );
+  const shown = await until(0, second.id, 'completed');
+  assert.is(shown.output, 'hello');
+  const log = await writers(second.id);
+  assert.is(log[0]?.boot_id, a);
+  for (const { boot_id } of log.slice(1)) assert.is(boot_id, b);
+  await until(1, first.id, 'completed');
+});
+
+on('a cancel through one daemon ends a run of the other, and one key gives one run', async () => {
+  const key = { prompt: 'first', idempotency_key: 'k' };
+  const both = await Promise.all([start(0, key), start(1, key)]);
+  assert.is(both[0].id, both[1].id);
+  await streams(1);
+  const [{ boot_id: owner } = { boot_id: '' }] = await writers(both[0].id);
+  const other = owner === (await fleet.bootOf(0)) ? 1 : 0;
+  const { json } = await ask(fleet.home(other), `/v1/runs/${both[0].id}/cancel`, {
+    method: 'POST',
+  });
+  assert.is(json.state, 'cancelled');
+  await streams(0);
+});
+
+on('the runs of a killed daemon go on, and its streams resume, on the other', async () => {
+  const run = await start(0, { prompt: 'first', recovery: 'restart' });
+  const ends = await start(1, { prompt: 'second' });
+  await streams(2);
+  server.say('one');
+  await until(1, run.id, 'streaming');
+  const before = await stream(fleet.home(0), `/v1/runs/${run.id}/events`);
+  let last = 0;
+  const versions: number[] = [];
+  for await (const { id, event, data } of before.events) {
+    if (id === null) continue;
+    last = id;
+    versions.push(data.version);
+    if (event === 'run.output_appended') break;
+  }
+  before.leave();
+  await fleet.kill(0);
+  const after = await stream(fleet.home(1), `/v1/runs/${run.id}/events`, {
+    headers: { 'last-event-id': String(last) },
+  });
+  await streams(1);
+  server.finish();
+  await until(1, ends.id, 'completed');
+  await streams(1);
+  server.say('two');
+  server.finish();
+  for await (const { id, data } of after.events) if (id !== null) versions.push(data.version);
+  assert.equal(
+    versions,
+    versions.map((_, index) => index + 1),
+    'each event once, in order',
+  );
+  const shown = await until(1, run.id, 'completed');
+  assert.is(shown.output, 'two');
+  await fleet.boot(0);
+  assert.is((await get(0, run.id)).output, 'two');
+});
+
+on('a daemon that was stopped beyond its lease writes nothing more of its runs', async () => {
+  const boot = await fleet.bootOf(0);
+  const run = await start(0, { prompt: 'first', recovery: 'restart' });
+  await streams(1);
+  server.say('one');
+  await until(1, run.id, 'streaming');
+  fleet.life(0).child.kill('SIGSTOP');
+  await waitFor('the other daemon has started the run again', async () =>
+    (await writers(run.id)).some(({ boot_id }) => boot_id !== boot),
+  );
+  await streams(2);
+  const [{ last = 0 } = {}] = await fleet.read<{ last: number }>(
+    'select last_seq::integer as last from svc_log',
+  );
+  // What it still receives for its old attempt must not reach the log.
+  server.say('late');
+  fleet.life(0).child.kill('SIGCONT');
+  // It listens nowhere for a moment.
+  await waitFor(
+    'it begins again as another boot',
+    async () => (await fleet.bootOf(0).catch(() => boot)) !== boot,
+  );
+  server.finish();
+  const shown = await until(1, run.id, 'completed');
+  assert.is(shown.output, 'late');
+  const late = await fleet.read(
+    'select seq, stream, type from svc_events where boot_id = $1 and seq > $2',
+    [boot, last],
+  );
+  assert.equal(late, []);
+  await waitFor(
+    'it is ready',
+    async () => (await ask(fleet.home(0), '/readyz').catch(() => null))?.status === 200,
+  );
+});
+
+test.run();
