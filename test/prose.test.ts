@@ -32,27 +32,49 @@ test('no sentence of a comment or a page is longer than a reader keeps in mind',
   );
 });
 
-/** Files with statements of SQL that are read as one line. */
-const LONG_LINES = ['src/store/projection.ts', 'src/store/schema.ts'];
+/**
+ * Files that may have longer lines: regular expressions, a document type, tables that databases
+ * already have as they are written here, and large statements of PostgreSQL.
+ */
+const LONG_LINES = [
+  'src/cli/service/launchd.ts',
+  'src/config/provider.ts',
+  'src/logs/plain.ts',
+  'src/logs/redact.ts',
+  'src/store/indexes.ts',
+  'src/store/places.ts',
+  'src/store/postgres/',
+  'src/store/schema.ts',
+  'src/store/sqlite/writes.ts',
+  'src/store/usage.ts',
+  'src/store/words.ts',
+];
 
-/** The formatter splits at column 100, except a text, which it leaves whole. */
-test('only the named tables have lines of 150 columns', () => {
-  const long = globSync('{src,machines}/**/*.ts').filter((file) =>
-    readFileSync(file, 'utf8')
-      .split('\n')
-      .some((line) => line.length >= 150),
+/** The formatter splits there, except a text, which it leaves whole. */
+test('only the named files have lines of more than 100 columns', () => {
+  const long = globSync('{src,machines}/**/*.ts')
+    .map((file) => file.replaceAll('\\', '/'))
+    .filter((file) => linesOf(file).some((line) => line.length > COLUMNS_MAX));
+  const isNamed = (file: string) => LONG_LINES.some((prefix) => file.startsWith(prefix));
+  assert.equal(
+    long.filter((file) => !isNamed(file)),
+    [],
   );
-  assert.equal(long.map((file) => file.replaceAll('\\', '/')).sort(), LONG_LINES);
+  for (const prefix of LONG_LINES)
+    assert.ok(
+      long.some((file) => file.startsWith(prefix)),
+      `${prefix} has no long line`,
+    );
 });
 
 test('no line of a comment is longer than 100 columns', () => {
   const long = sources.flatMap((file) =>
-    commentLines(readFileSync(file, 'utf8'))
+    commentLines(linesOf(file))
       .filter(({ text }) => text.length > COLUMNS_MAX)
       .map(({ line }) => `${file}:${line}`),
   );
   assert.equal(long, []);
-  const found = commentLines('/**\n * a\n */\nconst b = 1;\n  // c\n/* d */\n');
+  const found = commentLines('/**\n * a\n */\nconst b = 1;\n  // c\n/* d */\n'.split('\n'));
   assert.equal(
     found.map(({ line }) => line),
     [1, 2, 3, 5, 6],
@@ -66,10 +88,14 @@ test('every line of the list is still to do', () => {
   assert.equal(done, []);
 });
 
+function linesOf(file: string): string[] {
+  return readFileSync(file, 'utf8').split('\n');
+}
+
 /** The lines that have only a comment. The formatter breaks the others. */
-function commentLines(code: string): { line: number; text: string }[] {
+function commentLines(lines: readonly string[]): { line: number; text: string }[] {
   let inside = false;
-  return code.split('\n').flatMap((text, index) => {
+  return lines.flatMap((text, index) => {
     const begins = /^\s*\/[*/]/.test(text);
     const isComment = inside || begins;
     if (isComment) inside = !text.includes('*/') && (inside || !/^\s*\/\//.test(text));

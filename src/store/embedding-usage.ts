@@ -121,9 +121,11 @@ function prepare(db: Database.Database) {
        where hour = @hour and provider = @provider and model = @model and client = @client`,
     ),
     insert: db.prepare<[EmbeddingUsage]>(
-      `insert into embedding_usage values (@hour, @provider, @model, @client, @requests, @input_tokens, @estimated)
+      `insert into embedding_usage
+         values (@hour, @provider, @model, @client, @requests, @input_tokens, @estimated)
        on conflict do update set requests = requests + excluded.requests,
-         input_tokens = input_tokens + excluded.input_tokens, estimated = estimated + excluded.estimated`,
+         input_tokens = input_tokens + excluded.input_tokens,
+         estimated = estimated + excluded.estimated`,
     ),
     rows: db
       .prepare<[number], number>('select count(*) from embedding_usage where hour = ?')

@@ -21,7 +21,8 @@ export function asStoreError(thrown: unknown, database: string): SvcError {
 function ofFile(thrown: unknown): string | undefined {
   const { path, syscall } = thrown as { path?: unknown; syscall?: unknown };
   if (typeof path !== 'string') return undefined;
-  return `${path} cannot be used: ${typeof syscall === 'string' ? `${syscall} failed with ` : ''}${codeOf(thrown)}.`;
+  const failed = typeof syscall === 'string' ? `${syscall} failed with ` : '';
+  return `${path} cannot be used: ${failed}${codeOf(thrown)}.`;
 }
 
 /**

@@ -29,7 +29,8 @@ export class Gaps {
     const known = db.prepare(`select 1 from sqlite_schema where name = 'gaps'`).get() !== undefined;
     this.atOrBefore = known
       ? db.prepare(
-          'select first_seq, last_seq, last_hash from gaps where first_seq <= ? order by first_seq desc limit 1',
+          'select first_seq, last_seq, last_hash from gaps where first_seq <= ? ' +
+            'order by first_seq desc limit 1',
         )
       : null;
   }
@@ -49,7 +50,8 @@ export class Gaps {
   /** Records these events as removed. */
   add(removed: Removed[]): void {
     const put = this.db.prepare<[GapRow]>(
-      'insert or replace into gaps (first_seq, last_seq, last_hash) values (@first_seq, @last_seq, @last_hash)',
+      'insert or replace into gaps (first_seq, last_seq, last_hash) ' +
+        'values (@first_seq, @last_seq, @last_hash)',
     );
     const drop = this.db.prepare<[number]>('delete from gaps where first_seq = ?');
     for (const range of rangesOf(removed)) {

@@ -15,13 +15,18 @@ export type StoredFields = RunFields & { fields_digest: unknown };
 const FIELDS = RUN_FIELDS.split(', ')
   .map((field) => `r.${field}`)
   .join(', ');
-export const STORED_FIELDS = `select ${FIELDS}, d.fields as fields_digest from runs r left join run_digests d on d.run_id = r.run_id`;
+export const STORED_FIELDS =
+  `select ${FIELDS}, d.fields as fields_digest ` +
+  'from runs r left join run_digests d on d.run_id = r.run_id';
 export const STORED_RUN = storedRun('r.data');
 /** With the data as bytes, so that SQLite makes no text of it. */
 export const STORED_RUN_BYTES = storedRun('cast(r.data as blob)');
 
 function storedRun(data: string): string {
-  return `select ${FIELDS}, ${data} as data, d.fields as fields_digest, d.data as data_digest from runs r left join run_digests d on d.run_id = r.run_id`;
+  return (
+    `select ${FIELDS}, ${data} as data, d.fields as fields_digest, d.data as data_digest ` +
+    'from runs r left join run_digests d on d.run_id = r.run_id'
+  );
 }
 
 /** The error of a damaged row. The events may still be fine. */
@@ -131,18 +136,23 @@ function prepare(db: Database.Database) {
     fields: db.prepare<[string], StoredFields>(`${STORED_FIELDS} where r.run_id = ?`),
     last: db
       .prepare<[string], number>(
-        `select seq from events where stream = ? and type <> 'run.output_appended' order by version desc limit 1`,
+        "select seq from events where stream = ? and type <> 'run.output_appended' " +
+          'order by version desc limit 1',
       )
       .pluck(),
     extra: db.prepare<[number, number, number], { run_id: string; accepted_seq: number }>(
       `select run_id, accepted_seq from runs where accepted_seq > ? and accepted_seq <= ?
-         and not exists (select 1 from events where seq = runs.accepted_seq and stream = runs.run_id) limit ?`,
+         and not exists (
+           select 1 from events where seq = runs.accepted_seq and stream = runs.run_id
+         ) limit ?`,
     ),
     newest: db.prepare<[number], { run_id: string; seq: number }>(
-      `select stream as run_id, seq from events where version = 1 and type = 'run.accepted' order by seq desc limit ?`,
+      'select stream as run_id, seq from events where version = 1 ' +
+        "and type = 'run.accepted' order by seq desc limit ?",
     ),
     unfinished: db.prepare<[number], { run_id: string; seq: number }>(
-      'select run_id, accepted_seq as seq from runs where finished = 0 and accepted_seq < ? order by accepted_seq',
+      'select run_id, accepted_seq as seq from runs where finished = 0 ' +
+        'and accepted_seq < ? order by accepted_seq',
     ),
     byKey: ids<[string]>('runs_key', 'idempotency_key = ?'),
     byList: ids<[number, string, string]>(

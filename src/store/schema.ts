@@ -117,7 +117,8 @@ export function createTables(db: Database.Database, name: () => string): void {
   if (pragma(db, 'application_id') === 0) {
     const log_id = name();
     db.exec(
-      `${EVENTS} ${RUNS} ${RUNS_INDEXES} ${GAPS} ${PROOFS} pragma application_id = ${APPLICATION_ID};`,
+      `${EVENTS} ${RUNS} ${RUNS_INDEXES} ${GAPS} ${PROOFS} ` +
+        `pragma application_id = ${APPLICATION_ID};`,
     );
     setName(db, log_id);
   }

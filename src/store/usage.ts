@@ -138,12 +138,15 @@ function prepare(db: Database.Database) {
     add: db.prepare<[Row]>(
       `update usage set runs = runs + 1, input_tokens = input_tokens + @input_tokens,
          output_tokens = output_tokens + @output_tokens, estimated = estimated + @estimated
-       where hour = @hour and provider = @provider and model = @model and client = @client and cloud = @cloud`,
+       where hour = @hour and provider = @provider and model = @model and client = @client
+         and cloud = @cloud`,
     ),
     insert: db.prepare<[Row]>(
       `insert into usage values (@hour, @provider, @model, @client, @cloud, 1, @input_tokens, @output_tokens, @estimated)
-       on conflict do update set runs = runs + 1, input_tokens = input_tokens + excluded.input_tokens,
-         output_tokens = output_tokens + excluded.output_tokens, estimated = estimated + excluded.estimated`,
+       on conflict do update set runs = runs + 1,
+         input_tokens = input_tokens + excluded.input_tokens,
+         output_tokens = output_tokens + excluded.output_tokens,
+         estimated = estimated + excluded.estimated`,
     ),
     rows: db.prepare<[number], number>('select count(*) from usage where hour = ?').pluck(),
     first: db.prepare<[], number | null>('select min(hour) from usage').pluck(),

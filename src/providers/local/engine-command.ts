@@ -15,7 +15,8 @@ export function engineCommand(
   nodeFlags: readonly string[],
   program: string = process.execPath,
 ): EngineCommand {
-  const flags = [`--max-old-space-size=${HEAP_MB}`, ...nodeFlags];
+  const bounds = [`--max-old-space-size=${HEAP_MB}`, `--max-semi-space-size=${YOUNG_MB}`];
+  const flags = [...bounds, ...nodeFlags];
   const setpriv = findSetpriv();
   return setpriv === null
     ? { execArgv: flags }
@@ -27,6 +28,8 @@ export const NOT_BEGUN: ReadonlySet<number | null> = new Set([126, 127]);
 
 /** Bound of the JavaScript heap. Weights and contexts are outside it. */
 const HEAP_MB = 1024;
+/** Bound of each half of its young part. A token needs little of it, and more stays resident. */
+const YOUNG_MB = 1;
 const RESTRAINTS = ['--no-new-privs', '--pdeathsig', 'KILL'];
 const PLACES = ['/usr/bin/setpriv', '/bin/setpriv'];
 const PROBE_MS = 2000;

@@ -129,7 +129,9 @@ async function versionOf(path: string): Promise<string> {
 }
 
 function refused(name: string, reason: string, until: number): SvcError {
-  const message = `The model ${name} ${reason}, so this version of its file is refused until ${new Date(until).toISOString()}.`;
+  const message =
+    `The model ${name} ${reason}, so this version of its file is refused until ` +
+    `${new Date(until).toISOString()}.`;
   return new SvcError('model_quarantined', message, { retryable: false });
 }
 

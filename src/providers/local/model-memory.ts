@@ -187,7 +187,8 @@ export class ModelMemory {
         : `Loaded: ${loaded.map((other) => `${other.id} (${mib(other.bytes)})`).join(', ')}.`;
     return new SvcError(
       'model_too_large',
-      `The model ${id} needs about ${mib(bytes)} of memory, but models may use ${mib(this.bounds.bytes)} together (models_memory_bytes). ${also}`,
+      `The model ${id} needs about ${mib(bytes)} of memory, but models may use ` +
+        `${mib(this.bounds.bytes)} together (models_memory_bytes). ${also}`,
       {
         param: 'model',
         retryable: false,

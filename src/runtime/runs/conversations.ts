@@ -189,7 +189,8 @@ function routeAfter(
   if (before.cloud && cloud !== true)
     throw new SvcError(
       'usage',
-      `The conversation is with ${before.provider}, a cloud provider, and the request does not ask for the cloud.`,
+      `The conversation is with ${before.provider}, a cloud provider, and the request does ` +
+        'not ask for the cloud.',
       { param: 'cloud', hint: 'Add --cloud, or name a model with --model.' },
     );
   return before.cloud === (cloud === true) ? target : {};

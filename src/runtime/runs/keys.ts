@@ -89,7 +89,8 @@ export class Digests {
   }
 
   private sealed(input: RunInput): string {
-    return `${SEALED}${createHmac('sha256', this.secret).update(canonicalRequest(input)).digest('hex')}`;
+    const sum = createHmac('sha256', this.secret).update(canonicalRequest(input));
+    return `${SEALED}${sum.digest('hex')}`;
   }
 }
 

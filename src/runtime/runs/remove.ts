@@ -45,7 +45,8 @@ export async function removeRun(sources: RemoveSources, run_id: string): Promise
       ...(unwritten === undefined
         ? []
         : [
-            `The write-ahead log still has its texts (${unwritten.replace(/\.$/, '')}). The next removal empties it, or the stop of the daemon.`,
+            `The write-ahead log still has its texts (${unwritten.replace(/\.$/, '')}). ` +
+              'The next removal empties it, or the stop of the daemon.',
           ]),
     ];
     return trouble.length === 0 ? {} : { trouble: trouble.join(' ') };

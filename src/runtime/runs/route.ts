@@ -133,9 +133,10 @@ function onlyModel(provider: string, models: readonly string[]): string {
   if (only !== undefined && models.length === 1) return only;
   const some = models.slice(0, NAMES_SHOWN);
   const more = models.length > some.length ? ', …' : '';
+  const known = only === undefined ? '' : ` It has ${some.join(', ')}${more}.`;
   throw new SvcError(
     'model_unknown',
-    `The request names no model, and ${provider} has no default model.${only === undefined ? '' : ` It has ${some.join(', ')}${more}.`}`,
+    `The request names no model, and ${provider} has no default model.${known}`,
     {
       param: 'model',
       hint:
@@ -170,7 +171,9 @@ function byName(
       : `Several providers have the model ${name}: ${here.join(', ')}.`,
     {
       param: 'model',
-      hint: `Name the provider too, such as ${others[0]}/${name}, or set an alias in the configuration.`,
+      hint:
+        `Name the provider too, such as ${others[0]}/${name}, or set an alias in the ` +
+        'configuration.',
     },
   );
 }
@@ -212,7 +215,9 @@ function cloudProvider(
     `There are several cloud providers (${all.join(', ')}) and none is the default.`,
     {
       param: 'cloud',
-      hint: `Name one with --provider, or choose one: svc config set default_cloud_provider ${all[0]}`,
+      hint:
+        'Name one with --provider, or choose one: svc config set default_cloud_provider ' +
+        `${all[0]}`,
       details: { known: all },
     },
   );

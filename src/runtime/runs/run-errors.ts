@@ -28,7 +28,8 @@ export function otherApi({ asked_as = "svc's own API" }: { readonly asked_as?: s
 /** The error for a run whose commit is late, or waits behind a late one. */
 export function withdrawn({ details }: SvcError): SvcError {
   const message =
-    'The disk does not answer, so the run may or may not be recorded. The daemon withdraws it when the disk answers.';
+    'The disk does not answer, so the run may or may not be recorded. ' +
+    'The daemon withdraws it when the disk answers.';
   return new SvcError('store_stalled', message, details === undefined ? {} : { details });
 }
 
@@ -42,12 +43,14 @@ export function cutOff(run: RunSnapshot | undefined): SvcError {
   if (isIn(run, 'queued'))
     return new SvcError(
       'daemon_stopping',
-      'The daemon stopped while the run was queued. The run starts after the next start of the daemon.',
+      'The daemon stopped while the run was queued. The run starts after the next start of ' +
+        'the daemon.',
     );
   if (isIn(run, 'suspended'))
     return new SvcError(
       'daemon_stopping',
-      'The daemon stopped before the answer was complete. The run continues after the next start of the daemon.',
+      'The daemon stopped before the answer was complete. The run continues after the next ' +
+        'start of the daemon.',
     );
   return new SvcError(
     'run_interrupted',

@@ -145,7 +145,10 @@ export class HighWater {
 }
 
 function unwritten(error: unknown): string {
-  return `The high-water mark cannot be written (${(error as NodeJS.ErrnoException).code ?? 'cut short'}).`;
+  return (
+    'The high-water mark cannot be written ' +
+    `(${(error as NodeJS.ErrnoException).code ?? 'cut short'}).`
+  );
 }
 
 function slot({ seq, hash: at }: Mark, log_id: string): string {

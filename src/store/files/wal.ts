@@ -81,7 +81,9 @@ export function refuseForeignWal(db: Database.Database, database: string, in_fil
   const problem = walProblem(userVersion(db), in_file);
   if (problem === null) return;
   throw new SvcError('store_corrupt', `${problem} Nothing was changed.`, {
-    hint: `If ${database} is a backup that was put back, move ${walOf(database)} away. Keep a copy of both before anything else.`,
+    hint:
+      `If ${database} is a backup that was put back, move ${walOf(database)} away. ` +
+      'Keep a copy of both before anything else.',
   });
 }
 
@@ -106,7 +108,9 @@ export function refuseLostDatabase(database: string): void {
     'store_tail_lost',
     `The event log ${database} is gone, and its WAL is still there.`,
     {
-      hint: `Put the database and its mark back. To begin an empty log, move ${walOf(database)} away.`,
+      hint:
+        `Put the database and its mark back. To begin an empty log, move ${walOf(database)} ` +
+        'away.',
     },
   );
 }

@@ -67,7 +67,9 @@ export function checkHighWater(
   const problem = accepted ? null : markProblem(last, mark, log_id, hashOf);
   if (problem === null) return;
   throw new SvcError('store_tail_lost', problem, {
-    hint: `Run svc doctor, and keep a copy of the folder ${dirname(file)}. To go on with what is there: echo accept > ${JSON.stringify(file)}`,
+    hint:
+      `Run svc doctor, and keep a copy of the folder ${dirname(file)}. ` +
+      `To go on with what is there: echo accept > ${JSON.stringify(file)}`,
     details: { last_seq: last.seq, recorded_seq: mark?.seq, file },
   });
 }
@@ -81,7 +83,10 @@ export function markProblem(
 ): string | null {
   if (log_id === '') return 'The event log has lost its own name.';
   if (log_id !== null && mark === null)
-    return 'The high-water mark of the event log is gone, or cannot be read: its end may be missing.';
+    return (
+      'The high-water mark of the event log is gone, or cannot be read: ' +
+      'its end may be missing.'
+    );
   if (log_id !== null && mark?.log_id !== log_id)
     return 'The high-water mark belongs to another event log: the end of this one may be missing.';
   if (mark === null || mark.seq === 0) return null;
@@ -96,7 +101,10 @@ export function markProblem(
 /** What is wrong between an event and the previous one, as a sentence. */
 export function linkProblem(previous: Mark, row: HashedRow): string | null {
   if (row.seq !== previous.seq + 1)
-    return `After the event ${previous.seq} of the log comes the event ${row.seq}: some are missing.`;
+    return (
+      `After the event ${previous.seq} of the log comes the event ${row.seq}: ` +
+      'some are missing.'
+    );
   if (chain(previous.hash, row) !== hex(row.hash))
     return `The event ${row.seq} of the log (${row.type}) does not agree with its hash.`;
   return null;

@@ -85,7 +85,8 @@ async function checkChain(
 
 function streamProblems(db: Database.Database): string[] {
   const query = `select stream, version from (
-      select stream, version, seq, lag(version, 1, 0) over log as version_before, lag(seq, 1, 0) over log as seq_before
+      select stream, version, seq,
+        lag(version, 1, 0) over log as version_before, lag(seq, 1, 0) over log as seq_before
       from events window log as (partition by stream order by version)
     ) where version <> version_before + 1 or seq <= seq_before limit ${PROBLEMS_MAX}`;
   const rows = db.prepare<[], { stream: string; version: number }>(query).all();
@@ -121,7 +122,9 @@ async function checkRuns(
   }
 }
 
-const ACCEPTED = `select stream as run_id, seq from events where version = 1 and type = 'run.accepted' and seq > ? order by seq limit ?`;
+const ACCEPTED =
+  "select stream as run_id, seq from events where version = 1 and type = 'run.accepted' " +
+  'and seq > ? order by seq limit ?';
 
 function extraProblems(db: Database.Database): string[] {
   return new Projection(db)

@@ -252,7 +252,8 @@ function prepare(db: Database.Database) {
   const ids = <P extends unknown[]>(query: string) => db.prepare<P, string>(query).pluck();
   return {
     aged: db.prepare<[number, number], Moment & { run_id: string }>(
-      'select run_id, seq, ended_at as at from runs where finished = 1 and ended_at < ? and seq < ? order by ended_at',
+      'select run_id, seq, ended_at as at from runs where finished = 1 and ended_at < ? ' +
+        'and seq < ? order by ended_at',
     ),
     firstFrom: db.prepare<[number], Moment>(
       'select seq, at from events where seq >= ? order by seq limit 1',
@@ -262,7 +263,8 @@ function prepare(db: Database.Database) {
     ),
     oldestKept: db.prepare<[], number | null>('select min(accepted_seq) from runs').pluck(),
     starts: ids<[number]>(
-      `select stream from events where version = 1 and type <> 'run.accepted' and seq < ? order by seq`,
+      "select stream from events where version = 1 and type <> 'run.accepted' " +
+        'and seq < ? order by seq',
     ),
     lastOf: db.prepare<[string], { seq: number; version: number; at: number; boot_id: string }>(
       'select seq, version, at, boot_id from events where stream = ? order by version desc limit 1',

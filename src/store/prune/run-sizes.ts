@@ -104,7 +104,8 @@ function prepare(db: Database.Database) {
     ended: find<{ seq: number; limit: number }>('seq > @seq order by seq'),
     unfinished: db.prepare<[], string>('select run_id from runs where finished = 0').pluck(),
     size: db.prepare<[string], { events: number; bytes: number }>(
-      'select count(*) as events, coalesce(sum(octet_length(data)), 0) as bytes from events where stream = ?',
+      'select count(*) as events, coalesce(sum(octet_length(data)), 0) as bytes ' +
+        'from events where stream = ?',
     ),
   };
 }

@@ -68,14 +68,17 @@ export class EventReads {
   runsNamed(prefix: string, limit: number): string[] {
     return this.db
       .prepare<[string, string, number], string>(
-        'select stream from events where stream >= ? and stream < ? and version = 1 order by stream limit ?',
+        'select stream from events where stream >= ? and stream < ? and version = 1 ' +
+          'order by stream limit ?',
       )
       .pluck()
       .all(prefix, `${prefix}${AFTER_IDS}`, atMost(limit));
   }
 
   newestRun(): string | null {
-    const query = `select stream from events where version = 1 and type = 'run.accepted' order by seq desc limit 1`;
+    const query =
+      "select stream from events where version = 1 and type = 'run.accepted' " +
+      'order by seq desc limit 1';
     return this.db.prepare<[], string>(query).pluck().get() ?? null;
   }
 
@@ -90,7 +93,10 @@ export class EventReads {
       return linkProblem({ seq: row.seq - 1, hash: hex(row.previous) }, row);
     const gap = row.seq === 1 ? { seq: 0, hash: GENESIS } : this.gaps.endOf(row.seq - 1);
     if (gap === null)
-      return `The event ${row.seq - 1} of the log is missing: the one after it (${row.type}) cannot be checked.`;
+      return (
+        `The event ${row.seq - 1} of the log is missing: the one after it (${row.type}) ` +
+        'cannot be checked.'
+      );
     return linkProblem(gap, row);
   }
 
@@ -145,7 +151,9 @@ function* inOrder(
   let version = Math.max(1, fromVersion);
   for (const row of rows) {
     if (row.version !== version) {
-      const problem = `Events of ${stream} are missing in the log: version ${row.version} comes where version ${version} belongs.`;
+      const problem =
+        `Events of ${stream} are missing in the log: version ${row.version} comes where ` +
+        `version ${version} belongs.`;
       throw new SvcError('store_corrupt', problem, { details: { seq: row.seq, stream } });
     }
     version += 1;

@@ -139,7 +139,8 @@ export class Reads extends EventReads {
   runsAt(seq: number, limit: number): string[] {
     const query = `select run_id from (
         select run_id, accepted_seq from runs where finished = 0 and accepted_seq <= @seq
-        union all select run_id, accepted_seq from runs where finished = 1 and accepted_seq <= @seq and seq >= @seq
+        union all select run_id, accepted_seq from runs
+          where finished = 1 and accepted_seq <= @seq and seq >= @seq
       ) order by accepted_seq limit @limit`;
     return this.db
       .prepare<[{ seq: number; limit: number }], string>(query)
@@ -148,7 +149,9 @@ export class Reads extends EventReads {
   }
 
   startedStreams(fromSeq: number, toSeq: number, limit: number): string[] {
-    const query = `select stream from events where version = 1 and type <> 'run.accepted' and seq between ? and ? order by seq limit ?`;
+    const query =
+      "select stream from events where version = 1 and type <> 'run.accepted' " +
+      'and seq between ? and ? order by seq limit ?';
     return this.db
       .prepare<[number, number, number], string>(query)
       .pluck()
@@ -194,6 +197,8 @@ function prepareList(
   db: Database.Database,
   condition: string,
 ): Database.Statement<[ListParams], StoredRun> {
-  const where = `${condition} and (@state is null or state = @state) and (@provider is null or provider = @provider)`;
+  const where =
+    `${condition} and (@state is null or state = @state) ` +
+    'and (@provider is null or provider = @provider)';
   return db.prepare(`${STORED_RUN} where ${where} order by accepted_seq desc limit @limit`);
 }

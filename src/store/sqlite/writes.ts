@@ -17,7 +17,8 @@ export function prepareWrites(db: Database.Database) {
       .prepare<[string], number>('select max(version) from events where stream = +?')
       .pluck(),
     insertEvent: db.prepare<EventValues>(
-      'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) ' +
+        'values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
     ),
   };
 }
@@ -110,21 +111,25 @@ function prepare(db: Database.Database) {
     endedAt: db.prepare<[number], number>('select at from events where seq = ?').pluck(),
     last: db
       .prepare<[string], number>(
-        `select seq from events where stream = ? and type <> 'run.output_appended' order by version desc limit 1`,
+        "select seq from events where stream = ? and type <> 'run.output_appended' " +
+          'order by version desc limit 1',
       )
       .pluck(),
     /** A row with a damaged id is still at the position of this run. */
     drop: [
       db.prepare<[{ run_id: string }]>('delete from runs where run_id = @run_id'),
       db.prepare<[{ run_id: string }]>(
-        'delete from runs where accepted_seq = (select seq from events where stream = @run_id and version = 1)',
+        'delete from runs where accepted_seq = (select seq from events ' +
+          'where stream = @run_id and version = 1)',
       ),
     ],
     upsertRun: db.prepare<RunValues>(
       `insert into runs (run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq, data)
        values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-       on conflict (run_id) do update set idempotency_key = excluded.idempotency_key, finished = excluded.finished, ended_at = excluded.ended_at,
-         state = excluded.state, provider = excluded.provider, seq = excluded.seq, data = excluded.data`,
+       on conflict (run_id) do update set idempotency_key = excluded.idempotency_key,
+         finished = excluded.finished, ended_at = excluded.ended_at,
+         state = excluded.state, provider = excluded.provider, seq = excluded.seq,
+         data = excluded.data`,
     ),
     cloud: db.prepare<[{ run_id: string; accepted_seq: number }]>(
       'insert or ignore into cloud_runs values (@run_id, @accepted_seq)',
@@ -132,7 +137,8 @@ function prepare(db: Database.Database) {
     place: db.prepare<
       [Pick<RunLine, 'run_id' | 'conversation' | 'origin'> & { accepted_seq: number }]
     >(
-      'insert or ignore into run_places values (@run_id, @accepted_seq, coalesce(@conversation, @run_id), @origin)',
+      'insert or ignore into run_places ' +
+        'values (@run_id, @accepted_seq, coalesce(@conversation, @run_id), @origin)',
     ),
     upsertDigests: db.prepare<[string, Buffer, Buffer]>(
       `insert into run_digests (run_id, fields, data) values (?, ?, ?)

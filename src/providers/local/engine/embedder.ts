@@ -107,7 +107,8 @@ export class Embedder {
     if (count < info.context_length) return tokens;
     throw new SvcError(
       'context_length_exceeded',
-      `Text ${index} has ${count} tokens; the model computes vectors of at most ${info.context_length - 1}.`,
+      `Text ${index} has ${count} tokens; the model computes vectors of at most ` +
+        `${info.context_length - 1}.`,
       { param: 'input' },
     );
   }

@@ -44,7 +44,8 @@ export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: Run
     const place = content.findIndex(({ type }) => type === 'image');
     if (place !== -1)
       throw missing(
-        'The local engine reads no images. Start llama-server with the model and --mmproj, and add it: svc provider add llama-server',
+        'The local engine reads no images. Start llama-server with the model and --mmproj, ' +
+          'and add it: svc provider add llama-server',
         `messages.${index}.content.${place}`,
       );
   }

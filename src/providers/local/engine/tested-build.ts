@@ -20,7 +20,8 @@ export class TestedBuild {
 
   constructor(file: string) {
     this.file = file;
-    this.key = `${libraryVersion()} ${process.version} ${process.platform} ${process.arch} ${release()}`;
+    const { version, platform, arch } = process;
+    this.key = `${libraryVersion()} ${version} ${platform} ${arch} ${release()}`;
   }
 
   /** Call it before the library is imported. */
