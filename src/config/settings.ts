@@ -323,7 +323,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_ENGINE_THREADS',
     default: null,
     meaning:
-      'Threads of the local engine. null: measured when a model is first loaded, and fewer while other work keeps cores busy.',
+      'Threads of the local engine. null: measured when a model is first loaded, and fewer ' +
+      'while other work keeps cores busy.',
     expects: 'a whole number from 1 to 512, or null',
     read: (value) => (value === null ? null : readWhole(value, 1, 512)),
     fromText: (text) => nullText(wholeText(text)),

@@ -113,7 +113,8 @@ export async function loadModel(
   });
   const sequences = Array.from({ length: context.totalSequences }, () => context.getSequence());
   console.error(
-    `threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed on ${llama.gpu || 'cpu'}`,
+    `threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed ` +
+      `on ${llama.gpu || 'cpu'}`,
   );
   const speed = gain === null ? '' : `: their speed is ${gain} percent of one run`;
   console.error(`runs are computed ${batching ? 'in one batch' : 'one by one'}${speed}`);
