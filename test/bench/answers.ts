@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { makeHome } from '../helpers/svc.ts';
-import { type Answer, askChat } from './lib/chat.ts';
+import { type Answer, askChat, type Question } from './lib/chat.ts';
 import { startDaemon } from './lib/daemon.ts';
 import { findProgram, type Running, startServer } from './lib/peers.ts';
 import { Report } from './lib/report.ts';
@@ -22,7 +22,7 @@ const rounds = Number(process.argv[2] ?? 5);
 const FLOOR = 'llama-server';
 const CONTEXT = 4096;
 const PARALLEL = 8;
-const BATCHING = { SVC_ENGINE_BATCHING: 'true' };
+const EXACT = { SVC_ENGINE_BATCHING: 'false' };
 const report = new Report('answers');
 const folder = mkdtempSync(join(tmpdir(), 'svc-bench-'));
 
@@ -32,6 +32,8 @@ interface Model {
   /** Tokens of an answer. */
   tokens: number;
   prompts: Readonly<Record<string, string>>;
+  /** Whether it can read a conversation. */
+  turns: boolean;
 }
 
 /** The tokenizer of the made models has a token for each character. */
@@ -42,6 +44,7 @@ const models: Model[] = [
     file: new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url).pathname,
     tokens: 64,
     prompts: { 'a question': 'How do I start the daemon?' },
+    turns: false,
   },
   ...[
     { name: '70 MB', width: 512, layers: 7, tokens: 64 },
@@ -54,6 +57,7 @@ const models: Model[] = [
     }),
     tokens,
     prompts: PROMPTS,
+    turns: true,
   })),
 ];
 
@@ -95,12 +99,39 @@ async function compare(model: Model): Promise<void> {
             floor: FLOOR,
           });
       }
+    if (model.turns) await compareTurns(model, servers);
   } finally {
     for (const { stop } of servers) await stop();
   }
 }
 
-type Asking = (prompt: string, max_tokens: number) => Promise<Answer>;
+/** The first token of the second turn. Each server may reuse what it computed for the first. */
+async function compareTurns(model: Model, servers: readonly Server[]): Promise<void> {
+  let conversations = 0;
+  const measure = async (ask: Asking) => {
+    conversations += 1;
+    const content = `${conversations} ${'word '.repeat(400)}`;
+    const { text } = await ask(content, 8);
+    const earlier = [
+      { role: 'user' as const, content },
+      { role: 'assistant' as const, content: text },
+    ];
+    return (await ask('And then?', 1, earlier)).first_ms;
+  };
+  await takeTurns(report, {
+    what: `${model.name}, 2 000 tokens, first token of the second turn`,
+    unit: 'ms',
+    rounds,
+    floor: FLOOR,
+    ways: Object.fromEntries(servers.map(({ way, ask }) => [way, () => measure(ask)])),
+  });
+}
+
+type Asking = (
+  prompt: string,
+  max_tokens: number,
+  earlier?: Question['earlier'],
+) => Promise<Answer>;
 
 interface Server {
   way: string;
@@ -109,7 +140,7 @@ interface Server {
 }
 
 async function startAll(model: Model): Promise<Server[]> {
-  const servers = [await startSvc('svc', model), await startSvc('svc, batching', model, BATCHING)];
+  const servers = [await startSvc('svc', model), await startSvc('svc, exact', model, EXACT)];
   for (const start of [startLlamaServer, startOllama]) {
     const server = await start(model);
     if (server !== null) servers.push(server);
@@ -133,7 +164,8 @@ async function startSvc(
   const { chat, stop } = await startDaemon(home);
   return {
     way,
-    ask: (prompt, max_tokens) => askChat(chat, { model: 'measured', prompt, max_tokens }),
+    ask: (prompt, max_tokens, earlier = []) =>
+      askChat(chat, { model: 'measured', prompt, max_tokens, earlier }),
     stop,
   };
 }
@@ -142,7 +174,8 @@ function overHttp(way: string, model: string, running: Running): Server {
   const url = `${running.url}/v1/chat/completions`;
   return {
     way,
-    ask: (prompt, max_tokens) => askChat({ url, token: null }, { model, prompt, max_tokens }),
+    ask: (prompt, max_tokens, earlier = []) =>
+      askChat({ url, token: null }, { model, prompt, max_tokens, earlier }),
     stop: () => running.stop(),
   };
 }

@@ -47,6 +47,7 @@ async function compare(name: string, file: string, provider: LocalHarness): Prom
     readAnswer(provider, { model: file, prompt: PROMPT, max_tokens: TOKENS }).then(
       ({ token_ids }) => token_ids.length,
     );
+  await ours();
   const { path, threads, context_length } = provider.engine.snapshot().context.info ?? fail();
   const model = await llama.loadModel({ modelPath: path });
   const context = await model.createContext({ contextSize: context_length, threads, sequences: 1 });

@@ -17,6 +17,8 @@ export interface Target {
 export interface Question {
   model: string;
   prompt: string;
+  /** The turns before it. */
+  earlier?: readonly { role: 'user' | 'assistant'; content: string }[];
   max_tokens?: number;
 }
 
@@ -24,13 +26,13 @@ const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY 
 
 /** Asks for a streamed chat completion over `node:http`. Rejects with any answer but 200. */
 export function askChat(target: Target, question: Question): Promise<Answer> {
-  const { prompt, ...rest } = question;
+  const { prompt, earlier = [], ...rest } = question;
   const body = JSON.stringify({
     ...rest,
     stream: true,
     stream_options: { include_usage: true },
     temperature: 0,
-    messages: [{ role: 'user', content: prompt }],
+    messages: [...earlier, { role: 'user', content: prompt }],
   });
   const headers = {
     'content-type': 'application/json',
@@ -53,7 +55,13 @@ export function askChat(target: Target, question: Question): Promise<Answer> {
         else reject(new Error(`${target.url}: ${response.statusCode} ${received.slice(0, 300)}`));
       });
     });
-    sent.on('error', reject).end(body);
+    sent
+      .on('error', (error) => {
+        // A server closes a connection that was idle for a while, maybe as it is used again.
+        if (sent.reusedSocket && first_ms === 0) askChat(target, question).then(resolve, reject);
+        else reject(error);
+      })
+      .end(body);
   });
 }
 
