@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
+import { isShared } from '../../config/store/address.ts';
 import type { SvcError } from '../../errors.ts';
 import { freeBytesSync } from '../../home/disk.ts';
 import { defaultLimits } from '../../limits.ts';
@@ -11,9 +12,12 @@ import { inspectStore, type StoreContents } from '../../store/inspect/inspect.ts
 import { toEvent } from '../../store/port.ts';
 import { ago, bytes } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
+import { checkDatabase } from './database-check.ts';
 
 /** The event log: complete and consistent. Without a daemon, also how the last one ended. */
 export async function checkStore({ paths, config, running }: DoctorContext): Promise<Check[]> {
+  if (config !== null && isShared(config.store))
+    return [...(await checkDatabase(config)), ...(running === null ? [] : [inUse(running)])];
   if (running !== null) {
     const { database, highWater } = paths;
     return [inUse(running, database), ...markThere(highWater), ...reserve(database, config)];
@@ -46,10 +50,11 @@ export async function checkStore({ paths, config, running }: DoctorContext): Pro
 }
 
 /** The result of the daemon's slow check of the log. An older daemon has none. */
-function inUse({ report }: RunningDaemon, database: string): Check {
+function inUse({ report }: RunningDaemon, database?: string): Check {
   const { seq, lag, size_bytes } = report.log;
   const verified: VerifiedRecord | undefined = report.log.verified;
-  if (verified !== undefined && verified.damaged > 0) return damaged(verified.problems, database);
+  if (verified !== undefined && verified.damaged > 0)
+    return damaged(verified.problems, database ?? 'the tables');
   const checked =
     verified?.at == null
       ? 'the first check of the whole log is in progress'

@@ -8,7 +8,7 @@ import type { Postgres } from '../../helpers/postgres.ts';
 /** A log in a schema of one database. Its stores have the lease of one node. */
 export interface Place {
   address: string;
-  store(options?: StoreOptions & { limits?: Partial<Limits> }): SharedStore;
+  store(options?: StoreOptions & { limits?: Partial<Limits>; node_id?: string }): SharedStore;
   /** Asks the database beside the store. */
   ask(query: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
   remove(): Promise<void>;
@@ -32,7 +32,7 @@ export function makePlace(database: string): Place {
   return {
     address,
     ask,
-    store: ({ limits = {}, ...options } = {}) => {
+    store: ({ limits = {}, node_id = 'node_1', ...options } = {}) => {
       const store = createPostgresStore({
         ...{ address, password: null, ...options },
         limits: { ...defaultLimits, ...limits },
@@ -42,7 +42,7 @@ export function makePlace(database: string): Place {
         open: async () => {
           await ask(`create schema if not exists ${schema}`);
           const report = await store.open();
-          await store.fleet.join(NODE, null);
+          await store.fleet.join({ ...NODE, node_id, boot_id: `boot_${node_id}` }, null);
           return report;
         },
       };
@@ -52,7 +52,7 @@ export function makePlace(database: string): Place {
 }
 
 const NODE: NodeFacts = {
-  ...{ node_id: 'node_1', boot_id: 'boot_n', version: '0', host: 'h', capacity: 1 },
+  ...{ node_id: '', boot_id: '', version: '0', host: 'h', capacity: 1 },
   addresses: { http: '', grpc: '', socket: null },
 };
 

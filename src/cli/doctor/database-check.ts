@@ -1,0 +1,72 @@
+import type { Config } from '../../config/config.ts';
+import { storePassword } from '../../config/store/password.ts';
+import { asSvcError } from '../../errors.ts';
+import { type DatabaseFacts, inspectDatabase } from '../../store/postgres/inspect.ts';
+import { type Check, fail, ok, warn } from './check.ts';
+
+/** The database of a shared event log: it answers, takes commits, and keeps them. */
+export async function checkDatabase(config: Config): Promise<Check[]> {
+  try {
+    const facts = await inspectDatabase({
+      address: config.store,
+      password: storePassword(config),
+      limits: config.limits,
+    });
+    return [database(facts), ...doubts(facts)];
+  } catch (error) {
+    const { message, hint } = asSvcError(error);
+    return [fail('database', message, hint.includes('svc doctor') ? READ : hint)];
+  }
+}
+
+const READ = 'See docs/fleet.md.';
+/** More than a lease allows: every time of a lease is one of the database. */
+const CLOCK_MS_MAX = 5_000;
+const LAG_MS_MAX = 10_000;
+
+function database({ name, server, tables, known, missing }: DatabaseFacts): Check {
+  if (missing.length > 0)
+    return fail(
+      'database',
+      `The user of store lacks rights in ${name}: ${missing.join(', ')}.`,
+      'Let this user own the tables, or grant it these rights.',
+    );
+  if (tables !== null && tables > known)
+    return fail(
+      'database',
+      `A newer svc made the tables in ${name}: version ${tables}, and this one knows ${known}.`,
+      'Install that version of svc on this machine too.',
+    );
+  const made = tables === null ? 'no tables yet' : `tables of version ${tables}`;
+  return ok('database', `${name}, PostgreSQL ${server}, ${made}`);
+}
+
+/** What works, and may surprise. */
+function doubts({ synchronous_commit, clock_ms, lag_ms }: DatabaseFacts): Check[] {
+  const found: Check[] = [];
+  if (synchronous_commit === 'off')
+    found.push(
+      fail(
+        'database',
+        'synchronous_commit is off: a crash of the database loses runs that were accepted.',
+        'Set it on: alter database … set synchronous_commit = on',
+      ),
+    );
+  if (Math.abs(clock_ms) > CLOCK_MS_MAX)
+    found.push(
+      warn(
+        'database',
+        `Its clock and the one of this machine differ by ${Math.round(Math.abs(clock_ms) / 1000)} s.`,
+        'Let both follow a time server. Leases use the clock of the database only.',
+      ),
+    );
+  if (lag_ms !== null && lag_ms > LAG_MS_MAX)
+    found.push(
+      warn(
+        'database',
+        `A replica is ${Math.round(lag_ms / 1000)} s behind: a failover now loses that time.`,
+        'Look at the replica, or make it synchronous: synchronous_standby_names.',
+      ),
+    );
+  return found;
+}

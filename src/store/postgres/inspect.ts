@@ -1,0 +1,73 @@
+import { Connections, type DatabaseOptions } from './connections.ts';
+import { SCHEMA } from './schema.ts';
+
+/** What a database says of itself, for the doctor. */
+export interface DatabaseFacts {
+  /** The database in messages. */
+  name: string;
+  server: string;
+  /** The version of the tables. Null: there are none. `known` is the one of this program. */
+  tables: number | null;
+  known: number;
+  /** Rights that the user lacks, such as `insert on svc_events`. */
+  missing: string[];
+  synchronous_commit: string;
+  /** How far the clock of the database is ahead of this one. */
+  clock_ms: number;
+  encrypted: boolean;
+  /** The largest lag of its replicas. Null: it has none, or the user may not see them. */
+  lag_ms: number | null;
+}
+
+/** Asks a database. It changes nothing. Throws store_stalled, store_failed. */
+export async function inspectDatabase(options: DatabaseOptions): Promise<DatabaseFacts> {
+  const connections = await Connections.create(options);
+  try {
+    const asked = Date.now();
+    const [server] = await connections.read<ServerRow>(SERVER);
+    const answered = Date.now();
+    if (server === undefined) throw connections.asError(new Error('it has no answer'));
+    const { now, has_tables, ...facts } = server;
+    const [tables] = has_tables
+      ? await connections.read<{ version: string }>(
+          `select value as version from svc_meta where name = 'schema'`,
+        )
+      : [];
+    const missing = has_tables
+      ? await connections.read<{ lacking: string }>(LACKING)
+      : await connections.read<{ lacking: string }>(CANNOT_CREATE);
+    return {
+      ...facts,
+      name: connections.name,
+      tables: tables === undefined ? null : Number(tables.version),
+      known: SCHEMA,
+      missing: missing.map(({ lacking }) => lacking),
+      clock_ms: Math.round(now - (asked + answered) / 2),
+    };
+  } finally {
+    await connections.end();
+  }
+}
+
+type ServerRow = Pick<DatabaseFacts, 'server' | 'synchronous_commit' | 'encrypted' | 'lag_ms'> & {
+  now: number;
+  has_tables: boolean;
+};
+
+const SERVER = `
+select current_setting('server_version') as server,
+  current_setting('synchronous_commit') as synchronous_commit,
+  (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
+  to_regclass('svc_meta') is not null as has_tables,
+  coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as encrypted,
+  (select (extract(epoch from max(replay_lag)) * 1000)::float8 from pg_stat_replication) as lag_ms`;
+
+const LACKING = `
+select need.right || ' on ' || tables.name as lacking
+from unnest(array['svc_log', 'svc_events', 'svc_runs', 'svc_nodes']) as tables (name),
+  unnest(array['select', 'insert', 'update', 'delete']) as need (right)
+where not has_table_privilege(tables.name, need.right)`;
+
+const CANNOT_CREATE = `
+select 'create in the schema ' || coalesce(current_schema(), '(none)') as lacking
+where current_schema() is null or not has_schema_privilege(current_schema(), 'create')`;
