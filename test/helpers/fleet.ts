@@ -41,7 +41,9 @@ export class RealFleet {
   static async start({ nodes, durable = false, ...options }: FleetOptions): Promise<RealFleet> {
     const postgres = await startPostgres({ durable });
     const address = await postgres.database();
-    const homes = Array.from({ length: nodes }, () => makeHome({ SVC_STORE: address }));
+    // A crash prints its stack.
+    const env = { SVC_STORE: address, SVC_DEBUG: '1' };
+    const homes = Array.from({ length: nodes }, () => makeHome(env));
     for (const home of homes) configure(home, options);
     const fleet = new RealFleet(postgres, address, homes);
     try {
