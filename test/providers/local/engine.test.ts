@@ -72,6 +72,7 @@ test('the first run loads the engine, and the machine records each step', async 
       parallel: 2,
       load_ms: 0,
       chat_template: 'ChatML',
+      batching: false,
       gpu: 'cpu',
       gpu_layers: 0,
     },
