@@ -90,7 +90,7 @@ export class LeaseKeeper {
     this.joined = joined;
     this.record({ type: 'lease.granted', ...joined });
     log.info({ epoch: joined.epoch }, `joined the fleet as ${node.node_id}`);
-    this.renewLater(this.options.limits.lease_renew_ms);
+    this.renewLater(this.renewEvery);
     return joined;
   }
 
@@ -120,12 +120,18 @@ export class LeaseKeeper {
     if (this.joined !== null) await this.options.fleet.leave();
   }
 
+  /** A shorter lease is renewed more often. */
+  private get renewEvery(): number {
+    const { lease_ms = Number.POSITIVE_INFINITY } = this.joined ?? {};
+    return Math.min(this.options.limits.lease_renew_ms, lease_ms / RENEWALS);
+  }
+
   private renewLater(ms: number): void {
     this.options.clock.after(ms, () => void this.renew(), this.closing.signal);
   }
 
   private async renew(): Promise<void> {
-    const { fleet, clock, limits, load, log } = this.options;
+    const { fleet, clock, load, log } = this.options;
     const began = clock.now();
     try {
       const answer = await fleet.renew(load());
@@ -139,7 +145,7 @@ export class LeaseKeeper {
       this.failed(asSvcError(error, 'store_stalled'));
       log.debug({ err: error }, 'a renewal of the lease failed');
     }
-    this.renewLater(Math.max(0, began + limits.lease_renew_ms - clock.now()));
+    this.renewLater(Math.max(0, began + this.renewEvery - clock.now()));
   }
 
   private renewed(): void {
@@ -203,6 +209,9 @@ export class LeaseKeeper {
     return promise;
   }
 }
+
+/** Renewals that fit in a lease at least. */
+const RENEWALS = 3;
 
 /** A timer may be early by a moment. */
 const SLACK_MS = 50;

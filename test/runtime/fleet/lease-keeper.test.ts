@@ -23,7 +23,11 @@ const AWAY = new SvcError('store_stalled', 'The database does not answer.');
 /** A fleet, and the boots that join it. Time is that of the database and of all boots. */
 class World {
   readonly clock = manualClock(1_000_000);
-  readonly log = new MemoryFleet(() => this.clock.now());
+  readonly log: MemoryFleet;
+
+  constructor(lease_ms = LEASE_MS) {
+    this.log = new MemoryFleet(() => this.clock.now(), lease_ms);
+  }
 
   async boot(node_id: string, boot_id: string, replaces: string | null = null) {
     const booted = await this.open(node_id, boot_id);
@@ -102,6 +106,18 @@ test('a node joins before its first commit, and its lease is renewed while it li
   assert.equal(keeper.report(), { node_id: 'a', epoch: 1, trouble: null });
   const [row] = await store.fleet.nodes();
   assert.is(row?.active, 2);
+});
+
+test('a lease shorter than the usual wait is renewed in time', async () => {
+  const world = new World(RENEW_MS / 2);
+  const a = await world.boot('a', 'boot_a');
+  const b = await world.boot('b', 'boot_b');
+  for (let second = 0; second < 10; second += 1) {
+    await world.pass(1000);
+    assert.equal(await world.states(), ['a active', 'b active']);
+    assert.equal(await a.store.fleet.takeOver(), []);
+  }
+  assert.equal([a.heard.lost, b.heard.lost], [[], []]);
 });
 
 test('a lease that cannot be renewed is late, and goes on when the database is back', async () => {
