@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { RealFleet, SHORT } from '../helpers/fleet.ts';
@@ -163,6 +164,41 @@ on('a daemon that was stopped beyond its lease writes nothing more of its runs',
     'it is ready',
     async () => (await ask(fleet.home(0), '/readyz').catch(() => null))?.status === 200,
   );
+});
+
+on('a node that is asked to drain finishes its run, leaves, and is listed as left', async () => {
+  const list = async (): Promise<Json> => {
+    const { code, stdout } = await fleet.home(1).svc(['nodes', '--json']);
+    assert.is(code, 0);
+    return JSON.parse(stdout).nodes;
+  };
+  const run = await start(0, { prompt: 'first' });
+  await streams(1);
+  const [{ node_id: id = '' } = {}] = await fleet.read<{ node_id: string }>(
+    'select node_id from svc_runs where run_id = $1',
+    [run.id],
+  );
+  const states = async () => (await list()).map(({ id, state }: Json) => [id, state]);
+  const before = await states();
+  assert.equal(
+    before.map(([, state]: Json) => state),
+    ['active', 'active'],
+  );
+  const exited = once(fleet.life(0).child, 'exit');
+  assert.is((await fleet.home(1).svc(['nodes', 'drain', id])).code, 0);
+  await waitFor('it stops', async () => {
+    const status = await fleet.life(0).ask((client) => client.call('status'));
+    return status.state === 'stopping';
+  });
+  server.say('whole');
+  server.finish();
+  assert.is((await exited)[0], 0);
+  assert.equal(
+    await states(),
+    before.map(([node, state]: Json) => [node, node === id ? 'left' : state]),
+  );
+  assert.is((await get(1, run.id)).output, 'whole');
+  assert.is((await fleet.home(1).svc(['nodes', 'drain', id])).code, 7);
 });
 
 test.run();
