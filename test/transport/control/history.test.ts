@@ -52,7 +52,7 @@ test('the state is read, now and at an earlier position, also by the old name of
   assert.is((await call('state')).seq, kernel.durableSeq);
   assert.is((await call('state', { at: 2 })).seq, 2);
   assert.is((await call('picture', { at: 2 })).seq, 2);
-  assert.is((await call('machines')).machines.length, 5);
+  assert.is((await call('machines')).machines.length, 6);
 });
 
 test('the console has an address with a ticket', async () => {

@@ -72,6 +72,14 @@ const MEANINGS = {
     failed: ['bad', 'The download failed.'],
     cancelled: ['plain', 'The download was cancelled. Its part is kept.'],
   },
+  lease: {
+    joining: ['active', 'The node asks the database for a lease.'],
+    'holding.renewed': ['good', 'The node has a lease.'],
+    'holding.late': ['warn', 'The lease was not renewed in time.'],
+    leaving: ['warn', 'The node ends its runs, then its lease.'],
+    left: ['plain', 'The node left the fleet.'],
+    lost: ['bad', 'The node lost its lease.'],
+  },
   model: {
     available: ['good', 'It is there, and not in memory.'],
     loaded: ['good', 'It is in memory.'],
