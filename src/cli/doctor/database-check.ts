@@ -56,7 +56,7 @@ function doubts({ synchronous_commit, clock_ms, lag_ms }: DatabaseFacts): Check[
     found.push(
       warn(
         'database',
-        `Its clock and the one of this machine differ by ${Math.round(Math.abs(clock_ms) / 1000)} s.`,
+        `Its clock and that of this machine differ by ${seconds(Math.abs(clock_ms))}.`,
         'Let both follow a time server. Leases use the clock of the database only.',
       ),
     );
@@ -64,9 +64,13 @@ function doubts({ synchronous_commit, clock_ms, lag_ms }: DatabaseFacts): Check[
     found.push(
       warn(
         'database',
-        `A replica is ${Math.round(lag_ms / 1000)} s behind: a failover now loses that time.`,
+        `A replica is ${seconds(lag_ms)} behind: a failover now loses that time.`,
         'Look at the replica, or make it synchronous: synchronous_standby_names.',
       ),
     );
   return found;
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(ms / 1000)} s`;
 }
