@@ -99,6 +99,7 @@ export function buildParts(options: PartsOptions) {
   const work = buildWork({
     ...{ paths, config, kernel, store, clock, log, boot_id, streams },
     onTakenOver: (nodes) => node?.keeper.tookOver(nodes),
+    confirm: async () => node?.keeper.confirm(),
   });
 
   /** Finished runs that the store had when it was opened. */

@@ -37,6 +37,8 @@ export interface WorkOptions {
   streams: { daemon: DaemonKey };
   /** This node has fenced other ones. */
   onTakenOver(nodes: readonly TakenOver[]): void;
+  /** Throws lease_lost if another node has fenced this one. */
+  confirm(): Promise<void>;
 }
 
 /** What a node of a fleet can ask: each usable provider, and of the built-in one its models. */
@@ -75,7 +77,8 @@ function enginePorts(kernel: Kernel, boot_id: string, limits: Limits): EnginePor
  * the pulls.
  */
 export function buildWork(options: WorkOptions) {
-  const { paths, config, kernel, store, clock, log, boot_id, streams, onTakenOver } = options;
+  const { paths, config, kernel, store, clock, log, boot_id, streams } = options;
+  const { onTakenOver, confirm } = options;
   const { limits } = config;
   const { env } = process;
   const stored = new StoredKeys(paths.keys);
@@ -143,7 +146,7 @@ export function buildWork(options: WorkOptions) {
         ...{ store, kernel, scheduler, limits, log },
         daemon: streams.daemon,
         offers: () => offersOf(providers),
-        onTakenOver,
+        ...{ onTakenOver, confirm },
       })
     : undefined;
   const executor = new RunExecutor({

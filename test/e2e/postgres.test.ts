@@ -1,17 +1,27 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { postgresPrograms, startPostgres } from '../helpers/postgres.ts';
+import type { Limits } from '../../src/limits.ts';
+import { type Postgres, postgresPrograms, startPostgres } from '../helpers/postgres.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { ask } from '../torture/http.ts';
 
 const on = postgresPrograms === null ? test.skip : test;
 
-async function withDaemon(work: (home: Home) => Promise<void>): Promise<void> {
+async function withDaemon(
+  work: (home: Home, postgres: Postgres) => Promise<void>,
+  limits: Partial<Limits> = {},
+): Promise<void> {
   const postgres = await startPostgres({ durable: true });
   const address = `${await postgres.database()}&password=hunter2`;
   const home = makeHome({ SVC_STORE: address });
+  mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
+  writeFileSync(home.paths.config, JSON.stringify({ limits }), { mode: 0o600 });
   try {
     assert.is((await home.svc(['start'])).code, 0);
-    await work(home);
+    await work(home, postgres);
     assert.is((await home.svc(['stop'])).code, 0);
   } finally {
     await home.close();
@@ -52,6 +62,32 @@ on('a daemon on PostgreSQL keeps its runs over a crash, and no text has the pass
       assert.not.match(stdout + stderr, /hunter2/, args.join(' '));
     }
   }),
+);
+
+on('an idle daemon without its database is alive and not ready, and goes on by itself', () =>
+  withDaemon(
+    async (home, postgres) => {
+      const pid = await pidOf(home);
+      const statusOf = async (path: string) => (await ask(home, path)).status;
+      assert.is(await statusOf('/readyz'), 200);
+      await postgres.stop('kill');
+      await waitFor('it is not ready', async () => (await statusOf('/readyz')) === 503);
+      assert.is(await statusOf('/livez'), 200);
+      const { stdout } = await home.svc(['status', '--json']);
+      const { state_path } = JSON.parse(stdout) as { state_path: string };
+      assert.is(state_path, 'running.disk_stalled');
+      const refused = await ask(home, '/v1/runs', { method: 'POST', body: { prompt: 'hello' } });
+      assert.is(refused.status, 503, refused.text);
+      assert.is(refused.json.error.code, 'store_stalled');
+      assert.is(refused.json.error.retryable, true);
+      assert.match(refused.json.error.message, /database/);
+      await postgres.start();
+      await waitFor('it is ready again', async () => (await statusOf('/readyz')) === 200);
+      assert.is((await home.svc(['run', 'hello'])).code, 0);
+      assert.is(await pidOf(home), pid);
+    },
+    { lease_renew_ms: 200, store_wait_ms: 100, store_retry_ms: 20, commit_late_ms: 200 },
+  ),
 );
 
 test.run();

@@ -27,6 +27,8 @@ export interface FleetRunsOptions {
   offers(): readonly Offer[];
   limits: Pick<Limits, 'fleet_poll_ms' | 'lease_ms' | 'queue_runs'>;
   log: Log;
+  /** Throws lease_lost if another node has the runs of this one. */
+  confirm?(): Promise<void>;
   /** The runs of these nodes wait on no node now. */
   onTakenOver?(nodes: readonly TakenOver[]): void;
 }
@@ -118,6 +120,11 @@ export class FleetRuns {
         details: { retry_after_ms: this.options.limits.fleet_poll_ms },
       },
     );
+  }
+
+  /** The runs in this kernel are those of this node. Throws lease_lost, store_stalled. */
+  async confirm(): Promise<void> {
+    await this.options.confirm?.();
   }
 
   /** An unfinished run of another node, or of none. Throws run_unknown. */

@@ -46,6 +46,9 @@ export class LeaseKeeper {
   private readonly closing = new AbortController();
   private joined: Joined | null = null;
   private failing: SvcError | null = null;
+  /** When the last renewal that succeeded was sent. */
+  private renewed_at = 0;
+  private renewing: Promise<void> | null = null;
   private isDraining = false;
 
   constructor(options: LeaseKeeperOptions) {
@@ -68,6 +71,18 @@ export class LeaseKeeper {
   }
 
   /**
+   * Resolves if no other node can have the runs of this one. Asks the database when the lease may
+   * have ended, such as after a pause of this process. Throws lease_lost, store_stalled.
+   */
+  async confirm(): Promise<void> {
+    if (!this.mayBeOver) return;
+    const { signal } = this.closing;
+    if (!signal.aborted) await this.renewOnce();
+    if (signal.aborted) throw new SvcError('lease_lost');
+    if (this.mayBeOver) throw this.failing ?? new SvcError('store_stalled');
+  }
+
+  /**
    * Takes the lease, and renews it from now on. It waits once for the lease of a boot that died
    * without a word. Throws daemon_already_running if that boot still renews it.
    */
@@ -80,11 +95,13 @@ export class LeaseKeeper {
       .append([{ stream: this.key, event: { type: 'lease.requested', ...node } }])
       .catch(() => {});
     const join = () => this.options.fleet.join({ ...node, ...facts }, replaces);
+    this.renewed_at = this.options.clock.now();
     const joined = await join().catch(async (error: unknown) => {
       const wait_ms = restOf(error);
       if (wait_ms === null) throw error;
       log.warn({ wait_ms }, 'the last daemon of this node has still a lease: waits for its end');
       await this.pass(wait_ms + SLACK_MS);
+      this.renewed_at = this.options.clock.now();
       return join();
     });
     this.joined = joined;
@@ -130,13 +147,34 @@ export class LeaseKeeper {
     this.options.clock.after(ms, () => void this.renew(), this.closing.signal);
   }
 
+  private get mayBeOver(): boolean {
+    const { lease_ms = Number.POSITIVE_INFINITY } = this.joined ?? {};
+    return this.options.clock.now() - this.renewed_at >= lease_ms;
+  }
+
   private async renew(): Promise<void> {
+    const { clock } = this.options;
+    const began = clock.now();
+    await this.renewOnce();
+    if (this.closing.signal.aborted) return;
+    this.renewLater(Math.max(0, began + this.renewEvery - clock.now()));
+  }
+
+  private renewOnce(): Promise<void> {
+    this.renewing ??= this.ask().finally(() => {
+      this.renewing = null;
+    });
+    return this.renewing;
+  }
+
+  private async ask(): Promise<void> {
     const { fleet, clock, load, log } = this.options;
     const began = clock.now();
     try {
       const answer = await fleet.renew(load());
       if (this.closing.signal.aborted) return;
       if (answer === 'lost') return this.lost(new SvcError('lease_lost'));
+      this.renewed_at = began;
       this.renewed();
       if (answer === 'drain') this.drain();
     } catch (error) {
@@ -145,7 +183,6 @@ export class LeaseKeeper {
       this.failed(asSvcError(error, 'store_stalled'));
       log.debug({ err: error }, 'a renewal of the lease failed');
     }
-    this.renewLater(Math.max(0, began + this.renewEvery - clock.now()));
   }
 
   private renewed(): void {

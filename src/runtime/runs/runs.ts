@@ -160,10 +160,12 @@ export class Runs {
     return port.countTokens(request, signal);
   }
 
-  /** Throws run_unknown, not_ready. */
+  /** Throws run_unknown, not_ready, and in a fleet lease_lost and store_stalled. */
   async get(run_id: string): Promise<RunRecord> {
-    const { kernel, scheduler, store } = this.options;
-    const instance = kernel.instance(runKey(run_id));
+    const { kernel, scheduler, store, fleet } = this.options;
+    const key = runKey(run_id);
+    if (kernel.instances.has(key)) await fleet?.confirm();
+    const instance = kernel.instance(key);
     if (instance !== undefined)
       return runRecord(instance.snapshot, instance.seq, scheduler.position(run_id));
     if (!kernel.isOpen) throw new SvcError('not_ready');

@@ -254,4 +254,26 @@ test('a daemon that fails leaves its fleet too', async () => {
   assert.is(state(), 'left');
 });
 
+test('a node answers for its runs only while no other one can have them', async () => {
+  const world = new World();
+  const a = await world.boot('a', 'boot_1');
+  const b = await world.boot('b', 'boot_2');
+  await world.pass(2 * LEASE_MS);
+  a.away.error = AWAY;
+  await world.pass(LEASE_MS - 2 * RENEW_MS);
+  await a.keeper.confirm();
+  await world.pass(2 * RENEW_MS);
+  assert.is(await codeOf(a.keeper.confirm()), 'store_stalled');
+  // It was away, and no node took it over.
+  a.away.error = null;
+  await a.keeper.confirm();
+  a.away.error = AWAY;
+  await world.pass(LEASE_MS + RENEW_MS);
+  assert.is((await b.store.fleet.takeOver()).length, 1);
+  a.away.error = null;
+  assert.is(await codeOf(a.keeper.confirm()), 'lease_lost');
+  assert.is(await codeOf(a.keeper.confirm()), 'lease_lost');
+  assert.is(a.heard.lost.length, 1);
+});
+
 test.run();
