@@ -5,7 +5,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { packageRoot } from '../../src/home/paths.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
-import { canTakeDescriptors, takeDescriptors } from '../helpers/descriptors.ts';
+import { canTakeDescriptors, descriptorsOf, takeDescriptors } from '../helpers/descriptors.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -161,7 +161,11 @@ limited(
 
 limited(
   'a command that the daemon has no descriptor for says so, and starts no other daemon',
-  async ({ life, home }) => {
+  async ({ life, home, agent }) => {
+    // The daemon closes an idle connection before long, and would have a descriptor for a command.
+    const open = descriptorsOf(life.pid);
+    agent.destroy();
+    await waitFor('the connection is closed', () => descriptorsOf(life.pid) < open);
     const give = takeDescriptors(life.pid);
     for (const args of [
       ['runs', 'list'],

@@ -22,4 +22,9 @@ export function takeDescriptors(pid: number, free = 0): () => void {
   return () => set(String(soft));
 }
 
+/** How many descriptors a process has open. Linux only. */
+export function descriptorsOf(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}
+
 export const canTakeDescriptors = process.platform === 'linux';

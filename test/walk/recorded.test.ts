@@ -17,6 +17,13 @@ const TYPES = new Set(
 
 /** Types of event that no recorded stream holds, each with the reason. */
 const NOT_RECORDED: Readonly<Record<string, string>> = {
+  'lease.granted': 'newer than 0.1.0',
+  'lease.leave_requested': 'newer than 0.1.0',
+  'lease.left': 'newer than 0.1.0',
+  'lease.lost': 'newer than 0.1.0',
+  'lease.renewal_failed': 'newer than 0.1.0',
+  'lease.renewed': 'newer than 0.1.0',
+  'lease.requested': 'newer than 0.1.0',
   'provider.embedding_counted': 'newer than 0.1.0',
   'provider.embedding_sent': 'newer than 0.1.0',
   'provider.key_changed': 'newer than 0.1.0',

@@ -14,15 +14,18 @@ test('a valid message is accepted', () => {
     max_tokens: 5,
     temperature: 0.5,
     seed: 3,
+    exact: true,
     only_count: false,
     wishes: {},
     call_key: 'a',
     resume: null,
   };
-  const resumed = { ...run, resume: { token_ids: [1, 2], text: 'a', parts: [] } };
+  const computed = { batched: false, threads: null };
+  const resumed = { ...run, resume: { token_ids: [1, 2], text: 'a', parts: [], ...computed } };
   assert.equal(parseToEngine(run), run);
   assert.equal(parseToEngine(resumed), resumed);
-  for (const resume of [undefined, [1], { token_ids: [-1], text: 'a' }, { token_ids: [1] }])
+  const wrong = { token_ids: [-1], text: 'a', parts: [], ...computed };
+  for (const resume of [undefined, [1], wrong, { ...resumed.resume, batched: undefined }])
     assert.is(parseToEngine({ ...run, resume }), null);
   const embed = { type: 'embed', id: 2, texts: ['a'], dimensions: null };
   assert.equal(parseToEngine(embed), embed);
