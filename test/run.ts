@@ -7,7 +7,7 @@ import { type Outcome, runFile } from './run-file.ts';
 import { filesOf, TIERS, type Tier } from './tiers.ts';
 
 /**
- * Runs the tests: `node test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 3] [--bound
+ * Runs the tests: `node test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 4] [--bound
  * 600] [--leave 20] [--root test]`.
  *
  * Each file runs in its own process. uvu alone exits 0 when nothing ran: a file without `.run()`, a
@@ -25,7 +25,7 @@ const { values, positionals: filters } = parseArgs({
     tier: { type: 'string', default: 'all' },
     coverage: { type: 'boolean', default: false },
     /** Files at one time. A file waits for a third of its time, so there is one more than cores. */
-    jobs: { type: 'string', default: String(Math.min(4, availableParallelism() + 1)) },
+    jobs: { type: 'string', default: String(Math.min(4, availableParallelism() + 2)) },
     /** Time limit of one file, in seconds. */
     bound: { type: 'string', default: '600' },
     /** Seconds that leftover processes of a file have to exit. */
