@@ -166,6 +166,9 @@ export class Runs {
     const key = runKey(run_id);
     if (kernel.instances.has(key)) await fleet?.confirm();
     const instance = kernel.instance(key);
+    // Another node may have read already what this one does not know to be durable yet.
+    if (fleet !== undefined && instance !== undefined && instance.tailVersion > instance.version)
+      return fleet.record(run_id);
     if (instance !== undefined)
       return runRecord(instance.snapshot, instance.seq, scheduler.position(run_id));
     if (!kernel.isOpen) throw new SvcError('not_ready');

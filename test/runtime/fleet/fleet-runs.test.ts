@@ -31,6 +31,28 @@ test('a run that cannot start where it was accepted runs on another node', async
   assert.is(b.kernel.tail(b.daemon)?.context.unsettled, 0);
 });
 
+test('a node shows no less of its run than another one has read', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const { id } = await a.runtime.runs.start({ prompt: 'first' }, 'one');
+  await settle();
+  const { append } = a.store;
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+  a.store.append = async (commit) => {
+    const appended = await append(commit);
+    await answered;
+    return appended;
+  };
+  // The end is in the log, and its node does not know it.
+  await a.provider.one();
+  assert.is(a.kernel.snapshot(id as 'run_')?.status, 'active');
+  assert.is(await stateOf(b, id), 'completed');
+  assert.is(await stateOf(a, id), 'completed');
+  answer();
+  await settle();
+  assert.is(await stateOf(a, id), 'completed');
+});
+
 test('a run that no node can start waits for the next free place of any', async () => {
   const a = await fleet.boot('a', 1);
   const b = await fleet.boot('b', 1);
