@@ -230,6 +230,7 @@ export function fakeRuntime(): FakeRuntime {
         const { record } = find(id);
         return { finished: record.ended_at !== null, seq: record.seq };
       },
+      lastSeq: async () => seq,
       async list(query) {
         note('runs.list');
         return {

@@ -207,6 +207,12 @@ export class Runs {
     return head;
   }
 
+  /** Position of the last event of the log, of any node. Throws store_stalled in a fleet. */
+  async lastSeq(): Promise<number> {
+    const { kernel, fleet } = this.options;
+    return fleet === undefined ? kernel.durableSeq : fleet.changes.lastSeq();
+  }
+
   /** Finished runs by the words of their prompts and answers. Throws invalid_request. */
   search(query: RunSearchQuery): Promise<SearchPage> {
     return searchRuns(this.options.store, query, this.options.config.limits);

@@ -67,8 +67,7 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
     Attach: streaming(options, async ({ request }, stream) => {
       const { id = '', from_seq = 0 } = request as { id?: string; from_seq?: number };
       const { finished, seq } = await runtime.runs.head(id);
-      // The status reads the files of the log, so streams avoid it.
-      if (from_seq > seq + 1 && from_seq > runtime.status().seq + 1)
+      if (from_seq > seq + 1 && from_seq > (await runtime.runs.lastSeq()) + 1)
         throw wrong('from_seq', 'The log has no such position yet.');
       if (!finished || from_seq <= seq) await streamRun(options, stream, id, from_seq);
     }),

@@ -145,8 +145,7 @@ async function followRun(context: Context<FromQuery>): Promise<void> {
   const { req, res, runtime } = context;
   const from_seq = position(context);
   const head = await runtime.runs.head(runId(req));
-  // The status reads the files of the log, so streams avoid it.
-  if (from_seq > head.seq + 1) checkPosition(req, from_seq, runtime.status().seq);
+  if (from_seq > head.seq + 1) checkPosition(req, from_seq, await runtime.runs.lastSeq());
   if (head.finished && from_seq > head.seq) {
     res.writeHead(204, { 'Cache-Control': 'no-store' }).end();
     return;

@@ -53,6 +53,17 @@ test('a node shows no less of its run than another one has read', async () => {
   assert.is(await stateOf(a, id), 'completed');
 });
 
+test('a node knows the last position of the log, wherever it was written', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const { id } = await a.runtime.runs.start({ prompt: 'first' }, 'one');
+  await settle();
+  const { seq } = await b.runtime.runs.get(id);
+  assert.ok(b.kernel.durableSeq < seq);
+  assert.ok((await b.runtime.runs.lastSeq()) >= seq);
+  assert.is(await b.runtime.runs.lastSeq(), await a.runtime.runs.lastSeq());
+});
+
 test('a run that no node can start waits for the next free place of any', async () => {
   const a = await fleet.boot('a', 1);
   const b = await fleet.boot('b', 1);
