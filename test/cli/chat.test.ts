@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { hasTerminal, onTerminal } from '../helpers/terminal.ts';
+import { hasTerminal, onTerminal, playing, type Script } from '../helpers/terminal.ts';
 import { type FakeDaemon, output, run, suiteWithDaemon } from './fake-daemon.ts';
 
 /** svc chat, from a pipe and at a terminal. */
@@ -117,8 +117,7 @@ onTty(
       result({ ...run, state: 'cancelled' });
       stop();
     });
-    /** What is typed when the terminal shows a text for the first time behind the one before. */
-    const script: [shows: string, types: string][] = [
+    const script: Script = [
       ['> ', 'long\r'],
       ['it begins', '\u0003'],
       ['> ', 'next\r'],
@@ -127,17 +126,7 @@ onTty(
       ['ends the chat', ''],
       ['> ', '\u0004'],
     ];
-    let [step, from] = [0, 0];
-    const { code, text } = await onTerminal(['chat'], home.env, (typed, seen) => {
-      for (; step < script.length; step += 1) {
-        const [shows, types] = script[step] ?? ['', ''];
-        const at = seen.indexOf(shows, from);
-        if (at < 0) return false;
-        from = at + shows.length;
-        typed.write(types);
-      }
-      return true;
-    });
+    const { code, text } = await onTerminal(['chat'], home.env, playing(script));
     assert.is(code, 0, text);
     assert.equal(
       started(daemon).map(({ prompt }) => prompt),
@@ -177,7 +166,7 @@ onTty('Ctrl-C drops the lines that were pasted with the question', async ({ home
 onTty('a pasted text of several lines is one message', async ({ home, daemon }) => {
   answering(daemon);
   const paste = (text: string) => `\u001b[200~${text}\u001b[201~`;
-  const script: [shows: string, types: string][] = [
+  const script: Script = [
     ['> ', `see: ${paste('one\r\rtwo')} end\r`],
     ['answer 1', ''],
     ['> ', paste('/exit\rthree\r')],
@@ -186,17 +175,7 @@ onTty('a pasted text of several lines is one message', async ({ home, daemon }) 
     ['answer 2', ''],
     ['> ', '\u0004'],
   ];
-  let [step, from] = [0, 0];
-  const { code, text } = await onTerminal(['chat'], home.env, (typed, seen) => {
-    for (; step < script.length; step += 1) {
-      const [shows, types] = script[step] ?? ['', ''];
-      const at = seen.indexOf(shows, from);
-      if (at < 0) return false;
-      from = at + shows.length;
-      typed.write(types);
-    }
-    return true;
-  });
+  const { code, text } = await onTerminal(['chat'], home.env, playing(script));
   assert.is(code, 0, text);
   assert.equal(
     started(daemon).map(({ prompt }) => prompt),

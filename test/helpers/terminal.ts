@@ -60,3 +60,21 @@ export function typeAt(
     return true;
   });
 }
+
+/** What is typed when the terminal shows a text for the first time behind the one before. */
+export type Script = readonly [shows: string, types: string][];
+
+/** Types a script at a terminal, for `onTerminal`. */
+export function playing(script: Script): (typed: Writable, seen: string) => boolean {
+  let [step, from] = [0, 0];
+  return (typed, seen) => {
+    for (; step < script.length; step += 1) {
+      const [shows, types] = script[step] ?? ['', ''];
+      const at = seen.indexOf(shows, from);
+      if (at < 0) return false;
+      from = at + shows.length;
+      typed.write(types);
+    }
+    return true;
+  };
+}

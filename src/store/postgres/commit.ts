@@ -15,8 +15,6 @@ export interface PreparedCommit {
   statement(lease: Epoch): QueryConfig;
   /** Its first event; null if it has none. */
   first: EventRow | null;
-  /** Nothing to write. */
-  isEmpty: boolean;
 }
 
 /** A node, and the epoch in which it may write. */
@@ -60,7 +58,6 @@ export function prepareCommit(commit: Commit): PreparedCommit {
       values: [node_id, epoch, ...parameters],
     }),
     first: events[0] ?? null,
-    isEmpty: events.length === 0 && commit.runs.length === 0,
   };
 }
 
