@@ -11,7 +11,8 @@ RUN ln -s /opt/svc/dist/src/main.js /usr/local/bin/svc \
     && install -d -o node -g node -m 700 /home/node/svc
 USER node
 # Docker publishes the port on an address that you choose, so inside it is open to all addresses.
-ENV SVC_HOME=/home/node/svc SVC_HTTP=0.0.0.0:4780
+# One arena of the allocator for all threads keeps less memory.
+ENV SVC_HOME=/home/node/svc SVC_HTTP=0.0.0.0:4780 MALLOC_ARENA_MAX=1
 VOLUME /home/node/svc
 EXPOSE 4780
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["svc", "health"]

@@ -215,7 +215,7 @@ export function readyWhen(snapshot: DaemonSnapshot): string | null {
   if (isIn(snapshot, 'recovering')) return 'unfinished runs of the last boot are settled';
   if (isIn(snapshot, 'probing')) return 'the local providers have answered their first probe';
   if (isIn(snapshot, 'disk_full')) return 'there is space on the disk again';
-  if (isIn(snapshot, 'disk_stalled')) return 'the disk answers again';
+  if (isIn(snapshot, 'disk_stalled')) return 'the event log can be written again';
   return 'the daemon is started again';
 }
 

@@ -25,7 +25,7 @@ export interface Addresses {
 }
 
 /** How an earlier boot ended, according to its log. */
-export type Ending = 'clean' | 'failed' | 'killed' | 'power_lost';
+export type Ending = 'clean' | 'failed' | 'killed' | 'power_lost' | 'lease_lost';
 
 export interface LastBoot {
   boot_id: string;
@@ -218,11 +218,18 @@ export type RunEvent =
   | EventOf<'run.timed_out', { forced: boolean }>
   | EventOf<'run.interrupted', { error: Failure }>;
 
-const OUTCOMES = ['completed', 'failed', 'cancelled', 'timed_out', 'interrupted'] as const;
+const TERMINAL = [
+  'run.completed',
+  'run.failed',
+  'run.cancelled',
+  'run.timed_out',
+  'run.interrupted',
+] as const satisfies RunEvent['type'][];
+const ENDS: ReadonlySet<string> = new Set(TERMINAL);
 
 /** Whether an event of this type ends a run. */
 export function isTerminalEvent(type: string): boolean {
-  return OUTCOMES.some((outcome) => type === (`run.${outcome}` satisfies RunEvent['type']));
+  return ENDS.has(type);
 }
 
 // ---------------------------------------------------------------- provider

@@ -191,6 +191,13 @@ export interface RunOutput {
   threads?: number;
   /** From here on the answer depends on other runs, which were computed with it. */
   batched?: boolean;
+  /** The file of the model that answers from here on, if it is known and changed. */
+  model_file?: string;
+  /**
+   * How the prompt was computed: tokens in batches, tokens one by one, and so on. Absent: in
+   * batches from its beginning.
+   */
+  prompt_parts?: readonly number[];
 }
 
 /**

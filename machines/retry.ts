@@ -8,6 +8,9 @@ export const RETRY_LONGEST_MS = 30_000;
 /** A run with another target waits no longer for the present one. */
 export const RETRY_SHORT_MS = 2000;
 
+/** The recorded output is of another model file, so the answer cannot continue here. */
+const MODEL_CHANGED = 'model_changed';
+
 /**
  * Milliseconds to wait after this many failed attempts. `jitter`, from 0 to 1, adds up to a
  * quarter, so that runs which failed together do not return together.
@@ -29,7 +32,8 @@ export function retryDelay(failures: number, asked_ms: number | null = null, jit
  * 4. The provider asks for a wait that is longer than the longest one: fail now, and say the wait.
  * 5. Some output, and the work is lost or the error is retryable, and the provider can continue
  *    from there: suspend.
- * 6. Some output, and the work is lost: interrupt, and keep the partial text.
+ * 6. Some output, and the work is lost or its model file is not here: interrupt, and keep the
+ *    partial text.
  * 7. Otherwise: fail. A run of several targets says what each of them said.
  */
 export function afterFailure(
@@ -70,7 +74,8 @@ export function afterFailure(
     canResume(context)
   )
     return { type: 'run.suspended', attempt, error };
-  if (options.lost === true && context.outputs > 0) return { type: 'run.interrupted', error };
+  const isLost = options.lost === true || error.code === MODEL_CHANGED;
+  if (isLost && context.outputs > 0) return { type: 'run.interrupted', error };
   const last = exhausted(context, error);
   return {
     type: 'run.failed',

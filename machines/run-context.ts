@@ -77,6 +77,10 @@ export interface RunContext {
   threads: number | null;
   /** Some of the recorded output was computed together with other runs, so it is not exact. */
   batched: boolean;
+  /** The file of the model that computed the recorded output; null if the provider has none. */
+  model_file: string | null;
+  /** How the prompt was computed: see `RunOutput`. Null: in batches from its beginning. */
+  prompt_parts: readonly number[] | null;
   /** Cancelled by the daemon because its acceptance could not be recorded in time. */
   withdrawn: boolean;
   /** Number of outputs so far. */
@@ -173,7 +177,7 @@ export const TIMEOUT_ERROR: Readonly<Record<string, string>> = {
 export const CANCELLED_BY_DISK_FULL = 'store_full';
 
 /** How the recorded output was computed, before there is any. */
-const UNCOMPUTED = { threads: null, batched: false };
+const UNCOMPUTED = { threads: null, batched: false, model_file: null, prompt_parts: null };
 
 /** What an event changes, whatever the state is. `countLoss` has what depends on the state. */
 export function evolve(context: RunContext, event: RunEvent): Partial<RunContext> {
@@ -199,6 +203,8 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         content_kept: context.content_kept && event.offset === undefined,
         threads: event.threads ?? context.threads,
         batched: context.batched || event.batched === true,
+        model_file: event.model_file ?? context.model_file,
+        prompt_parts: event.prompt_parts ?? context.prompt_parts,
         first_output_at: context.first_output_at ?? event.at,
         timeout_at: event.at + context.idle_ms,
         ...(context.recovery === 'resume' ? { losses: 0, deaths: 0 } : {}),

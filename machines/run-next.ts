@@ -35,6 +35,14 @@ export function nextAttempt({ context }: RunSnapshot): NewEvent<RunEvent> {
   };
 }
 
+/** The model file with which alone a run that was cut off goes on. Null: it needs none. */
+export function fileToResume(snapshot: RunSnapshot | undefined): string | null {
+  if (snapshot === undefined) return null;
+  const goesOn = afterCrash(snapshot, 0)?.type === 'run.recovered';
+  const { recovery, outputs, model_file } = snapshot.context;
+  return goesOn && recovery === 'resume' && outputs > 0 ? model_file : null;
+}
+
 /** The events that the kernel appends when their time comes, unless the state changes first. */
 export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
   const { context } = snapshot;

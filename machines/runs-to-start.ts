@@ -63,7 +63,12 @@ export function runsToStart(
   now = 0,
 ): string[] {
   const started: string[] = [];
-  const places = new LocalPlaces({ queue, active, limits, now });
+  // Mostly no local run waits.
+  let known: LocalPlaces | null = null;
+  const places = () => {
+    known ??= new LocalPlaces({ queue, active, limits, now });
+    return known;
+  };
   const running = new Map<string, number>();
   for (const { provider } of active) running.set(provider, (running.get(provider) ?? 0) + 1);
   for (const run of queue) {
@@ -72,7 +77,7 @@ export function runsToStart(
     const peers = running.get(provider) ?? 0;
     const isFree =
       provider === LOCAL
-        ? places.take(run)
+        ? places().take(run)
         : peers < (limits.ofProvider?.(provider) ?? limits.perProvider);
     if (!isFree) continue;
     running.set(provider, peers + 1);

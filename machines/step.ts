@@ -57,7 +57,7 @@ function perform<S>(
     const { type, params } = typeof action === 'string' ? { type: action, params: null } : action;
     const made = implementations.actions[type] as unknown as Assign | undefined;
     if (made?.assignment !== undefined)
-      context = { ...(context as object), ...assigned(made.assignment, { context, event }) };
+      context = changed(context as object, assigned(made.assignment, { context, event }));
     else if (isEffect(type))
       effects.push({
         type,
@@ -103,6 +103,13 @@ interface Args {
 }
 interface Assign {
   assignment?: ((args: Args) => object) | Record<string, unknown>;
+}
+
+/** A copy with these changes. A second spread would take twice as long. */
+function changed(context: object, changes: object): object {
+  const next = { ...context };
+  for (const name in changes) next[name as never] = changes[name as never];
+  return next;
 }
 
 /** The changed part of the context. An assignment is a function, or has one for each field. */
@@ -173,7 +180,7 @@ function moveOf(
 
 /** Whether the machine accepts this event now. */
 export function can(snapshot: AnyMachineSnapshot, event: EventObject): boolean {
-  return snapshot.status === 'active' && snapshot.can(event as never);
+  return snapshot.status === 'active' && choose(snapshot.machine, snapshot, event) !== null;
 }
 
 /** The types of the events that this state accepts, if their guards agree. */

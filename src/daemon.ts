@@ -4,6 +4,7 @@ import { readCertificate } from './config/certificate.ts';
 import { loadConfig } from './config/config.ts';
 import type { Settings } from './config/settings.ts';
 import { Boot, toFailure } from './daemon/boot.ts';
+import { bootUntilEnd } from './daemon/boots.ts';
 import { exit, notifyParent } from './daemon/exit.ts';
 import type { SvcError } from './errors.ts';
 import { prepareHome, readSecret } from './home/home.ts';
@@ -26,7 +27,9 @@ export interface ServeOptions {
 export async function serveDaemon(options: ServeOptions): Promise<number> {
   // Only the owner can read what this process makes, under any umask of the caller.
   process.umask(0o077);
-  const failure = await bootUntilEnd(options);
+  const boot = (rejoins: boolean) =>
+    bootDaemon(options, rejoins).catch((error: unknown) => toFailure(error));
+  const failure = await bootUntilEnd(boot, (ms) => delay(ms));
   // Work that does not end in time must not keep the process.
   const leaving = setTimeout(exit, EXIT_AFTER_MS);
   if (!ownsAny()) leaving.unref();
@@ -35,23 +38,10 @@ export async function serveDaemon(options: ServeOptions): Promise<number> {
   throw failure;
 }
 
-/** A boot that lost its lease is followed by another one. Too many in a row end the process. */
-async function bootUntilEnd(options: ServeOptions): Promise<SvcError | null> {
-  for (let losses = 0; ; ) {
-    const began = performance.now();
-    const failure = await bootDaemon(options).catch((error: unknown) => toFailure(error));
-    losses = performance.now() - began < LASTED_MS ? losses + 1 : 1;
-    if (failure?.code !== 'lease_lost' || losses > LOSSES_MAX) return failure;
-    await delay(AGAIN_MS * 2 ** (losses - 1));
-  }
-}
-
-async function bootDaemon({
-  paths,
-  flags = {},
-  background,
-  json = false,
-}: ServeOptions): Promise<SvcError | null> {
+async function bootDaemon(
+  { paths, flags = {}, background, json = false }: ServeOptions,
+  rejoins: boolean,
+): Promise<SvcError | null> {
   const reload = () => loadConfig(paths.config, { flags });
   const config = reload();
   refuseOpenBind(config);
@@ -59,12 +49,8 @@ async function bootDaemon({
   await prepareHome(paths, process.env.SVC_HOME !== undefined);
   const secrets = { token: await readSecret(paths.token), digest: await readSecret(paths.secret) };
   const stdout = background ? 'none' : process.stdout.isTTY && !json ? 'pretty' : 'json';
-  return new Boot({ paths, config, reload, version: programVersion(), secrets, stdout }).run();
+  const version = programVersion();
+  return new Boot({ paths, config, reload, version, secrets, stdout, rejoins }).run();
 }
 
 const EXIT_AFTER_MS = 2000;
-
-/** Boots in a row that lose their lease before they have lasted, and the wait after the first. */
-const LOSSES_MAX = 6;
-const LASTED_MS = 60_000;
-const AGAIN_MS = 250;

@@ -244,6 +244,19 @@ export const errors = {
     meaning: 'The file is not an exported run that can be replayed.',
     hint: 'Write one with: svc runs export <id> --output run.json',
   },
+  import_invalid: {
+    ...invalid,
+    meaning: 'The file is not a whole log, so nothing was imported.',
+    hint: 'Write it again with: svc export --all --output <file>',
+  },
+  store_not_empty: {
+    ...invalid,
+    http: 409,
+    grpc: 'FAILED_PRECONDITION',
+    type: 'conflict_error',
+    meaning: 'A log is imported only into an empty store, and this one has events.',
+    hint: 'Name an empty database in store, or an empty home in SVC_HOME.',
+  },
   output_exists: {
     ...invalid,
     http: 409,
@@ -297,6 +310,13 @@ export const errors = {
     grpc: 'FAILED_PRECONDITION',
     meaning: 'The file is not a model that the engine can load.',
     hint: 'Use a GGUF file of a text model. Download it again if it is incomplete.',
+  },
+  model_changed: {
+    ...unknown,
+    http: 409,
+    grpc: 'ABORTED',
+    meaning: 'The answer cannot continue: it was begun with another file of the model.',
+    hint: 'Ask again. In a fleet, pull or import the same file on each node.',
   },
   model_quarantined: {
     ...unknown,

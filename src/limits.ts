@@ -371,7 +371,8 @@ export const limitSpecs = {
     5_000,
     10,
     600_000,
-    'For one commit to reach the disk. Then the daemon is not ready until it does.',
+    'For one commit to reach the disk, and for the log to answer a read. Then the daemon is not ' +
+      'ready until it does.',
   ),
   stop_blocked_ms: limit(
     3_000,
@@ -443,6 +444,13 @@ export const limitSpecs = {
     600_000,
     'For that database to open a connection, and to answer one statement. ' +
       'Then the connection is closed.',
+  ),
+  store_idle_ms: limit(
+    2000,
+    50,
+    600_000,
+    'Between two statements of one transaction. Then the database ends it: the whole fleet may ' +
+      'wait for a lock of a node that stopped there.',
   ),
   store_wait_ms: limit(
     5_000,
@@ -688,6 +696,8 @@ export const CONFIG_DEPTH_MAX = 16;
 export const PROVIDER_HEADERS_MAX = 32;
 /** A file with the key of a provider. Keys have some hundred bytes; a token of a cloud has more. */
 export const KEY_FILE_BYTES_MAX = 65_536;
+/** One line of a log that is imported: an event or a record. A text has no more in Node.js. */
+export const IMPORT_LINE_BYTES_MAX = 500 * MIB;
 /** A certificate with its chain, or its key, is a few kilobytes. */
 export const CERTIFICATE_BYTES_MAX = MIB;
 /** Between two looks at how far a model is loaded, for a client that follows its run. */

@@ -7,16 +7,14 @@
 // Without a listener, SIGUSR1 makes Node open a debugger port to every user of the machine.
 process.on('SIGUSR1', () => {});
 
-const [MAJOR_MIN, MINOR_MIN] = [22, 13];
-/** Commands that scripts call often. Each is one file of the build, with all that it needs. */
-const QUICK = {
-  version: () => import('./cli/quick/version.ts'),
-  status: () => import('./cli/quick/status.ts'),
-  health: () => import('./cli/quick/health.ts'),
-  run: () => import('./cli/quick/run.ts'),
-  logs: () => import('./cli/quick/logs.ts'),
-};
+/** The build gives both. Without a build, each command is one of the whole program. */
+declare const BUILD: string;
+declare const QUICK: readonly string[] | undefined;
 
+/** False: the whole program has to read the command line. */
+type Main = (argv: string[]) => Promise<unknown>;
+
+const [MAJOR_MIN, MINOR_MIN] = [22, 13];
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
 if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
@@ -29,21 +27,74 @@ if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
   process.exitCode = 1;
 } else {
   const folder = cacheFolder();
-  if (folder !== null) process.getBuiltinModule('node:module').enableCompileCache(folder);
-  const quick = Object.entries(QUICK).find(([name]) => name === process.argv[2]);
-  const isRead = quick === undefined ? Promise.resolve(false) : start(quick[1]);
-  void isRead.then((done) => done === false && start(() => import('./cli/loaders.ts')));
+  const [first = '', second] = process.argv.slice(2);
+  const quick =
+    typeof QUICK === 'undefined'
+      ? undefined
+      : [`${first} ${second}`, first].find((name) => QUICK.includes(name));
+  const isRead =
+    quick === undefined ? Promise.resolve(false) : start(async () => readQuick(quick, folder));
+  void isRead.then((done) => done === false && start(() => loadWhole(folder)));
 }
 
-/** A quick command resolves with false if the whole program has to read its command line. */
-function start(load: () => Promise<{ main(argv: string[]): Promise<unknown> }>) {
+function start(load: () => Promise<Main>): Promise<unknown> {
   return load().then(
-    ({ main }) => main(process.argv.slice(2)),
+    (main) => main(process.argv.slice(2)),
     (error) => {
       console.error(`error: the svc installation is incomplete (${error.code})`);
       process.exitCode = 1;
     },
   );
+}
+
+function loadWhole(folder: string | null | undefined): Promise<Main> {
+  if (folder !== null) process.getBuiltinModule('node:module').enableCompileCache(folder);
+  return import('./cli/loaders.ts').then(({ main }) => main);
+}
+
+/**
+ * The code of a quick command, with what a run of it compiled before. The cache of Node has only
+ * the outermost code of a file, so each run would compile all its functions.
+ */
+function readQuick(name: string, folder: string | null | undefined): Main {
+  const { readFileSync } = process.getBuiltinModule('node:fs');
+  const vm = process.getBuiltinModule('node:vm');
+  const file = `${import.meta.dirname}/cli/quick/${name.replace(' ', '-')}.js`;
+  const kept = folder ? `${folder}/${BUILD}-${name}-${process.version}-${process.arch}` : null;
+  const script = new vm.Script(readFileSync(file, 'latin1'), {
+    filename: file,
+    cachedData: kept === null ? undefined : readTwice(kept),
+  });
+  const load = (id: string) =>
+    process.getBuiltinModule('node:module').createRequire(import.meta.url)(id);
+  const keepCode = () => {
+    if (kept !== null && script.cachedDataRejected !== false)
+      writeTwice(kept, script.createCachedData());
+  };
+  const main = script.runInThisContext()(import.meta.url, load);
+  return (argv) => main(argv, keepCode);
+}
+
+/** V8 checks no sum of its code, and damaged code ends the process. So the file has it twice. */
+function readTwice(path: string): Buffer | undefined {
+  try {
+    const both = process.getBuiltinModule('node:fs').readFileSync(path);
+    const one = both.subarray(0, both.length / 2);
+    return one.equals(both.subarray(both.length / 2)) ? one : undefined;
+  } catch (_) {
+    return undefined;
+  }
+}
+
+/** Without it, a command is slower. So a failure is no error. */
+function writeTwice(path: string, code: Buffer): void {
+  const { mkdirSync, renameSync, writeFileSync } = process.getBuiltinModule('node:fs');
+  const part = `${path}.${process.pid}`;
+  try {
+    mkdirSync(path.slice(0, path.lastIndexOf('/')), { recursive: true, mode: 0o700 });
+    writeFileSync(part, Buffer.concat([code, code]), { mode: 0o600 });
+    renameSync(part, path);
+  } catch (_) {}
 }
 
 /**

@@ -1,12 +1,11 @@
-const { setFlagsFromString } = process.getBuiltinModule('node:v8');
-
 /**
  * Compiles a pattern of the configuration as a global RegExp. V8's linear-time engine runs it, so
  * no pattern can block the daemon. That engine has no look-around, no back-references and no
  * repetition above 16. Throws SyntaxError.
  */
 export function compilePattern(text: string): RegExp {
-  setFlagsFromString('--enable-experimental-regexp-engine');
+  // Not imported: most commands read no pattern.
+  process.getBuiltinModule('node:v8').setFlagsFromString('--enable-experimental-regexp-engine');
   return new RegExp(text, 'gl');
 }
 

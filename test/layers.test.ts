@@ -21,6 +21,7 @@ const TABLES = [
   'src/descriptors.ts',
   'src/limits.ts',
   'src/pattern.ts',
+  'src/kernel/short-lived.ts',
   'src/json.ts',
   'src/config/config.ts',
   'src/config/address.ts',
@@ -100,6 +101,7 @@ const layers: Record<string, Layer> = {
     may: [
       ...PORTS,
       'machines',
+      'src/home/allocator.ts',
       'src/home/paths.ts',
       'src/models/gguf',
       'src/models/catalogue.ts',
@@ -152,6 +154,10 @@ const layers: Record<string, Layer> = {
     ],
     types: ['src/transport/control'],
   },
+  // They read and write the store themselves.
+  'src/cli/transfer': {
+    may: ['src/cli', 'src/store', 'src/runtime', 'src/logs', ...PLACE],
+  },
   // The table of short names is also read without a daemon.
   'src/cli/model': {
     may: ['src/cli', 'src/models/catalogue.ts', ...CLIENT, ...PLACE, 'src/logs'],
@@ -179,6 +185,8 @@ const layers: Record<string, Layer> = {
 /** Entries of processes and threads. Any other file that nothing imports is dead. */
 const entries: Record<string, string> = {
   'src/main.ts': 'the program',
+  'src/cli/quick-command.ts': 'every quick command, as tools/build.mjs writes it',
+  'src/cli/parse/plain-form.ts': 'the flags of a quick command, for tools/build.mjs',
   'src/store/memory-fleet.ts': 'the fleet of tests, and their store; both pass the same suites',
   'machines/diagrams/dot.ts': 'drawn by npm run diagrams',
 };
@@ -228,6 +236,7 @@ const NEEDED: Record<string, readonly string[]> = {
   'src/cli/runs/why.ts': ['xstate'],
   'src/cli/runs/replay.ts': ['xstate'],
   'src/cli/runs/export.ts': ['xstate'],
+  'src/cli/transfer/import.ts': ['xstate'],
   // It writes the stored key.
   'src/cli/provider/key.ts': ['valibot'],
   // It shows the machines themselves.

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ProcessorTime } from './processor-time.ts';
 
 /** The result of one test file. */
 export interface Outcome {
@@ -10,6 +11,8 @@ export interface Outcome {
   failed: number;
   skipped: number;
   ms: number;
+  /** Processor time of the file and all that it started, in seconds; null where it is unknown. */
+  cpu_s: number | null;
   output: string;
   /** Problems besides failed tests, as sentences. */
   problems: string[];
@@ -23,6 +26,7 @@ export interface RunOptions {
   /** Grace period after the end of the file for children that are about to exit. */
   leave_ms: number;
   signal: AbortSignal;
+  time: ProcessorTime;
 }
 
 /** Bound of the wait until the system has removed killed processes. */
@@ -34,7 +38,7 @@ const GONE_MS = 20_000;
  */
 export async function runFile(
   file: string,
-  { env, folder, bound_ms, leave_ms, signal }: RunOptions,
+  { env, folder, bound_ms, leave_ms, signal, time }: RunOptions,
 ): Promise<Outcome> {
   const started = performance.now();
   const child = spawn(process.execPath, [file], {
@@ -51,6 +55,7 @@ export async function runFile(
     child.once('exit', (code, by) => resolve(by ?? code));
     child.once('error', () => resolve('not started'));
   });
+  const waited_s = time.ended();
   for (const cause of [expired, signal]) cause.removeEventListener('abort', kill);
   if (expired.aborted) problems.push(`it was killed at its bound of ${bound_ms / 1000} s`);
   else if (end !== 0 && end !== 1) problems.push(`it crashed: ${end}`);
@@ -62,6 +67,7 @@ export async function runFile(
     file,
     ...count(text, end, problems),
     ms: performance.now() - started,
+    cpu_s: waited_s === null ? null : waited_s + time.left(folder),
     output: text,
     problems,
   };

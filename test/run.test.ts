@@ -36,6 +36,13 @@ test('tests that pass end in exit 0, and skipped ones are counted', () => {
   assert.is(code, 0);
 });
 
+if (process.platform === 'linux')
+  test('the processor time of a file has that of a process which has left it', () => {
+    const { text, code } = run('daemon');
+    assert.ok(Number(/ ([\d.]+) s cpu$/m.exec(text)?.[1]) > 0.5, text);
+    assert.is(code, 0, text);
+  });
+
 test('a failing test is printed in full and ends in exit 1', () => {
   const { lines, code, text } = run('fails');
   assert.is(lines.at(-1), '1 passed, 1 failed');

@@ -3,6 +3,7 @@ import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
+import { ProcessorTime } from './processor-time.ts';
 import { type Outcome, runFile } from './run-file.ts';
 import { filesOf, TIERS, type Tier } from './tiers.ts';
 
@@ -41,11 +42,13 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 const root = resolve(values.root);
 const scratch = mkdtempSync(join(tmpdir(), 'svct-'));
 chmodSync(scratch, 0o711);
+const time = new ProcessorTime(scratch);
 const env = cleanEnvironment();
 const tier = readTier();
 const found = findFiles();
 process.stdout.write(`tier ${tier}: ${found.length} files\n`);
 const outcomes = await runAll(found);
+time.stop();
 remove(scratch);
 if (values.coverage) await reportCoverage();
 process.exitCode = conclude(outcomes) ? 0 : 1;
@@ -96,7 +99,16 @@ async function runAll(files: readonly string[]): Promise<Outcome[]> {
 async function runOne(file: string): Promise<Outcome> {
   const problem = refuse(readFileSync(file, 'utf8'));
   if (problem !== null)
-    return { file, passed: 0, failed: 1, skipped: 0, ms: 0, output: '', problems: [problem] };
+    return {
+      file,
+      passed: 0,
+      failed: 1,
+      skipped: 0,
+      ms: 0,
+      cpu_s: null,
+      output: '',
+      problems: [problem],
+    };
   // Tests use it as /tmp, also processes that have dropped their privileges.
   const folder = mkdtempSync(join(scratch, 't-'));
   chmodSync(folder, 0o1777);
@@ -106,6 +118,7 @@ async function runOne(file: string): Promise<Outcome> {
     bound_ms: Number(values.bound) * 1000,
     leave_ms: Number(values.leave) * 1000,
     signal: stop.signal,
+    time,
   };
   const outcome = await runFile(file, options);
   const left = [...unmountBelow(folder), ...remove(folder)];
@@ -146,7 +159,7 @@ function refuse(source: string): string | null {
     : null;
 }
 
-function print({ file, passed, failed, skipped, ms, output, problems }: Outcome): void {
+function print({ file, passed, failed, skipped, ms, cpu_s, output, problems }: Outcome): void {
   const counts = [
     `${passed} passed`,
     failed > 0 && `${failed} failed`,
@@ -154,8 +167,9 @@ function print({ file, passed, failed, skipped, ms, output, problems }: Outcome)
   ]
     .filter(Boolean)
     .join(', ');
+  const cpu = cpu_s === null ? '' : `  ${cpu_s.toFixed(1)} s cpu`;
   process.stdout.write(
-    `${failed > 0 ? 'FAIL' : 'ok  '} ${shown(file)}  ${counts}  ${(ms / 1000).toFixed(1)} s\n`,
+    `${failed > 0 ? 'FAIL' : 'ok  '} ${shown(file)}  ${counts}  ${(ms / 1000).toFixed(1)} s${cpu}\n`,
   );
   if (failed === 0) return;
   if (output.trim() !== '') process.stdout.write(`${output.trimEnd()}\n`);
@@ -175,6 +189,8 @@ function conclude(all: readonly Outcome[]): boolean {
         : 'no test file was found\n',
     );
   if (stop.signal.aborted) process.stdout.write('the run was stopped before its end\n');
+  const cpu_s = all.reduce((total, outcome) => total + (outcome.cpu_s ?? 0), 0);
+  if (cpu_s > 0) process.stdout.write(`${cpu_s.toFixed(0)} s of processor time\n`);
   if (skipped > 0)
     process.stdout.write(`${[`${skipped} skipped`, ...whySkipped(all)].join(': ')}\n`);
   process.stdout.write(`${passed} passed, ${failed} failed\n`);

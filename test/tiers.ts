@@ -14,16 +14,18 @@ export const TIERS = ['all', 'quick'] as const;
 export type Tier = (typeof TIERS)[number];
 
 /**
- * Paths that begin the names of slow files, slowest first. They start much, walk whole graphs of
- * states, or load large client libraries of others.
+ * Paths that begin the names of slow files, slowest first by processor time. They start much, walk
+ * whole graphs of states, or load large client libraries of others.
  */
 export const SLOWEST: readonly string[] = [
   'test/attack/attacks.test.ts',
-  'test/e2e/streams.test.ts',
-  'test/e2e/walk-daemon.test.ts',
-  'test/e2e/resume',
-  'test/e2e/walk-run.test.ts',
   'test/browser/console.test.ts',
+  'test/e2e/walk-daemon.test.ts',
+  'test/e2e/streams.test.ts',
+  'test/e2e/resume',
+  'test/cli/doctor.test.ts',
+  'test/browser/',
+  'test/e2e/walk-run.test.ts',
   'test/e2e/recovery.test.ts',
   'test/walk/kernel.test.ts',
   'test/providers/local/engine.test.ts',
@@ -37,7 +39,6 @@ export const SLOWEST: readonly string[] = [
   'test/machines/daemon-paths.test.ts',
   'test/models/',
   'test/e2e/',
-  'test/browser/',
   'test/providers/local/',
   'test/providers/mini/',
   'test/store/',

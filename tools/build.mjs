@@ -71,6 +71,25 @@ function withPlaces(text, path) {
   return text.replaceAll('import.meta.url', `PLACE("${place}")`);
 }
 
+/** The first file of each quick command: its text comes from the table of commands. */
+const quick = {
+  name: 'quick',
+  async setup({ onResolve, onLoad }) {
+    const { loaders } = await import('../src/cli/loaders.ts');
+    onResolve({ filter: /^quick:/ }, ({ path }) => ({ path, namespace: 'quick' }));
+    onLoad({ filter: /^quick:/, namespace: 'quick' }, ({ path }) => {
+      const spec = QUICK.find(({ name }) => `quick:${name}` === path);
+      const [, file] = /import\('(.+?)'\)/.exec(String(loaders[spec.name]));
+      return {
+        contents: `import { run } from '${file}';
+          import { quickCommand } from './quick-command.ts';
+          export const main = quickCommand(${JSON.stringify(spec.name)}, ${JSON.stringify(plainForm(spec))}, run);`,
+        resolveDir: resolve('src/cli'),
+      };
+    });
+  },
+};
+
 /** The sources and polka, changed by each of these functions. */
 const changed = (...changes) => ({
   name: 'changed',
@@ -94,16 +113,38 @@ function identity() {
   return hash.digest('hex').slice(0, 12);
 }
 const BUILD = JSON.stringify(identity());
+const VERSION = JSON.stringify(JSON.parse(readFileSync('package.json', 'utf8')).version);
 
 rmSync('dist', { recursive: true, force: true });
 for (const file of fs.globSync('src/**/*.{proto,html,css,svg,js}'))
   cpSync(file, join('dist', file));
-await bundle([MAIN], { bundle: false });
-await bundle(fs.globSync('src/cli/quick/*.ts'), {
-  minifyWhitespace: true,
-  minifySyntax: true,
-  plugins: [outside, changed(withPlaces, withBuiltins)],
+const { commands } = await import('../src/cli/commands.ts');
+const { plainForm } = await import('../src/cli/parse/plain-form.ts');
+const QUICK = commands.filter(({ isQuick }) => isQuick);
+await bundle([MAIN], {
+  bundle: false,
+  define: { BUILD, QUICK: JSON.stringify(QUICK.map(({ name }) => name)) },
 });
+await bundle(
+  QUICK.map(({ name }) => ({
+    in: `quick:${name}`,
+    out: `src/cli/quick/${name.replace(' ', '-')}`,
+  })),
+  {
+    // A function of the place of the bin and of `require`. It returns the command.
+    format: 'iife',
+    globalName: 'QUICK',
+    banner: { js: '(function(BIN,require){' },
+    footer: { js: 'return QUICK.main})' },
+    // Node warns of an import() in such a script, so it becomes a call of `require`.
+    supported: { 'dynamic-import': false },
+    minifyWhitespace: true,
+    minifySyntax: true,
+    plugins: [quick, outside, changed(withPlaces, withBuiltins)],
+    // Code that a bundle drops may have it. What stays is checked below.
+    logOverride: { 'empty-import-meta': 'silent' },
+  },
+);
 await bundle(ENTRIES, { splitting: true, chunkNames: 'src/chunks/[name]-[hash]' });
 chmodSync('dist/src/main.js', 0o755);
 link('node_modules/.bin/svc');
@@ -120,7 +161,7 @@ async function bundle(entryPoints, options) {
     sourcemap: options.bundle !== false,
     sourcesContent: false,
     legalComments: 'none',
-    ...(options.bundle === false ? {} : { define: { BUILD } }),
+    ...(options.bundle === false ? {} : { define: { BUILD, VERSION } }),
     plugins: options.bundle === false ? [] : [outside, changed(withPlaces, withBuiltins)],
     write: false,
     logLevel: 'warning',
@@ -128,8 +169,16 @@ async function bundle(entryPoints, options) {
   });
   for (const { path, text } of outputFiles) {
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, options.bundle === false ? asBuilt(text) : atPlaces(text, path));
+    writeFileSync(path, textOf(text, path, options));
   }
+}
+
+function textOf(text, path, { bundle, format }) {
+  if (bundle === false) return asBuilt(text);
+  if (text.includes('import_meta')) throw new Error(`${path} needs its own place.`);
+  return format === 'iife'
+    ? atPlaces(text, resolve('dist', MAIN), 'BIN')
+    : atPlaces(text, path, 'import.meta.url');
 }
 
 /** The names of the files that it imports, as they are built. */
@@ -137,10 +186,10 @@ function asBuilt(text) {
   return text.replace(/(?<=import\(")([^"]+)\.ts(?="\))/g, '$1.js');
 }
 
-function atPlaces(text, path) {
+function atPlaces(text, path, own) {
   return text.replace(/\bPLACE\("([^"]+)"\)/g, (_, place) => {
     const way = relative(dirname(path), resolve('dist', place)).replaceAll(sep, '/');
-    return `new URL("${way}", import.meta.url).href`;
+    return `new URL("${way}", ${own}).href`;
   });
 }
 

@@ -20,6 +20,11 @@ export interface CommandSpec {
   summary: string;
   flags: readonly FlagSpec[];
   examples: readonly string[];
+  /**
+   * It asks and prints, so its time is that of its start. It is built as one file: see
+   * docs/decisions/0014-the-program-is-bundled.md.
+   */
+  isQuick?: true;
 }
 
 const json: FlagSpec = {
@@ -241,6 +246,7 @@ function command<const Name extends string>(
 
 const table = [
   command('run', {
+    isQuick: true,
     args: '[prompt…]',
     summary:
       'Answer a prompt. The answer is streamed to stdout. Starts the daemon if needed. ' +
@@ -308,6 +314,7 @@ const table = [
     examples: ['serve'],
   }),
   command('stop', {
+    isQuick: true,
     summary: 'Let active runs end, then stop the daemon; returns when the process is gone.',
     flags: [
       {
@@ -336,6 +343,7 @@ const table = [
     examples: ['restart'],
   }),
   command('status', {
+    isQuick: true,
     summary:
       'State of the daemon, its addresses and its runs. Exit 0 running, 1 crashed, 3 ' +
       'stopped, 4 unresponsive.',
@@ -346,6 +354,7 @@ const table = [
     examples: ['status', 'status --why'],
   }),
   command('health', {
+    isQuick: true,
     summary:
       'Ask the daemon whether it is live and ready. Exit 0 serving, 4 not serving, 3 unreachable.',
     flags: [
@@ -355,6 +364,7 @@ const table = [
     examples: ['health --source grpc'],
   }),
   command('logs', {
+    isQuick: true,
     summary: 'The last log lines, from the files of the log. With --follow, new lines too.',
     flags: [
       {
@@ -381,16 +391,19 @@ const table = [
     examples: ['doctor'],
   }),
   command('version', {
+    isQuick: true,
     summary: 'Version of the program, and of the running daemon if it differs.',
     examples: ['version'],
   }),
   command('model list', {
+    isQuick: true,
     summary:
       'Models of every reachable provider, also those that Ollama, LM Studio and Hugging ' +
       'Face have on this disk. Says why a file is invalid.',
     examples: ['model list --json'],
   }),
   command('model show', {
+    isQuick: true,
     args: '<id>',
     summary:
       'One model: its architecture, template, licence, memory, and where it came from, with ' +
@@ -438,16 +451,19 @@ const table = [
     examples: ['model import ~/Downloads/tiny.gguf', 'model import tiny.gguf --name mine'],
   }),
   command('model use', {
+    isQuick: true,
     args: '<id>',
     summary: 'Make a model the default of the local engine, now and after a restart.',
     examples: ['model use qwen3:0.6b'],
   }),
   command('model default', {
+    isQuick: true,
     args: '[id]',
     summary: 'Print the default model of the local engine. With a model: svc model use.',
     examples: ['model default', 'model default qwen3:0.6b'],
   }),
   command('model alias', {
+    isQuick: true,
     args: '[name] [model]',
     summary:
       'Other names of models. Without arguments, list them; with a name and a model, set one.',
@@ -460,10 +476,12 @@ const table = [
     examples: ['model remove local/tiny', 'model remove qwen3:0.6b llama3.2'],
   }),
   command('model ps', {
+    isQuick: true,
     summary: 'Local models in memory, with their state, memory and the time at which they leave.',
     examples: ['model ps', 'model ps --json'],
   }),
   command('model load', {
+    isQuick: true,
     args: '<model>',
     summary: 'Load a local model into memory before its first run.',
     flags: [
@@ -476,11 +494,13 @@ const table = [
     examples: ['model load svc-mini --keep-alive 2h'],
   }),
   command('model unload', {
+    isQuick: true,
     args: '<model>',
     summary: 'Remove a local model from memory. One that answers runs is not removed.',
     examples: ['model unload svc-mini'],
   }),
   command('provider list', {
+    isQuick: true,
     summary: 'Providers, their state and its reason.',
     examples: ['provider list --json'],
   }),
@@ -504,6 +524,7 @@ const table = [
     examples: ['provider set openai --model gpt-5', 'provider set lab --header "X-Team: blue"'],
   }),
   command('provider default', {
+    isQuick: true,
     args: '[id]',
     summary: 'Print the provider of runs that name none. With an id, choose it.',
     examples: ['provider default', 'provider default ollama'],
@@ -536,6 +557,7 @@ const table = [
     examples: ['provider test ollama'],
   }),
   command('runs list', {
+    isQuick: true,
     summary: 'The latest runs, newest first. Works without a daemon.',
     flags: [
       { name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' },
@@ -547,6 +569,7 @@ const table = [
     examples: ['runs list --state failed', 'runs list --conversation last'],
   }),
   command('usage', {
+    isQuick: true,
     summary: 'Runs, tokens and cost; and the budget of this day for cloud providers.',
     flags: [
       { name: 'since', value: '<when>', summary: 'Runs that ended since: a time, or an age: 7d.' },
@@ -559,6 +582,7 @@ const table = [
     examples: ['usage --since 7d --by day'],
   }),
   command('runs show', {
+    isQuick: true,
     args: '<id>',
     summary:
       'One run: its prompt, its answer, how it ended. The id of a run may be its beginning, ' +
@@ -566,6 +590,7 @@ const table = [
     examples: ['runs show last', 'runs show run_01J…'],
   }),
   command('runs search', {
+    isQuick: true,
     args: '<words…>',
     summary:
       'Finished runs that have all these words in their prompt and answer, newest first. ' +
@@ -593,6 +618,7 @@ const table = [
     examples: ['runs remove last', 'runs remove --conversation run_01J…'],
   }),
   command('runs attach', {
+    isQuick: true,
     args: '<id>',
     summary:
       'Follow the answer of a run from start to end, even if the daemon restarts. ' +
@@ -601,11 +627,13 @@ const table = [
     examples: ['runs attach run_01J…'],
   }),
   command('runs cancel', {
+    isQuick: true,
     args: '<id>',
     summary: 'Cancel a run; returns when its work has stopped.',
     examples: ['runs cancel run_01J…'],
   }),
   command('runs why', {
+    isQuick: true,
     args: '<id>',
     summary: "Explain a run's state, event by event. Works without a daemon.",
     examples: ['runs why run_01J…'],
@@ -644,7 +672,31 @@ const table = [
       'runs export --all --output log.jsonl',
     ],
   }),
+  command('export', {
+    summary:
+      'Write the whole log of the configured store as JSON lines for `import`: all events, and ' +
+      'what runs used. It has prompts and answers. With SQLite the daemon must be stopped.',
+    flags: [
+      { name: 'all', summary: 'The whole log. Without it, see `runs export`.' },
+      {
+        name: 'output',
+        short: 'o',
+        value: '<file>',
+        summary: 'The file to write (default: stdout). An existing file is not overwritten.',
+      },
+    ],
+    examples: ['export --all --output log.jsonl', 'export --all | gzip > log.jsonl.gz'],
+  }),
+  command('import', {
+    args: '[file]',
+    summary:
+      'Read a log that `export --all` wrote, from a file or stdin, into the configured store. ' +
+      'The store must be empty, and no daemon may use it. All of the log is there afterwards, ' +
+      'or nothing.',
+    examples: ['import log.jsonl', 'import < log.jsonl'],
+  }),
   command('nodes', {
+    isQuick: true,
     summary: 'The daemons that share one log, with their leases and runs.',
     examples: ['nodes'],
   }),
@@ -679,10 +731,12 @@ const table = [
     examples: ['console'],
   }),
   command('config show', {
+    isQuick: true,
     summary: 'The active configuration, and the source of each value.',
     examples: ['config show'],
   }),
   command('config get', {
+    isQuick: true,
     args: '<setting>',
     summary: 'Print the active value of one setting.',
     examples: ['config get log_level', 'config get limits.queue_runs'],
@@ -708,10 +762,12 @@ const table = [
     examples: ['config apply'],
   }),
   command('config path', {
+    isQuick: true,
     summary: 'Print where the configuration file is.',
     examples: ['config path'],
   }),
   command('token', {
+    isQuick: true,
     summary:
       'Print the token of this home, for HTTP, WebSocket and gRPC clients. It may do everything.',
     examples: ['token'],
@@ -741,6 +797,7 @@ const table = [
     examples: ['token create --name editor', 'token create --name ci --scope read --rate 60/min'],
   }),
   command('token list', {
+    isQuick: true,
     summary: 'The tokens of programs: scope, bounds, last use. Never the tokens themselves.',
     examples: ['token list'],
   }),
@@ -793,6 +850,7 @@ const table = [
     ],
   }),
   command('completion', {
+    isQuick: true,
     args: '[shell]',
     summary: 'Print the completion script for bash, zsh or fish.',
     examples: ['completion bash'],

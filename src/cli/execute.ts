@@ -12,7 +12,10 @@ export async function execute(json: boolean, work: () => Promise<number>): Promi
     printError(error, json);
     return error.spec.exit;
   };
-  process.on('uncaughtException', (error) => process.exit(fail(error)));
+  process.on('uncaughtException', (error) => {
+    // A daemon hears its own errors: it records its failure, and ends its engines.
+    if (process.listenerCount('uncaughtException') === 1) process.exit(fail(error));
+  });
   process.exitCode = await work().catch(fail);
 }
 

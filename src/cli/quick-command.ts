@@ -10,11 +10,14 @@ export function quickCommand(
   name: string,
   form: PlainForm,
   run: CommandModule['run'],
-): (argv: readonly string[]) => Promise<boolean> {
-  return async (argv) => {
-    const line = readPlainLine(argv.slice(1), form);
+): (argv: readonly string[], keepCode: () => void) => Promise<boolean> {
+  const words = name.split(' ').length;
+  return async (argv, keepCode) => {
+    const line = readPlainLine(argv.slice(words), form);
     if (line === null) return false;
     await execute(line.flags.json === true, () => perform(name, run, line));
+    // Only a success has gone the whole way, with all the functions that it needs.
+    if (process.exitCode === 0) keepCode();
     // All is written. Without this, Node first frees its whole memory.
     process.exit();
   };

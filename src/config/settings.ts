@@ -70,6 +70,7 @@ export interface Settings {
   keep_alive: Record<string, number>;
   /** The local engine computes runs in one batch, instead of one by one. */
   engine_batching: 'auto' | boolean;
+  engine_preload: boolean;
   /** Layers of a local model on a GPU. */
   engine_gpu_layers: 'auto' | 'max' | number;
 }
@@ -371,5 +372,15 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     expects: 'auto, true or false',
     read: (value) => (value === 'auto' ? value : readSwitch(value)),
     fromText: (text) => (text === 'auto' ? text : switchText(text)),
+  },
+  engine_preload: {
+    env: 'SVC_ENGINE_PRELOAD',
+    default: true,
+    meaning:
+      'Whether the daemon loads the default model when it starts. ' +
+      'false: the first run waits for the load, and until then no engine takes memory.',
+    expects: 'true or false',
+    read: readSwitch,
+    fromText: switchText,
   },
 };

@@ -5,6 +5,7 @@ import { asSvcError, type SvcError } from '../errors.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Log } from '../kernel/port.ts';
+import { oldestBoot } from '../runtime/fleet/nodes.ts';
 import { Verification } from '../runtime/health/verification.ts';
 import { projectRun } from '../runtime/runs/record.ts';
 import { logBytes } from '../store/files/database-file.ts';
@@ -18,14 +19,17 @@ export interface EventStoreOptions {
   config: Config;
   clock: Clock;
   log: Log;
+  boot_id: string;
   onFatal(error: SvcError): void;
 }
 
 /** The event log, and what goes round it to check it. `place` names its database; null: a disk. */
 export function createEventStore(options: EventStoreOptions) {
-  const { store, size, place } = isShared(options.config.store) ? shared(options) : own(options);
+  const made = isShared(options.config.store) ? shared(options) : own(options);
+  const { store, size, place, isMine } = made;
   const { clock, log, config } = options;
-  const verification = new Verification({ store, clock, limits: config.limits, log, size });
+  const { limits } = config;
+  const verification = new Verification({ store, clock, limits, log, size, isMine });
   return { store, size, place, verification };
 }
 
@@ -33,6 +37,8 @@ interface Made {
   store: EventStore;
   size(): number;
   place: string | null;
+  /** Whether this boot checks the log. */
+  isMine(): Promise<boolean>;
 }
 
 function own({ paths, config, log, onFatal }: EventStoreOptions): Made {
@@ -41,17 +47,19 @@ function own({ paths, config, log, onFatal }: EventStoreOptions): Made {
     ...mending(log),
     onAlarm: (error) => onFatal(asSvcError(error, 'store_failed')),
   });
-  return { store, size: () => logBytes(paths.database), place: null };
+  const isMine = () => Promise.resolve(true);
+  return { store, size: () => logBytes(paths.database), place: null, isMine };
 }
 
-function shared({ config, log }: EventStoreOptions): Made {
+function shared({ config, log, boot_id }: EventStoreOptions): Made {
   const { size, place, ...store } = createPostgresStore({
     ...mending(log),
     address: config.store,
     password: storePassword(config),
     limits: config.limits,
   });
-  return { store, size, place };
+  const isMine = async () => oldestBoot(await store.fleet.nodes()) === boot_id;
+  return { store, size, place, isMine };
 }
 
 function mending(log: Log): StoreOptions {

@@ -37,6 +37,8 @@ export interface PartsOptions {
   version: string;
   secrets: { token: string; digest: string };
   stdout: 'none' | 'json' | 'pretty';
+  /** The boot before, in this process, lost its lease. */
+  rejoins: boolean;
   /** The event log cannot be trusted any more. */
   onFatal(error: SvcError): void;
 }
@@ -64,7 +66,7 @@ export function buildParts(options: PartsOptions) {
   const clock = new SystemClock();
 
   const { store, size, place, verification } = createEventStore({
-    ...{ paths, config, clock, log, onFatal },
+    ...{ paths, config, clock, log, boot_id, onFatal },
   });
   const kernel = new Kernel({
     store: strippingStore(store, config.history),
@@ -168,6 +170,7 @@ export function buildParts(options: PartsOptions) {
     paths,
     config,
     version,
+    rejoins: options.rejoins,
     boot_id,
     streams,
     log,

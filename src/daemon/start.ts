@@ -1,3 +1,4 @@
+import { ENDINGS } from '../../machines/ending.ts';
 import type { DaemonEvent, LastBoot, NewEvent } from '../../machines/events.ts';
 import { isClearText, parseAddress } from '../config/address.ts';
 import { hasCode, SvcError } from '../errors.ts';
@@ -41,7 +42,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
   await removeSignInPages(parts.paths.signIn);
   await withRoom(store, () => announce(parts, addresses));
   stored.finished = (await store.countRuns()).finished;
-  const last_boot = await readLastBoot(store, last_boot_id, hostBootId());
+  const last_boot = await readLastBoot(store, last_boot_id, hostBootId(), parts.rejoins);
   kernel.open(opened.last_seq);
   await listening;
   await parts.node?.keeper.recordLossBefore();
@@ -64,25 +65,17 @@ export async function startDaemon(parts: Parts): Promise<void> {
   parts.retention.start();
   await parts.verification.start();
   log.info({}, `ready after ${Math.round(process.uptime() * 100) / 100} s`);
-  local.warm().catch((error: unknown) => {
-    // A stop may come first.
-    if (!hasCode(error, 'daemon_stopping'))
-      log.warn({ err: error }, 'the engine could not be warmed');
-  });
+  if (parts.config.engine_preload)
+    local.warm().catch((error: unknown) => {
+      // A stop may come first.
+      if (!hasCode(error, 'daemon_stopping'))
+        log.warn({ err: error }, 'the engine could not be warmed');
+    });
 }
-
-const ENDINGS: Readonly<Record<string, string>> = {
-  failed: 'failed',
-  killed: 'was killed, or crashed without a line here',
-  power_lost: 'ended when the machine lost power',
-};
 
 function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {
   const left = `${runs} unfinished run${runs === 1 ? '' : 's'}`;
-  return (
-    `the last daemon ${ENDINGS[ending] ?? ending} ` +
-    `(${new Date(at).toISOString()}), with ${left}`
-  );
+  return `the last daemon ${ENDINGS[ending]} (${new Date(at).toISOString()}), with ${left}`;
 }
 
 async function bind(parts: Parts): Promise<{ http: string; grpc: string }> {

@@ -146,6 +146,8 @@ export function buildWork(options: WorkOptions) {
         ...{ store, kernel, scheduler, limits, log },
         daemon: streams.daemon,
         offers: () => offersOf(providers),
+        fileOf: (provider, model) =>
+          provider === LOCAL ? local.identify(model) : Promise.resolve(null),
         ...{ onTakenOver, confirm },
       })
     : undefined;

@@ -33,9 +33,10 @@ export class SystemClock implements Clock {
   }
 
   now(): number {
-    const behind = this.wall() - performance.now() - this.origin;
+    const passed = performance.now();
+    const behind = this.wall() - passed - this.origin;
     if (behind > SLEPT_MS && this.isIdle()) this.origin += behind;
-    return Math.round(this.origin + performance.now());
+    return Math.round(this.origin + passed);
   }
 
   after(ms: number, call: () => void, signal?: AbortSignal): () => void {

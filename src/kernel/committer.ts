@@ -1,6 +1,6 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
-import { asSvcError, SvcError } from '../errors.ts';
+import { asSvcError, type SvcError } from '../errors.ts';
 import type { Appended, EventStore, RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
 import type { Instance } from './instance.ts';
@@ -35,11 +35,8 @@ export interface Pending {
 
 export interface CommitterOptions {
   store: EventStore;
-  /** The database of the log in messages. Null or absent: a disk. */
-  place?: string | null | undefined;
   clock: Clock;
   commit_events: number;
-  commit_late_ms: number;
   /**
    * Called with the durable events of each commit, in log order, and the milliseconds it took. It
    * settles their appends.
@@ -95,8 +92,8 @@ export class Committer {
   }
 
   /**
-   * Flushes after all microtasks, so that appends of one turn share a commit. During a stall the
-   * next commit is already scheduled.
+   * Flushes after all microtasks, so that appends of one turn share a commit. On a full disk the
+   * next try is already scheduled.
    */
   private flushSoon(): void {
     if (this.flushing) return;
@@ -104,7 +101,7 @@ export class Committer {
     queueMicrotask(() =>
       process.nextTick(() => {
         this.flushing = false;
-        if (this.options.stalls.cause === null) this.flush();
+        if (this.options.stalls.cause?.code !== 'store_full') this.flush();
       }),
     );
   }
@@ -120,31 +117,25 @@ export class Committer {
 
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
-    const { clock, commit_late_ms, place } = this.options;
-    const answered = clock.after(commit_late_ms, () =>
-      this.options.stalls.begin(late(commit_late_ms, place)),
-    );
+    const { store, stalls } = this.options;
     let appended: Appended;
     try {
-      appended = await this.options.store.append({
-        events: batch.map((item) => item.event),
-        runs: rowsOf(batch),
-      });
+      appended = await stalls.watchCommit(
+        store.append({ events: batch.map((item) => item.event), runs: rowsOf(batch) }),
+      );
     } catch (thrown) {
-      answered();
       this.committing = false;
       this.retryOrFail(batch, asSvcError(thrown, 'store_failed'));
       return;
     }
-    answered();
     const { full, first_seq } = appended;
     if (first_seq !== batch[0]?.event.seq) numberFrom(batch, first_seq);
     this.lastCommitMs = performance.now() - started;
     this.durableSeq = batch.at(-1)?.event.seq ?? this.durableSeq;
     this.committing = false;
-    this.options.stalls.end();
+    stalls.end();
     this.options.onDurable(batch, this.lastCommitMs);
-    if (full !== this.reserveUsed) this.options.stalls.reserveUsed(full);
+    if (full !== this.reserveUsed) stalls.reserveUsed(full);
     this.reserveUsed = full;
     this.flush();
   }
@@ -162,17 +153,6 @@ export class Committer {
     this.pending = [];
     this.options.onFatal(error);
   }
-}
-
-function late(commit_late_ms: number, place: string | null | undefined): SvcError {
-  const who = place == null ? 'The disk' : `The database ${place}`;
-  return new SvcError(
-    'store_stalled',
-    `${who} does not answer: a commit has waited for more than ${commit_late_ms} ms.`,
-    {
-      details: { retry_after_ms: commit_late_ms },
-    },
-  );
 }
 
 function numberFrom(batch: readonly Pending[], first_seq: number): void {

@@ -11,7 +11,7 @@ import type { Proposal } from './stream.ts';
 export interface DraftOptions {
   at: number;
   boot_id: string;
-  instances: ReadonlyMap<string, Instance>;
+  instances: Pick<ReadonlyMap<string, Instance>, 'get'>;
   project: (event: StoredEvent, snapshot: AnyMachineSnapshot) => RunRow | null;
 }
 

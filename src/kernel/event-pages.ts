@@ -1,145 +1,7 @@
 import type { StoredEvent } from '../store/port.ts';
-import { isoTime } from './clock.ts';
+import { EventPage } from './event-page.ts';
 import { createGate } from './gate.ts';
-import { textLength } from './instance.ts';
-
-/** An event as users see it. */
-export interface EventRecord {
-  seq: number;
-  stream: string;
-  version: number;
-  type: string;
-  at: string;
-  boot_id: string;
-  data: Record<string, unknown>;
-}
-
-export function toRecord(event: StoredEvent): EventRecord {
-  return {
-    seq: event.seq,
-    stream: event.stream,
-    version: event.version,
-    type: event.type,
-    at: isoTime(event.at),
-    boot_id: event.boot_id,
-    data: event.data,
-  };
-}
-
-/** One event of a page. */
-export interface PagedEvent {
-  readonly seq: number;
-  readonly stream: string;
-  readonly version: number;
-  readonly type: string;
-  /** Its place in the page. */
-  readonly index: number;
-}
-
-/** What one follower is sent at one time: some events of a page, in order. */
-export interface EventSlice {
-  readonly page: EventPage;
-  readonly events: readonly PagedEvent[];
-}
-
-/**
- * Events for clients, as data and as the bytes that some of them are sent. The bytes are written
- * once, when the first client needs them, and all who are sent them share them.
- *
- * 1. The bytes never change: a socket may hold them for as long as its client does not read.
- * 2. The frames of events that follow each other are one piece of the bytes, and each holds the
- *    event's JSON.
- * 3. `holders` counts the connections that have not sent the bytes yet, and `plain` those that have
- *    not used the data. Only the budget of unsent bytes changes them.
- */
-export class EventPage {
-  readonly events: readonly PagedEvent[];
-  readonly plain: { readonly size: number; holders: number };
-  holders = 0;
-  /** Called with the change of `cost` when the bytes are written. */
-  onWritten: (more: number) => void = () => {};
-  /** Null: the bytes are written, and have everything. */
-  private stored: readonly StoredEvent[] | null;
-  private written: Written | null = null;
-
-  constructor(stored: readonly StoredEvent[]) {
-    this.stored = stored;
-    this.events = stored.map(({ seq, stream, version, type }, index) => ({
-      ...{ seq, stream, version, type, index },
-    }));
-    const size = stored.reduce((sum, { data }) => sum + textLength(data), 0);
-    this.plain = { size, holders: 0 };
-  }
-
-  get size(): number {
-    return this.bytes.length;
-  }
-
-  get bytes(): Buffer {
-    return this.write().bytes;
-  }
-
-  /** About what the page takes in memory. */
-  get cost(): number {
-    return this.written === null ? this.plain.size : this.written.bytes.length;
-  }
-
-  /** The time of an event in milliseconds, and its data, which must not be changed. */
-  told(event: PagedEvent): Pick<StoredEvent, 'at' | 'data'> {
-    const stored = this.stored?.[event.index];
-    if (stored !== undefined) return stored;
-    const { at, data } = JSON.parse(this.json(event).toString()) as EventRecord;
-    return { at: Date.parse(at), data };
-  }
-
-  /** The record of one event, without a copy. */
-  json({ index }: PagedEvent): Buffer {
-    const { bytes, places } = this.write();
-    const { json = 0, end = 0 } = places[index] ?? {};
-    return bytes.subarray(json, end - FRAME_END.length);
-  }
-
-  /** The server-sent events of these, which follow each other, without a copy. */
-  frames(events: readonly PagedEvent[]): Buffer {
-    const { bytes, places } = this.write();
-    const [first, last] = [events[0]?.index ?? 0, events.at(-1)?.index ?? -1];
-    return bytes.subarray(places[first]?.start ?? 0, places[last]?.end ?? 0);
-  }
-
-  private write(): Written {
-    if (this.written !== null) return this.written;
-    const before = this.cost;
-    this.written = framesOf(this.stored ?? []);
-    this.stored = null;
-    this.onWritten(this.cost - before);
-    return this.written;
-  }
-}
-
-interface Written {
-  bytes: Buffer;
-  /** Of each event: where its frame begins, its JSON, and where the frame ends. */
-  places: readonly { start: number; json: number; end: number }[];
-}
-
-function framesOf(stored: readonly StoredEvent[]): Written {
-  const frames: Buffer[] = [];
-  let end = 0;
-  const places = stored.map((event) => {
-    const head = `id: ${event.seq}\nevent: ${event.type}\ndata: `;
-    const frame = Buffer.from(`${head}${JSON.stringify(toRecord(event))}${FRAME_END}`);
-    frames.push(frame);
-    const start = end;
-    end += frame.length;
-    return { start, json: start + Buffer.byteLength(head), end };
-  });
-  return {
-    bytes: frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames, end),
-    places,
-  };
-}
-
-const FRAME_END = '\n\n';
+import { ShortLived } from './short-lived.ts';
 
 /** Pages read from the store at one time, for all followers together. */
 const READS = 4;
@@ -151,14 +13,16 @@ const PAGE_OVERHEAD = 1024;
  *
  * 1. A page that is asked for by many is read once and written once.
  * 2. What is kept is bounded by its bytes; the page that was asked for longest ago goes first.
- *    Nothing is kept without followers.
- * 3. Few pages are read at a time; a follower that waits for its turn holds nothing.
+ * 3. A page is kept only for other followers of its stream: most runs have one follower, which asks
+ *    once. With the last of them the pages of the stream go.
+ * 4. Few pages are read at a time; a follower that waits for its turn holds nothing.
  */
 export class EventPages {
   private readonly bytes_max: number;
   private readonly gate = createGate(READS);
   /** Asked for longest ago first. */
-  private readonly pages = new Map<string, EventPage>();
+  private readonly pages = new Map<string, Kept>();
+  private readonly streams = new ShortLived<string, Followed>();
   private readonly reading = new Map<string, Promise<EventPage | null>>();
   private bytes = 0;
   /** Clients that are being sent events. */
@@ -168,56 +32,72 @@ export class EventPages {
     this.bytes_max = bytes_max;
   }
 
-  /** One more follower; returns what it calls when it leaves. */
-  enter(): () => void {
+  /** One more follower of a stream; returns what it calls when it leaves. */
+  enter(stream: string): () => void {
+    const followed = this.streams.get(stream) ?? { followers: 0, keys: null };
+    this.streams.set(stream, followed);
+    followed.followers += 1;
     this.followers += 1;
     return () => {
+      followed.followers -= 1;
       this.followers -= 1;
-      if (this.followers === 0) this.forget();
+      if (followed.followers > 0) return;
+      this.streams.delete(stream);
+      for (const key of followed.keys ?? []) this.drop(key);
     };
   }
 
   /** Keeps nothing: what is asked for next is read from the log. */
   forget(): void {
-    this.pages.clear();
-    this.bytes = 0;
+    for (const key of [...this.pages.keys()]) this.drop(key);
   }
 
-  /** The page of this key, made now from events that are in memory. */
-  make(key: string, events: () => readonly StoredEvent[]): EventPage {
-    return this.find(key) ?? this.keep(key, new EventPage(events()));
+  /** The page of a stream from this place on, made now from events that are in memory. */
+  make(stream: string, place: string, events: () => readonly StoredEvent[]): EventPage {
+    const followed = this.streams.get(stream);
+    if (followed === undefined || followed.followers < 2) return new EventPage(events());
+    const key = `${stream} ${place}`;
+    return this.find(key) ?? this.keep(followed, key, new EventPage(events()));
   }
 
-  /** The page of this key, read from the store; null when there are no such events. */
-  async read(key: string, read: () => Promise<readonly StoredEvent[]>): Promise<EventPage | null> {
+  /** The same, read from the store; null when there are no such events. */
+  async read(
+    stream: string,
+    place: string,
+    read: () => Promise<readonly StoredEvent[]>,
+  ): Promise<EventPage | null> {
+    const key = `${stream} ${place}`;
     const found = this.find(key);
     if (found !== undefined) return found;
     const asked = this.reading.get(key);
     if (asked !== undefined) return asked;
     const reading = this.gate(async () => {
       const events = await read();
-      return events.length === 0 ? null : this.keep(key, new EventPage(events));
+      if (events.length === 0) return null;
+      return this.keep(this.streams.get(stream), key, new EventPage(events));
     }).finally(() => this.reading.delete(key));
     this.reading.set(key, reading);
     return reading;
   }
 
   private find(key: string): EventPage | undefined {
-    const page = this.pages.get(key);
-    if (page === undefined) return undefined;
+    const kept = this.pages.get(key);
+    if (kept === undefined) return undefined;
     this.pages.delete(key);
-    this.pages.set(key, page);
-    return page;
+    this.pages.set(key, kept);
+    return kept.page;
   }
 
-  private keep(key: string, page: EventPage): EventPage {
+  private keep(followed: Followed | undefined, key: string, page: EventPage): EventPage {
     const before = this.pages.get(key);
-    if (before !== undefined) return before;
-    if (this.followers === 0) return page;
-    this.pages.set(key, page);
+    if (before !== undefined) return before.page;
+    if (followed === undefined || followed.followers < 2) return page;
+    this.pages.set(key, { page, followed });
+    followed.keys ??= new Set();
+    followed.keys.add(key);
     this.bytes += page.cost + PAGE_OVERHEAD;
     page.onWritten = (more) => {
-      if (this.pages.get(key) !== page) return;
+      if (this.pages.get(key)?.page !== page) return;
       this.bytes += more;
       this.trim();
     };
@@ -226,10 +106,28 @@ export class EventPages {
   }
 
   private trim(): void {
-    for (const [oldest, { cost }] of this.pages) {
+    for (const oldest of this.pages.keys()) {
       if (this.bytes <= this.bytes_max) break;
-      this.pages.delete(oldest);
-      this.bytes -= cost + PAGE_OVERHEAD;
+      this.drop(oldest);
     }
   }
+
+  private drop(key: string): void {
+    const kept = this.pages.get(key);
+    if (kept === undefined) return;
+    this.pages.delete(key);
+    kept.followed.keys?.delete(key);
+    this.bytes -= kept.page.cost + PAGE_OVERHEAD;
+  }
+}
+
+/** The followers of one stream, and the keys of the pages that are kept for them. */
+interface Followed {
+  followers: number;
+  keys: Set<string> | null;
+}
+
+interface Kept {
+  page: EventPage;
+  followed: Followed;
 }

@@ -2,7 +2,8 @@ import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { Elsewhere } from './elsewhere.ts';
-import { EventPage, type EventPages, type EventSlice, type PagedEvent } from './event-pages.ts';
+import { EventPage, type EventSlice, type PagedEvent } from './event-page.ts';
+import type { EventPages } from './event-pages.ts';
 import { answerOf, type Instance } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { StreamKey } from './stream.ts';
@@ -18,10 +19,15 @@ export interface Sources {
   elsewhere?: Elsewhere | undefined;
 }
 
-export interface FollowOptions {
+export interface RunFollowing {
   /** Events from this position of the log on. */
   from_seq?: number;
   signal: AbortSignal;
+  /** Awaited before live events are yielded. Those that come meanwhile share their page. */
+  ready?: () => Promise<void> | undefined;
+}
+
+export interface FollowOptions extends RunFollowing {
   /** True for the last event of the stream. */
   isLast(event: Pick<PagedEvent, 'type'>): boolean;
 }
@@ -30,16 +36,17 @@ export interface FollowOptions {
  * The events of one stream, page by page: replayed, then live. A follower keeps only a cursor and
  * one page, so a slow one uses little memory and misses nothing. If output is omitted from the log,
  * it also keeps the run in memory. Throws content_not_kept where the text of an output is lost: a
- * gap would look complete. A stream that another kernel writes is read from the store.
+ * gap would look complete. A stream that another kernel writes is read from the store. Returns
+ * whether the last event came.
  */
 export async function* followStream(
   sources: Sources,
   stream: StreamKey,
   options: FollowOptions,
-): AsyncIterable<EventSlice> {
+): AsyncGenerator<EventSlice, boolean> {
   const { kernel, pages } = sources;
-  const { from_seq = 0, signal, isLast } = options;
-  const leave = pages.enter();
+  const { from_seq = 0, signal, ready, isLast } = options;
+  const leave = pages.enter(stream);
   const watch = sources.elsewhere?.watch(stream);
   let held: Instance | undefined;
   // The machine may leave memory with the event that this waited for. It is not kept while a client
@@ -52,26 +59,31 @@ export async function* followStream(
       waited = undefined;
       if (instance !== undefined && kernel.omitsOutput) held = instance;
       const caughtUp = instance !== undefined && instance.version <= version;
-      if (caughtUp && kernel.closed) return;
+      if (caughtUp && kernel.closed) return false;
       if (caughtUp) {
         await instance.next(signal);
         waited = instance;
         continue;
       }
-      const page =
-        fromMemory(pages, instance, version + 1) ??
-        (await fromStore(sources, stream, version + 1, { held, from_seq }));
+      let live = fromMemory(pages, instance, version + 1);
+      const wait = live === null ? undefined : ready?.();
+      if (wait !== undefined) {
+        await wait;
+        live = fromMemory(pages, instance, version + 1) ?? live;
+      }
+      const page = live ?? (await fromStore(sources, stream, version + 1, { held, from_seq }));
       if (page === null) {
-        if (watch === undefined || version === 0) return;
+        if (watch === undefined || version === 0) return false;
         await watch.next(signal);
-        if (kernel.closed) return;
+        if (kernel.closed) return false;
         continue;
       }
       const slice = sliceOf(page, from_seq, isLast);
       version = slice.version;
       if (slice.events.length > 0) yield { page, events: slice.events };
-      if (slice.over) return;
+      if (slice.over) return true;
     }
+    return false;
   } finally {
     watch?.end();
     leave();
@@ -86,7 +98,7 @@ function fromMemory(
 ): EventPage | null {
   const first = instance?.recent[0]?.version ?? Number.POSITIVE_INFINITY;
   if (instance === undefined || first > version) return null;
-  return pages.make(`live ${instance.stream} ${version}`, () =>
+  return pages.make(instance.stream, `live ${version} ${instance.version}`, () =>
     instance.recent.slice(version - first),
   );
 }
@@ -101,7 +113,7 @@ async function fromStore(
   { held, from_seq }: { held: Instance | undefined; from_seq: number },
 ): Promise<EventPage | null> {
   if (!kernel.omitsOutput)
-    return pages.read(`${stream} ${version}`, () => store.readStream(stream, version, PAGE));
+    return pages.read(stream, String(version), () => store.readStream(stream, version, PAGE));
   const whole = (event: StoredEvent) =>
     event.seq < from_seq ? event : (withText(event, answerOf(held)) ?? notKept(stream));
   const events = await store.readStream(stream, version, PAGE);

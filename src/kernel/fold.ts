@@ -1,6 +1,6 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import { init, step } from '../../machines/step.ts';
-import { type EventStore, toEvent } from '../store/port.ts';
+import { type EventStore, type StoredEvent, toEvent } from '../store/port.ts';
 import { Instance } from './instance.ts';
 import { pagesOf } from './pages.ts';
 import { definitionOf } from './registry.ts';
@@ -17,23 +17,34 @@ export async function foldStream(
   start?: Instance,
   onEvent: (instance: Instance) => void = () => {},
 ): Promise<Instance | undefined> {
-  const { machine } = definitionOf(stream);
   let instance = start;
   for await (const page of pagesOf(store, stream, (start?.version ?? 0) + 1)) {
     for (const stored of page) {
       if (stored.seq > until_seq || (instance === undefined && stored.version !== 1))
         return instance;
-      const event = toEvent(stored);
-      const snapshot: AnyMachineSnapshot =
-        instance === undefined
-          ? init(machine, event).snapshot
-          : step(machine, instance.snapshot, event).snapshot;
-      instance ??= new Instance(stream, snapshot, 0);
-      instance.commit(stored, snapshot);
-      instance.tail = snapshot;
-      instance.tailVersion = stored.version;
+      instance = foldEvent(instance, stored);
       onEvent(instance);
     }
   }
+  return instance;
+}
+
+/** A stream whose events are in memory. */
+export function streamIn(events: readonly StoredEvent[]): Pick<EventStore, 'readStream'> {
+  return { readStream: async (_, fromVersion) => events.slice(fromVersion - 1) };
+}
+
+/** The instance after the next event of its stream; a new one for the first event. */
+export function foldEvent(before: Instance | undefined, stored: StoredEvent): Instance {
+  const { machine } = definitionOf(stored.stream);
+  const event = toEvent(stored);
+  const snapshot: AnyMachineSnapshot =
+    before === undefined
+      ? init(machine, event).snapshot
+      : step(machine, before.snapshot, event).snapshot;
+  const instance = before ?? new Instance(stored.stream, snapshot, 0);
+  instance.commit(stored, snapshot);
+  instance.tail = snapshot;
+  instance.tailVersion = stored.version;
   return instance;
 }

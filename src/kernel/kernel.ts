@@ -11,11 +11,12 @@ import { Committer, type Pending } from './committer.ts';
 import type { KernelStore } from './content.ts';
 import { DeadlineTimers } from './deadline-timers.ts';
 import { draft, Refusal } from './draft.ts';
-import { foldStream } from './fold.ts';
+import { foldStream, streamIn } from './fold.ts';
 import type { Instance } from './instance.ts';
 import { Notifier } from './notifier.ts';
 import type { EffectHandlers, Log } from './port.ts';
 import { Publisher } from './publisher.ts';
+import { ShortLived } from './short-lived.ts';
 import { Stalls } from './stalls.ts';
 import type { EventOf, KeyOf, MachineName, Proposal, SnapshotOf, StreamKey } from './stream.ts';
 
@@ -65,7 +66,7 @@ export class Kernel {
   readonly stalls: Stalls;
   /** Hears the milliseconds of each durable commit. */
   readonly commits = new Notifier<number>();
-  readonly instances = new Map<string, Instance>();
+  readonly instances = new ShortLived<string, Instance>();
   /** By key of a stream, name of a machine, or `all`. */
   private readonly listeners = new EventEmitter().setMaxListeners(0);
   /** By name of a machine. */
@@ -76,7 +77,10 @@ export class Kernel {
     this.options = options;
     this.clock = options.clock;
     this.omitsOutput = options.store.omitsOutput === true;
-    this.stalls = new Stalls(options);
+    this.stalls = new Stalls({
+      ...{ clock: options.clock, log: options.log, place: options.place ?? null },
+      late_ms: options.limits.commit_late_ms,
+    });
     this.timers = new DeadlineTimers(this, options.log);
     this.publisher = new Publisher({
       publish_events: options.limits.publish_events,
@@ -89,7 +93,6 @@ export class Kernel {
       ...options,
       stalls: this.stalls,
       commit_events: options.limits.commit_events,
-      commit_late_ms: options.limits.commit_late_ms,
       onDurable: (items, ms) => {
         this.commits.notify(ms);
         this.publisher.add(items);
@@ -258,10 +261,14 @@ export class Kernel {
 
   /**
    * Folds a stream from the store into memory. It performs no effects, and sets no timer before the
-   * next event.
+   * next event. `events`: the whole stream, where the caller has it.
    */
-  async load<K extends StreamKey>(stream: K): Promise<SnapshotOf<K> | undefined> {
-    const instance = await foldStream(this.options.store, stream);
+  async load<K extends StreamKey>(
+    stream: K,
+    events: readonly StoredEvent[] | null = null,
+  ): Promise<SnapshotOf<K> | undefined> {
+    const source = events === null ? this.options.store : streamIn(events);
+    const instance = await foldStream(source, stream);
     if (instance === undefined) return undefined;
     this.instances.set(stream, instance);
     return this.snapshot(stream);

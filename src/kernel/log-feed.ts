@@ -2,7 +2,8 @@ import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { Elsewhere } from './elsewhere.ts';
-import type { EventPage, EventPages, EventSlice, PagedEvent } from './event-pages.ts';
+import type { EventPage, EventSlice, PagedEvent } from './event-page.ts';
+import type { EventPages } from './event-pages.ts';
 import { answerOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { LogTail } from './log-tail.ts';
@@ -25,6 +26,8 @@ export interface FollowLogOptions {
   follow: boolean;
   signal: AbortSignal;
   wants(event: PagedEvent): boolean;
+  /** Awaited before live events are yielded. Those that come meanwhile share their page. */
+  ready?: () => Promise<void> | undefined;
 }
 
 /**
@@ -38,13 +41,14 @@ export async function* followLog(
   options: FollowLogOptions,
 ): AsyncIterable<EventSlice> {
   const { kernel, tail, pages, elsewhere } = sources;
-  const { follow, signal, wants } = options;
+  const { follow, signal, wants, ready } = options;
   const leaveTail = tail.enter();
-  const leavePages = pages.enter();
+  const leavePages = pages.enter(LOG);
   const watch = elsewhere?.watch('all');
   const end = () => elsewhere?.last_seq ?? kernel.durableSeq;
   try {
     const last = elsewhere === undefined ? end() : await elsewhere.lastSeq();
+    const wanted = (event: PagedEvent) => (follow || event.seq <= last) && wants(event);
     for (let next = options.from_seq ?? last + 1; ; ) {
       if (signal.aborted || (!follow && next > last)) return;
       if (kernel.closed) throw new SvcError('daemon_stopping');
@@ -53,14 +57,20 @@ export async function* followLog(
         await (watch ?? tail).next(signal);
         continue;
       }
-      const page = fromMemory(sources, next) ?? (await fromStore(sources, next));
+      let live = fromMemory(sources, next);
+      const wait = live?.events.some(wanted) ? ready?.() : undefined;
+      if (wait !== undefined) {
+        await wait;
+        live = fromMemory(sources, next) ?? live;
+      }
+      const page = live ?? (await fromStore(sources, next));
       // Events that the log has no more leave nothing to read.
       if (page === null) {
         next = written + 1;
         continue;
       }
       next = (page.events.at(-1)?.seq ?? next) + 1;
-      const events = page.events.filter((event) => (follow || event.seq <= last) && wants(event));
+      const events = page.events.filter(wanted);
       if (events.length > 0) yield { page, events };
     }
   } finally {
@@ -77,8 +87,13 @@ function fromMemory(
   const events = elsewhere === undefined ? tail.read(from_seq, PAGE) : null;
   return events === null || events.length === 0
     ? null
-    : pages.make(`live log ${from_seq}`, () => events.map((event) => whole(kernel, event)));
+    : pages.make(LOG, `live ${from_seq} ${events.length}`, () =>
+        events.map((event) => whole(kernel, event)),
+      );
 }
+
+/** The name of the whole log among the streams. */
+const LOG = 'log';
 
 /** That the store was closed under our feet is not its failure. */
 async function fromStore(
@@ -86,7 +101,7 @@ async function fromStore(
   from_seq: number,
 ): Promise<EventPage | null> {
   try {
-    return await pages.read(`log ${from_seq}`, async () =>
+    return await pages.read(LOG, String(from_seq), async () =>
       (await store.readAll(from_seq, PAGE)).map((event) => whole(kernel, event)),
     );
   } catch (error) {

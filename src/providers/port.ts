@@ -36,6 +36,10 @@ export interface Resume {
   threads: number | null;
   /** Some of it was computed together with other runs. */
   batched: boolean;
+  /** The model file that computed it. Null: unknown. */
+  model_file: string | null;
+  /** How its prompt was computed: see `RunOutput`. */
+  prompt_parts?: readonly number[];
 }
 
 export interface AttemptRequest {

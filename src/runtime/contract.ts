@@ -2,7 +2,8 @@ import type { EmbeddingSent } from '../../machines/events.ts';
 import type { AskedAs, RunRequest } from '../../machines/messages.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 
-export type { EventPage, EventRecord, EventSlice } from '../kernel/event-pages.ts';
+export type { EventPage, EventRecord, EventSlice } from '../kernel/event-page.ts';
+export type { RunFollowing } from '../kernel/feed.ts';
 export type { StoredEvent } from '../store/port.ts';
 export type * from './contract/history.ts';
 export type {

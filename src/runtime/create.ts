@@ -6,7 +6,8 @@ import type { ProviderConfig } from '../config/provider.ts';
 import { descriptorTrouble } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
 import { isoTime } from '../kernel/clock.ts';
-import { EventPages, toRecord } from '../kernel/event-pages.ts';
+import { toRecord } from '../kernel/event-page.ts';
+import { EventPages } from '../kernel/event-pages.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { type DaemonKey, isRun } from '../kernel/stream.ts';
 import type { ModelLoads } from '../providers/port.ts';
@@ -77,7 +78,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   kernel.subscribe({ stream: streams.daemon }, ({ type }) => {
     if (type === 'daemon.history_pruned') pages.forget();
   });
-  const store = answeringStore(options.store, kernel);
+  const store = answeringStore(options.store, kernel, options.place != null);
   const runs = new Runs({
     kernel,
     store,

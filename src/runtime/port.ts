@@ -1,5 +1,5 @@
 import type { StopReport } from '../../machines/events.ts';
-import type { EventRecord } from '../kernel/event-pages.ts';
+import type { EventRecord } from '../kernel/event-page.ts';
 import type { Notifier } from '../kernel/notifier.ts';
 import type { UsageInput } from './contract/usage.ts';
 import type {

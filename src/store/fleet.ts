@@ -1,5 +1,5 @@
 import type { Addresses } from '../../machines/events.ts';
-import type { EventStore } from './port.ts';
+import type { EventStore, StoredEvent } from './port.ts';
 
 /**
  * The port to what the nodes of a fleet share besides the log: leases, owners of runs, keys and
@@ -35,14 +35,21 @@ export interface Fleet {
   takeOver(): Promise<TakenOver[]>;
   /** Releases runs of this node that wait. Other runs stay as they are. */
   release(run_ids: readonly string[]): Promise<void>;
+  /**
+   * Releases a run that was cut off, and keeps it for a node with this model file. Until the time
+   * is over, only a claim that names the file takes it.
+   */
+  keepFor(run_id: string, file: string, ms: number): Promise<void>;
+  /** The time of the runs that are kept for these files begins again. */
+  keepOn(files: readonly WantedFile[], ms: number): Promise<void>;
   /** Takes runs without an owner, in the fair order across clients. */
   claim(query: ClaimQuery): Promise<ClaimedRun[]>;
   /** Takes one run without an owner, such as for a cancel. Null if it has an owner or has ended. */
   claimRun(run_id: string): Promise<ClaimedRun | null>;
   /** The node that has an unfinished run; null if it has none. */
   ownerOf(run_id: string): Promise<string | null>;
-  /** How many runs have no owner. */
-  waiting(): Promise<number>;
+  /** What a node looks for at each poll. It counts waiting runs up to a number. */
+  look(most: number): Promise<Look>;
   /** The place of a run without an owner in the fair order, from 1; null for any other run. */
   position(run_id: string): Promise<number | null>;
   /**
@@ -127,15 +134,47 @@ export interface ClaimQuery {
   providers: readonly string[];
   /** Models of this node at further providers, as `provider/model`. */
   models: readonly string[];
+  /** Files of this node for which runs are kept. */
+  files: readonly WantedFile[];
   limit: number;
+}
+
+/** A model file, as its digest or as what identifies it on one disk, behind a name. */
+export interface WantedFile {
+  provider: string;
+  model: string;
+  file: string;
 }
 
 export interface ClaimedRun {
   run_id: string;
   /** It was queued when it was released. Otherwise it was cut off. */
   waits: boolean;
+  /** It was kept for a model file. This node has it, or no other one said so in time. */
+  kept: boolean;
   /** The time since the boot of its last event was last seen. */
   downtime_ms: number;
+  /** All its events, if it waited and they are small. Null: read them from the log. */
+  events: readonly StoredEvent[] | null;
+}
+
+export interface Look {
+  /** Position of the last event of the log, of any node. */
+  last_seq: number;
+  /** A lease has ended, and its node was not fenced. */
+  late: boolean;
+  /** A cancel is asked for, of a run of any node. */
+  asks: boolean;
+  waiting: Waiting;
+}
+
+export interface Waiting {
+  /** Without an owner, up to the number. */
+  runs: number;
+  /** Queued runs whose deadline has come, by the clock of the database. The first ones, if many. */
+  due: string[];
+  /** Files for which runs are kept. The first ones, if many. */
+  wanted: WantedFile[];
 }
 
 export interface CancelAsk {

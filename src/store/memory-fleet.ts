@@ -7,11 +7,12 @@ import type {
   Fleet,
   FleetChange,
   SharedStore,
+  WantedFile,
 } from './fleet.ts';
 import { accessTo, type Line, MemoryLog } from './memory.ts';
 import { type Epoch, type Lease, MemoryLeases } from './memory-leases.ts';
 import type { Commit } from './port.ts';
-import { toRows } from './row.ts';
+import { fromEventRow, toRows } from './row.ts';
 import { createStore } from './store.ts';
 
 /**
@@ -23,6 +24,7 @@ import { createStore } from './store.ts';
  */
 export class MemoryFleet {
   readonly log = new MemoryLog();
+  private readonly now: () => number;
   private readonly leases: MemoryLeases;
   /** Unfinished runs, by id. */
   private readonly owners = new Map<string, Owner>();
@@ -31,6 +33,7 @@ export class MemoryFleet {
   private readonly listeners = new Set<(change: FleetChange) => void>();
 
   constructor(now: () => number, lease_ms = defaultLimits.lease_ms) {
+    this.now = now;
     this.leases = new MemoryLeases(now, lease_ms);
   }
 
@@ -65,10 +68,23 @@ export class MemoryFleet {
         this.leases.takeOver(held()).map((lost) => ({ ...lost, runs: this.freeAll(lost.node_id) })),
       ),
       release: call((run_ids) => this.release(held(), run_ids)),
+      keepFor: call((run_id, file, ms) => this.keepFor(held(), run_id, file, ms)),
+      keepOn: call((files, ms) => {
+        held();
+        for (const kept of this.keptNow())
+          if (files.some((one) => isSame(one, kept))) kept.until = this.now() + ms;
+      }),
       claim: call((query) => this.claim(held(), query)),
       claimRun: call((run_id) => this.claimRun(held(), run_id)),
       ownerOf: call((run_id) => this.owners.get(run_id)?.node_id ?? null),
-      waiting: call(() => this.fairly().length),
+      look: call((most) => ({
+        ...{ last_seq: this.log.lastSeq, late: this.leases.isAnyLate, asks: this.asked.length > 0 },
+        waiting: {
+          runs: Math.min(most, this.fairly().length),
+          due: this.fairly((line) => this.isDue(line)),
+          wanted: firstOfEach(this.keptNow()),
+        },
+      })),
       position: call((run_id) => placeOf(this.fairly(), run_id)),
       reserveKey: call((key, run_id) => this.reserveKey(held(), key, run_id)),
       freeKey: call((key, run_id) => {
@@ -138,6 +154,7 @@ export class MemoryFleet {
     this.owners.set(run_id, {
       node_id: null,
       waits: this.log.runOf(run_id)?.state === 'queued',
+      kept: null,
     });
   }
 
@@ -150,12 +167,33 @@ export class MemoryFleet {
     if (mine.length > 0) this.tell({ waiting: true });
   }
 
-  private claim(lease: Lease, { providers, models, limit }: ClaimQuery): ClaimedRun[] {
+  /** A later claim gives it to a node with the file, or to any one when the time is over. */
+  private keepFor({ node_id }: Lease, run_id: string, file: string, ms: number): void {
+    const line = this.log.runOf(run_id);
+    if (line === undefined || this.owners.get(run_id)?.node_id !== node_id) return;
+    const { provider, data } = line;
+    const { model } = JSON.parse(data) as { model: string };
+    const kept = { provider, model, file, until: this.now() + ms };
+    this.owners.set(run_id, { node_id: null, waits: false, kept });
+    this.tell({ waiting: true });
+  }
+
+  /** Of runs without an owner, as long as their time is not over. */
+  private keptNow(): Kept[] {
+    return [...this.owners.values()].flatMap(({ node_id, kept }) =>
+      node_id === null && kept !== null && kept.until > this.now() ? kept : [],
+    );
+  }
+
+  private claim(lease: Lease, { providers, models, files, limit }: ClaimQuery): ClaimedRun[] {
+    const open = this.keptNow();
     const suits = ({ run_id, provider, data }: Line) => {
       const { model } = JSON.parse(data) as { model: string };
+      const { node_id, kept = null } = this.owners.get(run_id) ?? {};
       return (
-        this.owners.get(run_id)?.node_id === null &&
-        (providers.includes(provider) || models.includes(`${provider}/${model}`))
+        node_id === null &&
+        (providers.includes(provider) || models.includes(`${provider}/${model}`)) &&
+        (kept === null || !open.includes(kept) || files.some((one) => isSame(one, kept)))
       );
     };
     return this.fairly(suits)
@@ -167,12 +205,23 @@ export class MemoryFleet {
     return this.owners.get(run_id)?.node_id === null ? this.take(lease, run_id) : null;
   }
 
+  private isDue({ run_id, due_at }: Line): boolean {
+    return this.owners.get(run_id)?.waits === true && due_at !== null && due_at <= this.now();
+  }
+
   private take({ node_id }: Lease, run_id: string): ClaimedRun {
-    const waits = this.owners.get(run_id)?.waits ?? false;
+    const { waits = false, kept = null } = this.owners.get(run_id) ?? {};
     this.owners.set(run_id, own(node_id));
     const last = this.log.lastEvent(run_id);
     const downtime_ms = waits ? 0 : (this.leases.unseen(last?.boot_id ?? '') ?? 0);
-    return { run_id, waits, downtime_ms };
+    const events = waits ? this.log.readStream(run_id, 1, Number.POSITIVE_INFINITY) : null;
+    return {
+      run_id,
+      waits,
+      kept: kept !== null,
+      downtime_ms,
+      events: events?.map(fromEventRow) ?? null,
+    };
   }
 
   /** Runs without an owner: the client with the fewest runs before it, and then the oldest. */
@@ -234,12 +283,25 @@ export class MemoryFleet {
 interface Owner {
   node_id: string | null;
   waits: boolean;
+  kept: Kept | null;
 }
+
+type Kept = WantedFile & { until: number };
 
 type Reservation = Epoch & { run_id: string };
 
 function own(node_id: string): Owner {
-  return { node_id, waits: false };
+  return { node_id, waits: false, kept: null };
+}
+
+function isSame(one: WantedFile, other: WantedFile): boolean {
+  return one.provider === other.provider && one.model === other.model && one.file === other.file;
+}
+
+function firstOfEach(all: readonly Kept[]): WantedFile[] {
+  return all
+    .filter((kept, index) => all.findIndex((one) => isSame(one, kept)) === index)
+    .map(({ provider, model, file }) => ({ provider, model, file }));
 }
 
 function placeOf(run_ids: readonly string[], run_id: string): number | null {

@@ -105,6 +105,10 @@ export class MemoryLeases {
       .sort((a, b) => (a.node_id < b.node_id ? -1 : 1));
   }
 
+  get isAnyLate(): boolean {
+    return [...this.nodes.values()].some(({ gone, until }) => gone === null && until <= this.now());
+  }
+
   drain(node_id: string): boolean {
     const node = this.nodes.get(node_id);
     if (node === undefined || node.gone !== null) return false;

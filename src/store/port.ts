@@ -46,6 +46,8 @@ export interface RunRow {
   origin?: string;
   /** Its client, for the fair order of a fleet. Reads leave it out. */
   client?: string;
+  /** While it is queued: when it ends if it still waits. Reads leave it out. */
+  due_at?: number;
   /** What it used, when it has ended. */
   usage?: RunUsage;
 }

@@ -21,6 +21,7 @@ export interface RunLine {
   conversation: string | null;
   origin: string | null;
   client: string | null;
+  due_at: number | null;
   usage: RunUsage | null;
 }
 
@@ -96,7 +97,7 @@ function toEventRow({
   };
 }
 
-export function toRunLine({ cloud = false, client, usage, ...row }: RunRow): RunLine {
+export function toRunLine({ cloud = false, client, due_at, usage, ...row }: RunRow): RunLine {
   const { run_id, idempotency_key, finished, state, provider, seq } = row;
   return {
     run_id,
@@ -110,6 +111,7 @@ export function toRunLine({ cloud = false, client, usage, ...row }: RunRow): Run
     conversation: row.conversation ?? null,
     origin: row.origin ?? null,
     client: client ?? null,
+    due_at: due_at ?? null,
     usage: usage ?? null,
   };
 }

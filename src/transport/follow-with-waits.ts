@@ -1,4 +1,4 @@
-import type { EventSlice, RunWait } from '../runtime/contract.ts';
+import type { EventSlice, RunFollowing, RunWait } from '../runtime/contract.ts';
 import type { Runtime } from '../runtime/port.ts';
 
 /**
@@ -9,7 +9,7 @@ import type { Runtime } from '../runtime/port.ts';
 export async function* followWithWaits(
   runtime: Pick<Runtime, 'runs' | 'queue' | 'loads'>,
   id: string,
-  following: { from_seq: number; signal: AbortSignal },
+  following: RunFollowing & { from_seq: number },
   report: (wait: RunWait) => unknown,
 ): AsyncGenerator<EventSlice, void> {
   const over = new AbortController();

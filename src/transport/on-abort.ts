@@ -2,24 +2,45 @@
  * Calls once when the signal aborts. Returns a function that ends the wait.
  *
  * Thousands of streams wait for the same signals: that of their listener and that of their token.
- * An EventTarget compares each new listener with all others, so a signal has one listener here.
+ * An EventTarget compares each new listener with all others, so a signal has one listener here. The
+ * waits are a linked list: each request enters it and leaves it several times.
  */
 export function onAbort(signal: AbortSignal, call: () => void): () => void {
-  const own = () => call();
-  const calls = waiting.get(signal) ?? listen(signal);
-  calls.add(own);
-  return () => void calls.delete(own);
+  const last = waiting.get(signal) ?? listen(signal);
+  const mine: Wait = { call, before: last.before, after: last };
+  mine.before.after = mine;
+  last.before = mine;
+  return () => leave(mine);
 }
 
-const waiting = new WeakMap<AbortSignal, Set<() => void>>();
+interface Wait {
+  call: () => void;
+  before: Wait;
+  after: Wait;
+}
 
-function listen(signal: AbortSignal): Set<() => void> {
-  const calls = new Set<() => void>();
-  waiting.set(signal, calls);
+/** By signal: the end of its list, which is before the first wait, too. */
+const waiting = new WeakMap<AbortSignal, Wait>();
+
+function listen(signal: AbortSignal): Wait {
+  const end = { call: () => {} } as Wait;
+  end.before = end;
+  end.after = end;
+  waiting.set(signal, end);
   const all = () => {
-    for (const call of calls) call();
-    calls.clear();
+    for (let next = end.after; next !== end; next = end.after) {
+      leave(next);
+      next.call();
+    }
   };
   signal.addEventListener('abort', all, { once: true });
-  return calls;
+  return end;
+}
+
+/** A wait that has left points to itself, so it can leave again. */
+function leave(wait: Wait): void {
+  wait.before.after = wait.after;
+  wait.after.before = wait.before;
+  wait.before = wait;
+  wait.after = wait;
 }

@@ -60,8 +60,13 @@ interface Sent {
       const [cookie] = await page.context().cookies(`http://127.0.0.1:${port}/v1/session`);
       assert.ok(cookie, 'there is a cookie to steal');
 
-      squatter = asOther(SQUATTER, [String(port)]);
       await life.stop(0);
+      // A proof is valid for what is sent at once. So the port changes its owner between requests.
+      await waitFor(
+        'the page has noticed',
+        async () => (await page.locator('#connection').textContent()) !== '',
+      );
+      squatter = asOther(SQUATTER, [String(port)]);
       const { lines } = squatter;
       await waitFor('the other program has the port', () => lines()[0] === 'bound');
       const sent = () =>

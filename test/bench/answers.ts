@@ -2,129 +2,190 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeGguf } from '../fixtures/models/make-gguf.ts';
-import { makeHome } from '../helpers/svc.ts';
+import { type GgufOptions, makeGguf, manyPieces } from '../fixtures/models/make-gguf.ts';
+import { AS_SHIPPED, makeHome } from '../helpers/svc.ts';
 import { type Answer, askChat, type Question } from './lib/chat.ts';
 import { startDaemon } from './lib/daemon.ts';
 import { findProgram, type Running, startServer } from './lib/peers.ts';
+import { familyCpuMs } from './lib/process.ts';
 import { Report } from './lib/report.ts';
 import { median } from './lib/statistics.ts';
 import { takeTurns } from './lib/turns.ts';
 
 /**
  * Answers of local models, of the daemon and of other servers, in turns: `npm run bench answers
- * [rounds]`. All have the same model file, one thread, the same prompt and temperature 0. The made
- * models have random weights, so their answers are as long as the limit. Tokens are those of the
- * usage that each server reports.
+ * [rounds] [--only ROWS]`. All have the same model file, one thread, the same prompt and
+ * temperature 0. The made models have random weights, so their answers are as long as the limit.
+ * Tokens are those of the usage that each server reports. CPU is that of the server with all its
+ * processes, for a token of the answer, its prompt included.
  */
 
 const rounds = Number(process.argv[2] ?? 5);
+const only = process.env.BENCH_ONLY;
 const FLOOR = 'llama-server';
 const CONTEXT = 4096;
 const PARALLEL = 8;
 const EXACT = { SVC_ENGINE_BATCHING: 'false' };
+/** Further rows of each prompt, in ms. */
+const PARTS = [
+  ['first_ms', 'first token'],
+  ['cpu_ms', 'CPU a token'],
+  ['second_ms', 'first token of the second turn'],
+] as const;
 const report = new Report('answers');
 const folder = mkdtempSync(join(tmpdir(), 'svc-bench-'));
 
-interface Model {
-  name: string;
-  file: string;
+/** Answers of one prompt. */
+interface Asked {
+  length: string;
+  prompt: string;
+  /** Requests at one time, a row for each. */
+  clients: readonly number[];
   /** Tokens of an answer. */
   tokens: number;
-  prompts: Readonly<Record<string, string>>;
-  /** Whether it can read a conversation. */
-  turns: boolean;
+  /** Each answer has a second turn, whose first token is a row. */
+  turns?: boolean;
+  /** It takes so long that only `--only` measures it. */
+  long?: boolean;
 }
 
-/** The tokenizer of the made models has a token for each character. */
-const PROMPTS = { '20 tokens': 'Say twenty words.', '2 000 tokens': 'word '.repeat(400) };
-const models: Model[] = [
+interface Model {
+  name: string;
+  file: () => string;
+  asked: readonly Asked[];
+}
+
+/** The tokenizer of the made models has a token for each character of a prompt. */
+const SHORT = { length: '20 tokens', prompt: 'Say twenty words.', clients: [1, 4, PARALLEL] };
+const LONG = { length: '2 000 tokens', prompt: 'word '.repeat(400), tokens: 8, turns: true };
+const USUAL = { bits: 4, head: 64, pieces: manyPieces(32_000) } as const;
+const models: readonly Model[] = [
   {
     name: 'svc-mini',
-    file: new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url).pathname,
-    tokens: 64,
-    prompts: { 'a question': 'How do I start the daemon?' },
-    turns: false,
+    file: () => new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url).pathname,
+    asked: [
+      {
+        ...{ length: 'a question', prompt: 'How do I start the daemon?' },
+        ...{ clients: SHORT.clients, tokens: 64 },
+      },
+    ],
   },
-  ...[
-    { name: '70 MB', width: 512, layers: 7, tokens: 64 },
-    { name: '500 MB', width: 1024, layers: 12, tokens: 32 },
-  ].map(({ name, tokens, ...shape }) => ({
-    name,
-    file: makeGguf(join(folder, `made-${name.replace(' ', '').toLowerCase()}.gguf`), {
-      ...shape,
-      context: CONTEXT,
-    }),
-    tokens,
-    prompts: PROMPTS,
-    turns: true,
-  })),
+  {
+    name: '70 MB, 4 bits',
+    file: () => made({ width: 768, layers: 12, ...USUAL }),
+    asked: [
+      { ...SHORT, tokens: 24 },
+      { ...LONG, clients: [1] },
+      { ...LONG, clients: [4], long: true },
+    ],
+  },
+  {
+    name: '70 MB, 32 bits',
+    file: () => made({ width: 512, layers: 7, head: 64 }),
+    asked: [
+      { ...SHORT, tokens: 32 },
+      { ...LONG, clients: [1] },
+    ],
+  },
+  {
+    name: '500 MB, 4 bits',
+    file: () => made({ width: 2048, layers: 18, ...USUAL }),
+    asked: [
+      { ...SHORT, tokens: 8 },
+      { ...LONG, clients: [1], long: true },
+    ],
+  },
 ];
 
-const wanted = process.argv[3];
 try {
-  for (const model of models)
-    if (wanted === undefined || model.name.startsWith(wanted)) await compare(model);
+  for (const model of models) {
+    const asked = model.asked
+      .map((one) => ({
+        ...one,
+        clients: one.clients.filter((count) => isWanted(model, one, count)),
+      }))
+      .filter(({ clients }) => clients.length > 0);
+    if (asked.length > 0) await compare(model, asked);
+  }
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
 report.print();
 
-async function compare(model: Model): Promise<void> {
-  const servers = await startAll(model);
+function isWanted({ name }: Model, { length, long = false }: Asked, clients: number): boolean {
+  return only === undefined ? !long : nameOf(name, length, clients).startsWith(only);
+}
+
+function nameOf(model: string, length: string, clients: number): string {
+  return `${model}, ${length}, ${clients} at once`;
+}
+
+function made(options: GgufOptions): string {
+  return makeGguf(join(folder, 'made.gguf'), { context: CONTEXT, ...options });
+}
+
+async function compare({ name, file }: Model, asked: readonly Asked[]): Promise<void> {
+  const servers = await startAll(file());
+  const numbers: Record<string, number> = {};
+  // A server may keep the prompts of all rounds, so each is new. All ways get the same ones.
+  const another = (way: string) => (numbers[way] = (numbers[way] ?? 0) + 1);
   try {
-    for (const [length, prompt] of Object.entries(model.prompts))
-      for (const clients of [1, 4, PARALLEL]) {
-        const firsts = Object.fromEntries(servers.map(({ way }) => [way, [] as number[]]));
-        const what = `${model.name}, ${length}, ${clients} at once`;
-        const measure = async (way: string, ask: Asking) => {
-          const began = performance.now();
-          const answers = await Promise.all(
-            Array.from({ length: clients }, (_, index) => ask(`${index} ${prompt}`, model.tokens)),
-          );
-          const seconds = (performance.now() - began) / 1000;
-          firsts[way]?.push(median(answers.map(({ first_ms }) => first_ms)));
-          return answers.reduce((sum, { tokens }) => sum + tokens, 0) / seconds;
-        };
-        const ways = Object.fromEntries(
-          servers.map(({ way, ask }) => [way, () => measure(way, ask)]),
-        );
-        await takeTurns(report, { what, unit: 'tokens/s', rounds, floor: FLOOR, ways });
-        for (const [way, values] of Object.entries(firsts))
-          report.add({
-            what: `${what}, first token`,
-            unit: 'ms',
-            way,
-            values: values.slice(1),
-            floor: FLOOR,
-          });
-      }
-    if (model.turns) await compareTurns(model, servers);
+    for (const one of asked)
+      for (const clients of one.clients)
+        await compareAnswers(nameOf(name, one.length, clients), { ...one, clients: [clients] });
   } finally {
     for (const { stop } of servers) await stop();
   }
+
+  async function compareAnswers(what: string, { prompt, clients, tokens, turns }: Asked) {
+    const found = new Map<string, Found[]>();
+    const measure = async (way: string, server: Server) => {
+      const prompts = Array.from({ length: clients[0] ?? 1 }, () => `${another(way)} ${prompt}`);
+      const figures = await answerAll(server, prompts, tokens);
+      const second_ms = turns === true ? await secondTurn(server, figures.turns) : null;
+      found.set(way, [...(found.get(way) ?? []), { ...figures, second_ms }]);
+      return figures.speed;
+    };
+    const ways = Object.fromEntries(
+      servers.map((server) => [server.way, () => measure(server.way, server)]),
+    );
+    await takeTurns(report, { what, unit: 'tokens/s', rounds, floor: FLOOR, ways });
+    for (const [part, unit] of PARTS)
+      for (const [way, all] of found) {
+        const values = all.slice(1).flatMap((figures) => figures[part] ?? []);
+        if (values.length > 0)
+          report.add({ what: `${what}, ${unit}`, unit: 'ms', way, values, floor: FLOOR });
+      }
+  }
 }
 
-/** The first token of the second turn. Each server may reuse what it computed for the first. */
-async function compareTurns(model: Model, servers: readonly Server[]): Promise<void> {
-  let conversations = 0;
-  const measure = async (ask: Asking) => {
-    conversations += 1;
-    const content = `${conversations} ${'word '.repeat(400)}`;
-    const { text } = await ask(content, 8);
-    const earlier = [
-      { role: 'user' as const, content },
-      { role: 'assistant' as const, content: text },
-    ];
-    return (await ask('And then?', 1, earlier)).first_ms;
+interface Found {
+  first_ms: number;
+  cpu_ms: number;
+  second_ms: number | null;
+}
+
+async function answerAll({ ask, cpuMs }: Server, prompts: readonly string[], max_tokens: number) {
+  const [began, before] = [performance.now(), cpuMs()];
+  const answers = await Promise.all(prompts.map((prompt) => ask(prompt, max_tokens)));
+  const seconds = (performance.now() - began) / 1000;
+  const tokens = answers.reduce((sum, answer) => sum + answer.tokens, 0);
+  return {
+    speed: tokens / seconds,
+    cpu_ms: (cpuMs() - before) / tokens,
+    first_ms: median(answers.map(({ first_ms }) => first_ms)),
+    turns: prompts.map((prompt, index) => ({ prompt, text: answers[index]?.text ?? '' })),
   };
-  await takeTurns(report, {
-    what: `${model.name}, 2 000 tokens, first token of the second turn`,
-    unit: 'ms',
-    rounds,
-    floor: FLOOR,
-    ways: Object.fromEntries(servers.map(({ way, ask }) => [way, () => measure(ask)])),
-  });
+}
+
+/** Each server may reuse what it computed for the first turn. */
+async function secondTurn({ ask }: Server, [turn]: readonly { prompt: string; text: string }[]) {
+  if (turn === undefined) return null;
+  const earlier = [
+    { role: 'user' as const, content: turn.prompt },
+    { role: 'assistant' as const, content: turn.text },
+  ];
+  return (await ask('And then?', 1, earlier)).first_ms;
 }
 
 type Asking = (
@@ -136,24 +197,22 @@ type Asking = (
 interface Server {
   way: string;
   ask: Asking;
+  cpuMs(): number;
   stop(): Promise<void>;
 }
 
-async function startAll(model: Model): Promise<Server[]> {
-  const servers = [await startSvc('svc', model), await startSvc('svc, exact', model, EXACT)];
+async function startAll(file: string): Promise<Server[]> {
+  const servers = [await startSvc('svc', file), await startSvc('svc, exact', file, EXACT)];
   for (const start of [startLlamaServer, startOllama]) {
-    const server = await start(model);
+    const server = await start(file);
     if (server !== null) servers.push(server);
   }
   return servers;
 }
 
-async function startSvc(
-  way: string,
-  { file }: Model,
-  env: NodeJS.ProcessEnv = {},
-): Promise<Server> {
+async function startSvc(way: string, file: string, env: NodeJS.ProcessEnv = {}): Promise<Server> {
   const home = makeHome({
+    ...AS_SHIPPED,
     SVC_ENGINE_THREADS: '1',
     SVC_MODEL: 'measured',
     SVC_LOG_LEVEL: 'warn',
@@ -161,9 +220,10 @@ async function startSvc(
   });
   mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
   copyFileSync(file, join(home.paths.models, 'measured.gguf'));
-  const { chat, stop } = await startDaemon(home);
+  const { chat, life, stop } = await startDaemon(home);
   return {
     way,
+    cpuMs: () => familyCpuMs(life.pid),
     ask: (prompt, max_tokens, earlier = []) =>
       askChat(chat, { model: 'measured', prompt, max_tokens, earlier }),
     stop,
@@ -174,13 +234,14 @@ function overHttp(way: string, model: string, running: Running): Server {
   const url = `${running.url}/v1/chat/completions`;
   return {
     way,
+    cpuMs: () => familyCpuMs(running.pid),
     ask: (prompt, max_tokens, earlier = []) =>
       askChat({ url, token: null }, { model, prompt, max_tokens, earlier }),
     stop: () => running.stop(),
   };
 }
 
-async function startLlamaServer({ file }: Model): Promise<Server | null> {
+async function startLlamaServer(file: string): Promise<Server | null> {
   const { path, how } = findProgram(FLOOR);
   if (path === null) return missing(FLOOR, how);
   const running = await startServer({
@@ -194,7 +255,7 @@ async function startLlamaServer({ file }: Model): Promise<Server | null> {
   return overHttp(FLOOR, 'measured', running);
 }
 
-async function startOllama({ file }: Model): Promise<Server | null> {
+async function startOllama(file: string): Promise<Server | null> {
   const { path, how } = findProgram('ollama');
   if (path === null) return missing('ollama', how);
   const home = mkdtempSync(join(folder, 'ollama-'));

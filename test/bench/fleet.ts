@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { configure, RealFleet } from '../helpers/fleet.ts';
 import { postgresPrograms } from '../helpers/postgres.ts';
-import { makeHome } from '../helpers/svc.ts';
+import { AS_SHIPPED, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ask } from '../torture/http.ts';
 import { startDaemon } from './lib/daemon.ts';
@@ -44,12 +44,12 @@ report.print();
 
 /** One node with SQLite. */
 async function one(way: string): Promise<void> {
-  const home = makeHome({ SVC_LOG_LEVEL: 'warn' });
+  const home = makeHome({ ...AS_SHIPPED, SVC_LOG_LEVEL: 'warn' });
   configure(home, { base_url: upstream.base_url, max_runs: PLACES, limits: LIMITS });
   const { life, stop } = await startDaemon(home);
   add('1 node', way, 1, await slow(home, 1));
   await stop();
-  const quickHome = makeHome({ SVC_LOG_LEVEL: 'warn' });
+  const quickHome = makeHome({ ...AS_SHIPPED, SVC_LOG_LEVEL: 'warn' });
   configure(quickHome, { base_url: upstream.base_url, max_runs: QUICK_PLACES, limits: LIMITS });
   const daemon = await startDaemon(quickHome);
   await quick(way, quickHome, daemon.life.pid);

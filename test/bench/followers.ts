@@ -9,12 +9,13 @@ import { waitFor } from '../helpers/wait.ts';
 import { startDaemon } from './lib/daemon.ts';
 import { cpuMs } from './lib/process.ts';
 import { Report } from './lib/report.ts';
-import { startStreaming, useUpstream } from './lib/upstream.ts';
+import { PIECE, startStreaming, useUpstream } from './lib/upstream.ts';
 
 /**
  * Many WebSocket followers of one run, one of them stuck, against a bare broadcast of `ws`:
  * `npm run bench followers [followers] [pieces a second]`. The two take turns. It reports the
- * messages that arrive, and the CPU of the server for each thousand.
+ * messages that arrive, and the CPU of the server for each thousand. Both ways put the pieces that
+ * they read together into one message. So it also reports the pieces that reach one follower.
  */
 
 const followers = Number(process.argv[2] ?? 1000);
@@ -27,7 +28,7 @@ const report = new Report('followers');
 const { upstream, open } = await startStreaming();
 const pacing = setInterval(() => {
   for (const exchange of open)
-    exchange.response.write(`data: ${JSON.stringify(chunk({ content: 'a word ' }))}\n\n`);
+    exchange.response.write(`data: ${JSON.stringify(chunk({ content: PIECE }))}\n\n`);
 }, 1000 / rate);
 
 const results = { [FLOOR]: makeResults(), svc: makeResults() };
@@ -37,26 +38,31 @@ for (let round = 0; round < ROUNDS; round += 1) {
 }
 clearInterval(pacing);
 await upstream.stop();
-for (const [way, { arrived, cpu }] of Object.entries(results)) {
+for (const [way, { arrived, cpu, pieces }] of Object.entries(results)) {
   const what = `${followers} followers, ${rate} pieces a second`;
   report.add({ what, unit: 'messages/s', way, values: arrived, floor: FLOOR });
   report.add({ what: `${what}, CPU`, unit: 'ms/1000 messages', way, values: cpu, floor: FLOOR });
+  report.add({ what: `${what}, one of them`, unit: 'pieces/s', way, values: pieces, floor: FLOOR });
 }
 report.print();
 
 interface Results {
   arrived: number[];
   cpu: number[];
+  /** That reach one follower. */
+  pieces: number[];
 }
 
 function makeResults(): Results {
-  return { arrived: [], cpu: [] };
+  return { arrived: [], cpu: [], pieces: [] };
 }
 
 interface Server {
   pid: number;
   url: string;
   token: string;
+  /** Called when all clients are connected. */
+  begin(): void;
   stop(): Promise<void>;
 }
 
@@ -64,15 +70,19 @@ async function measure(results: Results, start: () => Promise<Server>): Promise<
   const server = await start();
   const clients = script('followers', [server.url, String(followers), server.token]);
   await line(clients);
+  server.begin();
   const count = async () => {
     clients.stdin?.write('\n');
-    return Number(await line(clients));
+    const [messages = 0, pieces = 0] = (await line(clients)).split(' ').map(Number);
+    return { messages, pieces };
   };
   await delay(1000);
   const [before, cpu, began] = [await count(), cpuMs(server.pid), performance.now()];
   await delay(WINDOW_MS);
-  const arrived = (await count()) - before;
-  results.arrived.push((arrived * 1000) / (performance.now() - began));
+  const { messages, pieces } = await count();
+  const [arrived, ms] = [messages - before.messages, performance.now() - began];
+  results.arrived.push((arrived * 1000) / ms);
+  results.pieces.push(((pieces - before.pieces) * 1000) / ms);
   results.cpu.push(((cpuMs(server.pid) - cpu) * 1000) / arrived);
   await end(clients);
   await server.stop();
@@ -82,7 +92,8 @@ async function measure(results: Results, start: () => Promise<Server>): Promise<
 async function bare(): Promise<Server> {
   const child = script('bare-broadcast', [upstream.base_url]);
   const url = `ws://127.0.0.1:${await line(child)}`;
-  return { pid: child.pid ?? 0, url, token: '', stop: () => end(child) };
+  const begin = () => child.stdin?.write('\n');
+  return { pid: child.pid ?? 0, url, token: '', begin, stop: () => end(child) };
 }
 
 async function daemon(): Promise<Server> {
@@ -105,6 +116,7 @@ async function daemon(): Promise<Server> {
     pid: life.pid,
     url: `${http.replace('http', 'ws')}/v1/events?follow=1&stream=${id}`,
     token,
+    begin: () => {},
     stop: async () => {
       await life.kill();
       await home.close();

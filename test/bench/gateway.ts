@@ -16,11 +16,13 @@ import { PIECES, startAnswering, useUpstream } from './lib/upstream.ts';
  *
  * A server on loopback answers with 20 pieces at once. Clients ask it directly and through each
  * gateway in turns, 1, 16 and 64 at one time. The log of the daemon is on, each commit synced.
- * Gateways without a log do less work. The CPU is that of the gateway for each request.
+ * Gateways without a log do less work. The CPU is that of the gateway for each request. The bare
+ * proxies are the least that a gateway in Node.js costs, without a log and with one.
  */
 
 const REQUESTS = Number(process.argv[2] ?? 400);
 const ROUNDS = 5;
+const WARM_MS = 5_000;
 const LITELLM_KEY = 'sk-bench-of-this-machine-alone';
 const FLOOR = 'the upstream directly';
 const report = new Report('gateway');
@@ -47,11 +49,13 @@ const ways: Record<string, Way> = {
     pid: null,
     stop: async () => {},
   },
+  ...(await startBare('a bare proxy')),
+  ...(await startBare('a bare proxy with two synced writes', join(folder, 'written'))),
   svc: await startSvc(),
   ...(await startPortkey()),
   ...(await startLitellm()),
 };
-for (const way of Object.values(ways)) await round(way, 4, 64);
+for (const way of Object.values(ways)) await warm(way);
 for (const clients of [1, 16, 64]) {
   const found = Object.fromEntries(
     Object.keys(ways).map((name) => [name, { first: [], rate: [], cpu: [] } as Times]),
@@ -86,6 +90,12 @@ function add(what: string, found: Record<string, Times>): void {
   }
 }
 
+/** A daemon that is new runs in the interpreter of V8, and needs twice the CPU. */
+async function warm(way: Way): Promise<void> {
+  const until = performance.now() + WARM_MS;
+  while (performance.now() < until) await round(way, 16, 64);
+}
+
 async function round({ target, pid }: Way, clients: number, count: number) {
   const first: number[] = [];
   const [cpu, began] = [pid === null ? 0 : cpuMs(pid), performance.now()];
@@ -111,6 +121,20 @@ async function startSvc(): Promise<Way> {
   });
   const { chat, life, stop } = await startDaemon(home);
   return { target: chat, pid: life.pid, stop };
+}
+
+/** `written`: the file that it writes and syncs twice for each request. */
+async function startBare(name: string, written?: string): Promise<Record<string, Way>> {
+  const program = join(import.meta.dirname, 'lib', 'bare-proxy.ts');
+  const { origin, pathname } = new URL(upstream.base_url);
+  const { pid, url, stop } = await startServer({
+    command: process.execPath,
+    args: (port) => [program, String(port), origin, ...(written === undefined ? [] : [written])],
+    probe: `${pathname}/models`,
+  });
+  return {
+    [name]: { target: { url: `${url}${pathname}/chat/completions`, token: null }, pid, stop },
+  };
 }
 
 async function startPortkey(): Promise<Record<string, Way>> {

@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ControlClient, connect } from '../../src/transport/control/client.ts';
-import { makeHome } from '../helpers/svc.ts';
+import { AS_SHIPPED, makeHome } from '../helpers/svc.ts';
 import { chunk } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { serve } from '../torture/daemon.ts';
@@ -16,8 +16,8 @@ import { startStreaming, useUpstream } from './lib/upstream.ts';
  * Durable events a second, and the delay of the event loop: `npm run bench load [seconds]`.
  *
  * 1, 64 and 512 runs stream at one time, twenty pieces a second each. Where strace is installed, a
- * second part adds 10 ms to each fsync. The cost of durability is the difference of two times: from
- * the provider to a client of the daemon, and from the provider to its own client.
+ * second part adds 10 ms to each sync of the log. The cost of durability is the difference of two
+ * times: from the provider to a client of the daemon, and from the provider to its own client.
  */
 
 const seconds = Number(process.argv[2] ?? 8);
@@ -34,9 +34,9 @@ const SLOW = [
   '-e',
   'signal=none',
   '-e',
-  'trace=fsync',
+  'trace=fdatasync',
   '-e',
-  'inject=fsync:delay_exit=10000',
+  'inject=fdatasync:delay_exit=10000',
 ];
 
 /** Runs in the daemon. Reports the delays of its event loop since the last report. */
@@ -67,6 +67,7 @@ report.print();
 
 async function measure(runs: number, wrapper: readonly string[]): Promise<void> {
   const home = makeHome({
+    ...AS_SHIPPED,
     SVC_LIMIT_ACTIVE_RUNS: '2000',
     SVC_LIMIT_PROVIDER_RUNS: '1000',
     SVC_LIMIT_QUEUE_RUNS: '2000',
@@ -88,7 +89,7 @@ async function measure(runs: number, wrapper: readonly string[]): Promise<void> 
     const leave = new AbortController();
     const [through, direct] = [follow(client, id, leave.signal), followDirectly(leave.signal)];
     await delay(2000);
-    await window(`${runs} runs, fsync ${wrapper.length > 0 ? '+10 ms' : 'as it is'}`, {
+    await window(`${runs} runs, sync ${wrapper.length > 0 ? '+10 ms' : 'as it is'}`, {
       client,
       loop,
       latencies: [through, direct],

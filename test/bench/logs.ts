@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeHome, PROGRAM } from '../helpers/svc.ts';
+import { AS_SHIPPED, makeHome, PROGRAM } from '../helpers/svc.ts';
 import { Report } from './lib/report.ts';
 import { takeTurns, timed } from './lib/turns.ts';
 
@@ -14,7 +14,7 @@ const rounds = Number(process.argv[2] ?? 15);
 const megabytes = Number(process.argv[3] ?? 1000);
 const FLOOR = 'tail and node -e 0';
 const report = new Report('logs');
-const home = makeHome();
+const home = makeHome(AS_SHIPPED);
 mkdirSync(home.paths.logs, { recursive: true, mode: 0o700 });
 const file = join(home.paths.logs, 'svc.log');
 write(file, megabytes);

@@ -8,6 +8,7 @@ import { runRow } from '../../src/runtime/runs/record.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
+import { AS_SHIPPED } from '../helpers/svc.ts';
 import { launch, ready } from '../torture/daemon.ts';
 import { Report } from './lib/report.ts';
 
@@ -68,15 +69,16 @@ class Writer {
   }
 }
 
-const finished = Number(process.argv[2] ?? 100_000);
+/** A million events. */
+const finished = Number(process.argv[2] ?? 170_000);
 const unfinished = Number(process.argv[3] ?? 1_000);
 const rounds = Number(process.argv[4] ?? 7);
 const report = new Report('recovery');
 const BOOT = 'boot_00000000000000000000000001';
 const LIMITS = { SVC_LIMIT_QUEUE_RUNS: '100000', SVC_LIMIT_RUN_LOSSES: '1000' };
 
-const empty = await makePausedHome(LIMITS);
-const full = await makePausedHome(LIMITS);
+const empty = await makePausedHome({ ...AS_SHIPPED, ...LIMITS });
+const full = await makePausedHome({ ...AS_SHIPPED, ...LIMITS });
 const began = performance.now();
 const events = await fillLog(full);
 console.log(

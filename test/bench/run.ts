@@ -4,13 +4,16 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * `npm run bench [name…] [number…] [--json FILE]` runs each measurement in its own process, one
- * after the other. They print medians and ratios, and assert nothing. The numbers go to each one.
- * FILE gets a line of JSON for each.
+ * `npm run bench [name…] [number…] [--only ROWS] [--json FILE]` runs each measurement in its own
+ * process, one after the other. They print medians and ratios, and assert nothing. The numbers go
+ * to each one. ROWS is how the names of the wanted rows of `answers` begin. FILE gets a line of
+ * JSON for each.
  */
 const folder = dirname(fileURLToPath(import.meta.url));
 const args = process.argv.slice(2);
-const json = args.includes('--json') ? args.splice(args.indexOf('--json'), 2)[1] : undefined;
+const option = (name: string) =>
+  args.includes(name) ? args.splice(args.indexOf(name), 2)[1] : undefined;
+const [json, only] = [option('--json'), option('--only')];
 const numbers = args.filter((one) => /^\d+$/.test(one));
 const wanted = args.filter((one) => !numbers.includes(one));
 const all = globSync('*.ts', { cwd: folder })
@@ -28,7 +31,11 @@ for (const name of wanted.length > 0 ? wanted : all) {
   console.log(`\n== ${name}`);
   const child = spawn(process.execPath, [join(folder, `${name}.ts`), ...numbers], {
     stdio: 'inherit',
-    env: { ...process.env, ...(json ? { BENCH_JSON: json } : {}) },
+    env: {
+      ...process.env,
+      ...(json ? { BENCH_JSON: json } : {}),
+      ...(only ? { BENCH_ONLY: only } : {}),
+    },
   });
   const code = await new Promise<number | null>((resolve) => child.once('exit', resolve));
   if (code !== 0) process.exitCode = 1;

@@ -1,23 +1,27 @@
 import { spawn } from 'node:child_process';
 import { request } from 'node:http';
-import { makeHome, PROGRAM } from '../helpers/svc.ts';
+import { AS_SHIPPED, makeHome, type Outcome, PROGRAM } from '../helpers/svc.ts';
+import { execute } from './lib/execute.ts';
+import { Pm2 } from './lib/pm2.ts';
 import { residentMib } from './lib/process.ts';
 import { Report } from './lib/report.ts';
-import { takeTurns } from './lib/turns.ts';
+import { takeTurns, timed } from './lib/turns.ts';
 
 /**
  * Time from start to the first ready answer, and resident memory then: `npm run bench start
  * [rounds]`. The floor is a bare HTTP server. The memory is without the engine process.
+ * Then the command that starts the daemon, against that of pm2.
  */
 
 const BARE =
   "require('node:http').createServer((_, res) => res.end('ok')).listen(Number(process.argv[1]), '127.0.0.1')";
 const FLOOR = 'bare node:http';
+const NODE = 'node -e 0';
 const rounds = Number(process.argv[2] ?? 15);
 const PORT = 20_000 + (process.pid % 20_000);
 const report = new Report('start');
-const home = makeHome();
-const memory: Record<string, number[]> = { [FLOOR]: [], svc: [] };
+const home = makeHome(AS_SHIPPED);
+const memory: Record<string, number[]> = { [FLOOR]: [], svc: [], pm2: [] };
 
 const measure = async (way: string, args: readonly string[], env: NodeJS.ProcessEnv) => {
   const began = performance.now();
@@ -40,10 +44,41 @@ await takeTurns(report, {
     svc: () => measure('svc', [PROGRAM, 'serve'], env),
   },
 });
+const pm2 = Pm2.find(report);
+await takeTurns(report, {
+  what: 'a command starts the daemon',
+  unit: 'ms',
+  rounds,
+  floor: NODE,
+  ways: {
+    [NODE]: () => timed(() => execute(process.execPath, ['-e', '0'], home.env)),
+    'svc start': measureStart,
+    ...(pm2 === null ? {} : { 'pm2 ping': () => measurePm2(pm2) }),
+  },
+});
+pm2?.close();
 for (const [way, values] of Object.entries(memory))
-  report.add({ what: 'resident memory when ready', unit: 'MiB', way, values, floor: FLOOR });
+  if (values.length > 0)
+    report.add({ what: 'resident memory when ready', unit: 'MiB', way, values, floor: FLOOR });
 await home.close();
 report.print();
+
+async function measureStart(): Promise<number> {
+  const took = await timed(async () => succeeded(await home.svc(['start'])));
+  succeeded(await home.svc(['stop']));
+  return took;
+}
+
+function succeeded({ code, stderr }: Outcome): void {
+  if (code !== 0) throw new Error(stderr);
+}
+
+async function measurePm2(pm2: Pm2): Promise<number> {
+  const took = await timed(() => pm2.ping());
+  memory.pm2?.push(residentMib(pm2.pid));
+  pm2.kill();
+  return took;
+}
 
 async function firstAnswer(path: string): Promise<void> {
   for (;;) {

@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
-import { makeHome } from '../helpers/svc.ts';
+import { AS_SHIPPED, makeHome } from '../helpers/svc.ts';
 import { askChat } from './lib/chat.ts';
 import { startDaemon } from './lib/daemon.ts';
 import { Report } from './lib/report.ts';
@@ -72,7 +72,7 @@ async function compare({ what, ...question }: Asked): Promise<void> {
 }
 
 async function start(env: NodeJS.ProcessEnv, question: Omit<Asked, 'what'>) {
-  const home = makeHome({ SVC_LOG_LEVEL: 'warn', ...env });
+  const home = makeHome({ ...AS_SHIPPED, SVC_LOG_LEVEL: 'warn', ...env });
   mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
   copyFileSync(made, join(home.paths.models, 'made.gguf'));
   const { chat, stop } = await startDaemon(home);

@@ -143,6 +143,37 @@ on.inBrowser('a follow-up sends the turns before it, and its address has them al
   await says('#chat-recent', /Second question/);
 });
 
+on.inBrowser(
+  'an answer to a request about a conversation that was left shows nothing',
+  async () => {
+    await on.signIn();
+    await on.ask('Leave me', { provider: 'held' });
+    await answered('Left');
+    const path = `/v1/runs/${runOf(on.page.url())}`;
+    const [arrived, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let [asked, ended] = [0, 0];
+    const isIt = (request: { url(): string }) => request.url().endsWith(path);
+    on.page.on('request', (request) => (asked += Number(isIt(request))));
+    on.page.on('requestfinished', (request) => (ended += Number(isIt(request))));
+    on.page.on('requestfailed', (request) => (ended += Number(isIt(request))));
+    await on.page.route(`**${path}`, async (route) => {
+      arrived.resolve();
+      await released.promise;
+      await route.continue().catch(() => undefined);
+    });
+    await on.page.reload();
+    await arrived.promise;
+    await on.page.evaluate("location.assign('#/chat')");
+    await says('#chat-recent', /Leave me/);
+    released.resolve();
+    await waitFor('no request waits', () => asked > 0 && asked === ended);
+    await on.page.evaluate(
+      'new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))',
+    );
+    assert.is(await count('#chat-turns .turn'), 0);
+  },
+);
+
 on.inBrowser('system text and bounds of the form are those of the run', async () => {
   await on.signIn();
   await on.visit('chat');

@@ -61,15 +61,18 @@ on.inBrowser('a file that is not in force says so, and is applied', async () => 
   await on.visit('settings');
   await says(`${row('recovery')} .value`, 'resume');
   assert.is(await on.page.locator('#settings-pending').isVisible(), false);
-  writeFileSync(config, '{ "recovery": "end", "engine_threads": 1 }');
-  await says('#settings-pending-text', /recovery, engine_threads/);
+  writeFileSync(config, '{ "recovery": "end", "engine_gpu_layers": 0 }');
+  await says('#settings-pending-text', /recovery, engine_gpu_layers/);
   await says(`${row('recovery')} .warn`, 'not applied');
-  await says(`${row('engine_threads')} .warn`, 'needs a restart');
+  await says(`${row('engine_gpu_layers')} .warn`, 'needs a restart');
   await on.picture('settings-pending');
   await on.page.click('#settings-apply');
-  await says('#settings-done', 'Counts now: recovery. Counts after svc restart: engine_threads.');
+  await says(
+    '#settings-done',
+    'Counts now: recovery. Counts after svc restart: engine_gpu_layers.',
+  );
   await says(`${row('recovery')} .value`, 'end');
-  await says('#settings-pending-text', /: engine_threads\. It counts after svc restart\.$/);
+  await says('#settings-pending-text', /: engine_gpu_layers\. It counts after svc restart\.$/);
   assert.is(await on.page.locator('#settings-apply').isVisible(), false);
   writeFileSync(config, '{ "recovery": "never" }');
   await says('#settings-pending-text', /next start will fail.*recovery must be one of/);

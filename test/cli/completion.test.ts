@@ -97,6 +97,7 @@ test('bash asks svc for names, and a name may have a colon', ({ bash }) => {
   assert.equal(complete(bash, 'svc logs --run '), ['runs-1', 'runs:2']);
   assert.equal(complete(bash, 'svc model show '), ['models-1', 'models:2']);
   assert.equal(complete(bash, 'svc provider test '), ['providers-1', 'providers:2']);
+  assert.equal(complete(bash, 'svc nodes drain '), ['nodes-1', 'nodes:2']);
 });
 
 test('names come without a daemon, which is not started for them', async ({ home }) => {

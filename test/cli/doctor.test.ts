@@ -71,7 +71,10 @@ test('a file of the wrong kind and a broken link are failures that name the path
     [socket, 'folder'] as const,
     ...[models, cache, signIn].map((path) => [path, 'file'] as const),
   ];
-  for (const [path, kind] of all) put[kind](path);
+  for (const [path, kind] of all) {
+    rmSync(path, { recursive: true, force: true });
+    put[kind](path);
+  }
   const { code, checks } = await homeChecks(home);
   assert.is(code, 1);
   for (const [path, kind] of all) {

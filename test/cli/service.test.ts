@@ -89,6 +89,7 @@ function recorder(home: Home, name: string, script = ''): { PATH: string; calls:
   assert.equal(await life.ended, { code: 0, signal: null });
   const file = join(home.folder, '.config', 'systemd', 'user', 'svc.service');
   const unit = readFileSync(file, 'utf8');
+  assert.match(unit, 'Environment="MALLOC_ARENA_MAX=1"');
   assert.match(unit, `Environment="SVC_HOME=${home.folder}"`);
   assert.match(unit, /main\.js" "serve"\n/);
   const status = await home.svc(['service', 'status'], { env });

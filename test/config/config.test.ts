@@ -125,6 +125,7 @@ const values: {
     read: [{ 'svc-mini': 1000 }, { tiny: 0 }, {}],
   },
   engine_batching: { file: true, env: '0', flag: 'auto', read: [true, false, 'auto'] },
+  engine_preload: { file: false, env: '1', flag: 'false', read: [false, true, false] },
   engine_gpu_layers: { file: 8, env: 'max', flag: 'auto', read: [8, 'max', 'auto'] },
   engine_threads: { file: 2, env: '3', flag: 'null', read: [2, 3, null] },
 };

@@ -11,9 +11,9 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { defaultLimits } from '../../src/limits.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
+import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { event } from '../store/samples.ts';
 import { serve } from '../torture/daemon.ts';
@@ -24,7 +24,6 @@ const test = suite<{ home: PausedHome }>('a damaged event log');
 
 test.before.each(async (context) => {
   context.home = await makePausedHome({
-    SVC_LIMIT_RESERVE_BYTES: '65536',
     SVC_LIMIT_VERIFY_PAUSE_MS: '1',
   });
 });
@@ -55,7 +54,7 @@ async function grow({ paths }: PausedHome): Promise<void> {
   const store = createSqliteStore({
     database: paths.database,
     highWater: paths.highWater,
-    limits: { ...defaultLimits, reserve_bytes: 65_536 },
+    limits: SMALL_RESERVE,
   });
   const { last_seq } = await store.open();
   await store.append({

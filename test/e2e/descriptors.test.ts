@@ -35,7 +35,7 @@ if (!canTakeDescriptors)
 
 test.before.each(async (context) => {
   context.upstream = await Upstream.start();
-  context.home = makeHome();
+  context.home = makeHome({ SVC_ENGINE_PRELOAD: 'true' });
   const { paths } = context.home;
   mkdirSync(dirname(paths.config), { recursive: true, mode: 0o700 });
   writeFileSync(

@@ -144,7 +144,7 @@ async function onSmallDisk(work: (home: PausedHome) => Promise<void>): Promise<v
 );
 
 for (const [call, error] of [
-  ['fsync', 'EIO'],
+  ['fdatasync', 'EIO'],
   ['pwrite64', 'EIO'],
   ['pwrite64', 'EROFS'],
 ] as const) {
@@ -187,7 +187,7 @@ for (const [call, error] of [
     withHome({ SVC_ENGINE_THREADS: '1' }, async (home) => {
       addModels(home);
       const life = await serve(home);
-      const endTracing = await inject(life.pid, 'fsync:delay_exit=20000');
+      const endTracing = await inject(life.pid, 'fsync,fdatasync:delay_exit=20000');
       const asked = {
         prompt: 'x',
         provider: 'local',

@@ -1,11 +1,14 @@
 import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { runtimeOf } from '../helpers/daemon.ts';
 import { RealFleet, SHORT } from '../helpers/fleet.ts';
 import { PausedServer } from '../helpers/paused-server.ts';
 import { postgresPrograms } from '../helpers/postgres.ts';
+import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ask, stream } from '../torture/http.ts';
+import { type RuntimeClient, runtimeClient } from '../transport/grpc/runtime-client.ts';
 
 /** Two daemons of the built program on one real PostgreSQL. */
 const test = suite('two daemons on one log');
@@ -184,8 +187,22 @@ on('a node that is asked to drain finishes its run, leaves, and is listed as lef
     before.map(([, state]: Json) => state),
     ['active', 'active'],
   );
+  const offered = await fleet.home(1).svc(['completion', '--list', 'nodes']);
+  assert.equal(
+    offered.stdout.trim().split('\n'),
+    before.map(([node]: Json) => node),
+  );
   const exited = once(fleet.life(0).child, 'exit');
+  const client = await grpcOf(fleet.home(1));
+  const { nodes } = await client.ask('Nodes');
+  assert.equal(
+    nodes.map(({ id, state, lease_until }: Json) => [id, state, Date.parse(lease_until) > 0]),
+    before.map(([node]: Json) => [node, 'active', true]),
+  );
   assert.is((await fleet.home(1).svc(['nodes', 'drain', id])).code, 0);
+  const drained = await client.ask('DrainNode', { id });
+  assert.equal([drained.id, drained.state], [id, 'draining']);
+  client.close();
   await waitFor('it stops', async () => {
     const status = await fleet.life(0).ask((client) => client.call('status'));
     return status.state === 'stopping';
@@ -200,5 +217,11 @@ on('a node that is asked to drain finishes its run, leaves, and is listed as lef
   assert.is((await get(1, run.id)).output, 'whole');
   assert.is((await fleet.home(1).svc(['nodes', 'drain', id])).code, 7);
 });
+
+async function grpcOf(home: Home): Promise<RuntimeClient> {
+  const { grpc } = (await runtimeOf(home)).addresses;
+  assert.ok(grpc);
+  return runtimeClient(grpc, { token: (await home.svc(['token'])).stdout.trim() });
+}
 
 test.run();

@@ -86,6 +86,7 @@ test('starting, ready, running, saturated, draining, closing and gone', async ({
   home.server.holdModels();
   const daemon = home.spawn(['serve'], {
     env: {
+      SVC_ENGINE_PRELOAD: 'true',
       SVC_LIMIT_QUEUE_RUNS: '2',
       SVC_LIMIT_CLOSE_MS: '60000',
       SVC_LIMIT_ENGINE_STOP_MS: '60000',

@@ -64,6 +64,44 @@ on('a daemon on PostgreSQL keeps its runs over a crash, and no text has the pass
   }),
 );
 
+on('without its daemon, the runs are read from the database', () =>
+  withDaemon(async (home, postgres) => {
+    assert.is((await home.svc(['run', 'hello'])).code, 0);
+    const before = await runs(home);
+    const read = async (...args: string[]) => {
+      const { code, stdout, stderr } = await home.svc(args);
+      assert.is(code, 0, stderr);
+      return { stdout, stderr };
+    };
+    const shown = await read('runs', 'show', 'last', '--json');
+    const found = await read('runs', 'search', 'hello', '--json');
+    const why = await read('runs', 'why', 'last', '--json');
+    await read('stop');
+    assert.equal(await runs(home), before);
+    const after = await read('runs', 'show', 'last', '--json');
+    assert.is(after.stdout, shown.stdout);
+    assert.match(after.stderr, /not running/);
+    assert.is((await read('runs', 'search', 'hello', '--json')).stdout, found.stdout);
+    assert.is((await read('runs', 'why', 'last', '--json')).stdout, why.stdout);
+    await read('runs', 'export', 'last');
+    const elsewhere = { SVC_STORE: home.env.SVC_STORE?.replace(/\/[^/?]*\?/, '/postgres?') ?? '' };
+    const none = await home.svc(['runs', 'list'], { env: elsewhere });
+    assert.match(none.stderr, /no daemon has run here/);
+    await postgres.stop('kill');
+    for (const args of [
+      ['runs', 'list'],
+      ['import', home.paths.config],
+    ]) {
+      const { code, stderr } = await home.svc(args);
+      assert.is.not(code, 0);
+      assert.match(stderr, 'run the command again');
+      assert.not.match(stderr, 'idempotency');
+    }
+    await postgres.start();
+    await read('start');
+  }),
+);
+
 on('an idle daemon without its database is alive and not ready, and goes on by itself', () =>
   withDaemon(
     async (home, postgres) => {
@@ -87,6 +125,34 @@ on('an idle daemon without its database is alive and not ready, and goes on by i
       assert.is(await pidOf(home), pid);
     },
     { lease_renew_ms: 200, store_wait_ms: 100, store_retry_ms: 20, commit_late_ms: 200 },
+  ),
+);
+
+on('a daemon whose database was restored from a copy says so, and goes on with what is there', () =>
+  withDaemon(
+    async (home, postgres) => {
+      const pid = await pidOf(home);
+      assert.is((await home.svc(['run', 'before'])).code, 0);
+      const before = await runs(home);
+      const restore = await postgres.copy();
+      await waitFor('it is ready', async () => (await ask(home, '/readyz')).status === 200);
+      assert.is((await home.svc(['run', 'after'])).code, 0);
+      assert.is((await runs(home)).length, 2);
+      await restore();
+      await waitFor('it has joined again', async () => {
+        const { stdout } = await home.svc(['status', '--json']);
+        const { last_boot } = JSON.parse(stdout) as { last_boot?: { ending: string } | null };
+        return last_boot?.ending === 'lease_lost';
+      });
+      await waitFor('it is ready', async () => (await ask(home, '/readyz')).status === 200);
+      assert.equal(await runs(home), before);
+      assert.is((await home.svc(['run', 'again'])).code, 0);
+      assert.is((await runs(home)).length, 2);
+      assert.is(await pidOf(home), pid);
+      const { stdout } = await home.svc(['logs', '--level', 'error']);
+      assert.match(stdout, /has lost events: this node knows its log up to \d+/);
+    },
+    { lease_renew_ms: 200, store_wait_ms: 1000, store_retry_ms: 20, lease_ms: 2000 },
   ),
 );
 

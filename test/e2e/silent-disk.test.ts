@@ -8,17 +8,24 @@ import { waitFor } from '../helpers/wait.ts';
 import { possible } from '../store/inject.ts';
 import { silence } from '../torture/disk.ts';
 
-const test = suite<{ home: Home }>('a disk that does not answer, and the built daemon');
+const test = suite<{ home: Home; release(): Promise<void> }>(
+  'a disk that does not answer, and the built daemon',
+);
 const faulty = possible ? test : test.skip;
 if (!possible) console.log('skipped: a disk cannot be silenced here');
 
 test.before.each((context) => {
   context.home = makeHome({ SVC_LIMIT_COMMIT_LATE_MS: '300', SVC_LIMIT_STOP_BLOCKED_MS: '500' });
 });
-test.after.each(({ home }) => home.close());
+// A tracer that is left keeps this process.
+test.after.each(async ({ home, release }) => {
+  await release?.();
+  await home.close();
+});
 
 /** A daemon with one late commit. */
-async function stalled(home: Home) {
+async function stalled(context: { home: Home; release(): Promise<void> }) {
+  const { home } = context;
   const started = await home.svc(['start']);
   assert.is(started.code, 0, started.stderr);
   const runtime = await runtimeOf(home);
@@ -36,6 +43,7 @@ async function stalled(home: Home) {
       reason: string | null;
     }>;
   const release = await silence(runtime.pid);
+  context.release = release;
   const first = await post({ prompt: 'What is svc?', idempotency_key: 'first' });
   return { runtime, post, ready, release, first };
 }
@@ -44,8 +52,9 @@ const isGone = (file: RuntimeFile) => ownerOf(file) !== 'ours';
 
 faulty(
   'health says so, requests are refused at once, and with the disk all comes back',
-  async ({ home }) => {
-    const { post, ready, release, first } = await stalled(home);
+  async (context) => {
+    const { home } = context;
+    const { post, ready, release, first } = await stalled(context);
     assert.is(first.status, 503);
     const { state_path, reason } = await ready();
     assert.is(state_path, 'running.disk_stalled');
@@ -68,8 +77,9 @@ faulty(
 
 faulty(
   'svc stop ends the process and says why the log does not hold the stop; the next start is whole',
-  async ({ home }) => {
-    const { runtime, release } = await stalled(home);
+  async (context) => {
+    const { home } = context;
+    const { runtime, release } = await stalled(context);
     const stop = await home.svc(['stop']);
     assert.is(stop.code, 4, stop.stderr);
     assert.match(
@@ -83,8 +93,8 @@ faulty(
   },
 );
 
-faulty('SIGTERM ends it too', async ({ home }) => {
-  const { runtime, release } = await stalled(home);
+faulty('SIGTERM ends it too', async (context) => {
+  const { runtime, release } = await stalled(context);
   process.kill(runtime.pid, 'SIGTERM');
   await waitFor('the process is gone', () => isGone(runtime));
   await release();

@@ -3,7 +3,7 @@ import { type DaemonEvent, isTerminalEvent, type NewEvent } from '../../machines
 import { shortMessages } from '../../machines/messages.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
-import { EventPage } from '../../src/kernel/event-pages.ts';
+import { EventPage } from '../../src/kernel/event-page.ts';
 import { Notifier } from '../../src/kernel/notifier.ts';
 import type {
   EventRecord,

@@ -15,6 +15,9 @@ export interface FleetOptions {
   limits?: Partial<Limits>;
   /** Each commit of the database reaches its disk. */
   durable?: boolean;
+  env?: Record<string, string>;
+  /** What each home has before its daemon starts. */
+  prepare?(home: Home, index: number): void;
 }
 
 /** A short lease, so that a test need not wait long for a take-over. */
@@ -38,13 +41,21 @@ export class RealFleet {
     this.lives = homes.map(() => null);
   }
 
-  static async start({ nodes, durable = false, ...options }: FleetOptions): Promise<RealFleet> {
+  static async start({
+    nodes,
+    durable = false,
+    prepare,
+    ...options
+  }: FleetOptions): Promise<RealFleet> {
     const postgres = await startPostgres({ durable });
     const address = await postgres.database();
     // A crash prints its stack.
-    const env = { SVC_STORE: address, SVC_DEBUG: '1' };
+    const env = { SVC_STORE: address, SVC_DEBUG: '1', ...options.env };
     const homes = Array.from({ length: nodes }, () => makeHome(env));
-    for (const home of homes) configure(home, options);
+    for (const [index, home] of homes.entries()) {
+      configure(home, options);
+      prepare?.(home, index);
+    }
     const fleet = new RealFleet(postgres, address, homes);
     try {
       for (const index of homes.keys()) await fleet.boot(index);
@@ -107,7 +118,7 @@ export class RealFleet {
 
 export function configure(
   home: Home,
-  { base_url, max_runs, limits = {} }: Omit<FleetOptions, 'nodes' | 'durable'>,
+  { base_url, max_runs, limits = {} }: Pick<FleetOptions, 'base_url' | 'max_runs' | 'limits'>,
 ): void {
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
   const near = { base_url, model: 'm', max_runs };

@@ -5,6 +5,7 @@ import { SvcError } from '../../src/errors.ts';
 import { manualClock } from '../../src/kernel/clock.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
+import type { EventStore } from '../../src/store/port.ts';
 import { bootRuntime } from './runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from './scripted-provider.ts';
 import { turns } from './turns.ts';
@@ -22,8 +23,7 @@ export interface MemoryState {
  * when the first boot crashes. The machines record their state after each event, so that a test can
  * compare the folded history.
  */
-export async function makeHistory() {
-  const store = createMemoryStore();
+export async function makeHistory(store: EventStore = createMemoryStore()) {
   const clock = manualClock(Date.parse('2026-01-01T10:00:00.000Z'));
   const seen = new Map<number, MemoryState>();
   const script = new ScriptedProvider('local', ({ request }, signal) => {
@@ -71,6 +71,7 @@ export async function makeHistory() {
   await turns(20);
   return {
     seen,
+    script,
     first,
     ...second,
     ids: { completed, failed, cancelled, queued, cut, last: last.id },

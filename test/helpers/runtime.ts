@@ -50,7 +50,13 @@ export interface RuntimeOptions {
   /** From 0 to 1, for the jitter of waits. The default is none. */
   random?: () => number;
   /** This boot is a node of a fleet. Its store is the one of the fleet. */
-  node?: { id: string; store: SharedStore; models?: readonly string[] | undefined };
+  node?: {
+    id: string;
+    store: SharedStore;
+    models?: readonly string[] | undefined;
+    /** The file of each of its models. */
+    file?: string | undefined;
+  };
   /** The last step of the start. */
   until?: 'opened' | 'recovered' | 'ready';
 }
@@ -162,6 +168,7 @@ export async function bootRuntime(options: RuntimeOptions) {
           provider,
           models: provider === 'local' ? (options.node?.models ?? null) : null,
         })),
+      fileOf: async () => options.node?.file ?? null,
       log: silent,
     });
   const closed: unknown[] = [];

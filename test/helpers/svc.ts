@@ -2,8 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ALLOCATOR } from '../../src/home/allocator.ts';
 import { findPaths, type Paths, packageRoot } from '../../src/home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../src/home/runtime-file.ts';
+import { keepEngineCache, lendEngineCache } from './engine-cache.ts';
+import { SMALL_RESERVE_SETTING } from './small-reserve.ts';
 
 /** The built program, run as a user runs it. */
 export const PROGRAM = join(packageRoot(), 'dist', 'src', 'main.js');
@@ -48,6 +51,19 @@ export interface Started {
 const BOUND_MS = 120_000;
 const DAEMON_BOUND_MS = 600_000;
 
+/**
+ * Most tests ask no local model, so a start loads none. A second thread would be measured at each
+ * first load, and spins while it waits for a busy core.
+ */
+const FEW_ENGINES = { SVC_ENGINE_THREADS: '1', SVC_ENGINE_PRELOAD: 'false' };
+/** The settings of a user, for a bench. */
+export const AS_SHIPPED = {
+  ...ALLOCATOR,
+  SVC_ENGINE_THREADS: undefined,
+  SVC_ENGINE_PRELOAD: undefined,
+  SVC_LIMIT_RESERVE_BYTES: undefined,
+};
+
 /** A temporary home with free ports, apart from the daemon of this machine. */
 export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
@@ -57,10 +73,13 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
     SVC_HOME: folder,
     SVC_HTTP: '127.0.0.1:0',
     SVC_GRPC: '127.0.0.1:0',
+    ...FEW_ENGINES,
+    ...SMALL_RESERVE_SETTING,
     NODE_V8_COVERAGE: process.env.NODE_V8_COVERAGE,
   };
   const full = { ...base, ...env };
   const paths = findPaths(full);
+  if (paths.cache.startsWith(folder)) lendEngineCache(paths.cache);
   const started = new Set<ChildProcess>();
   const start = (args: readonly string[], options: RunOptions = {}) =>
     launch(args, { ...options, env: { ...full, ...options.env } }, started);
@@ -75,6 +94,7 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
       const found = readRuntimeFile(paths.runtime);
       if (found.kind === 'present' && ownerOf(found.file) === 'ours')
         process.kill(found.file.pid, 'SIGKILL');
+      keepEngineCache(paths.cache);
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };

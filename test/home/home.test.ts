@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import { reserveFile } from '../../src/store/files/reserve.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import { startWriter } from '../store/process.ts';
 import { filled, type Place, placed } from '../store/samples.ts';
 
@@ -11,7 +12,7 @@ import { filled, type Place, placed } from '../store/samples.ts';
 const USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
 
 async function refusal(place: Pick<Place, 'database' | 'highWater'>): Promise<SvcError> {
-  const store = createSqliteStore(place);
+  const store = createSqliteStore({ ...place, limits: SMALL_RESERVE });
   return store.open().then(
     async () => {
       await store.close();

@@ -47,9 +47,10 @@ test('the time never goes back, whatever happens to the wall clock', () => {
 
 test('a time is written as Date writes it, whatever was written before', () => {
   const near = fc.integer({ min: -2500, max: 2500 });
+  const finite = fc.double({ min: 0, max: 2000, noNaN: true });
   const anywhere = fc.integer({ min: -(10 ** 14), max: 10 ** 14 });
   fc.assert(
-    fc.property(fc.array(fc.oneof(near, fc.double({ min: 0, max: 2000 }), anywhere)), (times) => {
+    fc.property(fc.array(fc.oneof(near, finite, anywhere)), (times) => {
       for (const at of times) assert.is(isoTime(at), new Date(at).toISOString());
     }),
   );

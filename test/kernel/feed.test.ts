@@ -76,6 +76,24 @@ test('a follower that is waiting reads nothing from the log, even if the run lea
   assert.is(reads, 0);
 });
 
+test('events that come while a follower waits for its turn share its page, even the last one', async () => {
+  const { kernel, store, pages, say, complete } = await streaming();
+  const turn = Promise.withResolvers<void>();
+  const read: number[][] = [];
+  const done = (async () => {
+    const signal = new AbortController().signal;
+    const options = { signal, isLast, ready: () => turn.promise };
+    for await (const { events } of followStream({ kernel, store, pages }, RUN, options))
+      read.push(events.map(({ version }) => version));
+  })();
+  await turns();
+  await say('a');
+  await complete();
+  turn.resolve();
+  await done;
+  assert.equal(read, [[1, 2, 3, 4]]);
+});
+
 test('a follower that falls behind memory reads the log and misses nothing', async () => {
   const { kernel, follow, say, complete } = await streaming();
   const events = follow(RUN, { signal: new AbortController().signal, isLast })[

@@ -33,14 +33,13 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
       await harness.kernel.append([accepted(`run_${made}`, harness.clock.now(), changes)]);
     }
   };
-  const follow = (options: Partial<FollowLogOptions> = {}) =>
-    eventsOf(
-      followLog(
-        { kernel: harness.kernel, store, tail, pages },
-        { follow: true, signal: new AbortController().signal, wants: () => true, ...options },
-      ),
+  const slices = (options: Partial<FollowLogOptions> = {}) =>
+    followLog(
+      { kernel: harness.kernel, store, tail, pages },
+      { follow: true, signal: new AbortController().signal, wants: () => true, ...options },
     );
-  return { ...harness, reads, tail, write, follow };
+  const follow = (options: Partial<FollowLogOptions> = {}) => eventsOf(slices(options));
+  return { ...harness, reads, tail, write, slices, follow };
 }
 
 async function all(events: AsyncIterable<{ seq: number }>): Promise<number[]> {
@@ -88,6 +87,41 @@ test('a fast follower reads from memory', async () => {
   stop.abort();
   assert.equal(await reading, upTo(50, 11));
   assert.equal(reads, []);
+});
+
+test('events that come while a follower waits for its turn share its page', async () => {
+  const { write, slices } = await open();
+  const turn = Promise.withResolvers<void>();
+  let asked = 0;
+  const stop = new AbortController();
+  const ready = () => {
+    asked += 1;
+    return asked === 1 ? turn.promise : undefined;
+  };
+  const pages: number[][] = [];
+  const reading = (async () => {
+    const follow = slices({
+      ...{ signal: stop.signal, ready },
+      wants: ({ stream }) => stream !== 'run_1',
+    });
+    for await (const { events } of follow) pages.push(events.map(({ seq }) => seq));
+  })();
+  await turns();
+  await write(1);
+  await turns();
+  assert.is(asked, 0, 'events that it does not want take no turn');
+  await write(2);
+  await turns();
+  assert.is(asked, 1);
+  await write(3);
+  turn.resolve();
+  await turns();
+  await write(1);
+  await turns();
+  stop.abort();
+  await reading;
+  assert.equal(pages.flat(), upTo(7, 2));
+  assert.equal([pages.length, asked], [2, 2]);
 });
 
 test('a slow follower reads from the log: it misses nothing and buffers nothing', async () => {

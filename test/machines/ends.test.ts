@@ -60,6 +60,7 @@ test('a boot that recorded no end was killed, or lost its power if the system ha
       `${statePath(daemon)}, after ${last}`,
     );
     assert.is(endingOf(created, last, null), 'killed', `${statePath(daemon)}, after ${last}`);
+    assert.is(endingOf(created, last, 'host_1', true), 'lease_lost', 'its process goes on');
   }
   assert.is(endingOf({ host_boot_id: null }, created.type, 'host_2'), 'killed');
 });

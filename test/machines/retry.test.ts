@@ -71,6 +71,14 @@ test('a wait that is longer than the longest ends a run of one target at once', 
   assert.equal([moved.type, 'next' in moved && moved.next], ['run.attempt_failed', next]);
 });
 
+test('an answer of another model file is interrupted, and a run without output fails', () => {
+  const error = { code: 'model_changed', message: 'Another file.', retryable: false };
+  const begun = context({ recovery: 'resume', resumable: true, outputs: 1 });
+  assert.equal(afterFailure(begun, error, NOW), { type: 'run.interrupted', error });
+  const empty = afterFailure(context({}), error, NOW);
+  assert.is(empty.type, 'run.failed');
+});
+
 test('a failure that can be retried, with nothing delivered and attempts left, leads to a wait', () => {
   assert.equal(afterFailure(context({}), retryable, NOW), {
     type: 'run.attempt_failed',

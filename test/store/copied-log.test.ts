@@ -8,7 +8,7 @@ import type { Commit } from '../../src/store/port.ts';
 import { accepted, codeOf, event, type Place, placed, run } from './samples.ts';
 
 async function add(place: Place, ...commits: Commit[]): Promise<void> {
-  const store = place.store({ reserve_bytes: 65_536 });
+  const store = place.store();
   await store.open();
   for (const commit of commits) await store.append(commit);
   await store.close();

@@ -27,10 +27,14 @@ async function checkAcknowledged(place: Place, acked: number, label: string): Pr
   await store.close();
 }
 
-/** The first twenty-odd syncs make an empty log. */
+/** Each commit is a sync. */
 for (const [event, fault, code] of [
-  ['a disk that does not take a sync ends all writing', 'fsync:error=EIO:when=30+', 'store_failed'],
-  ['a sync that failed once is not tried again', 'fsync:error=EIO:when=30', 'store_failed'],
+  [
+    'a disk that does not take a sync ends all writing',
+    'fdatasync:error=EIO:when=10+',
+    'store_failed',
+  ],
+  ['a sync that failed once is not tried again', 'fdatasync:error=EIO:when=10', 'store_failed'],
   [
     'a disk that does not take a write ends all writing',
     'pwrite64:error=EIO:when=200+',
@@ -65,6 +69,7 @@ tried(
     for (const [call, count] of [
       ['pwrite64', 90],
       ['fsync', 14],
+      ['fdatasync', 10],
     ] as const) {
       for (let when = 1; when <= count; when += STRIDE) {
         const place = makePlace();

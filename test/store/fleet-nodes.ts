@@ -78,7 +78,10 @@ export const LOAD = { active: 0, capacity: 4 };
 
 /** The first events of these runs, by the boot of this node. */
 export function accept(name: string, ...rows: RunRow[]): Commit {
-  const { events, runs } = accepted(1, rows);
+  const { events, runs } = accepted(
+    1,
+    rows.map((row, index) => ({ ...row, seq: 1 + index })),
+  );
   return { events: events.map((one) => ({ ...one, boot_id: `boot_${name}` })), runs };
 }
 
@@ -90,5 +93,5 @@ export function next(name: string, version: number, row: RunRow): Commit {
   };
 }
 
-export const ALL = { providers: ['local', 'cloud'], models: [], limit: 100 };
+export const ALL = { providers: ['local', 'cloud'], models: [], files: [], limit: 100 };
 export const ids = (runs: readonly ClaimedRun[]) => runs.map(({ run_id }) => run_id);

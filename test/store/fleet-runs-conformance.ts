@@ -13,15 +13,18 @@ function testClaims(fleet: FleetTest): void {
     const a = await nodes.join('a');
     const b = await nodes.join('b');
     await a.append(accept('a', run('run_1'), run('run_2')));
-    assert.is(await b.fleet.waiting(), 0);
+    assert.equal((await b.fleet.look(9)).waiting, { runs: 0, due: [], wanted: [] });
     assert.is(await b.fleet.ownerOf('run_1'), 'a');
     assert.equal(await b.fleet.claim(ALL), []);
     assert.is(await b.fleet.claimRun('run_1'), null);
     assert.equal(await b.unfinishedRuns(), []);
     await a.fleet.release(['run_1', 'unknown']);
-    assert.is(await b.fleet.waiting(), 1);
+    assert.equal((await b.fleet.look(9)).waiting, { runs: 1, due: [], wanted: [] });
     assert.is(await b.fleet.ownerOf('run_1'), null);
-    assert.equal(await b.fleet.claim(ALL), [{ run_id: 'run_1', waits: true, downtime_ms: 0 }]);
+    const events = await b.readStream('run_1', 1, 10);
+    assert.is(events.length, 1);
+    const claimed = { run_id: 'run_1', waits: true, kept: false, downtime_ms: 0 };
+    assert.equal(await b.fleet.claim(ALL), [{ ...claimed, events }]);
     assert.equal(await b.unfinishedRuns(), ['run_1']);
     assert.equal(await a.unfinishedRuns(), ['run_2']);
     assert.equal(await a.fleet.claim(ALL), []);
@@ -34,7 +37,27 @@ function testClaims(fleet: FleetTest): void {
     await a.append(next('a', 2, run('run_2', { state: 'running' })));
     await b.fleet.release(['run_1']);
     await a.fleet.release(['run_2']);
-    assert.is(await a.fleet.waiting(), 0);
+    assert.is((await a.fleet.look(9)).waiting.runs, 0);
+  });
+
+  fleet('one look says what there is to do', async (nodes) => {
+    const [a, b] = [await nodes.join('a'), await nodes.join('b')];
+    const nothing = { runs: 0, due: [], wanted: [] };
+    assert.equal(await b.fleet.look(9), {
+      last_seq: 0,
+      late: false,
+      asks: false,
+      waiting: nothing,
+    });
+    await a.append(accept('a', run('run_1')));
+    await b.fleet.ask('run_1', 'http');
+    assert.equal(await b.fleet.look(9), { last_seq: 1, late: false, asks: true, waiting: nothing });
+    await nodes.pass(LEASE_MS + 1);
+    assert.ok((await b.fleet.look(9)).late);
+    const c = await nodes.join('c');
+    await c.fleet.takeOver();
+    const { late, waiting } = await c.fleet.look(9);
+    assert.equal([late, waiting.runs], [false, 1]);
   });
 
   fleet('each run is claimed once, by whichever nodes ask at once', async (nodes) => {
@@ -64,7 +87,7 @@ function testClaims(fleet: FleetTest): void {
     );
     await a.fleet.release(['run_1', 'run_2', 'run_3']);
     const claim = async (providers: string[], models: string[], limit = 10) =>
-      ids(await a.fleet.claim({ providers, models, limit }));
+      ids(await a.fleet.claim({ ...ALL, providers, models, limit }));
     assert.equal(await claim([], []), []);
     assert.equal(await claim(['cloud'], ['local/large'], 0), []);
     assert.equal(await claim([], ['cloud/large', 'local/other', 'small']), []);
@@ -95,12 +118,48 @@ function testClaims(fleet: FleetTest): void {
     assert.equal(ids(await a.fleet.claim({ ...ALL, limit: 2 })).sort(), ['run_2', 'run_6']);
   });
 
+  fleet(
+    'any node sees which waiting runs are due, and counts no more than it asks',
+    async (nodes) => {
+      const a = await nodes.join('a');
+      const due = { due_at: 1 };
+      await a.append(
+        accept(
+          'a',
+          run('run_1', due),
+          run('run_2', { due_at: 9e12 }),
+          run('run_3', due),
+          run('run_4'),
+        ),
+      );
+      await a.append(next('a', 2, run('run_3', { ...due, state: 'running' })));
+      assert.equal(
+        (await a.fleet.look(9)).waiting,
+        { runs: 0, due: [], wanted: [] },
+        'they have an owner',
+      );
+      await a.fleet.release(['run_1', 'run_2', 'run_4']);
+      assert.equal((await a.fleet.look(2)).waiting, { runs: 2, due: ['run_1'], wanted: [] });
+      await nodes.pass(LEASE_MS + 1000);
+      const b = await nodes.join('b');
+      await b.fleet.takeOver();
+      assert.equal(
+        (await b.fleet.look(9)).waiting,
+        { runs: 4, due: ['run_1'], wanted: [] },
+        'run_3 had begun',
+      );
+      await b.fleet.claimRun('run_1');
+      assert.equal((await b.fleet.look(9)).waiting, { runs: 3, due: [], wanted: [] });
+    },
+  );
+
   fleet('one run is claimed by its id', async (nodes) => {
     const a = await nodes.join('a');
     await a.append(accept('a', run('run_1'), run('run_2')));
     await a.fleet.release(['run_1', 'run_2']);
     assert.equal(await a.fleet.claimRun('run_2'), {
-      ...{ run_id: 'run_2', waits: true, downtime_ms: 0 },
+      ...{ run_id: 'run_2', waits: true, kept: false, downtime_ms: 0 },
+      events: await a.readStream('run_2', 1, 10),
     });
     assert.is(await a.fleet.claimRun('run_2'), null);
     assert.is(await a.fleet.claimRun('unknown'), null);
@@ -116,12 +175,51 @@ function testClaims(fleet: FleetTest): void {
     const [taken] = await b.fleet.takeOver();
     assert.is(taken?.runs, 2);
     const [waits, cut, ...more] = await b.fleet.claim(ALL);
-    assert.equal(waits, { run_id: 'run_1', waits: true, downtime_ms: 0 });
-    assert.equal([cut?.run_id, cut?.waits, more], ['run_2', false, []]);
+    assert.equal([waits?.run_id, waits?.waits, waits?.downtime_ms], ['run_1', true, 0]);
+    assert.equal([cut?.run_id, cut?.waits, cut?.events, more], ['run_2', false, null, []]);
     // Real time may pass too, on a real database.
     const downtime = cut?.downtime_ms ?? 0;
     assert.ok(downtime >= LEASE_MS + 5000 && downtime < LEASE_MS + 65_000, String(downtime));
   });
+
+  fleet(
+    'a run that is kept for a file goes to a node with its model file, and later to any',
+    async (nodes) => {
+      const [a, b] = [await nodes.join('a'), await nodes.join('b')];
+      const local = { provider: 'local', model: 'small', state: 'running' };
+      const [small, large] = [run('run_1', local), run('run_2', { ...local, model: 'large' })];
+      await a.append(accept('a', small, large));
+      const file = { provider: 'local', model: 'small', file: 'sha256:1' };
+      const others = [
+        { ...file, model: 'large' },
+        { ...file, file: 'sha256:2' },
+      ];
+      await b.fleet.keepFor('run_1', file.file, 5000);
+      assert.is(await b.fleet.ownerOf('run_1'), 'a', 'it is not a run of this node');
+      await a.fleet.keepFor('run_1', file.file, 5000);
+      await a.fleet.keepFor('run_2', 'sha256:3', 5000);
+      const { wanted, ...rest } = (await b.fleet.look(9)).waiting;
+      assert.equal(rest, { runs: 2, due: [] });
+      assert.equal(wanted.sort(byModel), [{ ...file, model: 'large', file: 'sha256:3' }, file]);
+      assert.equal(await b.fleet.claim(ALL), []);
+      assert.equal(await b.fleet.claim({ ...ALL, files: others }), []);
+      await nodes.pass(4000);
+      await b.fleet.keepOn([file, ...others], 5000);
+      await nodes.pass(4000);
+      const [late] = await b.fleet.claim(ALL);
+      assert.equal([late?.run_id, late?.waits, late?.kept], ['run_2', false, true], 'none kept it');
+      assert.equal(await a.fleet.claim({ ...ALL, providers: ['cloud'], files: [file] }), []);
+      const [fits] = await a.fleet.claim({ ...ALL, files: [file] });
+      assert.equal([fits?.run_id, fits?.kept], ['run_1', true]);
+      assert.equal(await a.unfinishedRuns(), ['run_1']);
+      assert.equal((await a.fleet.look(9)).waiting, { runs: 0, due: [], wanted: [] });
+      await nodes.pass(LEASE_MS + 1);
+      const c = await nodes.join('c');
+      await c.fleet.takeOver();
+      const [again] = await c.fleet.claim({ ...ALL, limit: 1 });
+      assert.equal([again?.run_id, again?.kept], ['run_1', false], 'the next node asks again');
+    },
+  );
 
   fleet('a finished run is no longer claimed', async (nodes) => {
     const a = await nodes.join('a');
@@ -199,3 +297,5 @@ function testKeys(fleet: FleetTest): void {
     assert.equal(await b.fleet.asks(), []);
   });
 }
+
+const byModel = (a: { model: string }, b: { model: string }) => (a.model < b.model ? -1 : 1);

@@ -22,7 +22,7 @@ function flip({ database }: Place, text: string, isIt: (after: string) => boolea
 
 /** The findings of a whole round of the slow check. */
 async function checked(place: Place): Promise<string[]> {
-  const store: EventStore = place.store({ reserve_bytes: 65_536 });
+  const store: EventStore = place.store();
   await store.open();
   return check(store);
 }
@@ -38,7 +38,7 @@ async function check(store: EventStore): Promise<string[]> {
 
 /** `before`: older events of another stream. */
 async function fill(place: Place, before = 0): Promise<void> {
-  const store = place.store({ reserve_bytes: 65_536 });
+  const store = place.store();
   await store.open();
   if (before > 0) await store.append(series(1, before, 'older'));
   const seq = before + 1;
@@ -86,12 +86,12 @@ test(
     flip(place, 'a-stream', (after) => !after.includes('test'));
     flip(place, 'the-key', (after) => !after.startsWith('queued') && !after.startsWith('"'));
     assert.match((await checked(place)).join(), 'is not found by its idempotency key');
-    const store = place.store({ reserve_bytes: 65_536 });
+    const store = place.store();
     assert.is((await store.open()).reindexed, true);
     assert.is((await store.readStream('a-stream', 1, 10)).length, 3);
     assert.is((await store.getRunByKey('the-key'))?.run_id, 'run_1');
     assert.equal(await check(store), []);
-    const next = place.store({ reserve_bytes: 65_536 });
+    const next = place.store();
     assert.is((await next.open()).reindexed, undefined, 'an intact index is not rebuilt');
     await next.close();
   }),
@@ -107,7 +107,7 @@ test(
     const problems = (await checked(place)).join();
     assert.match(problems, 'does not agree with its hash');
     assert.match(problems, 'is not found by its idempotency key');
-    const store = place.store({ reserve_bytes: 65_536 });
+    const store = place.store();
     assert.is((await store.open()).reindexed, undefined);
     await store.close();
   }),

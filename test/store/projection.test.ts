@@ -4,9 +4,9 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { streamOf } from '../../src/kernel/pages.ts';
-import { defaultLimits } from '../../src/limits.ts';
 import type { EventStore, Project, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import { codeOf, event, type Place, placed, run } from './samples.ts';
 
 const RUNS = 12;
@@ -30,7 +30,7 @@ function storeOf({ database, highWater }: Place, mended: string[] = []): EventSt
   return createSqliteStore({
     database,
     highWater,
-    limits: { ...defaultLimits, reserve_bytes: 65_536 },
+    limits: SMALL_RESERVE,
     project,
     onMended: (run_id) => mended.push(run_id),
   });

@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SCHEMA_VERSION } from '../../machines/events.ts';
-import { defaultLimits, type Limits } from '../../src/limits.ts';
+import type { Limits } from '../../src/limits.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 
 export function event(
   seq: number,
@@ -90,7 +91,7 @@ export function makePlace(folder = mkdtempSync(join(tmpdir(), 'svc-store-'))): P
     folder,
     ...files,
     store: (limits, onAlarm = () => {}) =>
-      createSqliteStore({ ...files, limits: { ...defaultLimits, ...limits }, onAlarm }),
+      createSqliteStore({ ...files, limits: { ...SMALL_RESERVE, ...limits }, onAlarm }),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

@@ -1,11 +1,15 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
+import { defaultLimits } from '../../src/limits.ts';
 import { readMark } from '../../src/store/files/high-water.ts';
 import { verifyLog } from '../../src/store/inspect/verify.ts';
 import type { EventStore } from '../../src/store/port.ts';
+import { toRows } from '../../src/store/row.ts';
+import { EventLog } from '../../src/store/sqlite/event-log.ts';
 import { addWords, Words } from '../../src/store/words.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { accepted, event, type Place, placed, run } from './samples.ts';
@@ -59,6 +63,39 @@ test(
       assert.not.ok(readFileSync(file).includes(SECRET), file);
     assert.ok((await store.verify()).ok);
     await store.close();
+  }),
+);
+
+test(
+  'the index follows the log behind its commits, and a kill costs no run',
+  placed(async ({ database, highWater }) => {
+    const log = new EventLog({ database, highWater, limits: defaultLimits });
+    const runs = Array.from({ length: 130 }, (_, index) => done(index + 1, `own${index + 1}`));
+    log.append(toRows(accepted(1, runs)));
+    const copy = `${database}.copy`;
+    // Another process copies: if this one closed the file, the lock would be lost.
+    for (const part of ['', '-wal']) execFileSync('cp', [database + part, copy + part]);
+    const db = new Database(copy);
+    const killed = new Words(db);
+    const find = (words: Words, text: string) => words.find({ terms: [text], limit: 9 }).length;
+    assert.equal([find(killed, 'own7'), killed.unindexed()], [0, 130]);
+    const problems = async () =>
+      (await verifyLog(db, readMark(highWater), async () => {})).problems;
+    assert.equal(await problems(), []);
+    const write = (work: () => void) => db.transaction(work)();
+    assert.ok(killed.follow(130, write), 'a step has a bound');
+    const next = new Words(db);
+    assert.equal([find(next, 'own7'), find(next, 'own130'), next.unindexed()], [1, 0, 30]);
+    assert.not(next.follow(130, write));
+    assert.equal([find(next, 'own130'), next.unindexed()], [1, 0]);
+    assert.equal(await problems(), []);
+    db.close();
+    assert.is(log.searchRuns({ terms: ['own7'], limit: 9 }).length, 1, 'a search takes the steps');
+    log.append(toRows(accepted(131, [done(131, 'own131')])));
+    log.close();
+    const closed = new Database(database, { readonly: true });
+    assert.is(find(new Words(closed), 'own131'), 1, 'the close takes them, too');
+    closed.close();
   }),
 );
 

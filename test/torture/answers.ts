@@ -5,7 +5,7 @@ import { SvcError } from '../../src/errors.ts';
 import { connect } from '../../src/transport/control/client.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import type { Home } from '../helpers/svc.ts';
-import type { Run } from './daemon.ts';
+import { CONNECT_MS, type Run } from './daemon.ts';
 
 /** What a client of the local socket received of one run. */
 export interface Followed {
@@ -41,7 +41,7 @@ export async function followAnswer(
     record: null,
     broken: null,
   };
-  const client = await connect(home.paths.socket);
+  const client = await connect(home.paths.socket, { timeout_ms: CONNECT_MS });
   try {
     const stream =
       typeof what === 'string'

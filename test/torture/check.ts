@@ -1,6 +1,7 @@
 import { promptOf, type RunRequest } from '../../machines/messages.ts';
 import type { StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import type { Home } from '../helpers/svc.ts';
 import { fakeAnswer } from './fake-model.ts';
 import { digestOf, type RunSeen } from './record.ts';
@@ -33,6 +34,7 @@ export async function checkLog(
   const store = createSqliteStore({
     database: home.paths.database,
     highWater: home.paths.highWater,
+    limits: SMALL_RESERVE,
   });
   await store.open();
   try {

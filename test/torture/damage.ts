@@ -1,10 +1,10 @@
 import { cpSync, existsSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { SvcError } from '../../src/errors.ts';
-import { defaultLimits } from '../../src/limits.ts';
 import type { DamagedRun, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { makePausedHome } from '../helpers/daemon.ts';
+import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { serve } from './daemon.ts';
@@ -25,11 +25,10 @@ export interface Damages {
 }
 
 /** Each open creates the reserve, so a small one is enough. */
-const LIMITS = { ...defaultLimits, reserve_bytes: 65_536 };
 
 /** Damages the log of a killed daemon, with its WAL, again and again: cuts it, or flips one bit. */
 export async function damageLog(times: number, draw: Random): Promise<Damages> {
-  const home = await makePausedHome({ SVC_LIMIT_RESERVE_BYTES: String(LIMITS.reserve_bytes) });
+  const home = await makePausedHome();
   try {
     await writeLog(home);
     const saved = join(home.folder, 'saved');
@@ -105,7 +104,7 @@ async function meet(home: Home, truth: string, damages: Damages): Promise<void> 
   const store = createSqliteStore({
     database: home.paths.database,
     highWater: home.paths.highWater,
-    limits: LIMITS,
+    limits: SMALL_RESERVE,
   });
   try {
     await store.open();
@@ -129,7 +128,7 @@ async function readAll({ paths }: Home): Promise<(StoredEvent | RunRow | Damaged
   const store = createSqliteStore({
     database: inCopy(paths.database),
     highWater: inCopy(paths.highWater),
-    limits: LIMITS,
+    limits: SMALL_RESERVE,
   });
   await store.open();
   return pages(store).finally(() => store.close());

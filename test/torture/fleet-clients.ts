@@ -69,7 +69,7 @@ export class FleetClients {
         run.ids.add(String(answer.json.id));
         return String(answer.json.id);
       }
-      if (answer !== null && answer.status < 429)
+      if (answer !== null && isFinal(answer.status))
         this.problems.push(`${run.key} was refused with ${answer.status} ${answer.text}`);
       await delay(AGAIN_MS);
     }
@@ -81,7 +81,7 @@ export class FleetClients {
     const following = await bounded(stream(this.anyHome(), `/v1/runs/${id}/events`, { headers }));
     if (following === null || following.status !== 200) {
       following?.leave();
-      if (following !== null && following.status < 429)
+      if (following !== null && isFinal(following.status))
         this.problems.push(`${id} could not be followed: ${following.status}`);
       await delay(AGAIN_MS);
       return;
@@ -130,6 +130,11 @@ async function bounded<T>(asked: Promise<T>): Promise<T | null> {
   const over = new AbortController();
   const late = delay(ANSWER_MS, null, { signal: over.signal }).catch(() => null);
   return Promise.race([asked.catch(() => null), late]).finally(() => over.abort());
+}
+
+/** A node that was stopped in the middle of a request says that it came too slowly: 408. */
+function isFinal(status: number): boolean {
+  return status < 429 && status !== 408;
 }
 
 export const TERMINAL = /^run\.(completed|failed|cancelled|interrupted|timed_out)$/;

@@ -21,7 +21,10 @@ export interface Point {
  * Plays a scenario, and kills the daemon at its n-th such call on files of the log.
  * Then starts the daemon, plays the rest, and checks.
  */
-export async function crashAt(call: 'pwrite64' | 'fsync', when: number): Promise<Point> {
+export async function crashAt(
+  call: 'pwrite64' | 'fsync' | 'fdatasync',
+  when: number,
+): Promise<Point> {
   const fault = `${call}:signal=SIGKILL:when=${when}`;
   const upstream = await startFakeModel();
   const home = makeHome({ SVC_MODEL: 'none', SVC_LIMIT_RESERVE_BYTES: '65536' });

@@ -85,7 +85,7 @@ async function damages(): Promise<void> {
 }
 
 async function points(): Promise<void> {
-  for (const call of ['fsync', 'pwrite64'] as const) {
+  for (const call of ['fsync', 'fdatasync', 'pwrite64'] as const) {
     const done: Point[] = [];
     for (
       let when = 1;

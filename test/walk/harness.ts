@@ -72,6 +72,9 @@ export class Harness {
     const upstream = await ScriptedUpstream.start();
     const home = makeHome({
       SVC_MODEL: options.engine ? 'endless' : 'absent',
+      SVC_ENGINE_PRELOAD: String(options.engine === true),
+      // The log of a full disk lives on it.
+      SVC_LIMIT_RESERVE_BYTES: undefined,
       // The same model is hung and killed again and again.
       SVC_LIMIT_ENGINE_QUARANTINE_MS: '0',
       ...(options.folder === undefined ? {} : { SVC_HOME: options.folder }),
@@ -171,7 +174,7 @@ export class Harness {
         throw new Error(`the daemon ended, and was not seen ${wanted.join(' or ')}`);
       return false;
     };
-    return waitLong(`the daemon is ${wanted.join(' or ')}`, ask, 4);
+    return waitLong(`the daemon is ${wanted.join(' or ')}`, ask, STATE_MS);
   }
 
   /**
@@ -375,11 +378,14 @@ const PAGE = 1000;
 /** Bounds a hang, also on a machine that is much slower. */
 const WITHIN_MS = 100_000;
 
+/** A state that has to be seen lasts longer. */
+const STATE_MS = 40;
+
 /** As `waitFor`, with that bound. */
 export function waitLong<T>(
   event: string,
   ask: () => T | Promise<T>,
-  every_ms = 10,
+  every_ms = 100,
 ): Promise<Exclude<Awaited<T>, false | null | undefined>> {
   return waitFor(event, ask, { within_ms: WITHIN_MS, every_ms });
 }

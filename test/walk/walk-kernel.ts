@@ -74,7 +74,7 @@ export async function walkKernel(name: MachineName): Promise<KernelWalk> {
       walk.refused += 1;
     }
     assert.is(kernel.durableSeq, seq, 'a refusal records nothing');
-    const ends = [...kernel.instances].map(([key, { snapshot }]) => [key, snapshot] as const);
+    const ends = kernel.instances.values().map((one) => [one.stream, one.snapshot] as const);
     walk.left.push({ model, store, states: new Map(ends) });
     kernel.close();
   }

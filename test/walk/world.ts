@@ -218,8 +218,8 @@ export class World {
   private async check(): Promise<void> {
     const { kernel, runtime, scheduler } = this.current;
     for (const event of await this.store.readAll(this.seen + 1, 100_000)) this.fold(event);
-    for (const [stream, instance] of kernel.instances)
-      assert.equal(essence(instance.snapshot), essence(this.folded.get(stream)), stream);
+    for (const { stream, snapshot } of kernel.instances.values())
+      assert.equal(essence(snapshot), essence(this.folded.get(stream)), stream);
     const daemon = this.daemon();
     const [live, ready] = [daemon.hasTag('live'), daemon.hasTag('ready')];
     assert.equal(runtime.probe(), { live, ready });

@@ -42,6 +42,11 @@ const LISTS: Readonly<Record<Kind, (paths: Paths) => Promise<string[]>>> = {
   },
   tokens: async (paths) => (await ask(paths, 'token.list')).tokens.map(({ name }) => name),
   settings: async () => settingKeys(),
+  // A node without a lease has nothing to drain.
+  nodes: async (paths) =>
+    (await ask(paths, 'node.list')).nodes
+      .filter(({ lease_until }) => lease_until !== null)
+      .map(({ id }) => id),
   presets: async (paths) => Object.keys(loadConfig(paths.config).presets),
 };
 

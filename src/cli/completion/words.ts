@@ -35,7 +35,15 @@ export function groups(): string[] {
 }
 
 /** Names that only this machine knows. A script asks `svc completion --list` for them. */
-export const KINDS = ['runs', 'models', 'providers', 'settings', 'tokens', 'presets'] as const;
+export const KINDS = [
+  'runs',
+  'models',
+  'providers',
+  'settings',
+  'tokens',
+  'presets',
+  'nodes',
+] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** What completes a value: fixed words, or names of a kind. Null: free text or a file. */
@@ -69,6 +77,7 @@ const ARGUMENTS: readonly (readonly [group: string, argument: RegExp, kind: Kind
   ['provider', /\bid\b/, 'providers'],
   ['config', /\bsetting\b/, 'settings'],
   ['token', /\bname\b/, 'tokens'],
+  ['nodes', /\bid\b/, 'nodes'],
 ];
 
 export function valuesOfArgument({ name, args }: CommandSpec): Values {

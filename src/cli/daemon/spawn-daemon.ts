@@ -11,6 +11,7 @@ import {
 import { dirname, parse, resolve } from 'node:path';
 import type { Settings } from '../../config/settings.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
+import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { programFile } from '../program-file.ts';
@@ -147,6 +148,7 @@ function words(flags: Partial<Settings>): string[] {
 function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { SVC_HOME, SVC_MODEL, NOTIFY_SOCKET, WATCHDOG_USEC, WATCHDOG_PID, ...others } = env;
   return {
+    ...ALLOCATOR,
     ...others,
     ...(SVC_HOME === undefined ? {} : { SVC_HOME }),
     ...(SVC_MODEL === undefined ? {} : { SVC_MODEL }),

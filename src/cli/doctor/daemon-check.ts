@@ -1,15 +1,11 @@
+import { ENDINGS } from '../../../machines/ending.ts';
+import type { Ending } from '../../../machines/events.ts';
 import { hasNoneFree } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import { ownerOf } from '../../home/runtime-file.ts';
 import { notInForce } from '../daemon/not-in-force.ts';
 import { ago, duration } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
-
-const ENDINGS: Record<string, string> = {
-  failed: 'failed; its log has the reason',
-  killed: 'was killed, or crashed without a log line',
-  power_lost: 'ended when the machine lost power',
-};
 
 export function checkDaemon({ running, runtime, paths }: DoctorContext): Check[] {
   if (running !== null)
@@ -82,12 +78,12 @@ function describe({ status: { state_path, pid, since }, report }: RunningDaemon)
   );
 }
 
-function lastBoot(last: { ending: string; at: string } | null): Check[] {
+function lastBoot(last: { ending: Ending; at: string } | null): Check[] {
   if (last === null || last.ending === 'clean') return [];
   return [
     warn(
       'last boot',
-      `The daemon before this one ${ENDINGS[last.ending] ?? last.ending}, ${ago(last.at)}.`,
+      `The daemon before this one ${ENDINGS[last.ending]}, ${ago(last.at)}.`,
       'See: svc logs --level error',
     ),
   ];

@@ -23,12 +23,20 @@ const READ = 'See docs/fleet.md.';
 /** More than a lease allows: every time of a lease is one of the database. */
 const CLOCK_MS_MAX = 5_000;
 const LAG_MS_MAX = 10_000;
+const NAMES_MAX = 5;
 
-function database({ name, server, tables, known, missing }: DatabaseFacts): Check {
+function database(facts: DatabaseFacts): Check {
+  const { name, server, tables, known, missing, is_standby, encrypted } = facts;
+  if (is_standby)
+    return fail(
+      'database',
+      `${name} is a standby: it takes no commits.`,
+      'Name the primary in store, or promote this one.',
+    );
   if (missing.length > 0)
     return fail(
       'database',
-      `The user of store lacks rights in ${name}: ${missing.join(', ')}.`,
+      `The user of store lacks rights in ${name}: ${shortList(missing)}.`,
       'Let this user own the tables, or grant it these rights.',
     );
   if (tables !== null && tables > known)
@@ -38,7 +46,8 @@ function database({ name, server, tables, known, missing }: DatabaseFacts): Chec
       'Install that version of svc on this machine too.',
     );
   const made = tables === null ? 'no tables yet' : `tables of version ${tables}`;
-  return ok('database', `${name}, PostgreSQL ${server}, ${made}`);
+  const how = encrypted ? 'encrypted' : 'not encrypted';
+  return ok('database', `${name}, PostgreSQL ${server}, ${made}, ${how}`);
 }
 
 /** What works, and may surprise. */
@@ -69,6 +78,12 @@ function doubts({ synchronous_commit, clock_ms, lag_ms }: DatabaseFacts): Check[
       ),
     );
   return found;
+}
+
+function shortList(names: readonly string[]): string {
+  const more = names.length - NAMES_MAX;
+  const shown = names.slice(0, NAMES_MAX).join(', ');
+  return more > 0 ? `${shown}, and ${more} more` : shown;
 }
 
 function seconds(ms: number): string {

@@ -12,12 +12,16 @@ const PROBE = fileURLToPath(new URL(`./engine-probe${extname(import.meta.url)}`,
 const PROBE_MS = 30_000;
 const BUILT_IN = 'svc-mini';
 
-export async function checkEngine({ running }: DoctorContext): Promise<Check[]> {
+export async function checkEngine({ running, paths }: DoctorContext): Promise<Check[]> {
   const engines = running?.report.engines ?? [];
   const checks = engines.flatMap(checkOf);
   if (checks.length > 0) return checks;
   try {
-    const { stdout } = await promisify(execFile)(process.execPath, [PROBE], { timeout: PROBE_MS });
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [PROBE, join(paths.cache, 'engine-code')],
+      { timeout: PROBE_MS },
+    );
     const { gpu, cores } = JSON.parse(stdout) as { gpu: string | false; cores: number };
     return [
       ok(

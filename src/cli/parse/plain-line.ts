@@ -6,8 +6,8 @@ export interface PlainForm {
   values?: readonly string[];
   /** Long names by their letters. */
   short?: Readonly<Record<string, string>>;
-  /** The most words. */
-  words?: number;
+  /** The fewest and the most words. */
+  words?: readonly [number, number | 'any'];
 }
 
 /**
@@ -16,7 +16,7 @@ export interface PlainForm {
  */
 export function readPlainLine(
   argv: readonly string[],
-  { switches = [], values = [], short = {}, words = 0 }: PlainForm,
+  { switches = [], values = [], short = {}, words: [fewest, most] = [0, 0] }: PlainForm,
 ): { args: string[]; flags: Record<string, string | true> } | null {
   const args: string[] = [];
   const flags: Record<string, string | true> = {};
@@ -38,5 +38,6 @@ export function readPlainLine(
     if (!values.includes(name) || value === '' || value.startsWith('-')) return null;
     flags[name] = value;
   }
-  return args.length > words ? null : { args, flags };
+  const fits = args.length >= fewest && (most === 'any' || args.length <= most);
+  return fits ? { args, flags } : null;
 }

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { ago, duration, shortened } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
-import { configuredProviders, type ProviderShown } from './configured.ts';
+import type { ProviderShown } from './configured.ts';
 
 const REASON_WIDTH = 60;
 
@@ -12,7 +12,7 @@ const REASON_WIDTH = 60;
 export async function run({ paths, json }: Context): Promise<number> {
   const { providers, asked } = await askDaemon(paths, 'provider.list').then(
     ({ providers }) => ({ providers, asked: true }),
-    whenNotRunning(() => ({ providers: configuredProviders(paths), asked: false })),
+    whenNotRunning(async () => ({ providers: await configured(paths), asked: false })),
   );
   if (json) {
     printJson({ providers });
@@ -41,6 +41,12 @@ export async function run({ paths, json }: Context): Promise<number> {
         'Start it with: svc start',
     );
   return 0;
+}
+
+/** Imported here: a daemon that answers has read the configuration already. */
+async function configured(paths: Context['paths']): Promise<ProviderShown[]> {
+  const { configuredProviders } = await import('./configured.ts');
+  return configuredProviders(paths);
 }
 
 function reasonOf({ reason, retry_at }: ProviderShown): string {

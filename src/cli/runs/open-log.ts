@@ -5,12 +5,11 @@ import type { Paths } from '../../home/paths.ts';
 import { findRun } from '../../runtime/runs/find.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
-import { limitsOf } from '../config/limits.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
-import { noLog } from './run-reads.ts';
+import { noLog, sharedLog } from './run-reads.ts';
 import { wholeId } from './whole-id.ts';
 
-/** The event log: from the running daemon, or from a copy of its file without one. */
+/** The event log: from the running daemon, or from its file or database without one. */
 export interface OpenLog {
   from: 'daemon' | 'file';
   /** Position of the last event. */
@@ -39,7 +38,8 @@ async function openLog(paths: Paths): Promise<OpenLog> {
     if (hasCode(thrown, 'daemon_not_running')) return null;
     throw thrown;
   });
-  return client === null ? fromFile(paths) : fromDaemon(client);
+  if (client !== null) return fromDaemon(client);
+  return (await fromDatabase(paths)) ?? fromFile(paths);
 }
 
 async function fromDaemon(client: ControlClient): Promise<OpenLog> {
@@ -68,7 +68,21 @@ function present(event: StoredEvent): StoredEvent {
   return { ...event, schema: SCHEMA_VERSION, data: upcast(schema, type, data) };
 }
 
+/** Null: the log is a file of this machine. */
+async function fromDatabase(paths: Paths): Promise<OpenLog | null> {
+  const log = await sharedLog(paths);
+  if (log === null) return null;
+  const { runsNamed, lastRun } = log;
+  return {
+    ...{ ...log, from: 'file' },
+    findRun: (written) => findRun({ runsNamed, lastRun: () => lastRun(null) }, written),
+    problems: async () => (await log.verify()).problems,
+    close: () => void log.close(),
+  };
+}
+
 async function fromFile({ config, database, highWater }: Paths): Promise<OpenLog> {
+  const { limitsOf } = await import('../config/limits.ts');
   const { openCopiedLog } = await import('../../store/inspect/copied-log.ts');
   const log = openCopiedLog({ database, highWater, limits: limitsOf(config) });
   if (log === null) throw noLog();

@@ -1,12 +1,14 @@
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
+import type { Limits } from '../../limits.ts';
+import type { StoredReads } from '../../runtime/history/stored-runs.ts';
+import type { StoredLog } from '../../store/postgres/stored-log.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Params, Results } from '../../transport/control/protocol.ts';
-import { limitsOf } from '../config/limits.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 import { note } from '../print/output.ts';
 
-/** What commands read of runs: from the running daemon, or from a copy of its log without one. */
+/** What commands read of runs: from the running daemon, or from the log without one. */
 export interface RunReads {
   get(id: string): Promise<Results['run.get']>;
   list(query: Params<'run.list'>): Promise<Results['run.list']>;
@@ -20,7 +22,8 @@ export async function withRuns<T>(paths: Paths, use: (runs: RunReads) => Promise
     client = await connectDaemon(paths);
   } catch (error) {
     if (!hasCode(error, 'daemon_not_running')) throw error;
-    return withStored(paths, use);
+    const { withoutDaemon } = await import('../config/database.ts');
+    return withoutDaemon(() => withStored(paths, use));
   }
   try {
     return await use({
@@ -33,15 +36,11 @@ export async function withRuns<T>(paths: Paths, use: (runs: RunReads) => Promise
   }
 }
 
-async function withStored<T>(
-  { config, database, highWater }: Paths,
-  use: (runs: RunReads) => Promise<T>,
-): Promise<T> {
-  const { openCopiedStore } = await import('../../store/inspect/copied-store.ts');
-  const { projectRun } = await import('../../runtime/runs/record.ts');
+async function withStored<T>(paths: Paths, use: (runs: RunReads) => Promise<T>): Promise<T> {
+  const { limitsOf } = await import('../config/limits.ts');
   const { StoredRuns } = await import('../../runtime/history/stored-runs.ts');
-  const limits = limitsOf(config);
-  const store = await openCopiedStore({ database, highWater, limits, project: projectRun });
+  const limits = limitsOf(paths.config);
+  const store = (await sharedLog(paths)) ?? (await copiedStore(paths, limits));
   if (store === null) throw noLog();
   try {
     const result = await use(new StoredRuns(store, { limits }));
@@ -51,6 +50,25 @@ async function withStored<T>(
     await store.close();
   }
 }
+
+/** Null: the log is a file of this machine. Throws daemon_not_running if there is no log. */
+export async function sharedLog({ config }: Paths): Promise<StoredLog | null> {
+  const { sharedDatabase } = await import('../config/database.ts');
+  const database = sharedDatabase(config);
+  if (database === null) return null;
+  const { openStoredLog } = await import('../../store/postgres/stored-log.ts');
+  const log = await openStoredLog(database);
+  if (log === null) throw noLog();
+  return log;
+}
+
+async function copiedStore({ database, highWater }: Paths, limits: Limits): Promise<Stored | null> {
+  const { openCopiedStore } = await import('../../store/inspect/copied-store.ts');
+  const { projectRun } = await import('../../runtime/runs/record.ts');
+  return openCopiedStore({ database, highWater, limits, project: projectRun });
+}
+
+type Stored = StoredReads & { close(): Promise<void> };
 
 export function noLog(): SvcError {
   return new SvcError('daemon_not_running', 'There is no event log yet: no daemon has run here.');

@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
+import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
 import { installedBy, programFile } from '../program-file.ts';
 
@@ -36,7 +37,7 @@ export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
   const { limits } = loadConfig(paths.config);
   return {
     command: [process.execPath, program, 'serve'],
-    env: placing(env),
+    env: { ...ALLOCATOR, ...placing(env) },
     envFile: join(dirname(paths.config), 'service.env'),
     start_s: Math.ceil(limits.start_ms / 1000) + SLACK_S,
     stop_s: Math.ceil((limits.drain_ms + limits.close_ms) / 1000) + SLACK_S,

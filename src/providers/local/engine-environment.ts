@@ -1,13 +1,17 @@
+import { ALLOCATOR } from '../../home/allocator.ts';
+
 /**
  * Selects the environment of the engine process: variables for its libraries, temporary files and
  * the GPU. All other variables are dropped, above all the keys of cloud providers. The list has
  * whole names, because a prefix could match a secret.
  */
 export function engineEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => NAMES.has(name.toUpperCase())));
+  const given = Object.entries(env).filter(([name]) => NAMES.has(name.toUpperCase()));
+  return { ...ALLOCATOR, ...Object.fromEntries(given) };
 }
 
 const NAMES = new Set([
+  ...Object.keys(ALLOCATOR),
   ...[
     'PATH',
     'HOME',

@@ -5,14 +5,14 @@ import type { LoadedModels, LocalRoom } from '../port.ts';
 import type { Vectors } from './answer.ts';
 import { keyOf, type Purpose } from './engine/messages.ts';
 import { type ContextPlan, planFor } from './memory-needs.ts';
+import { type Asked, ModelEngine, type Order, type VectorsOrder } from './model-engine.ts';
 import {
-  type Asked,
+  type EnginePort,
+  type EngineSettings,
   isLoading,
-  ModelEngine,
-  type Order,
-  type VectorsOrder,
-} from './model-engine.ts';
-import type { EnginePort, EngineSettings, ModelFile } from './model-engine-options.ts';
+  type ModelFile,
+  type Needs,
+} from './model-engine-options.ts';
 import { ModelMemory } from './model-memory.ts';
 import { loadedRecord } from './model-record.ts';
 
@@ -28,6 +28,8 @@ export interface EnginesOptions extends EngineSettings {
   engines: EnginePorts;
   /** Finds the file of a name. Throws SvcError. */
   find(name: string): Promise<ModelFile>;
+  /** Which file it is. Null: it cannot be read. */
+  identify(model: ModelFile): Promise<string | null>;
   /** How long models stay in memory without work, by name. */
   keep: Readonly<Record<string, number>>;
   budget_bytes: number;
@@ -127,16 +129,19 @@ export class Engines implements LocalRoom {
     await engine.renew(signal);
   }
 
-  /** Loads the model and asks it for an answer. Throws SvcError, or the signal's reason. */
+  /**
+   * Loads the model and asks it for an answer. `computed`: what computed the answer so far. Throws
+   * SvcError, or the signal's reason.
+   */
   async ask(
     name: string,
     order: Order,
-    threads: number | null,
+    computed: Pick<Needs, 'threads' | 'model_file'>,
     signal: AbortSignal,
   ): Promise<Asked> {
     const engine = await this.engineOf(name);
     const { context_tokens = null } = order.wishes;
-    return engine.ask(order, { threads, context_tokens }, signal);
+    return engine.ask(order, { ...computed, context_tokens }, signal);
   }
 
   /** Loads the model and asks it for vectors. Throws SvcError, or the signal's reason. */

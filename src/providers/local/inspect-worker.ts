@@ -1,10 +1,8 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { pipeline } from 'node:stream/promises';
 import { parentPort } from 'node:worker_threads';
 import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { inspectModel, invalidModel, type ModelDescription, plainMetadata } from './inspection.ts';
 import type { Question, READING } from './inspector.ts';
+import { HASHED_BYTES_MAX, sha256 } from './model-identity.ts';
 
 /** Thread that reads headers of model files in order. A header may be large or hostile. */
 parentPort?.on('message', async (question: Question) => {
@@ -13,9 +11,6 @@ parentPort?.on('message', async (question: Question) => {
     await inspect(question).catch((error: Error) => invalidModel(error.message)),
   );
 });
-
-/** A smaller file is hashed at once. */
-const HASHED_BYTES_MAX = 8 * 1024 * 1024;
 
 async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<ModelDescription> {
   const parsed = await gguf(path, { allowLocalFile: true, computeParametersCount: true });
@@ -28,10 +23,4 @@ async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<
     ...inspection,
     metadata: metadata_bytes === null ? null : plainMetadata(parsed.metadata, metadata_bytes),
   };
-}
-
-async function sha256(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
-  return `sha256:${hash.digest('hex')}`;
 }

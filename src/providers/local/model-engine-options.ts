@@ -1,10 +1,14 @@
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { EngineEvent } from '../../../machines/events.ts';
+import { isIn } from '../../../machines/step.ts';
+import { SvcError } from '../../errors.ts';
 import type { Log, StreamPort } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { LoadOrder } from './engine/messages.ts';
+import type { EngineProcess } from './engine-process.ts';
 import type { LoadGuard } from './load-guard.ts';
 import type { ModelShape } from './memory-needs.ts';
+import { shortIdentity } from './model-identity.ts';
 
 /** The machine of an engine. */
 export type EnginePort = StreamPort<EngineSnapshot, EngineEvent>;
@@ -14,7 +18,7 @@ export interface EngineSettings {
   env: NodeJS.ProcessEnv;
   limits: Limits;
   log: Log;
-  /** The built-in model: its chat template is trusted. */
+  /** The built-in model. Its chat template is trusted. For a GPU it is too small. */
   built_in: string;
   guard: Pick<LoadGuard, 'admit' | 'readmit' | 'noteFailure' | 'noteLoaded'>;
 }
@@ -31,8 +35,28 @@ export interface Needs {
   threads: number | null;
   /** The least context of one run. */
   context_tokens: number | null;
+  /** The identity of the model file. No other load can change it. */
+  model_file: string | null;
 }
-export const ANY: Needs = { threads: null, context_tokens: null };
+export const ANY: Needs = { threads: null, context_tokens: null, model_file: null };
+
+/** Throws model_changed if the answer so far is of another file. */
+export function checkFile({ model_file }: Needs, { name }: ModelFile, found: string | null): void {
+  if (model_file === null || model_file === found) return;
+  throw new SvcError(
+    'model_changed',
+    `The answer so far is of another file with the name ${name}: ` +
+      `${shortIdentity(model_file)}. Here it is ${shortIdentity(found)}.`,
+  );
+}
+
+/** False: the process cannot be used. */
+export type Use = (process: EngineProcess) => boolean | Promise<boolean>;
+
+/** Before the first event there is no machine. */
+export function isLoading(snapshot: EngineSnapshot | undefined): boolean {
+  return isIn(snapshot, 'starting') || isIn(snapshot, 'loading');
+}
 
 /** The context to ask for. Null: the usual one is enough. */
 export function largerContext({ context_tokens }: Needs, usual_tokens: number): number | null {
@@ -56,6 +80,8 @@ export function meets(
 export interface ModelEngineOptions extends EngineSettings {
   engine: EnginePort;
   model: ModelFile;
+  /** Which file it is. Null: it cannot be read. */
+  identify(model: ModelFile): Promise<string | null>;
   /**
    * Waits for memory for the next process, with this context or the usual one. Returns how many
    * runs its context is for. Throws model_too_large, and the signal's reason.

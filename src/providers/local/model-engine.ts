@@ -8,12 +8,15 @@ import { type EmbedOrder, keyOf, type Purpose, type RunOrder } from './engine/me
 import { EngineProcess, notStarted } from './engine-process.ts';
 import {
   ANY,
+  checkFile,
   type EnginePort,
+  isLoading,
   largerContext,
   type ModelEngineOptions,
   type ModelFile,
   meets,
   type Needs,
+  type Use,
 } from './model-engine-options.ts';
 import { Turns } from './turns.ts';
 
@@ -23,9 +26,9 @@ export interface Asked {
   answer: Answer;
   stop(): void;
   load_ms: number | null;
+  /** The identity of the file that answers. */
+  model_file: string | null;
 }
-/** False: the process cannot be used. */
-type Use = (process: EngineProcess) => boolean | Promise<boolean>;
 
 /**
  * The engine process of one model, driven by its engine machine.
@@ -46,6 +49,8 @@ export class ModelEngine {
   private readonly turns = new Turns();
   private process: EngineProcess | null = null;
   private parallel = 1;
+  /** The identity of the file that the process has, or loads. */
+  private file: Promise<string | null> = Promise.resolve(null);
 
   constructor(options: ModelEngineOptions) {
     this.options = options;
@@ -105,13 +110,14 @@ export class ModelEngine {
   async ask(order: Order, needs: Needs, signal: AbortSignal): Promise<Asked> {
     const [before, asked_at] = [this.snapshot, performance.now()];
     const process = await this.take(needs, signal, (found) => this.beginWork(found));
+    const model_file = await this.file;
     const wasThere = isIn(before, 'warm') && before.context.attempt === process.attempt;
     const load_ms = wasThere ? null : Math.round(performance.now() - asked_at);
     const { id, reply } = process.ask(
       { type: 'run', ...order },
       (computing) => new Answer(computing),
     );
-    return { answer: reply, stop: this.watch(process, id, reply, signal), load_ms };
+    return { answer: reply, stop: this.watch(process, id, reply, signal), load_ms, model_file };
   }
 
   /** Loads the model and asks it for vectors. An abort asks the engine to stop. */
@@ -156,7 +162,7 @@ export class ModelEngine {
       ...this.options.load,
       parallel: this.parallel,
       context_tokens: started.context_tokens ?? this.options.load.context_tokens,
-      ...(started.path === built_in ? { template_ms: null } : {}),
+      ...(started.path === built_in ? { template_ms: null, gpu_layers: 0 } : {}),
     };
     if (this.process?.attempt === started.attempt) return;
     try {
@@ -222,6 +228,7 @@ export class ModelEngine {
         if (await this.load(attempt + 1, needs, signal)) asked = attempt + 1;
       } else if (isIn(snapshot, 'warm') && wanted) {
         await guard.readmit(model);
+        checkFile(needs, model, await this.file);
         const process = this.find(attempt);
         guard.noteLoaded(model);
         return process !== null && (await use(process)) ? process : null;
@@ -234,12 +241,15 @@ export class ModelEngine {
 
   private async load(attempt: number, needs: Needs, signal: AbortSignal): Promise<boolean> {
     const { engine, model } = this;
-    const { guard, keepMs, reserve, release } = this.options;
+    const { guard, identify, keepMs, reserve, release } = this.options;
     const shape = await guard.admit(model);
+    const file = identify(model);
+    if (needs.model_file !== null) checkFile(needs, model, await file);
     const { threads } = needs;
     const context_tokens = largerContext(needs, this.options.load.context_tokens);
     const { parallel } = await reserve(shape, context_tokens, signal);
     this.parallel = parallel;
+    this.file = file;
     this.usedAt = performance.now();
     const idle_ms = keepMs();
     let accepted = false;
@@ -307,9 +317,4 @@ export class ModelEngine {
         log.debug({ err: error, event: event.type }, 'a event of the engine was not recorded'),
       );
   }
-}
-
-/** Before the first event there is no machine. */
-export function isLoading(snapshot: EngineSnapshot | undefined): boolean {
-  return isIn(snapshot, 'starting') || isIn(snapshot, 'loading');
 }

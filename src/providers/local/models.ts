@@ -18,6 +18,7 @@ import {
   partialsIn,
   refuseForeign,
 } from './model-files.ts';
+import { identityOf } from './model-identity.ts';
 import { modelRecord, partialRecord } from './model-record.ts';
 import type { OtherModel, OtherModels } from './stores/others.ts';
 import { unknownModel } from './unknown-model.ts';
@@ -90,6 +91,11 @@ export class LocalModels {
   private isOurs(path: string): boolean {
     const { folder, built_in } = this.options;
     return path === built_in || path === resolve(this.default) || nameIn(folder, path) !== null;
+  }
+
+  /** Which file it is. Its digest is that of its record. Null: it cannot be read. */
+  identify(file: ModelFile): Promise<string | null> {
+    return identityOf(file.path, () => this.recordedDigest(file));
   }
 
   /** Names without the provider. Reads no model file. */
@@ -254,6 +260,13 @@ export class LocalModels {
     return this.find(this.default).catch(nullUnlessExhausted);
   }
 
+  /** The digest that another program or the download has recorded. It reads no model file. */
+  private async recordedDigest(file: ModelFile): Promise<string | null> {
+    const other = (await this.otherModels()).find(({ name }) => name === file.name);
+    const origin = other?.digest == null ? await this.originOf(file) : null;
+    return other?.digest ?? (origin === null ? null : `sha256:${origin.sha256}`);
+  }
+
   private async originOf(file: ModelFile) {
     const version = await fileVersion(file.path).catch(() => null);
     if (version === null || nameIn(this.options.folder, file.path) === null) return null;
@@ -270,12 +283,11 @@ export class LocalModels {
     const inspection = version === null ? null : await inspect(version);
     const flags = { default: file.path === defaultFile?.path, built_in: file.path === built_in };
     const other = (await this.otherModels()).find(({ name }) => name === file.name);
-    const origin = inspection?.digest === null ? await this.originOf(file) : null;
     return {
       record: modelRecord({
         ...{ file, version, inspection, ...flags, in_engine: engines.stateOf(file.path) },
         source: other?.source ?? 'svc',
-        digest: other?.digest ?? (origin === null ? null : `sha256:${origin.sha256}`),
+        digest: inspection?.digest === null ? await this.recordedDigest(file) : null,
       }),
       inspection,
     };

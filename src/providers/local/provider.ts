@@ -16,6 +16,7 @@ import type {
 import type { Batching, GpuLayers, RunOrder } from './engine/messages.ts';
 import { type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
+import { ANY } from './model-engine-options.ts';
 import { defaultBudget } from './model-memory.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
 
@@ -52,6 +53,8 @@ export interface LocalProvider {
   /** Loads the default model before the first run. Throws SvcError. */
   warm(): Promise<void>;
   models: Pick<LocalModels, 'show' | 'remove' | 'place' | 'default'> & ModelLoads;
+  /** Which file a model is. Null: there is none, or it cannot be read. */
+  identify(name: string): Promise<string | null>;
   /** The memory of models. */
   room: LocalRoom;
 }
@@ -91,6 +94,7 @@ export function createLocalProvider({
   const engines = new Engines({
     ...{ engines: ports, load, env, limits, log, built_in, guard, keep, now },
     find: (name) => find(name),
+    identify: (file) => models.identify(file),
     budget_bytes: budget_bytes ?? defaultBudget(),
   });
   const models = new LocalModels({ folder, built_in, default: model, limits, engines, ...library });
@@ -113,11 +117,16 @@ export function createLocalProvider({
       const order = { ...orderFor(request, limits), client, call_key, resume };
       // What was computed by itself so far continues so: then it continues identically.
       if (resume !== null) order.exact ||= !resume.batched;
-      const threads = threadsFor(resume?.threads ?? null);
-      const { answer, stop, load_ms } = await engines.ask(request.model, order, threads, signal);
+      const computed = {
+        threads: threadsFor(resume?.threads ?? null),
+        model_file: resume?.model_file ?? null,
+      };
+      const asked = await engines.ask(request.model, order, computed, signal);
+      const { answer, stop, load_ms, model_file } = asked;
       try {
         for await (const part of answer.parts())
-          yield part.type === 'finish' && load_ms !== null ? { ...part, load_ms } : part;
+          if (part.type === 'finish') yield load_ms === null ? part : { ...part, load_ms };
+          else yield model_file === null ? part : { ...part, model_file };
       } finally {
         stop();
         await answer.ended;
@@ -129,7 +138,7 @@ export function createLocalProvider({
 
   async function countTokens(request: RunRequest, signal: AbortSignal): Promise<number> {
     const order = { ...orderFor(request, limits), only_count: true };
-    const { answer } = await engines.ask(request.model, order, null, signal);
+    const { answer } = await engines.ask(request.model, order, ANY, signal);
     for await (const part of answer.parts())
       if (part.type === 'finish' && part.usage.input_tokens !== null)
         return part.usage.input_tokens;
@@ -200,7 +209,11 @@ export function createLocalProvider({
       models.default = name;
     },
   };
-  return { provider, handlers: engines.handlers, warm, models: both, room: engines };
+  const identify = async (name: string) => {
+    const file = await models.find(name).catch(() => null);
+    return file === null ? null : models.identify(file);
+  };
+  return { provider, handlers: engines.handlers, warm, models: both, identify, room: engines };
 }
 
 /** A process is asked to exit, then killed, then given up. */

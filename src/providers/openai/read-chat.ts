@@ -17,7 +17,8 @@ import { wholeAnswer } from './whole-answer.ts';
  * 2. What came before a failure is delivered before it is thrown.
  * 3. Answers take turns, so that one turn of the event loop reads a bounded part of all of them.
  *
- * Throws SvcError, and the errors of the connection.
+ * Throws SvcError, and the errors of the connection. A `yield*` of a list would make six promises
+ * for each output.
  */
 export async function* readChat(
   body: Incoming,
@@ -30,22 +31,22 @@ export async function* readChat(
     for (const chunk of read.flatMap(slices)) {
       const turn = turns.take(chunk.length);
       if (turn !== undefined) {
-        yield* answer.outputs();
+        for (const output of answer.outputs()) yield output;
         await turn;
       }
       const failure = failureOf(() => events.push(chunk, take));
       if (failure === null) continue;
-      yield* answer.outputs();
+      for (const output of answer.outputs()) yield output;
       throw failure.thrown;
     }
-    yield* answer.outputs();
+    for (const output of answer.outputs()) yield output;
   }
   const { document } = events;
   const failure = failureOf(() => {
     if (document !== null) answer.takeChunk(chunkOf(document, asked));
     answer.end();
   });
-  yield* answer.outputs();
+  for (const output of answer.outputs()) yield output;
   if (failure !== null) throw failure.thrown;
   yield answer.finish();
 }

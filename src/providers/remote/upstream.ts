@@ -38,6 +38,7 @@ export class Upstream {
   readonly config: ProviderConfig;
   readonly limits: Limits;
   readonly connections: Connections;
+  private last: Place | null = null;
 
   constructor(config: ProviderConfig, env: NodeJS.ProcessEnv, limits: Limits) {
     this.config = config;
@@ -54,6 +55,21 @@ export class Upstream {
       limits.provider_runs,
     );
   }
+
+  /** Where a request goes. Mostly it is where the one before went. */
+  placeOf(url: string): Place {
+    if (this.last?.url !== url) {
+      const { origin, pathname, search } = new URL(url);
+      this.last = { url, origin, path: pathname + search };
+    }
+    return this.last;
+  }
+}
+
+interface Place {
+  url: string;
+  origin: string;
+  path: string;
 }
 
 /**
@@ -110,12 +126,12 @@ export class Exchange {
     this.forget();
     signal.addEventListener('abort', abort, { once: true });
     this.forget = () => signal.removeEventListener('abort', abort);
-    const { origin, pathname, search } = new URL(url);
+    const { origin, path } = this.upstream.placeOf(url);
     dispatcher.dispatch(
       {
         method,
         origin,
-        path: pathname + search,
+        path,
         headers: { ...OWN_HEADERS, ...headers },
         body: body ?? null,
       },

@@ -26,19 +26,19 @@ export function boundConversation(request: unknown, limits: ConversationLimits):
   }
   let parts = 0;
   for (const param of SAID)
-    for (const list of listsBelow(fields[param])) {
-      parts += list.length;
+    eachListBelow(fields[param], ({ length }) => {
+      parts += length;
       if (parts > limits.run_parts)
         throw tooMany(param, `more than ${limits.run_parts} parts`, 'run_parts', limits);
-    }
+    });
 }
 
-/** The lists inside the items of a list: parts, tool calls, images. */
-function* listsBelow(said: unknown): Generator<readonly unknown[]> {
+/** Visits the lists inside the items of a list: parts, tool calls, images. */
+function eachListBelow(said: unknown, visit: (list: readonly unknown[]) => void): void {
   const waiting: unknown[] = Array.isArray(said) ? [...said] : [];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if (typeof next !== 'object' || next === null || ArrayBuffer.isView(next)) continue;
-    if (Array.isArray(next)) yield next;
+    if (Array.isArray(next)) visit(next);
     for (const inner of Object.values(next)) if (typeof inner === 'object') waiting.push(inner);
   }
 }

@@ -152,10 +152,11 @@ export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Give
     throw wrong('messages', 'messages replaces prompt and system. Send one of the two forms.');
   checkTools(input);
   let bytes = 0;
-  for (const [param, said] of textsOf(input)) {
-    checkText(param, said);
-    bytes += Buffer.byteLength(said);
-  }
+  for (const field of TEXTS)
+    eachText(input[field], (said) => {
+      checkText(field, said);
+      bytes += Buffer.byteLength(said);
+    });
   const param = messages === undefined ? 'prompt' : 'messages';
   if (bytes > limits.prompt_bytes)
     throw new SvcError(
@@ -184,18 +185,17 @@ function checkTools({ tools = [], tool_choice, response_format }: Given<RunInput
     throw wrong('tool_choice', 'tool_choice is required, but there are no tools.');
 }
 
-/** The texts of a request that its provider gets, each with the name of its field. */
-function* textsOf(input: Given<RunInput>): Generator<[string, string]> {
-  for (const field of ['prompt', 'system', 'messages', 'tools', 'response_format', 'stop'] as const)
-    for (const said of textsIn(input[field])) yield [field, said];
-}
+/** The fields of a request whose texts its provider gets. */
+const TEXTS = ['prompt', 'system', 'messages', 'tools', 'response_format', 'stop'] as const;
 
-function* textsIn(value: unknown): Generator<string> {
-  if (typeof value === 'string') yield value;
+/** Visits the texts inside a value, with the names of its fields. */
+function eachText(value: unknown, visit: (said: string) => void): void {
+  if (typeof value === 'string') visit(value);
+  else if (Array.isArray(value)) for (const inner of value) eachText(inner, visit);
   else if (typeof value === 'object' && value !== null)
     for (const [name, inner] of Object.entries(value)) {
-      if (!Array.isArray(value)) yield name;
-      yield* textsIn(inner);
+      visit(name);
+      eachText(inner, visit);
     }
 }
 

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { REASONING_EFFORTS } from '../../../machines/messages.ts';
 import { RECOVERIES } from '../../config/run-fields.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
-import type { EventRecord } from '../../kernel/event-pages.ts';
+import type { EventRecord } from '../../kernel/event-page.ts';
 import type { RunRecord } from '../runs/record.ts';
 import { answerPart, recordedMessage, responseFormat, tool, toolChoice } from './messages.ts';
 import { anything, flag, named, object, oneOf, pick, text, time, whole } from './vocabulary.ts';
@@ -38,7 +38,11 @@ const counts = { active: whole, queued: whole, finished: whole };
 export const queue = object({ length: whole, capacity: whole });
 const verdict = oneOf(['pass', 'warn', 'fail']);
 const lastBoot = orNull(
-  object({ boot_id: text, ending: oneOf(['clean', 'failed', 'killed', 'power_lost']), at: time }),
+  object({
+    boot_id: text,
+    ending: oneOf(['clean', 'failed', 'killed', 'power_lost', 'lease_lost']),
+    at: time,
+  }),
 );
 
 export const status = object({

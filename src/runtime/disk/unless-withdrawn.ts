@@ -14,13 +14,14 @@ export async function unlessWithdrawn(
   run_id: RunKey,
   recorded: Promise<void>,
 ): Promise<void> {
-  const { promise: stalled, reject } = Promise.withResolvers<never>();
-  recorded.catch(() => {});
-  const unlisten = kernel.stalls.onStall((cause) =>
-    reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
-  );
+  let unlisten = () => {};
   try {
-    await Promise.race([recorded, stalled]);
+    await new Promise<void>((resolve, reject) => {
+      unlisten = kernel.stalls.onStall((cause) =>
+        reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
+      );
+      recorded.then(resolve, reject);
+    });
   } catch (error) {
     if (hasCode(error, 'store_failed'))
       throw new SvcError('run_unconfirmed', undefined, { cause: error });

@@ -42,7 +42,7 @@ export class Cancels {
         const now = kernel.clock.now();
         if (now - asked_at >= poll_ms) {
           asked_at = now;
-          if (await claims.takeOne(run_id, by)) return;
+          if (await claims.takeOne(run_id, { by })) return;
           await fleet.ask(run_id, by);
         }
         await this.news(watch, asked_at + poll_ms - now);

@@ -31,9 +31,13 @@ export class Changes implements Elsewhere {
   }
 
   async lastSeq(): Promise<number> {
-    const seq = await this.fleet.lastSeq();
-    if (seq > this.last_seq) this.hear(seq, 'all');
+    this.found(await this.fleet.lastSeq());
     return this.last_seq;
+  }
+
+  /** The last position of the log, as the database says. */
+  found(seq: number): void {
+    if (seq > this.last_seq) this.hear(seq, 'all');
   }
 
   watch(topic: StreamKey | 'all'): Watch {

@@ -1,22 +1,26 @@
 import type { NewEvent, RunEvent } from '../../../machines/events.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
-import { afterCrash, runDeadlines } from '../../../machines/run-next.ts';
+import { afterCrash, fileToResume, runDeadlines } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
 import { createGate } from '../../kernel/gate.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
-import type { ClaimedRun, ClaimQuery, Fleet } from '../../store/fleet.ts';
+import type { ClaimedRun, Fleet } from '../../store/fleet.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { Scheduler } from '../runs/scheduler.ts';
+import type { MissingFile, ModelFiles } from './model-files.ts';
 
 export interface ClaimsOptions {
-  fleet: Pick<Fleet, 'claim' | 'claimRun' | 'release'>;
+  fleet: Pick<Fleet, 'claim' | 'claimRun' | 'release' | 'keepFor'>;
   store: Pick<EventStore, 'unfinishedRuns'>;
   kernel: Kernel;
   scheduler: Scheduler;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
+  files: Pick<ModelFiles, 'here' | 'missing'>;
+  /** For so long, a run waits for a node with its model file. */
+  keep_ms: number;
   /** What this node can ask now: a provider for each of its models, or for these. */
   providers(): readonly Offer[];
   log: Log;
@@ -44,7 +48,8 @@ export interface Offer {
  *    as its recovery policy says.
  * 4. A provider whose run could not start here rests until a place is free, or until the next poll.
  * 5. A claim whose answer is lost may have given runs to this node. The next look finds them.
- * 6. The daemon machine counts each of them from then on, as if it was accepted here.
+ * 6. A run whose model file is not here is released, and kept for a node that has it.
+ * 7. The daemon machine counts each of them from then on, as if it was accepted here.
  */
 export class Claims {
   private readonly options: ClaimsOptions;
@@ -101,12 +106,12 @@ export class Claims {
       });
   }
 
-  /** Takes one run that waits on no node, and cancels it if asked. False if a node has it. */
-  async takeOne(run_id: string, cancelled_by: string | null): Promise<boolean> {
+  /** Takes one run that waits on no node, and ends it. False if a node has it. */
+  async takeOne(run_id: string, end: End): Promise<boolean> {
     return this.gate(async () => {
       if (!this.admits(run_id)) return false;
       const claimed = await this.sure(this.options.fleet.claimRun(run_id));
-      if (claimed !== null) await this.adoptAll([claimed], cancelled_by);
+      if (claimed !== null) await this.adoptAll([claimed], end);
       return claimed !== null;
     });
   }
@@ -139,11 +144,13 @@ export class Claims {
   }
 
   private async take({ provider, models }: Offer, limit: number): Promise<number> {
-    const query: ClaimQuery =
-      models === null
-        ? { providers: [provider], models: [], limit }
-        : { providers: [], models: models.map((model) => `${provider}/${model}`), limit };
-    const claimed = await this.sure(this.options.fleet.claim(query));
+    const named = models?.map((model) => `${provider}/${model}`) ?? [];
+    const claimed = await this.sure(
+      this.options.fleet.claim({
+        ...{ providers: models === null ? [provider] : [], models: named, limit },
+        files: this.options.files.here,
+      }),
+    );
     await this.adoptAll(claimed, null);
     return claimed.length;
   }
@@ -166,7 +173,7 @@ export class Claims {
       .filter((run_id) => kernel.instance(run_id) === undefined && !isReleasing(run_id));
     this.isUnsure = false;
     await this.adoptAll(
-      lost.map((run_id) => ({ run_id, waits: true, downtime_ms: 0 })),
+      lost.map((run_id) => ({ run_id, ...LOST })),
       null,
     );
   }
@@ -181,18 +188,24 @@ export class Claims {
     );
   }
 
-  private async adoptAll(
-    claimed: readonly ClaimedRun[],
-    cancelled_by: string | null,
-  ): Promise<void> {
+  private async adoptAll(claimed: readonly ClaimedRun[], end: End | null): Promise<void> {
     const { kernel, onCutOff } = this.options;
     // All reads come first. A read after an append would wait for its commit.
-    await Promise.all(claimed.map(({ run_id }) => kernel.load(stream.run(run_id))));
-    for (const run of claimed) this.adopt(run, cancelled_by);
+    await Promise.all(claimed.map(({ run_id, events }) => kernel.load(stream.run(run_id), events)));
+    const missing = end === null ? await this.options.files.missing(claimed) : [];
+    // A client may have cancelled a run since it was loaded.
+    const kept = missing.filter(({ run_id, file }) => {
+      const instance = kernel.instance(run_id);
+      return instance?.version === instance?.tailVersion && fileToResume(instance?.tail) === file;
+    });
+    for (const { run_id } of kept) kernel.forget(run_id);
+    const gone = new Set<string>(kept.map(({ run_id }) => run_id));
+    for (const run of claimed) if (!gone.has(run.run_id)) this.adopt(run, end);
     if (claimed.some(({ waits }) => !waits)) onCutOff();
+    for (const one of kept) await this.keepFor(one);
   }
 
-  private adopt({ run_id: id, waits, downtime_ms }: ClaimedRun, cancelled_by: string | null): void {
+  private adopt({ run_id: id, waits, downtime_ms }: ClaimedRun, end: End | null): void {
     const { kernel, scheduler, daemon, log, onWaiting } = this.options;
     const run_id = stream.run(id);
     const snapshot = kernel.snapshot(run_id);
@@ -204,12 +217,15 @@ export class Claims {
       this.giveBack(run_id);
       return;
     }
-    const cancel = { type: 'run.cancel_requested', by: cancelled_by ?? '' } as const;
+    const by = end === null || end === 'due' ? null : end.by;
+    const cancel = { type: 'run.cancel_requested', by: by ?? '' } as const;
+    // The clock of the database counts, and this one may be behind.
+    const now = end === 'due' ? Number.POSITIVE_INFINITY : kernel.clock.now();
     const event: NewEvent<RunEvent> | null =
-      cancelled_by !== null && kernel.accepts(run_id, cancel)
+      by !== null && kernel.accepts(run_id, cancel)
         ? cancel
         : waits && isIn(snapshot, 'queued')
-          ? passedDeadline(snapshot, kernel.clock.now())
+          ? passedDeadline(snapshot, now)
           : afterCrash(snapshot, downtime_ms);
     const admitted = { stream: daemon, event: { type: 'daemon.run_admitted', run_id } } as const;
     const proposed = kernel.append(
@@ -225,6 +241,15 @@ export class Claims {
     onWaiting(run_id);
   }
 
+  private async keepFor({ run_id, file }: MissingFile): Promise<void> {
+    const { fleet, log, keep_ms } = this.options;
+    log.info({ run_id, file }, 'the model file of a run is not here: it waits for a node with it');
+    await fleet.keepFor(run_id, file, keep_ms).catch((error: unknown) => {
+      this.isUnsure = true;
+      log.warn({ err: error, run_id }, 'a run is not released yet');
+    });
+  }
+
   /** This node stops, or its disk does not answer. A run that was cut off goes when it leaves. */
   private giveBack(run_id: RunKey): void {
     const { kernel, fleet, log } = this.options;
@@ -235,6 +260,14 @@ export class Claims {
       .catch((error: unknown) => log.warn({ err: error, run_id }, 'a run is not released yet'));
   }
 }
+
+/** A run of this node that is not in its kernel. */
+const LOST: Omit<ClaimedRun, 'run_id'> = {
+  ...{ waits: true, kept: false, downtime_ms: 0, events: null },
+};
+
+/** Who cancels a run, or that its deadline has come. */
+type End = { by: string } | 'due';
 
 /** The event of the first deadline that has come while no node had the run. */
 function passedDeadline(snapshot: RunSnapshot, now: number): NewEvent<RunEvent> | null {

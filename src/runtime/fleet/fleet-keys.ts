@@ -5,8 +5,12 @@ import type { Fleet } from '../../store/fleet.ts';
 import { newRunId } from '../runs/ids.ts';
 
 /**
- * One run for a key in the whole fleet. A key is reserved before its run is accepted, so two nodes
- * never accept two. Afterwards the log itself has the key.
+ * Reservations in the whole fleet, for what one daemon keeps apart in its memory.
+ *
+ * 1. A key has one run. It is reserved before its run is accepted, so two nodes never accept two.
+ *    Afterwards the log itself has the key.
+ * 2. A conversation has one turn that begins. It is reserved until its run is accepted. Afterwards
+ *    the log has a run of it that has not ended.
  */
 export class FleetKeys {
   private readonly fleet: Pick<Fleet, 'reserveKey' | 'freeKey'>;
@@ -41,23 +45,49 @@ export class FleetKeys {
     });
   }
 
-  private async begin(
+  /**
+   * Keeps the other nodes out of a conversation meanwhile. `run_id`: the turn, if it is one. Null:
+   * another node is there.
+   */
+  async alone<T>(
+    conversation: string,
+    run_id: RunKey,
+    work: () => Promise<T>,
+  ): Promise<{ done: T } | null> {
+    // The key of a request has no space.
+    const key = `conversation ${conversation}`;
+    if ((await this.fleet.reserveKey(key, run_id)) !== run_id) return null;
+    return this.reserved(key, run_id, async () => ({ done: await work() }));
+  }
+
+  private begin(
     key: string,
     run_id: RunKey,
     find: () => Promise<string | null>,
     start: (run_id: RunKey) => Promise<string>,
   ): Promise<string> {
+    // The run of an earlier reservation may be in the log by now.
+    return this.reserved(key, run_id, async () => (await find()) ?? (await start(run_id)));
+  }
+
+  /** A reservation that stays ends with this boot, or when its run is accepted. */
+  private async reserved<T>(key: string, run_id: RunKey, work: () => Promise<T>): Promise<T> {
     let isUnconfirmed = false;
     try {
-      // The run of an earlier reservation may be in the log by now.
-      return (await find()) ?? (await start(run_id));
+      return await work();
     } catch (error) {
       isUnconfirmed = UNCONFIRMED.some((code) => hasCode(error, code));
       throw error;
     } finally {
-      // A reservation that stays ends with this boot, or with the run.
-      if (!isUnconfirmed) await this.fleet.freeKey(key, run_id).catch(() => {});
+      if (!isUnconfirmed) await this.free(key, run_id);
     }
+  }
+
+  /** While the database is away, it goes on trying in the background. */
+  private async free(key: string, run_id: RunKey): Promise<void> {
+    const tried = await this.fleet.freeKey(key, run_id).catch((error: unknown) => error);
+    if (!hasCode(tried, 'store_stalled')) return;
+    this.clock.after(this.wait_ms / WAITS, () => void this.free(key, run_id));
   }
 }
 

@@ -7,7 +7,7 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { DaemonKey, RunKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
-import type { FleetChange, SharedStore, TakenOver } from '../../store/fleet.ts';
+import type { FleetChange, Look, SharedStore, TakenOver } from '../../store/fleet.ts';
 import { type RunRecord, runRecord } from '../runs/record.ts';
 import { unknownRun } from '../runs/run-errors.ts';
 import type { Scheduler } from '../runs/scheduler.ts';
@@ -15,6 +15,7 @@ import { Cancels } from './cancels.ts';
 import { Changes } from './changes.ts';
 import { Claims, type Offer } from './claims.ts';
 import { FleetKeys } from './fleet-keys.ts';
+import { ModelFiles } from './model-files.ts';
 import { Releases } from './releases.ts';
 
 export interface FleetRunsOptions {
@@ -25,6 +26,8 @@ export interface FleetRunsOptions {
   daemon: DaemonKey;
   /** What this node can ask now. */
   offers(): readonly Offer[];
+  /** Which file a model of this node is. Null: none, or it cannot be read. */
+  fileOf(provider: string, model: string): Promise<string | null>;
   limits: Pick<Limits, 'fleet_poll_ms' | 'lease_ms' | 'queue_runs'>;
   log: Log;
   /** Throws lease_lost if another node has the runs of this one. */
@@ -47,6 +50,7 @@ export class FleetRuns {
   private readonly options: FleetRunsOptions;
   private readonly releases: Releases;
   private readonly claims: Claims;
+  private readonly files: ModelFiles;
   private readonly cancels: Cancels;
   private readonly over = new AbortController();
   /** Runs that wait on no node, as far as it is known here. */
@@ -59,27 +63,25 @@ export class FleetRuns {
     const poll_ms = limits.fleet_poll_ms;
     this.changes = new Changes(fleet, kernel);
     this.keys = new FleetKeys(fleet, kernel.clock, limits.lease_ms);
+    const { offers, fileOf } = options;
+    // Each node polls some times meanwhile.
+    const keep_ms = Math.max(limits.lease_ms, 3 * poll_ms);
+    this.files = new ModelFiles({ fleet, kernel, keep_ms, offers, fileOf });
     this.claims = new Claims({
-      ...{ fleet, store, kernel, scheduler, daemon, log },
+      ...{ fleet, store, kernel, scheduler, daemon, log, keep_ms, files: this.files },
       isReleasing: (run_id) => this.releases.isSending(run_id),
-      providers: options.offers,
+      providers: offers,
       onCutOff: () => this.serveAsks(),
       onWaiting: (run_id) => this.releases.consider(run_id),
     });
     this.releases = new Releases({
       ...{ fleet, kernel, scheduler, poll_ms, log },
       isOffered: ({ provider, model }) =>
-        options
-          .offers()
-          .some((one) => one.provider === provider && (one.models?.includes(model) ?? true)),
+        offers().some((one) => one.provider === provider && (one.models?.includes(model) ?? true)),
       onReleased: (runs) => {
         this.waiting += runs;
         this.claims.expect();
       },
-      onDeadline: (run_id) =>
-        void this.claims
-          .takeOne(run_id, null)
-          .catch((error: unknown) => log.warn({ err: error, run_id }, 'a deadline waits')),
     });
     const { changes, claims } = this;
     this.cancels = new Cancels({ fleet, store, kernel, changes, claims, poll_ms, log });
@@ -155,21 +157,31 @@ export class FleetRuns {
 
   /** Behind the notices, which may be lost. */
   private async poll(): Promise<void> {
-    const { kernel, limits, log, store, onTakenOver } = this.options;
-    const { fleet } = store;
+    const { kernel, limits, log } = this.options;
     while (!this.over.signal.aborted) {
       try {
-        await this.changes.lastSeq();
-        const taken = await fleet.takeOver();
-        if (taken.length > 0) onTakenOver?.(taken);
-        this.waiting = await fleet.waiting();
+        const { last_seq, asks, waiting } = await this.look();
+        this.changes.found(last_seq);
+        this.waiting = waiting.runs;
+        if (!this.over.signal.aborted) await this.files.answer(waiting.wanted);
+        for (const run_id of waiting.due) await this.claims.takeOne(run_id, 'due');
         if (this.waiting > 0) this.claims.expect();
         this.claims.lookAgain();
-        await this.cancels.serve();
+        if (asks) await this.cancels.serve();
       } catch (error) {
         log.debug({ err: error }, 'the fleet could not be asked');
       }
       await pause(kernel.clock, limits.fleet_poll_ms, this.over.signal);
     }
+  }
+
+  /** One statement, unless a node is to be fenced. Then the next one has its runs. */
+  private async look(): Promise<Look> {
+    const { limits, store, onTakenOver } = this.options;
+    const look = await store.fleet.look(limits.queue_runs);
+    const taken = look.late ? await store.fleet.takeOver() : [];
+    if (taken.length === 0) return look;
+    onTakenOver?.(taken);
+    return store.fleet.look(limits.queue_runs);
   }
 }

@@ -45,3 +45,10 @@ export class Nodes {
     };
   }
 }
+
+/** The boot with the oldest of the leases that have not ended; undefined without any. */
+export function oldestBoot(rows: readonly NodeRow[]): string | undefined {
+  return rows
+    .filter(({ lease_ms_left }) => lease_ms_left > 0)
+    .toSorted((a, b) => a.since - b.since || (a.node_id < b.node_id ? -1 : 1))[0]?.boot_id;
+}

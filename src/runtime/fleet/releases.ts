@@ -1,6 +1,4 @@
 import type { RunRequest } from '../../../machines/messages.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
-import { runDeadlines } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';
 import { pause } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
@@ -19,25 +17,22 @@ export interface ReleasesOptions {
   isOffered(request: RunRequest): boolean;
   /** Runs were released. */
   onReleased(runs: number): void;
-  /** The first deadline of a run that this node released has come. */
-  onDeadline(run_id: RunKey): void;
 }
 
 /**
  * Gives the fleet the runs that cannot start here. It owns the runs whose release is not recorded
- * yet, and a timer for each released run.
+ * yet.
  *
  * 1. A run is released when its events are durable and it still waits. From then on it is in no
  *    kernel, so nothing here appends to it.
  * 2. A run that this node would not take back stays here: maybe no other node takes it.
  * 3. A release is asked for until the database has it.
- * 4. No kernel has the deadline of a released run. So the node that released it looks again then.
+ * 4. No kernel has the deadline of a released run. Each node looks for it at its poll.
  */
 export class Releases {
   private readonly options: ReleasesOptions;
   private candidates = new Set<RunKey>();
   private readonly sending = new Set<RunKey>();
-  private readonly timers = new Map<RunKey, () => void>();
   private readonly over = new AbortController();
   private isOpen = false;
 
@@ -57,8 +52,6 @@ export class Releases {
   close(): void {
     this.isOpen = false;
     this.over.abort();
-    for (const cancel of this.timers.values()) cancel();
-    this.timers.clear();
   }
 
   isSending(run_id: RunKey): boolean {
@@ -79,9 +72,7 @@ export class Releases {
     const released = candidates.filter((run_id) => {
       const snapshot = kernel.snapshot(run_id);
       if (snapshot === undefined || !isOffered(snapshot.context.request)) return false;
-      if (!scheduler.release(run_id)) return false;
-      this.arm(run_id, snapshot);
-      return true;
+      return scheduler.release(run_id);
     });
     for (const run_id of released) this.sending.add(run_id);
     if (released.length > 0) void this.send(released);
@@ -99,16 +90,5 @@ export class Releases {
         log.warn({ err: error, runs: run_ids.length }, 'waiting runs are not released yet');
         await pause(kernel.clock, poll_ms, this.over.signal);
       }
-  }
-
-  private arm(run_id: RunKey, snapshot: RunSnapshot): void {
-    const { kernel, onDeadline } = this.options;
-    const at = Math.min(...runDeadlines(snapshot).map((deadline) => deadline.at));
-    this.timers.get(run_id)?.();
-    const cancel = kernel.clock.after(at - kernel.clock.now(), () => {
-      this.timers.delete(run_id);
-      onDeadline(run_id);
-    });
-    this.timers.set(run_id, cancel);
   }
 }

@@ -10,6 +10,8 @@ export interface VerificationOptions {
   log: Log;
   /** Bytes of the log files. */
   size(): number;
+  /** Whether this daemon checks the log. In a fleet one node is enough. */
+  isMine(): Promise<boolean>;
 }
 
 /**
@@ -21,6 +23,7 @@ export interface VerificationOptions {
  * 2. The next round begins `verify_every_ms` after the last one ended.
  * 3. Only one part is checked at a time.
  * 4. A part that fails is logged. The next round still comes.
+ * 5. Of a fleet, one node checks the log. Another one begins a round if that one is gone.
  */
 export class Verification {
   /** Null until the daemon is ready. */
@@ -64,11 +67,12 @@ export class Verification {
   }
 
   private async checkPart(): Promise<boolean> {
-    const { store, clock, log } = this.options;
+    const { store, clock, log, isMine } = this.options;
     const before = this.report?.damaged ?? 0;
     const restart = this.restart;
     this.restart = false;
     try {
+      if (!(await isMine())) return true;
       const { done, report } = await store.verifyPart(clock.now(), restart);
       this.report = report;
       if (report.damaged > before)

@@ -149,6 +149,8 @@ const EVENTS: {
     part: optional(unread),
     threads: optional(number),
     batched: optional(flag),
+    model_file: optional(text),
+    prompt_parts: optional(listOf(number)),
   },
   'run.completed': {
     attempt: number,

@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import type { Elsewhere } from '../../kernel/elsewhere.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
-import { followLog } from '../../kernel/log-feed.ts';
+import { type FollowLogOptions, followLog } from '../../kernel/log-feed.ts';
 import { LogTail } from '../../kernel/log-tail.ts';
 import type { EventStore, StoredEvent } from '../../store/port.ts';
 import type {
@@ -35,7 +35,10 @@ export interface History {
    * The events of the whole log. Ends early if the signal aborts or the daemon closes. Throws busy,
    * not_ready.
    */
-  followLog(query: LogQuery, signal: AbortSignal): AsyncIterable<EventSlice>;
+  followLog(
+    query: LogQuery,
+    options: Pick<FollowLogOptions, 'signal' | 'ready'>,
+  ): AsyncIterable<EventSlice>;
   /**
    * Stored events of one stream. A page is shorter than `limit` when its events are large, and
    * empty after the end.
@@ -97,10 +100,10 @@ export function createHistory(options: HistoryOptions): History {
       }
       if (!exported) await removed(options, id);
     },
-    followLog: (query, signal) => {
+    followLog: (query, following) => {
       const follow = {
+        ...following,
         follow: query.follow,
-        signal,
         wants: wants(query),
         ...(query.from_seq === undefined ? {} : { from_seq: query.from_seq }),
       };

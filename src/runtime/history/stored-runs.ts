@@ -10,15 +10,28 @@ import { unknownRun } from '../runs/run-errors.ts';
 import { runPage } from '../runs/run-page.ts';
 import { searchRuns } from '../runs/search.ts';
 
+/** What it reads of a log. */
+export type StoredReads = Pick<
+  EventStore,
+  | 'getRun'
+  | 'lastRun'
+  | 'listRuns'
+  | 'readStream'
+  | 'runHead'
+  | 'runsNamed'
+  | 'searchRuns'
+  | 'unindexedRuns'
+>;
+
 /**
  * Reads the runs of a log without its daemon, in the records that the daemon answers. A run that
  * has not ended is as the log left it.
  */
 export class StoredRuns {
-  private readonly store: EventStore;
+  private readonly store: StoredReads;
   private readonly config: Pick<Config, 'limits'>;
 
-  constructor(store: EventStore, config: Pick<Config, 'limits'>) {
+  constructor(store: StoredReads, config: Pick<Config, 'limits'>) {
     this.store = store;
     this.config = config;
   }

@@ -1,6 +1,6 @@
 import { type RunSnapshot, runMachine } from '../../../machines/run.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
-import { toRecord } from '../../kernel/event-pages.ts';
+import { toRecord } from '../../kernel/event-page.ts';
 import { streamOf } from '../../kernel/pages.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
 import type { RunWhyRecord } from '../contract.ts';

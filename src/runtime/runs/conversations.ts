@@ -2,19 +2,24 @@ import { type Message, type MessagePart, shortMessages } from '../../../machines
 import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
+import type { RunKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { given, wrong } from '../contract/check.ts';
 import { boundConversation } from '../contract/conversation.ts';
 import { checkRunInput } from '../contract/inputs.ts';
 import type { RunAsked, RunInput } from '../contract.ts';
+import type { FleetKeys } from '../fleet/fleet-keys.ts';
 import { findRun, LAST } from './find.ts';
+import { newRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { unknownRun } from './run-errors.ts';
 
 export interface ConversationsOptions {
   store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun'>;
   config: Config;
+  /** Keeps other nodes out. Absent: there are none. */
+  fleet: Pick<FleetKeys, 'alone'> | undefined;
   /** What a run was asked, with its images. */
   askedOf(run_id: string): Promise<RunAsked>;
 }
@@ -37,7 +42,8 @@ interface Ended {
  * Continues conversations. It owns which of them get or lose a turn at the moment.
  *
  * 1. A conversation is named by its first run, and each of its runs leads to it.
- * 2. It has one run at a time: while one begins or has not ended, another is refused.
+ * 2. It has one run at a time, also in a fleet: while one begins or has not ended, another is
+ *    refused.
  * 3. A turn follows the newest run with an answer, or the one that the request names. A turn
  *    without an answer is left out, with its prompt.
  * 4. The reasoning of earlier answers is left out. Nothing else is: a conversation that is too long
@@ -60,6 +66,7 @@ export class Conversations {
    */
   async next<T>(
     input: RunInput & { conversation: string },
+    run_id: RunKey,
     start: (turn: Turn) => Promise<T>,
   ): Promise<T> {
     const conversation = await findConversation(
@@ -67,15 +74,26 @@ export class Conversations {
       input.conversation,
       input.origin ?? null,
     );
-    return this.alone(conversation, async () => start(await this.turn(conversation, input)));
+    const begin = async () => start(await this.turn(conversation, input));
+    return this.alone(conversation, begin, run_id);
   }
 
-  /** Keeps turns and removals of a conversation apart. Throws conversation_busy. */
-  async alone<T>(conversation: string, work: () => Promise<T>): Promise<T> {
+  /**
+   * Keeps turns and removals of a conversation apart. `run_id`: the turn. Throws conversation_busy.
+   */
+  async alone<T>(
+    conversation: string,
+    work: () => Promise<T>,
+    run_id: RunKey = newRunId(),
+  ): Promise<T> {
+    const { fleet } = this.options;
     if (this.beginning.has(conversation)) throw busy(conversation);
     this.beginning.add(conversation);
     try {
-      return await work();
+      if (fleet === undefined) return await work();
+      const worked = await fleet.alone(conversation, run_id, work);
+      if (worked === null) throw busy(conversation);
+      return worked.done;
     } finally {
       this.beginning.delete(conversation);
     }

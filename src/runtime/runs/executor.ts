@@ -10,6 +10,7 @@ import { isIn } from '../../../machines/step.ts';
 import { fromBody, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
+import { ShortLived } from '../../kernel/short-lived.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort } from '../../providers/port.ts';
@@ -19,7 +20,7 @@ import type { Outcome, Usable } from '../providers/circuit.ts';
 import { Attempt } from './attempt.ts';
 import type { OutputBudget } from './output-budget.ts';
 import { OutputRecorder } from './output-recorder.ts';
-import { recordedTokens } from './recorded-tokens.ts';
+import { recordedAnswer } from './recorded-answer.ts';
 import { asFailure } from './run-errors.ts';
 
 /**
@@ -40,7 +41,7 @@ export interface RunExecutorOptions {
   log: Log;
   /** Undefined if the provider was removed, or the run must not go to it. */
   provider(request: RunRequest): ProviderPort | undefined;
-  /** Why the target of an attempt must not be asked; null if it may. */
+  /** Why the cloud target of an attempt must not be asked; null if it may. */
   refusal(context: RunContext): Promise<SvcError | null>;
   /** Admits an attempt if its provider is usable now. */
   enter(provider: string, run_id: string, patience?: Patience): Promise<Usable>;
@@ -56,7 +57,7 @@ export interface RunExecutorOptions {
 
 export class RunExecutor {
   private readonly options: RunExecutorOptions;
-  private readonly live = new Map<RunKey, Attempt>();
+  private readonly live = new ShortLived<RunKey, Attempt>();
 
   constructor(options: RunExecutorOptions) {
     this.options = options;
@@ -106,7 +107,7 @@ export class RunExecutor {
     const { request } = context;
     let entered = false;
     try {
-      const refused = await refusal(context);
+      const refused = request.cloud ? await refusal(context) : null;
       if (refused !== null) throw refused;
       await this.enter(mine, context);
       entered = true;
@@ -173,11 +174,8 @@ export class RunExecutor {
     const { run_id, attempt } = mine;
     const { kernel, store, limits, provider } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
-    const { client, request, output, parts, outputs, threads, batched } = context;
-    const resume =
-      outputs > 0
-        ? { text: output, parts, token_ids: await recordedTokens(store, run_id), threads, batched }
-        : null;
+    const { client, request, output, parts } = context;
+    const resume = context.outputs === 0 ? null : await recordedAnswer(store, run_id, context);
     const port = provider(request);
     if (port === undefined)
       throw new SvcError(

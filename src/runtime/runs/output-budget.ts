@@ -1,5 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import { Notifier } from '../../kernel/notifier.ts';
+import { ShortLived } from '../../kernel/short-lived.ts';
 
 interface Answer {
   provider: string;
@@ -18,7 +19,7 @@ interface Answer {
 export class OutputBudget {
   private readonly bytesMax: number;
   private readonly room = new Notifier();
-  private readonly answers = new Map<string, Answer>();
+  private readonly answers = new ShortLived<string, Answer>();
   /** Of all answers. */
   private bytes = 0;
 

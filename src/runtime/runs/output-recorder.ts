@@ -62,6 +62,8 @@ export class OutputRecorder {
   private eventOf({
     threads,
     batched,
+    model_file,
+    prompt_parts,
     ...output
   }: NonNullable<ReturnType<OutputQueue['take']>>): NewEvent<RunEvent> {
     const { kernel, run_id, attempt } = this.options;
@@ -73,6 +75,8 @@ export class OutputRecorder {
       ...(kernel.omitsOutput && context !== undefined ? placeOf(output, context) : {}),
       ...(threads === undefined || threads === context?.threads ? {} : { threads }),
       ...(batched === true && context?.batched !== true ? { batched } : {}),
+      ...(model_file === undefined || model_file === context?.model_file ? {} : { model_file }),
+      ...(prompt_parts === undefined || context?.prompt_parts ? {} : { prompt_parts }),
     };
   }
 }

@@ -159,6 +159,8 @@ export function runRecord(
 
 /** Which targets the run has left behind, has left, and what crossed to a cloud. */
 function travels({ failed_attempts, fallbacks, sent }: RunSnapshot['context']): Partial<RunRecord> {
+  // Most runs have none of it, and each empty object costs time.
+  if (failed_attempts.length + fallbacks.length + sent.length === 0) return NOTHING;
   return {
     ...(failed_attempts.length === 0
       ? {}
@@ -175,6 +177,7 @@ function conversation(request: RunRequest): Partial<RunRecord> {
   const { messages, tools, tool_choice, response_format } = request;
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = request;
   const { context_tokens } = request;
+  if (isShort(request) && FIELDS.every((name) => request[name] === undefined)) return NOTHING;
   return {
     ...(isShort(request) || messages.length === 0 ? {} : { messages: messages.map(recorded) }),
     ...(tools === undefined ? {} : { tools: [...tools] }),
@@ -188,6 +191,19 @@ function conversation(request: RunRequest): Partial<RunRecord> {
     ...(context_tokens === undefined ? {} : { context_tokens }),
   };
 }
+
+const FIELDS = [
+  'tools',
+  'tool_choice',
+  'response_format',
+  'reasoning_effort',
+  'parallel_tool_calls',
+  'top_k',
+  'min_p',
+  'repeat_penalty',
+  'context_tokens',
+] as const;
+const NOTHING: Partial<RunRecord> = {};
 
 function recorded({ role, content }: Message): RecordedMessage {
   return {
@@ -223,6 +239,9 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
     ...(context.conversation === context.run_id ? {} : { conversation: context.conversation }),
     ...(context.origin === null ? {} : { origin: context.origin }),
     client: context.client,
+    ...(isIn(snapshot, 'queued')
+      ? { due_at: Math.min(context.queue_deadline_at, context.deadline_at) }
+      : {}),
     ...(finished ? { usage: usageOf(context) } : {}),
   };
 }

@@ -19,11 +19,15 @@ const IN_ONE_STEP: RecoveryProgress = {
   made: () => Promise.resolve(),
 };
 
-/** How the last boot ended. It reads only the first and the last event of its stream. */
+/**
+ * How the last boot ended. It reads only the first and the last event of its stream. In a fleet,
+ * the unfinished runs are those that this node still has. `rejoins`: it was of this process.
+ */
 export async function readLastBoot(
   store: EventStore,
   boot_id: string | null,
   host_boot_id: string | null,
+  rejoins = false,
 ): Promise<LastBoot | null> {
   if (boot_id === null) return null;
   const daemon = stream.daemon(boot_id);
@@ -34,9 +38,10 @@ export async function readLastBoot(
     toEvent(first) as DaemonCreated,
     last.type as DaemonEvent['type'],
     host_boot_id,
+    rejoins,
   );
-  const { unfinished } = await store.countRuns();
-  return { boot_id, ending, at: last.at, unfinished_runs: unfinished };
+  const { length } = await store.unfinishedRuns();
+  return { boot_id, ending, at: last.at, unfinished_runs: length };
 }
 
 /**
@@ -59,8 +64,9 @@ export async function recoverRuns(
   const unfinished = (await store.unfinishedRuns()).map(stream.run);
   const recoverStep = async (step: readonly RunKey[]) => {
     const recorded: Promise<boolean>[] = [];
-    // All reads come first. A read after an append would wait for its commit.
-    for (const run_id of step) await kernel.load(run_id);
+    // All reads come first. A read after an append would wait for its commit. They are sent
+    // together, so the thread of the log reads a run while this one folds another.
+    await Promise.all(step.map((run_id) => kernel.load(run_id)));
     for (const run_id of step) {
       const last = kernel.instance(run_id)?.recent.at(-1);
       const downtime_ms = last === undefined ? 0 : kernel.clock.now() - (await bootEnd(last));

@@ -12,6 +12,7 @@ import type {
   Asked,
   EventSlice,
   RunAsked,
+  RunFollowing,
   RunHead,
   RunInput,
   RunListQuery,
@@ -73,7 +74,7 @@ export class Runs {
     this.keys = new Keys(options.store, this.digests, options.fleet?.keys);
     this.records = new Records(options.kernel, options.store);
     this.conversations = new Conversations({
-      ...{ store: options.store, config: options.config },
+      ...{ store: options.store, config: options.config, fleet: options.fleet?.keys },
       askedOf: (run_id) => this.asked(run_id),
     });
   }
@@ -117,7 +118,7 @@ export class Runs {
     const who = { client, ...(origin == null ? {} : { origin }), ...asked };
     const request_digest = this.digests.of(input);
     if (conversation == null) return this.admit(input, { ...who, request_digest }, run_id);
-    return this.conversations.next({ ...input, conversation }, (turn) => {
+    return this.conversations.next({ ...input, conversation }, run_id, (turn) => {
       const { conversation, continues } = turn;
       const said = { ...who, request_digest, conversation };
       return this.admit(
@@ -167,9 +168,10 @@ export class Runs {
     if (kernel.instances.has(key)) await fleet?.confirm();
     const instance = kernel.instance(key);
     // Another node may have read already what this one does not know to be durable yet.
-    if (fleet !== undefined && instance !== undefined && instance.tailVersion > instance.version)
-      return fleet.record(run_id);
-    if (instance !== undefined)
+    if (
+      instance !== undefined &&
+      (fleet === undefined || instance.tailVersion === instance.version)
+    )
       return runRecord(instance.snapshot, instance.seq, scheduler.position(run_id));
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const row = await store.getRun(run_id);
@@ -233,23 +235,13 @@ export class Runs {
    * The run's events from `from_seq` to its terminal event. Ends early if the signal aborts. Throws
    * run_unknown for a run that is removed meanwhile, and the errors of `cutOff`.
    */
-  async *follow(
-    run_id: string,
-    options: { from_seq?: number; signal: AbortSignal },
-  ): AsyncIterable<EventSlice> {
+  async *follow(run_id: string, options: RunFollowing): AsyncIterable<EventSlice> {
     const { kernel, store, pages, fleet } = this.options;
     await this.head(run_id);
     const isLast = (event: { type: string }) => isTerminalEvent(event.type);
-    let over = false;
     const key = runKey(run_id);
-    for await (const slice of followStream(
-      { kernel, store, pages, elsewhere: fleet?.changes },
-      key,
-      { ...options, isLast },
-    )) {
-      over = slice.events.some(isLast);
-      yield slice;
-    }
+    const sources = { kernel, store, pages, elsewhere: fleet?.changes };
+    const over = yield* followStream(sources, key, { ...options, isLast });
     if (over || options.signal.aborted) return;
     if (kernel.closed) throw cutOff(kernel.snapshot(key));
     if ((await store.runHead(run_id)) === null) throw removedMeanwhile(run_id);

@@ -9,6 +9,7 @@ import type { Log } from '../../kernel/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
 import type { LocalRoom } from '../../providers/port.ts';
 import { LOCAL } from '../providers/providers.ts';
+import { ActiveRuns, type Demand } from './active-runs.ts';
 import type { OutputBudget } from './output-budget.ts';
 
 /**
@@ -30,7 +31,7 @@ import type { OutputBudget } from './output-budget.ts';
 export class Scheduler {
   /** In the order in which they are served. */
   private queue: Waiting[] = [];
-  private readonly active = new Map<RunKey, Active>();
+  private readonly active = new ActiveRuns();
   /** The rounds of each provider. They advance independently. */
   private readonly turns = new Map<string, FairQueue>();
   private arrivals = 0;
@@ -68,11 +69,11 @@ export class Scheduler {
 
   /** Runs whose end is not proposed. */
   get unsettled(): number {
-    return this.queue.length + this.taken().length;
+    return this.queue.length + this.active.taken().length;
   }
 
   activeRuns(): RunKey[] {
-    return [...this.active.keys()];
+    return this.active.keys();
   }
 
   /** Waiting, in the order in which they are served. */
@@ -114,7 +115,7 @@ export class Scheduler {
     const limits = room === undefined ? concurrency : { ...concurrency, room };
     if (room !== undefined) for (const run of this.queue) if (isLocal(run)) room.learn(run.model);
     const started = new Set(
-      runsToStart(this.startable(), this.taken(), limits, now).filter((run_id) =>
+      runsToStart(this.startable(), this.active.taken(), limits, now).filter((run_id) =>
         this.start(stream.run(run_id)),
       ),
     );
@@ -128,7 +129,7 @@ export class Scheduler {
 
   /** The places at a provider that are free now. */
   freePlaces(provider: string): number {
-    return freePlaces([...this.queue, ...this.taken()], this.options.concurrency, provider);
+    return freePlaces([...this.queue, ...this.active.taken()], this.options.concurrency, provider);
   }
 
   /** Queues a run that waited on no node. The kernel has its state. */
@@ -152,11 +153,6 @@ export class Scheduler {
     return true;
   }
 
-  /** The active runs that take a place. */
-  private taken(): Active[] {
-    return [...this.active.values()].filter(({ ended }) => ended !== true);
-  }
-
   private startable(): Waiting[] {
     const { othersWait } = this.options;
     if (othersWait === undefined) return this.queue;
@@ -176,7 +172,7 @@ export class Scheduler {
     const { kernel } = this.options;
     const tail = kernel.tail(run_id);
     if (tail === undefined || !tail.hasTag('waiting')) return false;
-    this.active.set(run_id, demandOf(tail));
+    this.active.set({ run_id, ...demandOf(tail) });
     this.logFailure(kernel.tryAppend(run_id, nextAttempt(tail)), run_id);
     return true;
   }
@@ -186,7 +182,7 @@ export class Scheduler {
     else if (tail.hasTag('waiting')) this.wait(run_id, tail);
     else if (!this.active.has(run_id)) {
       this.leaveQueue(run_id);
-      this.active.set(run_id, { ...demandOf(tail), unstarted: true });
+      this.active.set({ run_id, ...demandOf(tail), unstarted: true });
     } else return;
     this.next();
   }
@@ -245,7 +241,7 @@ export class Scheduler {
   private settle(run_id: RunKey, tail: RunSnapshot): void {
     const { kernel, daemon } = this.options;
     this.leaveQueue(run_id);
-    this.active.set(run_id, { ...demandOf(tail), ended: true });
+    this.active.set({ run_id, ...demandOf(tail), ended: true });
     this.logFailure(kernel.tryAppend(daemon, { type: 'daemon.run_settled', run_id }), run_id);
   }
 
@@ -282,23 +278,9 @@ const ALLOWS_STARTS: ReadonlySet<string> = new Set([
   'daemon.stop_requested',
 ]);
 
-/** What a run needs to start. */
-interface Demand {
-  provider: string;
-  model: string;
-  isolated: boolean;
-}
-
 function demandOf({ context }: RunSnapshot): Demand {
   const { provider, model } = context.request;
   return { provider, model, isolated: context.isolated };
-}
-
-interface Active extends Demand {
-  /** It ends without having started, such as by a cancel. */
-  unstarted?: boolean;
-  /** Its end is proposed. */
-  ended?: boolean;
 }
 
 interface Waiting extends Demand {

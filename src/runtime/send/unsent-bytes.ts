@@ -1,8 +1,9 @@
 import { SvcError } from '../../errors.ts';
 import { createGate } from '../../kernel/gate.ts';
 import type { Log } from '../../kernel/port.ts';
+import { ShortLived } from '../../kernel/short-lived.ts';
 import type { Limits } from '../../limits.ts';
-import { TURN_BYTES, WriteScheduler } from './write-scheduler.ts';
+import { TURN_BYTES, WriteScheduler, Writes } from './write-scheduler.ts';
 
 /** Bytes that several connections may share. Only this budget changes `holders`. */
 export interface SharedBytes {
@@ -22,6 +23,11 @@ export interface Outflow {
    * have closed by then.
    */
   turn(bytes: number): Promise<void> | undefined;
+  /**
+   * The same before the bytes are known. What is read then is written in the turn that it waited
+   * for.
+   */
+  reserve(): Promise<void> | undefined;
   /** Ends the count of the connection. */
   leave(): void;
 }
@@ -44,7 +50,8 @@ export class UnsentBytes {
   private readonly bytes_max: number;
   private readonly log: Log;
   private readonly now: () => number;
-  private readonly connections = new Set<Counted>();
+  private readonly connections = new ShortLived<string, Counted>();
+  private entered = 0;
   private readonly wholeAnswers = createGate(WHOLE_ANSWERS);
   private closedCount = 0;
   private nextLogAt = Number.NEGATIVE_INFINITY;
@@ -88,19 +95,23 @@ export class UnsentBytes {
 
   /** Counts a connection. `cut` closes it at once, and frees its bytes. */
   enter(cut: () => void): Outflow {
-    const connection: Counted = { shared: new Map(), own: 0, since: this.now(), cut };
-    this.connections.add(connection);
+    this.entered += 1;
+    const name = `connection ${this.entered}`;
+    const connection: Counted = { name, shared: new Map(), own: 0, since: this.now(), cut };
+    this.connections.set(name, connection);
+    const writes = new Writes(this.writes);
     return {
       hold: (shared) => this.hold(connection, shared),
       release: (shared) => this.release(connection, shared),
       own: (bytes) => this.own(connection, bytes),
-      turn: (bytes) => this.writes.take(bytes),
+      turn: (bytes) => writes.take(bytes),
+      reserve: () => writes.reserve(),
       leave: () => this.leave(connection),
     };
   }
 
   private hold(connection: Counted, shared: SharedBytes): void {
-    if (!this.connections.has(connection)) return;
+    if (!this.connections.has(connection.name)) return;
     const times = connection.shared.get(shared) ?? 0;
     connection.shared.set(shared, times + 1);
     if (times > 0) return;
@@ -117,7 +128,7 @@ export class UnsentBytes {
   }
 
   private own(connection: Counted, bytes: number): void {
-    if (!this.connections.has(connection)) return;
+    if (!this.connections.has(connection.name)) return;
     if (bytes < connection.own || connection.own + connection.shared.size === 0)
       connection.since = this.now();
     const more = bytes - connection.own;
@@ -126,7 +137,7 @@ export class UnsentBytes {
   }
 
   private leave(connection: Counted): void {
-    if (!this.connections.delete(connection)) return;
+    if (!this.connections.delete(connection.name)) return;
     for (const shared of connection.shared.keys()) this.drop(connection, shared);
     this.bytes -= connection.own;
     connection.own = 0;
@@ -153,7 +164,7 @@ export class UnsentBytes {
   private heaviest(): Counted | null {
     const now = this.now();
     let [found, most]: [Counted | null, number] = [null, 0];
-    for (const connection of this.connections) {
+    for (const connection of this.connections.values()) {
       let bytes = connection.own;
       for (const { size, holders } of connection.shared.keys()) bytes += size / holders;
       const weight = bytes * (1 + now - connection.since);
@@ -176,6 +187,7 @@ export class UnsentBytes {
 }
 
 interface Counted {
+  name: string;
   /** How often the connection uses each. */
   shared: Map<SharedBytes, number>;
   own: number;

@@ -17,6 +17,8 @@
 export class WriteScheduler {
   private readonly nextTurn: (serve: () => void) => void;
   private readonly waiting: { cost: number; go: () => void }[] = [];
+  /** Grows with each turn. */
+  turn = 0;
   private left = TURN_BYTES;
   private isSet = false;
   /** True if this turn accepted a connection. */
@@ -38,6 +40,11 @@ export class WriteScheduler {
     return undefined;
   }
 
+  /** A write that has its turn has so many bytes more. */
+  add(bytes: number): void {
+    this.left -= Math.max(0, bytes);
+  }
+
   /** A connection was accepted, and more may wait for the event loop. */
   skipTurn(): void {
     this.isBusy = true;
@@ -52,6 +59,7 @@ export class WriteScheduler {
   }
 
   private serve(): void {
+    this.turn += 1;
     const delays = this.waiting.length > 0;
     const skips = this.isBusy && (!delays || this.skippable > 0);
     this.isSet = false;
@@ -72,8 +80,44 @@ export class WriteScheduler {
   }
 }
 
+/**
+ * The writes of one connection. One may wait before its bytes are known, and has all that are there
+ * by then. It runs in the turn that it waited for. Later, it waits again.
+ */
+export class Writes {
+  private readonly scheduler: WriteScheduler;
+  private reserved = -1;
+
+  constructor(scheduler: WriteScheduler) {
+    this.scheduler = scheduler;
+  }
+
+  /** Resolves when the next write may run, whose bytes are not known; undefined when it may now. */
+  reserve(): Promise<void> | undefined {
+    const wait = this.scheduler.take(0);
+    if (wait !== undefined) return wait.then(() => this.granted());
+    this.granted();
+    return undefined;
+  }
+
+  /** The same for a write of so many bytes. */
+  take(bytes: number): Promise<void> | undefined {
+    const isReserved = this.reserved === this.scheduler.turn;
+    this.reserved = -1;
+    if (!isReserved) return this.scheduler.take(bytes);
+    this.scheduler.add(bytes - WRITE_BYTES);
+    return undefined;
+  }
+
+  private granted(): void {
+    this.reserved = this.scheduler.turn;
+  }
+}
+
 /** The system takes about a millisecond for it. */
 export const TURN_BYTES = 256 * 1024;
+/** A large answer is written in pieces of so many bytes. */
+export const PIECE_BYTES = 64 * 1024;
 /** A small write costs the system as much as a copy of so many bytes. */
 export const WRITE_BYTES = 16 * 1024;
 /**

@@ -1,15 +1,19 @@
 import type { QueryResultRow } from 'pg';
-import type { CancelAsk, ClaimedRun, ClaimQuery, Fleet } from '../fleet.ts';
-import type { HeldLease } from './appends.ts';
+import type { CancelAsk, ClaimQuery, Fleet, Look, Waiting, WantedFile } from '../fleet.ts';
+import type { HeldLease } from './append/appends.ts';
+import { notifyOf } from './channel.ts';
+import { ANSWER, TAKEN, toClaimed } from './claimed.ts';
 import type { Connections } from './connections.ts';
 
 export type Claims = Pick<
   Fleet,
   | 'release'
+  | 'keepFor'
+  | 'keepOn'
   | 'claim'
   | 'claimRun'
   | 'ownerOf'
-  | 'waiting'
+  | 'look'
   | 'position'
   | 'reserveKey'
   | 'freeKey'
@@ -48,25 +52,28 @@ export function createClaims(connections: Connections, lease: HeldLease): Claims
     release: async (run_ids) => {
       await held(RELEASE, [run_ids]);
     },
-    claim: async ({ providers, models, limit }: ClaimQuery) => {
+    keepFor: async (run_id, file, ms) => {
+      await held(KEEP_FOR, [run_id, file, ms]);
+    },
+    keepOn: async (files, ms) => {
+      await held(KEEP_ON, [files.map(keyOf), ms]);
+    },
+    claim: async ({ providers, models, files, limit }: ClaimQuery) => {
       if (limit <= 0) return [];
-      const wider = limit + OTHERS;
-      const rows = await held<Claimed>(CLAIM, [providers, models, limit, wider], 'once');
-      return rows.flatMap(toClaimed);
+      const values = [providers, models, limit, limit + OTHERS, files.map(keyOf)];
+      return toClaimed(await held(CLAIM, values, 'once'));
     },
-    claimRun: async (run_id) => {
-      const rows = await held<Claimed>(CLAIM_RUN, [run_id], 'once');
-      return rows.flatMap(toClaimed)[0] ?? null;
-    },
+    claimRun: async (run_id) => toClaimed(await held(CLAIM_RUN, [run_id], 'once'))[0] ?? null,
     ownerOf: (run_id) =>
       one<string>('select node_id as value from svc_runs where run_id = $1 and not finished', [
         run_id,
       ]),
-    waiting: async () =>
-      (await one<number>(
-        'select count(*)::integer as value from svc_runs where not finished and node_id is null',
-        [],
-      )) ?? 0,
+    look: async (most) => {
+      const [row] = await connections.read<LookRow>(LOOK, [most]);
+      if (row === undefined) throw connections.asError(new Error('it has no answer'));
+      const { last_seq, late, asks, ...waiting } = row;
+      return { last_seq, late, asks, waiting };
+    },
     position: (run_id) => one<number>(POSITION, [run_id]),
     reserveKey: async (key, run_id) => {
       for (;;) {
@@ -93,20 +100,15 @@ export function createClaims(connections: Connections, lease: HeldLease): Claims
 /** Runs that are looked at beyond the limit: other nodes may take some of them meanwhile. */
 const OTHERS = 64;
 
-interface Claimed extends QueryResultRow {
-  run_id: string | null;
-  waits: boolean;
-  downtime_ms: number;
-}
-
-/** Without a run, the row says only that the lease is there. */
-function toClaimed({ run_id, waits, downtime_ms }: Claimed): ClaimedRun[] {
-  return run_id === null ? [] : [{ run_id, waits, downtime_ms: waits ? 0 : downtime_ms }];
-}
-
 function toAsk({ run_id, by }: { run_id: string | null; by: string }): CancelAsk[] {
   return run_id === null ? [] : [{ run_id, by }];
 }
+
+/** A file as the statements compare it. */
+function keyOf({ provider, model, file }: WantedFile): string {
+  return `${provider}/${model} ${file}`;
+}
+const KEY = `provider || '/' || model || ' ' || file`;
 
 /** The lease of this node: $1 and $2. Without it there is no row, and nothing else happens. */
 const MINE = `
@@ -115,10 +117,6 @@ const MINE = `
     where node_id = $1 and epoch = $2 and until > clock_timestamp()
     for share
   )`;
-
-/** Says to all nodes what to look at. Their poll finds it too. */
-const NOTIFY = (news: 'waiting' | 'asks') =>
-  `pg_notify('svc.' || current_schema(), '{"last_seq":0,"streams":[],"${news}":true}')`;
 
 const RELEASE = `
 with ${MINE},
@@ -129,7 +127,28 @@ released as (
   returning run_id
 )
 select exists (select from mine) as held,
-  (select ${NOTIFY('waiting')} from released limit 1) as told`;
+  (select ${notifyOf('waiting')} from released limit 1) as told`;
+
+const KEEP_FOR = `
+with ${MINE},
+given as (
+  update svc_runs set node_id = null, waits = false, file = $4,
+    file_until = clock_timestamp() + $5::float8 * interval '1 millisecond'
+  from mine
+  where run_id = $3 and svc_runs.node_id = mine.node_id and not finished
+  returning run_id
+)
+select exists (select from mine) as held,
+  (select ${notifyOf('waiting')} from given limit 1) as told`;
+
+const KEEP_ON = `
+with ${MINE},
+kept as (
+  update svc_runs set file_until = clock_timestamp() + $4::float8 * interval '1 millisecond'
+  from mine
+  where not finished and svc_runs.node_id is null and file is not null and ${KEY} = any($3)
+)
+select exists (select from mine) as held`;
 
 /**
  * The place of each run that waits: first the clients with the fewest runs before it, then the
@@ -146,55 +165,71 @@ const PLACES = (suits: string) => `
   ) as active using (client)
   where not finished and node_id is null and ${suits}`;
 
-/** The downtime of a run: the time since the boot of its last event was last seen. */
-const TAKEN = `
-  select run_id, waits, greatest(0, extract(epoch from clock_timestamp() - (
-    select seen_at from svc_boots where boot_id = (
-      select boot_id from svc_events where stream = run_id order by version desc limit 1
-    )
-  )) * 1000)::float8 as downtime`;
-
-/** One row at least, so that it says whether the lease is there. */
-const ANSWER = `
-select exists (select from mine) as held, run_id, waits, coalesce(downtime, 0) as downtime_ms
-from (select 1) as one left join taken on true`;
+/** A run that is kept for a file is free for the nodes with its file, and later for all. */
+const FREE = `(file is null or file_until <= clock_timestamp() or ${KEY} = any($7))`;
 
 const CLAIM = `
 with ${MINE},
 candidates as materialized (
   select run_id, place, accepted_seq
-  from (${PLACES(`(provider = any($3) or provider || '/' || model = any($4))`)}) as fair
+  from (${PLACES(`(provider = any($3) or provider || '/' || model = any($4))
+    and ${FREE}`)}) as fair
   order by place, accepted_seq limit $6
 ),
 locked as materialized (
-  select svc_runs.run_id, waits, place, svc_runs.accepted_seq
+  select svc_runs.run_id, waits, file, place, svc_runs.accepted_seq, svc_runs.seq as svc_runs_seq
   from candidates join svc_runs using (run_id)
   where not finished and node_id is null and exists (select from mine)
+    and ${FREE}
   order by place, svc_runs.accepted_seq limit $5
   for update of svc_runs skip locked
 ),
 claimed as (
-  update svc_runs set node_id = mine.node_id, waits = false
+  update svc_runs set node_id = mine.node_id, waits = false, file = null
   from mine, locked where svc_runs.run_id = locked.run_id
   returning svc_runs.run_id
 ),
 taken as (${TAKEN}, place, accepted_seq from locked join claimed using (run_id))
-${ANSWER} order by place, accepted_seq`;
+${ANSWER} order by place, accepted_seq, version`;
 
 const CLAIM_RUN = `
 with ${MINE},
 locked as materialized (
-  select run_id, waits from svc_runs
+  select run_id, waits, file, seq as svc_runs_seq from svc_runs
   where run_id = $3 and not finished and node_id is null and exists (select from mine)
   for update
 ),
 claimed as (
-  update svc_runs set node_id = mine.node_id, waits = false
+  update svc_runs set node_id = mine.node_id, waits = false, file = null
   from mine, locked where svc_runs.run_id = locked.run_id
   returning svc_runs.run_id
 ),
 taken as (${TAKEN} from locked join claimed using (run_id))
-${ANSWER}`;
+${ANSWER} order by version`;
+
+type LookRow = Omit<Look, 'waiting'> & Waiting & QueryResultRow;
+
+/** Each part reads few rows or index entries: each node asks at each poll. */
+const LOOK = `
+select coalesce((select last_seq from svc_log where id = 1), 0) as last_seq,
+  exists (select from svc_nodes where gone is null and until <= clock_timestamp()) as late,
+  exists (select from svc_asks) as asks, (
+  select count(*)::integer from (
+    select from svc_runs where not finished and node_id is null limit $1
+  ) as first
+) as runs, array(
+  select run_id from svc_runs
+  where not finished and node_id is null and waits
+    and due_at <= extract(epoch from clock_timestamp()) * 1000
+  order by due_at limit ${OTHERS}
+) as due, (
+  select coalesce(json_agg(row_to_json(files)), '[]') from (
+    select distinct provider, model, file from svc_runs
+    where not finished and node_id is null and file is not null
+      and file_until > clock_timestamp()
+    limit ${OTHERS}
+  ) as files
+) as wanted`;
 
 const POSITION = `
 select value from (
@@ -231,7 +266,7 @@ with asked as (
   on conflict do nothing
   returning run_id
 )
-select ${NOTIFY('asks')} from asked`;
+select ${notifyOf('asks')} from asked`;
 
 /** It locks no row: a cancel that is read late does no harm. */
 const ASKS = `

@@ -4,6 +4,8 @@ import { databaseName } from '../../config/store/address.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { asDatabaseError, isAway } from './failure.ts';
+import { HighWater } from './high-water.ts';
+import { takeTls } from './tls.ts';
 
 export interface DatabaseOptions {
   /** A `postgres:` address, without a password. */
@@ -17,6 +19,7 @@ export type DatabaseLimits = Pick<
   Limits,
   | 'store_connections'
   | 'store_answer_ms'
+  | 'store_idle_ms'
   | 'store_wait_ms'
   | 'store_retry_ms'
   | 'store_page_bytes'
@@ -30,10 +33,12 @@ export type DatabaseLimits = Pick<
  * 1. Their number is bounded, and so is the time of each statement, here and in the database.
  * 2. A read waits `store_wait_ms` for a database that is away, then throws store_stalled.
  * 3. A connection that failed in a statement is closed: its state is unknown.
+ * 4. Each connection is to the log that this process knows. Otherwise each call throws lease_lost.
  */
 export class Connections {
   /** The database in messages. */
   readonly name: string;
+  readonly highWater = new HighWater();
   private readonly options: DatabaseOptions;
   private readonly reads: Pool;
   private readonly writes: Pool;
@@ -53,9 +58,15 @@ export class Connections {
     const config = configOf(options, pg.types);
     this.config = config;
     const pool = (max: number) => {
-      const made = new pg.Pool({ ...config, max, min: 0, idleTimeoutMillis: IDLE_MS });
+      const made = new pg.Pool({
+        ...{ ...config, max, min: 0, idleTimeoutMillis: IDLE_MS },
+        // The pool waits for it before the first statement.
+        onConnect: (client) => this.prepare(client),
+      });
       // The statement on that connection reports it, or the next one.
-      made.on('error', () => {});
+      made.on('error', ignore);
+      // Between two statements, and before the first one, no statement hears it.
+      made.on('connect', (client) => client.on('error', ignore));
       return made;
     };
     this.reads = pool(limits.store_connections);
@@ -89,8 +100,6 @@ export class Connections {
   async transaction<T>(work: (client: ClientBase) => Promise<T>): Promise<T> {
     const client = await this.patiently(() => this.reads.connect());
     let failure: unknown;
-    // A connection may be cut between two statements. The next one reports it.
-    client.on('error', ignore);
     try {
       await client.query('begin');
       const result = await work(client);
@@ -101,7 +110,6 @@ export class Connections {
       await client.query('rollback').catch(() => {});
       throw this.asError(error);
     } finally {
-      client.off('error', ignore);
       client.release(isAway(failure));
     }
   }
@@ -111,7 +119,13 @@ export class Connections {
     const client = new this.client(this.config);
     client.on('error', ignore);
     await client.connect();
-    return client;
+    try {
+      await this.prepare(client);
+      return client;
+    } catch (error) {
+      client.end().catch(ignore);
+      throw error;
+    }
   }
 
   /** The error for callers. */
@@ -128,6 +142,12 @@ export class Connections {
     const late = delay(this.options.limits.close_ms, null, { signal: done.signal }).catch(() => {});
     await Promise.race([ended, late]);
     done.abort();
+  }
+
+  /** A pooler between here and the database takes no settings with the first message. */
+  private async prepare(client: ClientBase): Promise<void> {
+    await client.query(settingsOf(this.options.limits));
+    await this.highWater.check(client, this.name);
   }
 
   private async patiently<T>(attempt: () => Promise<T>): Promise<T> {
@@ -155,28 +175,32 @@ const IDLE_MS = 30_000;
 const INT8 = 20;
 const NUMERIC = 1700;
 
+/** The bounds of a connection that the database keeps, in one message. */
+function settingsOf({ store_answer_ms, store_idle_ms }: DatabaseLimits): string {
+  const settings = {
+    // A node that stops between two statements keeps its locks no longer.
+    idle_in_transaction_session_timeout: store_idle_ms,
+    statement_timeout: store_answer_ms,
+    tcp_user_timeout: store_answer_ms,
+    tcp_keepalives_idle: 5,
+    tcp_keepalives_interval: 2,
+    tcp_keepalives_count: 3,
+  };
+  return Object.entries(settings)
+    .map(([name, value]) => `set ${name} = ${value}`)
+    .join('; ');
+}
+
 type Types = Pick<typeof import('pg').types, 'getTypeParser'>;
 
 function configOf({ address, password, limits }: DatabaseOptions, types: Types): ClientConfig {
   const url = new URL(address);
+  const ssl = takeTls(url, process.env);
   if (password !== null) url.searchParams.set('password', password);
-  const settings = [
-    // A node that was cut off keeps no lock.
-    `idle_in_transaction_session_timeout=${limits.store_answer_ms}`,
-    `statement_timeout=${limits.store_answer_ms}`,
-    `tcp_user_timeout=${limits.store_answer_ms}`,
-    'tcp_keepalives_idle=5',
-    'tcp_keepalives_interval=2',
-    'tcp_keepalives_count=3',
-  ];
-  const given = url.searchParams.get('options');
-  url.searchParams.set(
-    'options',
-    [given ?? '', ...settings.map((setting) => `-c ${setting}`)].join(' ').trim(),
-  );
   return {
     // A `+` would stay a plus sign in the library.
     connectionString: url.href.replaceAll('+', '%20'),
+    ssl,
     application_name: 'svc',
     connectionTimeoutMillis: limits.store_answer_ms,
     query_timeout: limits.store_answer_ms + LATE_MS,

@@ -2,7 +2,7 @@ import { SvcError } from '../../errors.ts';
 import type { StoredEvent } from '../port.ts';
 import { type EventRow, fromEventRow } from '../row.ts';
 import { isSame } from '../run-digest.ts';
-import { eventDigest } from './commit.ts';
+import { eventDigest } from './append/commit.ts';
 import type { Connections } from './connections.ts';
 
 type StoredRow = EventRow & { digest: Buffer };
@@ -48,9 +48,13 @@ export class EventReads {
   }
 
   async readAll(fromSeq: number, limit: number): Promise<StoredEvent[]> {
-    return (
-      await this.page('$1::text is null and seq >= $2', 'seq', [null, fromSeq, atMost(limit)])
-    ).map(checked);
+    return (await this.readRows(fromSeq, limit)).map(fromEventRow);
+  }
+
+  /** The same in their stored form. */
+  async readRows(fromSeq: number, limit: number): Promise<EventRow[]> {
+    const values = [null, fromSeq, atMost(limit)];
+    return (await this.page('$1::text is null and seq >= $2', 'seq', values)).map(proven);
   }
 
   async lastEvent(stream: string): Promise<StoredEvent | null> {
@@ -128,10 +132,15 @@ export function eventProblem(row: StoredRow): string | null {
 export const EVENT_COLUMNS = COLUMNS;
 export type { StoredRow };
 
-function checked(row: StoredRow): StoredEvent {
+/** Throws store_corrupt. */
+export function checked(row: StoredRow): StoredEvent {
+  return fromEventRow(proven(row));
+}
+
+function proven(row: StoredRow): EventRow {
   const problem = eventProblem(row);
   if (problem !== null) throw missing(row, problem);
-  return fromEventRow(row);
+  return row;
 }
 
 function missing({ seq, stream }: { seq: number; stream: string }, problem: string): SvcError {

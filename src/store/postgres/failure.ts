@@ -55,15 +55,39 @@ export function asDatabaseError(error: unknown, name: string): Error {
       ...options,
       details: { retry_after_ms: RETRY_AFTER_MS },
     });
+  if (code === HOST_MISMATCH)
+    return new SvcError(
+      'store_failed',
+      `The certificate of the database ${name} is for another host.`,
+      {
+        ...options,
+        hint: 'Name in store the host of the certificate, or check the address with its owner.',
+      },
+    );
+  if (UNTRUSTED.test(code))
+    return new SvcError(
+      'store_failed',
+      `The certificate of the database ${name} is signed by no known authority, or has expired (${code}).`,
+      { ...options, hint: 'Name the file of its authority in store: …?sslrootcert=/path/ca.pem' },
+    );
   return new SvcError('store_failed', `The database ${name} refused: ${why}.`, {
     ...options,
-    hint: HINTS[code.slice(0, 2)] ?? 'See what is wrong with: svc doctor',
+    hint:
+      (NO_TLS.test(message) ? HINTS.TLS : HINTS[code.slice(0, 2)]) ??
+      'See what is wrong with: svc doctor',
   });
 }
 
+const HOST_MISMATCH = 'ERR_TLS_CERT_ALTNAME_INVALID';
+/** How TLS names a certificate that it does not trust. */
+const UNTRUSTED = /^(UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|CERT_|INVALID_CA|PATH_LENGTH_EXCEEDED)/;
+
 const RETRY_AFTER_MS = 1000;
 
+const NO_TLS = /does not support SSL/;
+
 const HINTS: Readonly<Record<string, string>> = {
+  TLS: 'Turn on ssl in the database. In a network that you trust: sslmode=disable',
   '28': 'Check the user in store, and its password: PGPASSWORD or store_password_file.',
   '3D': 'Create the database, or correct its name in store.',
   '42': 'Give the user of store all rights in its schema. See: svc doctor',

@@ -9,7 +9,9 @@ export interface DatabaseFacts {
   /** The version of the tables. Null: there are none. `known` is the one of this program. */
   tables: number | null;
   known: number;
-  /** Rights that the user lacks, such as `insert on svc_events`. */
+  /** A copy of another database, which takes no commits. */
+  is_standby: boolean;
+  /** Rights that the user lacks, such as `insert on svc_events`. Then `tables` is unknown. */
   missing: string[];
   synchronous_commit: string;
   /** How far the clock of the database is ahead of this one. */
@@ -28,14 +30,15 @@ export async function inspectDatabase(options: DatabaseOptions): Promise<Databas
     const answered = Date.now();
     if (server === undefined) throw connections.asError(new Error('it has no answer'));
     const { now, has_tables, ...facts } = server;
-    const [tables] = has_tables
-      ? await connections.read<{ version: string }>(
-          `select value as version from svc_meta where name = 'schema'`,
-        )
-      : [];
-    const missing = has_tables
-      ? await connections.read<{ lacking: string }>(LACKING)
-      : await connections.read<{ lacking: string }>(CANNOT_CREATE);
+    const missing = await connections.read<{ lacking: string }>(
+      has_tables ? LACKING : CANNOT_CREATE,
+    );
+    const [tables] =
+      has_tables && missing.length === 0
+        ? await connections.read<{ version: string }>(
+            `select value as version from svc_meta where name = 'schema'`,
+          )
+        : [];
     return {
       ...facts,
       name: connections.name,
@@ -49,7 +52,10 @@ export async function inspectDatabase(options: DatabaseOptions): Promise<Databas
   }
 }
 
-type ServerRow = Pick<DatabaseFacts, 'server' | 'synchronous_commit' | 'encrypted' | 'lag_ms'> & {
+type ServerRow = Pick<
+  DatabaseFacts,
+  'server' | 'is_standby' | 'synchronous_commit' | 'encrypted' | 'lag_ms'
+> & {
   now: number;
   has_tables: boolean;
 };
@@ -58,15 +64,17 @@ const SERVER = `
 select current_setting('server_version') as server,
   current_setting('synchronous_commit') as synchronous_commit,
   (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
-  to_regclass('svc_meta') is not null as has_tables,
+  to_regclass('svc_meta') is not null as has_tables, pg_is_in_recovery() as is_standby,
   coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as encrypted,
   (select (extract(epoch from max(replay_lag)) * 1000)::float8 from pg_stat_replication) as lag_ms`;
 
 const LACKING = `
-select need.right || ' on ' || tables.name as lacking
-from unnest(array['svc_log', 'svc_events', 'svc_runs', 'svc_nodes']) as tables (name),
-  unnest(array['select', 'insert', 'update', 'delete']) as need (right)
-where not has_table_privilege(tables.name, need.right)`;
+select need.act || ' on ' || tables.relname as lacking
+from pg_class tables, unnest(array['select', 'insert', 'update', 'delete']) as need (act)
+where tables.relnamespace = (select relnamespace from pg_class where oid = to_regclass('svc_meta'))
+  and tables.relkind = 'r' and tables.relname like 'svc\\_%'
+  and not has_table_privilege(tables.oid, need.act)
+order by tables.relname, need.act`;
 
 const CANNOT_CREATE = `
 select 'create in the schema ' || coalesce(current_schema(), '(none)') as lacking

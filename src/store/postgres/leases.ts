@@ -1,6 +1,7 @@
 import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
 import type { Fleet, Joined, NodeFacts, NodeLoad, NodeRow, Renewal, TakenOver } from '../fleet.ts';
+import { notifyOf } from './channel.ts';
 import type { Connections } from './connections.ts';
 
 /**
@@ -186,7 +187,7 @@ const DRAIN = `
 with drained as (
   update svc_nodes set draining = true where node_id = $1 and gone is null returning node_id
 )
-select pg_notify('svc.' || current_schema(), '{"last_seq":0,"streams":[],"asks":true}') from drained`;
+select ${notifyOf('asks')} from drained`;
 
 const LOOK = `
 select until <= ${NOW} as late, coalesce(late_at + ${LEASE('$3')} > ${NOW}, false) as was_late,
@@ -220,5 +221,4 @@ with freed as (
 )
 select id as node_id, count(*)::integer as runs from freed group by id`;
 
-const TELL = `
-select pg_notify('svc.' || current_schema(), '{"last_seq":0,"streams":[],"waiting":true}')`;
+const TELL = `select ${notifyOf('waiting')}`;

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import type { FleetChange } from '../fleet.ts';
+import { CHANNEL } from './channel.ts';
 import type { Connections } from './connections.ts';
 
 /**
@@ -52,7 +53,7 @@ async function hear(
   });
   try {
     const { rows } = await client.query<{ channel: string }>(
-      `select quote_ident('svc.' || current_schema()) as channel`,
+      `select quote_ident(${CHANNEL}) as channel`,
     );
     await client.query(`listen ${rows[0]?.channel}`);
     if (signal.aborted) return;

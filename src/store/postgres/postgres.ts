@@ -6,7 +6,7 @@ import type { Limits } from '../../limits.ts';
 import type { Fleet, SharedStore } from '../fleet.ts';
 import type { EventStore, OpenReport, RunRow, StoredEvent } from '../port.ts';
 import { RowMender, type StoreOptions } from '../store.ts';
-import { Appends } from './appends.ts';
+import { Appends } from './append/appends.ts';
 import { Audit } from './audit.ts';
 import { type Claims, createClaims } from './claims.ts';
 import { Connections, type DatabaseOptions, notOpen } from './connections.ts';
@@ -67,9 +67,9 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     append: ask((log, commit) => log.appends.append(commit)),
     reserve: ask(async () => true),
     spendReserve: ask(async () => false),
-    readStream: ask((log, ...args) => log.events.readStream(...args)),
+    readStream: ask(async (log, ...args) => log.saw(await log.events.readStream(...args))),
     lastEvent: ask((log, stream) => log.events.lastEvent(stream)),
-    readAll: ask((log, ...args) => log.events.readAll(...args)),
+    readAll: ask(async (log, ...args) => log.saw(await log.events.readAll(...args))),
     listRuns: ask((log, query) => log.listRuns(query)),
     getRun: ask((log, run_id) => log.mender.read(() => log.runs.getRun(run_id))),
     runsNamed: ask((log, ...args) => log.events.runsNamed(...args)),
@@ -102,17 +102,25 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     drain: ask((log, node_id) => log.leases.drain(node_id)),
     takeOver: ask((log) => log.leases.takeOver()),
     release: ask((log, run_ids) => log.claims.release(run_ids)),
+    keepFor: ask((log, ...args) => log.claims.keepFor(...args)),
+    keepOn: ask((log, ...args) => log.claims.keepOn(...args)),
     claim: ask((log, query) => log.claims.claim(query)),
     claimRun: ask((log, run_id) => log.claims.claimRun(run_id)),
     ownerOf: ask((log, run_id) => log.claims.ownerOf(run_id)),
-    waiting: ask((log) => log.claims.waiting()),
+    look: ask((log, most) => log.claims.look(most)),
     position: ask((log, run_id) => log.claims.position(run_id)),
     reserveKey: ask((log, ...args) => log.claims.reserveKey(...args)),
     freeKey: ask((log, ...args) => log.claims.freeKey(...args)),
     ask: ask((log, ...args) => log.claims.ask(...args)),
     asks: ask((log) => log.claims.asks()),
-    lastSeq: ask((log) => log.claims.lastSeq()),
-    onChange: (listener, signal) => now().notices.onChange(listener, signal),
+    lastSeq: ask(async (log) => log.heard(await log.claims.lastSeq())),
+    onChange: (listener, signal) => {
+      const log = now();
+      log.notices.onChange((change) => {
+        log.heard(change.last_seq);
+        listener(change);
+      }, signal);
+    },
   };
   return {
     ...store,
@@ -197,6 +205,7 @@ class Opened {
         `The database ${connections.name} has no row of the log.`,
       );
     this.appends.bytes = log.bytes;
+    this.heard(log.last_seq);
     return {
       first_seq: log.first_seq ?? log.last_seq + 1,
       last_seq: log.last_seq,
@@ -216,6 +225,17 @@ class Opened {
     const { done, damaged } = await this.audit.verifyPart(at, restart);
     await this.mender.mendAll(damaged);
     return { done, report: this.audit.report() };
+  }
+
+  /** The database must have these events from now on. */
+  saw(events: StoredEvent[]): StoredEvent[] {
+    for (const event of events) this.connections.highWater.saw(event);
+    return events;
+  }
+
+  heard(last_seq: number): number {
+    this.connections.highWater.heard(last_seq);
+    return last_seq;
   }
 
   /** Waits for earlier calls, for a bounded time while the database is away. */

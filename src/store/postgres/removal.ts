@@ -3,9 +3,9 @@ import { SvcError } from '../../errors.ts';
 import type { PruneQuery, PruneReport } from '../port.ts';
 import { pruneOrder, type SizedRun } from '../prune/order.ts';
 import { type Moment, oldAtSteps } from '../prune/run-age.ts';
-import type { HeldLease } from './appends.ts';
+import type { HeldLease } from './append/appends.ts';
+import { ROW_BYTES } from './append/commit.ts';
 import { fromColumn } from './columns.ts';
-import { ROW_BYTES } from './commit.ts';
 import type { Connections } from './connections.ts';
 
 /** The lock of the node that removes history: the letters `svcr`. */

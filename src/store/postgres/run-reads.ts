@@ -3,8 +3,8 @@ import { damagedRun } from '../projection.ts';
 import { fromRunData } from '../row.ts';
 import { dataDigest, isSame } from '../run-digest.ts';
 import { shortData } from '../short-run.ts';
+import { withSeq } from './append/commit.ts';
 import { toColumn } from './columns.ts';
-import { withSeq } from './commit.ts';
 import { atMost, type Read } from './event-reads.ts';
 
 export interface StoredRun {

@@ -1,9 +1,10 @@
 import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
+import { codeOf } from '../failure.ts';
 
 /** Raised when the tables change. A newer version is refused. */
-export const SCHEMA = 1;
-/** The oldest PostgreSQL that is tested: `NNmmmm`. */
+export const SCHEMA = 3;
+/** Older versions of PostgreSQL are refused: `NNmmmm`. */
 export const SERVER_VERSION_MIN = 130_000;
 /** The lock of migrations: the letters `svce`. */
 const MIGRATION_LOCK = 0x73766365;
@@ -147,8 +148,22 @@ create table svc_asks (
   primary key (run_id, ask)
 );`;
 
+/** `due_at`: when a queued run ends, if no node has started it by then. */
+const DUE = `
+alter table svc_runs add column due_at float8;
+create index svc_runs_due on svc_runs (due_at) where not finished and node_id is null and waits;`;
+
+/** `file`: the model file for which a run that was cut off is kept, until `file_until`. */
+const KEPT = `
+alter table svc_runs add column file text, add column file_until timestamptz;
+create index svc_runs_kept on svc_runs (provider, model, file)
+  where not finished and node_id is null and file is not null;`;
+
+/** The code of a statement that took too long. */
+const TIMEOUT = '57014';
+
 /** What leads from each version to the next one. */
-const MIGRATIONS: readonly string[] = [LOG + RUNS + USAGE + NODES];
+export const MIGRATIONS: readonly string[] = [LOG + RUNS + USAGE + NODES, DUE, KEPT];
 
 /** The version of the tables; 0: there are none. */
 export async function schemaVersion(client: ClientBase): Promise<number> {
@@ -167,7 +182,11 @@ export async function schemaVersion(client: ClientBase): Promise<number> {
  * start together follow each other. Throws store_foreign.
  */
 export async function migrate(client: ClientBase, name: string, log_id: string): Promise<void> {
-  await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  // Only other migrations wait for this one, and a start may be slow.
+  await client.query('set local idle_in_transaction_session_timeout = 60000');
+  await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]).catch((cause) => {
+    throw codeOf(cause) === TIMEOUT ? busy(name, cause) : cause;
+  });
   const version = await schemaVersion(client);
   if (version > SCHEMA) throw tooNew(name, version);
   if (version === SCHEMA) return;
@@ -179,6 +198,14 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
      on conflict (name) do update set value = excluded.value where svc_meta.name = 'schema'`,
     [String(SCHEMA), log_id],
   );
+}
+
+/** The lock is kept for long only by an import. */
+function busy(name: string, cause: unknown): SvcError {
+  return new SvcError('store_stalled', `A log is being imported into the database ${name}.`, {
+    cause,
+    hint: 'Start the daemon when svc import has ended.',
+  });
 }
 
 export function tooNew(name: string, version: number): SvcError {

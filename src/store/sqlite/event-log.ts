@@ -1,13 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Calls, Opened } from '../calls.ts';
-import { chain } from '../chain.ts';
-import { checkContinuity } from '../continuity.ts';
 import { codeOf, isFull } from '../failure.ts';
 import { type HighWater, type Mark, readMark } from '../files/high-water.ts';
 import { Presence } from '../files/presence.ts';
 import { canWriteBeside, type Reserve } from '../files/reserve.ts';
-import { WalGeneration } from '../files/wal.ts';
+import { Wal } from '../files/wal.ts';
 import { Audit } from '../inspect/audit.ts';
 import { verifyLog } from '../inspect/verify.ts';
 import {
@@ -23,12 +21,13 @@ import {
 } from '../port.ts';
 import { Pruner } from '../prune/pruner.ts';
 import type { CommitRows, RunLine } from '../row.ts';
-import { UsageTable } from '../usage.ts';
 import type { UsageQuery, UsageSums } from '../usage-sums.ts';
 import { Words } from '../words.ts';
+import { CommitWrites } from './commit-writes.ts';
 import { type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';
-import { eventValues, prepareWrites, RunWrites } from './writes.ts';
+import { WordSteps } from './word-steps.ts';
+import { prepareWrites } from './writes.ts';
 
 /**
  * The event log on disk, in the thread that owns it. It owns the connection, the end of the log
@@ -50,11 +49,10 @@ export class EventLog extends Reads implements Calls {
   private readonly highWater: HighWater;
   private readonly reserveFile: Reserve;
   private readonly statements: ReturnType<typeof prepareWrites>;
-  private readonly words: Words;
-  private readonly runs: RunWrites;
-  private readonly usageTable: UsageTable;
+  readonly wordSteps: WordSteps;
+  private readonly writes: CommitWrites;
   private readonly pruner: Pruner;
-  private readonly generation: WalGeneration;
+  private readonly wal: Wal;
   private readonly presence: Presence;
   private last: Mark;
   /** About the bytes of this boot's events that belong to no run. */
@@ -72,15 +70,15 @@ export class EventLog extends Reads implements Calls {
     this.audit = new Audit(db);
     this.pruner = new Pruner(db);
     this.statements = prepareWrites(db);
-    this.words = new Words(db);
-    this.runs = new RunWrites(db, this.words);
-    this.usageTable = new UsageTable(db);
-    this.generation = new WalGeneration(db, options.database);
+    const words = new Words(db);
+    this.wordSteps = this.stepsOf(words);
+    this.writes = new CommitWrites(db, this.statements, words);
+    this.wal = new Wal(db, options.database);
     const { database, limits } = options;
     this.presence = new Presence({
       database,
       look_ms: limits.store_look_ms,
-      descriptors: () => this.generation.descriptors(),
+      descriptors: () => this.wal.descriptors(),
     });
   }
 
@@ -99,38 +97,44 @@ export class EventLog extends Reads implements Calls {
   }
 
   usage(query: UsageQuery): UsageSums {
-    return this.usageTable.read(query);
+    return this.writes.usage.read(query);
   }
 
   searchRuns(query: SearchQuery): FoundRun[] {
-    return this.words.find(query);
+    return this.wordSteps.find(query);
   }
 
   unindexedRuns(): number {
-    return this.words.unindexed();
+    return this.wordSteps.unindexed();
   }
 
-  /**
-   * One step of building the index of words. True if there is more to do. Without space the next
-   * open goes on; any other failure ends all writing.
-   */
-  buildWords(): boolean {
-    try {
-      return this.failure === null && this.db.open && this.words.build();
-    } catch (error) {
-      this.refuse(error);
-      return false;
-    }
+  private stepsOf(words: Words): WordSteps {
+    return new WordSteps({
+      words,
+      canWrite: () => this.failure === null && this.db.open,
+      lastSeq: () => this.last.seq,
+      write: (work) => {
+        this.statements.begin.run();
+        work();
+        // The index follows the log, so nothing is lost without a sync.
+        this.wal.commit();
+      },
+      refuse: (thrown) => this.refuse(thrown),
+      rollBack: () => this.rollBack(),
+    });
   }
 
   append(rows: CommitRows): Appended {
     if (this.failure !== null) throw this.failure;
     const first_seq = this.last.seq + 1;
     if (rows.events.length > 0 || rows.runs.length > 0) {
-      this.last = this.writeWithReserve(rows);
+      const last = this.writeWithReserve(rows);
+      // The checks come before the sync: after it the caches of the processor are cold.
       const lost = this.failIfLost(this.presence.problemOfCommit());
       if (lost !== null) throw lost;
-      this.highWater.write(this.last);
+      this.sync();
+      this.last = last;
+      this.highWater.write(last);
     }
     return { full: !this.reserveFile.exists, first_seq };
   }
@@ -151,7 +155,7 @@ export class EventLog extends Reads implements Calls {
   /** Replaces a damaged row. False if the run has newer events. */
   mendRun(line: RunLine): boolean {
     if (this.failure !== null) throw this.failure;
-    const mended = this.runs.mend(line);
+    const mended = this.writes.runs.mend(line);
     if (mended) this.audit.mended(line.run_id);
     return mended;
   }
@@ -180,10 +184,16 @@ export class EventLog extends Reads implements Calls {
 
   private removing(remove: () => PruneReport): PruneReport {
     if (this.failure !== null) throw this.failure;
+    const report = this.removeOrRefuse(remove);
+    if (report.events > 0) this.sync();
+    return report;
+  }
+
+  private removeOrRefuse(remove: () => PruneReport): PruneReport {
     try {
       return remove();
     } catch (error) {
-      if (this.words.dropIfDamaged(error)) return remove();
+      if (this.wordSteps.drops(error)) return remove();
       throw this.refuse(error);
     }
   }
@@ -209,10 +219,13 @@ export class EventLog extends Reads implements Calls {
 
   close(): void {
     try {
-      if (this.findLostFiles() === null) this.highWater.restore();
+      if (this.findLostFiles() === null) {
+        this.wordSteps.catchUp();
+        this.highWater.restore();
+      }
       this.db.close();
     } finally {
-      this.generation.close();
+      this.wal.close();
       this.highWater.close();
     }
   }
@@ -222,7 +235,6 @@ export class EventLog extends Reads implements Calls {
       return this.write(rows);
     } catch (thrown) {
       const error = this.refuse(thrown);
-      if (error === WITHOUT_WORDS) return this.writeWithReserve(rows);
       if (!isStoreFull(error) || !this.reserveFile.release()) throw error;
     }
     try {
@@ -232,35 +244,38 @@ export class EventLog extends Reads implements Calls {
     }
   }
 
-  private write({ events, runs, embeddings }: CommitRows): Mark {
-    const { begin, commit, lastVersion, insertEvent } = this.statements;
-    begin.run();
-    checkContinuity({ events, runs }, this.last.seq, (stream) => lastVersion.get(stream) ?? 0);
-    let [last, bytes] = [this.last, 0];
-    for (const event of events) {
-      last = { seq: event.seq, hash: chain(last.hash, event) };
-      insertEvent.run(...eventValues(event, Buffer.from(last.hash, 'hex')));
-      if (!event.stream.startsWith('run_')) bytes += event.data.length + ROW_BYTES;
-    }
-    for (const { usage } of runs) if (usage !== null) this.usageTable.add(usage);
-    for (const usage of embeddings) this.usageTable.addEmbedding(usage);
-    this.runs.write(runs);
-    const raised = this.generation.raise();
-    commit.run();
-    this.generation.committed(raised);
-    this.bootBytes += bytes;
+  private write(rows: CommitRows): Mark {
+    this.statements.begin.run();
+    const last = this.writes.write(rows, this.last);
+    this.wal.commit();
+    for (const { stream, data } of rows.events)
+      if (!stream.startsWith('run_')) this.bootBytes += data.length + ROW_BYTES;
     return last;
   }
 
-  /** Rolls back. Any error except a conflict, a full disk and damaged words ends all writing. */
-  private refuse(thrown: unknown): unknown {
+  /** Afterwards all commits are durable. */
+  private sync(): void {
+    try {
+      this.wal.sync();
+    } catch (error) {
+      throw this.fail(error);
+    }
+  }
+
+  private rollBack(): SvcError | null {
     try {
       if (this.db.inTransaction) this.statements.rollback.run();
+      return null;
     } catch (error) {
       return this.fail(error);
     }
+  }
+
+  /** Rolls back. Any error except a conflict and a full disk ends all writing. */
+  private refuse(thrown: unknown): unknown {
+    const failure = this.rollBack();
+    if (failure !== null) return failure;
     if ((thrown as { code?: unknown }).code === CONFLICT) return thrown;
-    if (this.words.dropIfDamaged(thrown)) return WITHOUT_WORDS;
     const { database } = this.options;
     const full =
       isFull(thrown) || (codeOf(thrown) === 'SQLITE_IOERR_WRITE' && !canWriteBeside(database));
@@ -273,13 +288,13 @@ export class EventLog extends Reads implements Calls {
   }
 }
 
-/** Runs checked when the log is opened, without their texts: some hundred milliseconds. */
-const START_RUNS = 5000;
+/**
+ * Runs checked when the log is opened, without their texts: 0.1 s. The unfinished ones are checked
+ * as well. The slow check follows with the others.
+ */
+const START_RUNS = 1000;
 /** Bytes of an event beside its data, with its index entries. */
 const ROW_BYTES = 200;
-
-/** The index of words was damaged. The write goes on without it. */
-const WITHOUT_WORDS = Symbol('without words');
 
 function isStoreFull(error: unknown): boolean {
   return hasCode(error, 'store_full');

@@ -109,7 +109,8 @@ interface PendingCall {
 class StoreThread {
   readonly gone: Promise<void>;
   private readonly worker: Worker;
-  private readonly pending = new Map<number, PendingCall>();
+  /** By name. Old tables of a `Map` would keep answered calls alive. */
+  private pending: Record<string, PendingCall> = Object.create(null);
   private failure: SvcError | null = null;
   private lastId = 0;
 
@@ -121,6 +122,7 @@ class StoreThread {
       {
         workerData: options,
         name: 'svc-store',
+        resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
       },
     );
     this.worker.on('message', (message: Reply | Alarm) =>
@@ -145,7 +147,7 @@ class StoreThread {
     new Promise((resolve, reject) => {
       if (this.failure !== null) throw this.failure;
       this.lastId += 1;
-      this.pending.set(this.lastId, { resolve: resolve as PendingCall['resolve'], reject });
+      this.pending[nameOf(this.lastId)] = { resolve: resolve as PendingCall['resolve'], reject };
       this.worker.postMessage({ id: this.lastId, method, args } satisfies Call);
     });
 
@@ -157,15 +159,24 @@ class StoreThread {
   }
 
   private settle(reply: Reply): void {
-    const call = this.pending.get(reply.id);
-    this.pending.delete(reply.id);
+    const name = nameOf(reply.id);
+    const call = this.pending[name];
+    delete this.pending[name];
     if ('error' in reply) call?.reject(unpackError(reply.error));
     else call?.resolve(reply.result);
   }
 
   private abandon(cause: unknown): void {
     this.failure ??= new SvcError('store_failed', undefined, { cause });
-    for (const { reject } of this.pending.values()) reject(this.failure);
-    this.pending.clear();
+    for (const { reject } of Object.values(this.pending)) reject(this.failure);
+    this.pending = Object.create(null);
   }
 }
+
+/** A number would be an index. */
+function nameOf(id: number): string {
+  return `call ${id}`;
+}
+
+/** Bound of the young part of the thread's heap. A commit needs little of it. */
+const YOUNG_MB = 2;

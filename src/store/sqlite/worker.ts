@@ -28,7 +28,9 @@ async function perform(id: number, method: Call['method'], args: unknown[]): Pro
   try {
     log ??= openLog();
     const call = log[method] as (...args: unknown[]) => unknown;
-    return { id, result: await call.apply(log, args) };
+    const result = await call.apply(log, args);
+    if (method === 'append') followWords(WORDS_AFTER_MS);
+    return { id, result };
   } catch (error) {
     return { id, error: packError(toStoreError(error)) };
   }
@@ -38,13 +40,27 @@ function openLog(): EventLog {
   const opened = new EventLog(options);
   watchFiles(opened);
   buildWords(opened);
+  followWords(WORDS_AFTER_MS);
   return opened;
 }
 
-/** Builds the index of words in steps. Calls pass between them. */
+/** The index of words follows the log at the latest so long after a commit. */
+function followWords(after_ms: number): void {
+  if (following !== null) return;
+  following = setTimeout(() => {
+    following = null;
+    if (log?.wordSteps.follow()) followWords(WORDS_PAUSE_MS);
+  }, after_ms).unref();
+}
+
+let following: NodeJS.Timeout | null = null;
+/** A step of many runs costs little more than one of a single run. */
+const WORDS_AFTER_MS = 1000;
+
+/** Builds the index of words of an old log in steps. Calls pass between them. */
 function buildWords(opened: EventLog): void {
   const step = () => {
-    if (log === opened && opened.buildWords()) setTimeout(step, WORDS_PAUSE_MS).unref();
+    if (log === opened && opened.wordSteps.build()) setTimeout(step, WORDS_PAUSE_MS).unref();
   };
   setTimeout(step, WORDS_PAUSE_MS).unref();
 }

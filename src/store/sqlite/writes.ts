@@ -11,7 +11,6 @@ import type { Words } from '../words.ts';
 export function prepareWrites(db: Database.Database) {
   return {
     begin: db.prepare<[]>('begin immediate'),
-    commit: db.prepare<[]>('commit'),
     rollback: db.prepare<[]>('rollback'),
     lastVersion: db
       .prepare<[string], number>('select max(version) from events where stream = +?')
@@ -33,12 +32,7 @@ export function eventValues(
   return [seq, stream, version, type, schema, at, boot_id, data, hash];
 }
 
-/**
- * Writes rows of runs with their digests and words, in the transaction of the caller.
- *
- * 1. The words follow all rows. A later write would make the full-text index write its part of
- *    the commit for each run.
- */
+/** Writes rows of runs with their digests. The index of words follows later. */
 export class RunWrites {
   private readonly db: Database.Database;
   private readonly words: Pick<Words, 'add'>;
@@ -50,20 +44,17 @@ export class RunWrites {
     this.statements = prepare(db);
   }
 
-  /** The last write of the transaction. Throws store_conflict if another run has the key. */
-  write(lines: readonly RunLine[]): void {
-    for (const line of lines) this.writeRow(line);
-    const finished = lines.filter((line) => line.finished === 1);
-    if (finished.length > 0) this.words.add(finished.map(({ run_id }) => run_id));
-  }
-
-  private writeRow(line: RunLine): void {
+  /**
+   * In the transaction of the caller, after these events. Throws store_conflict if another run has
+   * the key.
+   */
+  write(line: RunLine, events: readonly EventRow[] = []): void {
     const { accepted, endedAt, upsertRun, upsertDigests, cloud, place } = this.statements;
     const { usage: _, ...fields } = line;
     const row = {
       ...fields,
       accepted_seq: accepted.get(line.run_id) ?? line.seq,
-      ended_at: line.finished === 1 ? (endedAt.get(line.seq) ?? null) : null,
+      ended_at: line.finished === 1 ? (endOf(line, events) ?? endedAt.get(line.seq) ?? null) : null,
     };
     try {
       upsertRun.run(...runValues(row));
@@ -86,11 +77,18 @@ export class RunWrites {
       if (last.get(line.run_id) !== line.seq) return false;
       // Its indexes may be damaged, so it is deleted by each of them.
       for (const statement of drop) statement.run({ run_id: line.run_id });
-      this.write([line]);
+      this.write(line);
+      // The index may be past the end of this run.
+      this.words.add([line.run_id]);
       return true;
     });
     return mend.immediate();
   }
+}
+
+/** When the last event of the run was, if it is one of these. Their positions have no gaps. */
+function endOf({ seq }: RunLine, events: readonly EventRow[]): number | undefined {
+  return events[seq - (events[0]?.seq ?? 0)]?.at;
 }
 
 type RunValues = [string, number, string | null, number, number | null, ...Rest];

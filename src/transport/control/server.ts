@@ -168,11 +168,11 @@ export class ControlServer {
         this.send(connection, { id, event });
         await writable(connection.socket, signal);
       },
-      slice: ({ page, events }) =>
+      slice: ({ page: { frames }, events }) =>
         writeLines(
           connection,
-          page,
-          events.map((event) => [`{"id":${id},"event":`, page.json(event), '}\n']),
+          frames,
+          events.map((event) => [`{"id":${id},"event":`, frames.json(event), '}\n']),
         ),
     };
     try {

@@ -1,10 +1,10 @@
 import type { OutputPart, TokenLogprob } from '../../../machines/messages.ts';
 import type { RunRecord } from '../../runtime/contract.ts';
+import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
 import { sendLarge } from '../http/large.ts';
 import { type Live, type LiveOptions, sendLive, whyCut } from '../http/live.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone } from '../http/run-request.ts';
-import { PIECE_BYTES } from '../http/write-pieces.ts';
 import {
   type AnswerEnd,
   followAnswer,

@@ -2,7 +2,7 @@ import { type Failure, isTerminalEvent } from '../../../machines/events.ts';
 import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
 import { TIMEOUT_ERROR } from '../../../machines/run-context.ts';
 import { fromBody, SvcError } from '../../errors.ts';
-import type { EventRecord, RunRecord, SearchPage } from '../../runtime/contract.ts';
+import type { RunRecord, SearchPage, StoredEvent } from '../../runtime/contract.ts';
 
 /** Records and events in the form of `runtime.proto`. A field that is null is absent. */
 
@@ -56,13 +56,15 @@ export class RunUpdates {
     return this.end;
   }
 
-  of(record: EventRecord): object {
-    const { seq, type, data, at } = record;
+  of({ seq, type, data, at }: Pick<StoredEvent, 'seq' | 'type' | 'data' | 'at'>): object {
     if (type === 'run.deadline_passed') this.deadline = String(data.deadline);
     if (isTerminalEvent(type)) return { seq, ended: this.endOf(type, data) };
     if (type === 'run.accepted') return { seq, accepted: acceptedOf(data) };
     if (type !== 'run.output_appended')
-      return { seq, event: { type, at, data_json: JSON.stringify(data) } };
+      return {
+        seq,
+        event: { type, at: new Date(at).toISOString(), data_json: JSON.stringify(data) },
+      };
     return { seq, output: { kind: 'text', ...data } };
   }
 

@@ -30,6 +30,11 @@ export class CallStream {
     else call.once('cancelled', end);
   }
 
+  /** Resolves when the next messages may be sent; undefined when they may be at once. */
+  reserve(): Promise<void> | undefined {
+    return this.outflow.reserve();
+  }
+
   /** Resolves when the client has room for more, or the call is over. */
   async send(messages: readonly object[], shared: SharedBytes): Promise<void> {
     this.outflow.hold(shared);

@@ -10,7 +10,7 @@ import {
   runSearchInput,
 } from '../../runtime/contract/inputs.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
-import type { EventRecord, RunListQuery, RunWait } from '../../runtime/contract.ts';
+import type { RunListQuery, RunWait } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { Scope } from '../auth/scope.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
@@ -36,7 +36,7 @@ const searchInput = v.object(runSearchInput);
 /** The scope that a token needs for each method. */
 export const methodScopes: Readonly<Record<string, Scope>> = {
   ...{ Run: 'run', Attach: 'read', Get: 'read', List: 'read', Cancel: 'run' },
-  ...{ Search: 'read', Remove: 'admin' },
+  ...{ Search: 'read', Remove: 'admin', Nodes: 'read', DrainNode: 'admin' },
   ...{ Models: 'read', Providers: 'read', Status: 'read', WatchStatus: 'read', Stop: 'admin' },
 };
 
@@ -94,6 +94,8 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
     ),
     Models: unary(options, async () => ({ models: await runtime.models.list() })),
     Providers: unary(options, () => ({ providers: runtime.providers.list() })),
+    Nodes: unary(options, () => runtime.nodes.list()),
+    DrainNode: unary(options, ({ id = '' }: { id?: string }) => runtime.nodes.drain(id)),
     Status: unary(options, () => ({ ...runtime.status(), health: health() })),
     WatchStatus: streaming(options, async (_, stream) => {
       await watch(runtime, health, stream, closing);
@@ -117,12 +119,11 @@ async function streamRun(
   const updates = new RunUpdates();
   const signal = AbortSignal.any([stream.over, closing]);
   const report = (wait: RunWait) => stream.offer(wait);
-  for await (const slice of followWithWaits(runtime, id, { from_seq, signal }, report)) {
+  const following = { from_seq, signal, ready: () => stream.reserve() };
+  for await (const slice of followWithWaits(runtime, id, following, report)) {
     const { page, events } = slice;
-    await stream.send(
-      events.map((event) => updates.of(JSON.parse(String(page.json(event))) as EventRecord)),
-      page,
-    );
+    const messages = events.map((event) => updates.of({ ...event, ...page.told(event) }));
+    await stream.send(messages, page.plain);
   }
   const { ended } = updates;
   if (ended?.error) throw ended.error;

@@ -53,7 +53,9 @@ export async function sendLive(
   if (res.destroyed) return;
   unsent.admit();
   const leave = new AbortController();
-  const stop = () => leave.abort(LEFT);
+  let isOver = false;
+  // At the end nothing listens any more, and an abort would still make its event.
+  const stop = () => isOver || leave.abort(LEFT);
   res.once('close', stop);
   const waits = [closing, ended].map((signal) => onAbort(signal, stop));
   if (closing.aborted || ended.aborted) stop();
@@ -96,6 +98,7 @@ export async function sendLive(
       log.error({ err: error.cause ?? error, run_id: options.run_id }, 'a stream failed');
     if (!res.destroyed) res.write(options.failure(error));
   } finally {
+    isOver = true;
     clearInterval(beat);
     outflow.leave();
     for (const endWait of waits) endWait();

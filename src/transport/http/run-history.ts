@@ -1,11 +1,12 @@
 import type * as v from 'valibot';
 import { asSvcError } from '../../errors.ts';
 import { runWhy } from '../../runtime/contract/history.ts';
+import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
 import { exportQuery, noQuery } from '../query.ts';
 import { sendLarge } from './large.ts';
 import { type Context, type Route, route } from './route.ts';
 import { runId } from './runs.ts';
-import { PIECE_BYTES, pieceWriter } from './write-pieces.ts';
+import { pieceWriter } from './write-pieces.ts';
 
 export const runHistoryRoutes: readonly Route[] = [
   route({

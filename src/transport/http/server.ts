@@ -1,4 +1,3 @@
-import type { EventEmitter } from 'node:events';
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -49,9 +48,10 @@ export interface Http {
   /** Serves a connection that needs no TLS, such as one of the local socket. */
   accept(socket: Socket): void;
   /**
-   * Keeps the connection for authenticated work until `work` closes. Throws too_many_connections.
+   * Keeps the connection for authenticated work until the returned function is called. Throws
+   * too_many_connections.
    */
-  hold(socket: Duplex, work: EventEmitter): void;
+  hold(socket: Duplex): () => void;
   /** Counts a refusal for the log. */
   refused(code: string): void;
   /**
@@ -87,16 +87,20 @@ export function createHttp(options: HttpOptions): Http {
     allowOrigin(res, access.foreignOrigin(req));
   };
   const serve = async (route: Route, req: Request, res: ServerResponse) => {
-    traffic.begin(route.path, req.method ?? '', res);
+    // One listener for all: each one more costs every request.
+    const ends = [traffic.begin(route.path, req.method ?? '', res)];
+    res.once('close', () => {
+      for (const end of ends) end();
+    });
     enter(req, res);
     const admission = access.admit(req, route.access);
     if (route.access === 'token') {
       requireScope(admission, scopeOf(route));
-      res.once('close', admission.begin());
-      connections.hold(req.socket, res);
-      await unsent.writes.take(REQUEST_BYTES);
+      ends.push(admission.begin(), connections.hold(req.socket));
+      const turn = unsent.writes.take(REQUEST_BYTES);
+      if (turn !== undefined) await turn;
       if (req.socket.destroyed) return;
-      endWith(admission.ended, res, limits.close_grace_ms);
+      ends.push(endWith(admission.ended, res, limits.close_grace_ms));
     }
     const { ended, trusted } = admission;
     await route.answer({
@@ -193,18 +197,18 @@ export function createHttp(options: HttpOptions): Http {
 
 /**
  * An answer ends with the session or token of its request. It has a moment for its last event, even
- * for a slow reader.
+ * for a slow reader. Returns what ends the wait.
  */
-function endWith(ended: AbortSignal, res: ServerResponse, close_grace_ms: number): void {
+function endWith(ended: AbortSignal, res: ServerResponse, close_grace_ms: number): () => void {
   ended.throwIfAborted();
   let cut: NodeJS.Timeout | undefined;
   const endWait = onAbort(ended, () => {
     cut = setTimeout(() => res.destroy(), close_grace_ms);
   });
-  res.once('close', () => {
+  return () => {
     endWait();
     clearTimeout(cut);
-  });
+  };
 }
 
 /** The form of errors for a path without a route: that of the routes whose paths begin alike. */

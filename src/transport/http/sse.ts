@@ -34,12 +34,12 @@ export async function streamRun(
     async ({ signal, outflow, write, offer }) => {
       const report = (wait: RunWait) => offer(waitText(wait));
       let over = false;
-      const following = { from_seq, signal };
+      const following = { from_seq, signal, ready: () => outflow.reserve() };
       for await (const slice of followWithWaits(runtime, run_id, following, report)) {
         const { page, events } = slice;
-        outflow.hold(page);
-        await write(page.frames(events));
-        outflow.release(page);
+        outflow.hold(page.frames);
+        await write(page.frames.of(events));
+        outflow.release(page.frames);
         over = isTerminalEvent(events.at(-1)?.type ?? '');
       }
       if (!over)

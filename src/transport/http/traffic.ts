@@ -16,13 +16,13 @@ export class Traffic {
   );
   private open = 0;
 
-  /** Counts a request when its answer has ended. */
-  begin(route: string, method: string, res: ServerResponse): void {
+  /** A request has begun. Returns what counts it when its answer has ended. */
+  begin(route: string, method: string, res: ServerResponse): () => void {
     this.open += 1;
-    res.once('close', () => {
+    return () => {
       this.open -= 1;
       this.requests.add({ route, method, status: `${Math.floor(res.statusCode / 100)}xx` });
-    });
+    };
   }
 
   refused(code: string): void {

@@ -1,34 +1,46 @@
+import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { EventSlice } from '../../runtime/contract.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
 
 /**
  * Sends events, one a message, as fast as the client reads.
  *
- * 1. The next page is read when the last one is sent. A slow client costs one page, which is
+ * 1. All clients of a page are sent the same bytes. So messages go to the connection as whole
+ *    frames, past the library, and many of them in one write.
+ * 2. The next page is read when the last one is sent. A slow client costs one page, which is
  *    counted.
- * 2. Reading counts as a heartbeat: a slow client's pongs may be stuck behind unread data.
+ * 3. Reading counts as a heartbeat: a slow client's pongs may be stuck behind unread data.
  */
 export async function sendEvents(
-  socket: WebSocket,
+  client: WebSocket,
+  connection: Duplex,
   slices: AsyncIterable<EventSlice>,
   outflow: Outflow,
   heard: () => void,
 ): Promise<void> {
   for await (const { page, events } of slices) {
-    if (socket.readyState !== socket.OPEN) return;
-    outflow.hold(page);
-    const last = events.at(-1);
-    for (const event of events) {
-      const message = page.json(event);
-      await outflow.turn(message.length);
-      if (socket.readyState !== socket.OPEN) return;
-      if (event !== last) socket.send(message, AS_TEXT, heard);
-      else await new Promise<void>((resolve) => socket.send(message, AS_TEXT, () => resolve()));
+    if (client.readyState !== client.OPEN) return;
+    const { messages } = page;
+    outflow.hold(messages);
+    for (const frames of messages.parts(events, PIECE_BYTES)) {
+      await outflow.turn(frames.reduce((bytes, { length }) => bytes + length, 0));
+      if (client.readyState !== client.OPEN) return;
+      await write(connection, frames);
+      heard();
     }
-    heard();
-    outflow.release(page);
+    outflow.release(messages);
   }
 }
 
-const AS_TEXT = { binary: false };
+/** Resolves when the system has taken them, or the connection closed. */
+function write(connection: Duplex, frames: readonly Buffer[]): Promise<void> {
+  return new Promise((resolve) => {
+    const last = frames.length - 1;
+    if (last > 0) connection.cork();
+    for (const [index, frame] of frames.entries())
+      connection.write(frame, index === last ? () => resolve() : undefined);
+    if (last > 0) connection.uncork();
+  });
+}

@@ -1,4 +1,4 @@
-import { type EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -37,7 +37,7 @@ export interface SocketOptions extends AccessOptions, LogSourceOptions {
 export interface Listener {
   server: Server;
   /** Keeps a connection for a follower. Throws too_many_connections. */
-  hold(socket: Duplex, work: EventEmitter): void;
+  hold(socket: Duplex): () => void;
   /** Counts a refusal for the log. */
   refused(code: string): void;
 }
@@ -50,6 +50,7 @@ export interface Sockets {
 /** Sends the data until it is all sent or the signal aborts. */
 type Sender = (
   client: WebSocket,
+  connection: Duplex,
   outflow: Outflow,
   heard: () => void,
   signal: AbortSignal,
@@ -81,12 +82,18 @@ export function attachSockets(
   const paths: Readonly<Record<string, (target: string) => Sender>> = {
     '/v1/logs': (target) => {
       const query = parseLogQuery(target, limits, Date.now());
-      return (client, outflow, _, signal) => sendLogs(client, query, outflow, signal);
+      return (client, _, outflow, __, signal) => sendLogs(client, query, outflow, signal);
     },
     '/v1/events': (target) => {
       const query = parseEventQuery(target);
-      return (client, outflow, heard, signal) =>
-        sendEvents(client, runtime.history.followLog(query, signal), outflow, heard);
+      return (client, connection, outflow, heard, signal) =>
+        sendEvents(
+          client,
+          connection,
+          runtime.history.followLog(query, { signal, ready: () => outflow.reserve() }),
+          outflow,
+          heard,
+        );
     },
   };
   const admit = (request: IncomingMessage): { send: Sender; holder: Holder } => {
@@ -112,37 +119,46 @@ export function attachSockets(
       const { send, holder } = admit(request);
       const { ended } = holder;
       socket.once('close', holder.begin());
-      hold(socket, socket);
-      sockets.handleUpgrade(request, socket, head, (client) => void serve(client, send, ended));
+      socket.once('close', hold(socket));
+      sockets.handleUpgrade(
+        request,
+        socket,
+        head,
+        (client) => void serve(client, socket, send, ended),
+      );
     } catch (thrown) {
       const error = asSvcError(thrown);
       refused(error.code);
       refuse(socket, error);
     }
   });
-  const serve = async (client: WebSocket, send: Sender, ended: AbortSignal) => {
+  const serve = async (client: WebSocket, connection: Duplex, send: Sender, ended: AbortSignal) => {
     client.on('error', (error) => {
       log.debug({ err: error }, 'a follower broke');
       // The close frame is sent. Waiting for its answer would read the rest of the message.
       client.terminate();
     });
     const heard = keepAlive(client, limits.heartbeat_ms);
-    const left = new AbortController();
+    const over = new AbortController();
+    // A composite signal costs more at each wait for an event.
+    const endClosing = onAbort(closing.signal, () => over.abort());
+    if (closing.signal.aborted) over.abort();
     const outflow = unsent.enter(() => client.terminate());
     let cut: NodeJS.Timeout | undefined;
     const endWait = onAbort(ended, () => {
       client.close(NOT_ALLOWED, 'unauthorised');
       cut = setTimeout(() => client.terminate(), limits.close_grace_ms);
-      left.abort();
+      over.abort();
     });
     client.once('close', () => {
       endWait();
+      endClosing();
       clearTimeout(cut);
       outflow.leave();
-      left.abort();
+      over.abort();
     });
     try {
-      await send(client, outflow, heard, AbortSignal.any([closing.signal, left.signal]));
+      await send(client, connection, outflow, heard, over.signal);
       client.close(closing.signal.aborted ? GOING_AWAY : DONE);
     } catch (thrown) {
       const error = asSvcError(thrown);

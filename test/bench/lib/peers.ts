@@ -30,6 +30,10 @@ const PEERS = {
     variable: 'BENCH_PORTKEY',
     how: 'run: npm install @portkey-ai/gateway@1.15.2 in a folder whose package.json overrides @hono/node-server with 1.14.1, and set BENCH_PORTKEY to node_modules/@portkey-ai/gateway/build/start-server.js of it',
   },
+  pm2: {
+    variable: 'BENCH_PM2',
+    how: 'run: npm install pm2@7.0.4 in a folder, and set BENCH_PM2 to node_modules/pm2/bin/pm2 of it',
+  },
 } as const satisfies Record<string, Peer>;
 
 export type PeerName = keyof typeof PEERS;
@@ -85,9 +89,11 @@ export async function startServer({ command, args, env, probe, cwd }: Start): Pr
   const child = spawn(command, args(port), {
     env: { ...process.env, ...env?.(port) },
     stdio: ['ignore', 'ignore', 'pipe'],
+    // Its processes end with it: Ollama leaves one for each model.
+    detached: true,
     ...(cwd === undefined ? {} : { cwd }),
   });
-  process.once('exit', () => child.kill('SIGKILL'));
+  process.once('exit', () => isRunning(child) && endGroup(child));
   let printed = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     printed = (printed + text).slice(-4000);
@@ -108,9 +114,19 @@ export async function startServer({ command, args, env, probe, cwd }: Start): Pr
 
 async function stop(child: ChildProcess): Promise<void> {
   const ended = new Promise((resolve) => child.once('exit', resolve));
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill('SIGKILL');
+  if (!isRunning(child)) return;
+  endGroup(child);
   await ended;
+}
+
+const isRunning = (child: ChildProcess) => child.exitCode === null && child.signalCode === null;
+
+function endGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
 }
 
 async function freePort(): Promise<number> {

@@ -17,4 +17,12 @@ export function cpuMs(pid: number): number {
   return (user + system) * TICK_MS;
 }
 
+/** CPU time of a process and of its children, in ms. */
+export function familyCpuMs(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ');
+  return children
+    .filter((child) => child !== '')
+    .reduce((sum, child) => sum + cpuMs(Number(child)), cpuMs(pid));
+}
+
 const TICK_MS = 10;

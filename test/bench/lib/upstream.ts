@@ -21,6 +21,9 @@ export function startAnswering(): Promise<Upstream> {
   return startUpstream((exchange) => exchange.response.end(answer));
 }
 
+/** What one piece of a stream says. */
+export const PIECE = 'a word ';
+
 /** It leaves its answers open, for a measurement that sends the pieces. */
 export async function startStreaming(): Promise<{ upstream: Upstream; open: Set<Exchange> }> {
   const open = new Set<Exchange>();

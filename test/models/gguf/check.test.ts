@@ -26,8 +26,10 @@ async function verdict(bytes: Buffer, headerMax = HEADER_MAX): Promise<string | 
 
 const model = readFileSync(makeGguf(join(folder, 'model.gguf')));
 
-test('whole models are whole: one that was made, and the built-in one', async () => {
+test('whole models are whole: those that were made, and the built-in one', async () => {
   assert.is(await verdict(model), null);
+  const quantized = makeGguf(join(folder, 'quantized.gguf'), { width: 256, bits: 4 });
+  assert.is(await verdict(readFileSync(quantized)), null);
   await checkGguf(join(packageRoot(), 'src/providers/mini/svc-mini.gguf'), HEADER_MAX);
 });
 

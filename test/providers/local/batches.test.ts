@@ -36,6 +36,17 @@ test('the next tokens of runs that need not be exact are one batch, and they kno
   assert.equal([one.batched, two.batched], [true, true]);
 });
 
+test('a batch has its tokens in the order of the sequences, so that llama.cpp does not split it', () => {
+  const { free, next } = open();
+  const [one, two, three] = [free(), free(), free()];
+  [one.place, two.place, three.place] = [2, 0, 1];
+  assert.equal(next(token(one), token(two), token(three)), [
+    [1, 1],
+    [2, 1],
+    [0, 1],
+  ]);
+});
+
 test('a token alone stays exact, until another run shares its batch', () => {
   const { free, next } = open();
   const [one, two] = [free(), free()];

@@ -16,7 +16,10 @@ async function ask(seed_asked: boolean, seed: number, resume: Partial<Resume> | 
   runs += 1;
   const heard = { token_ids: [] as number[], text: '', batched: false };
   const request = runRequest({ model, seed_asked, seed, temperature: 0.8, max_tokens: 100 });
-  const whole = { text: '', parts: [], token_ids: [], threads: null, batched: false };
+  const whole = {
+    ...{ text: '', parts: [], token_ids: [] },
+    ...{ threads: null, batched: false, model_file: null },
+  };
   const stream = local.provider.stream(
     {
       // Nothing is reused of another client.

@@ -83,11 +83,13 @@ test('the engine gets what it needs of the environment and no key', () => {
     GGML_TOKEN: 'x',
   };
   assert.equal(engineEnvironment(env), {
+    MALLOC_ARENA_MAX: '1',
     PATH: '/bin',
     HOME: '/h',
     CUDA_VISIBLE_DEVICES: '0',
     LC_ALL: 'C',
   });
+  assert.equal(engineEnvironment({ MALLOC_ARENA_MAX: '4' }), { MALLOC_ARENA_MAX: '4' });
 });
 
 test.run();

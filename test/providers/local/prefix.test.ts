@@ -5,6 +5,11 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message } from '../../../machines/messages.ts';
 import { type LoadedModel, loadModel } from '../../../src/providers/local/engine/load.ts';
+import {
+  measureSpeed,
+  measureTogether,
+  ownClock,
+} from '../../../src/providers/local/engine/measured/speed.ts';
 import type {
   FromEngine,
   LoadOrder,
@@ -19,13 +24,20 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-prefix-'));
 const random = makeGguf(join(folder, 'random.gguf'), { context: 2048 });
 const speaking = makeGguf(join(folder, 'speaking.gguf'), { context: 2048, says: ['o', 'k'] });
 const BATCH = 128;
+/** The token of `!` in the made models. Those before it may be spelled otherwise. */
+const FIRST_CHARACTER = 261;
 let ids = 0;
 
 interface Engine {
   loaded: LoadedModel;
-  ask(
-    order: Partial<RunOrder>,
-  ): Promise<{ token_ids: number[]; text: string; decoded: number; usage: Usage }>;
+  ask(order: Partial<RunOrder>): Promise<Heard & { decoded: number; usage: Usage }>;
+}
+interface Heard {
+  token_ids: number[];
+  text: string;
+  /** What was heard after each output. */
+  cuts: { token_ids: number[]; text: string }[];
+  prompt_parts?: number[];
 }
 type Usage = Extract<FromEngine, { type: 'finished' }>['usage'];
 
@@ -49,11 +61,13 @@ async function open(path: string, more: Partial<LoadOrder> = {}): Promise<Engine
     new Promise((done, fail) => {
       ids += 1;
       const before = computed();
-      const heard = { token_ids: [] as number[], text: '' };
+      const heard: Heard = { token_ids: [], text: '', cuts: [] };
       hear = (message) => {
         if (message.type === 'output') {
           heard.token_ids.push(...message.token_ids);
           heard.text += message.text;
+          heard.cuts.push({ token_ids: [...heard.token_ids], text: heard.text });
+          if (message.prompt_parts !== undefined) heard.prompt_parts = message.prompt_parts;
         } else if (message.type === 'finished')
           done({ ...heard, decoded: computed() - before, usage: message.usage });
         else fail(new Error(JSON.stringify(message)));
@@ -111,6 +125,56 @@ test('runs that are computed together keep the answer too: the next turn compute
   const kept = (first.usage.input_tokens ?? 0) + 2;
   assert.is(second.usage.cached_tokens, kept);
   assert.is(second.decoded, (second.usage.input_tokens ?? 0) - kept);
+});
+
+test('the next turn reuses an answer that was computed alone, and continues exactly after a cut', async () => {
+  const alone = { parallel: 1, batching: 'auto' } as const;
+  const [warm, cold] = [await open(random, alone), await open(random, alone)];
+  let continued = 0;
+  // A sampled answer is reused as far as its text has the same tokens.
+  for (let seed = 34; continued < 2 && seed < 90; seed += 1) {
+    const of = { client: `${seed}`, seed, temperature: 1.2 };
+    const first = await warm.ask({ ...of, max_tokens: 12 });
+    if ((first.token_ids[0] ?? 0) < FIRST_CHARACTER) continue;
+    const order = { ...of, messages: next(first.text), max_tokens: 60 };
+    const prompt = first.usage.input_tokens ?? 0;
+    const second = await warm.ask(order);
+    if ((second.usage.cached_tokens ?? 0) <= prompt) continue;
+    continued += 1;
+    const { prompt_parts = [] } = second;
+    assert.equal(prompt_parts.slice(0, 2), [prompt, (second.usage.cached_tokens ?? 0) - prompt]);
+    assert.is(
+      prompt_parts.reduce((sum, part) => sum + part),
+      second.usage.input_tokens,
+    );
+    const cut = second.cuts[Math.floor(second.cuts.length / 2)];
+    assert.ok(cut !== undefined);
+    const resume = { ...cut, parts: [], batched: false, threads: 1, prompt_parts };
+    const rest = await cold.ask({ ...order, exact: true, resume });
+    assert.equal([...cut.token_ids, ...rest.token_ids], second.token_ids, `seed ${seed}`);
+    const asked = await warm.ask({ ...order, exact: true });
+    assert.is(asked.usage.cached_tokens, Math.floor(prompt / BATCH) * BATCH);
+    assert.is(asked.prompt_parts, undefined, 'an answer with a seed can be asked for again');
+  }
+  assert.is(continued, 2);
+  const wrong = { token_ids: [], text: '', parts: [], batched: false, threads: 1 };
+  const refused = await cold
+    .ask({ exact: true, resume: { ...wrong, prompt_parts: [1, 2] } })
+    .catch(String);
+  assert.match(String(refused), 'resume_failed');
+});
+
+test('the gain of batches is measured in CPU time, which other work does not change', async () => {
+  const { model } = (await open(random)).loaded;
+  const ticks = (times: number[]) => () => times.shift() ?? 0;
+  assert.is(await measureSpeed(model, 1, 600_000, ticks([5, 15])), 6400, '64 tokens in 10 ms');
+  assert.is(
+    await measureTogether(model, 1, 600_000, ticks([5, 5, 5, 5, 15, 15, 15, 15])),
+    4 * 6400,
+  );
+  const cpuMs = () => (process.cpuUsage().user + process.cpuUsage().system) / 1000;
+  const [from, at, to] = [cpuMs(), ownClock(model)(), cpuMs()];
+  assert.ok(from <= at && at <= to);
 });
 
 test('each recent conversation keeps its sequence, and the one left first is dropped', async () => {

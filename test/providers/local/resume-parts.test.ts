@@ -11,7 +11,7 @@ import { type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/
 import { makeModels, TOOL_LIST } from '../../helpers/made-models.ts';
 
 /**
- * An answer that was cut off after any of its tokens continues exactly. The engine that continues
+ * An answer that was cut off after one of its tokens continues exactly. The engine that continues
  * it did not compute its beginning. Answers have tool calls, reasoning, JSON, stop texts and
  * penalties.
  */
@@ -62,9 +62,20 @@ async function readAll(
   return { whole: delivered.at(-1) ?? none(), delivered: delivered.slice(0, -1) };
 }
 
+/**
+ * Each cut of a short answer. Of a longer one the first and the last, and some of those between,
+ * which repeat them.
+ */
+function cutsOf(length: number): number[] {
+  const all = Array.from({ length }, (_, index) => index + 1);
+  return all.filter((count) => count <= CUTS_EACH || count > length - 2 || count % 4 === 0);
+}
+
+const CUTS_EACH = 20;
+
 async function checkEachCut(request: Asking): Promise<Answer> {
   const { whole, delivered } = await readAll(first, request);
-  for (let count = 1; count <= whole.token_ids.length; count += 1) {
+  for (const count of cutsOf(whole.token_ids.length)) {
     const before = delivered.findLast(({ token_ids }) => token_ids.length <= count) ?? none();
     const token_ids = whole.token_ids.slice(0, count);
     let answer: Answer = { ...before, token_ids, logprobs: whole.logprobs.slice(0, count) };
@@ -74,6 +85,7 @@ async function checkEachCut(request: Asking): Promise<Answer> {
       token_ids,
       threads: null,
       batched: false,
+      model_file: null,
     };
     for await (const part of stream(second, request, resume)) answer = add(answer, part);
     assert.equal(answer, whole, `cut after ${count} tokens`);
@@ -115,33 +127,31 @@ test('reasoning that is cut short by its effort', async () => {
   await checkEachCut({ model: 'thinks', reasoning_effort: 'none', max_tokens: 30 });
 });
 
-for (const seed of [4, 5]) {
-  test(`JSON of a schema, at a temperature, seed ${seed}`, async () => {
-    const response_format = { type: 'json', name: null, schema: SCHEMA } as const;
-    const request = { response_format, temperature: 1, max_tokens: 60, seed };
-    await checkEachCut({ model: 'random', ...request });
-  });
+test('JSON of a schema, at a temperature', async () => {
+  const response_format = { type: 'json', name: null, schema: SCHEMA } as const;
+  const request = { response_format, temperature: 1, max_tokens: 60, seed: 4 };
+  await checkEachCut({ model: 'random', ...request });
+});
 
-  test(`a call that must be made, at a temperature, seed ${seed}`, async () => {
-    const request = { tools: TOOL_LIST, tool_choice: { name: 'weather' }, temperature: 1 };
-    const { parts } = await checkEachCut({ model: 'random', ...request, max_tokens: 70, seed });
-    assert.is(parts[0]?.type, 'tool_call');
-  });
+test('a call that must be made, at a temperature', async () => {
+  const request = { tools: TOOL_LIST, tool_choice: { name: 'weather' }, temperature: 1 };
+  const { parts } = await checkEachCut({ model: 'random', ...request, max_tokens: 70, seed: 4 });
+  assert.is(parts[0]?.type, 'tool_call');
+});
 
-  test(`penalties, top_p, probabilities and a stop text, seed ${seed}`, async () => {
-    const request: Asking = {
-      model: 'random',
-      ...{ temperature: 0.9, top_p: 0.9, presence_penalty: 1, frequency_penalty: 0.5 },
-      ...{ logprobs: 2, max_tokens: 60, seed },
-    };
-    const { whole } = await readAll(first, request);
-    const narrow = { top_k: 30, min_p: 0.01, repeat_penalty: 1.3, presence_penalty: 0 };
-    await checkEachCut({ ...request, ...narrow, top_p: 1 });
-    const stop = [whole.text.slice(-6, -3)];
-    const cut = await checkEachCut({ ...request, stop });
-    assert.is(cut.finish?.type === 'finish' && cut.finish.stop_sequence, stop[0]);
-    assert.is(cut.text, whole.text.slice(0, whole.text.indexOf(stop[0] ?? '')));
-  });
-}
+test('penalties, top_p, probabilities and a stop text', async () => {
+  const request: Asking = {
+    model: 'random',
+    ...{ temperature: 0.9, top_p: 0.9, presence_penalty: 1, frequency_penalty: 0.5 },
+    ...{ logprobs: 2, max_tokens: 60, seed: 4 },
+  };
+  const { whole } = await readAll(first, request);
+  const narrow = { top_k: 30, min_p: 0.01, repeat_penalty: 1.3, presence_penalty: 0 };
+  await checkEachCut({ ...request, ...narrow, top_p: 1 });
+  const stop = [whole.text.slice(-6, -3)];
+  const cut = await checkEachCut({ ...request, stop });
+  assert.is(cut.finish?.type === 'finish' && cut.finish.stop_sequence, stop[0]);
+  assert.is(cut.text, whole.text.slice(0, whole.text.indexOf(stop[0] ?? '')));
+});
 
 test.run();

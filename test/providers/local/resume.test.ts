@@ -1,29 +1,40 @@
+import { hash } from 'node:crypto';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { makeLocalProvider, readAnswer, runRequest } from '../../helpers/local-provider.ts';
+import {
+  failure,
+  makeLocalProvider,
+  readAnswer,
+  runRequest,
+} from '../../helpers/local-provider.ts';
 
 /**
  * A cut answer continues exactly where it ended, in an engine that did not compute its beginning.
  */
 
-const LONG = { prompt: 'How do I start it? 日本語 🙂 and then?', max_tokens: 160, seed: 11 };
+const LONG = { prompt: 'How do I start it? 日本語 🙂 and then?', max_tokens: 64, seed: 11 };
+
+/** Each of the first cuts, where a state can be wrong, and some of those that repeat them. */
+const CUTS_EACH = 12;
+const CUTS_EVERY = 8;
 
 /** The rest of an answer after its first `cut` tokens, from a separate engine. */
 async function goOn(
   engine: ReturnType<typeof makeLocalProvider>,
   request: Parameters<typeof runRequest>[0],
-  cut: { text: string; token_ids: number[]; threads?: number },
+  cut: { text: string; token_ids: number[]; threads?: number; model_file?: string | null },
 ) {
   const heard = {
     text: '',
     token_ids: [] as number[],
     finish: null as Extract<OutputPart, { type: 'finish' }> | null,
   };
-  const resume = { threads: null, batched: false, parts: [], ...cut };
+  const resume = { threads: null, batched: false, parts: [], model_file: null, ...cut };
   const stream = engine.provider.stream(
     { run_id: 'run_again', attempt: 2, request: runRequest(request), resume },
     new AbortController().signal,
@@ -62,9 +73,9 @@ function withRandomModel(): ReturnType<typeof makeLocalProvider> {
 
 for (const [model, temperature, least] of [
   ['svc-mini', 0, 1],
-  ['random', 0, 8],
-  ['random', 0.8, 8],
-  ['random', 1.5, 8],
+  ['random', 0, 2],
+  ['random', 0.8, 2],
+  ['random', 1.5, 2],
 ] as const) {
   test(`an answer of ${model} continues the same after every cut, at temperature ${temperature}`, async () => {
     const [first, second] = [withRandomModel(), withRandomModel()];
@@ -73,7 +84,8 @@ for (const [model, temperature, least] of [
       const whole = await readAnswer(first, request);
       const cuts = cutsOf(whole.parts);
       assert.ok(cuts.length >= least, `${cuts.length} cuts`);
-      for (const cut of cuts) {
+      for (const [index, cut] of cuts.entries()) {
+        if (index >= CUTS_EACH && index % CUTS_EVERY !== 0) continue;
         const rest = await goOn(second, request, cut);
         assert.equal(
           [...cut.token_ids, ...rest.token_ids],
@@ -133,6 +145,36 @@ test('an answer continues with its number of threads, even when the thread file 
     );
   } finally {
     await Promise.all([first.close(), second.close()]);
+  }
+});
+
+test('an answer continues only with the file that computed its beginning', async () => {
+  const engine = makeLocalProvider({ model: 'random' });
+  const path = makeGguf(join(engine.folder, 'random.gguf'), { context: 1024 });
+  const file = readFileSync(path);
+  try {
+    const request = { ...LONG, model: 'random', max_tokens: 24 };
+    const whole = await readAnswer(engine, request);
+    const model_file = `sha256:${hash('sha256', file)}`;
+    for (const part of whole.parts)
+      if (part.type === 'output') assert.is(part.model_file, model_file);
+    const [first] = cutsOf(whole.parts);
+    assert.ok(first !== undefined);
+    const cut = { ...first, model_file };
+    rmSync(path);
+    makeGguf(path, { context: 1024, seed: 5 });
+    const rest = await goOn(engine, request, cut);
+    assert.is(cut.text + rest.text, whole.text, 'the file in memory is still that one');
+    await engine.models.unload('random');
+    const failed = await failure(goOn(engine, request, cut));
+    assert.is(failed.code, 'model_changed');
+    assert.match(failed.message, `another file with the name random: ${model_file.slice(0, 19)}`);
+    assert.is(engine.state(), 'cold', 'nothing is loaded for it');
+    writeFileSync(path, file);
+    const again = await goOn(engine, request, cut);
+    assert.is(cut.text + again.text, whole.text, 'the name and the time do not matter');
+  } finally {
+    await engine.close();
   }
 });
 

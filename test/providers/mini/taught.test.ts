@@ -56,6 +56,7 @@ const UNTAUGHT: readonly string[] = [
   ...['runs remove', 'runs remove --conversation', 'runs remove --json'],
   ...['runs search', 'runs search --json', 'runs search --limit'],
   ...['runs list --cloud', 'usage', 'usage --by', 'usage --json', 'usage --since'],
+  ...['export', 'export --all', 'export --json', 'export --output,o', 'import', 'import --json'],
   ...['nodes', 'nodes drain', 'nodes drain --json', 'nodes --json'],
   ...['service install', 'service install --json', 'service install --print', 'service status'],
   ...['service status --json', 'service uninstall', 'service uninstall --json'],

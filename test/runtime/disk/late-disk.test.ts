@@ -77,7 +77,7 @@ test('a daemon with a late commit is alive and not ready: it refuses requests at
   const { state_path, status, reason, ready_when, since } = runtime.report();
   assert.equal(
     [state_path, status, ready_when],
-    ['running.disk_stalled', 'fail', 'the disk answers again'],
+    ['running.disk_stalled', 'fail', 'the event log can be written again'],
   );
   assert.is(Date.parse(since), stalled_at);
   assert.match(reason ?? '', /disk does not answer/);
@@ -132,6 +132,28 @@ test('a read that waits when the disk stops answering is refused too', async () 
   const reading = codeOf(runtime.runs.get(id));
   await hang();
   assert.is(await reading, 'store_stalled');
+});
+
+test('a disk that blocks the thread of the log without a commit is noticed by a read', async () => {
+  const { runtime, reads, store, clock, config, daemon, run } = await boot();
+  const { id } = await run('before');
+  // Old runs are removed: the thread answers nothing, and no commit is late.
+  reads.hang = true;
+  store.hold();
+  const reading = codeOf(runtime.runs.get(id));
+  await turns();
+  clock.advance(config.limits.commit_late_ms);
+  assert.is(await reading, 'store_stalled');
+  assert.equal(
+    [runtime.report().state_path, await codeOf(runtime.runs.start({ prompt: 'x' }, 'test'))],
+    ['running.disk_stalled', 'store_stalled'],
+  );
+  reads.hang = false;
+  store.release();
+  await turns(30);
+  assert.equal(runtime.probe(), { live: true, ready: true });
+  const { type } = (await store.readStream(daemon, 1, 100)).at(-1) ?? {};
+  assert.is(type, 'daemon.disk_resumed');
 });
 
 test('a provider change or a pull that waits for a silent disk is refused; the change takes effect when the disk answers', async () => {

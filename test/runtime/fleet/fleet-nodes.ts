@@ -1,4 +1,5 @@
 import { promptOf } from '../../../machines/messages.ts';
+import { SvcError } from '../../../src/errors.ts';
 import { manualClock } from '../../../src/kernel/clock.ts';
 import type { Limits } from '../../../src/limits.ts';
 import type { SharedStore } from '../../../src/store/fleet.ts';
@@ -17,18 +18,22 @@ export class FleetOfNodes {
   readonly log = new MemoryFleet(() => this.clock.now());
   private readonly living = new Set<FleetNode>();
 
-  /** `places`: active runs of the node. `models`: those it has; absent: each. */
+  /**
+   * `places`: active runs of the node. `models`: those it has; absent: each. `file`: what each of
+   * its models is.
+   */
   async boot(
     id: string,
     places: number,
     limits: Partial<Limits> = {},
     models?: readonly string[],
+    file?: string,
   ): Promise<FleetNode> {
     const store = this.log.store();
-    const provider = new Stepwise(id);
+    const provider = new Stepwise(id, file);
     const runtime = await bootRuntime({
       ...{ local: provider.port, clock: this.clock, boot_id: `boot_${id}` },
-      node: { id, store, models },
+      node: { id, store, models, file },
       limits: { local_runs: places, ...limits },
     });
     const node = { ...runtime, id, store, provider };
@@ -68,16 +73,26 @@ export type FleetNode = Omit<Awaited<ReturnType<typeof bootRuntime>>, 'store'> &
   provider: Stepwise;
 };
 
-/** Says its node and waits, for each run. */
+/** Says its node and waits, for each run. It goes on only behind output of its file. */
 export class Stepwise {
   readonly port: ScriptedProvider;
+  /** It is asked to go on behind output of another file. */
+  onForeign = () => {};
   private readonly waiting: (() => void)[] = [];
 
-  constructor(id: string) {
-    this.port = new ScriptedProvider('local', () => {
+  constructor(id: string, file?: string) {
+    this.port = new ScriptedProvider('local', ({ resume }) => {
+      if (resume !== null && resume.model_file !== (file ?? null)) {
+        this.onForeign();
+        return [new SvcError('model_changed')];
+      }
       const { opened, open } = gate();
       this.waiting.push(open);
-      return [output(`from ${id}`, 1), () => opened, finish()];
+      const said = {
+        ...output(`from ${id}`, 1),
+        ...(file === undefined ? {} : { model_file: file }),
+      };
+      return [said, () => opened, finish()];
     });
   }
 

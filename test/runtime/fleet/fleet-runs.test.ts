@@ -1,6 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
+import { readLastBoot } from '../../../src/runtime/runs/recover.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { type FleetNode, FleetOfNodes, settle } from './fleet-nodes.ts';
 
@@ -11,6 +12,8 @@ test.before.each(() => {
 });
 test.after.each(() => fleet.close());
 
+const codeOf = (work: Promise<unknown>) =>
+  work.then(() => null).catch((error: SvcError) => error.code);
 const stateOf = async ({ runtime }: FleetNode, id: string) => (await runtime.runs.get(id)).state;
 
 test('a run that cannot start where it was accepted runs on another node', async () => {
@@ -229,7 +232,7 @@ test('the whole log has one order on every node', async () => {
   const seen = [a, b].map(({ runtime }) => {
     const seqs: number[] = [];
     const done = (async () => {
-      const log = runtime.history.followLog({ follow: true, from_seq: 1 } as never, stop.signal);
+      const log = runtime.history.followLog({ follow: true, from_seq: 1 }, { signal: stop.signal });
       for await (const { seq } of eventsOf(log)) seqs.push(seq);
     })();
     return { seqs, done };
@@ -302,6 +305,74 @@ test('a released run ends at its deadline while no node has a place', async () =
   assert.is(await stateOf(a, waits.id), 'timed_out');
 });
 
+test('a boot counts the unfinished runs of its node, not those of the fleet', async () => {
+  const [a, b] = [await fleet.boot('a', 4), await fleet.boot('b', 4)];
+  await a.runtime.runs.start({ prompt: '1' }, 'one');
+  for (const prompt of ['2', '3']) await b.runtime.runs.start({ prompt }, 'one');
+  await settle();
+  const last = await readLastBoot(a.store, 'boot_a', null, true);
+  assert.equal([last?.ending, last?.unfinished_runs], ['lease_lost', 1]);
+});
+
+test('a waiting run ends at its deadline though the node that released it is dead', async () => {
+  const limits = { queue_ms: 5000 };
+  const [a, b] = [await fleet.boot('a', 1, limits), await fleet.boot('b', 1, limits)];
+  for (const { runtime } of [a, b]) await runtime.runs.start({ prompt: 'busy' }, 'one');
+  const released = await a.runtime.runs.start({ prompt: 'waits' }, 'one');
+  await settle();
+  // Its release does not reach the log.
+  a.store.fleet.release = () => new Promise(() => {});
+  const owned = await a.runtime.runs.start({ prompt: 'waits here' }, 'one');
+  await settle();
+  await fleet.kill(a);
+  await fleet.pass(4000);
+  assert.is(await stateOf(b, released.id), 'queued');
+  await fleet.pass(2000);
+  assert.is(await stateOf(b, released.id), 'timed_out');
+  assert.is(await stateOf(b, owned.id), 'queued', 'the lease of its node has not ended');
+  await fleet.pass(8000);
+  assert.is(await stateOf(b, owned.id), 'timed_out');
+  assert.is(await stateOf(b, b.scheduler.activeRuns()[0] ?? ''), 'streaming');
+});
+
+test('a conversation has one turn at a time, whichever nodes are asked', async () => {
+  const nodes = [await fleet.boot('a', 2), await fleet.boot('b', 2)] as const;
+  const [a, b] = nodes;
+  const { id } = await a.runtime.runs.start({ prompt: '1' }, 'one');
+  await settle();
+  await a.provider.one();
+  const turn = { prompt: 'next', conversation: id };
+  const asked = await Promise.allSettled(
+    [a, b, b, a].map(({ runtime }) => runtime.runs.start(turn, 'one')),
+  );
+  const begun = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  assert.is(begun.length, 1);
+  for (const one of asked)
+    if (one.status === 'rejected') assert.is((one.reason as SvcError).code, 'conversation_busy');
+  await settle();
+  for (const { runtime } of nodes)
+    assert.is(await codeOf(runtime.runs.start(turn, 'one')), 'conversation_busy');
+  for (const { provider } of nodes) await provider.one();
+  const next = await b.runtime.runs.start(turn, 'one');
+  assert.is(next.continues, begun[0]?.id);
+});
+
+test('a node that dies while a turn begins keeps no conversation', async () => {
+  const a = await fleet.boot('a', 2);
+  const b = await fleet.boot('b', 2);
+  const { id } = await a.runtime.runs.start({ prompt: '1' }, 'one');
+  await settle();
+  await a.provider.one();
+  a.store.append = () => new Promise(() => {});
+  const turn = { prompt: 'next', conversation: id };
+  a.runtime.runs.start(turn, 'one').catch(() => {});
+  await settle();
+  assert.is(await codeOf(b.runtime.runs.start(turn, 'one')), 'conversation_busy');
+  await fleet.kill(a);
+  await fleet.pass(12_000);
+  assert.is((await b.runtime.runs.start(turn, 'one')).continues, id);
+});
+
 test('a run waits for a node that has its model', async () => {
   const a = await fleet.boot('a', 1, {}, ['small', 'large']);
   const b = await fleet.boot('b', 1, {}, ['small']);
@@ -323,6 +394,34 @@ test('a run whose model this node does not list waits here, and starts here', as
   assert.is(a.scheduler.queued, 1);
   await a.provider.one();
   assert.equal([a.provider.asked, b.provider.asked], [['1', '2'], []]);
+});
+
+test('a node at rest asks the database once at each poll', async () => {
+  const { store } = await fleet.boot('a', 1);
+  const asked: string[] = [];
+  const methods = store.fleet as unknown as Record<string, (...args: unknown[]) => unknown>;
+  for (const [name, method] of Object.entries(methods))
+    methods[name] = (...args) => {
+      if (name !== 'renew') asked.push(name);
+      return method(...args);
+    };
+  await fleet.pass(10_000);
+  assert.equal(asked, Array(10).fill('look'));
+});
+
+test('a free place takes the next run without a read of the log', async () => {
+  const a = await fleet.boot('a', 1);
+  await a.runtime.runs.start({ prompt: '1' }, 'one');
+  await a.runtime.runs.start({ prompt: '2' }, 'one');
+  await settle();
+  const reads: string[] = [];
+  const { readStream } = a.store;
+  a.store.readStream = async (stream, ...rest) => {
+    reads.push(stream);
+    return readStream(stream, ...rest);
+  };
+  await a.provider.one();
+  assert.equal([a.provider.asked, reads], [['1', '2'], []]);
 });
 
 test('a run whose claim had no answer is found, and runs', async () => {

@@ -1,7 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Nodes } from '../../../src/runtime/fleet/nodes.ts';
+import { manualClock } from '../../../src/kernel/clock.ts';
+import { defaultLimits } from '../../../src/limits.ts';
+import { Nodes, oldestBoot } from '../../../src/runtime/fleet/nodes.ts';
+import { Verification } from '../../../src/runtime/health/verification.ts';
 import { MemoryFleet } from '../../../src/store/memory-fleet.ts';
+import { silent } from '../../helpers/kernel.ts';
+import { turns } from '../../helpers/turns.ts';
 import { facts, LOAD } from '../../store/fleet-nodes.ts';
 import { codeOf } from '../../store/samples.ts';
 
@@ -46,6 +51,41 @@ test('a node without a lease has no end of it', async () => {
   await b.fleet.leave();
   const [, left] = (await nodes.list()).nodes;
   assert.equal([left?.state, left?.lease_until], ['left', null]);
+});
+
+test('one node checks the log, and another one does when that one has left', async () => {
+  const clock = manualClock(START);
+  const log = new MemoryFleet(() => clock.now(), 1e12);
+  const checked: string[] = [];
+  const begin = async (name: string) => {
+    const store = log.store();
+    await store.open();
+    await store.fleet.join(facts(name), null);
+    const report = { seq: 0, at: null, complete: true, problems: [], damaged: 0 };
+    const check = new Verification({
+      ...{ clock, limits: defaultLimits, log: silent, size: () => 0 },
+      isMine: async () => oldestBoot(await store.fleet.nodes()) === `boot_${name}`,
+      store: {
+        verified: async () => report,
+        verifyPart: async () => {
+          checked.push(name);
+          return { done: true, report };
+        },
+      },
+    });
+    await check.start();
+    return store;
+  };
+  const b = await begin('b');
+  clock.advance(1);
+  await begin('a');
+  clock.advance(defaultLimits.verify_pause_ms);
+  await turns(10);
+  assert.equal(checked, ['b'], 'its lease is the oldest');
+  await b.fleet.leave();
+  clock.advance(defaultLimits.verify_every_ms);
+  await turns(10);
+  assert.equal(checked, ['b', 'a']);
 });
 
 test('a node that is asked to stop hears it, and an unknown one is an error', async () => {

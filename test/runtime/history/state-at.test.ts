@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import { toRecord } from '../../../src/kernel/event-pages.ts';
+import { toRecord } from '../../../src/kernel/event-page.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { makeHistory } from '../../helpers/history.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -202,7 +202,7 @@ test('the event log is read unchanged', async () => {
   const stop = new AbortController();
   const records = [];
   for await (const event of eventsOf(
-    runtime.history.followLog({ follow: false, from_seq: 1 }, stop.signal),
+    runtime.history.followLog({ follow: false, from_seq: 1 }, { signal: stop.signal }),
   ))
     records.push(event);
   assert.equal(records, events.map(toRecord));

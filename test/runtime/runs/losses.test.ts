@@ -95,4 +95,21 @@ test('a run that arrives later is answered before the killer has used all its at
   assert.equal(local.beside, [0, 0, 0, 0, 0, 0, 0]);
 });
 
+test('a run whose model is another file now ends with its partial text, and says so', async () => {
+  const died = new SvcError('engine_crashed', undefined, { lost: true, computing: 1 });
+  const local = new ScriptedProvider('local', ({ resume }) =>
+    resume === null ? [output('Once ', 1), died] : [new SvcError('model_changed')],
+  );
+  const { runtime, kernel } = await bootRuntime({ local });
+  const { id } = await runtime.runs.start({ prompt: 'tell' }, 'test');
+  await waitFor('it has ended', () => !kernel.instances.has(id));
+  const { state, output: text, error } = await runtime.runs.get(id);
+  assert.equal([state, text, error?.code], ['interrupted', 'Once ', 'model_changed']);
+  const { explanation } = await runtime.history.whyRun(id);
+  assert.match(
+    explanation.at(-1) ?? '',
+    /ended unfinished: .*begun with another file of the model/,
+  );
+});
+
 test.run();

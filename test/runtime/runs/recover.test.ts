@@ -4,6 +4,7 @@ import { isTerminalEvent, type Recovery } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { manualClock } from '../../../src/kernel/clock.ts';
+import { stream } from '../../../src/kernel/stream.ts';
 import type { AttemptRequest } from '../../../src/providers/port.ts';
 import { readLastBoot, recoverRuns } from '../../../src/runtime/runs/recover.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
@@ -122,7 +123,7 @@ test('a resumed run continues from its recorded tokens: its provider gets them w
         attempt: 2,
         resume: {
           ...{ text: 'Once upon a ', parts: [], token_ids: [100, 101, 102] },
-          ...{ threads: null, batched: false },
+          ...{ threads: null, batched: false, model_file: null },
         },
       },
     ],
@@ -421,10 +422,15 @@ test('runs that are cancelled during recovery are not counted', async () => {
     boot_id: 'boot_2',
     until: 'opened',
   });
-  const [load] = [kernel.load.bind(kernel)];
-  kernel.load = async (stream) => {
-    if (stream === ids.at(-1)) await runtime.runs.cancel(ids[1] as string, 'test');
-    return load(stream);
+  const load = kernel.load.bind(kernel);
+  const [, second, third] = ids.map(stream.run);
+  assert.ok(second && third);
+  kernel.load = async (key) => {
+    if (key === third) {
+      await waitFor('the second run is loaded', () => kernel.instance(second));
+      await runtime.runs.cancel(second, 'test');
+    }
+    return load(key);
   };
   const counted = await recoverRuns(kernel, store, scheduler);
   assert.equal(counted, { queued: 2, suspended: 1, ended: 0 });

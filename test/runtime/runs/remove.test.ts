@@ -40,7 +40,9 @@ test('a follower of the log gets nothing of a removed run from memory', async ()
   const leaving = new AbortController();
   const said = async (query: { from_seq?: number; follow: boolean }) => {
     let text = '';
-    for await (const { page, events } of runtime.history.followLog(query, leaving.signal))
+    for await (const { page, events } of runtime.history.followLog(query, {
+      signal: leaving.signal,
+    }))
       for (const event of events) text += JSON.stringify(page.told(event).data);
     return text;
   };

@@ -120,10 +120,15 @@ test('with the policy end, a failure after output is final: lost work is interru
 
 test('when the engine dies under an answer the run resumes from its recorded output, and the daemon continues', async () => {
   const words = ['one ', 'two ', 'three ', 'four'];
+  const computed = { threads: 2, prompt_parts: [45, 3, 20] };
+  const known = { parts: [], batched: false, model_file: null };
   const died = new SvcError('engine_crashed', 'gone', { retryable: true, lost: true });
   const local = new ScriptedProvider('local', ({ resume }) => {
     const from = resume?.token_ids.length ?? 0;
-    const parts = words.slice(from).map((word, index) => output(word, from + index));
+    const parts = words.slice(from).map((word, index) => ({
+      ...output(word, from + index),
+      ...computed,
+    }));
     return from < 2 ? [...parts.slice(0, 1), died] : [...parts, finish()];
   });
   const { runtime } = await bootRuntime({ local });
@@ -142,8 +147,8 @@ test('when the engine dies under an answer the run resumes from its recorded out
     local.asked.map(({ resume }) => resume),
     [
       null,
-      { text: 'one ', parts: [], token_ids: [0], threads: null, batched: false },
-      { text: 'one two ', parts: [], token_ids: [0, 1], threads: null, batched: false },
+      { text: 'one ', token_ids: [0], ...known, ...computed },
+      { text: 'one two ', token_ids: [0, 1], ...known, ...computed },
     ],
   );
 });

@@ -6,6 +6,7 @@ import {
   TURN_BYTES,
   WRITE_BYTES,
   WriteScheduler,
+  Writes,
 } from '../../../src/runtime/send/write-scheduler.ts';
 
 /** A scheduler with the event loop of the test, and its writers in order. */
@@ -44,6 +45,23 @@ test('a thousand small writes run in several turns, in order', async () => {
   for (let first = SMALL; first < 1000; first += SMALL) rounds.push(await turn());
   assert.ok(rounds.every(({ length }) => length <= SMALL));
   assert.equal(rounds.flat(), upTo(SMALL, 1000));
+});
+
+test('a write that waited before its bytes were known runs in that turn, and not in a later one', async () => {
+  const { turns, ask, turn } = open();
+  for (const name of upTo(0, SMALL)) ask(name, 1);
+  const writes = new Writes(turns);
+  const reserved = writes.reserve();
+  assert.is.not(reserved, undefined, 'this turn has no bytes left');
+  await turn();
+  await reserved;
+  assert.is(writes.take(TURN_BYTES), undefined);
+  assert.is.not(turns.take(1), undefined, 'its bytes count in its turn');
+  await turn();
+  assert.is(writes.reserve(), undefined);
+  await turn();
+  for (const name of upTo(0, SMALL)) ask(name, 1);
+  assert.is.not(writes.take(1), undefined, 'it waits again');
 });
 
 test('a write larger than a turn runs alone, and later ones wait', async () => {

@@ -71,4 +71,18 @@ const unlockedClaim: FleetMutant = {
   }),
 };
 
-export const fleetMutants: readonly FleetMutant[] = [noFencing, ownClock, unlockedClaim];
+/** A run that is kept for a model file is claimed as any other one. */
+const keptForNone: FleetMutant = {
+  name: 'a kept run waits for no file',
+  breaks: ['file'],
+  apply: ({ log }) => {
+    log['keptNow'] = () => [];
+  },
+};
+
+export const fleetMutants: readonly FleetMutant[] = [
+  noFencing,
+  ownClock,
+  unlockedClaim,
+  keptForNone,
+];

@@ -5,7 +5,7 @@ import type { StoredEvent } from '../../../src/store/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { turns } from '../../helpers/turns.ts';
 import { Stepwise } from '../../runtime/fleet/fleet-nodes.ts';
-import { LOAD } from '../../store/fleet-nodes.ts';
+import { LEASE_MS, LOAD } from '../../store/fleet-nodes.ts';
 import type { Random } from '../random.ts';
 import { Link, linked } from './link.ts';
 import type { FleetMutant } from './mutants.ts';
@@ -30,9 +30,13 @@ interface Life extends Booted {
   isRenewing: boolean;
   isLost: boolean;
   renewed_at: number;
+  /** Since when it is ready and can be reached. */
+  whole_since: number;
 }
 
 const NAMES = ['a', 'b', 'c'];
+/** The file of their model. */
+const FILES: Record<string, string> = { a: 'one', b: 'two', c: 'one' };
 const STEP_MS = 1000;
 const RENEW_MS = 3000;
 /** Moves until everything that was accepted has ended. */
@@ -45,6 +49,7 @@ const ROUNDS_MAX = 200;
  * 2. A boot writes nothing after it was taken over, and loses its lease only by that.
  * 3. The streams have no gap, and nothing follows the end of a run.
  * 4. A key has one run.
+ * 5. An answer is given up for its model file only if no node that could be reached had it.
  */
 export class FleetWorld {
   readonly clock = manualClock(1_000_000);
@@ -90,7 +95,7 @@ export class FleetWorld {
     if (what < 8) this.ask(name);
     else if (what < 12) await life?.provider.one();
     else if (what === 12) life?.link.cut();
-    else if (what < 15) life?.link.heal();
+    else if (what < 15) this.heal(life);
     else if (what === 15) await this.kill(name);
     else await this.pass(random.between(1, 6) * STEP_MS);
     await this.settle();
@@ -99,7 +104,7 @@ export class FleetWorld {
   /** All links are whole again, and each answer comes. Throws Violation. */
   async end(): Promise<void> {
     for (let round = 0; ; round += 1) {
-      for (const life of this.lives.values()) life?.link.heal();
+      for (const life of this.lives.values()) this.heal(life);
       await this.pass(STEP_MS);
       for (const life of this.lives.values()) await life?.provider.one();
       await this.settle();
@@ -110,6 +115,12 @@ export class FleetWorld {
       if (round > ROUNDS_MAX) throw new Violation('ends', `${open} was accepted and never ended`);
     }
     for (const name of NAMES) await this.kill(name);
+  }
+
+  private heal(life: Life | null): void {
+    if (life?.link.isCut !== true) return;
+    life.link.heal();
+    life.whole_since = this.clock.now();
   }
 
   private ask(name: string): void {
@@ -186,10 +197,12 @@ export class FleetWorld {
     const store = linked(this.mutant?.store?.(real, this, name) ?? real, link, (taken) => {
       for (const { boot_id } of taken) this.fenced.set(boot_id, this.log.log.lastSeq);
     });
-    const provider = new Stepwise(name);
+    const file = FILES[name] ?? '';
+    const provider = new Stepwise(name, file);
+    provider.onForeign = () => this.givesUp(name);
     const booted = await bootRuntime({
       ...{ local: provider.port, clock: this.clock, boot_id },
-      ...{ node: { id: name, store }, limits: { local_runs: 1 } },
+      ...{ node: { id: name, store, file }, limits: { local_runs: 1 } },
     }).catch((error: { code?: string }) => {
       // The boot before has its lease still.
       if (error.code === 'daemon_already_running') return null;
@@ -200,6 +213,7 @@ export class FleetWorld {
     this.lives.set(name, {
       ...{ ...booted, boot_id, provider, link },
       ...{ isRenewing: false, isLost: false, renewed_at: this.clock.now() },
+      whole_since: this.clock.now(),
     });
   }
 
@@ -211,6 +225,15 @@ export class FleetWorld {
     life.kernel.close();
     life.fleet?.close();
     await turns(4);
+  }
+
+  /** A node is asked to go on with an answer of another file. */
+  private givesUp(name: string): void {
+    const known = this.clock.now() - LEASE_MS;
+    for (const [other, life] of this.lives)
+      if (life !== null && FILES[other] !== FILES[name] && !life.link.isCut)
+        if (life.whole_since <= known && !life.isLost)
+          this.broken('file', `${name} gives up an answer that ${other} could go on with`);
   }
 
   private broken(invariant: string, message: string): void {

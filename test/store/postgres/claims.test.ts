@@ -84,7 +84,7 @@ async function queue(
   );
 }
 
-const ANY = { providers: ['local'], models: [], limit: 100 };
+const ANY = { providers: ['local'], models: [], files: [], limit: 100 };
 const ids = (runs: readonly { run_id: string }[]) => runs.map(({ run_id }) => run_id);
 
 on('nodes that claim at once get each run once, and none is left', () =>
@@ -105,7 +105,7 @@ on('nodes that claim at once get each run once, and none is left', () =>
       claimed.push(...some.flatMap(ids));
     }
     assert.equal([...claimed].sort(), [...names].sort());
-    assert.is(await a.claims.waiting(), 0);
+    assert.equal((await a.claims.look(9)).waiting, { runs: 0, due: [], wanted: [] });
   }),
 );
 
@@ -127,9 +127,9 @@ on('a node claims what it can answer', () =>
     const [a] = nodes as [Node];
     await queue(a, 'run_1', { model: 'small' });
     await queue(a, 'run_2', { model: 'large' });
-    const found = await a.claims.claim({ providers: [], models: ['local/large'], limit: 9 });
+    const found = await a.claims.claim({ ...ANY, providers: [], models: ['local/large'] });
     assert.equal(ids(found), ['run_2']);
-    assert.equal(await a.claims.claim({ providers: ['cloud'], models: [], limit: 9 }), []);
+    assert.equal(await a.claims.claim({ ...ANY, providers: ['cloud'] }), []);
   }),
 );
 
@@ -170,7 +170,9 @@ on('a released run waits, and a run that has started stays', () =>
     await queue(a, 'run_2', { node_id: 'a', state: 'streaming' });
     await queue(a, 'run_3', { node_id: 'b' });
     await a.claims.release(['run_1', 'run_2', 'run_3']);
-    assert.equal(await b.claims.claim(ANY), [{ run_id: 'run_1', waits: true, downtime_ms: 0 }]);
+    assert.equal(await b.claims.claim(ANY), [
+      { run_id: 'run_1', waits: true, kept: false, downtime_ms: 0, events: null },
+    ]);
   }),
 );
 

@@ -1,3 +1,4 @@
+import type { ClientConfig, Pool } from 'pg';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
@@ -87,9 +88,15 @@ on('a read waits for a database that is away, within its bound, and then goes on
     async (connections, postgres) => {
       await connections.read('select 1');
       await postgres.stop('kill');
-      const error = await connections.read('select 1').catch((thrown: unknown) => thrown as Error);
+      // A process of the database may answer once more before it hears of the crash.
+      let error: Error | null = null;
+      while (error === null)
+        error = await connections.read('select 1').then(
+          () => null,
+          (thrown: Error) => thrown,
+        );
       assert.is((error as { code?: string }).code, 'store_stalled');
-      assert.match((error as Error).message, /^The database .*\/d\d+ does not answer: /);
+      assert.match(error.message, /^The database .*\/d\d+ does not answer: /);
       await postgres.start();
       assert.equal(await connections.read('select 1 as a'), [{ a: 1 }]);
     },
@@ -156,6 +163,52 @@ on('a connection that is cut between two statements fails its transaction, not t
     });
     assert.is(await codeOf(cut), 'store_stalled');
     assert.equal(await connections.read('select last_seq from svc_log'), [{ last_seq: 0 }]);
+  }),
+);
+
+on('no setting is in the first message, which a pooler would refuse', () =>
+  connected(
+    async (connections) => {
+      const { config } = connections as unknown as { config: ClientConfig };
+      assert.not.match(String(config.connectionString), /options/);
+      const asked = `select current_setting('statement_timeout') as bound`;
+      const client = await connections.connect();
+      const { rows } = await client.query(asked);
+      await client.end();
+      assert.equal([rows, await connections.read(asked)], [[{ bound: '7s' }], [{ bound: '7s' }]]);
+    },
+    { store_answer_ms: 7000 },
+  ),
+);
+
+on('a node that stops between two statements keeps its locks for a bounded time', () =>
+  connected(
+    async (connections) => {
+      await migrated(connections);
+      const [locked, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const stopped = connections.transaction(async (client) => {
+        await client.query('update svc_log set last_seq = 7');
+        locked.resolve();
+        await goOn.promise;
+      });
+      await locked.promise;
+      await connections.read('update svc_log set last_seq = 9');
+      goOn.resolve();
+      assert.is(await codeOf(stopped), 'store_stalled');
+      assert.equal(await connections.read('select last_seq from svc_log'), [{ last_seq: 9 }]);
+    },
+    { store_idle_ms: 50, store_answer_ms: 300_000 },
+  ),
+);
+
+on('a connection that is cut before the first statement ends no process', () =>
+  connected(async (connections) => {
+    const { reads } = connections as unknown as { reads: Pool };
+    reads.once('acquire', (client) =>
+      process.nextTick(() => client.emit('error', new Error('Connection terminated'))),
+    );
+    const rows = await connections.transaction((client) => client.query('select 1 as a'));
+    assert.equal(rows.rows, [{ a: 1 }]);
   }),
 );
 

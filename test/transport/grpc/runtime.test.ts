@@ -392,6 +392,13 @@ test('each method declares its scope', () => {
   assert.equal(Object.keys(methodScopes).sort(), methods.sort());
 });
 
+test('a daemon that has its log alone has no nodes, and none is drained', async ({ client }) => {
+  assert.equal((await client.ask('Nodes')).nodes ?? [], []);
+  const refused = await client.refusal('DrainNode', { id: 'node_1' });
+  assert.is(refused.code, status.NOT_FOUND);
+  assert.is(detailsOf(refused).ErrorInfo.metadata.code, 'node_unknown');
+});
+
 test('a full daemon says when to try again', async (world) => {
   world.unsent.enter(() => {}).own(world.daemon.config.limits.unsent_bytes);
   const refused = await world.client.stream('Run', { prompt: 'x' }).ended;

@@ -121,7 +121,7 @@ test('a remote address over its share replaces its own connection; this machine 
   const other = from('192.0.2.2');
   const local = ['127.0.0.1', '::1', '::ffff:127.0.0.1', '127.0.0.1'].map(from);
   const [first, second] = [from('192.0.2.1'), from('192.0.2.1')];
-  connections.hold(second, second);
+  connections.hold(second);
   const third = from('192.0.2.1');
   assert.equal(refused, [], 'what the token opened does not count');
   from('192.0.2.1');

@@ -8,6 +8,8 @@ export interface Member {
   readonly exact: boolean;
   /** One of its tokens was computed with other runs, or follows tokens that were. */
   batched: boolean;
+  /** The number of its sequence in the context. */
+  place: number;
 }
 
 type Prioritized = { item: BatchItem; processAmount: number }[];
@@ -20,7 +22,8 @@ type Prioritized = { item: BatchItem; processAmount: number }[];
  * 2. A token of an exact run is a batch by itself. The next tokens of all other runs are one.
  * 3. That batch waits for a run that is between two of its tokens, but never for long: a run that
  *    waits for something else does not stop the others.
- * 4. A run is `batched` from its first token that shares a batch. Before that it is exact.
+ * 4. The tokens of a batch are in the order of their sequences. llama.cpp splits any other batch.
+ * 5. A run is `batched` from its first token that shares a batch. Before that it is exact.
  */
 export class Batches {
   private readonly members = new Map<number, Member>();
@@ -38,7 +41,7 @@ export class Batches {
   enter(run: Pick<Member, 'exact' | 'batched'>): Member {
     this.last += 1;
     // The library hands the number on unread to the strategy that it was given.
-    const member = { ...run, priority: this.last as EvaluationPriority };
+    const member = { ...run, place: 0, priority: this.last as EvaluationPriority };
     this.members.set(this.last, member);
     return member;
   }
@@ -63,7 +66,7 @@ export class Batches {
       return [];
     }
     this.rounds = 0;
-    const chosen = queued.slice(0, size);
+    const chosen = queued.slice(0, size).sort((a, b) => a.member.place - b.member.place);
     this.expected = new Set(chosen.map(({ member }) => member));
     if (chosen.length > 1) for (const { member } of chosen) member.batched = true;
     return chosen.map(({ item }) => ({ item, processAmount: 1 }));

@@ -9,6 +9,7 @@ import type { LoadedModel } from './load.ts';
 import { tokenLogprob } from './logprobs.ts';
 import type { Finish, RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
+import type { Parts } from './prompt-parts.ts';
 import { AnswerPieces, checkTokens } from './reader/answer.ts';
 import type { Slot } from './sequences.ts';
 import { type Sampling, steps } from './steps.ts';
@@ -19,6 +20,8 @@ export interface Generation {
   /** The run, for the batches. */
   member: Member;
   prompt: readonly Token[];
+  /** How the prompt is computed. */
+  parts: Parts;
   /** Tokens of the prompt that the sequence has from an earlier run. */
   kept: number;
   order: RunOrder;
@@ -37,7 +40,7 @@ const TEMPERATURE = 0.7;
  * capability_missing, resume_failed.
  */
 export async function generate(generation: Generation): Promise<Finish | null> {
-  const { loaded, slot, prompt, kept, order, signal, output } = generation;
+  const { loaded, slot, prompt, parts, kept, order, signal, output } = generation;
   const { model, gate: rule } = loaded;
   const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
@@ -78,7 +81,7 @@ export async function generate(generation: Generation): Promise<Finish | null> {
   const explained: TokenLogprob[] = [];
   for await (const { token, probability, probabilities } of steps(
     slot,
-    { prompt, kept, answered },
+    { prompt, parts, kept, answered },
     samplingOf(generation, constraint),
     signal,
   )) {

@@ -4,6 +4,7 @@ import type { Llama } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
 import { freeBytes } from '../../../home/disk.ts';
 import type { LoadOrder } from './messages.ts';
+import { loadNarrowBuild } from './processor-build.ts';
 import { TestedBuild } from './tested-build.ts';
 
 /**
@@ -12,7 +13,11 @@ import { TestedBuild } from './tested-build.ts';
  */
 export async function startLlama(
   threads_max: number,
-  { gpu_layers, threads_file }: Pick<LoadOrder, 'gpu_layers' | 'threads_file'>,
+  {
+    gpu_layers,
+    threads_file,
+    template_ms,
+  }: Pick<LoadOrder, 'gpu_layers' | 'threads_file' | 'template_ms'>,
 ): Promise<Llama> {
   const cache = dirname(threads_file);
   const build = new TestedBuild(join(cache, 'engine-build.json'));
@@ -21,6 +26,8 @@ export async function startLlama(
     // Node writes the code when the process ends too. On a full disk the log needs that space.
     if ((await freeBytes(cache)) >= CODE_SPARE_BYTES)
       enableCompileCache(join(cache, 'engine-code'));
+    const isBuiltIn = template_ms === null;
+    if (isBuiltIn && gpu_layers === 0) loadNarrowBuild();
     const { getLlama } = await import('node-llama-cpp');
     flushCompileCache();
     const logger = (level: string, message: string) =>

@@ -17,7 +17,7 @@ import { knowsReasoningTags } from './form.ts';
 import { startLlama } from './llama.ts';
 import { findGain, pays } from './measured/gain.ts';
 import { idleCores } from './measured/idle.ts';
-import { measureSpeed, measureTogether } from './measured/speed.ts';
+import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
 import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import { type ThreadsNow, watchThreads } from './measured/threads-now.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
@@ -44,8 +44,8 @@ export interface LoadedModel {
   threads: Pick<ThreadsNow, 'present' | 'best'>;
   /** Runs that need not be exact are computed in one batch. */
   batching: boolean;
-  /** Such a run reuses the tokens of an earlier answer too. */
-  keepsAnswers: boolean;
+  /** Every answer is the same with and without earlier runs, not only with a seed. */
+  repeatable: boolean;
   built_in: boolean;
   /** The confidence rule, and the tokens of the answer that replaces a declined one. */
   gate: ConfidenceRule | null;
@@ -123,7 +123,7 @@ export async function loadModel(
     batches,
     threads: watchThreads(order.threads === null, threads, present, (text) => console.error(text)),
     batching,
-    keepsAnswers: order.batching === true,
+    repeatable: order.batching === false,
     rendered,
     stops: rendered(() => stopTokens(model, wrapper)),
     bytesPerTokenMax: tokenBytesMax(model),
@@ -216,11 +216,12 @@ async function gainOf(
   threads: number,
 ): Promise<number> {
   const options = await measuring(model, order, available);
+  const clock = ownClock(model);
   return findGain({
     key: `${machineKey(options)}, ${threads} threads`,
     file: options.file,
-    alone: (limitMs) => measureSpeed(model, threads, limitMs),
-    together: (limitMs) => measureTogether(model, threads, limitMs),
+    alone: (limitMs) => measureSpeed(model, threads, limitMs, clock),
+    together: (limitMs) => measureTogether(model, threads, limitMs, clock),
   });
 }
 

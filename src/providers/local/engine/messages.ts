@@ -72,6 +72,8 @@ export interface RunOrder {
     batched: boolean;
     /** What computed it. Null: unknown. */
     threads: number | null;
+    /** How its prompt was computed. Absent: in batches from its beginning. */
+    prompt_parts?: readonly number[];
   } | null;
 }
 
@@ -108,6 +110,8 @@ export interface Output extends Piece {
   threads?: number;
   /** Some of its tokens, or earlier ones, were computed together with other runs. */
   batched?: boolean;
+  /** How its prompt was computed. In the first output, if it continues an earlier answer. */
+  prompt_parts?: number[];
 }
 
 /** `stop_sequence`: the stop text that ended the answer. */
@@ -170,7 +174,8 @@ const resume: Check = (value) =>
   text(value.text) &&
   Array.isArray(value.parts) &&
   typeof value.batched === 'boolean' &&
-  orNull(whole)(value.threads);
+  orNull(whole)(value.threads) &&
+  orAbsent(wholes)(value.prompt_parts);
 const call: Check = (value) => isRecord(value) && text(value.id) && text(value.name);
 const usage: Check = (value) =>
   isRecord(value) && orNull(whole)(value.input_tokens) && orNull(whole)(value.output_tokens);
@@ -232,6 +237,7 @@ const fromEngine: Shapes<FromEngine> = {
     logprobs: orAbsent(Array.isArray),
     threads: orAbsent(whole),
     batched: orAbsent((value) => typeof value === 'boolean'),
+    prompt_parts: orAbsent(wholes),
   },
   vector: { id: whole, vector: (value) => Array.isArray(value) && value.every(number) },
   finished: { id: whole, finish_reason: text, usage, stop_sequence: orAbsent(text) },

@@ -1,9 +1,13 @@
 import type { Piece, TokenLogprob } from '../../../../machines/messages.ts';
 import type { Output } from './messages.ts';
 
-/** After this much silence the next text is sent at once, so the first token never waits. */
-const GATHER_MS = 12;
-const GATHER_TOKENS = 16;
+/**
+ * After this much silence the next text is sent at once, so the first token never waits. Each
+ * message costs the daemon a commit, and a reader needs no more than 30 of them a second.
+ */
+const GATHER_MS = 30;
+/** More than these are sent sooner. */
+export const GATHER_TOKENS = 32;
 
 /**
  * Batches the output of one run, so that a fast model does not send one message for each token.

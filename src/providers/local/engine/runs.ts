@@ -1,10 +1,11 @@
-import { asSvcError } from '../../../errors.ts';
+import { asSvcError, SvcError } from '../../../errors.ts';
 import { ContextPause } from './context-pause.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
 import { fittingPrompt, promptTokens } from './prompt.ts';
+import { type Parts, tokensIn, withBatches } from './prompt-parts.ts';
 import { Sequences, type Slot } from './sequences.ts';
 
 /**
@@ -84,31 +85,55 @@ export class Runs {
     const { loaded, pause, sequences } = this;
     const exact = order.exact || !loaded.batching;
     const member = loaded.batches.enter({ exact, batched: order.resume?.batched ?? false });
-    const output = new OutputBatcher((piece) =>
+    let prompt_parts: number[] | undefined;
+    const output = new OutputBatcher((piece) => {
       this.send({
         ...{ type: 'output', id, threads: this.threads },
         ...piece,
         ...(member.batched ? { batched: true } : {}),
-      }),
-    );
+        ...(prompt_parts === undefined ? {} : { prompt_parts }),
+      });
+      prompt_parts = undefined;
+    });
     let slot: Slot | null = null;
+    let failed = false;
     try {
       const prompt = fittingPrompt(loaded, order);
-      const taken = sequences.take(prompt, client, exact);
+      const resumed = resumedParts(order, prompt);
+      const reuse = {
+        ...{ client, repeatable: order.exact || loaded.repeatable, shares: !exact },
+        ...(resumed === undefined ? {} : { parts: resumed }),
+      };
+      const taken = sequences.take(prompt, reuse);
       slot = taken.slot;
+      member.place = slot.place;
       const kept = await sequences.prepare(taken, client);
-      member.batched ||= kept > slot.whole;
-      const work = { loaded, slot, member, prompt, kept, order, pause, signal, output };
+      member.batched ||= kept > slot.alone;
+      const parts = resumed ?? withBatches(slot.parts, prompt.length - kept, loaded.batch);
+      if (parts.length > 1 && !member.batched) prompt_parts = [...parts];
+      const work = { loaded, slot, member, prompt, parts, kept, order, pause, signal, output };
       const finish = await generate(work);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {
+      failed = true;
       const error = asSvcError(thrown, 'engine_failed');
       if (error.code === 'engine_failed') console.error(`run ${id}:`, error.cause ?? error);
       return { type: 'failed', id, error: error.summary() };
     } finally {
       output.flush();
       loaded.batches.leave(member);
-      if (slot !== null) sequences.leave(slot);
+      if (slot !== null) sequences.leave(slot, { shared: member.batched, failed });
     }
   }
+}
+
+/**
+ * How the prompt of an answer that continues exactly was computed. Absent: a new answer, or one
+ * that shares its batches. Throws resume_failed.
+ */
+function resumedParts({ resume }: RunOrder, prompt: readonly unknown[]): Parts | undefined {
+  if (resume === null || resume.batched) return undefined;
+  const parts = resume.prompt_parts ?? [prompt.length];
+  if (tokensIn(parts) !== prompt.length) throw new SvcError('resume_failed');
+  return parts;
 }

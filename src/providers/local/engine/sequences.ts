@@ -1,21 +1,35 @@
 import type { LlamaContextSequence, Token } from 'node-llama-cpp';
 import type { ContextPause } from './context-pause.ts';
+import { firstParts, keepable, type Parts, tokensIn, withSingles } from './prompt-parts.ts';
 
 /** A sequence of the context while a run owns it. */
 export interface Slot {
   readonly sequence: LlamaContextSequence;
+  /** Its number in the context. */
+  readonly place: number;
   /** The client whose tokens it has. */
   client: string;
-  /** Tokens from its beginning that were computed in whole batches of a prompt. */
-  whole: number;
+  /** How its tokens were computed. The run adds its prompt. */
+  parts: Parts;
+  /** Tokens from its beginning that were computed without other runs. */
+  alone: number;
+}
+
+/** What a run may reuse, and how it has to be computed. */
+export interface Reuse {
+  client: string;
+  /** How a resumed prompt was computed. Absent: a new answer. */
+  parts?: Parts;
+  /** The answer is the same with and without earlier runs. */
+  repeatable: boolean;
+  /** It may depend on other runs. */
+  shares: boolean;
 }
 
 export interface SequencesOptions {
   sequences: readonly LlamaContextSequence[];
   /** Tokens of a prompt in one batch. */
   batch: number;
-  /** A run that need not be exact reuses the tokens of an earlier answer too. */
-  keepsAnswers: boolean;
   pause: ContextPause;
 }
 
@@ -25,9 +39,11 @@ export interface SequencesOptions {
  *
  * 1. A run owns its sequence from `take` to `leave`.
  * 2. It gets the sequence that saves it most, else the one that was left first.
- * 3. An exact run reuses only whole batches of a prompt. A new answer computes them in the same
- *    batches, so it has the same tokens as an answer without them.
- * 4. A run reuses only tokens of its client: how long it takes says nothing about others.
+ * 3. A run reuses whole batches, so that its prompt can be computed in the same batches again. Only
+ *    a run that shares its batches reuses any tokens.
+ * 4. A run that must be repeatable reuses only whole batches of the beginning of a prompt. A new
+ *    prompt has the same ones.
+ * 5. A run reuses only tokens of its client: how long it takes says nothing about others.
  */
 export class Sequences {
   private readonly options: SequencesOptions;
@@ -36,7 +52,9 @@ export class Sequences {
 
   constructor(options: SequencesOptions) {
     this.options = options;
-    this.free = options.sequences.map((sequence) => ({ sequence, client: '', whole: 0 }));
+    this.free = options.sequences.map((sequence, place) => ({
+      ...{ sequence, place, client: '', parts: [], alone: 0 },
+    }));
   }
 
   get hasFree(): boolean {
@@ -44,17 +62,21 @@ export class Sequences {
   }
 
   /** Call it only while there is a free one. */
-  take(prompt: readonly Token[], client: string, exact: boolean): { slot: Slot; kept: number } {
+  take(prompt: readonly Token[], reuse: Reuse): { slot: Slot; kept: number } {
     let best = { slot: this.free[0] as Slot, kept: 0 };
     for (const slot of this.free) {
-      const kept = this.reusable(slot, prompt, client, exact);
+      const kept = this.reusable(slot, prompt, reuse);
       if (kept > best.kept) best = { slot, kept };
     }
     this.free = this.free.filter((slot) => slot !== best.slot);
     return best;
   }
 
-  leave(slot: Slot): void {
+  /** `shared`: the answer depends on other runs. `failed`: it is unknown what was computed. */
+  leave(slot: Slot, { shared, failed }: { shared: boolean; failed: boolean }): void {
+    const end = slot.sequence.nextTokenIndex;
+    if (!shared) slot.alone = end;
+    slot.parts = failed ? [] : withSingles(slot.parts, end - tokensIn(slot.parts));
     this.free.push(slot);
   }
 
@@ -63,7 +85,8 @@ export class Sequences {
     const { sequence } = slot;
     const end = sequence.nextTokenIndex;
     slot.client = client;
-    slot.whole = this.wholeBatches(Math.min(slot.whole, kept));
+    slot.alone = keepable(slot.parts, Math.min(slot.alone, kept), this.options.batch);
+    slot.parts = firstParts(slot.parts, kept);
     if (end === kept) return kept;
     await this.options.pause.run(() =>
       kept === 0
@@ -71,27 +94,22 @@ export class Sequences {
         : sequence.eraseContextTokenRanges([{ start: kept, end }]),
     );
     if (sequence.nextTokenIndex === kept) return kept;
-    slot.whole = 0;
+    [slot.parts, slot.alone] = [[], 0];
     await this.options.pause.run(() => sequence.clearHistory());
     return 0;
   }
 
-  private reusable(
-    { sequence, client: last, whole }: Slot,
-    prompt: readonly Token[],
-    client: string,
-    exact: boolean,
-  ): number {
-    if (last !== client || sequence.needsCheckpoints || sequence.nextTokenIndex === 0) return 0;
+  private reusable(slot: Slot, prompt: readonly Token[], reuse: Reuse): number {
+    const { sequence, parts, alone } = slot;
+    if (slot.client !== reuse.client || sequence.needsCheckpoints || parts.length === 0) return 0;
     const { firstDifferentIndex } = sequence.compareContextTokens([...prompt]);
     // The last token of the prompt is computed in any case: the answer follows it.
     const same = Math.min(firstDifferentIndex, prompt.length - 1);
-    const keepsAll = this.options.keepsAnswers && !exact;
-    return keepsAll ? same : this.wholeBatches(Math.min(same, whole));
-  }
-
-  private wholeBatches(tokens: number): number {
+    if (reuse.shares) return same;
     const { batch } = this.options;
-    return Math.floor(tokens / batch) * batch;
+    if (!reuse.repeatable) return keepable(parts, Math.min(same, alone), batch);
+    const [first = 0] = parts;
+    const [begins = prompt.length] = reuse.parts ?? [];
+    return Math.floor(Math.min(same, alone, first, begins) / batch) * batch;
   }
 }

@@ -1,12 +1,8 @@
-import type {
-  LlamaContextSequence,
-  LlamaGrammarEvaluationState,
-  SequenceEvaluateOptions,
-  Token,
-} from 'node-llama-cpp';
+import type { LlamaGrammarEvaluationState, SequenceEvaluateOptions, Token } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
 import type { Member } from './batches.ts';
 import type { ContextPause } from './context-pause.ts';
+import { batchesAfter, firstParts, type Parts } from './prompt-parts.ts';
 import { seedAt } from './seed.ts';
 import type { Slot } from './sequences.ts';
 
@@ -20,6 +16,8 @@ export interface Step {
 
 export interface Continuation {
   prompt: readonly Token[];
+  /** How the prompt is computed. */
+  parts: Parts;
   /** Tokens of the prompt that the sequence has. */
   kept: number;
   /** Tokens of the answer so far. */
@@ -54,13 +52,13 @@ export interface Sampling {
  */
 export async function* steps(
   slot: Slot,
-  { prompt, kept, answered }: Continuation,
+  { prompt, parts, kept, answered }: Continuation,
   sampling: Sampling,
   signal: AbortSignal,
 ): AsyncGenerator<Step> {
   const { sequence } = slot;
-  let next = await prefill(slot, { prompt, kept }, sampling, signal);
-  if (answered.length > 0) next = await replay(sequence, [...next], answered, sampling, signal);
+  let next = await prefill(slot, { prompt, parts, kept }, sampling, signal);
+  if (answered.length > 0) next = await replay(slot, { next, parts, answered }, sampling, signal);
   const said = [...answered];
   const shared = sharedOptions(sampling, said);
   for (let position = answered.length; !signal.aborted; ) {
@@ -73,6 +71,7 @@ export async function* steps(
       options,
     )) {
       next = [token];
+      if (position === answered.length) slot.parts = parts;
       position += 1;
       if (sampling.penalties !== undefined) said.push(token);
       yield { token, ...probabilitiesIn(rest) };
@@ -88,9 +87,8 @@ export async function* steps(
  * change a sampled token. Returns the last token, which the next step computes.
  */
 async function replay(
-  sequence: LlamaContextSequence,
-  rest: Token[],
-  answered: readonly Token[],
+  slot: Slot,
+  { next: rest, parts, answered }: Pick<Continuation, 'parts' | 'answered'> & { next: Token[] },
   { pause, priority: evaluationPriority }: Sampling,
   signal: AbortSignal,
 ): Promise<Token[]> {
@@ -98,28 +96,33 @@ async function replay(
   for (const token of answered) {
     if (signal.aborted) break;
     await pause.wait;
-    await sequence.evaluateWithoutGeneratingNewTokens(next, { evaluationPriority });
+    await slot.sequence.evaluateWithoutGeneratingNewTokens(next, { evaluationPriority });
+    slot.parts = parts;
     next = [token];
   }
   return next;
 }
 
 /**
- * Computes a long prompt in batches, with a check of the signal between them. Returns the tokens of
- * the last batch.
+ * Computes the prompt but for its last batch, with a check of the signal between two. Returns the
+ * tokens of the last one.
  */
 async function prefill(
   slot: Slot,
-  { prompt, kept }: Pick<Continuation, 'prompt' | 'kept'>,
+  { prompt, parts, kept }: Omit<Continuation, 'answered'>,
   { batch, pause, priority: evaluationPriority }: Sampling,
   signal: AbortSignal,
 ): Promise<Token[]> {
   let at = kept;
-  for (; prompt.length - at > batch && !signal.aborted; at += batch) {
+  for (const size of batchesAfter(parts, kept, batch)) {
+    if (at + size === prompt.length || signal.aborted) break;
     await pause.wait;
-    const part = prompt.slice(at, at + batch);
-    await slot.sequence.evaluateWithoutGeneratingNewTokens(part, { evaluationPriority });
-    if (slot.whole === at) slot.whole = at + batch;
+    const some = prompt.slice(at, at + size);
+    await slot.sequence.evaluateWithoutGeneratingNewTokens(some, { evaluationPriority });
+    // Only one token, or the last batch, can be computed with other runs.
+    if (slot.alone === at) slot.alone += size;
+    at += size;
+    slot.parts = firstParts(parts, at);
   }
   return prompt.slice(at);
 }

@@ -1,4 +1,3 @@
-import type { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { isLoopback } from '../../../config/address.ts';
@@ -39,8 +38,11 @@ export interface Connections {
   begin(socket: Duplex, response: ServerResponse): void;
   /** True if one more request on this connection is too many. */
   isFull(socket: Duplex): boolean;
-  /** The connection does authenticated work until `work` closes. Throws too_many_connections. */
-  hold(socket: Duplex, work: EventEmitter): void;
+  /**
+   * The connection does authenticated work until the returned function is called. Throws
+   * too_many_connections.
+   */
+  hold(socket: Duplex): () => void;
   /** The response to the latest request of a connection. */
   latest(socket: Duplex): ServerResponse | undefined;
   destroyAll(): void;
@@ -168,20 +170,20 @@ export function createConnections(
       });
     },
     isFull: (socket) => (places.get(socket)?.open ?? 0) >= limits.open_requests,
-    hold(socket, work) {
+    hold(socket) {
       const place = places.get(socket);
-      if (place === undefined || socket.destroyed) return;
+      if (place === undefined || socket.destroyed) return () => {};
       if (place.held === 0 && held >= limits.connections)
         throw new SvcError('too_many_connections', undefined, { details: { connections: held } });
       if (place.held === 0) held += 1;
       place.held += 1;
       place.isKnown = true;
       settle(place);
-      work.once('close', () => {
+      return () => {
         place.held -= 1;
         if (place.held === 0) held -= 1;
         settle(place);
-      });
+      };
     },
     latest: (socket) => places.get(socket)?.latest,
     destroyAll() {

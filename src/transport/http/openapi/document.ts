@@ -4,7 +4,7 @@ import { runInput } from '../../../runtime/contract/inputs.ts';
 import { errorAnswer } from '../../../runtime/contract/records.ts';
 import { PLAIN as plainText } from '../../../runtime/contract/vocabulary.ts';
 import type { Answer, Route } from '../route.ts';
-import { components, type Schema, schemaOf } from './schemas.ts';
+import { components, type Schema, Schemas } from './schemas.ts';
 
 /** The OpenAPI document, made from the routes. */
 export function openapi(
@@ -12,11 +12,17 @@ export function openapi(
   limits: Limits,
   version: string,
 ): Record<string, unknown> {
+  const schemas = new Schemas();
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of routes) {
     const path = templateOf(route);
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, limits) };
+    const described = operation(route, limits, schemas);
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: described };
   }
+  const sent = routes.flatMap(({ body }) =>
+    body === undefined ? [] : [schemas.of(body, 'input')],
+  );
+  schemas.convert();
   return {
     openapi: '3.1.0',
     info: {
@@ -27,9 +33,7 @@ export function openapi(
     },
     paths,
     components: {
-      schemas: components(
-        routes.flatMap(({ body }) => (body === undefined ? [] : [schemaOf(body, 'input')])),
-      ),
+      schemas: components(sent),
       securitySchemes: {
         token: {
           type: 'http',
@@ -71,6 +75,7 @@ function operation(
     errorSchema = errorAnswer,
   }: Route,
   limits: Limits,
+  schemas: Schemas,
 ): Record<string, unknown> {
   const { entries = {} } = (typeof query === 'function' ? query(limits) : query) ?? {};
   const inPath = [...templateOf({ path }).matchAll(/\{(\w+)\}/g)].map(([, name = '']) =>
@@ -79,9 +84,9 @@ function operation(
   const parameters = [
     ...inPath,
     ...Object.entries(entries as Record<string, v.GenericSchema>).map(([name, entry]) =>
-      parameter('query', name, entry.type !== 'exact_optional', schemaOf(entry, 'output')),
+      parameter('query', name, entry.type !== 'exact_optional', schemas.of(entry, 'output')),
     ),
-    ...headers.map((name) => parameter('header', name, false, HEADERS[name])),
+    ...headers.map((name) => parameter('header', name, false, headerSchema(name, schemas))),
   ];
   return {
     operationId: [method.toLowerCase(), ...(path.match(/\w+/g) ?? [])].join('_'),
@@ -89,14 +94,17 @@ function operation(
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: true, content: json(schemaOf(body, 'input')) } }),
+      : { requestBody: { required: true, content: json(schemas.of(body, 'input')) } }),
     responses: {
       ...Object.fromEntries(
-        Object.entries(answers).map(([status, answer]) => [status, response([answer].flat())]),
+        Object.entries(answers).map(([status, answer]) => [
+          status,
+          response([answer].flat(), schemas),
+        ]),
       ),
       default: {
         description: 'An error',
-        content: json(schemaOf(errorSchema, 'output')),
+        content: json(schemas.of(errorSchema, 'output')),
       },
     },
     security: access === 'public' ? [] : access === 'token' ? SECURITY : [{}, ...SECURITY],
@@ -108,10 +116,16 @@ const TEXT: Schema = { type: 'string' };
 /** No request target has a control character. */
 const PLAIN: Schema = { ...TEXT, minLength: 1, pattern: plainText.source };
 /** Headers whose values are checked as fields of a run are. */
-const HEADERS: Readonly<Record<string, Schema>> = {
-  'Idempotency-Key': schemaOf(v.unwrap(runInput.entries.idempotency_key), 'input'),
-  'X-Svc-Client': schemaOf(v.unwrap(runInput.entries.client), 'input'),
+const HEADERS: Readonly<Record<string, v.GenericSchema>> = {
+  'Idempotency-Key': v.unwrap(runInput.entries.idempotency_key),
+  'X-Svc-Client': v.unwrap(runInput.entries.client),
 };
+
+function headerSchema(name: string, schemas: Schemas): Schema | undefined {
+  const schema = HEADERS[name];
+  return schema === undefined ? undefined : schemas.of(schema, 'input');
+}
+
 const json = (schema: Schema) => ({ 'application/json': { schema } });
 
 function parameter(
@@ -123,15 +137,17 @@ function parameter(
   return { in: place, name, required, schema };
 }
 
-function response(answers: readonly Answer[]): Record<string, unknown> {
-  const content = answers.filter((answer) => answer !== null).map(contentOf);
+function response(answers: readonly Answer[], schemas: Schemas): Record<string, unknown> {
+  const content = answers
+    .filter((answer) => answer !== null)
+    .map((answer) => contentOf(answer, schemas));
   return content.length === 0
     ? { description: 'Nothing' }
     : { description: 'The answer', content: Object.fromEntries(content) };
 }
 
-function contentOf(answer: Exclude<Answer, null>): [string, { schema?: Schema }] {
-  if ('kind' in answer) return ['application/json', { schema: schemaOf(answer, 'output') }];
+function contentOf(answer: Exclude<Answer, null>, schemas: Schemas): [string, { schema?: Schema }] {
+  if ('kind' in answer) return ['application/json', { schema: schemas.of(answer, 'output') }];
   const { type, schema } = answer;
-  return [type, schema === undefined ? {} : { schema: schemaOf(schema, 'output') }];
+  return [type, schema === undefined ? {} : { schema: schemas.of(schema, 'output') }];
 }

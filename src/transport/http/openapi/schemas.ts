@@ -1,5 +1,5 @@
 import { type ConversionConfig, toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema';
-import type * as v from 'valibot';
+import * as v from 'valibot';
 import { listed, names } from '../../../runtime/contract/vocabulary.ts';
 
 /** Schemas of the contract as JSON Schema. Those with a name are components of the document. */
@@ -23,16 +23,36 @@ const conversion = (typeMode: Mode): ConversionConfig => ({
 
 const COMPONENT = '#/components/schemas/';
 
-export function schemaOf(schema: v.GenericSchema, mode: Mode): Schema {
-  const {
-    $schema: _,
-    $defs: __,
-    ...rest
-  } = toJsonSchema(schema, {
-    ...conversion(mode),
-    definitions: Object.fromEntries(names),
-  });
-  return rest;
+/**
+ * The schemas of one document. The converter looks at all components for each call, so they are
+ * converted together. It owns the objects that wait for that.
+ */
+export class Schemas {
+  private readonly waiting = {
+    input: new Map<v.GenericSchema, object>(),
+    output: new Map<v.GenericSchema, object>(),
+  };
+
+  /** An object that `convert` fills. */
+  of(schema: v.GenericSchema, mode: Mode): Schema {
+    const known = this.waiting[mode].get(schema) ?? {};
+    this.waiting[mode].set(schema, known);
+    return known as Schema;
+  }
+
+  /** Fills the objects. */
+  convert(): void {
+    for (const mode of ['input', 'output'] as const) {
+      const waiting = this.waiting[mode];
+      const { prefixItems = [] } = toJsonSchema(v.tuple([...waiting.keys()]), {
+        ...conversion(mode),
+        definitions: Object.fromEntries(names),
+      });
+      for (const [index, object] of [...waiting.values()].entries())
+        Object.assign(object, prefixItems[index]);
+      waiting.clear();
+    }
+  }
 }
 
 /** The components. Those that `sent` reaches have the form that clients send. */

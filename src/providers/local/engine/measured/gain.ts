@@ -16,7 +16,7 @@ export interface GainOptions {
 /** Time for one of both. A slow token may exceed it. */
 const MEASURE_MS = 200;
 /** Percent of the speed of one run: less is no reason to give up exact answers. */
-const GAIN_LEAST = 130;
+const GAIN_LEAST = 115;
 
 /** Percent of the speed of one run that several runs have together. */
 export async function findGain({ key, file, alone, together }: GainOptions): Promise<number> {

@@ -1,6 +1,6 @@
 // @ts-check
 
-import { REFRESH_MS } from '../bounds.js';
+import { REFRESH_MS, RETRY_MAX_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
 import { changed, model, on } from './model.js';
 import { log, onEvent } from './present.js';
@@ -9,7 +9,8 @@ import { settle } from './walk.js';
 
 /**
  * The chosen run. It is read once, and then follows its events. An event that is no output reads it
- * again.
+ * again. So does a request without an answer, or with one that says to try again, after a while.
+ * The answer to a request about a run that is no longer chosen shows nothing.
  *
  * @typedef {import('./model.js').LogEvent} LogEvent
  */
@@ -35,6 +36,7 @@ export async function chooseRun(id) {
  * @param {import('./model.js').Run} run
  */
 export function adoptRun(run) {
+  reading.abort();
   chosen = run.id;
   show(run, null, null);
 }
@@ -56,15 +58,18 @@ export function followChosen() {
   });
 }
 
+/** Statuses of a daemon that is busy, or whose disk does not answer. */
+const TRY_AGAIN = new Set([429, 503]);
+
 /** @type {number | null} */
 let shownAt = null;
 /** The first event of the chosen run. @type {{ id: string, seq: number } | null} */
 let born = null;
 
 async function read() {
+  reading.abort();
   if (chosen === null) return;
   const id = chosen;
-  reading.abort();
   reading = new AbortController();
   const { signal } = reading;
   const moment = at();
@@ -82,6 +87,8 @@ async function read() {
     if (moment === null) for (const event of log.kept) if (event.stream === id) apply(event);
   } catch (error) {
     if (signal.aborted || !(error instanceof ApiError)) return;
+    const isAgain = error.status === null || TRY_AGAIN.has(error.status);
+    if (isAgain) setTimeout(() => signal.aborted || void read(), RETRY_MAX_MS);
     if (error.status === null) return;
     show(null, null, error.message);
   }

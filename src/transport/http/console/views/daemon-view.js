@@ -5,7 +5,12 @@ import { model, on, snapshot } from '../state/model.js';
 import { toneOf, wordsOf } from '../state/tone.js';
 
 /** @type {Record<string, string>} */
-const ENDINGS = { killed: 'was killed', power_lost: 'lost its power', failed: 'failed' };
+const ENDINGS = {
+  killed: 'was killed',
+  power_lost: 'lost its power',
+  lease_lost: 'lost its lease',
+  failed: 'failed',
+};
 
 /**
  * The daemon: its state, its queue and its engines. A daemon that does not answer is shown as gone.

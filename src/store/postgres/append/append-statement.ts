@@ -1,4 +1,5 @@
-import { HOUR_ROWS_MAX, OTHERS } from '../usage-sums.ts';
+import { HOUR_ROWS_MAX, OTHERS } from '../../usage-sums.ts';
+import { notify } from '../channel.ts';
 
 /**
  * One commit as one statement, so that it is one transaction with one round trip. A node that is
@@ -33,11 +34,14 @@ const PARTS = {
       as given (stream, version, type, schema, at, boot_id, data, digest, place)`,
   given_runs: `select * from unnest($16::text[], $17::int[], $18::text[], $19::bool[], $20::float8[],
       $21::text[], $22::text[], $23::text[], $24::text[], $25::bool[], $26::text[], $27::text[],
-      $28::int[], $29::bigint[], $30::text[], $31::bytea[], $32::text[], $33::text[]) with ordinality
+      $28::int[], $29::bigint[], $30::text[], $31::bytea[], $32::text[], $33::text[],
+      $34::float8[]) with ordinality
     as given (run_id, accepted_place, idempotency_key, finished, ended_at, state, provider, model,
-      client, cloud, conversation, origin, seq_place, seq, data, digest, prompt, answer, place)`,
+      client, cloud, conversation, origin, seq_place, seq, data, digest, prompt, answer, due_at,
+      place)`,
   new_runs: `insert into svc_runs as r (run_id, accepted_seq, idempotency_key, finished, ended_at, state,
-      provider, model, client, cloud, conversation, origin, seq, data, digest, bytes, node_id, waits)
+      provider, model, client, cloud, conversation, origin, seq, data, digest, bytes, node_id, waits,
+      due_at)
     select given.run_id,
       coalesce(base + given.accepted_place,
         (select e.seq from svc_events e where e.stream = given.run_id and e.version = 1), given.seq),
@@ -46,12 +50,13 @@ const PARTS = {
         (select e.at from svc_events e where e.seq = given.seq)) end,
       given.state, given.provider, given.model, given.client, given.cloud, given.conversation,
       given.origin, coalesce(base + given.seq_place, given.seq), given.data, given.digest, null, $1,
-      false
+      false, given.due_at
     from log, given_runs given order by given.place
     on conflict (run_id) do update set idempotency_key = excluded.idempotency_key,
       finished = excluded.finished, ended_at = excluded.ended_at, state = excluded.state,
       provider = excluded.provider, model = excluded.model, cloud = r.cloud or excluded.cloud,
-      seq = excluded.seq, data = excluded.data, digest = excluded.digest, bytes = null
+      seq = excluded.seq, data = excluded.data, digest = excluded.digest, bytes = null,
+      due_at = excluded.due_at
     returning r.run_id, r.accepted_seq, r.finished`,
   new_words: `insert into svc_words (accepted_seq, run_id, prompt, answer)
     select r.accepted_seq, r.run_id, given.prompt::tsvector, given.answer::tsvector
@@ -64,8 +69,8 @@ const PARTS = {
     from (select given.hour, given.provider, given.model,
         ${clientWithin('svc_usage', 'and u.cloud = given.cloud')} as client,
         given.cloud, given.input_tokens, given.output_tokens, given.estimated
-      from unnest($34::bigint[], $35::text[], $36::text[], $37::text[], $38::bool[], $39::bigint[],
-        $40::bigint[], $41::bigint[])
+      from unnest($35::bigint[], $36::text[], $37::text[], $38::text[], $39::bool[], $40::bigint[],
+        $41::bigint[], $42::bigint[])
         as given (hour, provider, model, client, cloud, input_tokens, output_tokens, estimated)
     ) as named, log
     group by hour, provider, model, client, cloud
@@ -79,8 +84,8 @@ const PARTS = {
     from (select given.hour, given.provider, given.model,
         ${clientWithin('svc_embedding_usage', '')} as client,
         given.requests, given.input_tokens, given.estimated
-      from unnest($42::bigint[], $43::text[], $44::text[], $45::text[], $46::bigint[], $47::bigint[],
-        $48::bigint[]) as given (hour, provider, model, client, requests, input_tokens, estimated)
+      from unnest($43::bigint[], $44::text[], $45::text[], $46::text[], $47::bigint[], $48::bigint[],
+        $49::bigint[]) as given (hour, provider, model, client, requests, input_tokens, estimated)
     ) as named, log
     group by hour, provider, model, client
     on conflict (hour, provider, model, client) do update set requests = u.requests + excluded.requests,
@@ -113,5 +118,5 @@ export const APPEND = `with ${Object.entries(PARTS)
   .join(',\n')}
 select (select base from log) as base, (select bytes from log) as bytes, (select present from fence) as present,
   (select valid from fence) as valid, (select stream from gap) as gap, (select run_id from other) as other,
-  (select pg_notify('svc.' || current_schema(),
-    '{"last_seq":' || base + $6::int || ',"streams":' || $49::text || '}') from log)`;
+  (select ${notify(`'{"last_seq":' || base + $6::int || ',"streams":' || $50::text || '}'`)}
+    from log)`;

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { hasCode, SvcError } from '../../errors.ts';
-import { codeOf } from '../failure.ts';
-import { type Appended, CONFLICT, type Commit } from '../port.ts';
-import { conflict, type EventRow } from '../row.ts';
+import { hasCode, SvcError } from '../../../errors.ts';
+import { codeOf } from '../../failure.ts';
+import { type Appended, CONFLICT, type Commit } from '../../port.ts';
+import { conflict, type EventRow } from '../../row.ts';
+import type { Connections } from '../connections.ts';
+import { isAway, isDuplicate, isRefused } from '../failure.ts';
 import type { AppendAnswer } from './append-statement.ts';
 import { type Epoch, type PreparedCommit, prepareCommit } from './commit.ts';
-import type { Connections } from './connections.ts';
-import { isAway, isDuplicate, isRefused } from './failure.ts';
 
 /** The lease of this process. */
 export interface HeldLease {
@@ -91,6 +91,9 @@ export class Appends {
     if (answer === undefined) throw new Error('the statement had no answer');
     if (answer.base !== null) {
       this.bytes = answer.bytes ?? this.bytes;
+      const { last } = commit;
+      if (last !== null)
+        this.connections.highWater.saw({ ...last, seq: answer.base + commit.events });
       return answer.base + 1;
     }
     if (answer.present !== true) throw new SvcError('lease_lost');

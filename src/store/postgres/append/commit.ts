@@ -1,20 +1,23 @@
 import { hash } from 'node:crypto';
 import type { QueryConfig } from 'pg';
-import { checkContinuity } from '../continuity.ts';
-import type { EmbeddingUsage } from '../embedding-usage.ts';
-import type { Commit, RunRow } from '../port.ts';
-import { type CommitRows, type EventRow, toRows } from '../row.ts';
-import { dataDigest } from '../run-digest.ts';
-import type { RunUsage } from '../usage.ts';
+import { checkContinuity } from '../../continuity.ts';
+import type { EmbeddingUsage } from '../../embedding-usage.ts';
+import type { Commit, RunRow } from '../../port.ts';
+import { type CommitRows, type EventRow, toRows } from '../../row.ts';
+import { dataDigest } from '../../run-digest.ts';
+import type { RunUsage } from '../../usage.ts';
+import { toColumn } from '../columns.ts';
+import { vectorOf } from '../tokens.ts';
 import { APPEND } from './append-statement.ts';
-import { toColumn } from './columns.ts';
-import { vectorOf } from './tokens.ts';
 
 /** One commit as the parameters of its statement. */
 export interface PreparedCommit {
   statement(lease: Epoch): QueryConfig;
   /** Its first event; null if it has none. */
   first: EventRow | null;
+  last: EventRow | null;
+  /** How many events it has. */
+  events: number;
 }
 
 /** A node, and the epoch in which it may write. */
@@ -35,6 +38,11 @@ export const ROW_BYTES = 200;
  */
 export function prepareCommit(commit: Commit): PreparedCommit {
   const rows = toRows({ events: commit.events, runs: commit.runs.map(withoutSeq) });
+  return prepareRows(rows, commit.runs);
+}
+
+/** The same of rows in their stored form, with the runs that they are of. */
+export function prepareRows(rows: CommitRows, runs: readonly RunRow[]): PreparedCommit {
   const { events } = rows;
   const before = (events[0]?.seq ?? 1) - 1;
   const known = firstVersions(events);
@@ -46,7 +54,7 @@ export function prepareCommit(commit: Commit): PreparedCommit {
     events.length,
     events.reduce((sum, { data }) => sum + Buffer.byteLength(data) + ROW_BYTES, 0),
     ...eventColumns(events),
-    ...runColumns(commit.runs, rows, before),
+    ...runColumns(runs, rows, before),
     ...usageColumns(rows.runs.flatMap(({ usage }) => usage ?? [])),
     ...embeddingColumns(rows.embeddings),
     streamsText(known),
@@ -58,6 +66,8 @@ export function prepareCommit(commit: Commit): PreparedCommit {
       values: [node_id, epoch, ...parameters],
     }),
     first: events[0] ?? null,
+    last: events.at(-1) ?? null,
+    events: events.length,
   };
 }
 
@@ -153,6 +163,7 @@ function runColumns(given: readonly RunRow[], { events, runs }: CommitRows, befo
     lines.map(({ run_id, data }) => dataDigest(run_id, data)),
     rows.map(({ row }) => (row.finished ? vectorOf(row.record?.prompt) : null)),
     rows.map(({ row }) => (row.finished ? vectorOf(row.record?.output) : null)),
+    lines.map(({ due_at }) => due_at),
   ];
 }
 

@@ -1,0 +1,64 @@
+import { SvcError } from '../../errors.ts';
+import { programVersion } from '../../home/version.ts';
+import { oneLine } from '../../logs/plain.ts';
+import { exportLog } from '../../store/transfer/export.ts';
+import type { LogSource } from '../../store/transfer/port.ts';
+import { withoutDaemon } from '../config/database.ts';
+import type { Context } from '../context.ts';
+import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
+import { textFlag } from '../parse/flag-values.ts';
+import { isTerminal, note, warn } from '../print/output.ts';
+import { type Output, openOutput } from '../runs/output-file.ts';
+import { noLog } from '../runs/run-reads.ts';
+import { EventProgress } from './progress.ts';
+import { openSource } from './stores.ts';
+
+/** Writes the whole log of the configured store for `svc import`. */
+export async function run({ paths, flags }: Context): Promise<number> {
+  if (flags.all !== true)
+    throw new SvcError('usage', 'Give --all: this writes the whole log.', {
+      hint: 'One run is written with: svc runs export <id>',
+    });
+  const file = textFlag(flags, 'output');
+  const interrupt = onInterrupt();
+  const source = await withoutDaemon(() => openSource(paths));
+  if (source === null) throw noLog();
+  try {
+    const output = openOutput(file);
+    const outcome = await write(source, output, interrupt.signal).catch(async (error: unknown) => {
+      await output.abandon();
+      throw error;
+    });
+    const { events, writers } = source.head;
+    if (outcome === 0 && writers > 0) warn(written(writers));
+    if (outcome === 0 && file !== undefined) note(oneLine(`${events} events written to ${file}.`));
+    return outcome;
+  } finally {
+    await source.close();
+    interrupt.release();
+  }
+}
+
+async function write(source: LogSource, output: Output, signal: AbortSignal): Promise<number> {
+  const progress = new EventProgress(!isTerminal(1));
+  const { events } = source.head;
+  const options = {
+    ...{ program: programVersion(), now: Date.now() },
+    onProgress: (done: number) => progress.at(done, events),
+  };
+  for await (const piece of exportLog(source, options)) {
+    if (output.gone) return 0;
+    if (signal.aborted) {
+      await output.abandon();
+      return INTERRUPTED;
+    }
+    await output.write(piece);
+  }
+  await output.close();
+  return 0;
+}
+
+function written(writers: number): string {
+  const who = writers === 1 ? 'A daemon writes' : `${writers} daemons write`;
+  return `${who} this log. What was recorded since the export began is not in it.`;
+}

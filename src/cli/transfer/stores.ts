@@ -1,0 +1,34 @@
+import { type Config, loadConfig } from '../../config/config.ts';
+import { databaseName, isShared } from '../../config/store/address.ts';
+import type { Paths } from '../../home/paths.ts';
+import type { LogSource, LogTarget } from '../../store/transfer/port.ts';
+import { databaseOf } from '../config/database.ts';
+
+/** Opens the log of the store that is configured. Null: there is none. */
+export async function openSource(paths: Paths): Promise<LogSource | null> {
+  const config = loadConfig(paths.config);
+  if (isShared(config.store)) {
+    const { openPostgresSource } = await import('../../store/postgres/export.ts');
+    return openPostgresSource(databaseOf(config));
+  }
+  const { openSqliteSource } = await import('../../store/sqlite/export.ts');
+  return openSqliteSource(filesOf(paths, config));
+}
+
+/** Opens the store that is configured, for a log. `name` is that of the store in messages. */
+export async function openTarget(paths: Paths): Promise<{ target: LogTarget; name: string }> {
+  const config = loadConfig(paths.config);
+  if (isShared(config.store)) {
+    const { openPostgresTarget } = await import('../../store/postgres/import.ts');
+    return {
+      target: await openPostgresTarget(databaseOf(config)),
+      name: databaseName(config.store),
+    };
+  }
+  const { openSqliteTarget } = await import('../../store/sqlite/import.ts');
+  return { target: openSqliteTarget(filesOf(paths, config)), name: paths.database };
+}
+
+function filesOf({ database, highWater }: Paths, { limits }: Config) {
+  return { database, highWater, limits };
+}

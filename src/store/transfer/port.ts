@@ -1,0 +1,61 @@
+import type { EmbeddingUsage } from '../embedding-usage.ts';
+import type { RunRow } from '../port.ts';
+import type { EventRow } from '../row.ts';
+
+/**
+ * The ports of a log that moves as a whole: from one store, through a file, into another one.
+ * Events keep their exact text and their positions.
+ */
+
+/** Reads a log as it was when it was opened. Nothing changes it meanwhile. */
+export interface LogSource {
+  readonly head: LogHead;
+  /** The next events from a position on, each checked; none at the end. Throws store_corrupt. */
+  page(from_seq: number): Promise<EventRow[]>;
+  /** The record of a run that ended with this event; else null. */
+  record(run_id: string, seq: number): Promise<RunRow['record']>;
+  usage(): AsyncIterable<UsageRow[]>;
+  embeddings(): AsyncIterable<EmbeddingUsage[]>;
+  close(): Promise<void>;
+}
+
+export interface LogHead {
+  store: 'sqlite' | 'postgres';
+  /** The random name of the log. */
+  log_id: string | null;
+  events: number;
+  last_seq: number;
+  /** Daemons that write this log now. What they add is not read. */
+  writers: number;
+}
+
+/** What the runs of one hour used at one model, for one client. Removed runs stay counted. */
+export interface UsageRow {
+  hour: number;
+  provider: string;
+  model: string;
+  client: string;
+  cloud: boolean;
+  runs: number;
+  input_tokens: number;
+  output_tokens: number;
+  estimated: number;
+}
+
+/**
+ * Writes a log into an empty store, in one transaction.
+ *
+ * 1. Nothing is visible before `finish` resolves. Without it, and after a kill, the store is empty.
+ * 2. No daemon opens the store meanwhile.
+ */
+export interface LogTarget {
+  /** Events that follow the ones before without a gap, and rows of runs. They count no usage. */
+  append(events: readonly EventRow[], runs: readonly RunRow[]): Promise<void>;
+  /** The positions up to this one were removed from the history. */
+  skip(to_seq: number): Promise<void>;
+  usage(rows: readonly UsageRow[]): Promise<void>;
+  embeddings(rows: readonly EmbeddingUsage[]): Promise<void>;
+  finish(): Promise<void>;
+  /** Without `finish`, nothing has changed. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,87 @@
+import type Database from 'better-sqlite3';
+import type { FoundRun, SearchQuery } from './port.ts';
+import { BEGUN_MAX, isBeginning, tooManyBegin } from './search-terms.ts';
+import { snippetOf } from './snippet.ts';
+
+/** Searches the index of words. */
+export class WordSearch {
+  private readonly db: Database.Database;
+  private search: Database.Statement<[SearchParams], FoundRow> | null = null;
+  private begun: Database.Statement<[string, string, number], string> | null = null;
+
+  constructor(db: Database.Database) {
+    this.db = db;
+  }
+
+  /** Newest first. Throws the error of SQLite if the index is damaged. */
+  find({ terms, before, limit }: SearchQuery): FoundRun[] {
+    const match = this.matchOf(terms);
+    if (match === null) return [];
+    const params = { match, before: before ?? null, limit };
+    this.search ??= this.db.prepare<[SearchParams], FoundRow>(SEARCH);
+    return this.search
+      .all(params)
+      .map(({ prompt, answer, ...row }) => ({ ...row, ...snippetOf([prompt, answer]) }));
+  }
+
+  /**
+   * The terms as FTS5 reads them; null if no word begins like one of them. FTS5 would merge all
+   * words with a beginning, which can take seconds. So a bounded number of them is looked up here.
+   */
+  private matchOf(terms: readonly string[]): string | null {
+    let left = BEGUN_MAX;
+    const all: string[] = [];
+    for (const term of terms) {
+      const begun = isBeginning(term) ? this.wordsLike(term, left + 1) : [term];
+      if (begun.length === 0) return null;
+      if (isBeginning(term)) left -= begun.length;
+      if (left < 0) throw tooManyBegin();
+      all.push(`(${begun.map(quoted).join(' OR ')})`);
+    }
+    return all.join(' AND ');
+  }
+
+  /** The term with each word of the index that its last word may become. */
+  private wordsLike(term: string, limit: number): string[] {
+    if (this.begun === null) {
+      this.db.exec(
+        'create virtual table temp.words_of_runs using fts5vocab (main, run_words, row)',
+      );
+      this.begun = this.db
+        .prepare<[string, string, number], string>(
+          'select term from temp.words_of_runs where term >= ? and term <= ? order by term limit ?',
+        )
+        .pluck();
+    }
+    const [, before = '', last = ''] = /^([\s\S]*?)([\p{L}\p{N}]+)\*$/u.exec(term) ?? [];
+    const folded = last.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
+    return this.begun.all(folded, `${folded}\u{10ffff}`, limit).map((word) => before + word);
+  }
+}
+
+interface SearchParams {
+  match: string;
+  before: string | null;
+  limit: number;
+}
+type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { prompt: string; answer: string };
+
+/**
+ * The snippet is made here: `snippet` of FTS5 compares each match in a text with all others. A text
+ * of one repeated word would take minutes.
+ */
+const SEARCH = `select r.run_id, r.state, r.provider,
+    r.data ->> '$.model' as model, r.data ->> '$.created_at' as created_at,
+    coalesce(r.data ->> '$.conversation', r.run_id) as conversation,
+    highlight(run_words, 0, char(2), char(3)) as prompt,
+    highlight(run_words, 1, char(2), char(3)) as answer
+  from run_words cross join runs r on r.accepted_seq = run_words.rowid
+  where run_words match @match
+    and (@before is null
+      or run_words.rowid < (select accepted_seq from runs where run_id = @before))
+  order by run_words.rowid desc limit @limit`;
+
+/** A term as FTS5 reads it: in quotes, nothing of it is an operator. */
+function quoted(term: string): string {
+  return `"${term.replaceAll('"', '""')}"`;
+}

@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { NARROW } from '../../../src/providers/local/engine/processor-build.ts';
+import { makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
+
+const isLinux = process.platform === 'linux' && process.arch === 'x64';
+const has = (file: string, text: string) => readFileSync(file, 'utf8').includes(text);
+const hasAvx2 = isLinux && has('/proc/cpuinfo', ' avx2 ');
+
+const whereKnown = hasAvx2 ? test : test.skip;
+whereKnown('the built-in model has the build for AVX2, also with AVX-512', async () => {
+  const local = makeLocalProvider();
+  try {
+    assert.ok((await readAnswer(local)).text.length > 0);
+    assert.equal(builds(readFileSync(`/proc/${local.pid()}/maps`, 'utf8')), [NARROW]);
+  } finally {
+    await local.close();
+  }
+});
+
+whereKnown('if that build cannot be loaded, the library chooses one', () => {
+  const module = import.meta.resolve('../../../src/providers/local/engine/processor-build.ts');
+  const library = import.meta.resolve('node-llama-cpp');
+  const program = `
+    const { loadNarrowBuild } = await import(${JSON.stringify(module)});
+    loadNarrowBuild('none.so');
+    const { getLlama } = await import(${JSON.stringify(library)});
+    const { gpu } = await getLlama({ gpu: false, build: 'never', progressLogs: false });
+    const { readFileSync } = await import('node:fs');
+    console.log(gpu, readFileSync('/proc/self/maps', 'utf8'));
+    process.exit(0);`;
+  const folder = mkdtempSync(join(tmpdir(), 'svc-build-'));
+  const script = join(folder, 'start.mjs');
+  writeFileSync(script, program);
+  const printed = execFileSync(process.execPath, [script], { encoding: 'utf8' });
+  rmSync(folder, { recursive: true, force: true });
+  assert.match(printed, /^false /m);
+  assert.is(builds(printed).length, 1);
+});
+
+/** The files of the builds that a process has in memory. */
+function builds(maps: string): string[] {
+  return [...new Set(maps.match(/libggml-cpu[^ \n]*/g) ?? [])];
+}
+
+test.run();
