@@ -113,6 +113,7 @@ class Receiver {
     const { answer, identity } = this.transfer;
     const { ranges } = this;
     let at = this.partial.offset;
+    let isRestElsewhere = false;
     for await (const chunk of chunks(answer, this.signal)) {
       const { end } = ranges;
       if (at + chunk.length > this.bytesMax && end >= this.bytesMax)
@@ -129,10 +130,12 @@ class Receiver {
         if (this.isKnown) await this.startHelpers();
       }
       // The next byte is there, or another connection fetches it.
-      if (identity.size_bytes !== null && at >= ranges.end && ranges.end < identity.size_bytes)
-        break;
+      isRestElsewhere =
+        identity.size_bytes !== null && at >= ranges.end && ranges.end < identity.size_bytes;
+      if (isRestElsewhere) break;
     }
-    if (identity.size_bytes !== null && at < ranges.end)
+    // A connection that fails now gives its part back, and this one has not been cut off by that.
+    if (identity.size_bytes !== null && !isRestElsewhere && at < ranges.end)
       throw cutOff(answer.host, identity.size_bytes - this.partial.bytes);
     ranges.advance(null);
   }
