@@ -1,10 +1,11 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Limits } from '../../src/limits.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../helpers/postgres.ts';
-import { type Home, makeHome } from '../helpers/svc.ts';
+import { type Home, makeHome, type Outcome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ask } from '../torture/http.ts';
 
@@ -36,6 +37,14 @@ async function pidOf(home: Home): Promise<number> {
 async function runs(home: Home): Promise<{ id: string; state: string }[]> {
   const { stdout } = await home.svc(['runs', 'list', '--json']);
   return (JSON.parse(stdout) as { runs: { id: string; state: string }[] }).runs;
+}
+
+/** The error of a command that finds no daemon and no database. */
+function expectAway({ code, stderr }: Outcome, args: readonly string[]): void {
+  assert.is.not(code, 0, args.join(' '));
+  assert.match(stderr, 'does not answer', args.join(' '));
+  assert.match(stderr, 'Then run the command again', args.join(' '));
+  assert.not.match(stderr, 'idempotency', args.join(' '));
 }
 
 on('a daemon on PostgreSQL keeps its runs over a crash, and no text has the password', () =>
@@ -90,15 +99,44 @@ on('without its daemon, the runs are read from the database', () =>
     await postgres.stop('kill');
     for (const args of [
       ['runs', 'list'],
+      ['runs', 'why', 'last'],
+      ['runs', 'replay', 'last'],
+      ['runs', 'export', 'last'],
+      ['runs', 'export', '--all'],
+      ['export', '--all'],
       ['import', home.paths.config],
-    ]) {
-      const { code, stderr } = await home.svc(args);
-      assert.is.not(code, 0);
-      assert.match(stderr, 'run the command again');
-      assert.not.match(stderr, 'idempotency');
-    }
+    ])
+      expectAway(await home.svc(args), args);
     await postgres.start();
     await read('start');
+  }),
+);
+
+on('an export that loses its database says what to do, and leaves no part of a file', () =>
+  withDaemon(async (home, postgres) => {
+    assert.is((await home.svc(['run', 'hello'])).code, 0);
+    assert.is((await home.svc(['stop'])).code, 0);
+    const output = join(home.folder, 'log.jsonl');
+    for (const [table, ...args] of [
+      ['svc_usage', 'export', '--all', '--output', output],
+      ['svc_events', 'runs', 'export', '--all', '--output', output],
+    ]) {
+      const client = new pg.Client({ connectionString: home.env.SVC_STORE });
+      client.on('error', () => {});
+      await client.connect();
+      await client.query(`begin; lock table ${table}`);
+      const started = home.spawn(args);
+      await waitFor('the export waits for the table', async () => {
+        const { rows } = await client.query('select from pg_locks where not granted');
+        return rows.length > 0;
+      });
+      assert.ok(existsSync(output));
+      await postgres.stop('kill');
+      expectAway(await started.ended, args);
+      assert.not.ok(existsSync(output));
+      await postgres.start();
+    }
+    assert.is((await home.svc(['start'])).code, 0);
   }),
 );
 

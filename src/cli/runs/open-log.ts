@@ -25,21 +25,25 @@ export interface OpenLog {
 
 /** Opens the log, calls `use`, and closes it. Throws daemon_not_running if there is no log. */
 export async function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>): Promise<T> {
-  const log = await openLog(paths);
+  let client: ControlClient;
+  try {
+    client = await connectDaemon(paths);
+  } catch (error) {
+    if (!hasCode(error, 'daemon_not_running')) throw error;
+    const { withoutDaemon } = await import('../config/database.ts');
+    return withoutDaemon(async () =>
+      closed((await fromDatabase(paths)) ?? (await fromFile(paths)), use),
+    );
+  }
+  return closed(await fromDaemon(client), use);
+}
+
+async function closed<T>(log: OpenLog, use: (log: OpenLog) => Promise<T>): Promise<T> {
   try {
     return await use(log);
   } finally {
     log.close();
   }
-}
-
-async function openLog(paths: Paths): Promise<OpenLog> {
-  const client = await connectDaemon(paths).catch((thrown: unknown) => {
-    if (hasCode(thrown, 'daemon_not_running')) return null;
-    throw thrown;
-  });
-  if (client !== null) return fromDaemon(client);
-  return (await fromDatabase(paths)) ?? fromFile(paths);
 }
 
 async function fromDaemon(client: ControlClient): Promise<OpenLog> {

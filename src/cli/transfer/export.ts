@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { programVersion } from '../../home/version.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { exportLog } from '../../store/transfer/export.ts';
@@ -20,8 +21,12 @@ export async function run({ paths, flags }: Context): Promise<number> {
       hint: 'One run is written with: svc runs export <id>',
     });
   const file = textFlag(flags, 'output');
+  return withoutDaemon(() => exportTo(file, paths));
+}
+
+async function exportTo(file: string | undefined, paths: Paths): Promise<number> {
   const interrupt = onInterrupt();
-  const source = await withoutDaemon(() => openSource(paths));
+  const source = await openSource(paths);
   if (source === null) throw noLog();
   try {
     const output = openOutput(file);
