@@ -40,14 +40,19 @@ export interface Snapshot {
   read: Read;
   events: EventReads;
   runs: RunReads;
+  /** For the caller, who closes what `open` made. */
   close(): Promise<void>;
 }
 
 /**
- * Reads in one transaction, which sees no later commit and changes nothing. Null: the database has
- * no log. Throws store_stalled, store_failed, store_foreign.
+ * Reads in one transaction, which sees no later commit and changes nothing. The connection is
+ * closed if `open` fails. Null: the database has no log. Throws store_stalled, store_failed,
+ * store_foreign.
  */
-export async function openSnapshot(options: DatabaseOptions): Promise<Snapshot | null> {
+export async function openSnapshot<T>(
+  options: DatabaseOptions,
+  open: (snapshot: Snapshot) => Promise<T>,
+): Promise<T | null> {
   const alone = await connectAlone(options);
   const { client, read, name, close } = alone;
   try {
@@ -65,7 +70,7 @@ export async function openSnapshot(options: DatabaseOptions): Promise<Snapshot |
       new EventReads(read, store_page_bytes),
       new RunReads(read, store_page_bytes),
     ];
-    return { read, events, runs, close };
+    return await open({ read, events, runs, close });
   } catch (error) {
     await close();
     throw alone.asError(error);

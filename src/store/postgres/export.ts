@@ -14,25 +14,17 @@ const PAGE = 1000;
  * meanwhile. Null: the database has no log. Throws store_stalled, store_failed, store_foreign.
  */
 export async function openPostgresSource(options: DatabaseOptions): Promise<LogSource | null> {
-  const snapshot = await openSnapshot(options);
-  if (snapshot === null) return null;
-  const { read, events, runs, close } = snapshot;
-  try {
-    return {
-      head: await readHead(read),
-      page: (from_seq) => events.readRows(from_seq, PAGE),
-      record: async (run_id, seq) => {
-        const run = await runs.getRun(run_id);
-        return run === null || !run.finished || run.seq !== seq ? null : run.record;
-      },
-      usage: () => pagesOf<UsageRow>(read, USAGE),
-      embeddings: () => pagesOf<EmbeddingUsage>(read, EMBEDDINGS),
-      close,
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  return openSnapshot(options, async ({ read, events, runs, close }) => ({
+    head: await readHead(read),
+    page: (from_seq) => events.readRows(from_seq, PAGE),
+    record: async (run_id, seq) => {
+      const run = await runs.getRun(run_id);
+      return run === null || !run.finished || run.seq !== seq ? null : run.record;
+    },
+    usage: () => pagesOf<UsageRow>(read, USAGE),
+    embeddings: () => pagesOf<EmbeddingUsage>(read, EMBEDDINGS),
+    close,
+  }));
 }
 
 async function readHead(read: Read): Promise<LogHead> {

@@ -24,23 +24,22 @@ export interface StoredLog
 
 /** Null: the database has no log. Throws store_stalled, store_failed, store_foreign. */
 export async function openStoredLog(options: DatabaseOptions): Promise<StoredLog | null> {
-  const snapshot = await openSnapshot(options);
-  if (snapshot === null) return null;
-  const { read, events, runs, close } = snapshot;
-  const words = new Words(read, (run_id) => runs.getRun(run_id));
-  const audit = new Audit(read);
-  const [log] = await read<{ last_seq: number }>('select last_seq from svc_log where id = 1');
-  return {
-    last_seq: log?.last_seq ?? 0,
-    getRun: (run_id) => runs.getRun(run_id),
-    lastRun: (origin) => runs.lastRun(origin),
-    listRuns: (query) => runs.listRuns(query),
-    readAll: (...args) => events.readAll(...args),
-    readStream: (...args) => events.readStream(...args),
-    runHead: (run_id) => runs.runHead(run_id),
-    runsNamed: (...args) => events.runsNamed(...args),
-    searchRuns: (query) => words.find(query),
-    verify: () => audit.verify(),
-    close,
-  };
+  return openSnapshot(options, async ({ read, events, runs, close }) => {
+    const words = new Words(read, (run_id) => runs.getRun(run_id));
+    const audit = new Audit(read);
+    const [log] = await read<{ last_seq: number }>('select last_seq from svc_log where id = 1');
+    return {
+      last_seq: log?.last_seq ?? 0,
+      getRun: (run_id) => runs.getRun(run_id),
+      lastRun: (origin) => runs.lastRun(origin),
+      listRuns: (query) => runs.listRuns(query),
+      readAll: (...args) => events.readAll(...args),
+      readStream: (...args) => events.readStream(...args),
+      runHead: (run_id) => runs.runHead(run_id),
+      runsNamed: (...args) => events.runsNamed(...args),
+      searchRuns: (query) => words.find(query),
+      verify: () => audit.verify(),
+      close,
+    };
+  });
 }
