@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util';
 import { postgresPrograms } from '../helpers/postgres.ts';
+import { readCommandLine, usage } from './command-line.ts';
 import { damageLog } from './damage.ts';
 import { failover } from './failover.ts';
 import { tortureFleet } from './fleet.ts';
@@ -9,48 +9,38 @@ import { type RoundResult, tortureRound } from './round.ts';
 import { neverExercised } from './world.ts';
 
 /**
- * `npm run torture [kills] [points] [damage] [failover] [fleet]
- *   [-- --cycles n --minutes m --seed s --clients c --runs n]`.
- * Without names, all of them.
- * Exit 1 if anything is lost, or if a kind of kill never happened.
+ * `npm run torture`. Its options are in `command-line.ts`.
  *
- * kills: kills the built daemon and its engine with SIGKILL at random moments, under load.
- * Clients ask, follow, cancel and repeat. Then it compares what they received with the log. Each
- * round has a new home. Its seed repeats the draws, not the moments.
- * points: kills a daemon at each n-th write and sync of the log (`--stride n`).
- * damage: cuts logs, or flips a bit.
- * failover: kills the first of two providers twice while `--runs` runs ask for both.
- * fleet: kills, stops and cuts off three daemons on one PostgreSQL, and kills the database, for
- * `--minutes`. It needs the programs of PostgreSQL.
+ * kills: clients ask, follow, cancel and repeat. Then it compares what they received with the log.
+ * Each round has a new home. Its seed repeats the draws, not the moments.
  */
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    cycles: { type: 'string', default: '1000' },
-    minutes: { type: 'string' },
-    seed: { type: 'string' },
-    clients: { type: 'string', default: '8' },
-    stride: { type: 'string', default: '1' },
-    damages: { type: 'string', default: '500' },
-    runs: { type: 'string', default: '1000' },
-  },
-});
+const asked = readOrExit();
 const ROUND = 50;
 /** Faults without `--minutes`. */
 const FLEET_FAULTS = 20;
-const cycles = Number(values.cycles);
-const first = Number(values.seed ?? Date.now() % 1_000_000);
-const wanted = (what: string) => positionals.length === 0 || positionals.includes(what);
+/** A longer timer ends at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+const { cycles, clients, minutes } = asked;
+const first = asked.seed ?? 1 + (Date.now() % 1_000_000);
 const stop = new AbortController();
-if (values.minutes !== undefined)
-  setTimeout(() => stop.abort(), Number(values.minutes) * 60_000).unref();
+if (minutes !== null)
+  setTimeout(() => stop.abort(), Math.min(minutes * 60_000, TIMER_MS_MAX)).unref();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
 
-if (wanted('damage')) await damages();
-if (wanted('points')) await points();
-if (wanted('failover')) await failovers();
-if (wanted('fleet')) await fleets();
-if (wanted('kills')) await kills();
+const work = { damage: damages, points, failover: failovers, fleet: fleets, kills };
+for (const torture of asked.tortures) await work[torture]();
+
+function readOrExit() {
+  try {
+    const read = readCommandLine(process.argv.slice(2));
+    if (read !== null) return read;
+    console.log(usage());
+    process.exit(0);
+  } catch (error) {
+    console.error(`${(error as Error).message}\nSee: npm run torture -- --help`);
+    process.exit(2);
+  }
+}
 
 async function fleets(): Promise<void> {
   if (postgresPrograms === null) {
@@ -59,8 +49,8 @@ async function fleets(): Promise<void> {
   }
   const { problems, faults, by_end, ...counts } = await tortureFleet({
     seed: first,
-    clients: Number(values.clients),
-    faults: values.minutes === undefined ? FLEET_FAULTS : Number.POSITIVE_INFINITY,
+    clients,
+    faults: minutes === null ? FLEET_FAULTS : Number.POSITIVE_INFINITY,
     signal: stop.signal,
   });
   console.table({ ...counts, ...faults, ...by_end });
@@ -70,8 +60,8 @@ async function fleets(): Promise<void> {
 
 async function failovers(): Promise<void> {
   const { problems, ...tally } = await failover({
-    runs: Number(values.runs),
-    clients: Number(values.clients),
+    runs: asked.runs,
+    clients,
   });
   console.table(tally);
   for (const problem of problems) console.log(`  ${problem}`);
@@ -79,7 +69,7 @@ async function failovers(): Promise<void> {
 }
 
 async function damages(): Promise<void> {
-  const found = await damageLog(Number(values.damages), random(first));
+  const found = await damageLog(asked.damages, random(first));
   console.table(found);
   if (found.silent > 0) process.exitCode = 1;
 }
@@ -87,11 +77,7 @@ async function damages(): Promise<void> {
 async function points(): Promise<void> {
   for (const call of ['fsync', 'fdatasync', 'pwrite64'] as const) {
     const done: Point[] = [];
-    for (
-      let when = 1;
-      !stop.signal.aborted && (done.at(-1)?.reached ?? true);
-      when += Number(values.stride)
-    )
+    for (let when = 1; !stop.signal.aborted && (done.at(-1)?.reached ?? true); when += asked.stride)
       done.push(await crashAt(call, when));
     const reached = done.filter((point) => point.reached);
     const problems = done.flatMap((point) =>
@@ -112,7 +98,7 @@ async function kills(): Promise<void> {
     const options = {
       seed,
       cycles: Math.min(ROUND, cycles - done()),
-      clients: Number(values.clients),
+      clients,
       signal: stop.signal,
     };
     const result = await tortureRound(options).catch((error: unknown) =>
