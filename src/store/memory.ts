@@ -74,7 +74,6 @@ export class MemoryLog implements Calls {
       first_seq: this.events[0]?.seq ?? this.lastSeq + 1,
       last_seq: this.lastSeq,
       last_boot_id: boot?.boot_id ?? null,
-      durability: { journal_mode: 'memory', synchronous: 'off' },
       full: false,
     };
     return { report, damaged: [] };

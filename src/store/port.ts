@@ -84,8 +84,6 @@ export interface OpenReport {
   last_seq: number;
   /** The previous boot, if there was one. */
   last_boot_id: string | null;
-  /** What the database really does, read back. */
-  durability: { journal_mode: string; synchronous: string };
   /** The disk is full: there is no reserve. */
   full: boolean;
   /** Damaged indexes were built again from the tables. */

@@ -1,9 +1,12 @@
 import { readdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import type { RunRow } from '../../src/store/port.ts';
+import { makeDurable } from '../../src/store/sqlite/open.ts';
 import { storeConformance } from './conformance.ts';
 import { event, makePlace, placed, run, series } from './samples.ts';
 
@@ -12,15 +15,18 @@ storeConformance(test, () => {
   return { store: place.store(), again: () => place.store(), remove: place.remove };
 });
 
-test(
-  'the settings of durability are read back and reported',
-  placed(async (place) => {
-    const store = place.store();
-    const report = await store.open();
-    assert.equal(report.durability, { journal_mode: 'wal', synchronous: 'full' });
-    await store.close();
-  }),
-);
+test('a database that cannot have a WAL is refused, with what it does instead', () => {
+  const db = new Database(':memory:');
+  assert.throws(
+    () => makeDurable(db),
+    ({ code, details }: SvcError) => {
+      assert.is(code, 'store_failed');
+      assert.equal(details, { journal_mode: 'memory', synchronous: 1, locking_mode: 'normal' });
+      return true;
+    },
+  );
+  db.close();
+});
 
 test(
   'the folder and all files are private, whatever the mode mask is',

@@ -177,9 +177,8 @@ class Opened {
 
   async open(): Promise<OpenReport> {
     const { connections } = this;
-    const [server] = await connections.read<{ version: number; synchronous: string }>(
-      `select current_setting('server_version_num')::int as version,
-         current_setting('synchronous_commit') as synchronous`,
+    const [server] = await connections.read<{ version: number }>(
+      `select current_setting('server_version_num')::int as version`,
     );
     if (server === undefined || server.version < SERVER_VERSION_MIN)
       throw new SvcError(
@@ -210,7 +209,6 @@ class Opened {
       first_seq: log.first_seq ?? log.last_seq + 1,
       last_seq: log.last_seq,
       last_boot_id: log.boot,
-      durability: { journal_mode: 'postgres', synchronous: server.synchronous },
       full: false,
     };
   }

@@ -12,7 +12,6 @@ import {
   type Appended,
   CONFLICT,
   type FoundRun,
-  type OpenReport,
   type PruneQuery,
   type PruneReport,
   type SearchQuery,
@@ -45,7 +44,6 @@ import { prepareWrites } from './writes.ts';
 export class EventLog extends Reads implements Calls {
   private readonly audit: Audit;
   private readonly options: OpenOptions;
-  private readonly durability: OpenReport['durability'];
   private readonly highWater: HighWater;
   private readonly reserveFile: Reserve;
   private readonly statements: ReturnType<typeof prepareWrites>;
@@ -60,12 +58,11 @@ export class EventLog extends Reads implements Calls {
   private failure: SvcError | null = null;
 
   constructor(options: OpenOptions) {
-    const { db, last, highWater, durability, reserve } = openLog(options);
+    const { db, last, highWater, reserve } = openLog(options);
     super(db, options.limits.store_page_bytes);
     this.options = options;
     this.last = last;
     this.highWater = highWater;
-    this.durability = durability;
     this.reserveFile = reserve;
     this.audit = new Audit(db);
     this.pruner = new Pruner(db);
@@ -90,7 +87,6 @@ export class EventLog extends Reads implements Calls {
       first_seq: this.firstSeq() ?? this.last.seq + 1,
       last_seq: this.last.seq,
       last_boot_id: this.lastBootId(),
-      durability: this.durability,
       full: !this.reserveFile.exists,
     };
     return { report, damaged: this.audit.checkNewest(START_RUNS) };

@@ -38,7 +38,6 @@ export interface OpenedLog {
   /** The last event and its hash. */
   last: Mark;
   highWater: HighWater;
-  durability: { journal_mode: string; synchronous: string };
   reserve: Reserve;
 }
 
@@ -124,7 +123,7 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
     createTables(db, newName);
     refuseNotOurs(db, database);
     removeSharedMemory(database);
-    const durability = makeDurable(db);
+    makeDurable(db);
     upgradeTables(db, newName);
     addTables(db);
     if (log_id !== null)
@@ -132,7 +131,7 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
         ? firstMark(options.highWater, log_id, last)
         : nextMark(options.highWater, log_id, last);
     if (highWater === null) throw new Error('the log has no mark');
-    return { db, last, highWater, durability };
+    return { db, last, highWater };
   } catch (error) {
     db?.close();
     (highWater as HighWater | null)?.close();
@@ -244,25 +243,23 @@ function firstMark(file: string, log_id: string, last: Mark): HighWater {
   });
 }
 
-/** Sets the pragmas of durability, reads them back, and refuses less. */
-function makeDurable(db: Database.Database): OpenedLog['durability'] {
+/** Sets what commits need to be durable, reads it back, and refuses less. */
+export function makeDurable(db: Database.Database): void {
   for (const setting of SETTINGS) db.pragma(setting);
-  const durability = {
-    journal_mode: String(pragma(db, 'journal_mode')),
-    // With the sync of each commit, this is what SQLite calls full.
-    synchronous: pragma(db, 'synchronous') === 1 ? 'full' : 'unknown',
+  const found = {
+    journal_mode: pragma(db, 'journal_mode'),
+    synchronous: pragma(db, 'synchronous'),
+    locking_mode: pragma(db, 'locking_mode'),
   };
-  if (
-    durability.journal_mode !== 'wal' ||
-    durability.synchronous !== 'full' ||
-    pragma(db, 'locking_mode') !== 'exclusive'
-  ) {
+  const { journal_mode, synchronous, locking_mode } = found;
+  if (journal_mode !== 'wal' || synchronous !== NORMAL || locking_mode !== 'exclusive')
     throw new SvcError('store_failed', 'The event log cannot be made durable on this disk.', {
-      details: durability,
+      details: found,
     });
-  }
-  return durability;
 }
+
+/** SQLite reads back a number. */
+const NORMAL = 1;
 
 function usable<T>(file: string, attempt: () => T): T {
   try {
