@@ -53,10 +53,7 @@ async function open(path: string, more: Partial<LoadOrder> = {}): Promise<Engine
   const loaded = await loadModel(order, () => {});
   let hear: (message: FromEngine) => void = () => {};
   const runs = new Runs(loaded, (message) => hear(message));
-  const computed = () =>
-    loaded.sequences
-      .map(({ tokenMeter }) => tokenMeter)
-      .reduce((sum, meter) => sum + meter.usedInputTokens + meter.usedOutputTokens, 0);
+  const computed = countTokens(loaded);
   const ask: Engine['ask'] = (changes) =>
     new Promise((done, fail) => {
       ids += 1;
@@ -75,6 +72,17 @@ async function open(path: string, more: Partial<LoadOrder> = {}): Promise<Engine
       runs.start({ ...NEW, id: ids, ...changes });
     });
   return { loaded, ask };
+}
+
+/** Counts the tokens that are computed. */
+function countTokens({ decoder }: LoadedModel): () => number {
+  const compute = decoder.compute.bind(decoder) as (...given: unknown[]) => Promise<never>;
+  let count = 0;
+  decoder.compute = (...given: [unknown, unknown, readonly unknown[], unknown]) => {
+    count += given[2].length;
+    return compute(...given);
+  };
+  return () => count;
 }
 
 const said = (role: Message['role'], text: string): Message =>

@@ -1,8 +1,9 @@
-import type { Llama, LlamaGrammar, LlamaGrammarEvaluationState, Token } from 'node-llama-cpp';
+import type { LlamaGrammar, LlamaGrammarEvaluationState, Token } from 'node-llama-cpp';
 import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
 import { grammarSchema, type Strictness } from './json-schema.ts';
 import type { LoadedModel } from './load.ts';
+import { acceptToken } from './native.ts';
 import type { Reader } from './reader/reader.ts';
 
 /** What an answer must consist of. */
@@ -62,10 +63,7 @@ export class Constraint {
   accept(token: Token): void {
     if (this.present === undefined) return;
     try {
-      samplerOf(this.loaded.model.llama).acceptGrammarEvaluationStateToken(
-        (this.present as unknown as { _state: unknown })._state,
-        token,
-      );
+      acceptToken(this.loaded.model, this.present, token);
     } catch (cause) {
       throw new SvcError('resume_failed', undefined, { cause });
     }
@@ -163,11 +161,4 @@ function literal(text: string): string {
 
 function stateOf({ library, model }: LoadedModel, grammar: LlamaGrammar): State {
   return new library.LlamaGrammarEvaluationState({ model, grammar });
-}
-
-/** The library has no public method for a token that another process sampled. */
-function samplerOf(llama: Llama): {
-  acceptGrammarEvaluationStateToken(state: unknown, token: Token): void;
-} {
-  return (llama as unknown as { _bindings: { AddonSampler: never } })._bindings.AddonSampler;
 }

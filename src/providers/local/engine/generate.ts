@@ -1,9 +1,8 @@
 import type { Token } from 'node-llama-cpp';
 import type { TokenLogprob } from '../../../../machines/messages.ts';
-import type { Member } from './batches.ts';
 import { type ConfidenceFilter, createConfidenceFilter } from './confidence-filter.ts';
 import { Constraint } from './constraint.ts';
-import type { ContextPause } from './context-pause.ts';
+import type { Member } from './decoder.ts';
 import { answerForm, requiredForm, thoughtBound } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import { tokenLogprob } from './logprobs.ts';
@@ -11,8 +10,9 @@ import type { Finish, RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
 import type { Parts } from './prompt-parts.ts';
 import { AnswerPieces, checkTokens } from './reader/answer.ts';
+import { type Sampling, TokenSampler } from './sampler.ts';
 import type { Slot } from './sequences.ts';
-import { type Sampling, steps } from './steps.ts';
+import { steps } from './steps.ts';
 
 export interface Generation {
   loaded: LoadedModel;
@@ -25,7 +25,6 @@ export interface Generation {
   /** Tokens of the prompt that the sequence has from an earlier run. */
   kept: number;
   order: RunOrder;
-  pause: ContextPause;
   signal: AbortSignal;
   /** Receives the answer, in order. */
   output: Pick<OutputBatcher, 'push'>;
@@ -40,8 +39,8 @@ const TEMPERATURE = 0.7;
  * capability_missing, resume_failed.
  */
 export async function generate(generation: Generation): Promise<Finish | null> {
-  const { loaded, slot, prompt, parts, kept, order, signal, output } = generation;
-  const { model, gate: rule } = loaded;
+  const { loaded, slot, member, prompt, parts, kept, order, signal, output } = generation;
+  const { model, gate: rule, decoder, batch } = loaded;
   const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const answer = openAnswer(loaded, order);
@@ -79,28 +78,33 @@ export async function generate(generation: Generation): Promise<Finish | null> {
   // The filter judged an answer before its first output.
   const filter: ConfidenceFilter = createConfidenceFilter(made > 0 ? null : rule);
   const explained: TokenLogprob[] = [];
-  for await (const { token, probability, probabilities } of steps(
-    slot,
-    { prompt, parts, kept, answered },
-    samplingOf(generation, constraint),
-    signal,
-  )) {
-    const ended = loaded.stops.has(token) || model.isEogToken(token);
-    if (!ended) made += 1;
-    const over = ended || made >= most;
-    if (!ended && probabilities !== null)
-      explained.push(tokenLogprob(model, token, probabilities, logprobs ?? 0));
-    const released = filter.accept(ended ? [] : [token], probability, over);
-    if (released === 'declined') {
-      for (const each of declined) output.push(answer.push(each), each, null);
-      return finish(whole, declined.length);
+  const sampler = new TokenSampler(model, samplingOf(generation, constraint));
+  const ends = (token: Token) => loaded.stops.has(token) || model.isEogToken(token);
+  const isFree = constraint === null && !answer.reader.mayEnd;
+  const goesOn = (token: Token, tokens: number) => isFree && tokens < most && !ends(token);
+  const stepping = { decoder, member, slot, sampler, batch, goesOn, signal };
+  try {
+    for await (const step of steps({ prompt, parts, kept, answered }, stepping)) {
+      const { token, probability, probabilities } = step;
+      const ended = ends(token);
+      if (!ended) made += 1;
+      const over = ended || made >= most;
+      if (!ended && probabilities !== null)
+        explained.push(tokenLogprob(model, token, probabilities, logprobs ?? 0));
+      const released = filter.accept(ended ? [] : [token], probability, over);
+      if (released === 'declined') {
+        for (const each of declined) output.push(answer.push(each), each, null);
+        return finish(whole, declined.length);
+      }
+      for (const each of released) {
+        output.push(answer.push(each), each, explained.shift() ?? null);
+        if (answer.reader.ended !== null) return finish('stop');
+      }
+      constraint?.advance();
+      if (over) return finish(ended ? 'stop' : 'length');
     }
-    for (const each of released) {
-      output.push(answer.push(each), each, explained.shift() ?? null);
-      if (answer.reader.ended !== null) return finish('stop');
-    }
-    constraint?.advance();
-    if (over) return finish(ended ? 'stop' : 'length');
+  } finally {
+    sampler.dispose();
   }
   output.push(answer.end(), null, null);
   return null;
@@ -150,10 +154,7 @@ function endOf(
   return { finish_reason: reason === 'stop' && reader.hasCalls ? 'tool_calls' : reason };
 }
 
-function samplingOf(
-  { loaded, member, order, pause }: Generation,
-  constraint: Constraint | null,
-): Sampling {
+function samplingOf({ loaded, order }: Generation, constraint: Constraint | null): Sampling {
   const { wishes } = order;
   const { top_p, top_k, min_p } = wishes;
   const { presence_penalty: presence = 0, frequency_penalty: frequency = 0 } = wishes;
@@ -169,8 +170,5 @@ function samplingOf(
     ...(constraint === null ? {} : { grammar: () => constraint.state }),
     judged: loaded.gate?.tokens ?? 0,
     explained: wishes.logprobs !== undefined,
-    batch: loaded.batch,
-    priority: member.priority,
-    pause,
   };
 }

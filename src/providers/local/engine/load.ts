@@ -5,14 +5,13 @@ import type {
   Llama,
   LlamaContext,
   LlamaContextOptions,
-  LlamaContextSequence,
   LlamaModel,
   Token,
 } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
-import { Batches } from './batches.ts';
+import { Decoder } from './decoder.ts';
 import { knowsReasoningTags } from './form.ts';
 import { startLlama } from './llama.ts';
 import { findGain, pays } from './measured/gain.ts';
@@ -21,6 +20,7 @@ import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
 import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import { type ThreadsNow, watchThreads } from './measured/threads-now.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
+import { forgetsNothing, nativeContext } from './native.ts';
 import { readOwnMetadata } from './own-metadata.ts';
 import { controlTextsOf, stopTokens, tokenBytesMax } from './prompt.ts';
 import { withinTime } from './time-limit.ts';
@@ -30,7 +30,12 @@ export interface LoadedModel {
   library: typeof import('node-llama-cpp');
   model: LlamaModel;
   wrapper: ChatWrapper;
-  sequences: LlamaContextSequence[];
+  /** Answers at one time. */
+  parallel: number;
+  /** Computes the tokens of all runs. */
+  decoder: Decoder;
+  /** A sequence keeps all its tokens, or none. */
+  keepsAll: boolean;
   /** Renders the chat template with a time limit. Throws engine_timed_out. */
   rendered: <T>(work: () => T) => T;
   /** Tokens that end an answer, besides those of the model file. */
@@ -40,7 +45,6 @@ export interface LoadedModel {
   context_length: number;
   /** Tokens of a prompt in one batch. */
   batch: number;
-  batches: Batches;
   threads: Pick<ThreadsNow, 'present' | 'best'>;
   /** Runs that need not be exact are computed in one batch. */
   batching: boolean;
@@ -102,16 +106,14 @@ export async function loadModel(
       : null;
   const batching = gain === null ? order.batching === true : pays(gain);
   const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;
-  const batches = new Batches();
   const context_length = Math.min(order.context_tokens, model.trainContextSize);
   const context = await openContext(model, {
     sequences: order.parallel,
     contextSize: context_length,
     batchSize: batch,
     threads,
-    batching: batches.options,
   });
-  const sequences = Array.from({ length: context.totalSequences }, () => context.getSequence());
+  const parallel = context.totalSequences;
   console.error(
     `threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed ` +
       `on ${llama.gpu || 'cpu'}`,
@@ -119,8 +121,9 @@ export async function loadModel(
   const speed = gain === null ? '' : `: their speed is ${gain} percent of one run`;
   console.error(`runs are computed ${batching ? 'in one batch' : 'one by one'}${speed}`);
   return {
-    ...{ library, model, wrapper, sequences, context_length, batch, built_in, gate },
-    batches,
+    ...{ library, model, wrapper, parallel, context_length, batch, built_in, gate },
+    decoder: new Decoder(nativeContext(context), threads),
+    keepsAll: forgetsNothing(model),
     threads: watchThreads(order.threads === null, threads, present, (text) => console.error(text)),
     batching,
     repeatable: order.batching === false,
@@ -133,7 +136,7 @@ export async function loadModel(
     info: {
       threads,
       context_length,
-      parallel: sequences.length,
+      parallel,
       load_ms: Math.round(performance.now() - startedAt),
       chat_template: wrapper.wrapperName,
       batching,

@@ -1,5 +1,5 @@
 import { asSvcError, SvcError } from '../../../errors.ts';
-import { ContextPause } from './context-pause.ts';
+import type { Member } from './decoder.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
@@ -22,7 +22,6 @@ export class Runs {
   private readonly send: (message: FromEngine) => void;
   private readonly sequences: Sequences;
   private readonly active = new Map<number, AbortController>();
-  private readonly pause = new ContextPause();
   private waiting: RunOrder[] = [];
   /** What computes the active runs. */
   private threads: number;
@@ -31,7 +30,7 @@ export class Runs {
     this.loaded = loaded;
     this.send = send;
     this.threads = loaded.threads.present;
-    this.sequences = new Sequences({ ...loaded, pause: this.pause });
+    this.sequences = new Sequences(loaded);
   }
 
   start(order: RunOrder): void {
@@ -52,10 +51,9 @@ export class Runs {
 
   /** All runs at one time have the same threads: another number can change an exact answer. */
   private setThreads({ resume }: RunOrder): number {
-    const { threads, model } = this.loaded;
-    const wanted = Math.min(resume?.threads ?? threads.present, threads.best);
-    model.llama.maxThreads = wanted;
-    return wanted;
+    const { threads, decoder } = this.loaded;
+    decoder.threads = Math.min(resume?.threads ?? threads.present, threads.best);
+    return decoder.threads;
   }
 
   /** Needs no sequence, so it never waits for a run. */
@@ -82,9 +80,9 @@ export class Runs {
 
   private async outcome(order: RunOrder, signal: AbortSignal): Promise<FromEngine> {
     const { id, client } = order;
-    const { loaded, pause, sequences } = this;
+    const { loaded, sequences } = this;
     const exact = order.exact || !loaded.batching;
-    const member = loaded.batches.enter({ exact, batched: order.resume?.batched ?? false });
+    const member: Member = { exact, batched: order.resume?.batched ?? false };
     let prompt_parts: number[] | undefined;
     const output = new OutputBatcher((piece) => {
       this.send({
@@ -106,12 +104,11 @@ export class Runs {
       };
       const taken = sequences.take(prompt, reuse);
       slot = taken.slot;
-      member.place = slot.place;
       const kept = await sequences.prepare(taken, client);
       member.batched ||= kept > slot.alone;
       const parts = resumed ?? withBatches(slot.parts, prompt.length - kept, loaded.batch);
       if (parts.length > 1 && !member.batched) prompt_parts = [...parts];
-      const work = { loaded, slot, member, prompt, parts, kept, order, pause, signal, output };
+      const work = { loaded, slot, member, prompt, parts, kept, order, signal, output };
       const finish = await generate(work);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
     } catch (thrown) {
@@ -121,7 +118,7 @@ export class Runs {
       return { type: 'failed', id, error: error.summary() };
     } finally {
       output.flush();
-      loaded.batches.leave(member);
+      loaded.decoder.leave(member);
       if (slot !== null) sequences.leave(slot, { shared: member.batched, failed });
     }
   }

@@ -1,12 +1,9 @@
-import type { LlamaContextSequence, Token } from 'node-llama-cpp';
-import type { ContextPause } from './context-pause.ts';
+import type { Token } from 'node-llama-cpp';
+import type { Decoder, Sequence } from './decoder.ts';
 import { firstParts, keepable, type Parts, tokensIn, withSingles } from './prompt-parts.ts';
 
 /** A sequence of the context while a run owns it. */
-export interface Slot {
-  readonly sequence: LlamaContextSequence;
-  /** Its number in the context. */
-  readonly place: number;
+export interface Slot extends Sequence {
   /** The client whose tokens it has. */
   client: string;
   /** How its tokens were computed. The run adds its prompt. */
@@ -27,10 +24,13 @@ export interface Reuse {
 }
 
 export interface SequencesOptions {
-  sequences: readonly LlamaContextSequence[];
+  decoder: Pick<Decoder, 'keep'>;
+  /** Number of sequences. */
+  parallel: number;
   /** Tokens of a prompt in one batch. */
   batch: number;
-  pause: ContextPause;
+  /** A sequence keeps all its tokens, or none. */
+  keepsAll: boolean;
 }
 
 /**
@@ -52,8 +52,8 @@ export class Sequences {
 
   constructor(options: SequencesOptions) {
     this.options = options;
-    this.free = options.sequences.map((sequence, place) => ({
-      ...{ sequence, place, client: '', parts: [], alone: 0 },
+    this.free = Array.from({ length: options.parallel }, (_, place) => ({
+      ...{ place, tokens: [], client: '', parts: [], alone: 0 },
     }));
   }
 
@@ -74,7 +74,7 @@ export class Sequences {
 
   /** `shared`: the answer depends on other runs. `failed`: it is unknown what was computed. */
   leave(slot: Slot, { shared, failed }: { shared: boolean; failed: boolean }): void {
-    const end = slot.sequence.nextTokenIndex;
+    const end = slot.tokens.length;
     if (!shared) slot.alone = end;
     slot.parts = failed ? [] : withSingles(slot.parts, end - tokensIn(slot.parts));
     this.free.push(slot);
@@ -82,29 +82,20 @@ export class Sequences {
 
   /** Removes the tokens that the prompt does not reuse. Returns how many are left. */
   async prepare({ slot, kept }: { slot: Slot; kept: number }, client: string): Promise<number> {
-    const { sequence } = slot;
-    const end = sequence.nextTokenIndex;
     slot.client = client;
     slot.alone = keepable(slot.parts, Math.min(slot.alone, kept), this.options.batch);
     slot.parts = firstParts(slot.parts, kept);
-    if (end === kept) return kept;
-    await this.options.pause.run(() =>
-      kept === 0
-        ? sequence.clearHistory()
-        : sequence.eraseContextTokenRanges([{ start: kept, end }]),
-    );
-    if (sequence.nextTokenIndex === kept) return kept;
-    [slot.parts, slot.alone] = [[], 0];
-    await this.options.pause.run(() => sequence.clearHistory());
-    return 0;
+    const has = await this.options.decoder.keep(slot, kept);
+    if (has < kept) [slot.parts, slot.alone] = [[], 0];
+    return has;
   }
 
   private reusable(slot: Slot, prompt: readonly Token[], reuse: Reuse): number {
-    const { sequence, parts, alone } = slot;
-    if (slot.client !== reuse.client || sequence.needsCheckpoints || parts.length === 0) return 0;
-    const { firstDifferentIndex } = sequence.compareContextTokens([...prompt]);
+    const { tokens, parts, alone } = slot;
+    if (slot.client !== reuse.client || this.options.keepsAll || parts.length === 0) return 0;
+    const different = tokens.findIndex((token, index) => token !== prompt[index]);
     // The last token of the prompt is computed in any case: the answer follows it.
-    const same = Math.min(firstDifferentIndex, prompt.length - 1);
+    const same = Math.min(different === -1 ? tokens.length : different, prompt.length - 1);
     if (reuse.shares) return same;
     const { batch } = this.options;
     if (!reuse.repeatable) return keepable(parts, Math.min(same, alone), batch);

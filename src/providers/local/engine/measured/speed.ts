@@ -1,5 +1,7 @@
-import type { EvaluationPriority, LlamaContextSequence, LlamaModel, Token } from 'node-llama-cpp';
-import { Batches } from '../batches.ts';
+import type { LlamaModel, Token } from 'node-llama-cpp';
+import { Decoder } from '../decoder.ts';
+import { nativeContext } from '../native.ts';
+import { TokenSampler } from '../sampler.ts';
 
 const TOKENS_LEAST = 2;
 const TOKENS_MOST = 64;
@@ -23,53 +25,46 @@ export function ownClock({ llama }: LlamaModel): Clock {
  * Measures tokens per second of a short greedy answer. The first token warms caches and does not
  * count.
  */
-export async function measureSpeed(
+export function measureSpeed(
   model: LlamaModel,
   threads: number,
   limitMs: number,
   clock = wallMs,
 ): Promise<number> {
-  const context = await model.createContext({
-    contextSize: Math.min(CONTEXT_TOKENS, model.trainContextSize),
-    sequences: 1,
-    threads,
-  });
-  try {
-    return await speedOf(context.getSequence(), startToken(model), { limitMs, clock });
-  } finally {
-    await context.dispose();
-  }
+  return measure(model, { answers: 1, threads, limitMs, clock });
 }
 
 /** Runs of the measurement: with more the gain grows. */
 const TOGETHER = 4;
 
 /** Measures tokens per second of several such answers in one batch. */
-export async function measureTogether(
+export function measureTogether(
   model: LlamaModel,
   threads: number,
   limitMs: number,
   clock = wallMs,
 ): Promise<number> {
-  const batches = new Batches();
+  return measure(model, { answers: TOGETHER, threads, limitMs, clock });
+}
+
+interface Measuring {
+  answers: number;
+  threads: number;
+  limitMs: number;
+  clock: Clock;
+}
+
+async function measure(model: LlamaModel, measuring: Measuring): Promise<number> {
+  const { answers, threads } = measuring;
   const context = await model.createContext({
     contextSize: Math.min(CONTEXT_TOKENS, model.trainContextSize),
-    sequences: TOGETHER,
+    sequences: answers,
     threads,
-    batching: batches.options,
   });
   try {
+    const decoder = new Decoder(nativeContext(context), threads);
     const speeds = await Promise.all(
-      Array.from({ length: TOGETHER }, (_, place) => {
-        const member = batches.enter({ exact: false, batched: false });
-        member.place = place;
-        return speedOf(
-          context.getSequence(),
-          startToken(model),
-          { limitMs, clock },
-          member.priority,
-        );
-      }),
+      Array.from({ length: answers }, (_, place) => speedOf(model, decoder, place, measuring)),
     );
     return speeds.reduce((sum, speed) => sum + speed, 0);
   } finally {
@@ -78,22 +73,33 @@ export async function measureTogether(
 }
 
 async function speedOf(
-  sequence: LlamaContextSequence,
-  start: Token,
-  { limitMs, clock }: { limitMs: number; clock: Clock },
-  priority?: EvaluationPriority,
+  model: LlamaModel,
+  decoder: Decoder,
+  place: number,
+  { limitMs, clock }: Measuring,
 ): Promise<number> {
+  const member = { exact: false, batched: false };
+  const sequence = { place, tokens: [] };
+  const sampler = new TokenSampler(model, GREEDY);
+  let next = startToken(model);
   let counted = -1;
   let [end, began] = [0, 0];
-  const options = { temperature: 0, yieldEogToken: true };
-  const own = priority === undefined ? options : { ...options, evaluationPriority: priority };
-  for await (const _ of sequence.evaluate([start], own)) {
-    counted += 1;
-    if (counted === 0) [end, began] = [wallMs() + limitMs, clock()];
-    else if (counted >= TOKENS_MOST || (counted >= TOKENS_LEAST && wallMs() > end)) break;
+  try {
+    for (;;) {
+      const { token } = await decoder.compute(member, sequence, [next], sampler.after([]));
+      next = token;
+      counted += 1;
+      if (counted === 0) [end, began] = [wallMs() + limitMs, clock()];
+      else if (counted >= TOKENS_MOST || (counted >= TOKENS_LEAST && wallMs() > end)) break;
+    }
+  } finally {
+    decoder.leave(member);
+    sampler.dispose();
   }
   return (counted * 1000) / Math.max(0.001, clock() - began);
 }
+
+const GREEDY = { temperature: 0, seed: 0, judged: 0, explained: false };
 
 function startToken(model: LlamaModel): Token {
   return model.tokens.bos ?? model.tokens.eos ?? (model.tokenize('a')[0] as Token);

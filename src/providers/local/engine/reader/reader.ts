@@ -86,6 +86,11 @@ export class Reader {
     this.skipsSpace = this.mode === 'reasoning';
   }
 
+  /** Whether a text of the answer can end it. */
+  get mayEnd(): boolean {
+    return this.form.stop.length > 0 || this.form.calls !== null;
+  }
+
   get ended(): Ended | null {
     return this.ended_;
   }

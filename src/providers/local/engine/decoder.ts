@@ -1,0 +1,193 @@
+import type { Token } from 'node-llama-cpp';
+import type { NativeContext } from './native.ts';
+
+/** One run, for as long as it owns its sequence. */
+export interface Member {
+  /** It is never computed with other runs. */
+  readonly exact: boolean;
+  /** One of its tokens was computed with other runs, or follows tokens that were. */
+  batched: boolean;
+}
+
+/** A sequence of the context. */
+export interface Sequence {
+  /** Its number in the context. */
+  readonly place: number;
+  /** What it has computed. */
+  readonly tokens: Token[];
+}
+
+/** Samples the token after the one with this index in the batch. */
+export type Sample<T> = (native: NativeContext, index: number) => Promise<T>;
+
+interface Work {
+  readonly member: Member;
+  readonly sequence: Sequence;
+  readonly tokens: readonly Token[];
+  readonly sample: Sample<unknown> | null;
+  done(sampled: unknown): void;
+  fail(thrown: unknown): void;
+}
+
+/**
+ * Computes the tokens of all runs in the one context, batch after batch: what was asked first, with
+ * others if possible. A run asks for its next token when it has the last one, so no more wait than
+ * there are sequences.
+ *
+ * 1. One batch is computed at a time. All its tokens are sampled before the next one begins.
+ * 2. A part of a prompt is a batch by itself, so it is rounded as in a run alone.
+ * 3. A token of an exact run is a batch by itself. The next tokens of all other runs are one.
+ * 4. That batch waits for a run that is between two of its tokens, but never for long: a run that
+ *    waits for something else does not stop the others.
+ * 5. The tokens of a batch are in the order of their sequences. llama.cpp splits any other batch.
+ * 6. A run is `batched` from its first token that shares a batch. Before that it is exact.
+ * 7. Other changes of the context happen between two batches.
+ */
+export class Decoder {
+  /** Of the next batches. */
+  threads: number;
+  private readonly native: NativeContext;
+  private queue: Work[] = [];
+  private between: (() => void)[] = [];
+  /** Runs of the last shared batch that have not asked for their next token yet. */
+  private expected = new Set<Member>();
+  private isBusy = false;
+
+  constructor(native: NativeContext, threads: number) {
+    this.native = native;
+    this.threads = threads;
+  }
+
+  /**
+   * Computes tokens behind those of the sequence. Resolves with what `sample` makes of the last
+   * one. Rejects if llama.cpp fails: then it is unknown what the sequence has.
+   */
+  compute<T>(
+    member: Member,
+    sequence: Sequence,
+    tokens: readonly Token[],
+    sample: Sample<T>,
+  ): Promise<T>;
+  compute(
+    member: Member,
+    sequence: Sequence,
+    tokens: readonly Token[],
+    sample: null,
+  ): Promise<null>;
+  compute(
+    member: Member,
+    sequence: Sequence,
+    tokens: readonly Token[],
+    sample: Sample<unknown> | null,
+  ): Promise<unknown> {
+    return new Promise((done, fail) => {
+      this.queue.push({ member, sequence, tokens, sample, done, fail });
+      this.expected.delete(member);
+      if (!this.isBusy) void this.work();
+    });
+  }
+
+  /** Keeps the first tokens of a sequence. Resolves with how many it has then: those, or none. */
+  keep(sequence: Sequence, kept: number): Promise<number> {
+    return this.change(() => {
+      const { place, tokens } = sequence;
+      // A batch that failed may have left something in a sequence without tokens.
+      const keeps =
+        kept > 0 &&
+        (tokens.length === kept ||
+          this.native.removeTokenCellsFromSequence(place, kept, tokens.length));
+      if (!keeps) this.native.disposeSequence(place);
+      tokens.length = keeps ? kept : 0;
+      return tokens.length;
+    });
+  }
+
+  /** The run asks for no more tokens. */
+  leave(member: Member): void {
+    this.expected.delete(member);
+  }
+
+  private change<T>(change: () => T): Promise<T> {
+    return new Promise((done, fail) => {
+      const make = () => {
+        try {
+          done(change());
+        } catch (thrown) {
+          fail(thrown);
+        }
+      };
+      if (this.isBusy) this.between.push(make);
+      else make();
+    });
+  }
+
+  private async work(): Promise<void> {
+    this.isBusy = true;
+    while (this.queue.length > 0) {
+      const batch = await this.next();
+      await this.decode(batch);
+      for (const change of this.between.splice(0)) change();
+    }
+    this.isBusy = false;
+  }
+
+  /** The next batch, which leaves the queue. */
+  private async next(): Promise<readonly Work[]> {
+    const [first] = this.queue as [Work];
+    if (!shares(first)) {
+      this.queue.shift();
+      return [first];
+    }
+    // One that goes on asks within a few steps of the queue of promises.
+    for (let round = 0; this.expected.size > 0 && round < ROUNDS_MAX; round += 1) await null;
+    const batch = this.queue
+      .filter(shares)
+      .sort((one, other) => one.sequence.place - other.sequence.place);
+    this.queue = this.queue.filter((work) => !shares(work));
+    this.expected = new Set(batch.map(({ member }) => member));
+    if (batch.length > 1) for (const { member } of batch) member.batched = true;
+    return batch;
+  }
+
+  private async decode(batch: readonly Work[]): Promise<void> {
+    const { native } = this;
+    try {
+      native.setThreads(this.threads);
+      native.initBatch(batch.reduce((sum, { tokens }) => sum + tokens.length, 0));
+      const indexes = batch.map(
+        ({ sequence, tokens, sample }) =>
+          native.addToBatch(
+            sequence.place,
+            sequence.tokens.length,
+            Uint32Array.from(tokens),
+            sample === null ? NONE : Uint32Array.of(tokens.length - 1),
+          )[0] ?? 0,
+      );
+      await native.decodeBatch();
+      for (const { sequence, tokens } of batch) sequence.tokens.push(...tokens);
+      await Promise.all(batch.map((work, at) => sampled(work, native, indexes[at] ?? 0)));
+    } catch (thrown) {
+      for (const { fail } of batch) fail(thrown);
+    }
+  }
+}
+
+async function sampled(
+  { sample, done, fail }: Work,
+  native: NativeContext,
+  index: number,
+): Promise<void> {
+  try {
+    done(sample === null ? null : await sample(native, index));
+  } catch (thrown) {
+    fail(thrown);
+  }
+}
+
+function shares({ member, tokens }: Work): boolean {
+  return tokens.length === 1 && !member.exact;
+}
+
+const NONE = new Uint32Array();
+/** A round is one step of the queue of promises. A run that has its token needs about ten. */
+const ROUNDS_MAX = 64;

@@ -1,0 +1,104 @@
+import type { LlamaContext, LlamaGrammarEvaluationState, LlamaModel, Token } from 'node-llama-cpp';
+import { SvcError } from '../../../errors.ts';
+
+/**
+ * The parts of node-llama-cpp behind its public classes, which call llama.cpp. Only this file knows
+ * them. Why they are used: docs/decisions/0043.
+ */
+
+/** A context of llama.cpp. Its sequences have the numbers from 0. */
+export interface NativeContext {
+  initBatch(tokens: number): void;
+  /**
+   * Adds tokens of a sequence from its position `at`. Returns the indexes in the batch of the
+   * tokens that `wanted` names, each by its index in `tokens`.
+   */
+  addToBatch(sequence: number, at: number, tokens: Uint32Array, wanted: Uint32Array): Uint32Array;
+  /** Computes the batch in another thread. Rejects if that fails. */
+  decodeBatch(): Promise<void>;
+  /** The token that follows the one with this index in the last batch, or -1. */
+  sampleToken(index: number, sampler: NativeSampler): Promise<number>;
+  /** As above, with [token, probability] pairs in one list, and the probability of the token. */
+  sampleToken(
+    index: number,
+    sampler: NativeSampler,
+    probabilities: boolean,
+    confidence: boolean,
+  ): Promise<[token: number, probabilities?: number[], confidence?: number]>;
+  /** False: the memory of this model cannot forget only a part. */
+  removeTokenCellsFromSequence(sequence: number, from: number, to: number): boolean;
+  disposeSequence(sequence: number): void;
+  setThreads(threads: number): void;
+}
+
+export interface NativeSampler {
+  applyConfig(config: SamplerConfig): void;
+  dispose(): void;
+}
+
+/** All fields, as llama.cpp has them. An absent field is off. */
+export interface SamplerConfig {
+  temperature: number;
+  seed: number;
+  minP: number;
+  topK: number;
+  topP: number;
+  repeatPenalty?: number;
+  repeatPenaltyPresencePenalty?: number;
+  repeatPenaltyFrequencyPenalty?: number;
+  repeatPenaltyMaxTokens?: number;
+  repeatPenaltyTokens?: Uint32Array;
+  grammarEvaluationState?: unknown;
+}
+
+interface NativeBindings {
+  AddonSampler: {
+    new (model: unknown): NativeSampler;
+    acceptGrammarEvaluationStateToken(state: unknown, token: Token): void;
+  };
+}
+
+/** Throws engine_missing if the library has another form than the pinned version. */
+export function nativeContext(context: LlamaContext): NativeContext {
+  const native = (context as unknown as { _ctx?: Partial<NativeContext> })._ctx;
+  const missing = METHODS.filter((name) => typeof native?.[name] !== 'function');
+  if (missing.length > 0)
+    throw new SvcError('engine_missing', undefined, {
+      cause: new Error(`node-llama-cpp has no ${missing.join(', ')}`),
+    });
+  return native as NativeContext;
+}
+
+const METHODS = [
+  ...(['initBatch', 'addToBatch', 'decodeBatch', 'sampleToken', 'setThreads'] as const),
+  ...(['removeTokenCellsFromSequence', 'disposeSequence'] as const),
+] as const satisfies readonly (keyof NativeContext)[];
+
+export function newSampler(model: LlamaModel): NativeSampler {
+  const { AddonSampler } = bindingsOf(model);
+  return new AddonSampler((model as unknown as { _model: unknown })._model);
+}
+
+/** What a sampler takes as the state of a grammar. */
+export function nativeState(state: LlamaGrammarEvaluationState): unknown {
+  return (state as unknown as { _state: unknown })._state;
+}
+
+/** Notes a token that another process sampled. Throws for a token that cannot be next. */
+export function acceptToken(
+  model: LlamaModel,
+  state: LlamaGrammarEvaluationState,
+  token: Token,
+): void {
+  bindingsOf(model).AddonSampler.acceptGrammarEvaluationStateToken(nativeState(state), token);
+}
+
+/** Whether the memory of a sequence cannot go back to an earlier token. */
+export function forgetsNothing(model: LlamaModel): boolean {
+  const { isHybrid, isRecurrent, swaSize } = model.fileInsights;
+  return isHybrid || isRecurrent || swaSize !== undefined;
+}
+
+function bindingsOf({ llama }: LlamaModel): NativeBindings {
+  return (llama as unknown as { _bindings: NativeBindings })._bindings;
+}

@@ -1,0 +1,107 @@
+import type { LlamaGrammarEvaluationState, LlamaModel, Token } from 'node-llama-cpp';
+import { SvcError } from '../../../errors.ts';
+import type { Sample } from './decoder.ts';
+import { type NativeSampler, nativeState, newSampler, type SamplerConfig } from './native.ts';
+import { seedAt } from './seed.ts';
+
+export interface Step {
+  token: Token;
+  /** Probability of the token. Null: not requested. */
+  probability: number | null;
+  /** Probabilities of all tokens it was drawn from, most likely first. Null: not requested. */
+  probabilities: ReadonlyMap<Token, number> | null;
+}
+
+export interface Sampling {
+  temperature: number;
+  seed: number;
+  /** Absent: the defaults below. */
+  top_p?: number;
+  top_k?: number;
+  min_p?: number;
+  /** Make a token that the answer has less likely. They count all tokens of the answer. */
+  penalties?: { presence: number; frequency: number; repeat: number };
+  /** The grammar that the next token must follow. */
+  grammar?: () => LlamaGrammarEvaluationState | undefined;
+  /** Number of first tokens with their probability. */
+  judged: number;
+  /** Each token with all probabilities. */
+  explained: boolean;
+}
+
+/** Usual values of a chat model, which node-llama-cpp has too. */
+const DEFAULTS = { topK: 40, topP: 0.95, minP: 0 };
+/** The penalties count at least so many last tokens. */
+const PENALIZED_LEAST = 64;
+
+/**
+ * Samples the tokens of one run.
+ *
+ * 1. Each token has its own seed, so a resumed answer continues identically.
+ */
+export class TokenSampler {
+  private readonly native: NativeSampler;
+  private readonly sampling: Sampling;
+  private readonly usual: SamplerConfig;
+
+  constructor(model: LlamaModel, sampling: Sampling) {
+    const { temperature, seed, top_p, top_k, min_p } = sampling;
+    this.native = newSampler(model);
+    this.sampling = sampling;
+    this.usual = {
+      ...{ temperature, seed },
+      topP: top_p ?? DEFAULTS.topP,
+      topK: top_k ?? DEFAULTS.topK,
+      minP: min_p ?? DEFAULTS.minP,
+    };
+  }
+
+  /** The token after all that the answer has. Throws engine_failed if no token can follow. */
+  after(said: readonly Token[]): Sample<Step> {
+    return async (context, index) => {
+      const { judged, explained } = this.sampling;
+      const judging = said.length < judged;
+      this.native.applyConfig(this.config(said));
+      const sampled =
+        judging || explained
+          ? await context.sampleToken(index, this.native, explained, judging)
+          : ([await context.sampleToken(index, this.native)] as const);
+      const [token, probabilities, confidence] = sampled;
+      if (token < 0) throw new SvcError('engine_failed');
+      return {
+        token: token as Token,
+        probability: confidence ?? null,
+        probabilities: probabilities === undefined ? null : pairs(probabilities),
+      };
+    };
+  }
+
+  dispose(): void {
+    this.native.dispose();
+  }
+
+  private config(said: readonly Token[]): SamplerConfig {
+    const { seed, penalties, grammar } = this.sampling;
+    const state = grammar?.();
+    return {
+      ...this.usual,
+      seed: seedAt(seed, said.length),
+      ...(state === undefined ? {} : { grammarEvaluationState: nativeState(state) }),
+      ...(penalties === undefined
+        ? {}
+        : {
+            repeatPenalty: penalties.repeat,
+            repeatPenaltyPresencePenalty: penalties.presence,
+            repeatPenaltyFrequencyPenalty: penalties.frequency,
+            repeatPenaltyMaxTokens: Math.max(PENALIZED_LEAST, said.length),
+            repeatPenaltyTokens: Uint32Array.from(said),
+          }),
+    };
+  }
+}
+
+function pairs(list: readonly number[]): ReadonlyMap<Token, number> {
+  const map = new Map<Token, number>();
+  for (let at = 1; at < list.length; at += 2) map.set(list[at - 1] as Token, list[at] as number);
+  return map;
+}

@@ -1,0 +1,263 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { Decoder, type Member, type Sample } from '../../../src/providers/local/engine/decoder.ts';
+import type { NativeContext } from '../../../src/providers/local/engine/native.ts';
+
+type Token = Parameters<Decoder['compute']>[2][number];
+
+/** A context whose batches end when the test says so. The next token is the position. */
+class FakeContext implements NativeContext {
+  /** Of each batch: `sequence at tokens`. */
+  readonly batches: string[][] = [];
+  readonly threads: number[] = [];
+  readonly forgotten: (readonly number[])[] = [];
+  keeps = true;
+  private computing: PromiseWithResolvers<void> | null = null;
+  private readonly arrived = new Set<() => void>();
+
+  initBatch(): void {
+    this.batches.push([]);
+  }
+
+  addToBatch(sequence: number, at: number, tokens: Uint32Array, wanted: Uint32Array): Uint32Array {
+    this.batches.at(-1)?.push(`${sequence} ${at} ${tokens.length}`);
+    return wanted;
+  }
+
+  decodeBatch(): Promise<void> {
+    assert.is(this.computing, null, 'two batches at one time');
+    this.computing = Promise.withResolvers();
+    for (const hear of this.arrived) hear();
+    return this.computing.promise;
+  }
+
+  sampleToken(index: number): Promise<never> {
+    return Promise.resolve(index as never);
+  }
+
+  removeTokenCellsFromSequence(...range: [number, number, number]): boolean {
+    assert.is(this.computing, null, 'a change beside a batch');
+    this.forgotten.push(range);
+    return this.keeps;
+  }
+
+  disposeSequence(sequence: number): void {
+    assert.is(this.computing, null, 'a change beside a batch');
+    this.forgotten.push([sequence]);
+  }
+
+  setThreads(threads: number): void {
+    this.threads.push(threads);
+  }
+
+  /** Ends the batch in progress, or the next one. */
+  async end(thrown?: Error): Promise<void> {
+    if (this.computing === null)
+      await new Promise<void>((done) => {
+        this.arrived.add(done);
+      });
+    this.arrived.clear();
+    const { computing } = this;
+    this.computing = null;
+    if (thrown === undefined) computing?.resolve();
+    else computing?.reject(thrown);
+  }
+}
+
+function open() {
+  const native = new FakeContext();
+  const decoder = new Decoder(native, 3);
+  const run = (place: number, exact = false) => {
+    const member: Member = { exact, batched: false };
+    const sequence = { place, tokens: [] as Token[] };
+    const compute = (tokens = 1) =>
+      decoder.compute(member, sequence, Array(tokens).fill(7 as Token), SAMPLE);
+    return { member, sequence, compute };
+  };
+  return { native, decoder, run };
+}
+
+const SAMPLE: Sample<string> = (_, index) => Promise.resolve(`after ${index}`);
+
+/** Makes the decoder busy with one batch, so that what follows waits in its queue. */
+async function busy({ run, native }: ReturnType<typeof open>): Promise<() => Promise<void>> {
+  const prompt = run(90).compute(5);
+  return async () => {
+    await native.end();
+    await prompt;
+  };
+}
+
+test('the next tokens of runs that need not be exact are one batch, and they know it', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const [one, two] = [run(0), run(1)];
+  const asked = [one.compute(), two.compute()];
+  await free();
+  await native.end();
+  assert.equal(await Promise.all(asked), ['after 0', 'after 0']);
+  assert.equal(native.batches, [['90 0 5'], ['0 0 1', '1 0 1']]);
+  assert.equal([one.member.batched, two.member.batched], [true, true]);
+  assert.equal(native.threads, [3, 3]);
+});
+
+test('a batch has its tokens in the order of the sequences, so that llama.cpp does not split it', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const asked = [2, 0, 1].map((place) => run(place).compute());
+  await free();
+  await native.end();
+  await Promise.all(asked);
+  assert.equal(native.batches.at(-1), ['0 0 1', '1 0 1', '2 0 1']);
+});
+
+test('a token alone stays exact, until another run shares its batch', async () => {
+  const { run, native } = open();
+  const [one, two] = [run(0), run(1)];
+  const first = one.compute();
+  await native.end();
+  await first;
+  assert.not.ok(one.member.batched);
+  const both = [one.compute(), two.compute()];
+  await native.end();
+  await Promise.all(both);
+  assert.equal(native.batches, [['0 0 1'], ['0 1 1', '1 0 1']]);
+  assert.ok(one.member.batched);
+});
+
+test('an exact run is always computed by itself, in its turn', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const [exact, two, three] = [run(0, true), run(1), run(2)];
+  const asked = [two.compute(), exact.compute(), three.compute()];
+  await free();
+  await native.end();
+  await native.end();
+  await Promise.all(asked);
+  assert.equal(native.batches.slice(1), [['1 0 1', '2 0 1'], ['0 0 1']]);
+  assert.not.ok(exact.member.batched);
+});
+
+test('a part of a prompt is a batch by itself', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const [one, two] = [run(0), run(1)];
+  const asked = [one.compute(40), two.compute()];
+  await free();
+  await native.end();
+  await native.end();
+  assert.equal(await Promise.all(asked), ['after 39', 'after 0']);
+  assert.equal(native.batches.slice(1), [['0 0 40'], ['1 0 1']]);
+  assert.equal([one.member.batched, two.member.batched], [false, false]);
+});
+
+test('a batch waits for a run between two tokens, and goes on without it after a while', async () => {
+  const { run, native } = open();
+  const [one, two] = [run(0), run(1)];
+  const both = [one.compute(), two.compute()];
+  await native.end();
+  await both[0];
+  // The first of both starts alone: nothing else was asked then.
+  await native.end();
+  await both[1];
+  const again = [one.compute(), two.compute()];
+  await native.end();
+  await again[0];
+  const early = one.compute();
+  for (let step = 0; step < 10; step += 1) await null;
+  const late = two.compute();
+  await native.end();
+  await Promise.all([early, late]);
+  assert.equal(native.batches.at(-1), ['0 2 1', '1 2 1'], 'it waited');
+  const alone = one.compute();
+  await native.end();
+  await alone;
+  assert.equal(native.batches.at(-1), ['0 3 1'], 'it went on');
+});
+
+test('a batch does not wait for a run that has left', async () => {
+  const opened = open();
+  const { run, native, decoder } = opened;
+  const free = await busy(opened);
+  const [one, two] = [run(0), run(1)];
+  const both = [one.compute(), two.compute()];
+  await free();
+  await native.end();
+  await Promise.all(both);
+  decoder.leave(two.member);
+  const next = one.compute();
+  // A batch that waits for a run takes more steps.
+  for (let step = 0; step < 10; step += 1) await null;
+  assert.equal(native.batches.at(-1), ['0 1 1']);
+  await native.end();
+  await next;
+});
+
+test('a batch that fails is the error of its runs, and the next one is computed', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const [one, two, other] = [run(0), run(1), run(2, true)];
+  const asked = [one.compute(), two.compute()].map((each) => each.catch((thrown) => thrown));
+  const after = other.compute();
+  await free();
+  await native.end(new Error('no memory'));
+  assert.equal(
+    (await Promise.all(asked)).map((thrown) => (thrown as Error).message),
+    ['no memory', 'no memory'],
+  );
+  assert.equal(one.sequence.tokens, []);
+  await native.end();
+  assert.is(await after, 'after 0');
+});
+
+test('a sample that fails is the error of its run alone', async () => {
+  const opened = open();
+  const { run, native, decoder } = opened;
+  const free = await busy(opened);
+  const [one, two] = [run(0), run(1)];
+  const fails = decoder.compute(one.member, one.sequence, [7 as Token], () =>
+    Promise.reject(new Error('no token')),
+  );
+  const works = two.compute();
+  await free();
+  await native.end();
+  assert.is(await fails.catch(({ message }) => message), 'no token');
+  assert.is(await works, 'after 0');
+});
+
+test('a sequence forgets tokens only between two batches', async () => {
+  const { run, native, decoder } = open();
+  const [one, two] = [run(0), run(1)];
+  const prompt = one.compute(5);
+  await native.end();
+  await prompt;
+  const computing = two.compute();
+  const kept = decoder.keep(one.sequence, 3);
+  assert.equal(native.forgotten, []);
+  await native.end();
+  await computing;
+  assert.is(await kept, 3);
+  assert.equal(native.forgotten, [[0, 3, 5]]);
+  assert.is(one.sequence.tokens.length, 3);
+});
+
+test('a memory that cannot forget a part forgets all', async () => {
+  const { run, native, decoder } = open();
+  const one = run(4);
+  const prompt = one.compute(5);
+  await native.end();
+  await prompt;
+  native.keeps = false;
+  assert.is(await decoder.keep(one.sequence, 5), 5);
+  assert.equal(native.forgotten, []);
+  assert.is(await decoder.keep(one.sequence, 2), 0);
+  assert.equal(native.forgotten, [[4, 2, 5], [4]]);
+  assert.equal(one.sequence.tokens, []);
+});
+
+test.run();

@@ -1,0 +1,149 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  getLlama,
+  type LlamaContext,
+  type SequenceEvaluateOptions,
+  type Token,
+} from 'node-llama-cpp';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SvcError } from '../../../src/errors.ts';
+import { Decoder } from '../../../src/providers/local/engine/decoder.ts';
+import { nativeContext } from '../../../src/providers/local/engine/native.ts';
+import {
+  type Sampling,
+  type Step,
+  TokenSampler,
+} from '../../../src/providers/local/engine/sampler.ts';
+import { seedAt } from '../../../src/providers/local/engine/seed.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+
+/** The engine calls llama.cpp by parts of the library that are not documented. */
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-native-'));
+const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 1, progressLogs: false });
+const model = await llama.loadModel({ modelPath: makeGguf(join(folder, 'model.gguf')) });
+const prompt = model.tokenize('What does the library answer to this?');
+const TOKENS = 70;
+
+test.after(async () => {
+  await llama.dispose();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const usual: Sampling = { temperature: 0.9, seed: 5, judged: 0, explained: false };
+const penalties = { presence: 0.4, frequency: 0.3, repeat: 1.2 };
+
+/** Each with what the library calls it. */
+const cases: [name: string, sampling: Sampling, options: SequenceEvaluateOptions][] = [
+  ['the most likely tokens', { ...usual, temperature: 0 }, { temperature: 0 }],
+  ['sampled tokens', usual, { temperature: 0.9 }],
+  [
+    'sampled tokens of few',
+    { ...usual, temperature: 2, top_k: 3, top_p: 0.8, min_p: 0.05 },
+    { temperature: 2, topK: 3, topP: 0.8, minP: 0.05 },
+  ],
+  ['tokens with penalties', { ...usual, penalties }, { temperature: 0.9 }],
+  [
+    'the most likely tokens with penalties',
+    { ...usual, temperature: 0, penalties },
+    { temperature: 0 },
+  ],
+  ['explained tokens', { ...usual, explained: true, judged: 20 }, { temperature: 0.9 }],
+];
+
+for (const [name, sampling, options] of cases) {
+  test(`${name} are those of the public way of the library`, async () => {
+    const ours = await withContext((context) => decoded(context, sampling));
+    const theirs = await withContext((context) => evaluated(context, sampling, options));
+    assert.is(ours.length, TOKENS);
+    assert.equal(
+      ours.map(({ token }) => token),
+      theirs.map(({ token }) => token),
+    );
+    assert.equal(ours, theirs);
+  });
+}
+
+test('a library of another form is refused, with what it lacks', async () => {
+  const other = { _ctx: { initBatch() {}, addToBatch() {}, sampleToken() {}, setThreads() {} } };
+  try {
+    nativeContext(other as unknown as LlamaContext);
+    assert.unreachable();
+  } catch (thrown) {
+    assert.instance(thrown, SvcError);
+    const { code, cause } = thrown as SvcError;
+    assert.is(code, 'engine_missing');
+    assert.match(String(cause), 'no decodeBatch, removeTokenCellsFromSequence, disposeSequence');
+  }
+});
+
+async function withContext<T>(work: (context: LlamaContext) => Promise<T>): Promise<T> {
+  const context = await model.createContext({ contextSize: 256, sequences: 1, threads: 1 });
+  try {
+    return await work(context);
+  } finally {
+    await context.dispose();
+  }
+}
+
+async function decoded(context: LlamaContext, sampling: Sampling): Promise<Step[]> {
+  const decoder = new Decoder(nativeContext(context), 1);
+  const sampler = new TokenSampler(model, sampling);
+  const [member, sequence] = [
+    { exact: true, batched: false },
+    { place: 0, tokens: [] },
+  ];
+  const steps: Step[] = [];
+  let next: readonly Token[] = prompt;
+  while (steps.length < TOKENS) {
+    const said = steps.map(({ token }) => token);
+    const step = await decoder.compute(member, sequence, next, sampler.after(said));
+    steps.push(step);
+    next = [step.token];
+  }
+  sampler.dispose();
+  return steps;
+}
+
+async function evaluated(
+  context: LlamaContext,
+  { seed, penalties: given, judged, explained }: Sampling,
+  options: SequenceEvaluateOptions,
+): Promise<Step[]> {
+  const sequence = context.getSequence();
+  const steps: Step[] = [];
+  let next = prompt;
+  while (steps.length < TOKENS) {
+    const wanted = { confidence: steps.length < judged, probabilities: explained };
+    const evaluation = sequence.evaluateWithMetadata(next, wanted, {
+      ...options,
+      seed: seedAt(seed, steps.length),
+      yieldEogToken: true,
+      ...(given === undefined
+        ? {}
+        : {
+            repeatPenalty: {
+              punishTokens: steps.map(({ token }) => token),
+              penalty: given.repeat,
+              presencePenalty: given.presence,
+              frequencyPenalty: given.frequency,
+            },
+          }),
+    });
+    for await (const { token, confidence, probabilities } of evaluation as AsyncIterable<{
+      token: Token;
+      confidence?: number;
+      probabilities?: ReadonlyMap<Token, number>;
+    }>) {
+      steps.push({ token, probability: confidence ?? null, probabilities: probabilities ?? null });
+      next = [token];
+      break;
+    }
+  }
+  return steps;
+}
+
+test.run();
