@@ -53,12 +53,12 @@ test('an answer says which threads compute it, and a busy machine gives it fewer
   const free = start();
   await until(isOver(free));
   assert.equal(threadsOf(free), [2]);
-  assert.is(loaded.model.llama.maxThreads, 2);
+  assert.is(loaded.decoder.threads, 2);
   threads.present = 1;
   const busy = start();
   await until(isOver(busy));
   assert.equal(threadsOf(busy), [1]);
-  assert.is(loaded.model.llama.maxThreads, 1);
+  assert.is(loaded.decoder.threads, 1);
 });
 
 test('the threads of an answer in progress do not change, whatever begins beside it', async () => {
