@@ -14,10 +14,10 @@ import { takeTurns } from './lib/turns.ts';
 
 /**
  * Answers of local models, of the daemon and of other servers, in turns: `npm run bench answers
- * [rounds] [--only ROWS]`. All have the same model file, one thread, room for eight answers at one
- * time, the same prompt and temperature 0. The made models have random weights, so their answers are
- * as long as the limit. Tokens are those of the usage that each server reports. CPU is that of the
- * server with all its processes, for a token of the answer, its prompt included.
+ * [rounds] [--only ROWS]`. All have the same model file, one thread, room for eight answers, the
+ * same prompt and temperature 0. The made models have random weights, so their answers are as long
+ * as the limit. Tokens are those of the usage that each server reports. CPU is that of the server
+ * with all its processes, for a token of the answer, its prompt included.
  */
 
 const rounds = Number(process.argv[2] ?? 5);

@@ -1,7 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { Decoder, type Member, type Sample } from '../../../src/providers/local/engine/decoder.ts';
-import type { NativeContext } from '../../../src/providers/local/engine/native.ts';
+import {
+  Decoder,
+  type Member,
+  type Sample,
+} from '../../../src/providers/local/engine/decode/decoder.ts';
+import type { NativeContext } from '../../../src/providers/local/engine/decode/native.ts';
 
 type Token = Parameters<Decoder['compute']>[2][number];
 

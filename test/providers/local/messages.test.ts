@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { shortMessages } from '../../../machines/messages.ts';
+import { seedAt } from '../../../src/providers/local/engine/decode/seed.ts';
 import { parseFromEngine, parseToEngine } from '../../../src/providers/local/engine/messages.ts';
-import { seedAt } from '../../../src/providers/local/engine/seed.ts';
 import { engineEnvironment } from '../../../src/providers/local/engine-environment.ts';
 
 test('a valid message is accepted', () => {

@@ -10,14 +10,14 @@ import {
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import { Decoder } from '../../../src/providers/local/engine/decoder.ts';
-import { nativeContext } from '../../../src/providers/local/engine/native.ts';
+import { Decoder } from '../../../src/providers/local/engine/decode/decoder.ts';
+import { nativeContext } from '../../../src/providers/local/engine/decode/native.ts';
 import {
   type Sampling,
   type Step,
   TokenSampler,
-} from '../../../src/providers/local/engine/sampler.ts';
-import { seedAt } from '../../../src/providers/local/engine/seed.ts';
+} from '../../../src/providers/local/engine/decode/sampler.ts';
+import { seedAt } from '../../../src/providers/local/engine/decode/seed.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 /** The engine calls llama.cpp by parts of the library that are not documented. */

@@ -7,7 +7,7 @@ import {
   tokensIn,
   withBatches,
   withSingles,
-} from '../../../src/providers/local/engine/prompt-parts.ts';
+} from '../../../src/providers/local/engine/decode/prompt-parts.ts';
 
 const BATCH = 4;
 

@@ -1,9 +1,9 @@
 import type { LlamaGrammar, LlamaGrammarEvaluationState, Token } from 'node-llama-cpp';
 import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
+import { acceptToken } from './decode/native.ts';
 import { grammarSchema, type Strictness } from './json-schema.ts';
 import type { LoadedModel } from './load.ts';
-import { acceptToken } from './native.ts';
 import type { Reader } from './reader/reader.ts';
 
 /** What an answer must consist of. */

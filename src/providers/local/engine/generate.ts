@@ -2,17 +2,17 @@ import type { Token } from 'node-llama-cpp';
 import type { TokenLogprob } from '../../../../machines/messages.ts';
 import { type ConfidenceFilter, createConfidenceFilter } from './confidence-filter.ts';
 import { Constraint } from './constraint.ts';
-import type { Member } from './decoder.ts';
+import type { Member } from './decode/decoder.ts';
+import type { Parts } from './decode/prompt-parts.ts';
+import { type Sampling, TokenSampler } from './decode/sampler.ts';
+import type { Slot } from './decode/sequences.ts';
+import { steps } from './decode/steps.ts';
 import { answerForm, requiredForm, thoughtBound } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import { tokenLogprob } from './logprobs.ts';
 import type { Finish, RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
-import type { Parts } from './prompt-parts.ts';
 import { AnswerPieces, checkTokens } from './reader/answer.ts';
-import { type Sampling, TokenSampler } from './sampler.ts';
-import type { Slot } from './sequences.ts';
-import { steps } from './steps.ts';
 
 export interface Generation {
   loaded: LoadedModel;

@@ -11,7 +11,8 @@ import type {
 import { SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
-import { Decoder } from './decoder.ts';
+import { Decoder } from './decode/decoder.ts';
+import { forgetsNothing, nativeContext } from './decode/native.ts';
 import { knowsReasoningTags } from './form.ts';
 import { startLlama } from './llama.ts';
 import { findGain, pays } from './measured/gain.ts';
@@ -20,7 +21,6 @@ import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
 import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import { type ThreadsNow, watchThreads } from './measured/threads-now.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
-import { forgetsNothing, nativeContext } from './native.ts';
 import { readOwnMetadata } from './own-metadata.ts';
 import { controlTextsOf, stopTokens, tokenBytesMax } from './prompt.ts';
 import { withinTime } from './time-limit.ts';

@@ -1,12 +1,12 @@
 import { asSvcError, SvcError } from '../../../errors.ts';
-import type { Member } from './decoder.ts';
+import type { Member } from './decode/decoder.ts';
+import { type Parts, tokensIn, withBatches } from './decode/prompt-parts.ts';
+import { Sequences, type Slot } from './decode/sequences.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { FromEngine, RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
 import { fittingPrompt, promptTokens } from './prompt.ts';
-import { type Parts, tokensIn, withBatches } from './prompt-parts.ts';
-import { Sequences, type Slot } from './sequences.ts';
 
 /**
  * The active runs in the one context, and the runs that wait for a sequence.

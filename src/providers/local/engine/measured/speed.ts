@@ -1,7 +1,7 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
-import { Decoder } from '../decoder.ts';
-import { nativeContext } from '../native.ts';
-import { TokenSampler } from '../sampler.ts';
+import { Decoder } from '../decode/decoder.ts';
+import { nativeContext } from '../decode/native.ts';
+import { TokenSampler } from '../decode/sampler.ts';
 
 const TOKENS_LEAST = 2;
 const TOKENS_MOST = 64;

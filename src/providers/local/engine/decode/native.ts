@@ -1,5 +1,5 @@
 import type { LlamaContext, LlamaGrammarEvaluationState, LlamaModel, Token } from 'node-llama-cpp';
-import { SvcError } from '../../../errors.ts';
+import { SvcError } from '../../../../errors.ts';
 
 /**
  * The parts of node-llama-cpp behind its public classes, which call llama.cpp. Only this file knows

@@ -23,8 +23,8 @@ export interface Stepping {
   /** Tokens of the prompt in one batch. */
   batch: number;
   /**
-   * Whether the token that follows this one is surely wanted, though the reader of the answer has
-   * not seen this one yet. `made`: tokens of the answer.
+   * Whether the next token is surely wanted, before the text of this one is read. `made`: tokens of
+   * the answer.
    */
   goesOn(token: Token, made: number): boolean;
   signal: AbortSignal;

@@ -31,8 +31,8 @@ interface Work {
 
 /**
  * Computes the tokens of all runs in the one context, batch after batch: what was asked first, with
- * others if possible. A run asks for its next token when it has the last one, so no more wait than
- * there are sequences.
+ * others if possible. A run asks for a token when it has the last one. So no more wait than there
+ * are sequences.
  *
  * 1. One batch is computed at a time. All its tokens are sampled before the next one begins.
  * 2. A part of a prompt is a batch by itself, so it is rounded as in a run alone.

@@ -1,5 +1,5 @@
 import type { LlamaGrammarEvaluationState, LlamaModel, Token } from 'node-llama-cpp';
-import { SvcError } from '../../../errors.ts';
+import { SvcError } from '../../../../errors.ts';
 import type { Sample } from './decoder.ts';
 import { type NativeSampler, nativeState, newSampler, type SamplerConfig } from './native.ts';
 import { seedAt } from './seed.ts';
