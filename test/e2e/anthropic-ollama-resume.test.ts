@@ -17,7 +17,7 @@ const test = suite<{ home: Home; life: Life }>('an answer in the API of Anthropi
 withLocalModels(test);
 
 const messages = [{ role: 'user' as const, content: 'Tell me all of it: 日本語 🙂' }];
-const LENGTH = 240;
+const LENGTH = 500;
 
 /** The daemon has another address after each start. */
 function place({ paths }: Home): { url: string; token: string } {

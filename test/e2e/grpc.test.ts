@@ -15,7 +15,7 @@ const test = suite<{ home: Home; life: Life }>('runs over gRPC that survive');
 
 withLocalModels(test);
 
-const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 120 };
+const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 600 };
 const UNAVAILABLE = 14;
 const OK = 0;
 

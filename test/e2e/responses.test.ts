@@ -98,7 +98,7 @@ test('three times by a kill of the daemon is whole, and each event comes once', 
 test('in the background, without a reader, is whole after the next start', async (context) => {
   const client = await clientOf(context.life);
   const { id } = await client.responses.create({
-    ...{ ...ASK, temperature: 0, max_output_tokens: 200, background: true },
+    ...{ ...ASK, temperature: 0, max_output_tokens: 500, background: true },
   });
   await waitFor(
     'it has begun',
@@ -111,9 +111,9 @@ test('in the background, without a reader, is whole after the next start', async
     const response = await later.responses.retrieve(id);
     return response.status === 'incomplete' && response;
   });
-  assert.is(whole.usage?.output_tokens, 200);
+  assert.is(whole.usage?.output_tokens, 500);
   const undisturbed = await followAnswer(context.home, {
-    ...{ prompt: ASK.input, model: 'slow', temperature: 0, max_tokens: 200 },
+    ...{ prompt: ASK.input, model: 'slow', temperature: 0, max_tokens: 500 },
   });
   assert.is(whole.output_text, undisturbed.text);
   await later.responses.delete(id);

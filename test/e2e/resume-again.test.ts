@@ -19,7 +19,7 @@ const LONG = { prompt: 'Tell me all of it: 日本語 🙂', max_tokens: 160 };
 test('by daemon and engine in turn, three times in one answer, is still the same', async (context) => {
   // Each cut is far from the one before and from the end: what is heard late on a busy machine is
   // heard in time.
-  const request = { ...LONG, ...SAMPLED, max_tokens: 500 };
+  const request = { ...LONG, ...SAMPLED, max_tokens: 800 };
   const whole = await followAnswer(context.home, request);
   const first = await followAnswer(
     context.home,
@@ -87,7 +87,7 @@ test('several at one time are each the same, and wait in their order', async (co
 });
 
 test('is asked again from its beginning with recovery=restart, and ends with its text with recovery=end', async (context) => {
-  const request = { ...LONG, ...SAMPLED, max_tokens: 300 };
+  const request = { ...LONG, ...SAMPLED, max_tokens: 600 };
   const whole = await followAnswer(context.home, request);
   const [again, over] = await Promise.all([
     followAnswer(context.home, { ...request, recovery: 'restart' }),

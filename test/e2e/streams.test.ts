@@ -16,8 +16,8 @@ const test = suite<{ home: Home; life: Life }>('streams that survive');
 withLocalModels(test);
 
 /** Long enough that an answer whose first words arrived is far from its end. */
-const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 300 };
-const FLAGS = ['--model', 'slow', '--temperature', '0.8', '--seed', '4', '--max-tokens', '300'];
+const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 700 };
+const FLAGS = ['--model', 'slow', '--temperature', '0.8', '--seed', '4', '--max-tokens', '700'];
 
 /** The whole answer. */
 let text: string;
