@@ -16,6 +16,7 @@ class FakeContext implements NativeContext {
   readonly threads: number[] = [];
   readonly forgotten: (readonly number[])[] = [];
   keeps = true;
+  firstPosition = 0;
   private computing: PromiseWithResolvers<void> | null = null;
   private readonly arrived = new Set<() => void>();
 
@@ -43,6 +44,10 @@ class FakeContext implements NativeContext {
     assert.is(this.computing, null, 'a change beside a batch');
     this.forgotten.push(range);
     return this.keeps;
+  }
+
+  getSequenceKvCacheMinPosition(): number {
+    return this.firstPosition;
   }
 
   disposeSequence(sequence: number): void {
@@ -246,7 +251,7 @@ test('a sequence forgets tokens only between two batches', async () => {
   await native.end();
   await computing;
   assert.is(await kept, 3);
-  assert.equal(native.forgotten, [[0, 3, 5]]);
+  assert.equal(native.forgotten, [[0, 3, -1]]);
   assert.is(one.sequence.tokens.length, 3);
 });
 
@@ -257,11 +262,21 @@ test('a memory that cannot forget a part forgets all', async () => {
   await native.end();
   await prompt;
   native.keeps = false;
-  assert.is(await decoder.keep(one.sequence, 5), 5);
-  assert.equal(native.forgotten, []);
   assert.is(await decoder.keep(one.sequence, 2), 0);
-  assert.equal(native.forgotten, [[4, 2, 5], [4]]);
+  assert.equal(native.forgotten, [[4, 2, -1], [4]]);
   assert.equal(one.sequence.tokens, []);
+});
+
+test('a sequence that has lost its first tokens goes on, but never back', async () => {
+  const { run, native, decoder } = open();
+  const one = run(4);
+  const prompt = one.compute(5);
+  await native.end();
+  await prompt;
+  native.firstPosition = 2;
+  assert.is(await decoder.keep(one.sequence, 5), 5);
+  assert.is(await decoder.keep(one.sequence, 4), 0);
+  assert.equal(native.forgotten, [[4, 5, -1], [4]]);
 });
 
 test.run();

@@ -68,7 +68,8 @@ for (const [name, sampling, options] of cases) {
 }
 
 test('a library of another form is refused, with what it lacks', async () => {
-  const other = { _ctx: { initBatch() {}, addToBatch() {}, sampleToken() {}, setThreads() {} } };
+  const methods = { initBatch() {}, addToBatch() {}, sampleToken() {}, setThreads() {} };
+  const other = { _ctx: methods, model: { llama: {} } };
   try {
     nativeContext(other as unknown as LlamaContext);
     assert.unreachable();
@@ -76,7 +77,7 @@ test('a library of another form is refused, with what it lacks', async () => {
     assert.instance(thrown, SvcError);
     const { code, cause } = thrown as SvcError;
     assert.is(code, 'engine_missing');
-    assert.match(String(cause), 'no decodeBatch, removeTokenCellsFromSequence, disposeSequence');
+    assert.match(String(cause), 'no decodeBatch, removeTokenCellsFromSequence, disposeSequence, ');
   }
 });
 

@@ -12,7 +12,7 @@ import { SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { Decoder } from './decode/decoder.ts';
-import { forgetsNothing, nativeContext } from './decode/native.ts';
+import { cannotGoBack, nativeContext } from './decode/native.ts';
 import { knowsReasoningTags } from './form.ts';
 import { startLlama } from './llama.ts';
 import { findGain, pays } from './measured/gain.ts';
@@ -34,8 +34,10 @@ export interface LoadedModel {
   parallel: number;
   /** Computes the tokens of all runs. */
   decoder: Decoder;
-  /** A sequence keeps all its tokens, or none. */
-  keepsAll: boolean;
+  /** No run reuses tokens of an earlier one. */
+  keepsNothing: boolean;
+  /** It lives as long as its decoder. */
+  context: LlamaContext;
   /** Renders the chat template with a time limit. Throws engine_timed_out. */
   rendered: <T>(work: () => T) => T;
   /** Tokens that end an answer, besides those of the model file. */
@@ -123,7 +125,8 @@ export async function loadModel(
   return {
     ...{ library, model, wrapper, parallel, context_length, batch, built_in, gate },
     decoder: new Decoder(nativeContext(context), threads),
-    keepsAll: forgetsNothing(model),
+    context,
+    keepsNothing: cannotGoBack(model),
     threads: watchThreads(order.threads === null, threads, present, (text) => console.error(text)),
     batching,
     repeatable: order.batching === false,
@@ -196,6 +199,9 @@ async function openContext(
   }
 }
 
+/** Another way to compute tokens has another speed. */
+const DECODER = 'decoder 1';
+
 /** What identifies a measurement. */
 async function measuring(
   model: LlamaModel,
@@ -206,7 +212,7 @@ async function measuring(
   const { size, mtimeMs } = await stat(order.path);
   return {
     modelKey: `${order.path} ${size} ${mtimeMs}`,
-    engineKey: `node-llama-cpp ${await getModuleVersion()} ${model.llama.gpu || 'cpu'}`,
+    engineKey: `node-llama-cpp ${await getModuleVersion()} ${model.llama.gpu || 'cpu'} ${DECODER}`,
     file: order.threads_file,
     available,
   };

@@ -39,7 +39,8 @@ interface Work {
  * 3. A token of an exact run is a batch by itself. The next tokens of all other runs are one.
  * 4. That batch waits for a run that is between two of its tokens, but never for long: a run that
  *    waits for something else does not stop the others.
- * 5. The tokens of a batch are in the order of their sequences. llama.cpp splits any other batch.
+ * 5. The tokens of a batch are in the order of their sequences. llama.cpp splits a batch in another
+ *    order, and at a number that is missing.
  * 6. A run is `batched` from its first token that shares a batch. Before that it is exact.
  * 7. Other changes of the context happen between two batches.
  */
@@ -60,7 +61,7 @@ export class Decoder {
 
   /**
    * Computes tokens behind those of the sequence. Resolves with what `sample` makes of the last
-   * one. Rejects if llama.cpp fails: then it is unknown what the sequence has.
+   * one. Rejects if llama.cpp fails: then it is unknown what else the sequence has.
    */
   compute<T>(
     member: Member,
@@ -90,13 +91,14 @@ export class Decoder {
   /** Keeps the first tokens of a sequence. Resolves with how many it has then: those, or none. */
   keep(sequence: Sequence, kept: number): Promise<number> {
     return this.change(() => {
+      const { native } = this;
       const { place, tokens } = sequence;
-      // A batch that failed may have left something in a sequence without tokens.
+      // A model with a window forgets its first tokens: it can go on, but not back.
+      const isWhole = tokens.length === kept || native.getSequenceKvCacheMinPosition(place) === 0;
+      // A batch that failed may have left more than the tokens.
       const keeps =
-        kept > 0 &&
-        (tokens.length === kept ||
-          this.native.removeTokenCellsFromSequence(place, kept, tokens.length));
-      if (!keeps) this.native.disposeSequence(place);
+        kept > 0 && isWhole && native.removeTokenCellsFromSequence(place, kept, TO_THE_END);
+      if (!keeps) native.disposeSequence(place);
       tokens.length = keeps ? kept : 0;
       return tokens.length;
     });
@@ -189,5 +191,6 @@ function shares({ member, tokens }: Work): boolean {
 }
 
 const NONE = new Uint32Array();
+const TO_THE_END = -1;
 /** A round is one step of the queue of promises. A run that has its token needs about ten. */
 const ROUNDS_MAX = 64;

@@ -25,8 +25,10 @@ export interface NativeContext {
     probabilities: boolean,
     confidence: boolean,
   ): Promise<[token: number, probabilities?: number[], confidence?: number]>;
-  /** False: the memory of this model cannot forget only a part. */
+  /** To -1: to the end. False: the memory of this model cannot forget only a part. */
   removeTokenCellsFromSequence(sequence: number, from: number, to: number): boolean;
+  /** The first position that is still in memory. -1: none is. */
+  getSequenceKvCacheMinPosition(sequence: number): number;
   disposeSequence(sequence: number): void;
   setThreads(threads: number): void;
 }
@@ -36,7 +38,7 @@ export interface NativeSampler {
   dispose(): void;
 }
 
-/** All fields, as llama.cpp has them. An absent field is off. */
+/** The fields that are used. An absent one is off. */
 export interface SamplerConfig {
   temperature: number;
   seed: number;
@@ -51,6 +53,11 @@ export interface SamplerConfig {
   grammarEvaluationState?: unknown;
 }
 
+interface NativeModel {
+  llama: { _bindings?: Partial<NativeBindings> };
+  _model: unknown;
+}
+
 interface NativeBindings {
   AddonSampler: {
     new (model: unknown): NativeSampler;
@@ -61,7 +68,12 @@ interface NativeBindings {
 /** Throws engine_missing if the library has another form than the pinned version. */
 export function nativeContext(context: LlamaContext): NativeContext {
   const native = (context as unknown as { _ctx?: Partial<NativeContext> })._ctx;
-  const missing = METHODS.filter((name) => typeof native?.[name] !== 'function');
+  const { llama, _model } = context.model as unknown as Partial<NativeModel>;
+  const { AddonSampler } = llama?._bindings ?? {};
+  const missing: string[] = METHODS.filter((name) => typeof native?.[name] !== 'function');
+  if (typeof AddonSampler?.acceptGrammarEvaluationStateToken !== 'function')
+    missing.push('AddonSampler');
+  if (_model === undefined) missing.push('_model');
   if (missing.length > 0)
     throw new SvcError('engine_missing', undefined, {
       cause: new Error(`node-llama-cpp has no ${missing.join(', ')}`),
@@ -72,6 +84,7 @@ export function nativeContext(context: LlamaContext): NativeContext {
 const METHODS = [
   ...(['initBatch', 'addToBatch', 'decodeBatch', 'sampleToken', 'setThreads'] as const),
   ...(['removeTokenCellsFromSequence', 'disposeSequence'] as const),
+  'getSequenceKvCacheMinPosition',
 ] as const satisfies readonly (keyof NativeContext)[];
 
 export function newSampler(model: LlamaModel): NativeSampler {
@@ -94,7 +107,7 @@ export function acceptToken(
 }
 
 /** Whether the memory of a sequence cannot go back to an earlier token. */
-export function forgetsNothing(model: LlamaModel): boolean {
+export function cannotGoBack(model: LlamaModel): boolean {
   const { isHybrid, isRecurrent, swaSize } = model.fileInsights;
   return isHybrid || isRecurrent || swaSize !== undefined;
 }

@@ -81,11 +81,12 @@ export class TokenSampler {
   }
 
   private config(said: readonly Token[]): SamplerConfig {
-    const { seed, penalties, grammar } = this.sampling;
+    const { temperature, seed, penalties, grammar } = this.sampling;
     const state = grammar?.();
     return {
       ...this.usual,
-      seed: seedAt(seed, said.length),
+      // Another seed costs a new chain of samplers, and the most likely token needs none.
+      seed: temperature > 0 ? seedAt(seed, said.length) : seed,
       ...(state === undefined ? {} : { grammarEvaluationState: nativeState(state) }),
       ...(penalties === undefined
         ? {}

@@ -29,8 +29,8 @@ export interface SequencesOptions {
   parallel: number;
   /** Tokens of a prompt in one batch. */
   batch: number;
-  /** A sequence keeps all its tokens, or none. */
-  keepsAll: boolean;
+  /** No run reuses tokens of an earlier one. */
+  keepsNothing: boolean;
 }
 
 /**
@@ -92,7 +92,7 @@ export class Sequences {
 
   private reusable(slot: Slot, prompt: readonly Token[], reuse: Reuse): number {
     const { tokens, parts, alone } = slot;
-    if (slot.client !== reuse.client || this.options.keepsAll || parts.length === 0) return 0;
+    if (slot.client !== reuse.client || this.options.keepsNothing || parts.length === 0) return 0;
     const different = tokens.findIndex((token, index) => token !== prompt[index]);
     // The last token of the prompt is computed in any case: the answer follows it.
     const same = Math.min(different === -1 ? tokens.length : different, prompt.length - 1);

@@ -63,10 +63,14 @@ async function measure(model: LlamaModel, measuring: Measuring): Promise<number>
   });
   try {
     const decoder = new Decoder(nativeContext(context), threads);
-    const speeds = await Promise.all(
+    const measured = await Promise.allSettled(
       Array.from({ length: answers }, (_, place) => speedOf(model, decoder, place, measuring)),
     );
-    return speeds.reduce((sum, speed) => sum + speed, 0);
+    // The context is used until the last one has ended.
+    return measured.reduce((sum, one) => {
+      if (one.status === 'rejected') throw one.reason;
+      return sum + one.value;
+    }, 0);
   } finally {
     await context.dispose();
   }
