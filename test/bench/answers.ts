@@ -25,6 +25,8 @@ const only = process.env.BENCH_ONLY;
 const FLOOR = 'llama-server';
 const CONTEXT = 4096;
 const PARALLEL = 8;
+/** The contexts of eight answers of the largest model need 5 GB. */
+const ENGINE_BYTES = 8 * 1024 ** 3;
 const EXACT = { SVC_ENGINE_BATCHING: 'false' };
 /** Further rows of each prompt, in ms. */
 const PARTS = [
@@ -215,6 +217,7 @@ async function startSvc(way: string, file: string, env: NodeJS.ProcessEnv = {}):
     ...AS_SHIPPED,
     SVC_ENGINE_THREADS: '1',
     SVC_LIMIT_LOCAL_RUNS: String(PARALLEL),
+    SVC_LIMIT_ENGINE_MEMORY_BYTES: String(ENGINE_BYTES),
     SVC_MODEL: 'measured',
     SVC_LOG_LEVEL: 'warn',
     ...env,

@@ -4,7 +4,7 @@ import type { EffectHandlers } from '../../kernel/port.ts';
 import type { LoadedModels, LocalRoom } from '../port.ts';
 import type { Vectors } from './answer.ts';
 import { keyOf, type Purpose } from './engine/messages.ts';
-import { type ContextPlan, planFor } from './memory-needs.ts';
+import type { ContextPlan } from './memory-needs.ts';
 import { type Asked, ModelEngine, type Order, type VectorsOrder } from './model-engine.ts';
 import {
   type EnginePort,
@@ -66,6 +66,7 @@ export class Engines implements LocalRoom {
     const { engine_turn_ms: turn_ms, engine_turn_max_ms: turn_max_ms } = options.limits;
     this.memory = new ModelMemory({
       bounds,
+      engine_bytes: options.limits.engine_memory_bytes,
       turns: { turn_ms, turn_max_ms },
       wanted: (path) => [...this.queued()].some((name) => this.learned.get(name)?.key === path),
       now: options.now,
@@ -276,7 +277,7 @@ export class Engines implements LocalRoom {
   private async needsOf(name: string): Promise<{ key: string; bytes: number }> {
     const model = await this.options.find(name);
     const shape = await this.options.guard.admit(model);
-    const { bytes } = planFor(shape, contextOf(this.options, 'answers'), this.bytes);
+    const { bytes } = this.memory.plan(shape, contextOf(this.options, 'answers'));
     // One that is too large is refused when it is asked, and takes no room.
     return { key: model.path, bytes: bytes > this.bytes ? 0 : bytes };
   }

@@ -92,12 +92,20 @@ export function memoryNeeds(
 export function planFor(
   shape: ModelShape,
   wanted: ContextPlan,
-  bytesMax: number,
+  most: MemoryMost,
 ): { parallel: number; bytes: number } {
   for (let { parallel } = wanted; ; parallel = Math.floor(parallel / 2)) {
     const bytes = memoryNeeds(shape, { ...wanted, parallel });
-    if (bytes <= bytesMax || parallel <= 1) return { parallel, bytes };
+    const fits = bytes <= most.bytes && bytes - shape.weights <= most.engine_bytes;
+    if (fits || parallel <= 1) return { parallel, bytes };
   }
+}
+
+export interface MemoryMost {
+  /** Of all models. */
+  bytes: number;
+  /** Of an engine, besides its weights: one that takes more is killed. */
+  engine_bytes: number;
 }
 
 /** A context has a multiple of so many tokens. */

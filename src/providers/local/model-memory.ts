@@ -22,6 +22,8 @@ interface Reservation {
 
 export interface ModelMemoryOptions {
   bounds: RoomBounds;
+  /** Of one engine, besides its weights. */
+  engine_bytes: number;
   turns: TurnLimits;
   /** Whether a run waits for the model. */
   wanted(path: string): boolean;
@@ -88,6 +90,12 @@ export class ModelMemory {
     return next === Number.POSITIVE_INFINITY ? null : next;
   }
 
+  /** The most parallel runs that fit, with what they need. It may be too much. */
+  plan(shape: ModelShape, wanted: ContextPlan): { parallel: number; bytes: number } {
+    const { bounds, engine_bytes } = this.options;
+    return planFor(shape, wanted, { bytes: bounds.bytes, engine_bytes });
+  }
+
   /** Throws model_too_large, or the signal's reason. */
   async reserve(
     engine: ModelEngine,
@@ -96,7 +104,7 @@ export class ModelMemory {
     signal: AbortSignal,
   ): Promise<{ parallel: number }> {
     signal.throwIfAborted();
-    const plan = planFor(shape, wanted, this.bounds.bytes);
+    const plan = this.plan(shape, wanted);
     if (plan.bytes > this.bounds.bytes) throw this.tooLarge(engine, plan.bytes);
     const { promise: granted, resolve: grant } = Promise.withResolvers<void>();
     const waiter = { ...plan, engine, attempt: engine.snapshot.context.attempt + 1, grant };

@@ -58,10 +58,14 @@ test('a context beyond that of the model needs no more', async () => {
 test('fewer runs at one time are planned where all do not fit', async () => {
   const shape = await shapeAt(makeGguf(join(folder, 'deep.gguf'), measured[1]?.[0]));
   const whole = memoryNeeds(shape, CONTEXT);
-  assert.equal(planFor(shape, CONTEXT, whole), { parallel: 4, bytes: whole });
-  assert.is(planFor(shape, CONTEXT, whole - 1).parallel, 2);
+  const own = whole - shape.weights;
+  const plan = (bytes: number, engine_bytes = own) =>
+    planFor(shape, CONTEXT, { bytes, engine_bytes });
+  assert.equal(plan(whole), { parallel: 4, bytes: whole });
+  assert.is(plan(whole - 1).parallel, 2);
+  assert.is(plan(whole, own - 1).parallel, 2, 'an engine that takes more is killed');
   const least = memoryNeeds(shape, { ...CONTEXT, parallel: 1 });
-  assert.equal(planFor(shape, CONTEXT, 1), { parallel: 1, bytes: least });
+  assert.equal(plan(1), { parallel: 1, bytes: least });
 });
 
 test('the weights of a split model are those of all its files', async () => {
