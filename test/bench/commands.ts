@@ -1,3 +1,4 @@
+import { type ControlClient, connect } from '../../src/transport/control/client.ts';
 import { AS_SHIPPED, makeHome, PROGRAM } from '../helpers/svc.ts';
 import { execute } from './lib/execute.ts';
 import { findProgram } from './lib/peers.ts';
@@ -7,13 +8,16 @@ import { takeTurns, timed } from './lib/turns.ts';
 
 /**
  * Time and CPU of short commands against `node -e 0`: `npm run bench commands [rounds]`. The
- * daemon is warm. `svc run` asks the built-in model. `pm2 ping` asks the daemon of pm2.
+ * daemon is warm. `svc run` asks the built-in model. `pm2 ping` asks the daemon of pm2. The work of
+ * the daemon alone is what a program waits that runs already. The bare script is the least that a
+ * command in Node.js costs which asks the daemon.
  */
 
 const FLOOR = 'node -e 0';
 const rounds = Number(process.argv[2] ?? 20);
 const report = new Report('commands');
 const home = makeHome({ ...AS_SHIPPED, SVC_ENGINE_THREADS: '1' });
+const PROMPT = 'How do I start the daemon?';
 const commands = [
   ['version'],
   ['status'],
@@ -21,14 +25,27 @@ const commands = [
   ['health', '--source', 'socket'],
   ['health', '--source', 'grpc'],
   ['logs', '--tail', '5'],
-  ['run', 'How do I start the daemon?', '--no-start'],
+  ['run', PROMPT, '--no-start'],
   ['runs', 'list'],
   ['model', 'list'],
   ['provider', 'list'],
   ['--help'],
 ];
+const BARE = `const socket = require('node:net').connect(process.argv[1]);
+socket.write('{"id":1,"method":"status"}\\n');
+socket.once('data', () => process.exit());`;
+const asked: Record<string, (client: ControlClient) => Promise<unknown>> = {
+  'the daemon alone: status': (client) => client.call('status'),
+  'the daemon alone: run': (client) =>
+    client.stream('run.start', { prompt: PROMPT, stream: true }).result,
+};
 const ways: Record<string, () => Promise<number>> = {
   [FLOOR]: () => timed(() => execute(process.execPath, ['-e', '0'], home.env)),
+  'a bare script that asks the socket': () =>
+    timed(() => execute(process.execPath, ['-e', BARE, home.paths.socket], home.env)),
+  ...Object.fromEntries(
+    Object.entries(asked).map(([name, ask]) => [name, () => timed(() => overSocket(ask))]),
+  ),
   ...Object.fromEntries(
     commands.map((words) => [
       `svc ${words[0] === 'run' ? 'run "…"' : words.join(' ')}`,
@@ -36,6 +53,15 @@ const ways: Record<string, () => Promise<number>> = {
     ]),
   ),
 };
+async function overSocket(ask: (client: ControlClient) => Promise<unknown>): Promise<void> {
+  const client = await connect(home.paths.socket);
+  try {
+    await ask(client);
+  } finally {
+    client.close();
+  }
+}
+
 const ollama = findProgram('ollama');
 if (ollama.path === null) report.addMissing({ way: 'ollama', how: ollama.how });
 else {

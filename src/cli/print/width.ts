@@ -11,7 +11,8 @@ export function widthOf(text: string): number {
 
 /** Whether a character takes two columns by itself. */
 export function isWide(character: string): boolean {
-  return WIDE.test(character);
+  wide ??= new RegExp(WIDE, 'u');
+  return wide.test(character);
 }
 
 /** Columns of a terminal. Some do not say their width, or say 0. */
@@ -46,15 +47,14 @@ const NONE = /^[\p{M}\p{Cf}]+$/u;
 /** It makes the character before it an emoji. */
 const AS_EMOJI = '\ufe0f';
 /** East Asian scripts, full-width forms, and what is drawn as an emoji. */
-const WIDE = new RegExp(
-  [
-    String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3]`,
-    String.raw`[\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}]`,
-    String.raw`[\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}`,
-  ].join('|'),
-  'u',
-);
+const WIDE = [
+  String.raw`[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3]`,
+  String.raw`[\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}]`,
+  String.raw`[\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}`,
+].join('|');
 
+/** Made on use: a pattern of so many characters costs a quick command half a millisecond. */
+let wide: RegExp | undefined;
 let made: Intl.Segmenter | undefined;
 
 /** Made on use: most texts are plain. */

@@ -1,12 +1,10 @@
 import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { upcast } from '../../../machines/upcast.ts';
-import { hasCode } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { findRun } from '../../runtime/runs/find.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
-import { connectDaemon } from '../connect/connect-daemon.ts';
-import { noLog, sharedLog } from './run-reads.ts';
+import { fromDaemonOrLog, noLog, sharedLog } from './run-reads.ts';
 import { wholeId } from './whole-id.ts';
 
 /** The event log: from the running daemon, or from its file or database without one. */
@@ -20,25 +18,19 @@ export interface OpenLog {
   findRun(written: string): Promise<string>;
   /** Damage of the log, as sentences; from the slow check of a running daemon. */
   problems(): Promise<string[]>;
-  close(): void;
 }
 
 /** Opens the log, calls `use`, and closes it. Throws daemon_not_running if there is no log. */
 export async function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>): Promise<T> {
-  let client: ControlClient;
-  try {
-    client = await connectDaemon(paths);
-  } catch (error) {
-    if (!hasCode(error, 'daemon_not_running')) throw error;
-    const { withoutDaemon } = await import('../config/database.ts');
-    return withoutDaemon(async () =>
-      closed((await fromDatabase(paths)) ?? (await fromFile(paths)), use),
-    );
-  }
-  return closed(await fromDaemon(client), use);
+  return fromDaemonOrLog(paths, {
+    daemon: async (client) => use(await fromDaemon(client)),
+    log: async () => closed((await fromDatabase(paths)) ?? (await fromFile(paths)), use),
+  });
 }
 
-async function closed<T>(log: OpenLog, use: (log: OpenLog) => Promise<T>): Promise<T> {
+type StoredLog = OpenLog & { close(): void };
+
+async function closed<T>(log: StoredLog, use: (log: OpenLog) => Promise<T>): Promise<T> {
   try {
     return await use(log);
   } finally {
@@ -47,23 +39,17 @@ async function closed<T>(log: OpenLog, use: (log: OpenLog) => Promise<T>): Promi
 }
 
 async function fromDaemon(client: ControlClient): Promise<OpenLog> {
-  try {
-    const { seq } = await client.call('status');
-    return {
-      from: 'daemon',
-      last_seq: seq,
-      readAll: async (from_seq, limit) =>
-        (await client.call('log.read', { from_seq, limit })).events.map(present),
-      readStream: async (stream, from_version, limit) =>
-        (await client.call('log.stream', { stream, from_version, limit })).events.map(present),
-      findRun: (written) => wholeId(client, written),
-      problems: async () => (await client.call('report')).log.verified?.problems ?? [],
-      close: () => client.close(),
-    };
-  } catch (error) {
-    client.close();
-    throw error;
-  }
+  const { seq } = await client.call('status');
+  return {
+    from: 'daemon',
+    last_seq: seq,
+    readAll: async (from_seq, limit) =>
+      (await client.call('log.read', { from_seq, limit })).events.map(present),
+    readStream: async (stream, from_version, limit) =>
+      (await client.call('log.stream', { stream, from_version, limit })).events.map(present),
+    findRun: (written) => wholeId(client, written),
+    problems: async () => (await client.call('report')).log.verified?.problems ?? [],
+  };
 }
 
 /** The event in the present schema. The daemon may be of an older version. */
@@ -73,7 +59,7 @@ function present(event: StoredEvent): StoredEvent {
 }
 
 /** Null: the log is a file of this machine. */
-async function fromDatabase(paths: Paths): Promise<OpenLog | null> {
+async function fromDatabase(paths: Paths): Promise<StoredLog | null> {
   const log = await sharedLog(paths);
   if (log === null) return null;
   const { runsNamed, lastRun } = log;
@@ -85,7 +71,7 @@ async function fromDatabase(paths: Paths): Promise<OpenLog | null> {
   };
 }
 
-async function fromFile({ config, database, highWater }: Paths): Promise<OpenLog> {
+async function fromFile({ config, database, highWater }: Paths): Promise<StoredLog> {
   const { limitsOf } = await import('../config/limits.ts');
   const { openCopiedLog } = await import('../../store/inspect/copied-log.ts');
   const log = openCopiedLog({ database, highWater, limits: limitsOf(config) });

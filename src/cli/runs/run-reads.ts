@@ -17,20 +17,34 @@ export interface RunReads {
 
 /** Opens the runs, calls `use`, and closes them. Throws daemon_not_running if there is no log. */
 export async function withRuns<T>(paths: Paths, use: (runs: RunReads) => Promise<T>): Promise<T> {
+  return fromDaemonOrLog(paths, {
+    daemon: (client) =>
+      use({
+        get: (id) => client.call('run.get', { id }),
+        list: (query) => client.call('run.list', query),
+        search: (query) => client.call('run.search', query),
+      }),
+    log: () => withStored(paths, use),
+  });
+}
+
+interface Sources<T> {
+  daemon(client: ControlClient): Promise<T>;
+  log(): Promise<T>;
+}
+
+/** Asks the running daemon, and closes the connection. Without a daemon it reads the log. */
+export async function fromDaemonOrLog<T>(paths: Paths, { daemon, log }: Sources<T>): Promise<T> {
   let client: ControlClient;
   try {
     client = await connectDaemon(paths);
   } catch (error) {
     if (!hasCode(error, 'daemon_not_running')) throw error;
     const { withoutDaemon } = await import('../config/database.ts');
-    return withoutDaemon(() => withStored(paths, use));
+    return withoutDaemon(log);
   }
   try {
-    return await use({
-      get: (id) => client.call('run.get', { id }),
-      list: (query) => client.call('run.list', query),
-      search: (query) => client.call('run.search', query),
-    });
+    return await daemon(client);
   } finally {
     client.close();
   }
