@@ -163,6 +163,19 @@ test('a daemon that does not answer is not started twice', async ({ home }) => {
   await daemon.close();
 });
 
+for (const code of ['connection_lost', 'daemon_not_running'])
+  test(`a daemon that dies during the request is started again: ${code}`, async ({ home }) => {
+    const dying = await startFakeDaemon(home);
+    dying.on('status', ({ error }) => {
+      error({ code, message: 'It was killed.' });
+      void dying.close();
+    });
+    const { code: exit, stdout, stderr } = await home.svc(['start', '--json']);
+    assert.is(exit, 0, stderr);
+    assert.is(JSON.parse(stdout).started, true);
+    assert.is((await home.svc(['stop'])).code, 0);
+  });
+
 test('start and run print the error of the daemon with its exit code', async ({ home }) => {
   mkdirSync(home.folder, { recursive: true, mode: 0o700 });
   writeFileSync(home.paths.config, '{ "http": 5 }');

@@ -208,6 +208,17 @@ test('a silent daemon is distinguished from a stopped one', async ({ home }) => 
   });
 });
 
+test('a daemon that closes the connection is asked once more', async ({ home }) => {
+  await using(home, async (daemon) => {
+    daemon.on('status', ({ hangUp }) => {
+      hangUp();
+      daemon.on('status', ({ result }) => result(status));
+    });
+    assert.equal(await json(home), { code: 0, record: status });
+    assert.is(daemon.asked.length, 2);
+  });
+});
+
 test('what does not speak the protocol is an error, not a status', async ({ home }) => {
   await using(home, async (daemon) => {
     for (const garbage of [

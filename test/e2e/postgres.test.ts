@@ -21,13 +21,19 @@ async function withDaemon(
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
   writeFileSync(home.paths.config, JSON.stringify({ limits }), { mode: 0o600 });
   try {
-    assert.is((await home.svc(['start'])).code, 0);
+    await works(home, ['start']);
     await work(home, postgres);
-    assert.is((await home.svc(['stop'])).code, 0);
+    await works(home, ['stop']);
   } finally {
     await home.close();
     await postgres.end();
   }
+}
+
+/** A command that fails says why. */
+async function works(home: Home, args: readonly string[]): Promise<void> {
+  const { code, stderr } = await home.svc(args);
+  assert.is(code, 0, `${args.join(' ')}: exit ${code}: ${stderr}`);
 }
 
 async function pidOf(home: Home): Promise<number> {
@@ -49,16 +55,16 @@ function expectAway({ code, stderr }: Outcome, args: readonly string[]): void {
 
 on('a daemon on PostgreSQL keeps its runs over a crash, and no text has the password', () =>
   withDaemon(async (home) => {
-    assert.is((await home.svc(['run', 'hello'])).code, 0);
+    await works(home, ['run', 'hello']);
     const before = await runs(home);
     assert.equal(
       before.map(({ state }) => state),
       ['completed'],
     );
     process.kill(await pidOf(home), 'SIGKILL');
-    assert.is((await home.svc(['start'])).code, 0);
+    await works(home, ['start']);
     assert.equal(await runs(home), before);
-    assert.is((await home.svc(['run', 'hello again'])).code, 0);
+    await works(home, ['run', 'hello again']);
     assert.is((await runs(home)).length, 2);
     for (const args of [
       ['config', 'show', '--json'],
@@ -75,7 +81,7 @@ on('a daemon on PostgreSQL keeps its runs over a crash, and no text has the pass
 
 on('without its daemon, the runs are read from the database', () =>
   withDaemon(async (home, postgres) => {
-    assert.is((await home.svc(['run', 'hello'])).code, 0);
+    await works(home, ['run', 'hello']);
     const before = await runs(home);
     const read = async (...args: string[]) => {
       const { code, stdout, stderr } = await home.svc(args);
@@ -114,8 +120,8 @@ on('without its daemon, the runs are read from the database', () =>
 
 on('an export that loses its database says what to do, and leaves no part of a file', () =>
   withDaemon(async (home, postgres) => {
-    assert.is((await home.svc(['run', 'hello'])).code, 0);
-    assert.is((await home.svc(['stop'])).code, 0);
+    await works(home, ['run', 'hello']);
+    await works(home, ['stop']);
     const output = join(home.folder, 'log.jsonl');
     for (const [table, ...args] of [
       ['svc_usage', 'export', '--all', '--output', output],
@@ -136,7 +142,7 @@ on('an export that loses its database says what to do, and leaves no part of a f
       assert.not.ok(existsSync(output));
       await postgres.start();
     }
-    assert.is((await home.svc(['start'])).code, 0);
+    await works(home, ['start']);
   }),
 );
 
@@ -159,7 +165,7 @@ on('an idle daemon without its database is alive and not ready, and goes on by i
       assert.match(refused.json.error.message, /database/);
       await postgres.start();
       await waitFor('it is ready again', async () => (await statusOf('/readyz')) === 200);
-      assert.is((await home.svc(['run', 'hello'])).code, 0);
+      await works(home, ['run', 'hello']);
       assert.is(await pidOf(home), pid);
     },
     { lease_renew_ms: 200, store_wait_ms: 100, store_retry_ms: 20, commit_late_ms: 200 },
@@ -170,21 +176,22 @@ on('a daemon whose database was restored from a copy says so, and goes on with w
   withDaemon(
     async (home, postgres) => {
       const pid = await pidOf(home);
-      assert.is((await home.svc(['run', 'before'])).code, 0);
+      await works(home, ['run', 'before']);
       const before = await runs(home);
       const restore = await postgres.copy();
       await waitFor('it is ready', async () => (await ask(home, '/readyz')).status === 200);
-      assert.is((await home.svc(['run', 'after'])).code, 0);
+      await works(home, ['run', 'after']);
       assert.is((await runs(home)).length, 2);
       await restore();
       await waitFor('it has joined again', async () => {
-        const { stdout } = await home.svc(['status', '--json']);
+        const { code, stdout, stderr } = await home.svc(['status', '--json']);
+        assert.not.equal(stdout, '', `exit ${code}: ${stderr}`);
         const { last_boot } = JSON.parse(stdout) as { last_boot?: { ending: string } | null };
         return last_boot?.ending === 'lease_lost';
       });
       await waitFor('it is ready', async () => (await ask(home, '/readyz')).status === 200);
       assert.equal(await runs(home), before);
-      assert.is((await home.svc(['run', 'again'])).code, 0);
+      await works(home, ['run', 'again']);
       assert.is((await runs(home)).length, 2);
       assert.is(await pidOf(home), pid);
       const { stdout } = await home.svc(['logs', '--level', 'error']);

@@ -210,7 +210,7 @@ export const mutants: readonly Mutant[] = [
     places: (places) => ({ ...places, perProvider: places.perProvider + 1 }),
   },
   {
-    name: 'a client stands before the others whatever row it has',
+    name: 'a client goes before the others whatever row it has',
     breaks: ['fair'],
     apply: () => {
       const turns = Scheduler.prototype as unknown as {
@@ -220,7 +220,7 @@ export const mutants: readonly Mutant[] = [
     },
   },
   {
-    name: 'nobody is let in when a run has ended',
+    name: 'no run is let in when one has ended',
     breaks: ['no-idle-place'],
     apply: () =>
       patch(

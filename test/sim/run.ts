@@ -3,29 +3,61 @@ import { mutants } from './mutants.ts';
 import { simulate } from './simulate.ts';
 import { Stats } from './stats.ts';
 
-/**
- * `npm run sim -- --seed 123` replays one simulation with its trace; `npm run sim -- --seeds 100000
- * [--from 1]` runs many. `--mutant <part of its name>` plants one of the bugs of mutants.ts.
- */
+/** `npm run sim`: see `USAGE`. */
+const USAGE = `npm run sim -- [options]
+
+  --seeds N       as many simulations; 1000 without it
+  --from N        the first of their seeds; 1 without it
+  --seed N        this simulation, with its trace
+  --mutant NAME   with the bug of mutants.ts whose name has these words`;
 const FAILURES_MOST = 20;
 const PROGRESS_EACH = 5000;
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    seeds: { type: 'string', default: '1000' },
-    from: { type: 'string', default: '1' },
-    mutant: { type: 'string' },
-  },
-});
-const mutant =
-  values.mutant === undefined
-    ? null
-    : (mutants.find(({ name }) => name.includes(values.mutant ?? '')) ?? null);
+const { seed, seeds, from, mutant } = readOrExit();
 
-process.exitCode =
-  values.seed === undefined
-    ? await many(Number(values.from), Number(values.seeds))
-    : await one(Number(values.seed));
+process.exitCode = seed === undefined ? await many(from, seeds) : await one(seed);
+
+function readOrExit() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        seed: { type: 'string' },
+        seeds: { type: 'string', default: '1000' },
+        from: { type: 'string', default: '1' },
+        mutant: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    });
+    if (values.help === true) {
+      console.log(USAGE);
+      process.exit(0);
+    }
+    return {
+      seed: values.seed === undefined ? undefined : whole('seed', values.seed),
+      seeds: whole('seeds', values.seeds),
+      from: whole('from', values.from),
+      mutant: values.mutant === undefined ? null : mutantNamed(values.mutant),
+    };
+  } catch (error) {
+    console.error(`${(error as Error).message}\nSee: npm run sim -- --help`);
+    process.exit(2);
+  }
+}
+
+function whole(name: string, text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new Error(`--${name} takes a whole number from 1, not "${text}".`);
+  return value;
+}
+
+function mutantNamed(words: string) {
+  const found = mutants.find(({ name }) => name.includes(words));
+  if (found === undefined)
+    throw new Error(
+      `No bug has "${words}" in its name. These are known:\n${mutants.map(({ name }) => `  ${name}`).join('\n')}`,
+    );
+  return found;
+}
 
 async function one(seed: number): Promise<number> {
   const { trace, violation, steps, hash } = await simulate(seed, { mutant, traced: true });

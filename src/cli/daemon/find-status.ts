@@ -67,7 +67,15 @@ function diedMeanwhile(paths: Paths, { code }: SvcError): boolean {
   );
 }
 
-async function ask(paths: Paths, why: boolean): Promise<Found> {
+/** A daemon that joins its fleet again closes its connections, and answers on a new one. */
+function ask(paths: Paths, why: boolean): Promise<Found> {
+  return askOnce(paths, why).catch((error: unknown) => {
+    if (!hasCode(error, 'connection_lost')) throw error;
+    return askOnce(paths, why);
+  });
+}
+
+async function askOnce(paths: Paths, why: boolean): Promise<Found> {
   const client = await connectDaemon(paths, { timeout_ms: ANSWER_MS });
   try {
     const status = await client.call('status', {}, { timeout_ms: ANSWER_MS });
