@@ -78,7 +78,7 @@ const models: readonly Model[] = [
     asked: [
       { ...SHORT, tokens: 24 },
       { ...LONG, clients: [1] },
-      { ...LONG, clients: [4], long: true },
+      { ...LONG, clients: [4, PARALLEL], long: true },
     ],
   },
   {
