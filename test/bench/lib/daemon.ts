@@ -18,6 +18,8 @@ export interface Daemon {
 /** Starts the built daemon in this home. */
 export async function startDaemon(home: Home): Promise<Daemon> {
   const life = await serve(home);
+  // A measurement that fails leaves no daemon.
+  process.once('exit', () => life.child.exitCode === null && life.child.kill('SIGKILL'));
   const { http } = (await runtimeOf(home)).addresses;
   if (http === null) throw new Error('the daemon does not listen on HTTP');
   const token = readFileSync(home.paths.token, 'utf8').trim();
