@@ -241,9 +241,20 @@ on.inBrowser(
       await says('#chat-answer', new RegExp(`Line ${from + 29}\\.`));
       await waitFor('its end is in view', async () => (await end()) >= 0);
     }
-    await on.page.evaluate('window.scrollTo(0, 0)');
-    held.say(lines(61));
+    // A drawing that moves the view in a later frame would undo what the user does before it.
+    await on.page.evaluate(`
+      new MutationObserver((_, seen) => {
+        seen.disconnect();
+        window.scrollTo(0, 0);
+        requestAnimationFrame(() => requestAnimationFrame(() => { window.later = true; }));
+      }).observe(document.querySelector('#chat-answer'), { childList: true, subtree: true });
+    `);
+    held.say(`${lines(61)}\n\n`);
     await says('#chat-answer', /Line 90\./);
+    await waitFor('a later frame', async () => await on.page.evaluate<boolean>('window.later'));
+    assert.is(await on.page.evaluate('window.scrollY'), 0);
+    held.say(lines(91));
+    await says('#chat-answer', /Line 120\./);
     assert.is(await on.page.evaluate('window.scrollY'), 0);
   },
   { viewport: { width: 390, height: 700 } },

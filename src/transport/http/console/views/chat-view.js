@@ -69,7 +69,8 @@ function draw() {
   if (key !== shown) {
     shown = key;
     byId('chat-turns').replaceChildren(...before.map(turnOf), ...(run === null ? [] : [turn]));
-    if (run !== null) toEnd();
+    // The page of a new address is shown after this, and starts at its top.
+    if (run !== null) requestAnimationFrame(toEnd);
   }
   byId('chat-state').replaceChildren(...(run === null ? [] : [chip('run', run.state)]));
   byId('chat-new').hidden = run === null;
@@ -107,7 +108,6 @@ function drawAnswer() {
   if (run === null || place().page !== 'chat') return;
   const isOver = isFinal('run', run.state);
   fill(parts, silentParts(run));
-  box.draw(run.output, isOver);
   say(facts, isOver ? summaryOf(run) : `${run.provider}/${run.model}`);
   turn.classList.toggle('empty', run.output === '' && parts.childElementCount === 0);
   turn.classList.toggle(
@@ -115,6 +115,8 @@ function drawAnswer() {
     model.connected && !isOver && toneOf('run', run.state) === 'active',
   );
   again.hidden = !isOver || !canAskAgain(run);
+  // Last, because it moves the view to the end of all that is drawn here.
+  box.draw(run.output, isOver);
 }
 
 /**
@@ -153,14 +155,13 @@ async function lookAtLoad() {
   if (model.run !== null) say(byId('chat-wait'), waiting(model.run));
 }
 
-/** A user who reads above the end is not disturbed. */
+/** A user who reads above the end is not disturbed, also not by a drawing of the same frame. */
 function isAtEnd() {
   return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
 }
 
 function toEnd() {
-  if (place().page !== 'chat') return;
-  requestAnimationFrame(() => window.scrollTo(0, document.documentElement.scrollHeight));
+  if (place().page === 'chat') window.scrollTo(0, document.documentElement.scrollHeight);
 }
 
 async function drawRecent() {
