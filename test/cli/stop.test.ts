@@ -82,6 +82,27 @@ test('a daemon that does not end in its time: exit 1, and nothing is killed that
   assert.is(JSON.parse(stderr).error.code, 'stop_timed_out');
 });
 
+test('a daemon that closes the connection is asked once more', async ({ home, daemon }) => {
+  daemon.on('status', ({ hangUp }) => {
+    hangUp();
+    daemon.on('status', ({ result }) => result(status));
+  });
+  daemon.on('lifecycle', ({ hangUp }) => hangUp());
+  const { code, stderr } = await home.svc(['stop']);
+  assert.is(code, 0, stderr);
+  assert.is(lifecycle(daemon).length, 1);
+});
+
+test('a daemon that dies during the request has stopped', async ({ home, daemon }) => {
+  daemon.on('status', ({ hangUp }) => {
+    hangUp();
+    void daemon.close();
+  });
+  const { code, stdout, stderr } = await home.svc(['stop']);
+  assert.is(code, 0, stderr);
+  assert.is(stdout, 'svc is not running.\n');
+});
+
 test('without a daemon it says so, exit 0', async ({ home, daemon }) => {
   await daemon.close();
   assert.equal(await home.svc(['stop']), {

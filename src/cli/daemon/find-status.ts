@@ -2,6 +2,7 @@ import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import type { Results, RuntimeFile } from '../../transport/control/protocol.ts';
+import { againWhenCut } from '../connect/again-when-cut.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 
 type Status = Results['status'];
@@ -35,7 +36,7 @@ export async function findStatus(
   { why = false }: { why?: boolean } = {},
 ): Promise<Found> {
   try {
-    return await ask(paths, why);
+    return await againWhenCut(() => ask(paths, why));
   } catch (error) {
     if (hasCode(error, 'descriptors_exhausted')) return withoutDescriptors(paths, error);
     if (
@@ -67,15 +68,7 @@ function diedMeanwhile(paths: Paths, { code }: SvcError): boolean {
   );
 }
 
-/** A daemon that joins its fleet again closes its connections, and answers on a new one. */
-function ask(paths: Paths, why: boolean): Promise<Found> {
-  return askOnce(paths, why).catch((error: unknown) => {
-    if (!hasCode(error, 'connection_lost')) throw error;
-    return askOnce(paths, why);
-  });
-}
-
-async function askOnce(paths: Paths, why: boolean): Promise<Found> {
+async function ask(paths: Paths, why: boolean): Promise<Found> {
   const client = await connectDaemon(paths, { timeout_ms: ANSWER_MS });
   try {
     const status = await client.call('status', {}, { timeout_ms: ANSWER_MS });

@@ -5,6 +5,7 @@ import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { defaultLimits } from '../../limits.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results, RuntimeFile } from '../../transport/control/protocol.ts';
+import { againWhenCut } from '../connect/again-when-cut.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 
 export interface StopOptions {
@@ -44,15 +45,28 @@ const POLL_MS = 10;
  * 3. Only a process that is proven to be the daemon gets a signal.
  */
 export async function stopDaemon(options: StopOptions): Promise<Stopped> {
-  const client = await connectDaemon(options.paths, { timeout_ms: ANSWER_MS }).catch(noAnswer);
+  const answering = await againWhenCut(() => ask(options.paths)).catch(noAnswer);
+  const identity = provenProcess(options.paths);
+  if (answering === null) return stopSilent(identity, options);
   try {
-    const status = await client?.call('status', {}, { timeout_ms: ANSWER_MS }).catch(noAnswer);
-    const identity = provenProcess(options.paths);
-    return client && status
-      ? await stopAnswering(client, status, identity, options)
-      : await stopSilent(identity, options);
+    return await stopAnswering(answering, identity, options);
   } finally {
-    client?.close();
+    answering.client.close();
+  }
+}
+
+interface Answering {
+  client: ControlClient;
+  status: Results['status'];
+}
+
+async function ask(paths: Paths): Promise<Answering> {
+  const client = await connectDaemon(paths, { timeout_ms: ANSWER_MS });
+  try {
+    return { client, status: await client.call('status', {}, { timeout_ms: ANSWER_MS }) };
+  } catch (error) {
+    client.close();
+    throw error;
   }
 }
 
@@ -68,8 +82,7 @@ function provenProcess(paths: Paths): Identity | null {
 }
 
 async function stopAnswering(
-  client: ControlClient,
-  status: Results['status'],
+  { client, status }: Answering,
   identity: Identity | null,
   options: StopOptions,
 ): Promise<Stopped> {
