@@ -77,14 +77,23 @@ function open() {
   const native = new FakeContext();
   const decoder = new Decoder(native, 3);
   const run = (place: number, exact = false) => {
-    const member: Member = { exact, batched: false };
+    const abort = new AbortController();
+    const member: Member = { exact, batched: false, left: 0, signal: abort.signal };
     const sequence = { place, tokens: [] as Token[] };
     const compute = (tokens = 1) =>
       decoder.compute(member, sequence, Array(tokens).fill(7 as Token), SAMPLE);
-    return { member, sequence, compute };
+    /** A prompt in parts of 8 tokens. */
+    const prompt = async (parts: number) => {
+      for (member.left = parts * 8; member.left > 0; member.left -= 8) await compute(8);
+    };
+    return { member, sequence, compute, prompt, abort };
   };
   return { native, decoder, run };
 }
+
+/** The sequences of the batches after the first one. */
+const places = ({ batches }: FakeContext) =>
+  batches.slice(1).map(([work]) => Number(work?.split(' ')[0]));
 
 const SAMPLE: Sample<string> = (_, index) => Promise.resolve(`after ${index}`);
 
@@ -162,6 +171,64 @@ test('a part of a prompt is a batch by itself', async () => {
   assert.equal(await Promise.all(asked), ['after 39', 'after 0']);
   assert.equal(native.batches.slice(1), [['0 0 40'], ['1 0 1']]);
   assert.equal([one.member.batched, two.member.batched], [false, false]);
+});
+
+test('of two prompts the shorter one is computed first, and no other one between its parts', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const asked = [run(0).prompt(3), run(1).prompt(2), run(2).prompt(2)];
+  await free();
+  for (let part = 0; part < 7; part += 1) await native.end();
+  await Promise.all(asked);
+  assert.equal(places(native), [1, 1, 2, 2, 0, 0, 0]);
+});
+
+test('a long prompt gets its turn among any number of short ones', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const asked = [run(0).prompt(2)];
+  for (let short = 1; short <= 40; short += 1) asked.push(run(short).prompt(1));
+  await free();
+  for (let part = 0; part < 42; part += 1) await native.end();
+  await Promise.all(asked);
+  assert.is(places(native).indexOf(0), 32);
+  assert.is(places(native).lastIndexOf(0), 41);
+});
+
+test('tokens of answers go between the prompts, the ones of exact runs too', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const prompts = [1, 2, 3, 4].map((place) => run(place).compute(64));
+  const tokens = [run(5).compute(), run(6, true).compute(), run(7).compute()];
+  await free();
+  for (let batch = 0; batch < 6; batch += 1) await native.end();
+  await Promise.all([...prompts, ...tokens]);
+  assert.equal(native.batches.slice(1), [
+    ['1 0 64'],
+    ['2 0 64'],
+    ['5 0 1', '7 0 1'],
+    ['6 0 1'],
+    ['3 0 64'],
+    ['4 0 64'],
+  ]);
+});
+
+test('what waits for a run that is cancelled is never computed', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const [one, two] = [run(0), run(1)];
+  const cancelled = one.compute(40).catch((thrown) => thrown);
+  const after = two.compute();
+  one.abort.abort();
+  await free();
+  await native.end();
+  assert.is(await cancelled, one.abort.signal.reason);
+  await after;
+  assert.equal(native.batches.slice(1), [['1 0 1']]);
 });
 
 test('a batch waits for a run between two tokens, and goes on without it after a while', async () => {

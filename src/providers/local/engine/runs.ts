@@ -82,7 +82,8 @@ export class Runs {
     const { id, client } = order;
     const { loaded, sequences } = this;
     const exact = order.exact || !loaded.batching;
-    const member: Member = { exact, batched: order.resume?.batched ?? false };
+    const batched = order.resume?.batched ?? false;
+    const member: Member = { exact, batched, left: 0, signal };
     let prompt_parts: number[] | undefined;
     const output = new OutputBatcher((piece) => {
       this.send({

@@ -7,6 +7,10 @@ export interface Member {
   readonly exact: boolean;
   /** One of its tokens was computed with other runs, or follows tokens that were. */
   batched: boolean;
+  /** Tokens of its prompt that are not computed. */
+  left: number;
+  /** Aborts when the run is cancelled. */
+  readonly signal?: AbortSignal;
 }
 
 /** A sequence of the context. */
@@ -25,14 +29,16 @@ interface Work {
   readonly sequence: Sequence;
   readonly tokens: readonly Token[];
   readonly sample: Sample<unknown> | null;
+  /** How many parts of other prompts went first. */
+  passed: number;
   done(sampled: unknown): void;
   fail(thrown: unknown): void;
 }
 
 /**
- * Computes the tokens of all runs in the one context, batch after batch: what was asked first, with
- * others if possible. A run asks for a token when it has the last one. So no more wait than there
- * are sequences.
+ * Computes the tokens of all runs in the one context, batch after batch: what was asked first, but
+ * for rules 3, 8 and 9. A run asks for a token when it has the last one. So no more wait than
+ * there are sequences.
  *
  * 1. One batch is computed at a time. All its tokens are sampled before the next one begins.
  * 2. A part of a prompt is a batch by itself, so it is rounded as in a run alone.
@@ -43,6 +49,10 @@ interface Work {
  *    order, and at a number that is missing.
  * 6. A run is `batched` from its first token that shares a batch. Before that it is exact.
  * 7. Other changes of the context happen between two batches.
+ * 8. Of the prompts that wait, the one with the fewest tokens left goes first: prompts in turns
+ *    would all be late. One that `PASSED_MAX` parts have passed goes before all.
+ * 9. A token of an answer waits for no more than `PROMPT_TOKENS` of prompts, and a part.
+ * 10. Nothing is computed for a run after its signal has aborted.
  */
 export class Decoder {
   /** Of the next batches. */
@@ -53,6 +63,8 @@ export class Decoder {
   /** Runs of the last shared batch that have not asked for their next token yet. */
   private expected = new Set<Member>();
   private isBusy = false;
+  /** Tokens of prompts that were computed while tokens of answers waited. */
+  private prompted = 0;
 
   constructor(native: NativeContext, threads: number) {
     this.native = native;
@@ -61,7 +73,8 @@ export class Decoder {
 
   /**
    * Computes tokens behind those of the sequence. Resolves with what `sample` makes of the last
-   * one. Rejects if llama.cpp fails: then it is unknown what else the sequence has.
+   * one. Rejects if llama.cpp fails: then it is unknown what else the sequence has. Rejects with
+   * the reason of the signal if the run was cancelled before.
    */
   compute<T>(
     member: Member,
@@ -82,7 +95,7 @@ export class Decoder {
     sample: Sample<unknown> | null,
   ): Promise<unknown> {
     return new Promise((done, fail) => {
-      this.queue.push({ member, sequence, tokens, sample, done, fail });
+      this.queue.push({ member, sequence, tokens, sample, passed: 0, done, fail });
       this.expected.delete(member);
       if (!this.isBusy) void this.work();
     });
@@ -125,17 +138,29 @@ export class Decoder {
 
   private async work(): Promise<void> {
     this.isBusy = true;
-    while (this.queue.length > 0) {
-      const batch = await this.next();
-      await this.decode(batch);
+    for (;;) {
+      this.dropCancelled();
+      if (this.queue.length === 0) break;
+      await this.decode(await this.next());
       for (const change of this.between.splice(0)) change();
     }
     this.isBusy = false;
   }
 
+  private dropCancelled(): void {
+    if (!this.queue.some(isCancelled)) return;
+    for (const work of this.queue.filter(isCancelled)) work.fail(work.member.signal?.reason);
+    this.queue = this.queue.filter((work) => !isCancelled(work));
+  }
+
   /** The next batch, which leaves the queue. */
   private async next(): Promise<readonly Work[]> {
+    if (this.prompted >= PROMPT_TOKENS) {
+      this.prompted = 0;
+      this.queue = [...this.queue.filter(isToken), ...this.queue.filter(isPart)];
+    }
     const [first] = this.queue as [Work];
+    if (isPart(first)) return [this.nextPart()];
     if (!shares(first)) {
       this.queue.shift();
       return [first];
@@ -149,6 +174,16 @@ export class Decoder {
     this.expected = new Set(batch.map(({ member }) => member));
     if (batch.length > 1) for (const { member } of batch) member.batched = true;
     return batch;
+  }
+
+  private nextPart(): Work {
+    const parts = this.queue.filter(isPart);
+    const late = parts.find(({ passed }) => passed >= PASSED_MAX);
+    const part = late ?? parts.reduce((least, one) => (left(one) < left(least) ? one : least));
+    for (const one of parts) one.passed += 1;
+    this.queue = this.queue.filter((work) => work !== part);
+    if (this.queue.some(isToken)) this.prompted += part.tokens.length;
+    return part;
   }
 
   private async decode(batch: readonly Work[]): Promise<void> {
@@ -186,11 +221,30 @@ async function sampled(
   }
 }
 
-function shares({ member, tokens }: Work): boolean {
-  return tokens.length === 1 && !member.exact;
+function isCancelled({ member }: Work): boolean {
+  return member.signal?.aborted === true;
+}
+
+function isToken({ tokens }: Work): boolean {
+  return tokens.length === 1;
+}
+
+function isPart({ tokens }: Work): boolean {
+  return tokens.length > 1;
+}
+
+function left({ member }: Work): number {
+  return member.left;
+}
+
+function shares(work: Work): boolean {
+  return isToken(work) && !work.member.exact;
 }
 
 const NONE = new Uint32Array();
 const TO_THE_END = -1;
 /** A round is one step of the queue of promises. A run that has its token needs about ten. */
 const ROUNDS_MAX = 64;
+const PASSED_MAX = 32;
+/** As many as one batch of a prompt on a processor. */
+const PROMPT_TOKENS = 128;

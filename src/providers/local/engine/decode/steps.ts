@@ -40,12 +40,13 @@ export interface Stepping {
 export async function* steps(continuation: Continuation, stepping: Stepping): AsyncGenerator<Step> {
   const { decoder, member, slot, sampler, signal } = stepping;
   const { parts, answered } = continuation;
-  let next: readonly Token[] = await prefill(continuation, stepping);
-  if (answered.length > 0) next = await replay(next, continuation, stepping);
   const said = [...answered];
+  let next: readonly Token[];
   const compute = () => decoder.compute(member, slot, next, sampler.after(said));
   let ahead: Promise<Step> | null = null;
   try {
+    next = await prefill(continuation, stepping);
+    if (answered.length > 0) next = await replay(next, continuation, stepping);
     while (!signal.aborted) {
       const step: Step = await (ahead ?? compute());
       ahead = null;
@@ -59,6 +60,8 @@ export async function* steps(continuation: Continuation, stepping: Stepping): As
       }
       yield step;
     }
+  } catch (thrown) {
+    if (!signal.aborted || thrown !== signal.reason) throw thrown;
   } finally {
     await ahead?.catch(() => undefined);
   }
@@ -93,6 +96,7 @@ async function prefill(
 ): Promise<readonly Token[]> {
   let at = kept;
   for (const size of batchesAfter(parts, kept, batch)) {
+    member.left = prompt.length - at;
     if (at + size === prompt.length || signal.aborted) break;
     await decoder.compute(member, slot, prompt.slice(at, at + size), null);
     // Only one token, or the last batch, can be computed with other runs.
