@@ -63,7 +63,7 @@ export class Decoder {
   /** Runs of the last shared batch that have not asked for their next token yet. */
   private expected = new Set<Member>();
   private isBusy = false;
-  /** Tokens of prompts that were computed while tokens of answers waited. */
+  /** Tokens of prompts computed while a token waited, since the last batch of tokens. */
   private prompted = 0;
 
   constructor(native: NativeContext, threads: number) {
@@ -155,12 +155,11 @@ export class Decoder {
 
   /** The next batch, which leaves the queue. */
   private async next(): Promise<readonly Work[]> {
-    if (this.prompted >= PROMPT_TOKENS) {
-      this.prompted = 0;
+    if (this.prompted >= PROMPT_TOKENS)
       this.queue = [...this.queue.filter(isToken), ...this.queue.filter(isPart)];
-    }
     const [first] = this.queue as [Work];
     if (isPart(first)) return [this.nextPart()];
+    this.prompted = 0;
     if (!shares(first)) {
       this.queue.shift();
       return [first];
