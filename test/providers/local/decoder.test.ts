@@ -6,6 +6,8 @@ import {
   type Sample,
 } from '../../../src/providers/local/engine/decode/decoder.ts';
 import type { NativeContext } from '../../../src/providers/local/engine/decode/native.ts';
+import type { TokenSampler } from '../../../src/providers/local/engine/decode/sampler.ts';
+import { steps } from '../../../src/providers/local/engine/decode/steps.ts';
 
 type Token = Parameters<Decoder['compute']>[2][number];
 
@@ -78,7 +80,7 @@ function open() {
   const decoder = new Decoder(native, 3);
   const run = (place: number, exact = false) => {
     const abort = new AbortController();
-    const member: Member = { exact, batched: false, left: 0, signal: abort.signal };
+    const member: Member = { exact, batched: false, left: 0, passed: 0, signal: abort.signal };
     const sequence = { place, tokens: [] as Token[] };
     const compute = (tokens = 1) =>
       decoder.compute(member, sequence, Array(tokens).fill(7 as Token), SAMPLE);
@@ -96,6 +98,20 @@ const places = ({ batches }: FakeContext) =>
   batches.slice(1).map(([work]) => Number(work?.split(' ')[0]));
 
 const SAMPLE: Sample<string> = (_, index) => Promise.resolve(`after ${index}`);
+
+/** An answer to a prompt of 24 tokens, in parts of 8. */
+function stepping({ decoder, run }: ReturnType<typeof open>) {
+  const { member, abort } = run(0);
+  const slot = { place: 0, tokens: [] as Token[], client: 'c', parts: [] as number[], alone: 0 };
+  const step = { token: 7 as Token, probability: 1, probabilities: null };
+  const sampler = { after: () => () => Promise.resolve(step) } as unknown as TokenSampler;
+  const prompt = Array<Token>(24).fill(7 as Token);
+  const answer = steps(
+    { prompt, parts: [24], kept: 0, answered: [] },
+    { decoder, member, slot, sampler, batch: 8, goesOn: () => true, signal: abort.signal },
+  );
+  return { answer, slot, abort };
+}
 
 /** Makes the decoder busy with one batch, so that what follows waits in its queue. */
 async function busy({ run, native }: ReturnType<typeof open>): Promise<() => Promise<void>> {
@@ -184,17 +200,19 @@ test('of two prompts the shorter one is computed first, and no other one between
   assert.equal(places(native), [1, 1, 2, 2, 0, 0, 0]);
 });
 
-test('a long prompt gets its turn among any number of short ones', async () => {
+test('a long prompt gets every second part after 32 of a stream of short ones', async () => {
   const opened = open();
   const { run, native } = opened;
   const free = await busy(opened);
-  const asked = [run(0).prompt(2)];
-  for (let short = 1; short <= 40; short += 1) asked.push(run(short).prompt(1));
+  const client = async (place: number) => {
+    for (let asked = 0; asked < 30; asked += 1) await run(place).prompt(1);
+  };
+  const asked = [run(0).prompt(4), client(1), client(2)];
   await free();
-  for (let part = 0; part < 42; part += 1) await native.end();
+  for (let part = 0; part < 64; part += 1) await native.end();
   await Promise.all(asked);
-  assert.is(places(native).indexOf(0), 32);
-  assert.is(places(native).lastIndexOf(0), 41);
+  const turns = places(native).flatMap((place, turn) => (place === 0 ? [turn] : []));
+  assert.equal(turns, [32, 34, 36, 38]);
 });
 
 test('tokens of answers go between the prompts, the ones of exact runs too', async () => {
@@ -229,6 +247,38 @@ test('what waits for a run that is cancelled is never computed', async () => {
   assert.is(await cancelled, one.abort.signal.reason);
   await after;
   assert.equal(native.batches.slice(1), [['1 0 1']]);
+});
+
+test('a run that is cancelled while a part of its prompt waits just ends', async () => {
+  const opened = open();
+  const { native } = opened;
+  const free = await busy(opened);
+  const { answer, slot, abort } = stepping(opened);
+  const first = answer.next();
+  abort.abort();
+  await free();
+  assert.is((await first).done, true);
+  assert.equal([native.batches.length, slot.tokens, slot.parts], [1, [], []]);
+});
+
+test('a run that is cancelled while its next token waits just ends', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const { answer, slot, abort } = stepping(opened);
+  const first = answer.next();
+  await native.end();
+  await native.end();
+  const longer = run(1);
+  longer.member.left = 99;
+  const other = longer.compute(5);
+  await native.end();
+  assert.is((await first).done, false);
+  abort.abort();
+  await native.end();
+  await other;
+  assert.is((await answer.next()).done, true);
+  assert.equal(native.batches, [['0 0 8'], ['0 8 8'], ['0 16 8'], ['1 0 5']]);
+  assert.equal([slot.tokens.length, slot.parts], [24, [24]]);
 });
 
 test('a batch waits for a run between two tokens, and goes on without it after a while', async () => {

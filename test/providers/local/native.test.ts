@@ -94,7 +94,7 @@ async function decoded(context: LlamaContext, sampling: Sampling): Promise<Step[
   const decoder = new Decoder(nativeContext(context), 1);
   const sampler = new TokenSampler(model, sampling);
   const [member, sequence] = [
-    { exact: true, batched: false, left: 0 },
+    { exact: true, batched: false, left: 0, passed: 0 },
     { place: 0, tokens: [] },
   ];
   const steps: Step[] = [];

@@ -83,7 +83,7 @@ export class Runs {
     const { loaded, sequences } = this;
     const exact = order.exact || !loaded.batching;
     const batched = order.resume?.batched ?? false;
-    const member: Member = { exact, batched, left: 0, signal };
+    const member: Member = { exact, batched, left: 0, passed: 0, signal };
     let prompt_parts: number[] | undefined;
     const output = new OutputBatcher((piece) => {
       this.send({

@@ -7,8 +7,10 @@ export interface Member {
   readonly exact: boolean;
   /** One of its tokens was computed with other runs, or follows tokens that were. */
   batched: boolean;
-  /** Tokens of its prompt that are not computed. */
+  /** Tokens of its prompt that are not computed, while a part of it waits. */
   left: number;
+  /** How many parts of other prompts went before its own. */
+  passed: number;
   /** Aborts when the run is cancelled. */
   readonly signal?: AbortSignal;
 }
@@ -29,8 +31,6 @@ interface Work {
   readonly sequence: Sequence;
   readonly tokens: readonly Token[];
   readonly sample: Sample<unknown> | null;
-  /** How many parts of other prompts went first. */
-  passed: number;
   done(sampled: unknown): void;
   fail(thrown: unknown): void;
 }
@@ -50,9 +50,9 @@ interface Work {
  * 6. A run is `batched` from its first token that shares a batch. Before that it is exact.
  * 7. Other changes of the context happen between two batches.
  * 8. Of the prompts that wait, the one with the fewest tokens left goes first: prompts in turns
- *    would all be late. One that `PASSED_MAX` parts have passed goes before all.
- * 9. A token of an answer waits for no more than `PROMPT_TOKENS` of prompts, and a part.
- * 10. Nothing is computed for a run after its signal has aborted.
+ *    would all be late. One that `PASSED_MAX` parts have passed gets every second part.
+ * 9. While a token waits, at most `PROMPT_TOKENS` of prompts and one part more go before it.
+ * 10. No batch begins with a run whose signal has aborted.
  */
 export class Decoder {
   /** Of the next batches. */
@@ -65,6 +65,8 @@ export class Decoder {
   private isBusy = false;
   /** Tokens of prompts computed while a token waited, since the last batch of tokens. */
   private prompted = 0;
+  /** The last part was of a prompt that others had passed. */
+  private wasLate = false;
 
   constructor(native: NativeContext, threads: number) {
     this.native = native;
@@ -95,7 +97,7 @@ export class Decoder {
     sample: Sample<unknown> | null,
   ): Promise<unknown> {
     return new Promise((done, fail) => {
-      this.queue.push({ member, sequence, tokens, sample, passed: 0, done, fail });
+      this.queue.push({ member, sequence, tokens, sample, done, fail });
       this.expected.delete(member);
       if (!this.isBusy) void this.work();
     });
@@ -177,9 +179,11 @@ export class Decoder {
 
   private nextPart(): Work {
     const parts = this.queue.filter(isPart);
-    const late = parts.find(({ passed }) => passed >= PASSED_MAX);
-    const part = late ?? parts.reduce((least, one) => (left(one) < left(least) ? one : least));
-    for (const one of parts) one.passed += 1;
+    const shortest = parts.reduce((one, next) => (left(next) < left(one) ? next : one));
+    const late = parts.reduce((one, next) => (passed(next) > passed(one) ? next : one));
+    this.wasLate = !this.wasLate && passed(late) >= PASSED_MAX;
+    const part = this.wasLate ? late : shortest;
+    for (const { member } of parts) if (member !== part.member) member.passed += 1;
     this.queue = this.queue.filter((work) => work !== part);
     if (this.queue.some(isToken)) this.prompted += part.tokens.length;
     return part;
@@ -224,16 +228,20 @@ function isCancelled({ member }: Work): boolean {
   return member.signal?.aborted === true;
 }
 
-function isToken({ tokens }: Work): boolean {
-  return tokens.length === 1;
-}
-
 function isPart({ tokens }: Work): boolean {
   return tokens.length > 1;
 }
 
+function isToken(work: Work): boolean {
+  return !isPart(work);
+}
+
 function left({ member }: Work): number {
   return member.left;
+}
+
+function passed({ member }: Work): number {
+  return member.passed;
 }
 
 function shares(work: Work): boolean {

@@ -82,7 +82,7 @@ async function speedOf(
   place: number,
   { limitMs, clock }: Measuring,
 ): Promise<number> {
-  const member = { exact: false, batched: false, left: 0 };
+  const member = { exact: false, batched: false, left: 0, passed: 0 };
   const sequence = { place, tokens: [] };
   const sampler = new TokenSampler(model, GREEDY);
   let next = startToken(model);
