@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
   Decoder,
-  type Member,
+  newMember,
   type Sample,
 } from '../../../src/providers/local/engine/decode/decoder.ts';
 import type { NativeContext } from '../../../src/providers/local/engine/decode/native.ts';
@@ -80,7 +80,7 @@ function open() {
   const decoder = new Decoder(native, 3);
   const run = (place: number, exact = false) => {
     const abort = new AbortController();
-    const member: Member = { exact, batched: false, left: 0, passed: 0, signal: abort.signal };
+    const member = newMember({ exact, batched: false, signal: abort.signal });
     const sequence = { place, tokens: [] as Token[] };
     const compute = (tokens = 1) =>
       decoder.compute(member, sequence, Array(tokens).fill(7 as Token), SAMPLE);
@@ -200,7 +200,7 @@ test('of two prompts the shorter one is computed first, and no other one between
   assert.equal(places(native), [1, 1, 2, 2, 0, 0, 0]);
 });
 
-test('a long prompt gets every second part after 32 of a stream of short ones', async () => {
+test('a long prompt gets every second part after 16 of a stream of short ones', async () => {
   const opened = open();
   const { run, native } = opened;
   const free = await busy(opened);
@@ -212,7 +212,21 @@ test('a long prompt gets every second part after 32 of a stream of short ones', 
   for (let part = 0; part < 64; part += 1) await native.end();
   await Promise.all(asked);
   const turns = places(native).flatMap((place, turn) => (place === 0 ? [turn] : []));
-  assert.equal(turns, [32, 34, 36, 38]);
+  assert.equal(turns, [16, 18, 20, 22]);
+});
+
+test('prompts of one length are computed in the order in which they were asked for', async () => {
+  const opened = open();
+  const { run, native } = opened;
+  const free = await busy(opened);
+  const asked = [0, 1, 2, 3].map((place) => run(place).prompt(20));
+  await free();
+  for (let part = 0; part < 80; part += 1) await native.end();
+  await Promise.all(asked);
+  assert.equal(
+    places(native),
+    [0, 1, 2, 3].flatMap((place) => Array(20).fill(place)),
+  );
 });
 
 test('tokens of answers go between the prompts, the ones of exact runs too', async () => {

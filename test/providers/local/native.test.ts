@@ -10,7 +10,7 @@ import {
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import { Decoder } from '../../../src/providers/local/engine/decode/decoder.ts';
+import { Decoder, newMember } from '../../../src/providers/local/engine/decode/decoder.ts';
 import { nativeContext } from '../../../src/providers/local/engine/decode/native.ts';
 import {
   type Sampling,
@@ -93,10 +93,7 @@ async function withContext<T>(work: (context: LlamaContext) => Promise<T>): Prom
 async function decoded(context: LlamaContext, sampling: Sampling): Promise<Step[]> {
   const decoder = new Decoder(nativeContext(context), 1);
   const sampler = new TokenSampler(model, sampling);
-  const [member, sequence] = [
-    { exact: true, batched: false, left: 0, passed: 0 },
-    { place: 0, tokens: [] },
-  ];
+  const [member, sequence] = [newMember({ exact: true, batched: false }), { place: 0, tokens: [] }];
   const steps: Step[] = [];
   let next: readonly Token[] = prompt;
   while (steps.length < TOKENS) {

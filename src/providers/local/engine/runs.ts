@@ -1,5 +1,5 @@
 import { asSvcError, SvcError } from '../../../errors.ts';
-import type { Member } from './decode/decoder.ts';
+import { newMember } from './decode/decoder.ts';
 import { type Parts, tokensIn, withBatches } from './decode/prompt-parts.ts';
 import { Sequences, type Slot } from './decode/sequences.ts';
 import { generate } from './generate.ts';
@@ -82,8 +82,7 @@ export class Runs {
     const { id, client } = order;
     const { loaded, sequences } = this;
     const exact = order.exact || !loaded.batching;
-    const batched = order.resume?.batched ?? false;
-    const member: Member = { exact, batched, left: 0, passed: 0, signal };
+    const member = newMember({ exact, batched: order.resume?.batched ?? false, signal });
     let prompt_parts: number[] | undefined;
     const output = new OutputBatcher((piece) => {
       this.send({

@@ -9,10 +9,16 @@ export interface Member {
   batched: boolean;
   /** Tokens of its prompt that are not computed, while a part of it waits. */
   left: number;
-  /** How many parts of other prompts went before its own. */
+  /** When it first asked: a smaller number is earlier. */
+  asked: number;
+  /** How many parts of prompts that were asked for later went before its own. */
   passed: number;
   /** Aborts when the run is cancelled. */
   readonly signal?: AbortSignal;
+}
+
+export function newMember(run: Pick<Member, 'exact' | 'batched' | 'signal'>): Member {
+  return { ...run, left: 0, asked: 0, passed: 0 };
 }
 
 /** A sequence of the context. */
@@ -50,7 +56,8 @@ interface Work {
  * 6. A run is `batched` from its first token that shares a batch. Before that it is exact.
  * 7. Other changes of the context happen between two batches.
  * 8. Of the prompts that wait, the one with the fewest tokens left goes first: prompts in turns
- *    would all be late. One that `PASSED_MAX` parts have passed gets every second part.
+ *    would all be late. One that `PASSED_MAX` parts of later ones have passed gets every second
+ *    part.
  * 9. While a token waits, at most `PROMPT_TOKENS` of prompts and one part more go before it.
  * 10. No batch begins with a run whose signal has aborted.
  */
@@ -65,6 +72,7 @@ export class Decoder {
   private isBusy = false;
   /** Tokens of prompts computed while a token waited, since the last batch of tokens. */
   private prompted = 0;
+  private asked = 0;
   /** The last part was of a prompt that others had passed. */
   private wasLate = false;
 
@@ -99,6 +107,7 @@ export class Decoder {
     return new Promise((done, fail) => {
       this.queue.push({ member, sequence, tokens, sample, done, fail });
       this.expected.delete(member);
+      member.asked ||= this.asked += 1;
       if (!this.isBusy) void this.work();
     });
   }
@@ -183,7 +192,7 @@ export class Decoder {
     const late = parts.reduce((one, next) => (passed(next) > passed(one) ? next : one));
     this.wasLate = !this.wasLate && passed(late) >= PASSED_MAX;
     const part = this.wasLate ? late : shortest;
-    for (const { member } of parts) if (member !== part.member) member.passed += 1;
+    for (const { member } of parts) if (member.asked < part.member.asked) member.passed += 1;
     this.queue = this.queue.filter((work) => work !== part);
     if (this.queue.some(isToken)) this.prompted += part.tokens.length;
     return part;
@@ -252,6 +261,6 @@ const NONE = new Uint32Array();
 const TO_THE_END = -1;
 /** A round is one step of the queue of promises. A run that has its token needs about ten. */
 const ROUNDS_MAX = 64;
-const PASSED_MAX = 32;
+const PASSED_MAX = 16;
 /** As many as one batch of a prompt on a processor. */
 const PROMPT_TOKENS = 128;

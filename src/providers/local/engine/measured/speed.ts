@@ -1,5 +1,5 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
-import { Decoder } from '../decode/decoder.ts';
+import { Decoder, newMember } from '../decode/decoder.ts';
 import { nativeContext } from '../decode/native.ts';
 import { TokenSampler } from '../decode/sampler.ts';
 
@@ -82,7 +82,7 @@ async function speedOf(
   place: number,
   { limitMs, clock }: Measuring,
 ): Promise<number> {
-  const member = { exact: false, batched: false, left: 0, passed: 0 };
+  const member = newMember({ exact: false, batched: false });
   const sequence = { place, tokens: [] };
   const sampler = new TokenSampler(model, GREEDY);
   let next = startToken(model);
