@@ -81,15 +81,20 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
   const paths = findPaths(full);
   if (paths.cache.startsWith(folder)) lendEngineCache(paths.cache);
   const started = new Set<ChildProcess>();
-  const start = (args: readonly string[], options: RunOptions = {}) =>
-    launch(args, { ...options, env: { ...full, ...options.env } }, started);
+  let isClosed = false;
+  const start = (args: readonly string[], options: RunOptions = {}) => {
+    // Nothing would end it, and it would keep the test's process alive.
+    if (isClosed) throw new Error(`the home is closed: svc ${args.join(' ')} is not started`);
+    return launch(args, { ...options, env: { ...full, ...options.env } }, started);
+  };
   return {
     folder,
     paths,
     env: full,
     spawn: start,
-    svc: (args, options) => start(args, options).ended,
+    svc: async (args, options) => start(args, options).ended,
     close: async () => {
+      isClosed = true;
       for (const child of started) child.kill('SIGKILL');
       const found = readRuntimeFile(paths.runtime);
       if (found.kind === 'present' && ownerOf(found.file) === 'ours')

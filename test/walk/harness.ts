@@ -293,6 +293,13 @@ export class Harness {
     return (this.daemon?.stdout() ?? '').split(`"msg":"${message}"`).length - 1;
   }
 
+  /** When the present daemon began its start, in ms since 1970: its deadlines count from there. */
+  get startedAt(): number {
+    const line = /^.*"msg":"svc \S+ starts.*$/m.exec(this.daemon?.stdout() ?? '')?.[0];
+    assert.ok(line, 'the daemon has not logged that it starts');
+    return Date.parse((JSON.parse(line) as { time: string }).time);
+  }
+
   /** Asks the daemon to stop; does not wait for it. */
   async askToStop(mode: 'drain' | 'force', timeout_ms?: number): Promise<void> {
     assert.is(
