@@ -57,7 +57,10 @@ export function httpGet(base_url: string, path: string, timeout_ms: number): Pro
         reject(error);
       }
     });
-  }).finally(() => socket.destroy());
+  }).finally(() => {
+    // The command exits first, and needs no stream taken down.
+    setImmediate(() => socket.destroy());
+  });
 }
 
 /**

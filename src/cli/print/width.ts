@@ -5,7 +5,7 @@ export function widthOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
   let width = 0;
   for (const { segment } of segmenter().segment(text))
-    width += isWide(segment) || segment.includes(AS_EMOJI) ? 2 : NONE.test(segment) ? 0 : 1;
+    width += isWide(segment) || segment.includes(AS_EMOJI) ? 2 : isBare(segment) ? 0 : 1;
   return width;
 }
 
@@ -13,6 +13,12 @@ export function widthOf(text: string): number {
 export function isWide(character: string): boolean {
   wide ??= new RegExp(WIDE, 'u');
   return wide.test(character);
+}
+
+/** Whether a character is a mark or a joiner without one that it belongs to. */
+function isBare(character: string): boolean {
+  bare ??= new RegExp(BARE, 'u');
+  return bare.test(character);
 }
 
 /** Columns of a terminal. Some do not say their width, or say 0. */
@@ -43,7 +49,7 @@ export function fitting(text: string, width: number): string {
 }
 
 const PLAIN = /^[\x20-\x7e]*$/;
-const NONE = /^[\p{M}\p{Cf}]+$/u;
+const BARE = String.raw`^[\p{M}\p{Cf}]+$`;
 /** It makes the character before it an emoji. */
 const AS_EMOJI = '\ufe0f';
 /** East Asian scripts, full-width forms, and what is drawn as an emoji. */
@@ -53,8 +59,9 @@ const WIDE = [
   String.raw`[\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}`,
 ].join('|');
 
-/** Made on use: a pattern of so many characters costs a quick command half a millisecond. */
+/** Made on use: patterns of so many characters cost a quick command a millisecond. */
 let wide: RegExp | undefined;
+let bare: RegExp | undefined;
 let made: Intl.Segmenter | undefined;
 
 /** Made on use: most texts are plain. */

@@ -237,7 +237,8 @@ export class ControlClient {
     if (this.ended !== null) return;
     this.ended = error;
     for (const open of [...this.open.values()]) open.error(error);
-    this.socket.destroy();
+    // A quick command exits first, and needs no stream taken down.
+    setImmediate(() => this.socket.destroy());
   }
 }
 
