@@ -1,4 +1,4 @@
-import { createContext, Script } from 'node:vm';
+import { type Context, createContext, Script } from 'node:vm';
 import { SvcError } from '../../../errors.ts';
 
 /**
@@ -10,7 +10,7 @@ export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
   for (let timeout = limitMs; ; timeout *= 2) {
     const before = process.cpuUsage();
     try {
-      return CALL.runInContext(createContext({ work }), { timeout }) as T;
+      return called(work, timeout) as T;
     } catch (error) {
       if ((error as NodeJS.ErrnoException | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
         throw error;
@@ -28,6 +28,18 @@ export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
   }
 }
 
+/** In a context that is kept, because a new one takes longer than the work of a usual template. */
+function called(work: () => unknown, timeout: number): unknown {
+  context ??= createContext({ work: null });
+  context.work = work;
+  try {
+    return CALL.runInContext(context, { timeout });
+  } finally {
+    context.work = null;
+  }
+}
+
+let context: Context | undefined;
 const CALL = new Script('work()');
 /** The part of the limit that must be CPU time. */
 const COMPUTED = 0.8;
