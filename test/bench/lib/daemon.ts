@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { runtimeOf } from '../../helpers/daemon.ts';
 import type { Home } from '../../helpers/svc.ts';
 import { type Life, serve } from '../../torture/daemon.ts';
+import { atExit } from './at-exit.ts';
 import type { Target } from './chat.ts';
 
 export interface Daemon {
@@ -18,8 +19,7 @@ export interface Daemon {
 /** Starts the built daemon in this home. */
 export async function startDaemon(home: Home): Promise<Daemon> {
   const life = await serve(home);
-  // A measurement that fails leaves no daemon.
-  process.once('exit', () => life.child.exitCode === null && life.child.kill('SIGKILL'));
+  atExit(() => life.child.exitCode === null && life.child.kill('SIGKILL'));
   const { http } = (await runtimeOf(home)).addresses;
   if (http === null) throw new Error('the daemon does not listen on HTTP');
   const token = readFileSync(home.paths.token, 'utf8').trim();

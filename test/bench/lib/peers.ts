@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { waitFor } from '../../helpers/wait.ts';
+import { atExit } from './at-exit.ts';
 
 /**
  * Other servers that a measurement compares with. A variable names each one, or it is on the PATH.
@@ -93,7 +94,7 @@ export async function startServer({ command, args, env, probe, cwd }: Start): Pr
     detached: true,
     ...(cwd === undefined ? {} : { cwd }),
   });
-  process.once('exit', () => isRunning(child) && endGroup(child));
+  atExit(() => isRunning(child) && endGroup(child));
   let printed = '';
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     printed = (printed + text).slice(-4000);
