@@ -38,7 +38,9 @@ export interface SequencesOptions {
  * of a conversation begins with the same tokens, which need not be computed again.
  *
  * 1. A run owns its sequence from `take` to `leave`.
- * 2. It gets the sequence that saves it most, else the one that was left first.
+ * 2. It gets the sequence that saves it most, else the one that was left first. A place beside a
+ *    run that shares batches saves something too: llama.cpp splits a batch where the number of a
+ *    sequence is missing.
  * 3. A run reuses whole batches, so that its prompt can be computed in the same batches again. Only
  *    a run that shares its batches reuses any tokens.
  * 4. A run that must be repeatable reuses only whole batches of the beginning of a prompt. A new
@@ -49,6 +51,8 @@ export class Sequences {
   private readonly options: SequencesOptions;
   /** Left first comes first. */
   private free: Slot[];
+  /** The places of runs that share batches. */
+  private readonly sharing = new Set<number>();
 
   constructor(options: SequencesOptions) {
     this.options = options;
@@ -63,13 +67,18 @@ export class Sequences {
 
   /** Call it only while there is a free one. */
   take(prompt: readonly Token[], reuse: Reuse): { slot: Slot; kept: number } {
-    let best = { slot: this.free[0] as Slot, kept: 0 };
-    for (const slot of this.free) {
+    const found = this.free.map((slot) => {
       const kept = this.reusable(slot, prompt, reuse);
-      if (kept > best.kept) best = { slot, kept };
-    }
-    this.free = this.free.filter((slot) => slot !== best.slot);
-    return best;
+      return { slot, kept, saved: kept + (reuse.shares ? this.savedBeside(slot) : 0) };
+    });
+    const { slot, kept } = found.reduce((best, one) => (one.saved > best.saved ? one : best));
+    this.free = this.free.filter((one) => one !== slot);
+    if (reuse.shares) this.sharing.add(slot.place);
+    return { slot, kept };
+  }
+
+  private savedBeside({ place }: Slot): number {
+    return [place - 1, place + 1].filter((one) => this.sharing.has(one)).length * BESIDE_TOKENS;
   }
 
   /** `shared`: the answer depends on other runs. `failed`: it is unknown what was computed. */
@@ -77,6 +86,7 @@ export class Sequences {
     const end = slot.tokens.length;
     if (!shared) slot.alone = end;
     slot.parts = failed ? [] : withSingles(slot.parts, end - tokensIn(slot.parts));
+    this.sharing.delete(slot.place);
     this.free.push(slot);
   }
 
@@ -104,3 +114,8 @@ export class Sequences {
     return Math.floor(Math.min(same, alone, first, begins) / batch) * batch;
   }
 }
+
+/**
+ * Tokens of a prompt that cost as much as an answer of a hundred tokens gains beside another run.
+ */
+const BESIDE_TOKENS = 32;
