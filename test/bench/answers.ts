@@ -25,6 +25,8 @@ const only = process.env.BENCH_ONLY;
 const FLOOR = 'llama-server';
 const CONTEXT = 4096;
 const PARALLEL = 8;
+/** The code of a new daemon is not compiled, as in `gateway`. */
+const WARM_MS = 5_000;
 /** The contexts of eight answers of the largest model need 5 GB. */
 const ENGINE_BYTES = 8 * 1024 ** 3;
 const EXACT = { SVC_ENGINE_BATCHING: 'false' };
@@ -34,6 +36,8 @@ const PARTS = [
   ['cpu_ms', 'CPU a token'],
   ['second_ms', 'first token of the second turn'],
 ] as const;
+/** svc uses the file that it ships. The others get a copy. */
+const BUILT_IN = 'svc-mini';
 const report = new Report('answers');
 const folder = mkdtempSync(join(tmpdir(), 'svc-bench-'));
 
@@ -63,7 +67,7 @@ const LONG = { length: '2 000 tokens', prompt: 'word '.repeat(400), tokens: 8, t
 const USUAL = { bits: 4, head: 64, pieces: manyPieces(32_000) } as const;
 const models: readonly Model[] = [
   {
-    name: 'svc-mini',
+    name: BUILT_IN,
     file: () => new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url).pathname,
     asked: [
       {
@@ -127,11 +131,15 @@ function made(options: GgufOptions): string {
 }
 
 async function compare({ name, file }: Model, asked: readonly Asked[]): Promise<void> {
-  const servers = await startAll(file());
+  const servers = await startAll(name, file());
   const numbers: Record<string, number> = {};
   // A server may keep the prompts of all rounds, so each is new. All ways get the same ones.
   const another = (way: string) => (numbers[way] = (numbers[way] ?? 0) + 1);
   try {
+    for (const { way, ask } of servers) {
+      const until = performance.now() + WARM_MS;
+      while (performance.now() < until) await ask(`${another(way)} ${SHORT.prompt}`, 8);
+    }
     for (const one of asked)
       for (const clients of one.clients)
         await compareAnswers(nameOf(name, one.length, clients), { ...one, clients: [clients] });
@@ -203,8 +211,12 @@ interface Server {
   stop(): Promise<void>;
 }
 
-async function startAll(file: string): Promise<Server[]> {
-  const servers = [await startSvc('svc', file), await startSvc('svc, exact', file, EXACT)];
+async function startAll(name: string, file: string): Promise<Server[]> {
+  const model = name === BUILT_IN ? BUILT_IN : 'measured';
+  const servers = [
+    await startSvc('svc', model, file),
+    await startSvc('svc, exact', model, file, EXACT),
+  ];
   for (const start of [startLlamaServer, startOllama]) {
     const server = await start(file);
     if (server !== null) servers.push(server);
@@ -212,24 +224,31 @@ async function startAll(file: string): Promise<Server[]> {
   return servers;
 }
 
-async function startSvc(way: string, file: string, env: NodeJS.ProcessEnv = {}): Promise<Server> {
+async function startSvc(
+  way: string,
+  model: string,
+  file: string,
+  env: NodeJS.ProcessEnv = {},
+): Promise<Server> {
   const home = makeHome({
     ...AS_SHIPPED,
     SVC_ENGINE_THREADS: '1',
     SVC_LIMIT_LOCAL_RUNS: String(PARALLEL),
     SVC_LIMIT_ENGINE_MEMORY_BYTES: String(ENGINE_BYTES),
-    SVC_MODEL: 'measured',
+    SVC_MODEL: model,
     SVC_LOG_LEVEL: 'warn',
     ...env,
   });
-  mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
-  copyFileSync(file, join(home.paths.models, 'measured.gguf'));
+  if (model !== BUILT_IN) {
+    mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
+    copyFileSync(file, join(home.paths.models, `${model}.gguf`));
+  }
   const { chat, life, stop } = await startDaemon(home);
   return {
     way,
     cpuMs: () => familyCpuMs(life.pid),
     ask: (prompt, max_tokens, earlier = []) =>
-      askChat(chat, { model: 'measured', prompt, max_tokens, earlier }),
+      askChat(chat, { model, prompt, max_tokens, earlier }),
     stop,
   };
 }

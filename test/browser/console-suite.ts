@@ -63,11 +63,16 @@ export class ConsoleSuite {
     return (await this.page.locator(selector).first().textContent()) ?? '';
   }
 
-  says(selector: string, what: string | RegExp): Promise<true> {
-    return waitFor(`${selector} says ${what}`, async () => {
-      const said = await this.text(selector);
-      return typeof what === 'string' ? said === what : what.test(said);
-    });
+  async says(selector: string, what: string | RegExp): Promise<void> {
+    let said = '';
+    try {
+      await waitFor(`${selector} says ${what}`, async () => {
+        said = await this.text(selector);
+        return typeof what === 'string' ? said === what : what.test(said);
+      });
+    } catch (cause) {
+      throw new Error(`${(cause as Error).message}; it says: ${said}`, { cause });
+    }
   }
 
   isThere(selector: string): Promise<void> {

@@ -103,8 +103,13 @@ on.inBrowser(
 
 on.inBrowser('the overview has charts of what happened, each also in words', async () => {
   await on.signIn();
-  await on.ask('What is a chart?', { provider: 'local' });
-  await says('#chat-state', 'completed');
+  // An answer that is one piece, as on a busy machine, has no speed.
+  await waitFor('an answer has several pieces', async () => {
+    await on.ask('What is a chart?', { provider: 'local' });
+    await says('#chat-state', 'completed');
+    const { runs } = await on.life.ask((client) => client.call('run.list', {}));
+    return runs.some(({ first_output_at, ended_at }) => first_output_at !== ended_at);
+  });
   await on.visit('overview');
   for (const [chart, said] of Object.entries({
     rate: /Runs a minute: now \d+, at most \d+/,
