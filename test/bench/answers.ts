@@ -11,6 +11,7 @@ import { familyCpuMs } from './lib/process.ts';
 import { Report } from './lib/report.ts';
 import { median } from './lib/statistics.ts';
 import { takeTurns } from './lib/turns.ts';
+import { warmUp } from './lib/warm-up.ts';
 
 /**
  * Answers of local models, of the daemon and of other servers, in turns: `npm run bench answers
@@ -25,8 +26,6 @@ const only = process.env.BENCH_ONLY;
 const FLOOR = 'llama-server';
 const CONTEXT = 4096;
 const PARALLEL = 8;
-/** The code of a new daemon is not compiled, as in `gateway`. */
-const WARM_MS = 5_000;
 /** The contexts of eight answers of the largest model need 5 GB. */
 const ENGINE_BYTES = 8 * 1024 ** 3;
 const EXACT = { SVC_ENGINE_BATCHING: 'false' };
@@ -136,10 +135,8 @@ async function compare({ name, file }: Model, asked: readonly Asked[]): Promise<
   // A server may keep the prompts of all rounds, so each is new. All ways get the same ones.
   const another = (way: string) => (numbers[way] = (numbers[way] ?? 0) + 1);
   try {
-    for (const { way, ask } of servers) {
-      const until = performance.now() + WARM_MS;
-      while (performance.now() < until) await ask(`${another(way)} ${SHORT.prompt}`, 8);
-    }
+    for (const { ask } of servers)
+      await warmUp((number) => ask(`Before ${number}: ${SHORT.prompt}`, 8));
     for (const one of asked)
       for (const clients of one.clients)
         await compareAnswers(nameOf(name, one.length, clients), { ...one, clients: [clients] });

@@ -9,6 +9,7 @@ import { cpuMs } from './lib/process.ts';
 import { Report } from './lib/report.ts';
 import { quantile } from './lib/statistics.ts';
 import { PIECES, startAnswering, useUpstream } from './lib/upstream.ts';
+import { warmUp } from './lib/warm-up.ts';
 
 /**
  * The cost of the way through the daemon, and through other gateways: `npm run bench gateway
@@ -22,7 +23,6 @@ import { PIECES, startAnswering, useUpstream } from './lib/upstream.ts';
 
 const REQUESTS = Number(process.argv[2] ?? 400);
 const ROUNDS = 5;
-const WARM_MS = 5_000;
 const LITELLM_KEY = 'sk-bench-of-this-machine-alone';
 const FLOOR = 'the upstream directly';
 const report = new Report('gateway');
@@ -55,7 +55,7 @@ const ways: Record<string, Way> = {
   ...(await startPortkey()),
   ...(await startLitellm()),
 };
-for (const way of Object.values(ways)) await warm(way);
+for (const way of Object.values(ways)) await warmUp(() => round(way, 16, 64));
 for (const clients of [1, 16, 64]) {
   const found = Object.fromEntries(
     Object.keys(ways).map((name) => [name, { first: [], rate: [], cpu: [] } as Times]),
@@ -88,12 +88,6 @@ function add(what: string, found: Record<string, Times>): void {
       report.add({ what: `${what}, CPU a request`, unit: 'ms', way, values: cpu });
     }
   }
-}
-
-/** A daemon that is new runs in the interpreter of V8, and needs twice the CPU. */
-async function warm(way: Way): Promise<void> {
-  const until = performance.now() + WARM_MS;
-  while (performance.now() < until) await round(way, 16, 64);
 }
 
 async function round({ target, pid }: Way, clients: number, count: number) {

@@ -63,16 +63,13 @@ export class ConsoleSuite {
     return (await this.page.locator(selector).first().textContent()) ?? '';
   }
 
-  async says(selector: string, what: string | RegExp): Promise<void> {
+  says(selector: string, what: string | RegExp): Promise<true> {
     let said = '';
-    try {
-      await waitFor(`${selector} says ${what}`, async () => {
-        said = await this.text(selector);
-        return typeof what === 'string' ? said === what : what.test(said);
-      });
-    } catch (cause) {
-      throw new Error(`${(cause as Error).message}; it says: ${said}`, { cause });
-    }
+    const name = () => `${selector} says ${what}; it says: ${said}`;
+    return waitFor(name, async () => {
+      said = await this.text(selector);
+      return typeof what === 'string' ? said === what : what.test(said);
+    });
   }
 
   isThere(selector: string): Promise<void> {

@@ -108,7 +108,10 @@ on.inBrowser('the overview has charts of what happened, each also in words', asy
     await on.ask('What is a chart?', { provider: 'local' });
     await says('#chat-state', 'completed');
     const { runs } = await on.life.ask((client) => client.call('run.list', {}));
-    return runs.some(({ first_output_at, ended_at }) => first_output_at !== ended_at);
+    return runs.some(
+      ({ first_output_at: first, ended_at }) =>
+        first !== null && ended_at !== null && first !== ended_at,
+    );
   });
   await on.visit('overview');
   for (const [chart, said] of Object.entries({

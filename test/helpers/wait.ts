@@ -15,10 +15,11 @@ const WITHIN_MS = 120_000;
 
 /**
  * Polls until the answer is not false, null or undefined, and returns it. Throws with the name of
- * `what` after the longest wait. Most answers are near, so the first pauses are short.
+ * `what` after the longest wait. A function gives the name at that time. Most answers are near, so
+ * the first pauses are short.
  */
 export async function waitFor<T>(
-  what: string,
+  what: string | (() => string),
   ask: () => T | Promise<T>,
   options: WaitOptions = {},
 ): Promise<Exclude<Awaited<T>, false | null | undefined>> {
@@ -29,7 +30,10 @@ export async function waitFor<T>(
     if (answer !== false && answer !== null && answer !== undefined)
       return answer as Exclude<Awaited<T>, false | null | undefined>;
     const waited_ms = performance.now() - began;
-    if (waited_ms >= within_ms) throw new Error(`waited ${within_ms} ms in vain: ${what}`);
+    if (waited_ms >= within_ms) {
+      const name = typeof what === 'string' ? what : what();
+      throw new Error(`waited ${within_ms} ms in vain: ${name}`);
+    }
     await sleep(Math.min(every_ms, Math.max(1, waited_ms * PAUSE_SHARE)));
   }
 }

@@ -116,6 +116,7 @@ export class Sequences {
 }
 
 /**
- * Tokens of a prompt that cost as much as an answer of a hundred tokens gains beside another run.
+ * More than the beginning of a chat template, which all prompts of a client share. Less than an
+ * earlier turn of a conversation.
  */
 const BESIDE_TOKENS = 32;
