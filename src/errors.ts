@@ -157,7 +157,9 @@ export const errors = {
     type: 'authentication_error',
     retryable: false,
     meaning: 'The daemon does not accept the Host or Origin of the request.',
-    hint: 'Use 127.0.0.1, or allow the origin with the setting allowed_origins.',
+    hint:
+      'Use 127.0.0.1. A page of this machine sends the token; another origin is allowed with ' +
+      'the setting allowed_origins.',
   },
   route_unknown: {
     ...unknown,

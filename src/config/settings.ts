@@ -163,7 +163,9 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
   allowed_origins: {
     env: 'SVC_ALLOWED_ORIGINS',
     default: [],
-    meaning: 'Web origins that may call the HTTP interface, besides its own.',
+    meaning:
+      'Web origins that may call the HTTP interface. ' +
+      'Pages of this machine and apps with a token need no entry.',
     expects: 'a list of origins such as "https://example.org"',
     read: (value) => {
       const origins = Array.isArray(value) ? value.map(readOrigin) : [undefined];

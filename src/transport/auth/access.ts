@@ -13,8 +13,9 @@ import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-ac
  *
  * 1. Host names this machine and our port, or over TLS a name of our certificate. A page that
  *    resolves its own name to us is refused: it has no such certificate.
- * 2. Origin, if the browser sends one, is ours or in `allowed_origins`. The origin `null` is
- *    refused.
+ * 2. Origin, if the browser sends one, is ours or in `allowed_origins`. A page of this machine and
+ *    an app need no setting if they bring a valid token: no other page can know it. The origin
+ *    `null` is refused, because any site can send it.
  * 3. What is not public needs a token, compared in constant time, or the cookie of a session. The
  *    token comes as `Authorization: Bearer` or as `x-api-key`. Two different ones are refused.
  * 4. A browser sends a cookie for any page. So a request with a cookie must come from our own page,
@@ -46,7 +47,7 @@ export interface AccessOptions extends TokenSources {
 }
 
 export interface Access {
-  /** Throws invalid_request, forbidden_origin. Needs no token. */
+  /** Throws invalid_request, forbidden_origin. A page of an app needs a token: unauthorised. */
   checkSource(request: IncomingMessage): void;
   /**
    * Throws unauthorised, and forbidden_origin for a cookie that another page sent. `isUpgrade` says
@@ -54,7 +55,7 @@ export interface Access {
    * Upgrade header.
    */
   admit(request: IncomingMessage, level: AccessLevel, isUpgrade?: boolean): Admission;
-  /** The Origin of a request from an allowed page of another origin. Null otherwise. */
+  /** The Origin of a page of another origin that may read the answer. Null otherwise. */
   foreignOrigin(request: IncomingMessage): string | null;
 }
 
@@ -87,10 +88,14 @@ export function createAccess({
     if (isUpgrade) return origin !== undefined && (site === undefined || site === 'same-origin');
     return site === 'same-origin' && (origin !== undefined || isRead(request));
   };
-  const foreignOrigin = (request: IncomingMessage) => {
-    const { origin } = request.headers;
-    return origin !== undefined && allowed.has(origin.toLowerCase()) ? origin : null;
-  };
+  const isAllowed = ({ headers: { origin = '' } }: IncomingMessage) =>
+    allowed.has(origin.toLowerCase());
+  /** An app shows its token with each request, but not with the question whether it may ask. */
+  const isApp = (request: IncomingMessage) =>
+    settings.auth &&
+    APP_ORIGIN.test(request.headers.origin ?? '') &&
+    !isOwnOrigin(request) &&
+    (isPreflight(request) || sentTokens(request).length > 0);
   const isOpen = (level: AccessLevel, { socket }: IncomingMessage) =>
     level === 'summary' ||
     (level === 'monitor' &&
@@ -108,20 +113,19 @@ export function createAccess({
           'forbidden_origin',
           'The Host of the request is not a name of this daemon.',
         );
-      if (
-        request.headers.origin === undefined ||
-        isOwnOrigin(request) ||
-        foreignOrigin(request) !== null
-      )
-        return;
-      throw new SvcError('forbidden_origin', 'The Origin of the request is not allowed.', {
-        hint: 'Allow it with the setting allowed_origins.',
-      });
+      const { origin } = request.headers;
+      if (origin === undefined || isOwnOrigin(request) || isAllowed(request)) return;
+      if (!isApp(request))
+        throw new SvcError('forbidden_origin', 'The Origin of the request is not allowed.', {
+          hint: originHint(origin, settings.auth),
+        });
+      if (!isPreflight(request) && holderOf(sentTokens(request), tokens) === null)
+        throw new SvcError('unauthorised');
     },
     admit(request, level, isUpgrade = false) {
       if (isLocal(request.socket)) return trusted(unbounded(NEVER));
       if (!settings.auth) {
-        if (level !== 'public' && foreignOrigin(request) === null) checkSite(request);
+        if (level !== 'public' && !isAllowed(request)) checkSite(request);
         return trusted(unbounded(NEVER));
       }
       const { origin } = request.headers;
@@ -144,8 +148,18 @@ export function createAccess({
         },
       );
     },
-    foreignOrigin,
+    foreignOrigin: (request) =>
+      isAllowed(request) || isApp(request) ? (request.headers.origin ?? null) : null,
   };
+}
+
+/** What a page of another origin can do. */
+function originHint(origin: string, auth: boolean): string {
+  if (origin === 'null')
+    return 'A page from a file has no origin. Serve it from localhost, and send the token.';
+  return auth && APP_ORIGIN.test(origin)
+    ? 'Send the token, or allow the origin with the setting allowed_origins.'
+    : 'Allow it with the setting allowed_origins.';
 }
 
 /** Without authentication, the browser still says that another site's page sent the request. */
@@ -214,6 +228,11 @@ function trusted(holder: Holder): Admission {
   return { ...holder, trusted: true };
 }
 
+/** The question of a browser whether a page may send a request. It never has a token. */
+function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+}
+
 function isRead({ method }: IncomingMessage): boolean {
   return method === 'GET' || method === 'HEAD';
 }
@@ -223,6 +242,14 @@ function plainAddress(address = ''): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
+/** Pages of this machine, and schemes of apps. No web site can have such an origin. */
+const APP_ORIGIN = new RegExp(
+  `^(${[
+    String.raw`https?://(([\w-]+\.)*localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(:\d+)?`,
+    '(app|capacitor|file|tauri|vscode-file|vscode-webview)://.*',
+  ].join('|')})$`,
+  'i',
+);
 const TWO_TOKENS = 'The request has two different tokens. Send one: Authorization, or x-api-key.';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

@@ -1,19 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/**
- * What an allowed page may send. The clients of OpenAI and Anthropic describe themselves at length.
- */
-const REQUEST_HEADERS = [
-  'Authorization, X-Api-Key, Content-Type, Accept, Idempotency-Key, If-None-Match, Last-Event-ID',
-  'X-Svc-Client, X-Svc-On-Disconnect, Anthropic-Version, Anthropic-Beta, ' +
-    'Anthropic-Dangerous-Direct-Browser-Access',
-  'OpenAI-Beta, OpenAI-Organization, OpenAI-Project',
-  'X-Stainless-Arch, X-Stainless-Lang, X-Stainless-OS, X-Stainless-Package-Version',
-  'X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Retry-Count, X-Stainless-Timeout',
-  'X-Stainless-Helper, X-Stainless-Helper-Method, X-Stainless-Poll-Helper',
-].join(', ');
-const RESPONSE_HEADERS =
-  'Location, Request-Id, Retry-After, X-Request-Id, X-Svc-Error, X-Svc-Run-Id';
+/** An allowed page may send any header. The star does not include the first one. */
+const REQUEST_HEADERS = 'Authorization, *';
 const PREFLIGHT_SECONDS = 600;
 
 /**
@@ -31,7 +19,7 @@ export function allowOrigin(res: ServerResponse, origin: string | null): void {
   res.setHeader('Vary', 'Origin');
   if (origin === null) return;
   res.setHeader('Access-Control-Allow-Origin', origin);
-  res.setHeader('Access-Control-Expose-Headers', RESPONSE_HEADERS);
+  res.setHeader('Access-Control-Expose-Headers', '*');
 }
 
 /** Answers OPTIONS with the methods of the path, and a preflight with the allowed headers. */
@@ -48,6 +36,9 @@ export function sendOptions(
     res.setHeader('Access-Control-Allow-Methods', methods.join(', '));
     res.setHeader('Access-Control-Allow-Headers', REQUEST_HEADERS);
     res.setHeader('Access-Control-Max-Age', PREFLIGHT_SECONDS);
+    // A page of a public site asks whether it may reach this network.
+    if (req.headers['access-control-request-private-network'] === 'true')
+      res.setHeader('Access-Control-Allow-Private-Network', 'true');
   }
   res.writeHead(204).end();
 }

@@ -83,8 +83,9 @@ export function createHttp(options: HttpOptions): Http {
   const enter = (req: Request, res: ServerResponse) => {
     if (closing.signal.aborted || isLeaving(runtime)) res.shouldKeepAlive = false;
     keepToOrigin(res);
-    access.checkSource(req);
+    // Before the check, so that an app can read why it is refused.
     allowOrigin(res, access.foreignOrigin(req));
+    access.checkSource(req);
   };
   const serve = async (route: Route, req: Request, res: ServerResponse) => {
     // One listener for all: each one more costs every request.

@@ -238,11 +238,35 @@ test('an allowed page may read answers and errors, without credentials, and its 
     });
     assert.is(preflight.status, 204);
     assert.is(preflight.headers['access-control-allow-methods'], 'GET, HEAD, POST, OPTIONS');
-    const headers = preflight.headers['access-control-allow-headers']?.split(', ') ?? [];
-    const taken = routes.flatMap((route) => [...(route.headers ?? [])]);
-    for (const name of ['Authorization', 'X-Api-Key', 'Content-Type', ...taken])
-      assert.ok(headers.includes(name), name);
+    assert.is(preflight.headers['access-control-allow-headers'], 'Authorization, *');
+    assert.is(preflight.headers['access-control-allow-private-network'], undefined);
   }
+});
+
+test('a page of another program of this machine is served with the token alone', async () => {
+  const http = await boot();
+  const origin = 'http://localhost:3000';
+  const asked = (headers: Record<string, string>, path = '/v1/runs', method = 'GET') =>
+    ask(http.url + path, { method, headers: { origin, ...headers } });
+  const right = await asked(BEARER);
+  assert.equal([right.status, right.headers['access-control-allow-origin']], [200, origin]);
+  assert.is(right.headers['access-control-expose-headers'], '*');
+  assert.is(right.headers['access-control-allow-credentials'], undefined);
+  const wrong = await asked({ authorization: 'Bearer wrong' }, '/livez');
+  assert.equal([wrong.status, wrong.headers['access-control-allow-origin']], [401, origin]);
+  for (const path of ['/livez', '/v1/runtime/health', '/v1/runs', '/nowhere']) {
+    const none = await asked({}, path);
+    assert.equal([none.status, none.json.error.code], [403, 'forbidden_origin'], path);
+    assert.is(none.headers['access-control-allow-origin'], undefined, path);
+  }
+  const question = {
+    'access-control-request-method': 'POST',
+    'access-control-request-private-network': 'true',
+  };
+  const preflight = await asked(question, '/v1/chat/completions', 'OPTIONS');
+  assert.equal([preflight.status, preflight.headers['access-control-allow-origin']], [204, origin]);
+  assert.is(preflight.headers['access-control-allow-private-network'], 'true');
+  await http.close();
 });
 
 test('OPTIONS names the methods of a path, and none for an unknown path', async ({ http }) => {

@@ -44,6 +44,7 @@ test('an upgrade passes the same checks as a request', async ({ http }) => {
     ['/v1/logs', `localhost:${http.port + 1}`, bearer, 403, 'forbidden_origin'],
     ['/v1/logs', http.host, `${bearer}Origin: http://evil.example\r\n`, 403, 'forbidden_origin'],
     ['/v1/logs', http.host, `${bearer}Origin: null\r\n`, 403, 'forbidden_origin'],
+    ['/v1/logs', http.host, 'Origin: http://localhost:3000\r\n', 403, 'forbidden_origin'],
     ['/v1/other', http.host, bearer, 404, 'route_unknown'],
     ['/livez', http.host, bearer, 404, 'route_unknown'],
     ['http://evil.example/v1/logs', http.host, bearer, 400, 'invalid_request'],
@@ -59,7 +60,7 @@ test('an upgrade passes the same checks as a request', async ({ http }) => {
     parseRaw(await handshake(http, '/v1/logs', http.host, '')).head,
     'WWW-Authenticate: Bearer',
   );
-  for (const origin of [`http://${http.host}`, 'https://app.example'])
+  for (const origin of [`http://${http.host}`, 'https://app.example', 'http://localhost:3000'])
     assert.is(await connect(http, '?tail=0', { origin }).closed, 1000);
 });
 
