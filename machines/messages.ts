@@ -93,6 +93,8 @@ export interface Wishes {
   logprobs?: number;
   /** How long the model may reason before it answers. Absent: as long as it wants. */
   reasoning_effort?: ReasoningEffort;
+  /** How much the answer says. Absent: `medium`. A model may answer as always. */
+  verbosity?: Verbosity;
   /** False: the answer has one tool call at most. */
   parallel_tool_calls?: boolean;
   /** Only this many of the likeliest tokens are drawn from. 0: all of them. */
@@ -115,12 +117,14 @@ export const REASONING_EFFORTS = [
   'max',
 ] as const;
 export type ReasoningEffort = (typeof REASONING_EFFORTS)[number];
+export const VERBOSITIES = ['low', 'medium', 'high'] as const;
+export type Verbosity = (typeof VERBOSITIES)[number];
 
 const WISHES: Readonly<Record<keyof Wishes, true>> = {
   ...{ tools: true, tool_choice: true, parallel_tool_calls: true, response_format: true },
   ...{ stop: true, top_p: true, top_k: true, min_p: true, logprobs: true },
   ...{ presence_penalty: true, frequency_penalty: true, repeat_penalty: true },
-  ...{ reasoning_effort: true, context_tokens: true },
+  ...{ reasoning_effort: true, verbosity: true, context_tokens: true },
 };
 
 /** The wishes of a request that has more fields. One that is null or undefined is absent. */

@@ -255,7 +255,7 @@ test('what is refused whatever the models are, the document refuses too', async 
     ['/v1/runs', { prompt: 'x', model: ' \u0000' }],
     ['/v1/runs', { prompt: 'x', idempotency_key: 'a b' }],
     ['/v1/chat/completions', { model, messages: [] }],
-    ['/v1/chat/completions', { model, messages: [message], verbosity: 'high' }],
+    ['/v1/chat/completions', { model, messages: [message], verbosity: 'long' }],
     ['/v1/messages', { model, max_tokens: 5, messages: [] }],
     ['/v1/embeddings', { model, input: '' }],
     ['/v1/embeddings', { model, input: [] }],

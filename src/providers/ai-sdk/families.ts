@@ -42,12 +42,13 @@ const openai = {
     options.api === 'chat' && provider.chat !== undefined
       ? provider.chat(id)
       : provider.languageModel(id),
-  request: ({ response_format, parallel_tool_calls }) => ({
+  request: ({ response_format, parallel_tool_calls, verbosity }) => ({
     openai: {
       // The conversation is in svc. OpenAI need not keep it.
       store: false,
       strictJsonSchema: isStrict(response_format?.schema ?? null),
       ...(parallel_tool_calls === false ? { parallelToolCalls: false } : {}),
+      ...(verbosity === undefined ? {} : { textVerbosity: verbosity }),
     },
   }),
   singleCalls: true,

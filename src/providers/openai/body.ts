@@ -42,6 +42,7 @@ export function chatBody(
     seed: request.seed_asked ? request.seed : undefined,
     stop: request.stop,
     reasoning_effort: request.reasoning_effort,
+    verbosity: request.verbosity,
     response_format: formatOf(request.response_format),
     logprobs: logprobs === undefined ? undefined : true,
     top_logprobs: logprobs || undefined,

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { REASONING_EFFORTS } from '../../../machines/messages.ts';
+import { REASONING_EFFORTS, VERBOSITIES } from '../../../machines/messages.ts';
 import {
   type NumberFieldName,
   numberFields,
@@ -94,6 +94,8 @@ export const runInput = named(
     logprobs: v.nullish(wholeFrom(0, LOGPROBS_MAX)),
     /** How long the model may reason before it answers. */
     reasoning_effort: v.nullish(oneOf(REASONING_EFFORTS)),
+    /** How much the answer says. A model that does not know it answers as always. */
+    verbosity: v.nullish(oneOf(VERBOSITIES)),
     /** False: the answer has one tool call at most. */
     parallel_tool_calls: v.nullish(flag),
     top_k: numberOf('top_k'),

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { REASONING_EFFORTS } from '../../../machines/messages.ts';
+import { REASONING_EFFORTS, VERBOSITIES } from '../../../machines/messages.ts';
 import { RECOVERIES } from '../../config/run-fields.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
 import type { EventRecord } from '../../kernel/event-page.ts';
@@ -192,6 +192,7 @@ export const run = named(
     tool_choice: v.exactOptional(toolChoice),
     response_format: v.exactOptional(responseFormat),
     reasoning_effort: v.exactOptional(oneOf(REASONING_EFFORTS)),
+    verbosity: v.exactOptional(oneOf(VERBOSITIES)),
     parallel_tool_calls: v.exactOptional(flag),
     top_k: v.exactOptional(whole),
     min_p: v.exactOptional(v.number()),

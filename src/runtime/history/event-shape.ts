@@ -79,6 +79,7 @@ const request = object<RunRequest>({
   presence_penalty: optional(unread),
   frequency_penalty: optional(unread),
   reasoning_effort: optional(unread),
+  verbosity: optional(unread),
   parallel_tool_calls: optional(unread),
   top_k: optional(unread),
   min_p: optional(unread),

@@ -7,12 +7,10 @@ import {
   type MessagePart,
   type OutputPart,
   promptOf,
-  type ReasoningEffort,
-  type ResponseFormat,
   type RunRequest,
   systemOf,
   type Tool,
-  type ToolChoice,
+  type Wishes,
 } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
@@ -52,7 +50,7 @@ export interface SentRecord {
 }
 
 /** A run as users see it. */
-export interface RunRecord {
+export interface RunRecord extends Pick<Wishes, Exclude<(typeof SHOWN)[number], 'tools'>> {
   id: string;
   state: string;
   provider: string;
@@ -63,14 +61,6 @@ export interface RunRecord {
   /** The conversation. Absent when prompt and system say it all. */
   messages?: RecordedMessage[];
   tools?: Tool[];
-  tool_choice?: ToolChoice;
-  response_format?: ResponseFormat;
-  reasoning_effort?: ReasoningEffort;
-  parallel_tool_calls?: boolean;
-  top_k?: number;
-  min_p?: number;
-  repeat_penalty?: number;
-  context_tokens?: number;
   output: string;
   /** The parts of the answer. Absent when it is only text. */
   output_parts?: OutputPart[];
@@ -174,29 +164,22 @@ function travels({ failed_attempts, fallbacks, sent }: RunSnapshot['context']): 
 
 /** What a request says beside its prompt and system text. */
 function conversation(request: RunRequest): Partial<RunRecord> {
-  const { messages, tools, tool_choice, response_format } = request;
-  const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = request;
-  const { context_tokens } = request;
-  if (isShort(request) && FIELDS.every((name) => request[name] === undefined)) return NOTHING;
+  const { messages } = request;
+  const wishes = SHOWN.filter((name) => request[name] !== undefined);
+  if (isShort(request) && wishes.length === 0) return NOTHING;
   return {
     ...(isShort(request) || messages.length === 0 ? {} : { messages: messages.map(recorded) }),
-    ...(tools === undefined ? {} : { tools: [...tools] }),
-    ...(tool_choice === undefined ? {} : { tool_choice }),
-    ...(response_format === undefined ? {} : { response_format }),
-    ...(reasoning_effort === undefined ? {} : { reasoning_effort }),
-    ...(parallel_tool_calls === undefined ? {} : { parallel_tool_calls }),
-    ...(top_k === undefined ? {} : { top_k }),
-    ...(min_p === undefined ? {} : { min_p }),
-    ...(repeat_penalty === undefined ? {} : { repeat_penalty }),
-    ...(context_tokens === undefined ? {} : { context_tokens }),
+    ...Object.fromEntries(wishes.map((name) => [name, request[name]])),
   };
 }
 
-const FIELDS = [
+/** The wishes that users see. */
+const SHOWN = [
   'tools',
   'tool_choice',
   'response_format',
   'reasoning_effort',
+  'verbosity',
   'parallel_tool_calls',
   'top_k',
   'min_p',

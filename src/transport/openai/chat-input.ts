@@ -19,6 +19,8 @@ import {
   stopOf,
   text,
   topLogprobs,
+  verbosity,
+  verbosityOf,
   WITHOUT_EFFECT,
 } from './parameters.ts';
 
@@ -79,7 +81,7 @@ export const chatInput = named(
     audio: only([{}], 'svc answers with text.'),
     web_search_options: only([null], 'svc does not search the web.'),
     reasoning_effort: effort,
-    verbosity: only(['medium'], 'svc leaves it to the model how much it says.'),
+    verbosity,
     ...WITHOUT_EFFECT,
   }),
 );
@@ -98,6 +100,7 @@ export function runOfChat(chat: ChatInput): RunInput {
     tool_choice: chat.tool_choice == null ? null : choiceOf(chat.tool_choice),
     parallel_tool_calls: chat.parallel_tool_calls === false ? false : null,
     reasoning_effort: effortOf(chat.reasoning_effort),
+    verbosity: verbosityOf(chat.verbosity),
     response_format: formatOf(chat.response_format),
     stop: stopOf(chat.stop),
     ...{ model, temperature, top_p, presence_penalty, frequency_penalty, metadata },

@@ -1,5 +1,10 @@
 import * as v from 'valibot';
-import { REASONING_EFFORTS, type ReasoningEffort } from '../../../machines/messages.ts';
+import {
+  REASONING_EFFORTS,
+  type ReasoningEffort,
+  VERBOSITIES,
+  type Verbosity,
+} from '../../../machines/messages.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { LOGPROBS_MAX, runInput } from '../../runtime/contract/inputs.ts';
 import * as vocabulary from '../../runtime/contract/vocabulary.ts';
@@ -51,6 +56,12 @@ export const sampling = {
 export const effort = v.nullish(oneOf([...REASONING_EFFORTS, 'default']));
 export function effortOf(asked: v.InferOutput<typeof effort>): ReasoningEffort | null {
   return asked == null || asked === 'default' ? null : asked;
+}
+
+/** How much the answer says. `medium` is what any model does, so nothing is sent for it. */
+export const verbosity = v.nullish(oneOf(VERBOSITIES));
+export function verbosityOf(asked: Verbosity | null | undefined): Verbosity | null {
+  return asked === 'medium' ? null : (asked ?? null);
 }
 
 export const topLogprobs = wholeFrom(0, LOGPROBS_MAX);

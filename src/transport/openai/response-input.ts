@@ -18,6 +18,8 @@ import {
   sampling,
   text,
   topLogprobs,
+  verbosity,
+  verbosityOf,
   WITHOUT_EFFECT,
 } from './parameters.ts';
 import { answerOf, messagesOf } from './response-messages.ts';
@@ -65,12 +67,7 @@ export const responseInput = named(
     tools: v.nullish(v.array(tool, 'must be a list of tools.')),
     tool_choice: v.nullish(toolChoice),
     parallel_tool_calls: v.nullish(flag),
-    text: v.nullish(
-      object({
-        format: v.nullish(format),
-        verbosity: only(['medium'], 'svc does not set how long an answer is.'),
-      }),
-    ),
+    text: v.nullish(object({ format: v.nullish(format), verbosity })),
     max_output_tokens: sampling.max_tokens,
     temperature: sampling.temperature,
     top_p: sampling.top_p,
@@ -132,6 +129,7 @@ export async function runOfResponse(
       tool_choice: choiceOf(body.tool_choice),
       parallel_tool_calls: body.parallel_tool_calls === false ? false : null,
       reasoning_effort: effortOf(body.reasoning?.effort),
+      verbosity: verbosityOf(body.text?.verbosity),
       response_format: formatOf(body.text?.format),
       logprobs: body.top_logprobs ?? (wantsLogprobs ? 0 : null),
       // A stream cannot take back what it sent, so the answer never begins again.

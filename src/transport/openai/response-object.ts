@@ -86,7 +86,7 @@ export function responseObject(asked: AskedResponse, state: ResponseState): Item
     service_tier: 'default',
     store: fields.unstored !== true,
     temperature: request.temperature,
-    text: { format: formatOf(request) },
+    text: { format: formatOf(request), verbosity: request.verbosity ?? 'medium' },
     tool_choice: choiceOf(request),
     tools: (request.tools ?? []).map((tool, index) => ({
       type: 'function',
@@ -107,6 +107,7 @@ export const inResponse = renameParams({
   max_tokens: 'max_output_tokens',
   response_format: 'text.format',
   reasoning_effort: 'reasoning.effort',
+  verbosity: 'text.verbosity',
 });
 
 function paramOf(error: Failure): string | null {

@@ -85,10 +85,12 @@ test('OpenAI gets no reasoning in messages, others do', () => {
 test('effort, single calls and sampling are sent by the names that servers know', async () => {
   const body = await sent({
     ...{ reasoning_effort: 'low', parallel_tool_calls: false, top_k: 5, min_p: 0.1 },
+    verbosity: 'high',
     ...{ repeat_penalty: 1, tools: [{ name: 't', description: null, parameters: {} }] },
   });
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = body;
   assert.equal([reasoning_effort, parallel_tool_calls, top_k, min_p], ['low', false, 5, 0.1]);
+  assert.is(body.verbosity, 'high');
   assert.is(repeat_penalty, undefined, 'it changes nothing');
   assert.is((await sent({ parallel_tool_calls: true })).parallel_tool_calls, undefined);
 });

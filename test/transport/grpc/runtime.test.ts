@@ -180,6 +180,7 @@ test('a conversation with tools, an image and a schema reaches the provider as i
     top_p: 0.5,
     logprobs: 2,
     reasoning_effort: 'high',
+    verbosity: 'low',
     parallel_tool_calls: false,
     top_k: 0,
     min_p: 0.5,
@@ -210,9 +211,10 @@ test('a conversation with tools, an image and a schema reaches the provider as i
   const { context_tokens } = request ?? {};
   const added = { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty };
   assert.equal(Object.values(added), ['high', false, 0, 0.5, 1.5]);
-  assert.is(context_tokens, 8192);
+  assert.equal([context_tokens, request?.verbosity], [8192, 'low']);
   const shown = await client.ask('Get', { id: await run.runId });
-  for (const [name, value] of Object.entries(added)) assert.equal(shown[name], value, name);
+  for (const [name, value] of Object.entries({ ...added, verbosity: 'low' }))
+    assert.equal(shown[name], value, name);
   assert.equal(request?.response_format, { type: 'json', name: null, schema });
   assert.equal([request?.stop, request?.temperature, request?.top_p], [['END'], 0, 0.5]);
 

@@ -159,7 +159,7 @@ test('each parameter reaches the provider', async ({ real, client }) => {
     ...hi,
     ...{ temperature: 0.5, top_p: 0.9, presence_penalty: 1, frequency_penalty: -1, seed: -1 },
     ...{ max_completion_tokens: 7, stop: 'END', logprobs: true, top_logprobs: 2, n: 1 },
-    ...{ reasoning_effort: 'xhigh', parallel_tool_calls: false },
+    ...{ reasoning_effort: 'xhigh', parallel_tool_calls: false, verbosity: 'low' },
     ...{ top_k: 5, min_p: 0.1, repeat_penalty: 1.2 },
     ...{ metadata: { team: 'a' }, user: 'me', store: false, service_tier: 'auto' },
   });
@@ -169,6 +169,7 @@ test('each parameter reaches the provider', async ({ real, client }) => {
   assert.equal([seed, max_tokens, stop, logprobs], [2 ** 32 - 1, 7, ['END'], 2]);
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = asked(real);
   assert.equal([reasoning_effort, parallel_tool_calls], ['xhigh', false]);
+  assert.is(asked(real).verbosity, 'low');
   assert.equal([top_k, min_p, repeat_penalty], [5, 0.1, 1.2]);
   const [run] = (await real.runtime.runs.list({})).runs;
   assert.equal(run?.metadata, { team: 'a' });

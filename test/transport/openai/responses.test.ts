@@ -54,13 +54,18 @@ test('an input is answered, and its response is kept', async ({ real, client }) 
   assert.is(run.recovery, 'resume');
 });
 
-test('an effort and a single call at most are asked, and shown', async ({ real, client }) => {
+test('effort, verbosity and a single call at most are asked, and shown', async ({
+  real,
+  client,
+}) => {
   const response = await client.responses.create({
     ...{ model: MODEL, input: 'Hi', tools: [weather], parallel_tool_calls: false },
     reasoning: { effort: 'low' },
+    text: { verbosity: 'high' },
   });
-  const { reasoning_effort, parallel_tool_calls } = asked(real);
-  assert.equal([reasoning_effort, parallel_tool_calls], ['low', false]);
+  const { reasoning_effort, parallel_tool_calls, verbosity } = asked(real);
+  assert.equal([reasoning_effort, parallel_tool_calls, verbosity], ['low', false, 'high']);
+  assert.is(response.text?.verbosity, 'high');
   assert.equal([response.reasoning?.effort, response.parallel_tool_calls], ['low', false]);
   const run = await real.runtime.runs.get(runOf(response.id));
   assert.equal([run.reasoning_effort, run.parallel_tool_calls], ['low', false]);
@@ -369,7 +374,7 @@ test('what svc cannot do is refused with the name of the parameter', async ({ cl
     [{ truncation: 'auto' }, 'truncation'],
     [{ conversation: 'conv_1' }, 'conversation'],
     [{ prompt: { id: 'p' } }, 'prompt'],
-    [{ text: { verbosity: 'low' } }, 'text.verbosity'],
+    [{ text: { verbosity: 'long' } }, 'text.verbosity'],
     [{ tools: [{ type: 'web_search' }] }, 'tools.0.type'],
     [{ tools: [weather], parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
     [{ include: ['web_search_call.results'] }, 'include.0'],
