@@ -85,7 +85,7 @@ function blockOf(part: OutputPart, run: Pick<RunRecord, 'id'>): object {
   switch (part.type) {
     case 'text':
     case 'refusal':
-      return { type: 'text', text: part.text, citations: null };
+      return { type: 'text', text: part.text };
     case 'reasoning':
       return { type: 'thinking', thinking: part.text, signature: signatureOf(run) };
     case 'tool_call':

@@ -80,7 +80,7 @@ export class MessageEvents {
           ? { type: 'tool_use', ...call, input: {}, caller: { type: 'direct' } }
           : kind === 'reasoning'
             ? { type: 'thinking', thinking: '', signature: '' }
-            : { type: 'text', text: '', citations: null },
+            : { type: 'text', text: '' },
     });
   }
 

@@ -67,7 +67,7 @@ test('a message is answered, and its run can be found', async ({ real, client })
     [data.type, data.role, data.model, data.stop_reason, data.stop_sequence],
     ['message', 'assistant', 'local/svc-mini', 'end_turn', null],
   );
-  assert.equal(data.content, [{ type: 'text', text: 'Hello you', citations: null }]);
+  assert.equal(data.content, [{ type: 'text', text: 'Hello you' }]);
   assert.equal([data.usage.input_tokens, data.usage.output_tokens], [1, 1]);
   const run = await real.runtime.runs.get(id);
   assert.is(run.asked_as, 'anthropic.messages');
