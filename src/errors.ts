@@ -210,6 +210,12 @@ export const errors = {
     meaning: 'There is no run with this id.',
     hint: 'List them with: svc runs list',
   },
+  thread_not_found: {
+    ...unknown,
+    exit: 2,
+    meaning: 'A request of a thread follows a message that the log does not have.',
+    hint: 'Send the whole conversation, with thread: {"type": "create"}.',
+  },
   run_ambiguous: {
     ...invalid,
     meaning: 'Several runs have an id that begins like this.',

@@ -102,13 +102,21 @@ export interface Conversation {
  * The messages of a run. One message of a user may have results of tools and more. It becomes a
  * message for each result and one for the rest. Images of results are in that last one, because
  * most models see images of the user only.
+ *
+ * `earlier` is what they continue. A system text replaces that of before.
  */
 export function conversationOf(
   system: string | readonly Block[] | null,
   sent: readonly SentMessage[],
+  earlier: readonly Message[] = [],
 ): Conversation {
   const made: Conversation = { messages: [], places: [] };
   if (system !== null) addMessage(made, 'system', system, 'system');
+  const isReplaced = system !== null && earlier[0]?.role === 'system';
+  for (const message of earlier.slice(isReplaced ? 1 : 0)) {
+    made.messages.push(message);
+    made.places.push([]);
+  }
   for (const [index, { role, content }] of sent.entries())
     addMessage(made, role, content, `messages.${index}.content`);
   return made;

@@ -19,6 +19,7 @@ import {
   refuseServerTools,
 } from './request.ts';
 import { event, MessageEvents } from './stream.ts';
+import { ASKED_AS, threadOf } from './thread.ts';
 
 const shared = {
   access: 'token',
@@ -71,9 +72,10 @@ type CountContext = Context<unknown, v.InferOutput<typeof countInput>>;
 
 async function createMessage(context: MessagesContext): Promise<void> {
   const sent = await context.body({ complete: refuseServerTools });
-  const { input, places, stream, thoughts } = readMessages(sent);
+  const thread = await threadOf(context.runtime, sent.thread);
+  const { input, places, stream, thoughts } = readMessages(sent, thread);
   const rename = (thrown: unknown) => inRequest(thrown, places);
-  const run = await startFor(context, input, { api: 'anthropic.messages' }).catch((thrown) => {
+  const run = await startFor(context, input, { api: ASKED_AS }).catch((thrown) => {
     throw rename(thrown);
   });
   const { res } = context;

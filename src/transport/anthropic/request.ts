@@ -14,6 +14,7 @@ import {
 } from '../../runtime/contract/vocabulary.ts';
 import type { RunInput } from '../../runtime/contract.ts';
 import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
+import { type Thread, threadInput } from './thread.ts';
 
 /**
  * The body of POST /v1/messages as the input of a run.
@@ -115,6 +116,7 @@ export const messagesInput = named(
     top_p: v.nullish(v.number('must be a number.')),
     top_k: v.nullish(v.number('must be a number.')),
     metadata: v.nullish(object({ user_id: v.nullish(text) })),
+    thread: threadInput,
     service_tier: v.nullish(text),
     inference_geo: v.nullish(text),
     diagnostics: v.nullish(anything),
@@ -135,10 +137,13 @@ export interface Translated {
   thoughts: boolean;
 }
 
-/** Throws invalid_request with the name of the field. */
-export function readMessages(sent: v.InferOutput<typeof messagesInput>): Translated {
+/** Throws invalid_request with the name of the field. `thread`: what the request continues. */
+export function readMessages(
+  sent: v.InferOutput<typeof messagesInput>,
+  thread: Thread | null,
+): Translated {
   const { max_tokens, temperature, top_p, top_k, stop_sequences, metadata, stream } = sent;
-  const { input, ...rest } = readCount(sent);
+  const { input, ...rest } = readCount(sent, thread);
   const user_id = metadata?.user_id;
   return {
     ...rest,
@@ -153,8 +158,11 @@ export function readMessages(sent: v.InferOutput<typeof messagesInput>): Transla
 }
 
 /** The same for a request that only counts tokens. */
-export function readCount(sent: v.InferOutput<typeof countInput>): Translated {
-  const { model, messages: turns, tools, output_config, output_format, thinking } = sent;
+export function readCount(
+  sent: v.InferOutput<typeof countInput>,
+  thread: Thread | null = null,
+): Translated {
+  const { model, messages: turns, output_config, output_format, thinking } = sent;
   const system = sent.system === '' ? null : (sent.system ?? null);
   if (turns.length === 0) throw wrong('messages', 'messages must have at least one message.');
   if (turns.at(-1)?.role === 'assistant')
@@ -163,7 +171,9 @@ export function readCount(sent: v.InferOutput<typeof countInput>): Translated {
       'messages ends with a message of the assistant, which the answer cannot continue ' +
         'here. End it with one of the user.',
     );
-  const { messages, places } = conversationOf(system, turns);
+  const { messages, places } = conversationOf(system, turns, thread?.messages);
+  // A thread keeps its tools, so the request that continues it sends none.
+  const tools = sent.tools?.map(toolOf) ?? thread?.tools ?? [];
   const format = output_config?.format ?? output_format ?? null;
   return {
     stream: false,
@@ -172,7 +182,7 @@ export function readCount(sent: v.InferOutput<typeof countInput>): Translated {
     input: given({
       model,
       messages,
-      tools: tools == null || tools.length === 0 ? null : tools.map(toolOf),
+      tools: tools.length === 0 ? null : tools,
       tool_choice: choiceOf(sent.tool_choice ?? null),
       parallel_tool_calls: isSingle(sent.tool_choice) ? false : null,
       reasoning_effort: effortOf(sent),
