@@ -7,7 +7,7 @@ import { runIdOf } from '../dialect/ids.ts';
 
 /**
  * A thread: a request names the message that it follows, and sends only what is new. Every run is
- * held anyway, so the beginning of a thread needs nothing. A message may be followed twice.
+ * kept anyway, so the beginning of a thread needs nothing. A message may be followed twice.
  */
 export const threadInput = v.nullish(
   v.variant(
