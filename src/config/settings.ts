@@ -32,6 +32,8 @@ export interface Settings {
   tls_key: string | null;
   auth: boolean;
   allowed_origins: string[];
+  /** A field that svc does not know is an error in the APIs of OpenAI and Anthropic, too. */
+  strict_requests: boolean;
   /** Clients of this machine may read `/metrics` without the token. */
   metrics_public: boolean;
   /** Base address of the collector of traces; null: none. */
@@ -172,6 +174,17 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       return origins.every((origin) => origin !== undefined) ? origins : undefined;
     },
     fromText: (text) => text.split(',').flatMap((part) => part.trim() || []),
+  },
+  strict_requests: {
+    live: 'daemon',
+    env: 'SVC_STRICT_REQUESTS',
+    default: false,
+    meaning:
+      'Whether requests of the APIs of OpenAI and Anthropic are refused for a field that svc does ' +
+      'not know. Without it such a field is left out, and the header X-Svc-Ignored names it.',
+    expects: 'true or false',
+    read: readSwitch,
+    fromText: switchText,
   },
   metrics_public: {
     live: 'daemon',

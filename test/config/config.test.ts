@@ -68,6 +68,7 @@ const values: {
     read: ['postgres://u@h/db', 'sqlite', 'postgresql://h:1/db'],
   },
   store_password_file: { file: '/a', env: '/b', flag: 'null', read: ['/a', '/b', null] },
+  strict_requests: { file: true, env: '0', flag: true, read: [true, false, true] },
   metrics_public: { file: true, env: '0', flag: true, read: [true, false, true] },
   otlp_endpoint: {
     file: 'http://127.0.0.1:1',

@@ -1,17 +1,61 @@
 import * as v from 'valibot';
 import { SvcError } from '../../errors.ts';
+import type { Leniency } from './vocabulary.ts';
 
 /** The fields that have a value: one that is null counts as not given. */
 export type Given<T> = { [K in keyof T]: Exclude<T[K], null | undefined> };
 
 /** Checks a value from outside. Throws invalid_request with the name of the field as `param`. */
-export function check<S extends v.GenericSchema>(schema: S, value: unknown): v.InferOutput<S> {
+export function check<S extends v.GenericSchema>(
+  schema: S,
+  value: unknown,
+  leniency?: Leniency,
+): v.InferOutput<S> {
   if (Array.isArray(value)) throw new SvcError('invalid_request', 'A JSON object is expected.');
-  const result = v.safeParse(schema, value);
-  if (result.success) return result.output;
-  const issues = result.issues.map(innermost);
-  throw refusal(issues.find(isUnknownField) ?? issues[0] ?? result.issues[0]);
+  // `safeParse` would drop the leniency, which is no configuration of its own.
+  const config = { ...v.getGlobalConfig(), ...(leniency === undefined ? {} : { leniency }) };
+  const { issues: found, value: output } = schema['~run']({ value }, config);
+  if (found === undefined) return output as v.InferOutput<S>;
+  const issues = found.map(innermost);
+  throw refusal(issues.find(isUnknownField) ?? issues[0] ?? found[0]);
 }
+
+/** A checked value, and the fields that its schema does not have: `messages.0.name`. */
+export interface Known<T> {
+  value: T;
+  ignored: readonly string[];
+}
+
+/**
+ * Checks a value, and leaves out the fields that the schema does not have. `blanks`: an empty text
+ * counts as not given. Throws invalid_request as `check` does.
+ */
+export function checkKnown<S extends v.GenericSchema>(
+  schema: S,
+  value: unknown,
+  { blanks }: { blanks: boolean },
+): Known<v.InferOutput<S>> {
+  const leniency: Leniency = { ignored: new Map(), blanks };
+  const output = check(schema, value, leniency);
+  return { value: output, ignored: pathsOf(value, leniency.ignored) };
+}
+
+/** The paths of the fields. It names the first ones, since a client chooses how many there are. */
+function pathsOf(value: unknown, fields: Leniency['ignored']): string[] {
+  const paths: string[] = [];
+  const waiting: [inner: unknown, path: string][] = fields.size === 0 ? [] : [[value, '']];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const [inner, path] = next;
+    if (typeof inner !== 'object' || inner === null) continue;
+    const ignored = fields.get(inner) ?? [];
+    for (const key of ignored) paths.push(`${path}${key}`);
+    if (paths.length > PATHS_MAX) return [...paths.slice(0, PATHS_MAX), '…'];
+    for (const [key, below] of Object.entries(inner).reverse())
+      if (!ignored.includes(key)) waiting.push([below, `${path}${key}.`]);
+  }
+  return paths;
+}
+const PATHS_MAX = 20;
 
 /** The same, without the fields that are null. */
 export function checkGiven<S extends v.GenericSchema<unknown, object>>(

@@ -92,12 +92,47 @@ export function query<const E extends v.ObjectEntries>(entries: E) {
 }
 
 function exactly<const E extends v.ObjectEntries>(entries: E, noun: string) {
-  return v.strictObject(entries, (issue) => {
+  const schema = v.strictObject(entries, (issue) => {
     const names = Object.keys(entries).join(', ');
     if (issue.expected === 'never')
       return `is not a ${noun} here; there are ${names === '' ? 'none' : names}.`;
     return issue.path === undefined ? 'A JSON object is expected.' : 'is missing.';
   });
+  const run = schema['~run'];
+  const lenient: typeof run = (dataset, config: Configuration) =>
+    run.call(
+      schema,
+      config.leniency === undefined
+        ? dataset
+        : { ...dataset, value: known(dataset.value, entries, config.leniency) },
+      config,
+    );
+  return Object.assign(schema, { '~run': lenient });
+}
+
+type Configuration = v.Config<v.BaseIssue<unknown>> & { leniency?: Leniency };
+
+/** What a check accepts beyond its schema. It travels with the configuration of valibot. */
+export interface Leniency {
+  /** The fields of each object that its schema does not have. They are left out. */
+  ignored: Map<object, readonly string[]>;
+  /** An empty text counts as not given. So does null. */
+  blanks: boolean;
+}
+
+/** The fields that the schema has. It is a copy only if there are others. */
+function known(value: unknown, entries: v.ObjectEntries, { ignored, blanks }: Leniency): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const fields = Object.entries(value);
+  const isKnown = ([key]: [string, unknown]) => Object.hasOwn(entries, key);
+  const isGiven = ([, field]: [string, unknown]) => !blanks || (field !== '' && field !== null);
+  const kept = fields.filter((field) => isKnown(field) && isGiven(field));
+  if (kept.length === fields.length) return value;
+  ignored.set(
+    value,
+    fields.flatMap((field) => (isKnown(field) ? [] : [field[0]])),
+  );
+  return Object.fromEntries(kept);
 }
 
 /** An integer in decimal digits, as queries carry it. */

@@ -23,6 +23,7 @@ import { ASKED_AS, threadOf } from './thread.ts';
 
 const shared = {
   access: 'token',
+  unknownFields: 'may refuse',
   errors: errorOf,
   errorSchema: named(
     'AnthropicError',

@@ -1,4 +1,4 @@
-import { check } from '../../runtime/contract/check.ts';
+import { check, checkKnown } from '../../runtime/contract/check.ts';
 import { boundConversation } from '../../runtime/contract/conversation.ts';
 import { readQuery } from '../query.ts';
 import { readJson } from './body.ts';
@@ -12,10 +12,14 @@ export function queryOf({ query }: Route, req: Context['req'], limits: Context['
   return readQuery(req.originalUrl, typeof query === 'function' ? query(limits) : query);
 }
 
-/** Reads and checks the body when the handler asks for it. Throws what readJson and check throw. */
+/**
+ * Reads and checks the body when the handler asks for it. `ignored` hears of the fields that are
+ * left out. Throws what readJson and check throw.
+ */
 export function bodyReader(
-  { body, asksModel }: Route,
+  { body, asksModel, unknownFields, blanks }: Route,
   { req, res, limits, ended }: Pick<Context, 'req' | 'res' | 'limits' | 'ended'>,
+  { strict, ignored }: { strict: boolean; ignored(fields: readonly string[]): void },
 ): (options?: ReadOptions) => Promise<unknown> {
   return async ({
     bytes = limits.body_bytes,
@@ -26,6 +30,11 @@ export function bodyReader(
     const options = { ended, values, ...(within_ms === undefined ? {} : { within_ms }) };
     const value = complete(await readJson(req, res, bytes, options));
     if (asksModel) boundConversation(value, limits);
-    return body === undefined ? value : check(body, value);
+    if (body === undefined) return value;
+    if (unknownFields === undefined || (strict && unknownFields === 'may refuse'))
+      return check(body, value);
+    const known = checkKnown(body, value, { blanks: blanks === true });
+    if (known.ignored.length > 0) ignored(known.ignored);
+    return known.value;
   };
 }

@@ -34,6 +34,14 @@ export interface Row<Q extends QuerySchema, B extends v.GenericSchema> {
   body?: B;
   /** The body asks a model: its messages, parts and tools are counted before they are checked. */
   asksModel?: true;
+  /**
+   * Fields that the schema of the body does not have. `ignore` leaves them out, and says so: for
+   * the programs of others. `may refuse`: the setting `strict_requests` refuses them. Absent: they
+   * are refused, since they are most often typing mistakes.
+   */
+  unknownFields?: 'ignore' | 'may refuse';
+  /** An empty text in the body counts as not given, as null does. */
+  blanks?: true;
   /** What each status has. Errors have the form of `errors`, so they need no row. */
   answers: Readonly<Record<number, Answer | readonly Answer[]>>;
   /** The form of its errors. Absent: svc's own, which OpenAI clients understand. */

@@ -2,6 +2,7 @@ import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka, type Request } from 'polka';
+import type { Settings } from '../../config/settings.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
@@ -16,6 +17,7 @@ import { createRefusals, type Refusals } from '../refusals.ts';
 import type { ServedCertificate } from '../served-certificate.ts';
 import { createConnections } from './connection/connections.ts';
 import { createListener } from './connection/listener.ts';
+import { IgnoredFields } from './ignored-fields.ts';
 import { sendError } from './reply.ts';
 import { bodyReader, queryOf } from './request.ts';
 import { type Context, callerOf, type Route, scopeOf } from './route.ts';
@@ -31,8 +33,9 @@ import { Traffic } from './traffic.ts';
  * 4. The log counts what the checks refuse.
  */
 export interface HttpOptions
-  extends Omit<AccessOptions, 'sessions'>,
+  extends Omit<AccessOptions, 'sessions' | 'settings'>,
     Pick<Context, 'runtime' | 'configuration' | 'limits' | 'log' | 'routes'> {
+  settings: AccessOptions['settings'] & Partial<Pick<Settings, 'strict_requests'>>;
   /** Null: no TLS. */
   certificate?: ServedCertificate | null;
   /** Shared with the issuer of tickets. */
@@ -72,6 +75,7 @@ export function createHttp(options: HttpOptions): Http {
   const access = createAccess({ ...options, sessions });
   const closing = new AbortController();
   const traffic = new Traffic();
+  const ignored = new IgnoredFields(log);
   const logged = options.refusals ?? createRefusals(log, limits.refusal_log_ms);
   const refused = (code: string) => {
     logged.count(code);
@@ -109,7 +113,14 @@ export function createHttp(options: HttpOptions): Http {
       ...{ configuration, ended, trusted, caller: callerOf(admission) },
       traffic: () => traffic.families(connections.count(), unsent.bytes),
       query: queryOf(route, req, limits) as never,
-      body: bodyReader(route, { req, res, limits, ended }) as never,
+      body: bodyReader(
+        route,
+        { req, res, limits, ended },
+        {
+          strict: options.settings.strict_requests === true,
+          ignored: (fields) => ignored.tell(res, route.path, fields),
+        },
+      ) as never,
     });
     countAnswer(res, unsent);
   };

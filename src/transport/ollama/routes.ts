@@ -9,6 +9,8 @@ import { chat, chatInput, generate, generateInput } from './runs.ts';
 
 const shared = {
   access: 'token',
+  unknownFields: 'ignore',
+  blanks: true,
   errors: errorOf,
   errorSchema: named('OllamaError', object({ error: text })),
 } as const;

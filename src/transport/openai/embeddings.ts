@@ -61,6 +61,7 @@ export const embeddingsRoute: Route = route({
   access: 'token',
   summary: 'OpenAI: the vectors of texts. It is no run, and its texts are not kept.',
   body: embeddingsInput,
+  unknownFields: 'may refuse',
   answers: { 200: embeddingsAnswer },
   answer: createEmbeddings,
 });

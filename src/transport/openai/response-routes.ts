@@ -36,6 +36,7 @@ export const responseRoutes: readonly Route[] = [
     summary: 'OpenAI: answers an input. With background: true it survives the connection.',
     headers: ['Idempotency-Key', 'X-Svc-Client', 'X-Svc-On-Disconnect'],
     body: responseInput,
+    unknownFields: 'may refuse',
     asksModel: true,
     answers: answer,
     answer: createResponse,

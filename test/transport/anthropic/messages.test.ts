@@ -305,7 +305,6 @@ test('what a run cannot do is refused by name, in the envelope of the API', asyn
     [{ max_tokens: 0 }, /max_tokens must be/],
     [{ model: undefined }, /model is missing/],
     [{ top_k: -5 }, /^top_k must be/],
-    [{ temprature: 1 }, /"temprature" is not a field/],
     [{ messages: [] }, /at least one message/],
     [{ messages: [{ role: 'robot', content: 'x' }] }, /messages\.0\.role must be user/],
     [

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import { LiveConfig } from '../../../src/daemon/live-config.ts';
+import type { Log } from '../../../src/kernel/port.ts';
 import { UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
 import { createSessions } from '../../../src/transport/auth/session.ts';
 import type { SessionFile } from '../../../src/transport/auth/session-file.ts';
@@ -21,6 +22,8 @@ export async function bootReal(
     sessionFile?: SessionFile;
     routes?: readonly Route[];
     metrics_public?: boolean;
+    strict_requests?: boolean;
+    log?: Log;
   } = {},
 ) {
   const provider = new ScriptedProvider('local', options.script ?? []);
@@ -37,12 +40,18 @@ export async function bootReal(
     now,
     ...(options.sessionFile === undefined ? {} : { file: options.sessionFile }),
   });
-  const { metrics_public = false } = options;
+  const { metrics_public = false, strict_requests = false, log = silent } = options;
   const allowed_origins = ['https://app.example'];
-  const settings = { auth: true, allowed_origins, http: '127.0.0.1:0', metrics_public };
+  const settings = {
+    auth: true,
+    allowed_origins,
+    http: '127.0.0.1:0',
+    metrics_public,
+    strict_requests,
+  };
   const unsent = new UnsentBytes(limits, silent);
   const http = createHttp({
-    ...{ runtime, settings, token, sessions, limits, log: silent, unsent },
+    ...{ runtime, settings, token, sessions, limits, log, unsent },
     routes: options.routes ?? routes,
     configuration: new LiveConfig({ config, reload: () => config, changed: () => {} }),
   });
