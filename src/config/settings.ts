@@ -180,8 +180,8 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_STRICT_REQUESTS',
     default: false,
     meaning:
-      'Whether requests of the APIs of OpenAI and Anthropic are refused for a field that svc does ' +
-      'not know. Without it such a field is left out, and the header X-Svc-Ignored names it.',
+      'Whether requests of the APIs of OpenAI and Anthropic are refused for a field that svc ' +
+      'does not know. Without it such a field is left out, and the header X-Svc-Ignored names it.',
     expects: 'true or false',
     read: readSwitch,
     fromText: switchText,

@@ -12,7 +12,7 @@ export function check<S extends v.GenericSchema>(
   leniency?: Leniency,
 ): v.InferOutput<S> {
   if (Array.isArray(value)) throw new SvcError('invalid_request', 'A JSON object is expected.');
-  // `safeParse` would drop the leniency, which is no configuration of its own.
+  // `safeParse` would drop the leniency: valibot does not know it.
   const config = { ...v.getGlobalConfig(), ...(leniency === undefined ? {} : { leniency }) };
   const { issues: found, value: output } = schema['~run']({ value }, config);
   if (found === undefined) return output as v.InferOutput<S>;

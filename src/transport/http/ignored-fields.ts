@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Log } from '../../kernel/port.ts';
 
-/** Tells a client and the log which fields of its request were left out. */
+/** Names to a client and the log which fields of its request were left out. */
 export class IgnoredFields {
   private readonly log: Log;
   /** What the log has named. A program sends the same fields with each request. */
