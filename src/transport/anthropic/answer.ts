@@ -7,8 +7,12 @@ import type { AnswerEnd } from '../dialect/pieces.ts';
 
 /** An answer in the form of Anthropic's API. */
 
-/** A message without content, as a stream begins. Its counts are not known yet. */
-export function emptyMessage(run: Pick<RunRecord, 'id'>, model: string): object {
+/** A message without content, as a stream begins. Its end has the counts of the provider. */
+export function emptyMessage(
+  run: Pick<RunRecord, 'id'>,
+  model: string,
+  input_tokens: number | null = null,
+): object {
   return {
     id: idIn('msg_', run.id),
     type: 'message',
@@ -17,7 +21,7 @@ export function emptyMessage(run: Pick<RunRecord, 'id'>, model: string): object 
     content: [],
     container: null,
     ...ending(null),
-    usage: usageOf({ input_tokens: null, output_tokens: null }),
+    usage: usageOf({ input_tokens, output_tokens: null }),
   };
 }
 

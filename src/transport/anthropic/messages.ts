@@ -74,9 +74,10 @@ type CountContext = Context<unknown, v.InferOutput<typeof countInput>>;
 async function createMessage(context: MessagesContext): Promise<void> {
   const sent = await context.body({ complete: refuseServerTools });
   const thread = await threadOf(context.runtime, sent.thread);
-  const { input, places, stream, thoughts } = readMessages(sent, thread);
+  const { input, places, stream, thoughts, prompt_tokens } = readMessages(sent, thread);
   const rename = (thrown: unknown) => inRequest(thrown, places);
-  const run = await startFor(context, input, { api: ASKED_AS }).catch((thrown) => {
+  const fields = stream ? { estimated_input_tokens: prompt_tokens } : {};
+  const run = await startFor(context, input, { api: ASKED_AS, fields }).catch((thrown) => {
     throw rename(thrown);
   });
   const { res } = context;
@@ -103,7 +104,8 @@ async function createMessage(context: MessagesContext): Promise<void> {
       for await (const piece of pieces) {
         const begin = events === null;
         events ??= new MessageEvents(run, shown(present()));
-        const first = begin ? events.start() : '';
+        const counted = piece.type === 'end' ? undefined : piece.prompt_tokens;
+        const first = begin ? events.start(counted ?? prompt_tokens) : '';
         const now = first + (piece.type === 'end' ? events.end(piece) : events.piece(piece));
         if (now !== '') await write(now);
       }

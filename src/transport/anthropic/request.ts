@@ -1,5 +1,11 @@
 import * as v from 'valibot';
-import type { ReasoningEffort, Tool, ToolChoice } from '../../../machines/messages.ts';
+import {
+  type Message,
+  type ReasoningEffort,
+  type Tool,
+  type ToolChoice,
+  textOf,
+} from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
 import {
@@ -13,6 +19,7 @@ import {
   text,
 } from '../../runtime/contract/vocabulary.ts';
 import type { RunInput } from '../../runtime/contract.ts';
+import { tokensIn } from '../../runtime/runs/usage-of.ts';
 import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
 import { type Thread, threadInput } from './thread.ts';
 
@@ -133,6 +140,8 @@ export interface Translated {
   /** Where the parts of the run's messages are in the request. */
   places: string[][];
   stream: boolean;
+  /** About the tokens of the prompt, for the begin of a stream. */
+  prompt_tokens: number;
   /** Whether the answer shows what the model thought. */
   thoughts: boolean;
 }
@@ -177,6 +186,7 @@ export function readCount(
   const format = output_config?.format ?? output_format ?? null;
   return {
     stream: false,
+    prompt_tokens: tokensIn(lengthOf(messages) + JSON.stringify(tools).length),
     thoughts: thinking?.type !== 'disabled' && !isOmitted(thinking),
     places,
     input: given({
@@ -192,6 +202,12 @@ export function readCount(
           : { type: 'json' as const, name: format.name ?? null, schema: format.schema },
     }) as RunInput,
   };
+}
+
+/** Characters of the texts. */
+function lengthOf(messages: readonly Message[]): number {
+  const lengths = messages.flatMap(({ content }) => content.map((part) => textOf(part).length));
+  return lengths.reduce((sum, length) => sum + length, 0);
 }
 
 function isOmitted(thinking: v.InferOutput<typeof countInput>['thinking']): boolean {

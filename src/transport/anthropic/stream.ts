@@ -27,8 +27,8 @@ export class MessageEvents {
     this.thoughts = options.thoughts;
   }
 
-  start(): string {
-    return event('message_start', { message: emptyMessage(this.run, this.model) });
+  start(input_tokens: number): string {
+    return event('message_start', { message: emptyMessage(this.run, this.model, input_tokens) });
   }
 
   piece(piece: PlacedPiece): string {

@@ -5,6 +5,7 @@ import {
   type OutputKind,
   type OutputPart,
   partsAfter,
+  type RunOutput,
   type TokenLogprob,
 } from '../../../machines/messages.ts';
 import { fromBody, SvcError } from '../../errors.ts';
@@ -20,6 +21,8 @@ export interface OutputPiece {
   /** The tool call whose arguments the text continues. */
   readonly call?: CallName;
   readonly logprobs?: readonly TokenLogprob[];
+  /** The tokens of the prompt, of a local model. */
+  readonly prompt_tokens?: number;
 }
 
 /** The end of a complete answer. */
@@ -56,6 +59,7 @@ export async function* followAnswer(
   run_id: string,
   { signal, outflow, onMove }: Following,
 ): AsyncGenerator<readonly Piece[], void> {
+  let prompt_tokens: number | undefined;
   for await (const { page, events } of runtime.runs.follow(run_id, { signal })) {
     outflow?.hold(page.plain);
     try {
@@ -66,7 +70,9 @@ export async function* followAnswer(
         if (!WANTED.has(type) && !isTerminalEvent(type)) continue;
         // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
         const data: any = page.told(event).data;
-        const piece = pieceIn(type, data);
+        // The first output may have no text.
+        if (data.prompt_parts !== undefined) prompt_tokens = sumOf(data.prompt_parts);
+        const piece = pieceIn(type, data, prompt_tokens);
         if (piece !== null) pieces.push(piece);
         length += data.text?.length ?? 0;
         const isMove = type === 'run.attempt_failed' && data.next !== undefined;
@@ -90,9 +96,9 @@ export async function* followAnswer(
 const BATCH_LENGTH = 64 * 1024;
 
 // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
-function pieceIn(type: string, data: any): Piece | null {
+function pieceIn(type: string, data: any, prompt_tokens: number | undefined): Piece | null {
   if (type === 'run.output_appended')
-    return data.text !== '' || data.call !== undefined ? pieceOf(data) : null;
+    return data.text !== '' || data.call !== undefined ? pieceOf(data, prompt_tokens) : null;
   if (type === 'run.completed') return endOf(data);
   const isAgain = type === 'run.started' && data.resumes !== true && data.attempt > 1;
   return isAgain ? { type: 'restart' } : null;
@@ -111,14 +117,22 @@ export function grow(parts: readonly OutputPart[], piece: OutputPiece): readonly
     : partsAfter(parts, '', piece);
 }
 
-function pieceOf({ text, kind, call, logprobs }: Omit<OutputPiece, 'type'>): OutputPiece {
+function pieceOf(
+  { text, kind, call, logprobs }: RunOutput,
+  prompt_tokens: number | undefined,
+): OutputPiece {
   return {
     type: 'output',
     text,
     ...(kind === undefined ? {} : { kind }),
     ...(call === undefined ? {} : { call }),
     ...(logprobs === undefined ? {} : { logprobs }),
+    ...(prompt_tokens === undefined ? {} : { prompt_tokens }),
   };
+}
+
+function sumOf(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
 function endOf({ finish_reason, usage, stop_sequence }: Omit<AnswerEnd, 'type'>): AnswerEnd {

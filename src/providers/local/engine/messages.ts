@@ -110,7 +110,7 @@ export interface Output extends Piece {
   threads?: number;
   /** Some of its tokens, or earlier ones, were computed together with other runs. */
   batched?: boolean;
-  /** How its prompt was computed. In the first output, if it continues an earlier answer. */
+  /** How its prompt was computed. In the first output. */
   prompt_parts?: number[];
 }
 

@@ -107,7 +107,7 @@ export class Runs {
       const kept = await sequences.prepare(taken, client);
       member.batched ||= kept > slot.alone;
       const parts = resumed ?? withBatches(slot.parts, prompt.length - kept, loaded.batch);
-      if (parts.length > 1 && !member.batched) prompt_parts = [...parts];
+      prompt_parts = [...parts];
       const work = { loaded, slot, member, prompt, parts, kept, order, signal, output };
       const finish = await generate(work);
       return finish === null ? { type: 'stopped', id } : { type: 'finished', id, ...finish };
