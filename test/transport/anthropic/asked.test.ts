@@ -2,6 +2,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
+import type { OutputPart } from '../../../src/providers/port.ts';
 import { finish, output } from '../../helpers/scripted-provider.ts';
 import { TOKEN } from '../http/boot.ts';
 import { bootReal, type Real } from '../http/real.ts';
@@ -21,6 +22,14 @@ const ASKED = {
 };
 const PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const WEATHER = {
+  ...{ name: 'weather', description: 'Tells the weather.' },
+  input_schema: { type: 'object' as const, properties: { city: { type: 'string' } } },
+};
+const ended: OutputPart = {
+  ...{ type: 'finish', finish_reason: 'stop' },
+  usage: { input_tokens: 12, output_tokens: 5, cached_tokens: 4 },
+};
 async function failed(asked: Promise<unknown>): Promise<InstanceType<typeof Anthropic.APIError>> {
   try {
     await asked;
@@ -113,6 +122,34 @@ test('an effort, one call at most and top_k reach the run', async ({ real, clien
   await client.messages.create({ ...ASKED, tools, tool_choice, top_k: 7 } as never);
   const { parallel_tool_calls, top_k } = real.provider.asked.at(-1)?.request ?? {};
   assert.equal([parallel_tool_calls, top_k], [false, 7]);
+});
+
+test('a stream begins with the tokens of the prompt, counted by the engine or estimated', async ({
+  real,
+  client,
+}) => {
+  const begun = async () => {
+    let tokens: number | null = null;
+    const stream = client.messages.stream({ ...ASKED, system: 'Be very brief.', tools: [WEATHER] });
+    stream.on('streamEvent', (event) => {
+      if (event.type === 'message_start') tokens = event.message.usage.input_tokens;
+    });
+    const { usage } = await stream.finalMessage();
+    const [{ id } = { id: '' }] = (await real.runtime.runs.list({})).runs;
+    const { asked_as } = await real.runtime.runs.asked(id);
+    return { tokens, end: usage.input_tokens, marked: asked_as?.fields.estimated_input_tokens };
+  };
+  const tools = [{ ...WEATHER, parameters: WEATHER.input_schema, input_schema: undefined }];
+  const estimate = Math.ceil(('HiBe very brief.'.length + JSON.stringify(tools).length) / 4);
+  real.provider.script = [output('Hello', 1), ended];
+  assert.equal(await begun(), { tokens: estimate, end: 8, marked: estimate });
+  // The first output of an engine may be tokens without text.
+  const first = { ...output('', 7), prompt_parts: [256, 0, 44] } as OutputPart;
+  real.provider.script = [first, output('Hello', 1), ended];
+  assert.equal(await begun(), { tokens: 300, end: 8, marked: estimate });
+  await client.messages.create(ASKED);
+  const [{ id } = { id: '' }] = (await real.runtime.runs.list({})).runs;
+  assert.equal((await real.runtime.runs.asked(id)).asked_as?.fields, {});
 });
 
 test.run();

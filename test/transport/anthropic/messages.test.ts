@@ -198,34 +198,6 @@ test('a stream has its events in order, and the helper puts them together', asyn
   assert.equal(message.usage.output_tokens_details, { thinking_tokens: 2 });
 });
 
-test('a stream begins with the tokens of the prompt, counted by the engine or estimated', async ({
-  real,
-  client,
-}) => {
-  const begun = async () => {
-    let tokens: number | null = null;
-    const stream = client.messages.stream({ ...ASKED, system: 'Be very brief.', tools: [WEATHER] });
-    stream.on('streamEvent', (event) => {
-      if (event.type === 'message_start') tokens = event.message.usage.input_tokens;
-    });
-    const { usage } = await stream.finalMessage();
-    const [{ id } = { id: '' }] = (await real.runtime.runs.list({})).runs;
-    const { asked_as } = await real.runtime.runs.asked(id);
-    return { tokens, end: usage.input_tokens, marked: asked_as?.fields.estimated_input_tokens };
-  };
-  const tools = [{ ...WEATHER, parameters: WEATHER.input_schema, input_schema: undefined }];
-  const estimate = Math.ceil(('HiBe very brief.'.length + JSON.stringify(tools).length) / 4);
-  real.provider.script = [output('Hello', 1), ended('stop')];
-  assert.equal(await begun(), { tokens: estimate, end: 8, marked: estimate });
-  // The first output of an engine may be tokens without text.
-  const first = { ...output('', 7), prompt_parts: [256, 0, 44] } as OutputPart;
-  real.provider.script = [first, output('Hello', 1), ended('stop')];
-  assert.equal(await begun(), { tokens: 300, end: 8, marked: estimate });
-  await client.messages.create(ASKED);
-  const [{ id } = { id: '' }] = (await real.runtime.runs.list({})).runs;
-  assert.equal((await real.runtime.runs.asked(id)).asked_as?.fields, {});
-});
-
 test('tools make a round trip: the answer goes back as it came', async ({ real, client }) => {
   real.provider.script = ({ request }) =>
     request.messages.length === 1
