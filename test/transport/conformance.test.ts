@@ -29,7 +29,7 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
   'GET /readyz': [{ status: 200 }],
   'GET /metrics': [{ status: 200 }],
   'GET /openapi.json': [{ status: 200 }],
-  'GET /': [{ status: 200 }],
+  'GET /': [{ status: 200 }, { headers: { accept: 'text/html' }, status: 200 }],
   'GET /console/*': [
     { path: '/console/main.js', status: 200 },
     { path: '/console/style/base.css', status: 200 },

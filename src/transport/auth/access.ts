@@ -4,6 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import { isLoopback, parseAddress } from '../../config/address.ts';
 import type { Settings } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
+import { pathTokenOf } from './path-token.ts';
 import { type Holder, unbounded } from './scope.ts';
 import type { Sessions } from './session.ts';
 import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-access.ts';
@@ -17,7 +18,8 @@ import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-ac
  *    an app need no setting if they bring a valid token: no other page can know it. The origin
  *    `null` is refused, because any site can send it.
  * 3. What is not public needs a token, compared in constant time, or the cookie of a session. The
- *    token comes as `Authorization: Bearer` or as `x-api-key`. Two different ones are refused.
+ *    token comes as `Authorization: Bearer`, as `x-api-key`, or in the path. Different ones are
+ *    refused.
  * 4. A browser sends a cookie for any page. So a request with a cookie must come from our own page,
  *    and the browser must say so.
  * 5. What a session or a token admitted ends with it: `admit` returns the signal.
@@ -215,10 +217,13 @@ function defaultPort(socket: Socket): number {
   return isSecure(socket) ? 443 : 80;
 }
 
-/** What the request has as its token, once for each header. Empty text: the header has none. */
-function sentTokens({ headers, headersDistinct }: IncomingMessage): string[] {
+/** What the request has as its token, once for each place. Empty text: the place has none. */
+function sentTokens(request: IncomingMessage): string[] {
+  const { headers, headersDistinct } = request;
   const { authorization } = headers;
+  const inPath = pathTokenOf(request);
   return [
+    ...(inPath === null ? [] : [inPath]),
     ...(authorization === undefined ? [] : [bearerOf(authorization)]),
     ...(headersDistinct['x-api-key'] ?? []),
   ];
@@ -250,6 +255,7 @@ const APP_ORIGIN = new RegExp(
   ].join('|')})$`,
   'i',
 );
-const TWO_TOKENS = 'The request has two different tokens. Send one: Authorization, or x-api-key.';
+const TWO_TOKENS =
+  'The request has different tokens. Send one: as Authorization, as x-api-key, or in the path.';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f]/;

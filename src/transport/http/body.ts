@@ -24,11 +24,10 @@ export async function readJson(
   limit: number,
   options: BodyOptions = {},
 ): Promise<unknown> {
-  const type = req.headers['content-type'] ?? '';
-  if (!/^\s*application\/json\s*(;|$)/i.test(type))
+  if (isFromPage(req) && !JSON_TYPE.test(req.headers['content-type'] ?? ''))
     throw new SvcError(
       'invalid_request',
-      'The body must be JSON, with Content-Type: application/json.',
+      'A page must send its body as JSON, with Content-Type: application/json.',
     );
   if ((req.headers['content-encoding'] ?? 'identity') !== 'identity')
     throw new SvcError('invalid_request', 'The body must not be compressed.');
@@ -36,6 +35,16 @@ export async function readJson(
   if (req.headers.expect !== undefined) res.writeContinue();
   return parse(await readBytes(req, limit, options), options);
 }
+
+/**
+ * A page of another origin may send any other type without asking the daemon first. Programs that
+ * are no browser often name none, or that of a form.
+ */
+function isFromPage({ headers }: IncomingMessage): boolean {
+  return headers.origin !== undefined || headers['sec-fetch-site'] !== undefined;
+}
+
+const JSON_TYPE = /^\s*application\/json\s*(;|$)/i;
 
 function readBytes(
   req: IncomingMessage,

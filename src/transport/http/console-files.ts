@@ -47,9 +47,14 @@ export const consoleRoutes: readonly Route[] = [
     method: 'GET',
     path: '/',
     access: 'public',
-    summary: 'The console: a page for all this. `svc console` opens it signed in.',
-    headers: STATIC_HEADERS,
-    answers: staticAnswers('text/html'),
+    summary:
+      'The console: a page for all this. `svc console` opens it signed in. ' +
+      'A client that is no browser gets a sentence.',
+    headers: ['Accept', ...STATIC_HEADERS],
+    answers: {
+      ...staticAnswers('text/html'),
+      200: [{ type: 'text/html' }, { type: 'text/plain' }],
+    },
     answer: showConsole,
   }),
   route({
@@ -63,9 +68,14 @@ export const consoleRoutes: readonly Route[] = [
   }),
 ];
 
+/** A browser asks for the page by its type. Programs ask whether anything answers here. */
 function showConsole({ req, res }: Context): void {
-  sendFile(req, res, find(PAGE), POLICY);
+  res.appendHeader('Vary', 'Accept');
+  const isBrowser = req.headers.accept?.includes('text/html') === true;
+  sendFile(req, res, isBrowser ? find(PAGE) : RUNNING, POLICY);
 }
+
+const RUNNING = staticFile('text/plain; charset=utf-8', Buffer.from('svc is running\n'));
 
 function showConsoleFile({ req, res }: Context): void {
   const { '*': file = '' } = req.params as Record<string, string | undefined>;

@@ -8,6 +8,7 @@ import type { Runtime } from '../../runtime/port.ts';
 import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
 import { allowOrigin, keepToOrigin, sendOptions } from '../auth/cross-origin.ts';
+import { takePathToken } from '../auth/path-token.ts';
 import { requireScope } from '../auth/scope.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
@@ -166,7 +167,10 @@ export function createHttp(options: HttpOptions): Http {
   const answer = app.handler as unknown as RequestListener;
   // All requests of one read arrive before the first answer. A connection with too many is closed
   // by then.
-  server.on('request', (req, res) => setImmediate(() => req.socket.destroyed || answer(req, res)));
+  server.on('request', (req, res) => {
+    takePathToken(req);
+    setImmediate(() => req.socket.destroyed || answer(req, res));
+  });
   let beside: Beside | null = null;
   return {
     server,

@@ -102,8 +102,36 @@ test('two tokens in one request must both be right', async ({ http }) => {
   ]) {
     const { status, json } = await asked(headers);
     assert.is(status, 401);
-    assert.match(json.error.message, 'two different tokens');
+    assert.match(json.error.message, 'different tokens');
   }
+});
+
+test('a token in the path is a token like any other, and nothing shows it', async ({ http }) => {
+  const asked = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+    ask(`${http.url}/t/${path}`, { method, headers });
+  assert.is((await asked(`${TOKEN}/v1/runs?limit=1`)).status, 200);
+  assert.is((await asked(`${TOKEN}/api/version`)).status, 200);
+  for (const path of [`${TOKEN}/`, TOKEN, `${TOKEN}?a=1`])
+    assert.is((await asked(path, {}, 'HEAD')).status, 200, path);
+  assert.is((await asked(`${TOKEN}/v1/runs`, BEARER)).status, 200);
+  const other = await asked(`${TOKEN}/v1/runs`, { authorization: 'Bearer another' });
+  assert.match(other.json.error.message, 'different tokens');
+  for (const wrong of ['wrong', '', `${TOKEN}x`, TOKEN.toUpperCase()])
+    assert.is((await asked(`${wrong}/v1/runs`)).status, 401, wrong);
+  const answers = [
+    await asked(`${TOKEN}/v1/nothing`),
+    await asked(`${TOKEN}/v1/runs`, {}, 'DELETE'),
+    await asked(`${TOKEN}/v1/runs?nothing=1`),
+    await asked(`${TOKEN}//v1/runs`),
+    await asked(`${TOKEN}/%zz`),
+    await asked(`${TOKEN}/v1/runs`, { origin: 'https://evil.example' }),
+  ];
+  assert.equal(
+    answers.map(({ status }) => status),
+    [404, 405, 400, 404, 400, 403],
+  );
+  const figures = await ask(`${http.url}/metrics`, { headers: BEARER });
+  assert.not.match(JSON.stringify([answers, figures, http.logged]), TOKEN);
 });
 
 test('without a token no client is trusted', async () => {

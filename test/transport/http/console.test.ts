@@ -39,7 +39,8 @@ test('the page and its files need no token, have a strict policy, and are cached
   const http = await boot();
   const names = [...readFiles('src/transport/http/console').keys(), 'marked.js'];
   for (const path of names.map((name) => (name === 'index.html' ? '/' : `/console/${name}`))) {
-    const { status, headers } = await ask(`${http.url}${path}`);
+    const accept = path === '/' ? 'text/html,*/*;q=0.8' : '*/*';
+    const { status, headers } = await ask(`${http.url}${path}`, { headers: { accept } });
     assert.is(status, 200, path);
     assert.is(headers['content-security-policy'], POLICY);
     assert.equal(
@@ -47,7 +48,7 @@ test('the page and its files need no token, have a strict policy, and are cached
       ['nosniff', 'no-referrer', 'no-cache'],
     );
     const again = await ask(`${http.url}${path}`, {
-      headers: { 'if-none-match': headers.etag ?? '' },
+      headers: { accept, 'if-none-match': headers.etag ?? '' },
     });
     assert.equal([again.status, again.text], [304, '']);
     assert.is(
