@@ -69,6 +69,7 @@ function TRANSPORT_PARTS(): string[] {
     'on-abort',
     'query',
     'refusals',
+    'request-id',
     'served-certificate',
   ];
   return [...names, 'stream-end'].map((n) => `src/transport/${n}.ts`);

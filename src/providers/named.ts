@@ -7,7 +7,7 @@ import type { OutputPart, ProviderPort } from './port.ts';
  */
 export function named(port: ProviderPort): ProviderPort {
   const { id } = port;
-  const { countTokens, embed } = port;
+  const { countTokens, embed, embedsTokens } = port;
   const asking = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work;
@@ -31,6 +31,7 @@ export function named(port: ProviderPort): ProviderPort {
       ? {}
       : { countTokens: (...given) => asking(countTokens.apply(port, given)) }),
     ...(embed === undefined ? {} : { embed: (...given) => asking(embed.apply(port, given)) }),
+    ...(embedsTokens === undefined ? {} : { embedsTokens }),
   };
 }
 

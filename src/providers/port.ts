@@ -147,6 +147,9 @@ export interface PartialModel {
   path: string;
 }
 
+/** A text, or the ids of its tokens by the tokenizer of the model that is asked. */
+export type EmbedText = string | readonly number[];
+
 /** The vectors of some texts, in the order of the texts. */
 export interface Embedding {
   vectors: number[][];
@@ -177,9 +180,11 @@ export interface ProviderPort {
    */
   embed?(
     model: string,
-    texts: readonly string[],
+    texts: readonly EmbedText[],
     options: { dimensions?: number },
     signal: AbortSignal,
   ): Promise<Embedding>;
+  /** `embed` passes ids of tokens on. Absent: it takes texts alone, and gets no others. */
+  readonly embedsTokens?: true;
   close(): Promise<void>;
 }

@@ -5,9 +5,9 @@ import type { Embedding, ModelRecord } from '../providers/port.ts';
 export type { EventPage, EventRecord, EventSlice } from '../kernel/event-page.ts';
 export type { RunFollowing } from '../kernel/feed.ts';
 export type { StoredEvent } from '../store/port.ts';
+export type { EmbedInput } from './contract/embed-input.ts';
 export type * from './contract/history.ts';
 export type {
-  EmbedInput,
   LifecycleInput,
   LoadInput,
   ProviderInput,

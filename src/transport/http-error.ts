@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { SvcError } from '../errors.ts';
+import { requestIdOf } from './request-id.ts';
 
 /** An error as an HTTP answer, for a response and for a refused upgrade. */
 export interface HttpError {
@@ -30,9 +31,8 @@ export function httpError(error: SvcError, envelope: Envelope = ownEnvelope): Ht
 /** The whole answer as text, for a socket without a response. It ends the connection. */
 export function rawHttpError(error: SvcError): string {
   const { status, headers, body } = httpError(error);
-  const lines = Object.entries({ ...headers, Connection: 'close' }).map(
-    ([name, value]) => `${name}: ${value}`,
-  );
+  const own = { 'X-Request-Id': requestIdOf(), Connection: 'close' };
+  const lines = Object.entries({ ...headers, ...own }).map(([name, value]) => `${name}: ${value}`);
   return [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n');
 }
 

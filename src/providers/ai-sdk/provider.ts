@@ -34,7 +34,7 @@ export function createSdkProvider(options: SdkOptions): ProviderPort {
     probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
     ...(adapter.canEmbed
       ? {
-          embed: (model, texts, asked, signal) =>
+          embed: (model, texts: readonly string[], asked, signal) =>
             embedTexts(options, adapter, upstream, { model, texts, options: asked }, signal),
         }
       : {}),

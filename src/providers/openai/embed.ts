@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
-import type { Embedding } from '../port.ts';
+import type { Embedding, EmbedText } from '../port.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import { toFailure, tooLarge } from '../remote/failure.ts';
@@ -21,11 +21,12 @@ const BATCH_TEXTS = 128;
 export async function embedTexts(
   remote: RemoteOptions,
   exchange: Exchange,
-  { model, texts, options }: EmbedRequest,
+  { model, texts, options }: EmbedRequest<EmbedText>,
   signal: AbortSignal,
 ): Promise<Embedding> {
   const { config, limits } = remote;
-  const secrets = await readSecrets(remote, texts);
+  const said = texts.filter((text) => typeof text === 'string');
+  const secrets = await readSecrets(remote, said);
   const vectors: number[][] = [];
   let input_tokens: number | null = 0;
   let ended: 'complete' | 'broken' = 'broken';

@@ -42,6 +42,7 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
     stream: (attempt, signal) => streamAnswer(options, new Exchange(upstream), attempt, signal),
     models,
     probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
+    embedsTokens: true,
     embed: (model, texts, asked, signal) =>
       embedTexts(options, new Exchange(upstream), { model, texts, options: asked }, signal),
     close: () => upstream.connections.close(),

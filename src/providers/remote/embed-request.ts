@@ -1,7 +1,9 @@
+import type { EmbedText } from '../port.ts';
+
 /** A request for vectors, to any remote provider. */
-export interface EmbedRequest {
+export interface EmbedRequest<Text extends EmbedText = string> {
   model: string;
-  texts: readonly string[];
+  texts: readonly Text[];
   options: { dimensions?: number };
 }
 

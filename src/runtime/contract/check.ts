@@ -136,3 +136,11 @@ export function checkNesting(values: Iterable<readonly [param: string, value: un
     }
   }
 }
+
+/** NUL and half a surrogate pair cannot travel as UTF-8 text. */
+export function checkText(param: string, value: string): void {
+  if (!value.includes('\0') && value.isWellFormed()) return;
+  throw new SvcError('prompt_not_text', `${param} holds NUL or is not well-formed text.`, {
+    param,
+  });
+}

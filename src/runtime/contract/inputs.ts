@@ -8,7 +8,7 @@ import {
 } from '../../config/run-fields.ts';
 import { SvcError } from '../../errors.ts';
 import { type Limits, limitSpecs } from '../../limits.ts';
-import { checkGiven, checkNesting, type Given, wrong } from './check.ts';
+import { checkGiven, checkNesting, checkText, type Given, wrong } from './check.ts';
 import { boundConversation, type ConversationLimits } from './conversation.ts';
 import { checkMessages, message, responseFormat, tool, toolChoice } from './messages.ts';
 import {
@@ -201,48 +201,6 @@ function eachText(value: unknown, visit: (said: string) => void): void {
     }
 }
 
-/** Longest vector that a request may ask for. */
-const DIMENSIONS_MAX = 65_536;
-
-export const embedInput = object({
-  texts: v.array(text, 'must be a list of texts.'),
-  provider: v.nullish(name()),
-  model: v.nullish(name()),
-  cloud: v.nullish(flag),
-  /** The length of each vector. The default is the model's. */
-  dimensions: v.nullish(wholeFrom(1, DIMENSIONS_MAX)),
-});
-export type EmbedInput = v.InferOutput<typeof embedInput>;
-
-/**
- * Throws invalid_request, prompt_not_text, prompt_too_large. `param`: what the client calls the
- * texts.
- */
-export function parseEmbedInput(
-  value: unknown,
-  limits: Pick<Limits, 'embed_texts' | 'embed_text_bytes'>,
-  param = 'texts',
-): EmbedInput {
-  const input = checkGiven(embedInput, value);
-  const { texts } = input;
-  if (texts.length === 0) throw wrong(param, `${param} must have at least one text.`);
-  if (texts.length > limits.embed_texts)
-    throw wrong(param, `There are ${texts.length} texts; at most ${limits.embed_texts} are taken.`);
-  let bytes = 0;
-  for (const [index, said] of texts.entries()) {
-    if (said === '') throw wrong(`${param}.${index}`, `${param}.${index} must not be empty.`);
-    checkText(`${param}.${index}`, said);
-    bytes += Buffer.byteLength(said);
-  }
-  if (bytes > limits.embed_text_bytes)
-    throw new SvcError(
-      'prompt_too_large',
-      `The texts have ${bytes} bytes; at most ${limits.embed_text_bytes} are taken.`,
-      { param, hint: 'Send fewer texts, or raise the limit embed_text_bytes.' },
-    );
-  return input;
-}
-
 export const pullInput = object({
   reference: name(4096),
   name: v.nullish(name(255)),
@@ -298,14 +256,6 @@ export type RunListQuery = Given<v.InferOutput<v.ObjectSchema<typeof runListInpu
  */
 export const providerInput = v.looseObject({ id: name() });
 export type ProviderInput = v.InferOutput<typeof providerInput>;
-
-/** NUL and half a surrogate pair cannot travel as UTF-8 text. */
-function checkText(param: string, value: string): void {
-  if (!value.includes('\0') && value.isWellFormed()) return;
-  throw new SvcError('prompt_not_text', `${param} holds NUL or is not well-formed text.`, {
-    param,
-  });
-}
 
 /** A local model to load. `keep_alive_ms`: how long it stays without work, from now on. */
 export const loadInput = named(

@@ -5,7 +5,8 @@ import type { Config } from '../../config/config.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
-import type { Embedding } from '../../providers/port.ts';
+import type { Embedding, EmbedText } from '../../providers/port.ts';
+import { embedBytes } from '../contract/embed-input.ts';
 import type { Asker, EmbeddingRecord, EmbedInput } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { Outcome, Usable } from '../providers/circuit.ts';
@@ -72,6 +73,13 @@ export class Embeddings {
         `The provider ${provider} does not compute embeddings.`,
         { param: 'model' },
       );
+    if (!port.embedsTokens && input.texts.some((text) => typeof text !== 'string'))
+      throw new SvcError(
+        'capability_missing',
+        `The provider ${provider} takes texts, and no ids of tokens: they are of the tokenizer ` +
+          'of another model.',
+        { param: 'input', hint: 'Send the texts. In LangChain: check_embedding_ctx_length=False' },
+      );
     const { limits } = config;
     const late = AbortSignal.timeout(limits.embed_ms);
     const request = `embedding_${randomUUID()}`;
@@ -79,7 +87,7 @@ export class Embeddings {
     let entered = false;
     let outcome: Outcome = 'abandoned';
     try {
-      await budget.enterEmbedding(request, target, tokensIn(bytesOf(input.texts)));
+      await budget.enterEmbedding(request, target, tokensIn(embedBytes(input.texts)));
       await this.enter(provider, request);
       entered = true;
       const sent = cloud ? await this.recordSent(request, target, input.texts, asker) : null;
@@ -118,12 +126,12 @@ export class Embeddings {
   private async recordSent(
     request: string,
     { provider, model }: Route,
-    texts: readonly string[],
+    texts: readonly EmbedText[],
     asker: Asker,
   ): Promise<Sent> {
     const { kernel, providers } = this.options;
     const stream = providers.streamOf(provider);
-    const bytes = bytesOf(texts);
+    const bytes = embedBytes(texts);
     const sent = { request, provider, model, estimated_tokens: tokensIn(bytes), ...asker };
     const event = { ...sent, type: 'provider.embedding_sent', texts: texts.length, bytes } as const;
     const sent_at = kernel.clock.now();
@@ -165,10 +173,6 @@ export class Embeddings {
 }
 
 const RETRY_AFTER_MS = 1000;
-
-function bytesOf(texts: readonly string[]): number {
-  return texts.reduce((bytes, text) => bytes + Buffer.byteLength(text), 0);
-}
 
 function tooLate(embed_ms: number): SvcError {
   return new SvcError('timed_out', `The embedding took longer than ${embed_ms} ms.`, {

@@ -25,6 +25,7 @@ const shared = {
   access: 'token',
   unknownFields: 'may refuse',
   errors: errorOf,
+  requestId: 'Request-Id',
   errorSchema: named(
     'AnthropicError',
     object({

@@ -44,7 +44,10 @@ export function sendError(
 ): void {
   if (error.code === 'internal')
     log.error(
-      { err: error.cause ?? error, method: req.method, path: pathOf(req) },
+      {
+        ...{ err: error.cause ?? error, method: req.method, path: pathOf(req) },
+        request_id: res.getHeader('X-Request-Id'),
+      },
       'a request failed',
     );
   if (res.headersSent || res.destroyed) {

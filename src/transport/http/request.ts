@@ -25,8 +25,8 @@ export function bodyReader(
     bytes = limits.body_bytes,
     complete = (value: unknown) => value,
     within_ms,
+    values = limits.request_values,
   } = {}) => {
-    const values = limits.request_values;
     const options = { ended, values, ...(within_ms === undefined ? {} : { within_ms }) };
     const value = complete(await readJson(req, res, bytes, options));
     if (asksModel) boundConversation(value, limits);

@@ -46,6 +46,8 @@ export interface Row<Q extends QuerySchema, B extends v.GenericSchema> {
   answers: Readonly<Record<number, Answer | readonly Answer[]>>;
   /** The form of its errors. Absent: svc's own, which OpenAI clients understand. */
   errors?: Envelope;
+  /** Another header with the id of the request, which clients of its API read. */
+  requestId?: string;
   /** The schema of that form. */
   errorSchema?: v.GenericSchema;
   answer: (context: Context<v.InferOutput<Q>, v.InferOutput<B>>) => void | Promise<void>;
@@ -113,7 +115,7 @@ export interface Context<Q = unknown, B = unknown> {
   closing: AbortSignal;
 }
 
-export interface ReadOptions extends Pick<BodyOptions, 'within_ms'> {
+export interface ReadOptions extends Pick<BodyOptions, 'within_ms' | 'values'> {
   /** Most bytes of the body. The default is `body_bytes` of the limits. */
   bytes?: number;
   /** Adds to the body what the headers say, before the check. */

@@ -15,6 +15,7 @@ import type { Envelope } from '../http-error.ts';
 import { type Beside, listen, listenBeside } from '../listen.ts';
 import { onAbort } from '../on-abort.ts';
 import { createRefusals, type Refusals } from '../refusals.ts';
+import { requestIdOf } from '../request-id.ts';
 import type { ServedCertificate } from '../served-certificate.ts';
 import { createConnections } from './connection/connections.ts';
 import { createListener } from './connection/listener.ts';
@@ -99,6 +100,8 @@ export function createHttp(options: HttpOptions): Http {
       for (const end of ends) end();
     });
     enter(req, res);
+    if (route.requestId !== undefined)
+      res.setHeader(route.requestId, res.getHeader('X-Request-Id') ?? '');
     const admission = access.admit(req, route.access);
     if (route.access === 'token') {
       requireScope(admission, scopeOf(route));
@@ -169,6 +172,7 @@ export function createHttp(options: HttpOptions): Http {
   // by then.
   server.on('request', (req, res) => {
     takePathToken(req);
+    res.setHeader('X-Request-Id', requestIdOf(req));
     setImmediate(() => req.socket.destroyed || answer(req, res));
   });
   let beside: Beside | null = null;

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { parseEmbedInput } from '../../runtime/contract/inputs.ts';
+import { parseEmbedInput } from '../../runtime/contract/embed-input.ts';
 import { filled, flag, name, named, object, words } from '../../runtime/contract/vocabulary.ts';
 import type { EmbeddingRecord } from '../../runtime/contract.ts';
 import { sendLarge } from '../http/large.ts';

@@ -57,10 +57,19 @@ async function streamChat(context: Context, run: RunRecord, chat: ChatInput): Pr
     for await (const piece of pieces) {
       const begin = chunks === null;
       chunks ??= new Chunks(present(), chat);
-      const first = begin ? chunks.chunk({ role: 'assistant', content: '' }) : '';
+      const first = begin ? chunks.chunk(begunBy(piece)) : '';
       await write(first + (piece.type === 'end' ? chunks.end(piece) : chunks.next(piece)));
     }
   });
+}
+
+/**
+ * The first delta, before that of the first piece. An empty text begins a text. Programs show it,
+ * so before a tool call or reasoning there is none.
+ */
+function begunBy(piece: PlacedPiece | AnswerEnd): object {
+  const isText = piece.type === 'end' || piece.kind === undefined;
+  return { role: 'assistant', content: isText ? '' : null };
 }
 
 /** The chunks of one streamed answer. It owns the order of the tool calls. */

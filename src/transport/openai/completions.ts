@@ -46,14 +46,15 @@ type CompletionInput = v.InferOutput<typeof completionInput>;
 
 export async function completion(context: Context<unknown, CompletionInput>): Promise<void> {
   const asked = await context.body();
-  const { model, max_tokens, temperature, top_p, presence_penalty, frequency_penalty } = asked;
+  const { model, temperature, top_p, presence_penalty, frequency_penalty } = asked;
   const { top_k, min_p, repeat_penalty } = asked;
   const run = await startFor(
     context,
     {
       prompt: typeof asked.prompt === 'string' ? asked.prompt : (asked.prompt[0] ?? ''),
       stop: stopOf(asked.stop),
-      ...{ model, max_tokens, temperature, top_p, presence_penalty, frequency_penalty },
+      max_tokens: asked.max_tokens ?? MAX_TOKENS,
+      ...{ model, temperature, top_p, presence_penalty, frequency_penalty },
       ...{ top_k, min_p, repeat_penalty },
       metadata: asked.metadata,
       seed: seedOf(asked.seed),
@@ -78,6 +79,9 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
     }
   });
 }
+
+/** As OpenAI's. Without a bound, a model that continues a text fills its whole context. */
+const MAX_TOKENS = 16;
 
 /** The run has a conversation of the prompt alone. */
 const inCompletion = renameParams({ messages: 'prompt' });

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { SvcError } from '../../errors.ts';
-import { embedInput, parseEmbedInput } from '../../runtime/contract/inputs.ts';
+import type { EmbedText } from '../../providers/port.ts';
+import { embedInput, parseEmbedInput, TOKEN_BYTES } from '../../runtime/contract/embed-input.ts';
 import {
   count,
   filled,
@@ -9,24 +10,28 @@ import {
   object,
   oneOf,
   text,
+  words,
 } from '../../runtime/contract/vocabulary.ts';
 import type { EmbeddingRecord } from '../../runtime/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { clientGone, clientOf } from '../http/run-request.ts';
 
-const input = v.pipe(
-  v.string('must be a text, or a list of texts: svc takes no ids of tokens.'),
-  v.nonEmpty('must not be empty.'),
-);
+/** Ids of tokens are of the tokenizer of one model: only a remote API takes them. */
+const tokens = filled(count, 'must be a list of ids of tokens.', 'must have at least one token.');
 
 /** The body of POST /v1/embeddings. */
 export const embeddingsInput = named(
   'EmbeddingsInput',
   object({
     input: v.union(
-      [input, filled(input, 'must be a list of texts.', 'must have at least one text.')],
-      'must be a text, or a list of texts.',
+      [
+        words,
+        tokens,
+        filled(tokens, 'must be a list of lists.', 'must have at least one list.'),
+        filled(words, 'must be a list of texts.', 'must have at least one text.'),
+      ],
+      'must be a text, a list of texts, or ids of tokens.',
     ),
     model: name(),
     /** `base64`: 32-bit floats, little endian. */
@@ -68,9 +73,11 @@ export const embeddingsRoute: Route = route({
 
 async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Promise<void> {
   const { req, res, runtime, limits, caller } = context;
-  const asked = await context.body();
+  // Each id of a token is a value. Their bytes are bounded.
+  const values = Math.max(limits.request_values, limits.embed_text_bytes / TOKEN_BYTES);
+  const asked = await context.body({ values });
   const { model, dimensions } = asked;
-  const texts = typeof asked.input === 'string' ? [asked.input] : asked.input;
+  const texts = textsOf(asked.input);
   const wanted = parseEmbedInput({ texts, model, dimensions }, limits, 'input');
   const asker = { client: clientOf(req), ...caller };
   const embedding = await runtime.embeddings
@@ -81,6 +88,11 @@ async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Pro
     });
   if (embedding === null) return;
   await sendLarge(context, async () => answerOf(embedding, asked.encoding_format ?? 'float'));
+}
+
+function textsOf(input: EmbeddingsInput['input']): EmbedText[] {
+  if (typeof input === 'string') return [input];
+  return typeof input[0] === 'number' ? [input as number[]] : (input as EmbedText[]);
 }
 
 /** Aborted when nothing can read the vectors any more. */

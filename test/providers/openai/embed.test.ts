@@ -1,14 +1,14 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import type { ProviderPort } from '../../../src/providers/port.ts';
+import type { EmbedText, ProviderPort } from '../../../src/providers/port.ts';
 import { type RemoteOptions, remote, SECRET_KEY } from '../../helpers/remote.ts';
 import { type Scenario, Upstream } from '../../helpers/upstream.ts';
 
 /** The outcome of one request against a scripted upstream. */
 async function embed(
   scenario: Scenario,
-  texts: string[] = ['a', 'b'],
+  texts: EmbedText[] = ['a', 'b'],
   {
     signal = new AbortController().signal,
     ...options
@@ -32,7 +32,7 @@ async function embed(
 
 function askEmbed(
   provider: ProviderPort,
-  texts: string[],
+  texts: EmbedText[],
   asked: { dimensions?: number },
   signal: AbortSignal,
 ) {

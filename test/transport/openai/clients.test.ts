@@ -16,6 +16,8 @@ test.after.each(({ real }) => real.close());
 
 test('a whole answer', async ({ real, client }) => {
   const { data, response } = await client.chat.completions.create(hi).withResponse();
+  const { _request_id } = data as { _request_id?: string };
+  assert.match(String(_request_id), /^req_/);
   assert.equal(data.choices, [
     {
       index: 0,
@@ -235,17 +237,33 @@ test('a refusal', async ({ real, client }) => {
   assert.is(final.choices[0]?.message.refusal, 'No.');
 });
 
+test('the first chunk begins a text only before one', async ({ real }) => {
+  const first = async (script: object[]) => {
+    real.provider.script = script as never;
+    const body = { ...hi, stream: true };
+    const { text } = await real.get('/v1/chat/completions', { method: 'POST', body });
+    return JSON.parse(text.split('\n\n')[0]?.slice('data: '.length) ?? '').choices[0].delta;
+  };
+  const role = 'assistant';
+  assert.equal(await first([output('Hi', 1), end()]), { role, content: '' });
+  assert.equal(await first([end()]), { role, content: '' });
+  assert.equal(await first([call('a', '{}'), end('tool_calls')]), { role, content: null });
+  assert.equal(await first([think('hm'), output('Hi', 1), end()]), { role, content: null });
+});
+
 test('completions, whole and streamed', async ({ real, client }) => {
   const whole = await client.completions.create({ model: MODEL, prompt: ['Once'], stop: ['.'] });
   assert.equal(
     [whole.choices[0]?.text, whole.choices[0]?.finish_reason, whole.usage?.total_tokens],
     ['Hello you', 'stop', 5],
   );
-  assert.equal(asked(real).stop, ['.']);
+  assert.equal([asked(real).stop, asked(real).max_tokens], [['.'], 16], "as OpenAI's");
   let text = '';
   const stream = await client.completions.create({ model: MODEL, prompt: 'Once', stream: true });
   for await (const chunk of stream) text += chunk.choices[0]?.text;
   assert.is(text, 'Hello you');
+  await client.completions.create({ model: MODEL, prompt: 'Once', max_tokens: 99 });
+  assert.is(asked(real).max_tokens, 99);
   for (const wrong of [{ echo: true }, { suffix: 'x' }, { logprobs: 1 }, { prompt: ['a', 'b'] }]) {
     const body = { model: MODEL, prompt: 'Once', ...wrong };
     const error = await client.completions.create(body).catch((thrown: unknown) => thrown);
@@ -339,7 +357,7 @@ test('the bytes of a stream are those that clients need', async ({ real }) => {
   assert.equal(
     choices.map(({ delta }) => delta),
     [
-      { role: 'assistant', content: '' },
+      { role: 'assistant', content: null },
       { reasoning_content: 't' },
       { content: 'x' },
       {

@@ -2,7 +2,7 @@ import OpenAI from 'openai';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Limits } from '../../../src/limits.ts';
-import type { Embedding } from '../../../src/providers/port.ts';
+import type { Embedding, EmbedText } from '../../../src/providers/port.ts';
 import { gate, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { TOKEN } from '../http/boot.ts';
@@ -10,6 +10,8 @@ import { bootReal } from '../http/real.ts';
 
 /** The vector of a text has its length and a fraction that 32 bits hold exactly. */
 class Embedder extends ScriptedProvider {
+  declare embedsTokens: true;
+  texts: readonly EmbedText[] = [];
   embedded: { model: string; dimensions: number | undefined } | null = null;
   aborted = false;
   hold: Promise<void> | null = null;
@@ -18,11 +20,12 @@ class Embedder extends ScriptedProvider {
 
   async embed(
     model: string,
-    texts: readonly string[],
+    texts: readonly EmbedText[],
     { dimensions }: { dimensions?: number },
     signal: AbortSignal,
   ): Promise<Embedding> {
     this.embedded = { model, dimensions };
+    this.texts = texts;
     const aborted = new Promise<void>((resolve) =>
       signal.addEventListener('abort', () => resolve(), { once: true }),
     );
@@ -98,8 +101,12 @@ test('bad input is refused with the name of the parameter', async () => {
   assert.is(await refused({ model }), '400 invalid_request input');
   assert.is(await refused({ model, input: '' }), '400 invalid_request input');
   assert.is(await refused({ model, input: [] }), '400 invalid_request input');
-  assert.is(await refused({ model, input: [1, 2] }), '400 invalid_request input.0');
-  assert.is(await refused({ model, input: [[1, 2]] }), '400 invalid_request input.0');
+  assert.is(await refused({ model, input: [1, 2] }), '400 capability_missing input');
+  assert.is(await refused({ model, input: [[1, 2]] }), '400 capability_missing input');
+  assert.is(await refused({ model, input: [[1], 'a'] }), '400 invalid_request input.0');
+  assert.is(await refused({ model, input: [1.5] }), '400 invalid_request input.0');
+  assert.is(await refused({ model, input: [[1], []] }), '400 invalid_request input.1');
+  assert.is(await refused({ model, input: [1, 2, 3] }), '413 prompt_too_large input');
   assert.is(await refused({ model, input: ['a', 'b', 'c'] }), '400 invalid_request input');
   assert.is(await refused({ model, input: 'x'.repeat(11) }), '413 prompt_too_large input');
   assert.is(await refused({ model, input: 'a', dimensions: 0 }), '400 invalid_request dimensions');
@@ -108,6 +115,18 @@ test('bad input is refused with the name of the parameter', async () => {
     '400 invalid_request encoding_format',
   );
   assert.is(await refused({ model: 'local/svc-mini', input: 'a' }), '400 capability_missing model');
+  await real.close();
+});
+
+test('a provider that takes ids of tokens gets them as they are, however many', async () => {
+  const { real, client, embedder } = await boot({ request_values: 1000 });
+  embedder.embedsTokens = true;
+  const one = await client.embeddings.create({ model, input: [1, 2, 3] });
+  assert.equal(one.data[0]?.embedding, [3, 0.25]);
+  assert.equal(embedder.texts, [[1, 2, 3]]);
+  const many = Array.from({ length: 5000 }, (_, id) => id);
+  await client.embeddings.create({ model, input: [many, [100_257]] });
+  assert.equal(embedder.texts, [many, [100_257]]);
   await real.close();
 });
 
