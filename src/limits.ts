@@ -61,6 +61,15 @@ export const limitSpecs = {
     256 * MIB,
     'The input of one run, which is kept in memory: its messages, images and tools.',
   ),
+  documents: limit(16, 1, 1000, 'PDF files that wait to be read. One is read at a time.'),
+  document_pages: limit(1000, 1, 100_000, 'Pages of one PDF file in a request.'),
+  document_ms: limit(30_000, 100, 600_000, 'For reading the text of one PDF file.'),
+  document_memory_bytes: limit(
+    512 * MIB,
+    64 * MIB,
+    16_384 * MIB,
+    'By which the daemon may grow while it reads a PDF file. A small file can unpack to a large one.',
+  ),
   run_messages: limit(4096, 1, 100_000, 'Messages of one run. They are counted before the check.'),
   run_parts: limit(
     8192,

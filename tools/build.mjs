@@ -31,6 +31,7 @@ const ENTRIES = [
   'src/providers/local/gguf-worker.ts',
   'src/providers/local/inspect-worker.ts',
   'src/store/sqlite/worker.ts',
+  'src/transport/dialect/documents/pdf-worker.ts',
 ];
 /** Packages that are in the bundles. The others are loaded from node_modules. */
 const POLKA = ['polka', '@polka', 'regexparam', 'trouter'];

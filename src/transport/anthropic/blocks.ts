@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
 import { anything, flag, object, text } from '../../runtime/contract/vocabulary.ts';
+import { documentParts, type FileTexts } from './documents.ts';
 
 /** The messages of a request of Anthropic's API, and the same as messages of a run. */
 
@@ -32,6 +33,32 @@ const imageBlock = object({
   cache_control,
 });
 
+const documentBlock = object({
+  type: v.literal('document'),
+  source: v.variant(
+    'type',
+    [
+      object({ type: v.literal('base64'), media_type: text, data: text }),
+      object({ type: v.literal('text'), media_type: v.nullish(text), data: text }),
+      object({
+        type: v.literal('content'),
+        content: v.union(
+          [text, v.array(only([textBlock, imageBlock], 'must be text or image.'))],
+          TEXTS,
+        ),
+      }),
+    ],
+    'must be base64, text or content: the daemon fetches no documents and keeps no files.',
+  ),
+  title: v.nullish(text),
+  context: v.nullish(text),
+  citations: v.nullish(
+    object({ enabled: v.nullish(v.literal(false, 'must be false: svc makes no citations.')) }),
+  ),
+  cache_control,
+});
+export type DocumentBlock = v.InferOutput<typeof documentBlock>;
+
 const toolUseBlock = object({
   type: v.literal('tool_use'),
   id: text,
@@ -47,7 +74,13 @@ const toolResultBlock = object({
   type: v.literal('tool_result'),
   tool_use_id: text,
   content: v.nullish(
-    v.union([text, v.array(only([textBlock, imageBlock], 'must be text or image.'))], TEXTS),
+    v.union(
+      [
+        text,
+        v.array(only([textBlock, imageBlock, documentBlock], 'must be text, image or document.')),
+      ],
+      TEXTS,
+    ),
   ),
   is_error: v.nullish(flag),
   toolset_name: unsupported,
@@ -64,7 +97,10 @@ const redactedBlock = object({ type: v.literal('redacted_thinking'), data: text 
 
 const system = v.array(only([textBlock], 'must be text.'));
 const user = v.array(
-  only([textBlock, imageBlock, toolResultBlock], 'must be text, image or tool_result.'),
+  only(
+    [textBlock, imageBlock, documentBlock, toolResultBlock],
+    'must be text, image, document or tool_result.',
+  ),
 );
 const assistant = v.array(
   only(
@@ -108,17 +144,17 @@ export interface Conversation {
 export function conversationOf(
   system: string | readonly Block[] | null,
   sent: readonly SentMessage[],
-  earlier: readonly Message[] = [],
+  { earlier = [], texts }: { earlier?: readonly Message[]; texts: FileTexts },
 ): Conversation {
   const made: Conversation = { messages: [], places: [] };
-  if (system !== null) addMessage(made, 'system', system, 'system');
+  if (system !== null) addMessage(made, 'system', system, 'system', texts);
   const isReplaced = system !== null && earlier[0]?.role === 'system';
   for (const message of earlier.slice(isReplaced ? 1 : 0)) {
     made.messages.push(message);
     made.places.push([]);
   }
   for (const [index, { role, content }] of sent.entries())
-    addMessage(made, role, content, `messages.${index}.content`);
+    addMessage(made, role, content, `messages.${index}.content`, texts);
   return made;
 }
 
@@ -127,6 +163,7 @@ function addMessage(
   role: Exclude<Role, 'tool'>,
   content: string | readonly Block[],
   at: string,
+  texts: FileTexts,
 ): void {
   let parts: MessagePart[] | null = null;
   const open = (as: Role): MessagePart[] => {
@@ -150,60 +187,68 @@ function addMessage(
   };
   let shown: [MessagePart, string][] = [];
   for (const [index, block] of content.entries()) {
-    const part = partOf(block);
-    if (part === null) continue;
+    const given = partsOf(block, texts);
+    if (given.length === 0) continue;
     if (block.type !== 'tool_result') {
       for (const [image, place] of shown) add(image, place);
       shown = [];
     }
-    add(part, `${at}.${index}`);
-    if (block.type === 'tool_result') shown.push(...imagesOf(block, `${at}.${index}`));
+    for (const part of given) add(part, `${at}.${index}`);
+    if (block.type === 'tool_result') shown.push(...imagesOf(block, `${at}.${index}`, texts));
   }
   for (const [image, place] of shown) add(image, place);
   if (content.length === 0) open(role);
 }
 
 /** The images of a result, each after a text that says what it belongs to. */
-function imagesOf({ tool_use_id, content }: ToolResult, at: string): [MessagePart, string][] {
+function imagesOf(
+  { tool_use_id, content }: ToolResult,
+  at: string,
+  texts: FileTexts,
+): [MessagePart, string][] {
   if (content == null || typeof content === 'string') return [];
-  return content.flatMap((block, index): [MessagePart, string][] => {
-    const image = block.type === 'image' ? partOf(block) : null;
-    if (image === null) return [];
+  return content.flatMap((block, index) => {
+    const images = partsOf(block, texts).filter(({ type }) => type === 'image');
     const place = `${at}.content.${index}`;
     const text = `This image is the result of the tool call ${tool_use_id}:`;
-    return [
+    return images.flatMap((image): [MessagePart, string][] => [
       [{ type: 'text', text }, place],
       [image, place],
-    ];
+    ]);
   });
 }
 
-/** The part of a block. Null: nothing of it reaches a model. */
-function partOf(block: Block): MessagePart | null {
+/** The parts of a block. None: nothing of it reaches a model. */
+function partsOf(block: Block, texts: FileTexts): MessagePart[] {
   switch (block.type) {
     case 'text':
-      return { type: 'text', text: block.text };
+      return [{ type: 'text', text: block.text }];
     case 'image':
-      return { type: 'image', media_type: block.source.media_type, data: block.source.data };
+      return [{ type: 'image', media_type: block.source.media_type, data: block.source.data }];
+    case 'document':
+      return documentParts(block, texts);
     case 'thinking':
-      return block.thinking === '' ? null : { type: 'reasoning', text: block.thinking };
+      return block.thinking === '' ? [] : [{ type: 'reasoning', text: block.thinking }];
     case 'redacted_thinking':
-      return null;
+      return [];
     case 'tool_use': {
       const { id, name, input } = block;
       const written = typeof input === 'string' ? input : JSON.stringify(input);
-      return { type: 'tool_call', id, name, arguments: written };
+      return [{ type: 'tool_call', id, name, arguments: written }];
     }
     case 'tool_result': {
       const { tool_use_id: id, content, is_error } = block;
-      return { type: 'tool_result', id, text: resultText(content), is_error: is_error ?? false };
+      const text = resultText(content, texts);
+      return [{ type: 'tool_result', id, text, is_error: is_error ?? false }];
     }
   }
 }
 
-function resultText(content: ToolResult['content']): string {
+function resultText(content: ToolResult['content'], files: FileTexts): string {
   if (content == null || typeof content === 'string') return content ?? '';
-  const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []));
+  const texts = content
+    .flatMap((block) => partsOf(block, files))
+    .flatMap((part) => (part.type === 'text' ? [part.text] : []));
   // Servers refuse an empty result.
   return texts.length === 0 && content.length > 0 ? 'The next message has it.' : texts.join('\n');
 }

@@ -9,6 +9,7 @@ import { sendJson } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { clientGone } from '../http/run-request.ts';
 import { messageOf } from './answer.ts';
+import { readFiles } from './documents.ts';
 import { errorOf } from './errors.ts';
 import {
   countInput,
@@ -75,7 +76,8 @@ type CountContext = Context<unknown, v.InferOutput<typeof countInput>>;
 async function createMessage(context: MessagesContext): Promise<void> {
   const sent = await context.body({ complete: refuseServerTools });
   const thread = await threadOf(context.runtime, sent.thread);
-  const { input, places, stream, thoughts, prompt_tokens } = readMessages(sent, thread);
+  const texts = await readFiles(sent.messages, context);
+  const { input, places, stream, thoughts, prompt_tokens } = readMessages(sent, { texts, thread });
   const rename = (thrown: unknown) => inRequest(thrown, places);
   const fields = stream ? { estimated_input_tokens: prompt_tokens } : {};
   const run = await startFor(context, input, { api: ASKED_AS, fields }).catch((thrown) => {
@@ -116,7 +118,8 @@ async function createMessage(context: MessagesContext): Promise<void> {
 
 async function countTokens(context: CountContext): Promise<void> {
   const { res, runtime, limits } = context;
-  const { input, places } = readCount(await context.body({ complete: refuseServerTools }));
+  const sent = await context.body({ complete: refuseServerTools });
+  const { input, places } = readCount(sent, { texts: await readFiles(sent.messages, context) });
   try {
     const checked = parseRunInput(input, limits);
     sendJson(res, 200, {

@@ -21,6 +21,7 @@ import {
 import type { RunInput } from '../../runtime/contract.ts';
 import { tokensIn } from '../../runtime/runs/usage-of.ts';
 import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
+import type { FileTexts } from './documents.ts';
 import { type Thread, threadInput } from './thread.ts';
 
 /**
@@ -146,13 +147,19 @@ export interface Translated {
   thoughts: boolean;
 }
 
-/** Throws invalid_request with the name of the field. `thread`: what the request continues. */
+/** What else a request needs: the texts of its files, and what it continues. */
+export interface Beside {
+  texts: FileTexts;
+  thread?: Thread | null;
+}
+
+/** Throws invalid_request with the name of the field. */
 export function readMessages(
   sent: v.InferOutput<typeof messagesInput>,
-  thread: Thread | null,
+  beside: Beside,
 ): Translated {
   const { max_tokens, temperature, top_p, top_k, stop_sequences, metadata, stream } = sent;
-  const { input, ...rest } = readCount(sent, thread);
+  const { input, ...rest } = readCount(sent, beside);
   const user_id = metadata?.user_id;
   return {
     ...rest,
@@ -169,7 +176,7 @@ export function readMessages(
 /** The same for a request that only counts tokens. */
 export function readCount(
   sent: v.InferOutput<typeof countInput>,
-  thread: Thread | null = null,
+  { texts, thread = null }: Beside,
 ): Translated {
   const { model, messages: turns, output_config, output_format, thinking } = sent;
   const system = sent.system === '' ? null : (sent.system ?? null);
@@ -180,7 +187,10 @@ export function readCount(
       'messages ends with a message of the assistant, which the answer cannot continue ' +
         'here. End it with one of the user.',
     );
-  const { messages, places } = conversationOf(system, turns, thread?.messages);
+  const { messages, places } = conversationOf(system, turns, {
+    earlier: thread?.messages ?? [],
+    texts,
+  });
   // A thread keeps its tools, so the request that continues it sends none.
   const tools = sent.tools?.map(toolOf) ?? thread?.tools ?? [];
   const format = output_config?.format ?? output_format ?? null;

@@ -1,0 +1,49 @@
+import { wrong } from '../../../runtime/contract/check.ts';
+import type { Context } from '../../http/route.ts';
+import { clientGone } from '../../http/run-request.ts';
+import { pdfText } from './pdf.ts';
+
+/** A file inside a request: `data` is base64. */
+export interface SentFile {
+  readonly media_type: string;
+  readonly data: string;
+}
+
+/**
+ * The text of a PDF or text file: models get text. `param` is its place in the request. Throws
+ * invalid_request for a file without text, busy, and what ends the request.
+ */
+export async function textOfFile(
+  { media_type, data }: SentFile,
+  param: string,
+  { limits, ...context }: Pick<Context, 'res' | 'closing' | 'ended' | 'limits'>,
+): Promise<string> {
+  const type = media_type.split(';')[0]?.trim().toLowerCase() ?? '';
+  const bytes = Buffer.from(data, 'base64');
+  if (TEXT.test(type)) return decoded(bytes, param);
+  if (type !== PDF)
+    throw wrong(param, `${param} is of the type ${JSON.stringify(type)}. PDF and text are read.`);
+  const signal = AbortSignal.any([context.closing, context.ended, clientGone(context)]);
+  const { text, problem } = await pdfText(bytes, limits, signal);
+  if (problem !== undefined) throw wrong(param, `${param} ${problem}.`);
+  if (text !== '') return text;
+  throw wrong(param, `${param} has no text, so it shows pictures only. Send them as images.`);
+}
+
+/** What is around the text of a document, so that a model sees where it begins and ends. */
+export function documentFrame(title?: string | null, context?: string | null) {
+  const name = title == null || title === '' ? '' : ` title=${JSON.stringify(title)}`;
+  const about = context == null || context === '' ? '' : `${context}\n\n`;
+  return { begin: `<document${name}>\n${about}`, end: '\n</document>' };
+}
+
+function decoded(bytes: Buffer, param: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw wrong(param, `${param} is not UTF-8 text.`);
+  }
+}
+
+const PDF = 'application/pdf';
+const TEXT = /^text\/|^application\/([\w.-]+\+)?(json|xml|yaml|javascript)$/;
