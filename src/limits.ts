@@ -68,7 +68,8 @@ export const limitSpecs = {
     512 * MIB,
     64 * MIB,
     16_384 * MIB,
-    'By which the daemon may grow while it reads a PDF file. A small file can unpack to a large one.',
+    'By which the daemon may grow while it reads a PDF file: ' +
+      'a small file can unpack to a large one.',
   ),
   run_messages: limit(4096, 1, 100_000, 'Messages of one run. They are counted before the check.'),
   run_parts: limit(

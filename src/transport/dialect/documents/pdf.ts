@@ -21,8 +21,8 @@ export type PdfLimits = Pick<
 >;
 
 /**
- * Reads the text of PDF files, one after the other, each in a thread of its own. A file may be
- * hostile, so the thread has bounds on time and memory, and one that exceeds them is ended.
+ * Reads the text of PDF files, one after the other, each in another thread. A file may be hostile,
+ * so the thread has bounds on time and memory. It ends when it exceeds one.
  *
  * A conversation sends its files with each turn, so the last texts are kept.
  */
