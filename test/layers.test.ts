@@ -27,6 +27,7 @@ const TABLES = [
   'src/config/address.ts',
   'src/config/certificate.ts',
   'src/config/provider.ts',
+  'src/config/presets.ts',
   'src/config/provider-request.ts',
   'src/config/refuse-configured.ts',
   'src/config/run-fields.ts',

@@ -9,6 +9,7 @@ import {
   type Written,
 } from './layers.ts';
 import { readModelChoices } from './models-file.ts';
+import type { Presets } from './presets.ts';
 import { type ProviderConfig, readProvider } from './provider.ts';
 import { readAddedProviders } from './providers-file.ts';
 import { type RenamedSetting, renamedSettings } from './renamed.ts';
@@ -27,6 +28,8 @@ export interface Config extends Settings {
   history: HistorySettings;
   /** No prototype: a provider may have the name `constructor`. */
   providers: Record<string, ProviderConfig>;
+  /** What runs with an alias of `models.json` ask for where they say nothing themselves. */
+  alias_presets: Presets;
   /** The source of each value, by its dotted key. */
   sources: Record<string, Source>;
   /** Settings that are given by their old name. */
@@ -62,7 +65,7 @@ export function loadConfig(
   const settings = mapValues(settingSpecs, (spec, key) =>
     choose(key, spec, flags[key]),
   ) as unknown as Settings;
-  applyChoices(file, settings, sources);
+  const alias_presets = applyChoices(file, settings, sources);
   const { address, password } = splitPassword(settings.store);
   settings.store = address;
   const limits = mapValues(limitSpecs, (_, key) =>
@@ -75,16 +78,17 @@ export function loadConfig(
   const renamed = renamedSettings.filter(
     (setting) => written.renamed.includes(setting) || env[setting.env],
   );
-  const config = { ...settings, limits, history, providers, sources, renamed, file };
+  const config = { ...settings, limits, history, providers, alias_presets, sources, renamed, file };
   // A copy and a text of the configuration do not have it.
   return Object.defineProperty(config, 'storePassword', { value: password }) as Config;
 }
 
 /**
  * What `svc model use`, `svc model alias` and `svc provider default` chose, where nothing else
- * does.
+ * does. Returns the presets of the aliases that it has set.
  */
-function applyChoices(file: string, settings: Settings, sources: Record<string, Source>): void {
+function applyChoices(file: string, settings: Settings, sources: Record<string, Source>): Presets {
+  const own = settings.aliases;
   const choices = readModelChoices(file);
   if (choices.default !== null && sources.model === 'default') {
     settings.model = choices.default;
@@ -98,6 +102,9 @@ function applyChoices(file: string, settings: Settings, sources: Record<string, 
     settings.aliases = { ...choices.aliases, ...settings.aliases };
     if (sources.aliases === 'default') sources.aliases = 'models.json';
   }
+  const isSet = ([alias]: [string, unknown]) =>
+    Object.hasOwn(choices.aliases, alias) && !Object.hasOwn(own, alias);
+  return Object.fromEntries(Object.entries(choices.presets).filter(isSet));
 }
 
 const LIMIT_PREFIX = 'SVC_LIMIT_';

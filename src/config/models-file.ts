@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import { type Presets, readPresets } from './presets.ts';
 import { plainValue, properties, readConfigText } from './text.ts';
 
 /**
@@ -15,6 +16,8 @@ export interface ModelChoices {
   /** The provider of runs that name none. Null: none is chosen. */
   provider: string | null;
   aliases: Readonly<Record<string, string>>;
+  /** What a run with an alias asks for where it says nothing itself, by the alias. */
+  presets: Presets;
 }
 
 /** The choices; none without a file. Throws config_invalid. */
@@ -30,6 +33,7 @@ export function readModelChoices(configFile: string): ModelChoices {
   return {
     default: textOf('default'),
     provider: textOf('provider'),
+    presets: readPresets(given.get('presets') ?? {}) ?? {},
     aliases: Object.fromEntries(
       Object.entries(aliases ?? {}).filter(
         (entry): entry is [string, string] => typeof entry[1] === 'string',

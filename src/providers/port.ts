@@ -65,6 +65,7 @@ export interface ModelRecord {
   source?: string;
   size_bytes: number | null;
   digest: string | null;
+  architecture?: string | null;
   quantization: string | null;
   parameters: number | null;
   context_length: number | null;
@@ -72,6 +73,8 @@ export interface ModelRecord {
   default: boolean;
   built_in: boolean;
   path: string | null;
+  /** When its file was changed. Null or absent: unknown. */
+  modified_at?: string | null;
 }
 
 /** A model in memory, on its way there, or on its way out. Times are in milliseconds. */

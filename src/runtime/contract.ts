@@ -79,7 +79,6 @@ export interface Probe {
 export interface ModelDetails extends ModelRecord {
   metadata: Record<string, unknown>;
   metadata_left_out: number;
-  architecture?: string | null;
   /** The kind of its chat template. */
   template?: string | null;
   licence?: string | null;

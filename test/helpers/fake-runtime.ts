@@ -320,6 +320,7 @@ export function fakeRuntime(): FakeRuntime {
     },
     models: {
       aliases: () => ({}),
+      presetOf: () => ({}),
       async list() {
         note('models.list');
         const rest = {
@@ -344,6 +345,7 @@ export function fakeRuntime(): FakeRuntime {
         ];
       },
       show: () => Promise.reject(new Error('not here')),
+      find: () => Promise.reject(new Error('not here')),
       remove: () => Promise.reject(new Error('not here')),
       place: () => Promise.reject(new Error('not here')),
       use: () => Promise.reject(new Error('not here')),
@@ -358,6 +360,8 @@ export function fakeRuntime(): FakeRuntime {
       list: () => ({ models: [], budget_bytes: 1, reserved_bytes: 0 }),
       load: () => Promise.reject(new Error('not here')),
       unload: () => Promise.reject(new Error('not here')),
+      release: () => Promise.reject(new Error('not here')),
+      isLocal: () => true,
       keep: async () => {},
     },
     pulls: {

@@ -1,6 +1,8 @@
 import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
+import type { ModelChoices } from '../../src/config/models-file.ts';
 import type { Settings } from '../../src/config/settings.ts';
+import { SvcError } from '../../src/errors.ts';
 import type { ManualClock } from '../../src/kernel/clock.ts';
 import { stream, streamPort } from '../../src/kernel/stream.ts';
 import type { Limits } from '../../src/limits.ts';
@@ -184,6 +186,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     killEngine() {},
   });
   const saved: [string, unknown][] = [];
+  let choices: ModelChoices = { default: null, provider: null, aliases: {}, presets: {} };
   const runtime = createRuntime({
     ...{ kernel, store, config, providers, budget, scheduler, history, pulls, stopReports },
     ...{ streams, fleet },
@@ -192,9 +195,12 @@ export async function bootRuntime(options: RuntimeOptions) {
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
     verified: () => null,
     saveProvider: async (id, settings) => void saved.push([id, settings]),
-    saveChoices: () => Promise.reject(new Error('not here')),
+    saveChoices: async (edit) => {
+      choices = edit(choices);
+      return choices;
+    },
     localModels: {
-      show: () => Promise.reject(new Error('not here')),
+      show: () => Promise.reject(new SvcError('model_unknown')),
       remove: () => Promise.reject(new Error('not here')),
       place: () => Promise.reject(new Error('not here')),
       default: 'svc-mini',

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/errors.ts';
 import { routes } from '../../src/transport/routes.ts';
 import { finish, output } from '../helpers/scripted-provider.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -172,11 +173,26 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { body: { model: 'no' }, status: 404 },
   ],
   'GET /api/version': [{ status: 200 }],
-  'POST /api/pull': [{ status: 404 }],
-  'POST /api/create': [{ status: 404 }],
-  'POST /api/copy': [{ status: 404 }],
+  'POST /api/pull': [
+    { body: { model: MODEL }, status: 200 },
+    { body: { model: MODEL, stream: false }, status: 200 },
+    { body: { model: 'nope:x' }, status: 400 },
+  ],
+  'POST /api/create': [
+    { body: { model: 'made', from: MODEL, system: 'Be short.' }, status: 200 },
+    { body: { model: 'made', from: MODEL, stream: false }, status: 200 },
+    { body: { model: 'made' }, status: 400 },
+  ],
+  'POST /api/copy': [
+    { body: { source: MODEL, destination: 'copied' }, status: 200 },
+    { body: { source: MODEL, destination: 'a/b' }, status: 400 },
+  ],
   'POST /api/push': [{ status: 404 }],
-  'DELETE /api/delete': [{ status: 404 }],
+  'POST /api/blobs/:digest': [{ path: '/api/blobs/sha256:0', status: 404 }],
+  'DELETE /api/delete': [
+    { body: { model: 'copied' }, status: 200 },
+    { body: { model: 1 }, status: 400 },
+  ],
 };
 
 test.before(async (context) => {
@@ -187,7 +203,10 @@ test.before(async (context) => {
     embed: async () => ({ vectors: [[0.5]], input_tokens: 1 }),
   });
   Object.assign(real.runtime.models, {
-    show: async () => ({ ...model, metadata: {}, metadata_left_out: 0 }),
+    show: async (id: string) => {
+      if (!MODEL.endsWith(id)) throw new SvcError('model_unknown');
+      return { ...model, metadata: {}, metadata_left_out: 0 };
+    },
   });
   const body = { model: MODEL, input: 'hello' };
   const { json } = await real.get('/v1/responses', { method: 'POST', body });
@@ -261,8 +280,8 @@ test('what is refused whatever the models are, the document refuses too', async 
     ['/v1/embeddings', { model, input: [] }],
     ['/api/chat', { model: '\u0000', messages: [message] }],
     ['/api/generate', { model, prompt: 'x', raw: true }],
-    ['/api/embed', { model, input: '' }],
-    ['/api/embeddings', { model, prompt: '' }],
+    ['/api/embed', { model, input: 5 }],
+    ['/api/embeddings', { model, prompt: 5 }],
   ] as const) {
     const { requestBody } = checker.document.paths[path].post;
     const { schema } = requestBody.content['application/json'];

@@ -252,6 +252,9 @@ export class Engines implements LocalRoom {
     port.subscribe(() => {
       engine.noteTurn();
       this.memory.note(engine);
+      // It was for the work of then. What comes later stays as usual.
+      if (this.kept.get(model.path) === 0 && isIn(engine.snapshot, 'cold'))
+        this.kept.delete(model.path);
       this.tell();
     });
     return engine;

@@ -7,6 +7,7 @@ import { tensorBytes } from '../../models/gguf/tensors.ts';
 export interface ModelInspection {
   /** Null: the header is valid. */
   problem: string | null;
+  architecture: string | null;
   quantization: string | null;
   parameters: number | null;
   context_length: number | null;
@@ -58,14 +59,28 @@ export function inspectModel(
   const several = typeof known['split.count'] === 'number' && known['split.count'] > 1;
   return {
     problem: null,
+    architecture: architecture === '' ? null : architecture,
     quantization: typeof file_type === 'number' ? (names[file_type] ?? null) : null,
     parameters: several ? null : parameterCount,
     context_length: wholeOrNull(known[`${architecture}.context_length`]),
-    capabilities:
-      typeof known['tokenizer.chat_template'] === 'string'
-        ? ['chat', 'completion']
-        : ['completion'],
+    capabilities: capabilitiesOf(known, architecture),
   };
+}
+
+/** A file that says how vectors are made of its output is for embeddings alone. */
+function capabilitiesOf(known: Readonly<Record<string, unknown>>, architecture: string): string[] {
+  if (known[`${architecture}.pooling_type`] !== undefined) return ['embedding'];
+  const template = known['tokenizer.chat_template'];
+  if (typeof template !== 'string') return ['completion'];
+  const marks = [
+    ['tools', /\btools\b/],
+    ['thinking', /<\/think>|<\|channel\|>/],
+  ] as const;
+  return [
+    'chat',
+    'completion',
+    ...marks.flatMap(([name, mark]) => (mark.test(template) ? name : [])),
+  ];
 }
 
 /** Converts the entries in the order of the file. Skips an entry that exceeds the bound. */
@@ -85,6 +100,7 @@ export function plainMetadata(metadata: object, bytesMax: number): ModelMetadata
 
 export function invalidModel(problem: string): ModelDescription {
   const unknown = {
+    architecture: null,
     quantization: null,
     parameters: null,
     context_length: null,

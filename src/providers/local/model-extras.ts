@@ -6,7 +6,6 @@ import { type ContextPlan, memoryNeeds, shapeOf } from './memory-needs.ts';
 
 /** What `svc model show` adds to the record of a model. An unknown value is null. */
 export interface ModelExtras extends ModelMetadata {
-  architecture: string | null;
   /** The kind of its chat template. */
   template: string | null;
   licence: string | null;
@@ -29,7 +28,6 @@ export function modelExtras(
   };
   const template = text('tokenizer.chat_template');
   return {
-    architecture: text('general.architecture'),
     template: template === null ? null : kindOf(template),
     licence: text('general.license.name') ?? text('general.license'),
     memory_bytes: (problem ?? null) === null ? memoryOf(known, size_bytes ?? 0, plan) : null,

@@ -32,6 +32,7 @@ export function modelRecord({
   digest: known,
 }: ModelFacts): ModelRecord {
   const {
+    architecture = null,
     quantization = null,
     parameters = null,
     context_length = null,
@@ -47,10 +48,11 @@ export function modelRecord({
     problem: version === null ? 'it is not a file that can be read' : (inspection?.problem ?? null),
     source,
     digest: digest ?? known,
-    ...{ quantization, parameters, context_length, capabilities },
+    ...{ architecture, quantization, parameters, context_length, capabilities },
     default: isDefault,
     built_in,
     path: file.path,
+    modified_at: version === null ? null : new Date(version.modified_ms).toISOString(),
   };
 }
 

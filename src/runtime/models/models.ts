@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts';
 import type { ModelChoices } from '../../config/models-file.ts';
+import { type Preset, presetProblem } from '../../config/presets.ts';
 import { refuseConfigured } from '../../config/refuse-configured.ts';
 import { settingSpecs } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
@@ -9,6 +10,7 @@ import type { Aliases, ModelDetails } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
+import { chooseRoutes } from '../runs/route.ts';
 
 /** The models of the local engine. */
 export interface LocalModelsPort {
@@ -22,7 +24,7 @@ export interface LocalModelsPort {
 export interface ModelsOptions {
   kernel: Kernel;
   config: Config;
-  providers: Pick<Providers, 'models' | 'probe'>;
+  providers: Pick<Providers, 'models' | 'probe' | 'settings' | 'listed'>;
   local: LocalModelsPort;
   saveChoices(edit: (choices: ModelChoices) => ModelChoices): Promise<ModelChoices>;
   change: ChangeConfig;
@@ -50,6 +52,21 @@ export class Models {
 
   show(id: string): Promise<ModelDetails> {
     return this.options.local.show(id);
+  }
+
+  /** The model that a run with this name asks first. Throws model_unknown, provider_unknown. */
+  async find(model: string): Promise<ModelRecord> {
+    const { config, providers } = this.options;
+    const listed = (id: string) => providers.listed(id);
+    const [asked] = chooseRoutes({ model }, config, providers.settings(), listed);
+    const id = `${asked.provider}/${asked.model}`;
+    const found = (await this.list()).find((each) => each.id === id);
+    if (found !== undefined) return found;
+    // A local file has more names than the one in the list.
+    if (asked.provider === LOCAL) return this.show(asked.model);
+    throw new SvcError('model_unknown', `There is no model ${JSON.stringify(model)}.`, {
+      param: 'model',
+    });
   }
 
   /** A default model that is removed is no default any more. */
@@ -98,8 +115,19 @@ export class Models {
     local.default = config.model;
   }
 
-  /** Null removes the alias. */
-  async setAlias(name: string, model: string | null): Promise<{ aliases: Aliases }> {
+  /** What a run with this alias asks for where it says nothing itself. */
+  presetOf(alias: string): Preset {
+    return this.options.config.alias_presets[alias] ?? {};
+  }
+
+  /**
+   * Null removes the alias. `preset`: what its runs ask for where they say nothing themselves.
+   */
+  async setAlias(
+    name: string,
+    model: string | null,
+    preset: Preset | null = null,
+  ): Promise<{ aliases: Aliases }> {
     const { config, change, saveChoices } = this.options;
     return change(async () => {
       if (config.sources.aliases !== 'models.json' && this.configured.has(name))
@@ -114,12 +142,19 @@ export class Models {
           hint: 'See: svc model alias',
         });
       if (model !== null) refuseTooMany(config.aliases, name);
-      const edit = <V>(aliases: Readonly<Record<string, string | V>>) => {
-        const { [name]: _, ...rest } = aliases;
-        return model === null ? rest : { ...rest, [name]: model };
+      const problem = preset === null ? null : presetProblem({ [name]: preset });
+      if (problem !== null) throw new SvcError('invalid_request', `A model ${problem}.`);
+      const edit = <V>(values: Readonly<Record<string, V>>, value: V | null) => {
+        const { [name]: _, ...rest } = values;
+        return value === null ? rest : { ...rest, [name]: value };
       };
-      await saveChoices((choices) => ({ ...choices, aliases: edit(choices.aliases) }));
-      config.aliases = edit(config.aliases);
+      await saveChoices(({ aliases, presets, ...choices }) => ({
+        ...choices,
+        aliases: edit(aliases, model),
+        presets: edit(presets, preset),
+      }));
+      config.aliases = edit<Aliases[string]>(config.aliases, model);
+      config.alias_presets = edit(config.alias_presets, preset);
       if (config.sources.aliases === 'default') config.sources.aliases = 'models.json';
       return { aliases: config.aliases };
     });

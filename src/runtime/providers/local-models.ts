@@ -1,10 +1,10 @@
 import type { Config } from '../../config/config.ts';
-import { SvcError } from '../../errors.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import { LOAD_LOOK_MS } from '../../limits.ts';
 import type { LoadedModel, LoadedModels, ModelLoads } from '../../providers/port.ts';
 import type { LoadedModelRecord, LoadedRecord, LoadInput, ModelLoad } from '../contract.ts';
-import { chooseRoutes } from '../runs/route.ts';
+import { chooseRoutes, type Route } from '../runs/route.ts';
 import { LOCAL, type Providers } from './providers.ts';
 
 export interface LoadsOptions {
@@ -88,17 +88,35 @@ export class Loads {
     return { unloaded: await this.options.models.unload(this.nameOf(model)) };
   }
 
+  /** Unloads the model, after its work if it has any. */
+  async release(model: string): Promise<void> {
+    try {
+      await this.unload(model);
+    } catch (error) {
+      if (asSvcError(error).code !== 'model_in_use') throw error;
+      await this.keep(model, 0);
+    }
+  }
+
   /** How long the model stays in memory after its last work. */
   async keep(model: string, keep_alive_ms: number): Promise<void> {
     await this.options.models.keep(this.nameOf(model), keep_alive_ms);
   }
 
+  /** Whether a run with this name computes on this machine. Throws the errors of `chooseRoutes`. */
+  isLocal(model: string): boolean {
+    return this.routeOf(model, this.options.config).provider === LOCAL;
+  }
+
+  private routeOf(model: string, config: Config): Route {
+    const { providers } = this.options;
+    const listed = (id: string) => providers.listed(id);
+    return chooseRoutes({ model }, config, providers.settings(), listed)[0];
+  }
+
   /** A name alone is one of a local model, whatever provider is the default. */
   private nameOf(model: string): string {
-    const { providers } = this.options;
-    const config = { ...this.options.config, default_provider: LOCAL };
-    const listed = (id: string) => providers.listed(id);
-    const [route] = chooseRoutes({ model }, config, providers.settings(), listed);
+    const route = this.routeOf(model, { ...this.options.config, default_provider: LOCAL });
     if (route.provider === LOCAL) return route.model;
     throw new SvcError(
       'invalid_request',

@@ -6,6 +6,7 @@ import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { TARGETS_MAX } from '../contract/inputs.ts';
 import type { RunInput } from '../contract.ts';
+import { aliasOf, withoutTag } from '../models/alias.ts';
 import { LOCAL } from '../providers/providers.ts';
 import { unknownProvider } from '../providers/unknown-provider.ts';
 
@@ -33,7 +34,11 @@ export function chooseRoutes(
   providers: ReadonlyMap<string, ProviderConfig | null>,
   listed?: Listed,
 ): readonly [Route, ...Route[]] {
-  const [first, ...rest] = namesOf(asked.model ?? null, config.aliases);
+  const isListed = (name: string) =>
+    [...providers.keys()].some((id) =>
+      listed?.(id)?.some((each) => each === name || `${id}/${each}` === name),
+    );
+  const [first, ...rest] = namesOf(asked.model ?? null, config.aliases, isListed);
   const route = (model: string | null) =>
     chooseRoute({ ...asked, model }, config, providers, listed);
   if (rest.length > 0 && asked.provider == null)
@@ -68,15 +73,22 @@ function checkProvider(
     throw unknownProvider(prefix, [...providers.keys()]);
 }
 
-/** The names that a request means. An alias is looked at once. */
+/**
+ * The names that a request means. An alias is looked at once. A tag `:latest` is left out unless a
+ * model of a provider is called so.
+ */
 function namesOf(
   model: string | readonly string[] | null,
   aliases: Config['aliases'],
+  isListed: (name: string) => boolean,
 ): readonly [string | null, ...string[]] {
   const said = typeof model === 'string' ? [model] : (model ?? []);
-  const [first = null, ...rest] = said.flatMap((name) =>
-    Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name,
-  );
+  const [first = null, ...rest] = said.flatMap((name) => {
+    const alias = aliasOf(name, aliases);
+    if (alias !== null) return aliases[alias] ?? name;
+    const short = withoutTag(name);
+    return short === name || isListed(name) ? name : short;
+  });
   return [first, ...rest];
 }
 

@@ -23,6 +23,7 @@ import type {
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { unlessWithdrawn } from '../disk/unless-withdrawn.ts';
 import type { FleetRuns } from '../fleet/fleet-runs.ts';
+import { withPreset } from '../models/alias.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
 import { acceptedRun, type Said } from './accepted.ts';
@@ -130,8 +131,9 @@ export class Runs {
   }
 
   /** Records the run. `said`: what its first event has beside the request. */
-  private async admit(input: RunInput, said: Said, run_id: RunKey): Promise<RunKey> {
-    const { kernel, daemon } = this.options;
+  private async admit(asked: RunInput, said: Said, run_id: RunKey): Promise<RunKey> {
+    const { kernel, daemon, config } = this.options;
+    const input = withPreset(asked, config.alias_presets);
     const targets = this.targets(input);
     await this.options.budget.check(targets);
     this.options.fleet?.checkRoom();
@@ -148,8 +150,9 @@ export class Runs {
   }
 
   /** Throws the errors of `chooseRoute` and of the provider, and capability_missing. */
-  async countTokens(input: RunInput, signal: AbortSignal): Promise<number> {
-    await checkSchemas(input);
+  async countTokens(asked: RunInput, signal: AbortSignal): Promise<number> {
+    await checkSchemas(asked);
+    const input = withPreset(asked, this.options.config.alias_presets);
     const request = requestOf(input, this.targets(input)[0]);
     const port = this.options.providers.portFor(request);
     if (port?.countTokens === undefined)

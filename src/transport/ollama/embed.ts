@@ -1,11 +1,11 @@
 import * as v from 'valibot';
 import { parseEmbedInput } from '../../runtime/contract/embed-input.ts';
-import { filled, flag, name, named, object, words } from '../../runtime/contract/vocabulary.ts';
+import { flag, name, named, object, words } from '../../runtime/contract/vocabulary.ts';
 import type { EmbeddingRecord } from '../../runtime/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone, clientOf } from '../http/run-request.ts';
-import { inRequest, modelName, options, shared } from './parameters.ts';
+import { inRequest, options, shared } from './parameters.ts';
 
 /** POST /api/embed, and POST /api/embeddings, which is its earlier form for one text. */
 
@@ -15,16 +15,22 @@ export const embedInput = named(
   'OllamaEmbedInput',
   object({
     ...common,
-    input: v.union(
-      [words, filled(words, 'must be a list of texts.', 'must have at least one text.')],
-      'must be a text, or a list of texts.',
+    /** Without texts the model is only looked up. */
+    input: v.nullish(
+      v.union(
+        [words, v.array(words, 'must be a list of texts.')],
+        'must be a text, or a list of texts.',
+      ),
     ),
     dimensions: v.nullish(v.number('must be a whole number.')),
     /** A text that is too long is refused: an embedding of its beginning would be another one. */
     truncate: v.nullish(flag),
   }),
 );
-export const embeddingsInput = named('OllamaEmbeddingsInput', object({ ...common, prompt: words }));
+export const embeddingsInput = named(
+  'OllamaEmbeddingsInput',
+  object({ ...common, prompt: v.nullish(words) }),
+);
 
 export async function embed(
   context: Context<unknown, v.InferOutput<typeof embedInput>>,
@@ -33,7 +39,7 @@ export async function embed(
   const begun = performance.now();
   const { vectors, input_tokens } = await vectorsOf(context, {
     model,
-    texts: [input].flat(),
+    texts: [input ?? []].flat(),
     ...(dimensions == null ? {} : { dimensions }),
   });
   await sendLarge(context, async () => ({
@@ -49,16 +55,20 @@ export async function embedOne(
   context: Context<unknown, v.InferOutput<typeof embeddingsInput>>,
 ): Promise<void> {
   const { model, prompt } = await context.body();
-  const { vectors } = await vectorsOf(context, { model, texts: [prompt] });
+  const { vectors } = await vectorsOf(context, { model, texts: [prompt ?? []].flat() });
   await sendLarge(context, async () => ({ embedding: vectors[0] ?? [] }));
 }
 
 async function vectorsOf(
   context: Context,
   { model, ...rest }: { model: string; texts: string[]; dimensions?: number },
-): Promise<EmbeddingRecord> {
+): Promise<Pick<EmbeddingRecord, 'vectors' | 'input_tokens'>> {
   try {
-    const input = parseEmbedInput({ model: modelName(model), ...rest }, context.limits);
+    if (rest.texts.length === 0) {
+      await context.runtime.models.find(model);
+      return { vectors: [], input_tokens: null };
+    }
+    const input = parseEmbedInput({ model, ...rest }, context.limits);
     const asker = { client: clientOf(context.req), ...context.caller };
     return await context.runtime.embeddings.embed(input, asker, clientGone(context));
   } catch (thrown) {

@@ -1,22 +1,33 @@
+import { createHash } from 'node:crypto';
 import * as v from 'valibot';
-import { SvcError } from '../../errors.ts';
+import type { Preset } from '../../config/presets.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { anything, flag, name, named, object, text } from '../../runtime/contract/vocabulary.ts';
-import type { Runtime } from '../../runtime/port.ts';
+import { aliasOf } from '../../runtime/models/alias.ts';
 import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
-import { modelName } from './parameters.ts';
+import { optionOf } from './parameters.ts';
 
 /** The models in the form of Ollama's API. */
+
+/** A model, by its earlier name too. */
+export const asked = { model: v.nullish(name()), name: v.nullish(name()) };
+
+type Sent = string | null | undefined;
+
+/** Throws invalid_request. */
+export function askedModel(sent: { model?: Sent; name?: Sent }): string {
+  const model = sent.model ?? sent.name ?? null;
+  if (model === null) throw wrong('model', 'model is missing.');
+  return model;
+}
 
 export const showInput = named(
   'OllamaShowInput',
   object({
-    model: v.nullish(name()),
-    /** The earlier name of `model`. */
-    name: v.nullish(name()),
+    ...asked,
     verbose: v.nullish(flag),
     system: v.nullish(text),
     template: v.nullish(text),
@@ -35,9 +46,9 @@ export async function listTags({ res, runtime }: Context): Promise<void> {
   const models = (await runtime.models.list()).filter(({ state }) => state !== 'invalid');
   const aliases = Object.entries(runtime.models.aliases()).flatMap(([alias, target]) => {
     const first = [target].flat().find((id) => models.some((model) => model.id === id));
-    return models.filter(({ id }) => id === first).map((model) => ({ ...model, id: alias }));
+    return models.filter(({ id }) => id === first).map((model) => entryOf(model, alias));
   });
-  sendJson(res, 200, { models: [...models, ...aliases].map(entryOf) });
+  sendJson(res, 200, { models: [...models.map((model) => entryOf(model)), ...aliases] });
 }
 
 /** The models in memory. One that stays, or has work, has no time at which it leaves. */
@@ -63,60 +74,62 @@ export async function showModel(
   context: Context<unknown, v.InferOutput<typeof showInput>>,
 ): Promise<void> {
   const { runtime, body } = context;
-  const sent = await body();
-  const asked = sent.model ?? sent.name ?? null;
-  if (asked === null) throw wrong('model', 'model is missing.');
-  const model = await findModel(runtime, asked);
-  const metadata = model.provider === 'local' ? (await runtime.models.show(model.id)).metadata : {};
-  const template = metadata['tokenizer.chat_template'];
+  const asked = askedModel(await body());
+  const alias = aliasOf(asked, runtime.models.aliases());
+  const { system = '', ...preset } = alias === null ? {} : runtime.models.presetOf(alias);
+  const model = await runtime.models.find(asked);
+  const file = model.provider === 'local' ? await runtime.models.show(model.id) : null;
+  const { 'tokenizer.chat_template': template, ...metadata } = file?.metadata ?? {};
   await sendLarge(context, async () => ({
-    modelfile: `FROM ${model.id}\n`,
-    parameters: '',
+    modelfile: modelfileOf(model.id, system, preset),
+    parameters: parametersOf(preset).join('\n'),
     template: typeof template === 'string' ? template : '',
-    license: '',
-    system: '',
-    details: detailsOf(model, metadata),
+    license: file?.licence ?? '',
+    system,
+    details: detailsOf(model),
     model_info: {
       ...metadata,
       ...(model.parameters === null ? {} : { 'general.parameter_count': model.parameters }),
     },
     capabilities: capabilitiesOf(model),
-    modified_at: UNKNOWN_TIME,
+    modified_at: model.modified_at ?? UNKNOWN_TIME,
   }));
 }
 
-/** The model of a name or alias, with or without its provider. Throws model_unknown. */
-export async function findModel(
-  runtime: Pick<Runtime, 'models'>,
-  asked: string,
-): Promise<ModelRecord> {
-  const short = modelName(asked);
-  const aliases = new Map(Object.entries(runtime.models.aliases()));
-  const [wanted = short] = [aliases.get(asked) ?? aliases.get(short) ?? short].flat();
-  const models = await runtime.models.list();
-  const found =
-    models.find(({ id }) => id === wanted || id === asked) ??
-    models.find((model) => model.name === wanted || model.name === asked);
-  if (found !== undefined) return found;
-  throw new SvcError('model_unknown', `There is no model ${JSON.stringify(asked)}.`, {
-    param: 'model',
-  });
+function modelfileOf(from: string, system: string, preset: Preset): string {
+  const parameters = parametersOf(preset).map((line) => `PARAMETER ${line}`);
+  const said = system === '' ? [] : [`SYSTEM ${JSON.stringify(system)}`];
+  return `${[`FROM ${from}`, ...parameters, ...said].join('\n')}\n`;
 }
 
-function entryOf(model: ModelRecord): object {
+/** `temperature 0.5`, by the names that Ollama has for them. */
+function parametersOf(preset: Preset): string[] {
+  return Object.entries(preset).flatMap(([field, value]) =>
+    [value].flat().map((each) => `${optionOf(field)} ${JSON.stringify(each)}`),
+  );
+}
+
+/** Clients look for the name with a tag. */
+function entryOf(model: ModelRecord, name = model.id): object {
+  const tagged = /:[^/]*$/.test(name) ? name : `${name}:latest`;
   return {
-    name: model.id,
-    model: model.id,
-    modified_at: UNKNOWN_TIME,
+    name: tagged,
+    model: tagged,
+    modified_at: model.modified_at ?? UNKNOWN_TIME,
     size: model.size_bytes ?? 0,
-    digest: model.digest?.replace(/^sha256:/, '') ?? '',
-    details: detailsOf(model, {}),
+    digest: digestOf(model),
+    details: detailsOf(model),
   };
 }
 
-function detailsOf(model: ModelRecord, metadata: Readonly<Record<string, unknown>>): object {
-  const architecture = metadata['general.architecture'];
-  const family = typeof architecture === 'string' ? architecture : '';
+/** Clients cut it, and take models with the same one for one model. So each model has one. */
+export function digestOf({ id, digest }: Pick<ModelRecord, 'id' | 'digest'>): string {
+  const [, known] = /^(?:sha256:)?([0-9a-f]{64})$/.exec(digest ?? '') ?? [];
+  return known ?? createHash('sha256').update(id).digest('hex');
+}
+
+function detailsOf(model: ModelRecord): object {
+  const family = model.architecture ?? '';
   return {
     parent_model: '',
     format: model.provider === 'local' ? 'gguf' : '',
@@ -136,14 +149,18 @@ function sizeText(parameters: number | null): string {
 }
 
 /**
- * What a client may ask. A remote provider does not say what its models can. Then tools are in the
- * list: a model that has none refuses them, and a client would not try otherwise.
+ * What a client may ask. A remote provider does not say what its models can, but most have names
+ * that tell one for embeddings. Of the others tools are in the list: a model that has none refuses
+ * them, and a client would not try otherwise.
  */
-function capabilitiesOf({ capabilities }: ModelRecord): string[] {
-  if (capabilities.length === 0) return ['completion', 'tools'];
+function capabilitiesOf({ capabilities, name }: ModelRecord): string[] {
+  if (capabilities.length === 0)
+    return EMBEDDING.test(name) ? ['embedding'] : ['completion', 'tools'];
   const known = new Set(capabilities.map((each) => (each === 'chat' ? 'completion' : each)));
   return [...known];
 }
 
-/** Files and remote APIs do not say when a model was changed. */
-const UNKNOWN_TIME = new Date(0).toISOString();
+const EMBEDDING = /embed|minilm|(^|[/_-])(bge|e5|gte)-/i;
+
+/** Remote APIs do not say when a model was changed. Programs in Go show this time as `Never`. */
+const UNKNOWN_TIME = '0001-01-01T00:00:00Z';

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import type { ResponseFormat } from '../../../machines/messages.ts';
+import { numberFields } from '../../config/run-fields.ts';
 import { SvcError } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
 import { LOGPROBS_MAX } from '../../runtime/contract/inputs.ts';
@@ -25,10 +26,7 @@ export function only(value: unknown, why: string) {
   return vocabulary.only([value], `is not supported here unless it is ${shown}: ${why}`);
 }
 
-/** Any value is right: it changes no answer. */
-const ignored = v.optional(v.unknown());
-const SAMPLING = 'the daemon has no such sampling.';
-
+/** All other options of Ollama are left out, as fields that svc does not know. */
 export const options = object({
   num_predict: v.nullish(whole),
   temperature: v.nullish(number),
@@ -40,39 +38,15 @@ export const options = object({
   top_k: v.nullish(number),
   min_p: v.nullish(number),
   repeat_penalty: v.nullish(number),
-  typical_p: only(1, SAMPLING),
-  tfs_z: only(1, SAMPLING),
-  mirostat: only(0, SAMPLING),
-  /** All tokens of the answer count. */
-  repeat_last_n: only(-1, 'the daemon counts all tokens of the answer.'),
-  /** They mean something only with the ones above. */
-  mirostat_tau: ignored,
-  mirostat_eta: ignored,
-  penalize_newline: ignored,
-  /** The engine loads a model as its own settings say. A prompt that does not fit is refused. */
-  num_ctx: ignored,
-  num_batch: ignored,
-  num_gpu: ignored,
-  main_gpu: ignored,
-  num_thread: ignored,
-  num_keep: ignored,
-  numa: ignored,
-  low_vram: ignored,
-  f16_kv: ignored,
-  logits_all: ignored,
-  vocab_only: ignored,
-  embedding_only: ignored,
-  use_mmap: ignored,
-  use_mlock: ignored,
+  /** Tokens that prompt and answer together may have at least. */
+  num_ctx: v.nullish(whole),
 });
 
 /** The fields that a conversation and a prompt share. */
 export const shared = {
   model: name(),
   stream: v.nullish(flag),
-  format: v.nullish(
-    v.union([v.picklist(['json', '']), anything], 'must be json, or a JSON schema.'),
-  ),
+  format: v.nullish(v.union([v.literal('json'), anything], 'must be json, or a JSON schema.')),
   options: v.nullish(options),
   /** Whether a model thinks is its own choice. With false, the answer leaves it out. */
   think: v.nullish(v.union([flag, text], 'must be true, false, or a level.')),
@@ -87,7 +61,7 @@ export const shared = {
  * zero means for ever. Null: not given.
  */
 export function keepAliveMs(sent: number | string | null | undefined): number | null {
-  if (sent == null || sent === '') return null;
+  if (sent == null) return null;
   if (typeof sent === 'number') return sent < 0 ? FOREVER_MS : bounded(sent * 1000);
   if (/^-?\d+(\.\d+)?$/.test(sent)) return keepAliveMs(Number(sent));
   if (sent.startsWith('-') && DURATION.test(sent.slice(1))) return FOREVER_MS;
@@ -108,18 +82,19 @@ function bounded(ms: number): number {
 
 type Shared = v.InferOutput<ReturnType<typeof object<typeof shared>>>;
 
-/** The input of a run, except for its messages. */
-export function inputOf(sent: Shared): RunInput {
-  const { num_predict, seed, stop, ...rest } = sent.options ?? {};
+/** The input of a run, except for its messages. Only a local model has a context to choose. */
+export function inputOf(sent: Shared, isLocal: boolean): RunInput {
+  const { num_predict, num_ctx, seed, stop, ...rest } = sent.options ?? {};
   const { temperature, top_p, presence_penalty, frequency_penalty } = rest;
   const { top_k, min_p, repeat_penalty } = rest;
   return given({
-    model: modelName(sent.model),
+    model: sent.model,
     ...{ temperature, top_p, presence_penalty, frequency_penalty },
     ...{ top_k, min_p, repeat_penalty },
     reasoning_effort: typeof sent.think === 'string' ? sent.think : null,
     // Zero and less mean no bound of the request.
     max_tokens: num_predict == null || num_predict < 1 ? null : num_predict,
+    context_tokens: isLocal ? contextOf(num_ctx) : null,
     seed: seed == null || seed < 0 ? null : seed,
     stop: stop?.length === 0 ? null : stop,
     response_format: formatOf(sent.format),
@@ -127,13 +102,14 @@ export function inputOf(sent: Shared): RunInput {
   }) as RunInput;
 }
 
-/** The name without the tag that Ollama's clients add to any name. */
-export function modelName(name: string): string {
-  return name.replace(/:latest$/, '');
+/** Programs ask for any context. One that svc cannot make as asked becomes the nearest one. */
+function contextOf(num_ctx: number | null | undefined): number | null {
+  const { min, max } = numberFields.context_tokens;
+  return num_ctx == null || num_ctx < min ? null : Math.min(num_ctx, max);
 }
 
 function formatOf(format: Shared['format']): ResponseFormat | null {
-  if (format == null || format === '') return null;
+  if (format == null) return null;
   return { type: 'json', name: null, schema: typeof format === 'string' ? null : format };
 }
 
@@ -144,6 +120,7 @@ const NAMES: Readonly<Record<string, string>> = {
   top_p: 'options.top_p',
   presence_penalty: 'options.presence_penalty',
   frequency_penalty: 'options.frequency_penalty',
+  context_tokens: 'options.num_ctx',
   top_k: 'options.top_k',
   min_p: 'options.min_p',
   repeat_penalty: 'options.repeat_penalty',
@@ -153,6 +130,11 @@ const NAMES: Readonly<Record<string, string>> = {
   response_format: 'format',
   texts: 'input',
 };
+
+/** The option that a field of a run is. */
+export function optionOf(field: string): string {
+  return (NAMES[field] ?? field).replace('options.', '');
+}
 
 /** An error about the input of the run, with the names of the request that was sent. */
 export function inRequest(thrown: unknown, as: 'chat' | 'generate' = 'chat'): unknown {

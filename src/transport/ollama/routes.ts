@@ -2,6 +2,16 @@ import * as v from 'valibot';
 import { SvcError } from '../../errors.ts';
 import { anything, flag, named, object, text } from '../../runtime/contract/vocabulary.ts';
 import { type Route, route } from '../http/route.ts';
+import {
+  copy,
+  copyInput,
+  create,
+  createInput,
+  deleteInput,
+  pull,
+  pullInput,
+  remove,
+} from './changes.ts';
 import { embed, embeddingsInput, embedInput, embedOne } from './embed.ts';
 import { errorOf } from './errors.ts';
 import { listLoaded, listTags, showInput, showModel, showVersion } from './models.ts';
@@ -14,6 +24,8 @@ const shared = {
   errors: errorOf,
   errorSchema: named('OllamaError', object({ error: text })),
 } as const;
+const admin = { ...shared, scope: 'admin' } as const;
+const status = named('OllamaStatus', object({ status: text }));
 const answered = (name: string) => [
   named(name, v.looseObject({ model: text, done: flag })),
   { type: 'application/x-ndjson' },
@@ -99,25 +111,56 @@ export const ollamaRoutes: readonly Route[] = [
     answers: { 200: named('OllamaVersion', object({ version: text, svc: text })) },
     answer: showVersion,
   }),
-  ...[
-    refused('POST', '/api/pull', 'Download a model with: svc model pull <reference>'),
-    refused('POST', '/api/create', 'Add a model file with: svc model pull <reference>'),
-    refused('POST', '/api/copy', 'Add a model under another name with: svc model pull --name'),
-    refused('POST', '/api/push', 'Publish a model with the tools of its hub.'),
-    refused('DELETE', '/api/delete', 'Remove a model with: svc model remove <id>'),
-  ],
+  route({
+    ...admin,
+    method: 'POST',
+    path: '/api/pull',
+    summary: 'Downloads a model: its progress, one object a line. Leaving cancels it.',
+    body: pullInput,
+    answers: { 200: [status, { type: 'application/x-ndjson' }] },
+    answer: pull,
+  }),
+  route({
+    ...admin,
+    method: 'POST',
+    path: '/api/create',
+    summary: 'Gives a model another name, with a system text and parameters.',
+    body: createInput,
+    answers: { 200: [status, { type: 'application/x-ndjson' }] },
+    answer: create,
+  }),
+  route({
+    ...admin,
+    method: 'POST',
+    path: '/api/copy',
+    summary: 'Gives a model another name.',
+    body: copyInput,
+    answers: { 200: null },
+    answer: copy,
+  }),
+  route({
+    ...admin,
+    method: 'DELETE',
+    path: '/api/delete',
+    summary: 'Removes such a name, or the file of a local model.',
+    body: deleteInput,
+    answers: { 200: null },
+    answer: remove,
+  }),
+  refused('/api/push', 'Publish a model with the tools of its hub.'),
+  refused('/api/blobs/:digest', 'Add a model file with: svc model import <path>'),
 ];
 
-/** A route that changes models. The command line does that. */
-function refused(method: 'POST' | 'DELETE', path: string, hint: string): Route {
+/** A route that is not served, with what to do instead. */
+function refused(path: string, hint: string): Route {
   return route({
     ...shared,
-    method,
+    method: 'POST',
     path,
     summary: `Not served: 404. ${hint}`,
     answers: {},
     answer: () => {
-      throw new SvcError('route_unknown', `The daemon does not serve ${method} ${path}.`, { hint });
+      throw new SvcError('route_unknown', `The daemon does not serve POST ${path}.`, { hint });
     },
   });
 }

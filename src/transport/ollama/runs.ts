@@ -11,8 +11,7 @@ import { clientGone } from '../http/run-request.ts';
 import { Lines, lineOf, part, type Shape, wholeOf } from './answer.ts';
 import { errorOf } from './errors.ts';
 import { images, imagesOf, message, messagesOf, tool, toolOf } from './messages.ts';
-import { findModel } from './models.ts';
-import { inputOf, inRequest, keepAliveMs, modelName, only, shared } from './parameters.ts';
+import { inputOf, inRequest, keepAliveMs, only, shared } from './parameters.ts';
 
 /** POST /api/chat and POST /api/generate: each request is a run. */
 
@@ -57,7 +56,7 @@ export async function chat(context: ChatContext): Promise<void> {
   if (messages.length === 0) return answerLoaded(context, sent, 'chat');
   const tools = sent.tools?.map(toolOf) ?? [];
   await answer(context, sent, 'chat', {
-    ...inputOf(sent),
+    ...inputOf(sent, isLocal(context, sent)),
     messages,
     ...(tools.length === 0 ? {} : { tools }),
   } as RunInput);
@@ -72,7 +71,7 @@ export async function generate(context: GenerateContext): Promise<void> {
     ? [{ role: 'system', content: [{ type: 'text', text: sent.system }] }]
     : [];
   await answer(context, sent, 'generate', {
-    ...inputOf(sent),
+    ...inputOf(sent, isLocal(context, sent)),
     messages: [...system, { role: 'user', content: [{ type: 'text', text: prompt }, ...shown] }],
   } as RunInput);
 }
@@ -87,7 +86,7 @@ async function answer(
   const rename = (thrown: unknown) => inRequest(thrown, as);
   const keep = keepAliveMs(sent.keep_alive);
   // A model that cannot be kept is an error of the run, or has no memory here.
-  if (keep !== null) await runtime.loads.keep(modelName(sent.model), keep).catch(() => {});
+  if (keep !== null) await runtime.loads.keep(sent.model, keep).catch(() => {});
   const run = await startFor(context, input, { api: `ollama.${as}` }).catch((thrown) => {
     throw rename(thrown);
   });
@@ -120,20 +119,23 @@ async function answer(
   );
 }
 
+/** Whether the model computes here. It matters only for what a local model can do alone. */
+function isLocal({ runtime }: Context, { model, options }: Sent): boolean {
+  return options?.num_ctx != null && runtime.loads.isLocal(model);
+}
+
 /**
- * Answers a request without a prompt: it loads a model early, or unloads it with `keep_alive` 0.
- * svc does not load the models of other providers.
+ * Answers a request without a prompt: it loads a model early, or unloads it with `keep_alive` 0,
+ * after its work if it has any. svc does not load the models of other providers.
  */
 async function answerLoaded(context: Context, sent: Sent, as: Shape['as']): Promise<void> {
   const { runtime, res } = context;
+  const { model } = sent;
   const keep_alive_ms = keepAliveMs(sent.keep_alive);
-  const { id, provider } = await findModel(runtime, sent.model);
   const isUnload = keep_alive_ms === 0;
-  if (provider === LOCAL && isUnload) await runtime.loads.unload(id);
-  else if (provider === LOCAL)
-    await runtime.loads.load({ model: id, keep_alive_ms }, clientGone(context));
-  const shape: Shape = { model: sent.model, thoughts: false, as };
+  if (!runtime.loads.isLocal(model)) await runtime.models.find(model);
+  else if (isUnload) await runtime.loads.release(model);
+  else await runtime.loads.load({ model, keep_alive_ms }, clientGone(context));
+  const shape: Shape = { model, thoughts: false, as };
   sendJson(res, 200, part(shape, {}, { done: true, done_reason: isUnload ? 'unload' : 'load' }));
 }
-
-const LOCAL = 'local';

@@ -110,7 +110,11 @@ export async function ask(
   const answered = new Promise<IncomingMessage>((resolve, reject) =>
     req.once('response', resolve).once('error', reject),
   );
-  req.end(isJson ? JSON.stringify(body) : body);
+  const content = isJson ? JSON.stringify(body) : body;
+  // Node.js says it by itself for the other methods.
+  if (method === 'DELETE' && content !== undefined)
+    req.setHeader('content-length', Buffer.byteLength(content as string));
+  req.end(content);
   const res = await answered;
   const text = await new Response(res as never).text();
   const isText = /[/+]json/.test(res.headers['content-type'] ?? '') && text !== '';

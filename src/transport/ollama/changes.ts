@@ -1,0 +1,174 @@
+import * as v from 'valibot';
+import type { Preset } from '../../config/presets.ts';
+import { asSvcError, type SvcError } from '../../errors.ts';
+import { check, given, wrong } from '../../runtime/contract/check.ts';
+import { anything, flag, name, named, object, words } from '../../runtime/contract/vocabulary.ts';
+import { aliasOf, withoutTag } from '../../runtime/models/alias.ts';
+import type { PullRecord } from '../../runtime/pulls/record.ts';
+import { sendLive } from '../http/live.ts';
+import { sendJson } from '../http/reply.ts';
+import type { Context } from '../http/route.ts';
+import { CLIENT, clientGone } from '../http/run-request.ts';
+import { lineOf } from './answer.ts';
+import { errorOf } from './errors.ts';
+import { asked, askedModel, digestOf } from './models.ts';
+import { inputOf, options } from './parameters.ts';
+
+/**
+ * Changes of models, as Ollama's API makes them. A copy is an alias. What `create` makes is an
+ * alias too, with what its runs ask for where they say nothing themselves.
+ */
+
+export const deleteInput = named('OllamaDeleteInput', object(asked));
+export const copyInput = named(
+  'OllamaCopyInput',
+  object({ source: name(), destination: name(128) }),
+);
+const streamed = { ...asked, stream: v.nullish(flag) };
+export const pullInput = named('OllamaPullInput', object(streamed));
+
+const unserved = (why: string) => v.nullish(v.never(`is not supported here: ${why}`));
+const FILES = 'svc reads no uploaded files. Put the file in its place: svc model import <path>';
+const FORM = 'svc uses the template of the model.';
+const QUANTIZED = 'svc quantizes no models.';
+export const createInput = named(
+  'OllamaCreateInput',
+  object({
+    ...streamed,
+    from: v.nullish(name()),
+    system: v.nullish(words),
+    parameters: v.nullish(anything),
+    files: unserved(FILES),
+    draft_files: unserved(FILES),
+    adapters: unserved('svc loads no adapters.'),
+    template: unserved(FORM),
+    renderer: unserved(FORM),
+    parser: unserved(FORM),
+    messages: unserved('svc keeps no messages before those of a request.'),
+    license: unserved('a licence is in the file of the model.'),
+    quantize: unserved(QUANTIZED),
+    quantization: unserved(QUANTIZED),
+    remote_host: unserved('add the server with: svc provider add'),
+  }),
+);
+
+type Sent<S extends v.GenericSchema> = Context<unknown, v.InferOutput<S>>;
+const SUCCESS = { status: 'success' };
+
+export async function remove({ runtime, res, body }: Sent<typeof deleteInput>): Promise<void> {
+  const { models } = runtime;
+  const model = askedModel(await body());
+  const alias = aliasOf(model, models.aliases());
+  if (alias !== null) await models.setAlias(alias, null);
+  else {
+    const { id, provider } = await models.find(model);
+    if (provider !== 'local')
+      throw wrong(
+        'model',
+        `The model belongs to ${provider}. svc deletes only files of its models folder.`,
+      );
+    await models.remove(id);
+  }
+  res.writeHead(200).end();
+}
+
+export async function copy({ runtime, res, body }: Sent<typeof copyInput>): Promise<void> {
+  const { source, destination } = await body();
+  const alias = aliasOf(source, runtime.models.aliases());
+  const preset = alias === null ? {} : runtime.models.presetOf(alias);
+  await setAlias(runtime, destination, source, preset);
+  res.writeHead(200).end();
+}
+
+export async function create(context: Sent<typeof createInput>): Promise<void> {
+  const { runtime, res } = context;
+  const sent = await context.body();
+  const model = askedModel(sent);
+  const { from = null, system, parameters } = sent;
+  if (from === null) throw wrong('from', 'from is missing: the name of a model.');
+  const checked = check(object({ parameters: v.nullish(options) }), { parameters });
+  const isLocal = runtime.loads.isLocal(from);
+  const { model: _, ...wishes } = inputOf({ model, options: checked.parameters }, isLocal);
+  await setAlias(runtime, model, from, given({ ...wishes, system }) as Preset);
+  if (sent.stream === false) return sendJson(res, 200, SUCCESS);
+  await sendStatuses(context, async (write) => write(SUCCESS));
+}
+
+/** Throws invalid_request for the name of a model, which the alias would hide. */
+async function setAlias(
+  { models }: Context['runtime'],
+  name: string,
+  source: string,
+  preset: Preset,
+): Promise<void> {
+  const alias = withoutTag(name);
+  const { id } = await models.find(source);
+  if ((await models.list()).some((model) => model.name === alias || model.id === alias))
+    throw wrong('model', `There is a model ${alias} already. Choose another name.`);
+  await models.setAlias(alias, id, Object.keys(preset).length === 0 ? null : preset);
+}
+
+/** An error before the first line is an HTTP error. Later it is the last line. */
+export async function pull(context: Sent<typeof pullInput>): Promise<void> {
+  const sent = await context.body();
+  const model = askedModel(sent);
+  if (sent.stream === false) {
+    await pullModel(context, model, clientGone(context), async () => {});
+    return sendJson(context.res, 200, SUCCESS);
+  }
+  await sendStatuses(context, async (write, signal) => pullModel(context, model, signal, write));
+}
+
+type Write = (status: object) => Promise<void>;
+
+function sendStatuses(
+  context: Context,
+  work: (write: Write, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  return sendLive(
+    context,
+    {
+      ...{ type: 'application/x-ndjson', run_id: null, heartbeat: null, begin: 'late' },
+      failure: (error) => lineOf(errorOf(error)),
+    },
+    async ({ write, signal }) => {
+      await work((status) => write(lineOf(status)), signal);
+      return null;
+    },
+  );
+}
+
+async function pullModel(
+  { runtime }: Context,
+  model: string,
+  signal: AbortSignal,
+  write: Write,
+): Promise<void> {
+  const reference = model.replace(/^(hf\.co|huggingface\.co)\//, 'hf:');
+  const input = { reference, name: null, sha256: null };
+  try {
+    for await (const record of runtime.pulls.pull(input, CLIENT, signal))
+      await write(statusOf(record));
+  } catch (error) {
+    if (!NO_REFERENCE.has(asSvcError(error).code)) throw error;
+    // A model of another program or provider, or an alias: it is there, or this says that not.
+    await runtime.models.find(model).catch(() => {
+      throw error;
+    });
+    await write(SUCCESS);
+  }
+}
+
+/** No model has such a name, in the catalogue or at a hub. */
+const NO_REFERENCE = new Set<SvcError['code']>(['invalid_request', 'model_unknown']);
+
+function statusOf({ state, file, url, size_bytes, bytes, error }: PullRecord): object {
+  if (state === 'completed') return SUCCESS;
+  if (state === 'resolving') return { status: 'pulling manifest' };
+  if (state === 'verifying') return { status: 'verifying sha256 digest' };
+  if (state === 'backoff') return { status: `waiting: ${error?.message ?? 'the hub is away'}` };
+  // The hash of the file is known at the end only. Clients tell files from each other by this.
+  const digest = `sha256:${digestOf({ id: url ?? '', digest: null })}`;
+  const progress = { digest, total: size_bytes ?? 0, completed: bytes };
+  return { status: `pulling ${file ?? ''}`, ...progress };
+}
