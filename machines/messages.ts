@@ -57,6 +57,8 @@ export type MessagePart =
 export interface Message {
   readonly role: Role;
   readonly content: readonly MessagePart[];
+  /** The last message is the beginning of the answer, which goes on after its last word. */
+  readonly continued?: true;
 }
 
 /** A function that the model may call. `parameters` is a JSON schema. */

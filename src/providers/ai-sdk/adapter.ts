@@ -14,6 +14,7 @@ export interface Adapter {
   isForeign: boolean;
   canEmbed: boolean;
   hasSingleCalls: boolean;
+  continues: boolean;
   listCall: ListCall | null;
   load(): Promise<Module>;
   /** What the factory gets instead of a key. Throws provider_unauthorised if there is nothing. */
@@ -37,6 +38,7 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
     isForeign: foreign !== null,
     canEmbed: family.dimensions !== undefined || foreign !== null,
     hasSingleCalls: family.singleCalls === true,
+    continues: family.continues === true,
     listCall:
       list === undefined
         ? null

@@ -31,6 +31,8 @@ export interface Family {
   request?(request: RunRequest): SharedV4ProviderOptions;
   /** Whether `request` has a place for single calls of tools. */
   singleCalls?: true;
+  /** A last message of the assistant is the beginning of the answer. */
+  continues?: true;
   /** Absent: it has no embeddings. */
   dimensions?(count: number): SharedV4ProviderOptions;
   /** Absent: the models cannot be listed with a key alone. */
@@ -68,6 +70,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
     request: ({ parallel_tool_calls }) =>
       parallel_tool_calls === false ? { anthropic: { disableParallelToolUse: true } } : {},
     singleCalls: true,
+    continues: true,
     list: (base_url) => ({
       url: `${base_url}/models?limit=1000`,
       headers: (key) => keyIn('x-api-key', key, { 'anthropic-version': '2023-06-01' }),

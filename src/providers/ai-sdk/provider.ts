@@ -3,7 +3,7 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from '../remote/answer.ts';
 import { askedModel } from '../remote/asked-model.ts';
-import { callOptions, unasked } from '../remote/call-options.ts';
+import { callOptions, refuseContinued, unasked } from '../remote/call-options.ts';
 import { type Listing, listModels } from '../remote/list-models.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
 import { requestFailure } from '../remote/sdk-error.ts';
@@ -113,8 +113,9 @@ function whole({ content, finishReason, usage, warnings }: Generated) {
 }
 
 /** The AI SDK has no place for these. The request would be answered without them. */
-function refuseUnsendable(request: RunRequest, { hasSingleCalls }: Adapter): void {
+function refuseUnsendable(request: RunRequest, { hasSingleCalls, continues }: Adapter): void {
   const { logprobs, min_p, repeat_penalty, parallel_tool_calls, context_tokens } = request;
+  if (!continues) refuseContinued(request);
   if (context_tokens !== undefined) throw unasked('context_tokens');
   if (logprobs !== undefined) throw unasked('logprobs');
   if (min_p !== undefined) throw unasked('min_p');

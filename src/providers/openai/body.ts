@@ -1,7 +1,7 @@
 import type { Message, MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
 import { parseForeignJson } from '../../json.ts';
-import { unasked } from '../remote/call-options.ts';
+import { refuseContinued, unasked } from '../remote/call-options.ts';
 import { isStrict } from '../remote/strict-schema.ts';
 import type { AddressedConfig } from './request-headers.ts';
 
@@ -27,6 +27,7 @@ export function chatBody(
   // Servers have different names for it, and ignore the others.
   if (repeat_penalty !== undefined && repeat_penalty !== 1) throw unasked('repeat_penalty');
   if (request.context_tokens !== undefined) throw unasked('context_tokens');
+  refuseContinued(request);
   const { tool_choice: choice } = request;
   return {
     model,

@@ -141,6 +141,19 @@ export function unasked(what: string): SvcError {
   });
 }
 
+/** Most APIs would answer after such a message, and not go on with it. */
+export function refuseContinued({ messages }: Pick<RunRequest, 'messages'>): void {
+  if (messages.at(-1)?.continued !== true) return;
+  throw new SvcError(
+    'capability_missing',
+    'The provider cannot go on with a message of the assistant.',
+    {
+      param: `messages.${messages.length - 1}`,
+      hint: 'End the conversation with a message of the user, or ask a local model.',
+    },
+  );
+}
+
 /** The fields of a run, as the SDK calls them. */
 const FIELDS: Readonly<Record<string, string>> = {
   frequencyPenalty: 'frequency_penalty',

@@ -52,7 +52,11 @@ const content = v.union(
 
 const ROLES = ['system', 'user', 'assistant', 'tool'] as const satisfies readonly Role[];
 
-export const message = object({ role: oneOf(ROLES), content });
+export const message = object({
+  role: oneOf(ROLES),
+  content,
+  continued: v.exactOptional(v.literal(true)),
+});
 
 export const tool = object({
   name: toolName,

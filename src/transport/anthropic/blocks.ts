@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
+import { wrong } from '../../runtime/contract/check.ts';
 import { anything, flag, object, text } from '../../runtime/contract/vocabulary.ts';
 import { documentParts, type FileTexts } from './documents.ts';
 
@@ -155,7 +156,17 @@ export function conversationOf(
   }
   for (const [index, { role, content }] of sent.entries())
     addMessage(made, role, content, `messages.${index}.content`, texts);
+  continueLast(made.messages);
   return made;
+}
+
+/** The answer goes on with a last message of the assistant, if that is text. */
+function continueLast(messages: Message[]): void {
+  const last = messages.at(-1);
+  if (last?.role !== 'assistant') return;
+  if (last.content.some(({ type }) => type === 'tool_call'))
+    throw wrong('messages', 'messages must end with the results of the tool calls.');
+  messages[messages.length - 1] = { ...last, continued: true };
 }
 
 function addMessage(
@@ -187,7 +198,8 @@ function addMessage(
   };
   let shown: [MessagePart, string][] = [];
   for (const [index, block] of content.entries()) {
-    const given = partsOf(block, texts);
+    const isNote = role === 'system' && block.type === 'text' && ATTRIBUTION.test(block.text);
+    const given = isNote ? [] : partsOf(block, texts);
     if (given.length === 0) continue;
     if (block.type !== 'tool_result') {
       for (const [image, place] of shown) add(image, place);
@@ -199,6 +211,12 @@ function addMessage(
   for (const [image, place] of shown) add(image, place);
   if (content.length === 0) open(role);
 }
+
+/**
+ * The first line of Claude Code is for the server. It changes with the first prompt, and would keep
+ * every cache of the rest from being used.
+ */
+const ATTRIBUTION = /^x-anthropic-billing-header:[^\n]*$/;
 
 /** The images of a result, each after a text that says what it belongs to. */
 function imagesOf(

@@ -181,12 +181,6 @@ export function readCount(
   const { model, messages: turns, output_config, output_format, thinking } = sent;
   const system = sent.system === '' ? null : (sent.system ?? null);
   if (turns.length === 0) throw wrong('messages', 'messages must have at least one message.');
-  if (turns.at(-1)?.role === 'assistant')
-    throw wrong(
-      'messages',
-      'messages ends with a message of the assistant, which the answer cannot continue ' +
-        'here. End it with one of the user.',
-    );
   const { messages, places } = conversationOf(system, turns, {
     earlier: thread?.messages ?? [],
     texts,

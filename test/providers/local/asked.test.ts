@@ -337,4 +337,25 @@ test('the built-in model answers the last prompt of a conversation', async () =>
   assert.equal([asked.text, asked.finish], [alone.text, alone.finish]);
 });
 
+test('an answer goes on with the last message of the assistant', async () => {
+  const begin = (said: string, more: Partial<Message> = {}): Message => ({
+    ...{ role: 'assistant', content: [{ type: 'text', text: said }] },
+    ...more,
+  });
+  const asked = (...messages: Message[]) => count({ model: 'calls', messages });
+  const open = await asked(user('Hi'));
+  const continued = { continued: true } as const;
+  const longer = await asked(user('Hi'), begin('So', continued));
+  const longest = await asked(user('Hi'), begin('So the', continued));
+  // The template ends no message after it.
+  assert.ok(open < longer && longer < longest);
+  assert.ok(longest - open <= 'So the'.length);
+  const of = { messages: [user('Hi'), begin('So', continued)] };
+  const json = { response_format: { type: 'json', name: null, schema: null } } as const;
+  const refused = await failure(ask('calls', { ...of, ...json }));
+  assert.equal([refused.code, refused.param], ['capability_missing', 'messages']);
+  const built_in = await failure(ask('svc-mini', of));
+  assert.equal([built_in.code, built_in.param], ['capability_missing', 'messages.1']);
+});
+
 test.run();

@@ -108,6 +108,19 @@ test('sampling that a server does not know is refused before it is asked', async
   assert.equal(upstream.received, []);
 });
 
+test('an answer that would begin anew is refused: servers differ in what follows an assistant', () => {
+  const said = (role: 'user' | 'assistant') => ({
+    ...{ role, content: [{ type: 'text' as const, text: 'So' }] },
+  });
+  const messages = [said('user'), { ...said('assistant'), continued: true as const }];
+  assert.throws(
+    () => bodyOf(OPENAI, { messages }),
+    (error: SvcError) => error.code === 'capability_missing' && error.param === 'messages.1',
+  );
+  // Without the mark the server decides, as it does for programs of OpenAI's API.
+  bodyOf(OPENAI, { messages: [said('user'), said('assistant')] });
+});
+
 test('sampling that OpenAI does not know is refused, never left out', () => {
   for (const [param, value] of Object.entries({ min_p: 0.1, top_k: 5 }))
     assert.throws(

@@ -152,4 +152,39 @@ test('a stream begins with the tokens of the prompt, counted by the engine or es
   assert.equal((await real.runtime.runs.asked(id)).asked_as?.fields, {});
 });
 
+test('a last message of the assistant is the beginning of the answer', async ({ real, client }) => {
+  const messages = [...ASKED.messages, { role: 'assistant' as const, content: 'So the' }];
+  const { content } = await client.messages.create({ ...ASKED, messages });
+  assert.equal(content, [{ type: 'text', text: 'Hello you' }]);
+  assert.equal(real.provider.asked[0]?.request.messages, [
+    { role: 'user', content: [{ type: 'text', text: 'Hi' }] },
+    { role: 'assistant', content: [{ type: 'text', text: 'So the' }], continued: true },
+  ]);
+  await client.messages.create({
+    ...ASKED,
+    messages: [...messages, { role: 'user', content: 'And?' }],
+  });
+  const later = real.provider.asked[1]?.request.messages ?? [];
+  assert.equal(
+    later.map(({ continued }) => continued),
+    [undefined, undefined, undefined],
+  );
+});
+
+test('the note of Claude Code for its server reaches no model', async ({ real, client }) => {
+  const system = (note: string) => [
+    { type: 'text' as const, text: `x-anthropic-billing-header: cc_version=2.1.${note};` },
+    { type: 'text' as const, text: 'Be brief.' },
+  ];
+  for (const note of ['197.d99', '197.b75'])
+    await client.messages.create({ ...ASKED, system: system(note) });
+  const [one, other] = real.provider.asked.map(({ request }) => request.messages);
+  assert.equal(one?.[0]?.content, [{ type: 'text', text: 'Be brief.' }]);
+  assert.equal(one, other);
+  const said = system('1')[0]?.text ?? '';
+  await client.messages.create({ ...ASKED, messages: [{ role: 'user', content: said }] });
+  const asked = real.provider.asked.at(-1)?.request.messages;
+  assert.equal(asked?.[0]?.content, [{ type: 'text', text: said }], 'a user may say it');
+});
+
 test.run();

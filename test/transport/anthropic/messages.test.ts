@@ -308,8 +308,16 @@ test('what a run cannot do is refused by name, in the envelope of the API', asyn
     [{ messages: [] }, /at least one message/],
     [{ messages: [{ role: 'robot', content: 'x' }] }, /messages\.0\.role must be user/],
     [
-      { messages: [long, { role: 'assistant', content: 'So' }] },
-      /ends with a message of the assis/,
+      {
+        messages: [
+          long,
+          {
+            role: 'assistant',
+            content: [{ type: 'tool_use', id: 'c1', name: 'weather', input: {} }],
+          },
+        ],
+      },
+      /^messages must end with the results of the tool calls/,
     ],
     [{ system: [{ type: 'image' }] }, /system\.0\.type must be text/],
     [
@@ -326,7 +334,7 @@ test('what a run cannot do is refused by name, in the envelope of the API', asyn
       },
       /^messages\.0\.content\.0 is no image\/png/,
     ],
-    [block({ type: 'document', source: {} }), /messages\.0\.content\.0\.type must be text, image/],
+    [block({ type: 'video', source: {} }), /messages\.0\.content\.0\.type must be text, image/],
     [
       block({ type: 'tool_result', tool_use_id: 'none', content: 'x' }),
       /messages\.0\.content\.0 answers the tool call "none"/,

@@ -51,6 +51,15 @@ export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: Run
   }
   if (callableTools(order).length > 0 && (built_in || callSettings(wrapper) === null))
     throw missing('The chat template of the model has no tools.', 'tools');
+  if (order.messages.at(-1)?.continued === true) {
+    if (built_in)
+      throw missing(
+        'The built-in model answers questions, and does not go on with an answer.',
+        `messages.${order.messages.length - 1}`,
+      );
+    if (order.wishes.response_format !== undefined)
+      throw missing('An answer of a given form has no beginning in the request.', 'messages');
+  }
   if (built_in && order.wishes.response_format !== undefined)
     throw missing(
       'The built-in model answers questions about svc in plain text. It writes no JSON.',
