@@ -108,7 +108,7 @@ test('sampling that a server does not know is refused before it is asked', async
   assert.equal(upstream.received, []);
 });
 
-test('an answer that would begin anew is refused: servers differ in what follows an assistant', () => {
+test('a beginning of the answer is refused: servers differ in what follows an assistant', () => {
   const said = (role: 'user' | 'assistant') => ({
     ...{ role, content: [{ type: 'text' as const, text: 'So' }] },
   });
