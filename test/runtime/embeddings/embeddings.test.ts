@@ -314,7 +314,7 @@ test('the input is checked: texts, their number and their bytes', () => {
   assert.is(paramOf({ texts: [''] }), 'invalid_request texts.0');
   assert.is(paramOf({ texts: [[1]] }), null, 'the id of a token');
   assert.is(paramOf({ texts: [[]] }), 'invalid_request texts.0');
-  assert.is(paramOf({ texts: [['a']] }), 'invalid_request texts.0');
+  assert.is(paramOf({ texts: [['a']] }), 'invalid_request texts.0.0');
   assert.is(paramOf({ texts: [[1, 2, 3]] }), 'prompt_too_large texts', 'each counts as 4 bytes');
   assert.is(paramOf({ texts: ['a', 'b', 'c'] }), 'invalid_request texts');
   assert.is(paramOf({ texts: ['123456789'] }), 'prompt_too_large texts');
