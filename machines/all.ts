@@ -1,4 +1,5 @@
 import type { AnyStateMachine } from 'xstate';
+import { conversationMachine } from './conversation.ts';
 import { daemonMachine } from './daemon.ts';
 import { engineMachine } from './engine.ts';
 import { leaseMachine } from './lease.ts';
@@ -14,4 +15,5 @@ export const machines: readonly AnyStateMachine[] = [
   engineMachine,
   pullMachine,
   leaseMachine,
+  conversationMachine,
 ];

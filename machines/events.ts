@@ -1,5 +1,5 @@
 import type { Target } from './failover.ts';
-import type { AskedAs, RunOutput, RunRequest } from './messages.ts';
+import type { AskedAs, Message, RunOutput, RunRequest } from './messages.ts';
 
 /**
  * Every event that the daemon records: one vocabulary for the log and for the machines.
@@ -432,20 +432,44 @@ export type LeaseEvent =
   /** Recorded by another boot: `by` is its node. */
   | EventOf<'lease.lost', { epoch: number; by: string }>;
 
+// ---------------------------------------------------------------- conversation
+
+export type ConversationCreated = EventOf<
+  'conversation.created',
+  {
+    conversation_id: string;
+    metadata: Readonly<Record<string, string>>;
+    messages: readonly Message[];
+    /** Name of the token that the request was sent with. Absent: the token of the home. */
+    asked_by?: string;
+  }
+>;
+
+export type ConversationEvent =
+  | EventOf<'conversation.items_added', { messages: readonly Message[] }>
+  /** Recorded with the acceptance of the run. `place`: how many entries come before it. */
+  | EventOf<'conversation.run_added', { run_id: string; place: number }>
+  /** `item`: the id of an item that a program added, or of one of a run. */
+  | EventOf<'conversation.item_removed', { item: string }>
+  | EventOf<'conversation.described', { metadata: Readonly<Record<string, string>> }>
+  | EventOf<'conversation.deleted'>;
+
 export type CreationEvent =
   | DaemonCreated
   | RunCreated
   | ProviderCreated
   | EngineCreated
   | PullCreated
-  | LeaseCreated;
+  | LeaseCreated
+  | ConversationCreated;
 export type MachineEvent =
   | DaemonEvent
   | RunEvent
   | ProviderEvent
   | EngineEvent
   | PullEvent
-  | LeaseEvent;
+  | LeaseEvent
+  | ConversationEvent;
 export type AnyEvent = CreationEvent | MachineEvent;
 
 /** An event without its time. The kernel adds the time when the event is appended. */

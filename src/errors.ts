@@ -221,6 +221,12 @@ export const errors = {
     meaning: 'Several runs have an id that begins like this.',
     hint: 'Write more of the id.',
   },
+  conversation_unknown: {
+    ...unknown,
+    exit: 2,
+    meaning: 'No program made this conversation, or it was deleted.',
+    hint: 'Make one with POST /v1/conversations, or leave the field out.',
+  },
   conversation_busy: {
     ...invalid,
     http: 409,

@@ -72,6 +72,12 @@ export const limitSpecs = {
       'a small file can unpack to a large one.',
   ),
   run_messages: limit(4096, 1, 100_000, 'Messages of one run. They are counted before the check.'),
+  conversation_entries: limit(
+    10_000,
+    10,
+    1_000_000,
+    'Changes and runs of one conversation that a program made. Each request reads them.',
+  ),
   run_parts: limit(
     8192,
     1,

@@ -1,4 +1,5 @@
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
+import { conversationDeadlines, conversationMachine } from '../../machines/conversation.ts';
 import { daemonDeadlines, daemonMachine } from '../../machines/daemon.ts';
 import { engineDeadlines, engineMachine } from '../../machines/engine.ts';
 import type { Deadline } from '../../machines/events.ts';
@@ -17,6 +18,11 @@ export interface MachineDefinition {
 }
 
 const definitions: Record<MachineName, MachineDefinition> = {
+  conversation: {
+    name: 'conversation',
+    machine: conversationMachine,
+    deadlines: conversationDeadlines,
+  },
   daemon: { name: 'daemon', machine: daemonMachine, deadlines: daemonDeadlines },
   engine: { name: 'engine', machine: engineMachine, deadlines: engineDeadlines },
   lease: { name: 'lease', machine: leaseMachine, deadlines: leaseDeadlines },

@@ -1,6 +1,9 @@
+import type { ConversationSnapshot } from '../../machines/conversation.ts';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { EngineSnapshot } from '../../machines/engine.ts';
 import type {
+  ConversationCreated,
+  ConversationEvent,
   DaemonCreated,
   DaemonEvent,
   EngineCreated,
@@ -33,6 +36,12 @@ interface Machines {
   provider: Machine<`provider:${string}`, ProviderSnapshot, ProviderCreated, ProviderEvent>;
   pull: Machine<`pull:${string}`, PullSnapshot, PullCreated, PullEvent>;
   lease: Machine<`lease:${string}`, LeaseSnapshot, LeaseCreated, LeaseEvent>;
+  conversation: Machine<
+    `conversation:${string}`,
+    ConversationSnapshot,
+    ConversationCreated,
+    ConversationEvent
+  >;
   run: Machine<`run_${string}`, RunSnapshot, RunCreated, RunEvent>;
 }
 
@@ -50,6 +59,7 @@ export type EngineKey = KeyOf<'engine'>;
 export type ProviderKey = KeyOf<'provider'>;
 export type PullKey = KeyOf<'pull'>;
 export type LeaseKey = KeyOf<'lease'>;
+export type ConversationKey = KeyOf<'conversation'>;
 export type RunKey = KeyOf<'run'>;
 export type StreamKey = KeyOf<MachineName>;
 
@@ -80,6 +90,7 @@ export const stream = {
   pull: (id: string, boot_id: string): PullKey => `pull:${id}:${boot_id}`,
   /** A node has one lease for each boot. */
   lease: (node_id: string, boot_id: string): LeaseKey => `lease:${node_id}:${boot_id}`,
+  conversation: (conversation_id: string): ConversationKey => `conversation:${conversation_id}`,
   /** The id of a run is also its key. Check an id of a request with `isRun` first. */
   run: (run_id: string): RunKey => run_id as RunKey,
 };

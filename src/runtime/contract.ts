@@ -1,5 +1,5 @@
 import type { EmbeddingSent } from '../../machines/events.ts';
-import type { AskedAs, RunRequest } from '../../machines/messages.ts';
+import type { AskedAs, Message, RunRequest } from '../../machines/messages.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 
 export type { EventPage, EventRecord, EventSlice } from '../kernel/event-page.ts';
@@ -33,6 +33,11 @@ export interface Asked {
   asked_as?: AskedAs;
   /** Names the span of the client, in the form of the W3C. */
   traceparent?: string;
+  /**
+   * The run belongs to a conversation that a program made, after so many of its entries. `said` are
+   * the messages of the request itself.
+   */
+  joins?: { conversation: string; after: number; said: readonly Message[] };
   /** The client waits no longer than so many milliseconds: a bound on the time of the run. */
   within_ms?: number;
 }

@@ -2,6 +2,7 @@ import { anthropicRoutes } from './anthropic/messages.ts';
 import type { Route } from './http/route.ts';
 import { httpRoutes } from './http/routes.ts';
 import { ollamaRoutes } from './ollama/routes.ts';
+import { conversationRoutes } from './openai/conversations.ts';
 import { responseRoutes } from './openai/response-routes.ts';
 import { openaiRoutes } from './openai/routes.ts';
 
@@ -10,6 +11,7 @@ export const routes: readonly Route[] = [
   ...httpRoutes,
   ...openaiRoutes,
   ...responseRoutes,
+  ...conversationRoutes,
   ...anthropicRoutes,
   ...ollamaRoutes,
 ];

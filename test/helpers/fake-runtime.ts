@@ -202,6 +202,7 @@ export function fakeRuntime(): FakeRuntime {
       return position();
     },
     runs: {
+      made: {} as never,
       async start(input, _client) {
         note('runs.start');
         inputs.push(input);

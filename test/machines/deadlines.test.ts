@@ -99,6 +99,7 @@ const expected: Record<string, Record<string, string[]>> = {
     left: ['none'],
     lost: ['none'],
   },
+  conversation: { open: ['none'], deleted: ['none'] },
 };
 
 const groups = new Map<string, Model[]>();

@@ -176,7 +176,7 @@ test('every event of the vocabulary is taken by a machine', () => {
   const source = sources.get('events.ts') ?? '';
   const created = new Set<string>(models.map(({ created: { type } }) => type));
   const named = new Set(
-    [...source.matchAll(/'((?:daemon|run|provider|engine|pull|lease)\.\w+)'/g)].map(
+    [...source.matchAll(/'((?:daemon|run|provider|engine|pull|lease|conversation)\.\w+)'/g)].map(
       ([, type]) => type,
     ),
   );

@@ -8,7 +8,9 @@ import { models } from '../machines/models/all.ts';
 /** One step of a machine between two innermost states: `source | event | target`. */
 export type Edge = string;
 
-export const MACHINES = ['daemon', 'run', 'provider', 'engine', 'pull', 'lease'] as const;
+export const MACHINES = [
+  ...(['daemon', 'run', 'provider', 'engine', 'pull', 'lease', 'conversation'] as const),
+];
 export type MachineName = (typeof MACHINES)[number];
 
 export function edge(source: AnyMachineSnapshot, type: string, target: AnyMachineSnapshot): Edge {

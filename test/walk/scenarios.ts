@@ -1,4 +1,5 @@
 import type { MachineName, Walked } from './edges.ts';
+import { conversationScenarios } from './walk-conversation.ts';
 import { daemonScenarios } from './walk-daemon.ts';
 import { engineScenarios } from './walk-engine.ts';
 import { providerScenarios } from './walk-provider.ts';
@@ -11,6 +12,7 @@ const scenarios: Record<MachineName, readonly (() => Promise<Walked>)[]> = {
   provider: providerScenarios,
   engine: engineScenarios,
   pull: pullScenarios,
+  conversation: conversationScenarios,
   // No scenario has a fleet: each edge has an exemption.
   lease: [],
 };

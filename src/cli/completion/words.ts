@@ -82,7 +82,7 @@ const ARGUMENTS: readonly (readonly [group: string, argument: RegExp, kind: Kind
 
 export function valuesOfArgument({ name, args }: CommandSpec): Values {
   if (name === 'machines')
-    return { words: ['daemon', 'run', 'provider', 'engine', 'pull', 'lease'] };
+    return { words: ['daemon', 'run', 'provider', 'engine', 'pull', 'lease', 'conversation'] };
   if (name === 'completion') return { words: ['bash', 'zsh', 'fish'] };
   // What `provider add` names is new.
   if (name === 'provider add') return null;

@@ -11,7 +11,7 @@ import { checkRunInput } from '../contract/inputs.ts';
 import type { RunAsked, RunInput } from '../contract.ts';
 import type { FleetKeys } from '../fleet/fleet-keys.ts';
 import { findRun, LAST } from './find.ts';
-import { newRunId } from './ids.ts';
+import { isMade, newRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { unknownRun } from './run-errors.ts';
 
@@ -74,6 +74,7 @@ export class Conversations {
       input.conversation,
       input.origin ?? null,
     );
+    if (isMade(conversation)) throw madeByProgram(conversation);
     const begin = async () => start(await this.turn(conversation, input));
     return this.alone(conversation, begin, run_id);
   }
@@ -229,7 +230,7 @@ function checkLength(whole: RunInput, limits: Limits): void {
   }
 }
 
-function busy(conversation: string, run_id?: string): SvcError {
+export function busy(conversation: string, run_id?: string): SvcError {
   const which =
     run_id === undefined ? 'A run of it begins or is removed.' : `The run ${run_id} has not ended.`;
   return new SvcError(
@@ -241,6 +242,14 @@ function busy(conversation: string, run_id?: string): SvcError {
         ? {}
         : { hint: `Wait for its answer, or cancel it: svc runs cancel ${run_id}` }),
     },
+  );
+}
+
+function madeByProgram(conversation: string): SvcError {
+  return new SvcError(
+    'invalid_request',
+    `A program made the conversation ${conversation} with POST /v1/conversations.`,
+    { param: 'conversation', hint: 'Continue it with POST /v1/responses.' },
   );
 }
 
@@ -258,6 +267,7 @@ export async function findConversation(
   written: string,
   origin: string | null = null,
 ): Promise<string> {
+  if (isMade(written)) return written;
   const names = { runsNamed: store.runsNamed, lastRun: () => store.lastRun(origin) };
   const id = await findRun(names, written).catch((error: unknown) => {
     throw written === LAST ? noneYet(origin) : error;

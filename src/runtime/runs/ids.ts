@@ -22,6 +22,16 @@ export function newRunId(): RunKey {
   return `run_${next()}`;
 }
 
+export function newConversationId(): string {
+  return `${MADE}${next()}`;
+}
+
+/** Whether it names a conversation that a program made. Others have the name of their first run. */
+export function isMade(conversation: string): boolean {
+  return conversation.startsWith(MADE) && /^[0-9A-Z]{26}$/.test(conversation.slice(MADE.length));
+}
+const MADE = 'conv_';
+
 export function newPullId(): string {
   return `pull_${next()}`;
 }

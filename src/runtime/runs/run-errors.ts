@@ -66,3 +66,12 @@ export function asFailure(thrown: unknown): SvcError {
     cause: thrown,
   });
 }
+
+/** Another request changed the conversation after this one had read it. */
+export function moved(conversation: string): SvcError {
+  return new SvcError(
+    'conversation_busy',
+    `Another request changed the conversation ${conversation} meanwhile.`,
+    { param: 'conversation', hint: 'Send the request again.' },
+  );
+}

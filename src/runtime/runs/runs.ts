@@ -1,12 +1,13 @@
+import type { ConversationEntry } from '../../../machines/conversation.ts';
 import { refusal } from '../../../machines/daemon.ts';
 import { isTerminalEvent } from '../../../machines/events.ts';
 import type { Config } from '../../config/config.ts';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { followStream } from '../../kernel/feed.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
+import { type DaemonKey, isRun, type Proposal, type RunKey } from '../../kernel/stream.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import type {
   Asked,
@@ -27,16 +28,17 @@ import { withPreset } from '../models/alias.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
 import { acceptedRun, type Said } from './accepted.ts';
-import { Conversations, findConversation } from './conversations.ts';
+import { busy, Conversations, findConversation } from './conversations.ts';
 import { findRun } from './find.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
+import { MadeConversations } from './made-conversations.ts';
 import { type RunRecord, runRecord } from './record.ts';
 import { type RecordBytes, Records } from './record-bytes.ts';
 import { type Removal, removeRun } from './remove.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
 import { runAsked } from './run-asked.ts';
-import { cutOff, otherApi, removedMeanwhile, unknownRun } from './run-errors.ts';
+import { cutOff, moved, otherApi, removedMeanwhile, unknownRun } from './run-errors.ts';
 import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
@@ -68,6 +70,8 @@ export class Runs {
   private readonly keys: Keys;
   private readonly records: Records;
   private readonly conversations: Conversations;
+  /** Those that programs made. */
+  readonly made: MadeConversations;
 
   constructor(options: RunsOptions) {
     this.options = options;
@@ -78,6 +82,7 @@ export class Runs {
       ...{ store: options.store, config: options.config, fleet: options.fleet?.keys },
       askedOf: (run_id) => this.asked(run_id),
     });
+    this.made = new MadeConversations({ ...options, conversations: this.conversations });
   }
 
   /**
@@ -91,7 +96,7 @@ export class Runs {
     if (input.idempotency_key == null) return this.get(await this.begin(input, client, asked));
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const run = await this.get(
-      await this.keys.once(input.idempotency_key, input, (run_id) =>
+      await this.keys.once(input.idempotency_key, identityOf(input, asked), (run_id) =>
         this.begin(input, client, asked, run_id),
       ),
     );
@@ -116,8 +121,17 @@ export class Runs {
         details: { retry_after_ms: RETRY_AFTER_MS },
       });
     const { conversation, origin } = input;
-    const who = { client, ...(origin == null ? {} : { origin }), ...asked };
-    const request_digest = this.digests.of(input);
+    const { joins, ...asker } = asked;
+    const who = { client, ...(origin == null ? {} : { origin }), ...asker };
+    const request_digest = this.digests.of(identityOf(input, asked));
+    if (joins !== undefined)
+      return this.made.enter(joins.conversation, run_id, async (key, { entries }) => {
+        await this.checkEnded(joins.conversation, entries.at(-1));
+        if (entries.length !== joins.after) throw moved(joins.conversation);
+        const said = { ...who, request_digest, conversation: joins.conversation };
+        const event = { type: 'conversation.run_added', run_id, place: joins.after } as const;
+        return this.admit(input, said, run_id, [{ stream: key, event }]);
+      });
     if (conversation == null) return this.admit(input, { ...who, request_digest }, run_id);
     return this.conversations.next({ ...input, conversation }, run_id, (turn) => {
       const { conversation, continues } = turn;
@@ -130,8 +144,22 @@ export class Runs {
     });
   }
 
-  /** Records the run. `said`: what its first event has beside the request. */
-  private async admit(asked: RunInput, said: Said, run_id: RunKey): Promise<RunKey> {
+  /** A conversation has one run at a time. A run that was removed is over. */
+  private async checkEnded(conversation: string, last?: ConversationEntry): Promise<void> {
+    if (last === undefined || !('run_id' in last)) return;
+    const head = await this.head(last.run_id).catch((error: unknown) => {
+      if (!hasCode(error, 'run_unknown')) throw error;
+    });
+    if (head?.finished === false) throw busy(conversation, last.run_id);
+  }
+
+  /** Records the run, and `more` with it. `said`: what its first event has beside the request. */
+  private async admit(
+    asked: RunInput,
+    said: Said,
+    run_id: RunKey,
+    more: readonly Proposal[] = [],
+  ): Promise<RunKey> {
     const { kernel, daemon, config } = this.options;
     const input = withPreset(asked, config.alias_presets);
     const targets = this.targets(input);
@@ -144,6 +172,7 @@ export class Runs {
       kernel.append([
         { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
         { stream: run_id, event: acceptedRun(this.options, run_id, input, targets, said) },
+        ...more,
       ]),
     );
     return run_id;
@@ -303,6 +332,13 @@ export class Runs {
     if (this.options.fleet === undefined) throw new SvcError('not_ready');
     return this.options.fleet.record(row.run_id);
   }
+}
+
+/** What the client sent: its conversation may have grown since the same request was sent. */
+function identityOf(input: RunInput, { joins }: Asked): RunInput {
+  if (joins === undefined) return input;
+  const { conversation, said } = joins;
+  return { ...input, conversation, messages: [...said] as NonNullable<RunInput['messages']> };
 }
 
 /** Throws run_unknown for an id that is not of a run. It could name another machine's stream. */

@@ -1,7 +1,7 @@
 import { given, wrong } from '../../runtime/contract/check.ts';
 import { parseRunInput } from '../../runtime/contract/inputs.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
-import type { RunInput, RunRecord } from '../../runtime/contract.ts';
+import type { Asked, RunInput, RunRecord } from '../../runtime/contract.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone, clientOf, withKey } from '../http/run-request.ts';
@@ -12,6 +12,8 @@ export interface AskedIn {
   fields?: Readonly<Record<string, unknown>>;
   /** The run continues when its client disconnects, whatever the headers say. */
   survives?: boolean;
+  /** The conversation that the run belongs to. */
+  joins?: Asked['joins'];
 }
 
 /**
@@ -28,13 +30,14 @@ export interface AskedIn {
 export async function startFor(
   context: Context,
   input: RunInput,
-  { api, fields = {}, survives = false }: AskedIn,
+  { api, fields = {}, survives = false, joins }: AskedIn,
 ): Promise<RunRecord> {
   const { req, res, runtime, limits, log, caller } = context;
   const cancels = cancelsOnDisconnect(req.headers);
   const parsed = parseRunInput(withKey(given(input), req.headers['idempotency-key']), limits);
   const asked = { ...caller, ...spanOf(req.headers.traceparent), asked_as: { api, fields } };
-  const run = await runtime.runs.start(parsed, clientOf(req), asked);
+  const joining = joins === undefined ? asked : { ...asked, joins };
+  const run = await runtime.runs.start(parsed, clientOf(req), joining);
   if (cancels && !survives) cancelWhenGone(runtime, run.id, clientGone(context), log);
   if (!res.headersSent) res.setHeader('X-Svc-Run-Id', run.id);
   return run;

@@ -1,11 +1,13 @@
 import * as v from 'valibot';
+import type { ConversationContext } from '../../../machines/conversation.ts';
 import type { Message, ResponseFormat, ToolChoice } from '../../../machines/messages.ts';
 import { hasCode } from '../../errors.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { runInput } from '../../runtime/contract/inputs.ts';
-import type { RunInput } from '../../runtime/contract.ts';
+import type { Asked, RunInput } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { runIdOf } from '../dialect/ids.ts';
+import { messagesSaid } from './conversation-items.ts';
 import {
   anything,
   effort,
@@ -88,7 +90,8 @@ export const responseInput = named(
     stream: v.nullish(flag),
     stream_options: v.nullish(object({ include_obfuscation: v.nullish(flag) })),
     truncation: only(['disabled'], 'svc leaves nothing out of a conversation.'),
-    conversation: v.nullish(v.never(`must be null: ${ONLY_OWN} Use previous_response_id.`)),
+    /** Its items come before the input, and the response is added to it. */
+    conversation: v.nullish(v.union([text, object({ id: text })], 'must be an id.')),
     prompt: v.nullish(v.never(`must be null: ${ONLY_OWN} Use instructions and input.`)),
     max_tool_calls: v.nullish(v.never('must be null: svc itself runs no tools.')),
     context_management: v.nullish(v.never('must be null: svc leaves nothing out.')),
@@ -101,6 +104,8 @@ export type ResponseInput = v.InferOutput<typeof responseInput>;
 
 export interface AskedRun {
   input: RunInput;
+  /** The conversation that it belongs to. */
+  joins: Asked['joins'];
   fields: ResponseFields;
 }
 
@@ -112,7 +117,13 @@ export async function runOfResponse(
   const { previous_response_id: previous, instructions, tools = [], include } = body;
   if (body.background === true && body.store === false)
     throw wrong('store', 'store must be true for a background response, which is read later.');
-  const earlier = previous == null ? [] : await conversationOf(runtime, previous);
+  const conversation =
+    typeof body.conversation === 'object' ? body.conversation?.id : body.conversation;
+  if (previous != null && conversation != null)
+    throw wrong('conversation', 'conversation and previous_response_id exclude each other.');
+  const made = conversation == null ? null : await runtime.runs.made.get(conversation);
+  const earlier =
+    previous == null ? await saidIn(runtime, made) : await conversationOf(runtime, previous);
   const added = await messagesOf(runtime, body.input, earlier);
   if (added.length === 0) throw wrong('input', 'input must have at least one item.');
   const guide: Message[] =
@@ -122,6 +133,14 @@ export async function runOfResponse(
   const { model, temperature, top_p, metadata, max_output_tokens: max_tokens } = body;
   const wantsLogprobs = include?.includes('message.output_text.logprobs') === true;
   return {
+    joins:
+      made === null
+        ? undefined
+        : {
+            conversation: made.conversation_id,
+            after: made.entries.length,
+            said: [...guide, ...added],
+          },
     input: {
       messages: [...guide, ...earlier, ...added],
       ...{ model, temperature, top_p, metadata, max_tokens },
@@ -140,12 +159,18 @@ export async function runOfResponse(
       ...(body.background === true ? { background: true } : {}),
       ...(body.store === false ? { unstored: true } : {}),
       ...(previous == null ? {} : { previous_response_id: previous }),
+      ...(made === null ? {} : { conversation: made.conversation_id }),
       new_messages: added.length,
       ...(tools?.some(({ strict }) => strict != null)
         ? { strict: tools.map(({ strict }) => strict ?? null) }
         : {}),
     },
   };
+}
+
+/** What a conversation says. A request for an empty one has no messages before its own. */
+function saidIn(runtime: Pick<Runtime, 'runs'>, made: ConversationContext | null) {
+  return made === null ? [] : messagesSaid(runtime, made);
 }
 
 /** The messages of an earlier response without its instructions, and its answer. */

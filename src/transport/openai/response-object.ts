@@ -17,6 +17,8 @@ export interface ResponseFields {
   /** The response may outlive its connection. */
   background?: true;
   previous_response_id?: string;
+  /** The conversation that it belongs to. */
+  conversation?: string;
   /** How many of the last messages are new in this response. */
   new_messages?: number;
   /** `strict` of each tool. */
@@ -68,6 +70,7 @@ export function responseObject(asked: AskedResponse, state: ResponseState): Item
     created_at: seconds(asked.created_at),
     status: state.status,
     background: fields.background === true,
+    ...(fields.conversation === undefined ? {} : { conversation: { id: fields.conversation } }),
     completed_at: completed_at === null ? null : seconds(completed_at),
     error:
       error === null

@@ -20,12 +20,13 @@ import { askedResponse, followResponse, presentResponse, storedResponse } from '
 export async function createResponse(context: Context<unknown, ResponseInput>): Promise<void> {
   const { runtime } = context;
   const body = await context.body();
-  const { input, fields } = await runOfResponse(runtime, body);
+  const { input, fields, joins } = await runOfResponse(runtime, body);
   const background = fields.background === true;
   const run = await startFor(context, input, {
     api: RESPONSES,
     fields: { ...fields },
     survives: background,
+    joins,
   }).catch((thrown: unknown) => {
     throw inResponse(thrown);
   });

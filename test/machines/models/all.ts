@@ -1,3 +1,4 @@
+import { conversationModel } from './conversation.ts';
 import { daemonModel } from './daemon.ts';
 import { engineModel } from './engine.ts';
 import { leaseModel } from './lease.ts';
@@ -77,4 +78,5 @@ export const models: readonly Model[] = [
   engineModel(),
   pullModel(3),
   leaseModel(),
+  conversationModel(),
 ];

@@ -1,0 +1,156 @@
+import type { ConversationContext } from '../../../machines/conversation.ts';
+import type { ConversationEvent, NewEvent } from '../../../machines/events.ts';
+import type { Message } from '../../../machines/messages.ts';
+import type { Config } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import { keepsContent } from '../../kernel/content.ts';
+import { foldStream } from '../../kernel/fold.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { type ConversationKey, type RunKey, type SnapshotOf, stream } from '../../kernel/stream.ts';
+import type { EventStore } from '../../store/port.ts';
+import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import type { Conversations } from './conversations.ts';
+import { isMade, newConversationId, newRunId, shownId } from './ids.ts';
+
+/**
+ * Conversations that a program makes before their first run.
+ *
+ * 1. All of it is in the log. Only a change has its machine in memory, and only meanwhile.
+ * 2. Changes and runs of one conversation keep each other out, also in a fleet.
+ * 3. A log that does not keep texts has no such conversations: it could not tell what was said.
+ */
+export class MadeConversations {
+  private readonly options: {
+    kernel: Kernel;
+    store: Pick<EventStore, 'readStream'>;
+    config: Config;
+    conversations: Pick<Conversations, 'alone'>;
+  };
+
+  constructor(options: MadeConversations['options']) {
+    this.options = options;
+  }
+
+  /** Throws content_not_kept, not_ready, store_full, store_stalled. */
+  async create(
+    { metadata, messages }: Pick<ConversationContext, 'metadata'> & { messages: Message[] },
+    asker: { asked_by?: string },
+  ): Promise<ConversationContext> {
+    this.checkKept();
+    const conversation_id = newConversationId();
+    const key = stream.conversation(conversation_id);
+    const created = { type: 'conversation.created', conversation_id, metadata, messages } as const;
+    return this.settled(key, async () => {
+      const { kernel } = this.options;
+      await unlessStalled(kernel, () =>
+        kernel.append([{ stream: key, event: { ...created, ...asker } }]),
+      );
+      return contextOf(kernel.snapshot(key), conversation_id);
+    });
+  }
+
+  /** Throws conversation_unknown, not_ready. */
+  async get(id: string): Promise<ConversationContext> {
+    const { kernel, store } = this.options;
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    if (!isMade(id)) throw unknown(id);
+    const instance = await foldStream(store, stream.conversation(id));
+    return contextOf(instance?.snapshot as SnapshotOf<ConversationKey> | undefined, id);
+  }
+
+  /**
+   * Each change resolves with the state after it. Throws conversation_unknown, conversation_busy,
+   * content_not_kept, store_full, store_stalled.
+   */
+  add(id: string, messages: readonly Message[]): Promise<ConversationContext> {
+    return this.change(id, { type: 'conversation.items_added', messages });
+  }
+
+  removeItem(id: string, item: string): Promise<ConversationContext> {
+    return this.change(id, { type: 'conversation.item_removed', item });
+  }
+
+  describe(id: string, metadata: ConversationContext['metadata']): Promise<ConversationContext> {
+    return this.change(id, { type: 'conversation.described', metadata });
+  }
+
+  delete(id: string): Promise<ConversationContext> {
+    return this.change(id, { type: 'conversation.deleted' });
+  }
+
+  private change(id: string, event: NewEvent<ConversationEvent>): Promise<ConversationContext> {
+    const { kernel } = this.options;
+    return this.enter(id, newRunId(), async (key) => {
+      await unlessStalled(kernel, () => kernel.append([{ stream: key, event }]));
+      return contextOf(kernel.snapshot(key), id, { isDeleted: true });
+    });
+  }
+
+  /** Calls `work` with the state, and keeps all others out meanwhile. */
+  enter<T>(
+    id: string,
+    run_id: RunKey,
+    work: (key: ConversationKey, before: ConversationContext) => Promise<T>,
+  ): Promise<T> {
+    this.checkKept();
+    if (!isMade(id)) throw unknown(id);
+    const { kernel, conversations, config } = this.options;
+    const key = stream.conversation(id);
+    return new Promise((resolve, reject) => {
+      const begin = () =>
+        this.settled(key, async () => {
+          const before = contextOf(await kernel.load(key), id);
+          const most = config.limits.conversation_entries;
+          if (before.entries.length + before.removed.length >= most)
+            throw new SvcError(
+              'invalid_request',
+              `The conversation has ${most} changes, as many as the daemon takes.`,
+              { param: 'conversation', hint: 'Begin a new one with its last items.' },
+            );
+          // A disk that stalls ends the wait of the client, not that of the conversation.
+          return work(key, before).catch((error: unknown) => {
+            reject(error);
+            throw error;
+          });
+        });
+      conversations.alone(id, begin, run_id).then(resolve, reject);
+    });
+  }
+
+  /** The machine leaves the memory when its events are durable. */
+  private async settled<T>(key: ConversationKey, work: () => Promise<T>): Promise<T> {
+    const { kernel } = this.options;
+    try {
+      return await work();
+    } finally {
+      const { tailVersion = 0 } = kernel.instance(key) ?? {};
+      const isDurable = () => (kernel.instance(key)?.version ?? tailVersion) >= tailVersion;
+      await kernel.waitFor(key, isDurable).catch(() => {});
+      kernel.forget(key);
+    }
+  }
+
+  private checkKept(): void {
+    if (keepsContent(this.options.config.history)) return;
+    throw new SvcError(
+      'content_not_kept',
+      'The log does not keep what is said, so it has no conversations.',
+      { param: 'conversation' },
+    );
+  }
+}
+
+function contextOf(
+  snapshot: SnapshotOf<ConversationKey> | undefined,
+  id: string,
+  { isDeleted = false } = {},
+): ConversationContext {
+  if (snapshot === undefined || (snapshot.status === 'done' && !isDeleted)) throw unknown(id);
+  return snapshot.context;
+}
+
+function unknown(id: string): SvcError {
+  return new SvcError('conversation_unknown', `There is no conversation ${shownId(id)}.`, {
+    param: 'conversation',
+  });
+}
