@@ -1,4 +1,4 @@
-import { ENDINGS } from '../../machines/ending.ts';
+import { ENDINGS } from '../../machines/daemon-context.ts';
 import type { DaemonEvent, LastBoot, NewEvent } from '../../machines/events.ts';
 import { isClearText, parseAddress } from '../config/address.ts';
 import { hasCode, SvcError } from '../errors.ts';

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import { endingOf } from '../../machines/ending.ts';
+import { endingOf } from '../../machines/daemon-context.ts';
 import type {
   DaemonCreated,
   DaemonEvent,

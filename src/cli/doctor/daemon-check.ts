@@ -1,4 +1,4 @@
-import { ENDINGS } from '../../../machines/ending.ts';
+import { ENDINGS } from '../../../machines/daemon-context.ts';
 import type { Ending } from '../../../machines/events.ts';
 import { hasNoneFree } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';

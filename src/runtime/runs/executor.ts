@@ -17,10 +17,9 @@ import type { OutputPart, ProviderPort } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { Patience } from '../providers/admission.ts';
 import type { Outcome, Usable } from '../providers/circuit.ts';
-import { Attempt } from './attempt.ts';
+import { Attempt, recordedAnswer } from './attempt.ts';
 import type { OutputBudget } from './output-budget.ts';
 import { OutputRecorder } from './output-recorder.ts';
-import { recordedAnswer } from './recorded-answer.ts';
 import { asFailure } from './run-errors.ts';
 
 /**

@@ -2,15 +2,23 @@ import type { ConversationContext } from '../../../machines/conversation.ts';
 import type { ConversationEvent, NewEvent } from '../../../machines/events.ts';
 import type { Message } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import { type ConversationKey, type RunKey, type SnapshotOf, stream } from '../../kernel/stream.ts';
+import {
+  type ConversationKey,
+  type Proposal,
+  type RunKey,
+  type SnapshotOf,
+  stream,
+} from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
+import type { Asked, RunHead, RunInput } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
-import type { Conversations } from './conversations.ts';
+import { busy, type Conversations } from './conversations.ts';
 import { isMade, newConversationId, newRunId, shownId } from './ids.ts';
+import { moved } from './run-errors.ts';
 
 /**
  * Conversations that a program makes before their first run.
@@ -25,6 +33,7 @@ export class MadeConversations {
     store: Pick<EventStore, 'readStream'>;
     config: Config;
     conversations: Pick<Conversations, 'alone'>;
+    head(run_id: string): Promise<RunHead>;
   };
 
   constructor(options: MadeConversations['options']) {
@@ -86,8 +95,39 @@ export class MadeConversations {
     });
   }
 
+  /**
+   * Calls `accept` with the event that adds the run, for the transaction of its acceptance. A
+   * conversation has one run at a time. Throws as a change does.
+   */
+  join<T>(
+    { conversation, after }: NonNullable<Asked['joins']>,
+    run_id: RunKey,
+    accept: (entry: Proposal) => Promise<T>,
+  ): Promise<T> {
+    return this.enter(conversation, run_id, async (stream, { entries }) => {
+      const last = entries.at(-1);
+      if (last !== undefined && 'run_id' in last && !(await this.isOver(last.run_id)))
+        throw busy(conversation, last.run_id);
+      if (entries.length !== after) throw moved(conversation);
+      return accept({
+        stream,
+        event: { type: 'conversation.run_added', run_id, place: after },
+      });
+    });
+  }
+
+  /** A run that was removed is over. */
+  private async isOver(run_id: string): Promise<boolean> {
+    try {
+      return (await this.options.head(run_id)).finished;
+    } catch (error) {
+      if (hasCode(error, 'run_unknown')) return true;
+      throw error;
+    }
+  }
+
   /** Calls `work` with the state, and keeps all others out meanwhile. */
-  enter<T>(
+  private enter<T>(
     id: string,
     run_id: RunKey,
     work: (key: ConversationKey, before: ConversationContext) => Promise<T>,
@@ -153,4 +193,11 @@ function unknown(id: string): SvcError {
   return new SvcError('conversation_unknown', `There is no conversation ${shownId(id)}.`, {
     param: 'conversation',
   });
+}
+
+/** What the client sent: its conversation may have grown since the same request was sent. */
+export function identityOf(input: RunInput, { joins }: Asked): RunInput {
+  if (joins === undefined) return input;
+  const { conversation, said } = joins;
+  return { ...input, conversation, messages: [...said] as NonNullable<RunInput['messages']> };
 }

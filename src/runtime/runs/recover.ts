@@ -1,4 +1,4 @@
-import { endingOf } from '../../../machines/ending.ts';
+import { endingOf } from '../../../machines/daemon-context.ts';
 import type { DaemonCreated, DaemonEvent, LastBoot } from '../../../machines/events.ts';
 import { afterCrash } from '../../../machines/run-next.ts';
 import { isIn } from '../../../machines/step.ts';

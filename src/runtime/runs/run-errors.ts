@@ -1,7 +1,15 @@
+import { type DaemonSnapshot, refusal } from '../../../machines/daemon.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn } from '../../../machines/step.ts';
 import { isStoreError, SvcError } from '../../errors.ts';
+import { isRun, type RunKey } from '../../kernel/stream.ts';
 import { shownId } from './ids.ts';
+
+/** Throws run_unknown for an id that is not of a run. It could name another machine's stream. */
+export function runKey(run_id: string): RunKey {
+  if (!isRun(run_id)) throw unknownRun(run_id);
+  return run_id;
+}
 
 export function unknownRun(run_id: string): SvcError {
   return new SvcError('run_unknown', `There is no run ${shownId(run_id)}.`, { param: 'id' });
@@ -75,3 +83,17 @@ export function moved(conversation: string): SvcError {
     { param: 'conversation', hint: 'Send the request again.' },
   );
 }
+
+/** Why the daemon admits no run now. */
+export function notAdmitted(daemon: DaemonSnapshot | undefined): SvcError {
+  const code = refusal(daemon) ?? 'busy';
+  const message =
+    code === 'busy'
+      ? `${daemon?.context.unsettled} runs are queued or active, as many as the daemon accepts.`
+      : undefined;
+  const details = RETRYABLE.has(code) ? { details: { retry_after_ms: RETRY_AFTER_MS } } : {};
+  return new SvcError(code, message, details);
+}
+
+export const RETRY_AFTER_MS = 1000;
+const RETRYABLE: ReadonlySet<string> = new Set(['busy', 'store_stalled']);

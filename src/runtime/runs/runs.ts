@@ -1,13 +1,12 @@
-import type { ConversationEntry } from '../../../machines/conversation.ts';
 import { refusal } from '../../../machines/daemon.ts';
 import { isTerminalEvent } from '../../../machines/events.ts';
 import type { Config } from '../../config/config.ts';
-import { hasCode, SvcError } from '../../errors.ts';
+import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { followStream } from '../../kernel/feed.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import { type DaemonKey, isRun, type Proposal, type RunKey } from '../../kernel/stream.ts';
+import type { DaemonKey, Proposal, RunKey } from '../../kernel/stream.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import type {
   Asked,
@@ -28,17 +27,25 @@ import { withPreset } from '../models/alias.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
 import { acceptedRun, type Said } from './accepted.ts';
-import { busy, Conversations, findConversation } from './conversations.ts';
+import { Conversations, findConversation } from './conversations.ts';
 import { findRun } from './find.ts';
 import { newRunId } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
-import { MadeConversations } from './made-conversations.ts';
+import { identityOf, MadeConversations } from './made-conversations.ts';
 import { type RunRecord, runRecord } from './record.ts';
 import { type RecordBytes, Records } from './record-bytes.ts';
 import { type Removal, removeRun } from './remove.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
 import { runAsked } from './run-asked.ts';
-import { cutOff, moved, otherApi, removedMeanwhile, unknownRun } from './run-errors.ts';
+import {
+  cutOff,
+  notAdmitted,
+  otherApi,
+  RETRY_AFTER_MS,
+  removedMeanwhile,
+  runKey,
+  unknownRun,
+} from './run-errors.ts';
 import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
@@ -70,7 +77,6 @@ export class Runs {
   private readonly keys: Keys;
   private readonly records: Records;
   private readonly conversations: Conversations;
-  /** Those that programs made. */
   readonly made: MadeConversations;
 
   constructor(options: RunsOptions) {
@@ -82,7 +88,10 @@ export class Runs {
       ...{ store: options.store, config: options.config, fleet: options.fleet?.keys },
       askedOf: (run_id) => this.asked(run_id),
     });
-    this.made = new MadeConversations({ ...options, conversations: this.conversations });
+    this.made = new MadeConversations({
+      ...{ ...options, conversations: this.conversations },
+      head: (run_id) => this.head(run_id),
+    });
   }
 
   /**
@@ -124,14 +133,10 @@ export class Runs {
     const { joins, ...asker } = asked;
     const who = { client, ...(origin == null ? {} : { origin }), ...asker };
     const request_digest = this.digests.of(identityOf(input, asked));
-    if (joins !== undefined)
-      return this.made.enter(joins.conversation, run_id, async (key, { entries }) => {
-        await this.checkEnded(joins.conversation, entries.at(-1));
-        if (entries.length !== joins.after) throw moved(joins.conversation);
-        const said = { ...who, request_digest, conversation: joins.conversation };
-        const event = { type: 'conversation.run_added', run_id, place: joins.after } as const;
-        return this.admit(input, said, run_id, [{ stream: key, event }]);
-      });
+    if (joins !== undefined) {
+      const said = { ...who, request_digest, conversation: joins.conversation };
+      return this.made.join(joins, run_id, (entry) => this.admit(input, said, run_id, entry));
+    }
     if (conversation == null) return this.admit(input, { ...who, request_digest }, run_id);
     return this.conversations.next({ ...input, conversation }, run_id, (turn) => {
       const { conversation, continues } = turn;
@@ -144,28 +149,20 @@ export class Runs {
     });
   }
 
-  /** A conversation has one run at a time. A run that was removed is over. */
-  private async checkEnded(conversation: string, last?: ConversationEntry): Promise<void> {
-    if (last === undefined || !('run_id' in last)) return;
-    const head = await this.head(last.run_id).catch((error: unknown) => {
-      if (!hasCode(error, 'run_unknown')) throw error;
-    });
-    if (head?.finished === false) throw busy(conversation, last.run_id);
-  }
-
   /** Records the run, and `more` with it. `said`: what its first event has beside the request. */
   private async admit(
     asked: RunInput,
     said: Said,
     run_id: RunKey,
-    more: readonly Proposal[] = [],
+    ...more: Proposal[]
   ): Promise<RunKey> {
     const { kernel, daemon, config } = this.options;
     const input = withPreset(asked, config.alias_presets);
     const targets = this.targets(input);
     await this.options.budget.check(targets);
     this.options.fleet?.checkRoom();
-    if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id })) throw this.refusal();
+    if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id }))
+      throw notAdmitted(kernel.tail(daemon));
     await unlessWithdrawn(
       kernel,
       run_id,
@@ -314,18 +311,6 @@ export class Runs {
     return chooseRoutes(input, config, providers.settings(), (id) => providers.listed(id));
   }
 
-  /** Why no run is admitted now. */
-  private refusal(): SvcError {
-    const daemon = this.options.kernel.tail(this.options.daemon);
-    const code = refusal(daemon) ?? 'busy';
-    const message =
-      code === 'busy'
-        ? `${daemon?.context.unsettled} runs are queued or active, as many as the daemon accepts.`
-        : undefined;
-    const details = RETRYABLE.has(code) ? { details: { retry_after_ms: RETRY_AFTER_MS } } : {};
-    return new SvcError(code, message, details);
-  }
-
   private async fromRow(row: RunRow): Promise<RunRecord> {
     if (row.record !== null) return row.record as unknown as RunRecord;
     // The start has not recovered this run yet: its record is neither in memory nor stored.
@@ -333,19 +318,3 @@ export class Runs {
     return this.options.fleet.record(row.run_id);
   }
 }
-
-/** What the client sent: its conversation may have grown since the same request was sent. */
-function identityOf(input: RunInput, { joins }: Asked): RunInput {
-  if (joins === undefined) return input;
-  const { conversation, said } = joins;
-  return { ...input, conversation, messages: [...said] as NonNullable<RunInput['messages']> };
-}
-
-/** Throws run_unknown for an id that is not of a run. It could name another machine's stream. */
-function runKey(run_id: string): RunKey {
-  if (!isRun(run_id)) throw unknownRun(run_id);
-  return run_id;
-}
-
-const RETRY_AFTER_MS = 1000;
-const RETRYABLE: ReadonlySet<string> = new Set(['busy', 'store_stalled']);

@@ -2,7 +2,7 @@ import OpenAI from 'openai';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunKey } from '../../../src/kernel/stream.ts';
-import { gate, output } from '../../helpers/scripted-provider.ts';
+import { output, untilAborted } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import type { Real } from '../http/real.ts';
 import { asked, bootOpenai, call, end, MODEL, think, weather } from './boot.ts';
@@ -148,8 +148,7 @@ test('one response at a time; one that fails or is removed says nothing', async 
   client,
 }) => {
   const { id } = await client.conversations.create();
-  const held = gate();
-  real.provider.script = [output('a', 1), () => held.opened, end()];
+  real.provider.script = (_, signal) => [output('a', 1), untilAborted(signal)];
   const create = (input: string) =>
     client.responses.create({ model: MODEL, conversation: id, input });
   const leave = new AbortController();
@@ -160,7 +159,6 @@ test('one response at a time; one that fails or is removed says nothing', async 
   const busy = await create('Two.').catch((thrown) => thrown);
   assert.equal([busy.status, busy.code], [409, 'conversation_busy']);
   leave.abort();
-  held.open();
   assert.is(await asking, 'left');
   const [run] = (await real.runtime.runs.list({ conversation: id })).runs;
   await waitFor('it is over', async () => (await real.runtime.runs.head(String(run?.id))).finished);
