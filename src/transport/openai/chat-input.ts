@@ -4,6 +4,7 @@ import { wrong } from '../../runtime/contract/check.ts';
 import { filled } from '../../runtime/contract/vocabulary.ts';
 import type { RunInput } from '../../runtime/contract.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
+import type { FileTexts } from './files.ts';
 import {
   anything,
   effort,
@@ -88,14 +89,14 @@ export const chatInput = named(
 export type ChatInput = v.InferOutput<typeof chatInput>;
 
 /** Throws invalid_request with the name of the parameter. */
-export function runOfChat(chat: ChatInput): RunInput {
+export function runOfChat(chat: ChatInput, texts: FileTexts): RunInput {
   const { model, temperature, top_p, presence_penalty, frequency_penalty, metadata } = chat;
   const { top_k, min_p, repeat_penalty } = chat;
   const tools = chat.tools?.map(toolOf);
   if (chat.top_logprobs != null && chat.logprobs !== true)
     throw wrong('top_logprobs', 'top_logprobs needs logprobs: true.');
   return {
-    messages: chat.messages.map(messageOf),
+    messages: chat.messages.map((message, index) => messageOf(message, index, texts)),
     tools: tools?.length === 0 ? null : tools,
     tool_choice: chat.tool_choice == null ? null : choiceOf(chat.tool_choice),
     parallel_tool_calls: chat.parallel_tool_calls === false ? false : null,

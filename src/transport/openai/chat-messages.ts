@@ -3,6 +3,8 @@ import type { Message, MessagePart } from '../../../machines/messages.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { anything, object, oneOf, text } from '../../runtime/contract/vocabulary.ts';
 
+import type { FileTexts } from './files.ts';
+
 /** The messages of a chat request, and what they are for a run. */
 
 const textPart = object({ type: v.literal('text'), text });
@@ -14,6 +16,15 @@ const imagePart = object({
     detail: v.nullish(oneOf(['auto', 'low', 'high'])),
   }),
 });
+const filePart = object({
+  type: v.literal('file'),
+  file: object({
+    file_data: text,
+    filename: v.nullish(text),
+    file_id: v.nullish(v.never('must be null: svc keeps no files.')),
+  }),
+});
+export type FilePart = v.InferOutput<typeof filePart>;
 const refusalPart = object({ type: v.literal('refusal'), refusal: text });
 
 const said = v.union([text, v.array(textPart)], 'must be a text, or a list of parts of text.');
@@ -23,8 +34,8 @@ const shown = v.union(
     v.array(
       v.variant(
         'type',
-        [textPart, imagePart],
-        'must be an object with the type text or image_url. svc takes no audio and no files.',
+        [textPart, imagePart, filePart],
+        'must be an object with the type text, image_url or file. svc takes no audio.',
       ),
     ),
   ],
@@ -90,13 +101,13 @@ export const chatMessage = v.variant(
 );
 export type ChatMessage = v.InferOutput<typeof chatMessage>;
 
-export function messageOf(message: ChatMessage, index: number): Message {
+export function messageOf(message: ChatMessage, index: number, texts: FileTexts): Message {
   switch (message.role) {
     case 'system':
     case 'developer':
       return { role: 'system', content: textParts(message.content) };
     case 'user':
-      return { role: 'user', content: userParts(message.content, index) };
+      return { role: 'user', content: userParts(message.content, index, texts) };
     case 'assistant':
       return { role: 'assistant', content: assistantParts(message) };
     case 'tool': {
@@ -115,13 +126,17 @@ function textParts(content: Texts): { type: 'text'; text: string }[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content;
 }
 
-function userParts(content: v.InferOutput<typeof shown>, index: number): MessagePart[] {
+function userParts(
+  content: v.InferOutput<typeof shown>,
+  index: number,
+  texts: FileTexts,
+): MessagePart[] {
   if (typeof content === 'string') return textParts(content);
-  return content.map((part, place) =>
-    part.type === 'text'
-      ? part
-      : imageOf(part.image_url.url, `messages.${index}.content.${place}.image_url.url`),
-  );
+  return content.map((part, place) => {
+    if (part.type === 'text') return part;
+    if (part.type === 'file') return { type: 'text', text: texts.get(part) ?? '' };
+    return imageOf(part.image_url.url, `messages.${index}.content.${place}.image_url.url`);
+  });
 }
 
 function assistantParts(message: Extract<ChatMessage, { role: 'assistant' }>): MessagePart[] {

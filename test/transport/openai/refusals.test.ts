@@ -27,7 +27,10 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
       { messages: [{ role: 'user', content: [{ type: 'text', txt: 'x' }] }] },
       'messages.0.content.0.text',
     ],
-    [{ messages: [{ role: 'user', content: [{ type: 'file' }] }] }, 'messages.0.content.0.type'],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'input_audio' }] }] },
+      'messages.0.content.0.type',
+    ],
     [{ messages: [{ role: 'tool', content: 'x', tool_call_id: 'a' }] }, 'messages.0.content.0'],
     [{ temperature: 3 }, 'temperature'],
     [{ modalities: ['audio'] }, 'modalities'],

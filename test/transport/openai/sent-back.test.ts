@@ -4,7 +4,8 @@ import * as v from 'valibot';
 import { chatMessage, messageOf } from '../../../src/transport/openai/chat-messages.ts';
 
 const said = { role: 'assistant', content: 'Yes.' };
-const parts = (more: object) => messageOf(v.parse(chatMessage, { ...said, ...more }), 0).content;
+const parts = (more: object) =>
+  messageOf(v.parse(chatMessage, { ...said, ...more }), 0, new Map()).content;
 
 test('reasoning that a client sends back is a part of its message, under either name', () => {
   const expected = [
