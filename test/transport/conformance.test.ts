@@ -10,7 +10,9 @@ import { type Ask, ask, BEARER, TOKEN } from './http/boot.ts';
 import { bootReal, type Real } from './http/real.ts';
 
 /** Real answers of every route agree with the OpenAPI document. */
-const test = suite<{ real: Real; id: string; checker: Checker }>('the OpenAPI document');
+const test = suite<{ real: Real; id: string; checker: Checker; conversation: string }>(
+  'the OpenAPI document',
+);
 
 const MODEL = 'local/svc-mini';
 const messages = [{ role: 'user', content: 'hello' }];
@@ -155,6 +157,24 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
   'POST /v1/responses/:id/cancel': [{ status: 400 }],
   'DELETE /v1/responses/:id': [{ status: 200 }],
 
+  'POST /v1/conversations': [
+    { body: { items: [{ role: 'user', content: 'x' }], metadata: { a: 'b' } }, status: 200 },
+    { body: { items: 1 }, status: 400 },
+  ],
+  'GET /v1/conversations/:id': [{ status: 200 }, { path: '/v1/conversations/conv_x', status: 404 }],
+  'POST /v1/conversations/:id': [{ body: { metadata: { a: 'c' } }, status: 200 }],
+  'POST /v1/conversations/:id/items': [
+    { body: { items: [{ role: 'assistant', content: 'x' }] }, status: 200 },
+    { body: { items: [] }, status: 400 },
+  ],
+  'GET /v1/conversations/:id/items': [
+    { status: 200 },
+    { path: '/v1/conversations/:id/items?after=x', status: 400 },
+  ],
+  'GET /v1/conversations/:id/items/:item': [{ status: 200 }],
+  'DELETE /v1/conversations/:id/items/:item': [{ status: 200 }, { status: 404 }],
+  'DELETE /v1/conversations/:id': [{ status: 200 }, { status: 404 }],
+
   'POST /api/chat': [
     { body: { model: MODEL, messages, stream: false }, status: 200 },
     { body: { model: MODEL, messages }, status: 200 },
@@ -216,7 +236,9 @@ test.before(async (context) => {
     () => real.runtime.status().state === 'ready' && !real.kernel.instances.has(id),
   );
   const checker = new Checker((await ask(`${real.url}/openapi.json`)).json);
-  Object.assign(context, { real, id, checker });
+  const items = [{ role: 'user', content: 'x' }];
+  const made = await real.get('/v1/conversations', { method: 'POST', body: { items } });
+  Object.assign(context, { real, id, checker, conversation: String(made.json.id) });
 });
 test.after(({ real }) => real.close());
 
@@ -228,11 +250,13 @@ test('the requests of this test cover every route', () => {
 });
 
 for (const [route, requests] of Object.entries(asked))
-  test(`${route} answers as the document says`, async ({ real, id, checker }) => {
+  test(`${route} answers as the document says`, async ({ real, id, checker, conversation }) => {
     const [method = '', path = ''] = route.split(' ');
-    const own = path.startsWith('/v1/responses') ? id.replace('run_', 'resp_') : id;
+    const responseId = path.startsWith('/v1/responses') ? id.replace('run_', 'resp_') : id;
+    const own = path.startsWith('/v1/conversations') ? conversation : responseId;
+    const item = `${conversation.replace('conv_', 'in_')}_0`;
     for (const { path: given = path, status, anonymous, ...how } of requests) {
-      const target = given.replace(':id', own);
+      const target = given.replace(':id', own).replace(':item', item);
       const headers = { ...(anonymous === true ? {} : BEARER), ...how.headers };
       const answer = await ask(real.url + target, { ...how, method, headers });
       assert.is(answer.status, status, `${target}: ${answer.text}`);

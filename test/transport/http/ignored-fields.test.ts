@@ -95,6 +95,57 @@ test("svc's own routes refuse them, and a field that svc cannot honour stays an 
   await real.close();
 });
 
+/** What clients of other servers send by default, or as their documentation shows. */
+const NEIGHBOURS: Record<string, readonly [path: keyof typeof BODIES, body: object][]> = {
+  vllm: [
+    [
+      '/v1/chat/completions',
+      {
+        ...{ chat_template_kwargs: { enable_thinking: false }, min_tokens: 1, top_k: 5 },
+        ...{ include_reasoning: true, add_generation_prompt: true, return_token_ids: true },
+        ...{ guided_json: null, best_of: null, repetition_penalty: 1, skip_special_tokens: true },
+      },
+    ],
+    ['/v1/responses', { top_k: 5, include_reasoning: true, cache_salt: 'a', priority: 0 }],
+    ['/v1/completions', { min_tokens: 1, ignore_eos: false, add_special_tokens: true }],
+  ],
+  openrouter: [
+    [
+      '/v1/chat/completions',
+      {
+        ...{ provider: { order: ['a'] }, transforms: ['middle-out'], route: 'fallback' },
+        ...{ models: ['a/b'], session_id: 's', usage: { include: true }, plugins: [] },
+      },
+    ],
+  ],
+  'llama-server': [
+    [
+      '/v1/chat/completions',
+      {
+        ...{ cache_prompt: true, samplers: 'edkypmxt', mirostat: 0, dynatemp_range: 0 },
+        ...{ dry_multiplier: 0, xtc_probability: 0, timings_per_token: true, typical_p: 1 },
+      },
+    ],
+  ],
+  'LM Studio': [['/v1/chat/completions', { ttl: 300 }]],
+};
+
+test('the bodies of neighbours are answered, and each of their own fields is named', async () => {
+  const { real, post } = await boot();
+  const known = new Set(['top_k', 'best_of']);
+  for (const [name, bodies] of Object.entries(NEIGHBOURS))
+    for (const [path, more] of bodies) {
+      const { status, headers, text } = await post(path, { ...BODIES[path], ...more });
+      assert.is(status, 200, `${name}: ${text}`);
+      const ignored = String(headers['x-svc-ignored']).split(', ');
+      const own = Object.keys(more).filter((field) => !known.has(field));
+      for (const field of own) assert.ok(ignored.includes(field), `${name}: ${field}`);
+      if (path === '/v1/chat/completions' && 'top_k' in more)
+        assert.is(real.provider.asked.at(-1)?.request.top_k, 5, 'svc has the very same');
+    }
+  await real.close();
+});
+
 test('an empty text and null count as not given where Ollama is spoken', async () => {
   const { real, post } = await boot();
   const blank = { system: '', template: '', format: '', suffix: '', keep_alive: '', think: null };

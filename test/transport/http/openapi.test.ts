@@ -1,3 +1,4 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
@@ -59,6 +60,40 @@ test('every reference leads somewhere', () => {
   );
   assert.ok(names.length > 20);
   for (const name of names) assert.ok(name in document.components.schemas, name);
+});
+
+test('tools of others can read it: a server, a refusal of each operation, and valid schemas', () => {
+  assert.equal(document.servers, [{ url: '/', description: 'This daemon.' }]);
+  const ids = new Set<string>();
+  for (const [path, methods] of Object.entries<Schema>(document.paths))
+    for (const [method, operation] of Object.entries(methods)) {
+      const { operationId, responses } = operation as { operationId: string; responses: Schema };
+      assert.ok('4XX' in responses && 'default' in responses, `${method} ${path}`);
+      assert.ok(!ids.has(operationId), operationId);
+      ids.add(operationId);
+    }
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  for (const [place, schema] of schemasIn(document)) {
+    const isValid = ajv.validateSchema(schema);
+    assert.ok(isValid, `${place}: ${ajv.errorsText()}`);
+  }
+});
+
+/** The schemas of the document: those with a name, and those of bodies, answers and parameters. */
+function* schemasIn(value: unknown, place = ''): Generator<[string, Schema]> {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, inner] of Object.entries(value)) {
+    const here = `${place}/${name}`;
+    if (name === 'schema' || /^\/components\/schemas\/\w+$/.test(here)) yield [here, inner];
+    else yield* schemasIn(inner, here);
+  }
+}
+
+test('only the bodies of lenient routes have room for other fields', () => {
+  const schema = (name: string) => document.components.schemas[name];
+  assert.is(schema('RunInput').additionalProperties, false);
+  for (const name of ['ChatInput', 'ResponseInput', 'CompletionInput', 'EmbeddingsInput'])
+    assert.not.match(JSON.stringify(schema(name)), '"additionalProperties":false', name);
 });
 
 test('the described fields of a run and the parameters are those that are accepted', async () => {

@@ -19,9 +19,13 @@ export function openapi(
     const described = operation(route, limits, schemas);
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: described };
   }
-  const sent = routes.flatMap(({ body }) =>
-    body === undefined ? [] : [schemas.of(body, 'input')],
-  );
+  const sent = (isLenient: boolean) =>
+    routes.flatMap(({ body, unknownFields }) =>
+      body !== undefined && (unknownFields !== undefined) === isLenient
+        ? [schemas.of(body, 'input')]
+        : [],
+    );
+  const bodies = { exact: sent(false), lenient: sent(true) };
   schemas.convert();
   return {
     openapi: '3.1.0',
@@ -31,9 +35,10 @@ export function openapi(
       description:
         'A local AI runtime daemon. Errors are the same everywhere: see the schema Error.',
     },
+    servers: [{ url: '/', description: 'This daemon.' }],
     paths,
     components: {
-      schemas: components(sent),
+      schemas: components(bodies),
       securitySchemes: {
         token: {
           type: 'http',
@@ -88,6 +93,7 @@ function operation(
     ),
     ...headers.map((name) => parameter('header', name, false, headerSchema(name, schemas))),
   ];
+  const failed = { content: json(schemas.of(errorSchema, 'output')) };
   return {
     operationId: [method.toLowerCase(), ...(path.match(/\w+/g) ?? [])].join('_'),
     summary,
@@ -102,10 +108,8 @@ function operation(
           response([answer].flat(), schemas),
         ]),
       ),
-      default: {
-        description: 'An error',
-        content: json(schemas.of(errorSchema, 'output')),
-      },
+      '4XX': { ...failed, description: 'The request is refused.' },
+      default: { ...failed, description: 'An error' },
     },
     security: access === 'public' ? [] : access === 'token' ? SECURITY : [{}, ...SECURITY],
   };

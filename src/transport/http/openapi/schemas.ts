@@ -55,8 +55,17 @@ export class Schemas {
   }
 }
 
-/** The components. Those that `sent` reaches have the form that clients send. */
-export function components(sent: readonly Schema[]): Schema {
+/** Bodies of requests. The routes of `lenient` ones leave unknown fields out. */
+interface Bodies {
+  exact: readonly Schema[];
+  lenient: readonly Schema[];
+}
+
+/**
+ * The components. Those that bodies reach have the form that clients send. What only lenient bodies
+ * reach may have more fields.
+ */
+export function components({ exact, lenient }: Bodies): Schema {
   const all = Object.fromEntries(names);
   const inputs: Record<string, unknown> = toJsonSchemaDefs(all, conversion('input'));
   const reached = new Set<string>();
@@ -67,11 +76,29 @@ export function components(sent: readonly Schema[]): Schema {
         reach(inputs[name]);
       }
   };
-  reach(sent);
+  reach(exact);
+  const strict = new Set(reached);
+  reach(lenient);
+  const formOf = (name: string) => (strict.has(name) ? inputs[name] : open(inputs[name]));
+  for (const body of lenient) {
+    const opened = open(body) as Schema;
+    if (!('additionalProperties' in opened)) Reflect.deleteProperty(body, 'additionalProperties');
+    Object.assign(body, opened);
+  }
   return {
     ...toJsonSchemaDefs(all, conversion('output')),
-    ...Object.fromEntries([...reached].map((name) => [name, inputs[name]])),
+    ...Object.fromEntries([...reached].map((name) => [name, formOf(name)])),
   };
+}
+
+/** The schema with room for more fields. */
+function open(schema: unknown): unknown {
+  if (typeof schema !== 'object' || schema === null) return schema;
+  if (Array.isArray(schema)) return schema.map(open);
+  const entries = Object.entries(schema).filter(
+    ([name, value]) => !(name === 'additionalProperties' && value === false),
+  );
+  return Object.fromEntries(entries.map(([name, value]) => [name, open(value)]));
 }
 
 const REFERENCE = /"#\/components\/schemas\/(\w+)"/g;
