@@ -216,6 +216,16 @@ export const errors = {
     meaning: 'A request of a thread follows a message that the log does not have.',
     hint: 'Send the whole conversation, with thread: {"type": "create"}.',
   },
+  previous_response_not_found: {
+    ...invalid,
+    meaning: 'A response that the request continues is not there, or was not stored.',
+    hint: 'Leave previous_response_id out, and send the whole conversation in input.',
+  },
+  websocket_connection_limit_reached: {
+    ...invalid,
+    meaning: 'A WebSocket for responses is open as long as one may be.',
+    hint: 'Open another one, and continue with previous_response_id or the whole conversation.',
+  },
   run_ambiguous: {
     ...invalid,
     meaning: 'Several runs have an id that begins like this.',

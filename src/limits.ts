@@ -597,7 +597,13 @@ export const limitSpecs = {
     1024,
     125,
     1 * MIB,
-    'One WebSocket message of a client. The daemon expects none.',
+    'One WebSocket message of a client that only reads. The daemon expects none.',
+  ),
+  talk_ms: limit(
+    3_600_000,
+    1000,
+    86_400_000,
+    'A WebSocket for responses. Then its client opens another one, as with OpenAI.',
   ),
   header_ms: limit(10_000, 100, 600_000, 'For a client to send its request headers.'),
   header_bytes: limit(

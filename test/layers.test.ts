@@ -72,6 +72,7 @@ function TRANSPORT_PARTS(): string[] {
     'refusals',
     'request-id',
     'served-certificate',
+    'socket-route',
   ];
   return [...names, 'stream-end'].map((n) => `src/transport/${n}.ts`);
 }

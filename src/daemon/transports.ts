@@ -10,7 +10,7 @@ import { ControlServer } from '../transport/control/server.ts';
 import { createGrpc } from '../transport/grpc/server.ts';
 import { createHttp } from '../transport/http/server.ts';
 import { createRefusals } from '../transport/refusals.ts';
-import { routes } from '../transport/routes.ts';
+import { routes, talks } from '../transport/routes.ts';
 import { ServedCertificate } from '../transport/served-certificate.ts';
 import { attachSockets } from '../transport/ws/upgrade.ts';
 import type { LiveConfig } from './live-config.ts';
@@ -47,8 +47,7 @@ export function buildTransports(options: TransportOptions) {
     sessions: signIn.sessions,
   });
   const sockets = attachSockets(http, {
-    ...common,
-    ...signIn.access,
+    ...{ ...common, ...signIn.access, talks },
     hub: logging.hub,
     folder: paths.logs,
   });

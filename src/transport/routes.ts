@@ -4,7 +4,9 @@ import { httpRoutes } from './http/routes.ts';
 import { ollamaRoutes } from './ollama/routes.ts';
 import { conversationRoutes } from './openai/conversations.ts';
 import { responseRoutes } from './openai/response-routes.ts';
+import { responseSocket } from './openai/response-socket.ts';
 import { openaiRoutes } from './openai/routes.ts';
+import type { SocketRoute } from './socket-route.ts';
 
 /** All routes, of every API. docs/http.md has this table, and /openapi.json describes it. */
 export const routes: readonly Route[] = [
@@ -15,3 +17,6 @@ export const routes: readonly Route[] = [
   ...anthropicRoutes,
   ...ollamaRoutes,
 ];
+
+/** The WebSockets of the APIs of others. */
+export const talks: readonly SocketRoute[] = [responseSocket];

@@ -120,11 +120,51 @@ export interface Leniency {
   blanks: boolean;
 }
 
+/** Schemas of fields whose values svc cannot read. */
+const unreadable = new WeakSet<object>();
+
+/** A field that says nothing to svc. Any value is left out where unknown fields are. */
+export function unread(message: string) {
+  const schema = v.nullish(v.never(message));
+  unreadable.add(schema);
+  return schema;
+}
+
+/**
+ * A list of items that have a `type`. Where unknown fields are left out, so are the items of the
+ * types that `isForeign` names: `tools.2.web_search`.
+ */
+export function listWithout<S extends v.GenericSchema>(
+  isForeign: (type: string) => boolean,
+  item: S,
+  message: string,
+) {
+  const schema = v.array(item, message);
+  const run = schema['~run'];
+  const lenient: typeof run = (dataset, config: Configuration) => {
+    const { value } = dataset;
+    if (config.leniency === undefined || !Array.isArray(value))
+      return run.call(schema, dataset, config);
+    const foreign = value.map((each) => {
+      const type = typeof each === 'object' && each !== null ? each.type : undefined;
+      return typeof type === 'string' && isForeign(type) ? type : null;
+    });
+    const names = foreign.flatMap((type, index) => (type === null ? [] : [`${index}.${type}`]));
+    if (names.length > 0) config.leniency.ignored.set(value, names);
+    const kept = value.filter((_, index) => foreign[index] === null);
+    return run.call(schema, { ...dataset, value: names.length > 0 ? kept : value }, config);
+  };
+  return Object.assign(schema, { '~run': lenient });
+}
+
 /** The fields that the schema has. It is a copy only if there are others. */
 function known(value: unknown, entries: v.ObjectEntries, { ignored, blanks }: Leniency): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   const fields = Object.entries(value);
-  const isKnown = ([key]: [string, unknown]) => Object.hasOwn(entries, key);
+  const isKnown = ([key, field]: [string, unknown]) => {
+    const schema = Object.hasOwn(entries, key) ? entries[key] : undefined;
+    return schema !== undefined && ((field ?? null) === null || !unreadable.has(schema));
+  };
   const isGiven = ([, field]: [string, unknown]) => !blanks || (field !== '' && field !== null);
   const kept = fields.filter((field) => isKnown(field) && isGiven(field));
   if (kept.length === fields.length) return value;

@@ -1,11 +1,5 @@
 import * as v from 'valibot';
-import {
-  type Message,
-  type ReasoningEffort,
-  type Tool,
-  type ToolChoice,
-  textOf,
-} from '../../../machines/messages.ts';
+import type { ReasoningEffort, Tool, ToolChoice } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
 import {
@@ -19,7 +13,7 @@ import {
   text,
 } from '../../runtime/contract/vocabulary.ts';
 import type { RunInput } from '../../runtime/contract.ts';
-import { tokensIn } from '../../runtime/runs/usage-of.ts';
+import { estimatedTokens } from '../dialect/prompt-tokens.ts';
 import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
 import type { FileTexts } from './documents.ts';
 import { type Thread, threadInput } from './thread.ts';
@@ -190,7 +184,7 @@ export function readCount(
   const format = output_config?.format ?? output_format ?? null;
   return {
     stream: false,
-    prompt_tokens: tokensIn(lengthOf(messages) + JSON.stringify(tools).length),
+    prompt_tokens: estimatedTokens(messages, tools),
     thoughts: thinking?.type !== 'disabled' && !isOmitted(thinking),
     places,
     input: given({
@@ -206,12 +200,6 @@ export function readCount(
           : { type: 'json' as const, name: format.name ?? null, schema: format.schema },
     }) as RunInput,
   };
-}
-
-/** Characters of the texts. */
-function lengthOf(messages: readonly Message[]): number {
-  const lengths = messages.flatMap(({ content }) => content.map((part) => textOf(part).length));
-  return lengths.reduce((sum, length) => sum + length, 0);
 }
 
 function isOmitted(thinking: v.InferOutput<typeof countInput>['thinking']): boolean {

@@ -16,9 +16,34 @@ export interface AskedIn {
   joins?: Asked['joins'];
 }
 
+/** A request of another API, over HTTP or in a message of a WebSocket. */
+export interface Asking extends Pick<Context, 'runtime' | 'limits' | 'log' | 'caller'> {
+  headers: Context['req']['headers'];
+  /** Aborted when the client disconnects before the answer is complete. */
+  gone(): AbortSignal;
+}
+
 /**
  * Starts the run of a request in another API. It resolves when the run is durable, and the answer
  * has the header `X-Svc-Run-Id` from then on.
+ */
+export async function startFor(
+  context: Context,
+  input: RunInput,
+  asked: AskedIn,
+): Promise<RunRecord> {
+  const { headers } = context.req;
+  const run = await startRun(
+    { ...context, headers, gone: () => clientGone(context) },
+    input,
+    asked,
+  );
+  if (!context.res.headersSent) context.res.setHeader('X-Svc-Run-Id', run.id);
+  return run;
+}
+
+/**
+ * The same without an HTTP answer.
  *
  * 1. `input` has the fields of RunInput, and is checked as any request is. A field that is
  *    undefined or null counts as not given.
@@ -27,19 +52,17 @@ export interface AskedIn {
  *    its client can ask for the same answer again. `X-Svc-On-Disconnect: cancel` or `continue`
  *    says it for any request.
  */
-export async function startFor(
-  context: Context,
+export async function startRun(
+  { headers, gone, runtime, limits, log, caller }: Asking,
   input: RunInput,
   { api, fields = {}, survives = false, joins }: AskedIn,
 ): Promise<RunRecord> {
-  const { req, res, runtime, limits, log, caller } = context;
-  const cancels = cancelsOnDisconnect(req.headers);
-  const parsed = parseRunInput(withKey(given(input), req.headers['idempotency-key']), limits);
-  const asked = { ...caller, ...spanOf(req.headers.traceparent), asked_as: { api, fields } };
+  const cancels = cancelsOnDisconnect(headers);
+  const parsed = parseRunInput(withKey(given(input), headers['idempotency-key']), limits);
+  const asked = { ...caller, ...spanOf(headers.traceparent), asked_as: { api, fields } };
   const joining = joins === undefined ? asked : { ...asked, joins };
-  const run = await runtime.runs.start(parsed, clientOf(req), joining);
-  if (cancels && !survives) cancelWhenGone(runtime, run.id, clientGone(context), log);
-  if (!res.headersSent) res.setHeader('X-Svc-Run-Id', run.id);
+  const run = await runtime.runs.start(parsed, clientOf({ headers }), joining);
+  if (cancels && !survives) cancelWhenGone(runtime, run.id, gone(), log);
   return run;
 }
 

@@ -90,7 +90,8 @@ function readBytes(
 const LEVELS_MAX = 128;
 const NOTHING = Buffer.alloc(0);
 
-function parse(bytes: Buffer, { values = Number.POSITIVE_INFINITY }: BodyOptions): unknown {
+/** Throws invalid_request and body_too_large. */
+export function parse(bytes: Buffer, { values = Number.POSITIVE_INFINITY }: BodyOptions): unknown {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);

@@ -13,6 +13,11 @@ export class IgnoredFields {
 
   tell(res: ServerResponse, path: string, fields: readonly string[]): void {
     res.setHeader('X-Svc-Ignored', fields.map(inHeader).join(', '));
+    this.note(path, fields);
+  }
+
+  /** The same without an answer over HTTP. */
+  note(path: string, fields: readonly string[]): void {
     const fresh = fields.filter((field) => !this.logged.has(`${path} ${shapeOf(field)}`));
     if (fresh.length === 0) return;
     if (this.logged.size > LOGGED_MAX) this.logged.clear();

@@ -7,7 +7,7 @@ import type { Context } from './route.ts';
 export const CLIENT = 'http';
 
 /** The client's name for fair queueing. */
-export function clientOf(req: Context['req']): string {
+export function clientOf(req: Pick<Context['req'], 'headers'>): string {
   const named = req.headers['x-svc-client'] ?? req.headers['user-agent'];
   const name =
     typeof named === 'string'

@@ -4,6 +4,7 @@ import { hasCode, SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { type Item, inputItems, itemId } from './response-items.ts';
 import { fieldsOf } from './response-object.ts';
+import type { SentNames } from './response-tools.ts';
 
 /**
  * What a conversation says: what programs added, and the input and output of its runs, in order.
@@ -18,11 +19,13 @@ type Runs = Pick<Runtime, 'runs'>;
 interface Said {
   readonly id: string;
   readonly message: Message;
+  /** What the client of its run calls the tools. */
+  readonly names?: SentNames | undefined;
 }
 
 /** The item in the form of the API. */
-export function itemIn({ id, message }: Said): Item {
-  return { ...inputItems('', [message])[0], id };
+export function itemIn({ id, message, names }: Said): Item {
+  return { ...inputItems('', [message], names)[0], id };
 }
 
 /** The items of each entry, in the order asked for. Only the entries that are read are loaded. */
@@ -80,13 +83,15 @@ async function newestRun(
 async function ofRun(runtime: Runs, run_id: string): Promise<Said[]> {
   const run = await completed(runtime, run_id);
   if (run === null) return [];
+  const { names } = run.fields;
   const { messages } = run.request;
   const own = messages.slice(messages.length - (run.fields.new_messages ?? messages.length));
   return [
-    ...own.flatMap(oneByOne).map((message, n) => ({ id: inputId(run_id, n), message })),
+    ...own.flatMap(oneByOne).map((message, n) => ({ id: inputId(run_id, n), message, names })),
     ...run.parts.map((part, n) => ({
       id: itemId(run_id, part, n),
       message: { role: 'assistant', content: [part] } as const,
+      names,
     })),
   ];
 }

@@ -10,16 +10,13 @@ import { findItem, itemIn, itemsOf } from './conversation-items.ts';
 import type { Item } from './response-items.ts';
 import { messagesOf } from './response-messages.ts';
 import { type ItemsQuery, itemsQuery } from './response-query.ts';
-import { inputItem } from './response-schemas.ts';
+import { inputItems } from './response-schemas.ts';
 
 /** The Conversations API. A conversation is in the log, and so are the runs that belong to it. */
 
 const { metadata } = runInput.entries;
 const ITEMS_MAX = 20;
-const items = v.pipe(
-  v.array(inputItem, 'must be a list of items.'),
-  v.maxLength(ITEMS_MAX, `must have at most ${ITEMS_MAX} items.`),
-);
+const items = v.pipe(inputItems, v.maxLength(ITEMS_MAX, `must have at most ${ITEMS_MAX} items.`));
 const createInput = named('ConversationInput', object({ items: v.nullish(items), metadata }));
 const changeInput = named('ConversationChange', object({ metadata }));
 const itemsInput = named(

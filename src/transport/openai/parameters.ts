@@ -11,6 +11,7 @@ import * as vocabulary from '../../runtime/contract/vocabulary.ts';
 import {
   anything,
   flag,
+  listWithout,
   name,
   named,
   object,
@@ -100,4 +101,4 @@ export function oneLength(
   return max_completion_tokens ?? max_tokens ?? undefined;
 }
 
-export { anything, flag, name, named, object, oneOf, text };
+export { anything, flag, listWithout, name, named, object, oneOf, text };

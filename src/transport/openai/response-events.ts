@@ -3,7 +3,9 @@ import type { Target } from '../../../machines/failover.ts';
 import type { OutputPart, Piece, TokenLogprob } from '../../../machines/messages.ts';
 import { partOf, partsAfter } from '../../../machines/messages.ts';
 import { TIMEOUT_ERROR } from '../../../machines/run-context.ts';
+import { InputReader, inputOf } from './custom-input.ts';
 import {
+  compactionItem,
   contentOf,
   type Item,
   type ItemStatus,
@@ -11,7 +13,13 @@ import {
   itemOf,
   logprobOf,
 } from './response-items.ts';
-import { type AskedResponse, type ResponseState, responseObject } from './response-object.ts';
+import {
+  type AskedResponse,
+  type ResponseState,
+  type ResponseStatus,
+  responseObject,
+} from './response-object.ts';
+import { type SentNames, sentName } from './response-tools.ts';
 
 /** An event of a run, from the log. `at` is in milliseconds since the epoch. */
 export interface RunLogEvent {
@@ -44,6 +52,8 @@ export class ResponseEvents {
   private readonly logprobs = new Map<number, TokenLogprob[]>();
   /** Parts that have begun. */
   private begun = 0;
+  /** The input of each call of a custom tool. */
+  private readonly inputs = new Map<number, InputReader>();
   /** How the items ended that have. */
   private readonly ended = new Map<number, ItemStatus>();
   /** The part whose content has not ended. Calls are not counted. */
@@ -66,8 +76,12 @@ export class ResponseEvents {
     return responseObject(this.asked, { ...this.state, output });
   }
 
+  get status(): ResponseStatus {
+    return this.state.status;
+  }
+
   get isOver(): boolean {
-    return this.state.status !== 'queued' && this.state.status !== 'in_progress';
+    return this.status !== 'queued' && this.status !== 'in_progress';
   }
 
   /** The number of the last event. -1: there was none. */
@@ -129,14 +143,16 @@ export class ResponseEvents {
     const index = partOf(before, piece);
     this.parts = partsAfter(this.parts, this.text, piece);
     if (piece.kind === undefined) this.text += piece.text;
+    if (this.asked.fields.compaction === true) return [];
     const events: ResponseEvent[] = [];
     if (index >= this.begun) events.push(...this.close('completed'), ...this.begin(index));
     const logprobs = piece.logprobs ?? [];
     if (logprobs.length > 0)
       this.logprobs.set(index, [...(this.logprobs.get(index) ?? []), ...logprobs]);
     const part = this.allParts()[index];
-    if (part !== undefined && piece.text !== '')
-      events.push(this.delta(part, index, piece.text, logprobs));
+    const reader = this.inputs.get(index);
+    const delta = reader === undefined ? piece.text : reader.add(piece.text);
+    if (part !== undefined && delta !== '') events.push(this.delta(part, index, delta, logprobs));
     return events;
   }
 
@@ -148,9 +164,13 @@ export class ResponseEvents {
     const id = itemId(this.asked.run_id, part, index);
     const added = this.event('response.output_item.added', {
       output_index: index,
-      item: itemOf(id, empty, 'in_progress'),
+      item: itemOf(id, empty, 'in_progress', { names: this.names }),
     });
-    if (part.type === 'tool_call') return [added];
+    if (part.type === 'tool_call') {
+      const { custom } = sentName(this.names, part.name);
+      if (custom === true) this.inputs.set(index, new InputReader());
+      return [added];
+    }
     this.open = index;
     return [added, this.onContent('added', index, contentOf(empty))];
   }
@@ -162,8 +182,10 @@ export class ResponseEvents {
     logprobs: readonly TokenLogprob[],
   ): ResponseEvent {
     const at = { item_id: itemId(this.asked.run_id, part, index), output_index: index };
-    if (part.type === 'tool_call')
-      return this.event('response.function_call_arguments.delta', { ...at, delta });
+    if (part.type === 'tool_call') {
+      const what = this.inputs.has(index) ? 'custom_tool_call_input' : 'function_call_arguments';
+      return this.event(`response.${what}.delta`, { ...at, delta });
+    }
     const place = { ...at, ...placeIn(part), delta };
     return part.type === 'text'
       ? this.event('response.output_text.delta', { ...place, logprobs: logprobs.map(logprobOf) })
@@ -193,8 +215,18 @@ export class ResponseEvents {
   private closeCalls(status: ItemStatus): ResponseEvent[] {
     return this.allParts().flatMap((part, index) => {
       if (part.type !== 'tool_call') return [];
-      const { name } = part;
+      const { name } = sentName(this.names, part.name);
       const at = { item_id: itemId(this.asked.run_id, part, index), output_index: index };
+      const reader = this.inputs.get(index);
+      if (reader !== undefined) {
+        const delta = reader.end();
+        const input = inputOf(part.arguments);
+        return [
+          ...(delta === '' ? [] : [this.delta(part, index, delta, [])]),
+          this.event('response.custom_tool_call_input.done', { ...at, input }),
+          this.itemDone(index, status),
+        ];
+      }
       return [
         this.event('response.function_call_arguments.done', {
           ...{ ...at, name, arguments: part.arguments },
@@ -207,9 +239,19 @@ export class ResponseEvents {
   private completed(at: number, { finish_reason, usage }: Completed): ResponseEvent[] {
     const isCut = finish_reason === 'length' || finish_reason === 'content_filter';
     const status = isCut ? 'incomplete' : 'completed';
-    const events = [...this.close(status), ...this.closeCalls(status)];
+    const events =
+      this.asked.fields.compaction === true
+        ? this.summarised()
+        : [...this.close(status), ...this.closeCalls(status)];
     this.state = { status, error: null, usage, finish_reason, completed_at: isCut ? null : at };
     return [...events, this.event(`response.${status}`, { response: this.response() })];
+  }
+
+  private summarised(): ResponseEvent[] {
+    const item = compactionItem(this.asked.run_id, this.allParts());
+    return ['added', 'done'].map((what) =>
+      this.event(`response.output_item.${what}`, { output_index: 0, item }),
+    );
   }
 
   /** OpenAI has no event for a cancelled response: its status says it. */
@@ -240,10 +282,18 @@ export class ResponseEvents {
 
   /** `status`: of the items that have not ended. */
   private items(status: ItemStatus): Item[] {
+    const { run_id, fields } = this.asked;
+    if (fields.compaction === true)
+      return this.state.finish_reason === null ? [] : [compactionItem(run_id, this.allParts())];
     return this.allParts().map((part, index) => {
       const id = itemId(this.asked.run_id, part, index);
-      return itemOf(id, part, this.ended.get(index) ?? status, this.logprobs.get(index));
+      const logprobs = this.logprobs.get(index) ?? [];
+      return itemOf(id, part, this.ended.get(index) ?? status, { names: this.names, logprobs });
     });
+  }
+
+  private get names(): SentNames {
+    return this.asked.fields.names ?? {};
   }
 
   private allParts(): readonly OutputPart[] {

@@ -1,9 +1,10 @@
 import * as v from 'valibot';
 import type { ConversationContext } from '../../../machines/conversation.ts';
-import type { Message, ResponseFormat, ToolChoice } from '../../../machines/messages.ts';
-import { hasCode } from '../../errors.ts';
-import { wrong } from '../../runtime/contract/check.ts';
+import type { Message, ResponseFormat } from '../../../machines/messages.ts';
+import { hasCode, SvcError } from '../../errors.ts';
+import { given, wrong } from '../../runtime/contract/check.ts';
 import { runInput } from '../../runtime/contract/inputs.ts';
+import { pick } from '../../runtime/contract/vocabulary.ts';
 import type { Asked, RunInput } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { runIdOf } from '../dialect/ids.ts';
@@ -13,35 +14,35 @@ import {
   effort,
   effortOf,
   flag,
+  name,
   named,
   object,
-  oneOf,
   only,
   sampling,
+  seedOf,
+  stopOf,
   text,
   topLogprobs,
   verbosity,
   verbosityOf,
   WITHOUT_EFFECT,
 } from './parameters.ts';
+import { ASK_SUMMARY, keptMessages, sealed, summaryPart } from './response-compaction.ts';
 import { answerOf, messagesOf } from './response-messages.ts';
 import { fieldsOf, type ResponseFields } from './response-object.ts';
-import { inputItem } from './response-schemas.ts';
+import { type InputItem, inputItems } from './response-schemas.ts';
+import {
+  chosen,
+  joined,
+  NO_TOOLS,
+  sentTools,
+  type Toolbox,
+  toolboxOf,
+  toolChoice,
+} from './response-tools.ts';
 
 /** The body of POST /v1/responses, and the run that it asks for. */
 
-const tool = object({
-  type: v.literal('function', 'must be function: svc itself runs no tools.'),
-  name: text,
-  description: v.nullish(text),
-  parameters: v.nullish(anything),
-  /** svc keeps a model to the schema whenever its provider can. */
-  strict: v.nullish(flag),
-});
-const toolChoice = v.union(
-  [oneOf(['none', 'auto', 'required']), object({ type: v.literal('function'), name: text })],
-  'must be none, auto, required, or an object that names a function.',
-);
 const format = v.variant(
   'type',
   [
@@ -59,62 +60,91 @@ const format = v.variant(
 );
 const ONLY_OWN = 'svc has no such things beside its runs.';
 
+/** What is asked, and with which tools. */
+const asked = {
+  model: sampling.model,
+  input: v.nullish(v.union([text, inputItems], 'must be a text, or a list of items.')),
+  instructions: v.nullish(text),
+  previous_response_id: v.nullish(text),
+  tools: v.nullish(sentTools),
+  tool_choice: v.nullish(toolChoice),
+  parallel_tool_calls: v.nullish(flag),
+  text: v.nullish(object({ format: v.nullish(format), verbosity })),
+  reasoning: v.nullish(
+    object({
+      effort,
+      /** An answer has the whole reasoning, if its provider sends it. */
+      summary: v.nullish(text),
+      generate_summary: v.nullish(text),
+      /** A model gets what its request has of earlier reasoning. */
+      context: v.nullish(text),
+    }),
+  ),
+  truncation: only(['disabled'], 'svc leaves nothing out of a conversation.'),
+  /** Its items come before the input, and the response is added to it. */
+  conversation: v.nullish(v.union([text, object({ id: text })], 'must be an id.')),
+  prompt: v.nullish(v.never(`must be null: ${ONLY_OWN} Use instructions and input.`)),
+  ...WITHOUT_EFFECT,
+  /** Codex says here where a request comes from. */
+  client_metadata: v.nullish(anything),
+};
+
+export const countInput = named('ResponseCountInput', object(asked));
+export const compactInput = named('ResponseCompactInput', object({ ...asked, model: name() }));
 export const responseInput = named(
   'ResponseInput',
   object({
-    model: sampling.model,
-    input: v.union([text, v.array(inputItem)], 'must be a text, or a list of items.'),
-    instructions: v.nullish(text),
-    previous_response_id: v.nullish(text),
-    tools: v.nullish(v.array(tool, 'must be a list of tools.')),
-    tool_choice: v.nullish(toolChoice),
-    parallel_tool_calls: v.nullish(flag),
-    text: v.nullish(object({ format: v.nullish(format), verbosity })),
+    ...asked,
     max_output_tokens: sampling.max_tokens,
     temperature: sampling.temperature,
     top_p: sampling.top_p,
+    /** Not of this API, but neighbours know them. */
+    ...pick(sampling, [
+      ...['presence_penalty', 'frequency_penalty', 'top_k', 'min_p', 'repeat_penalty'],
+      ...['stop', 'seed'],
+    ] as const),
     top_logprobs: v.nullish(topLogprobs),
-    include: v.nullish(
-      v.array(oneOf(['message.output_text.logprobs', 'reasoning.encrypted_content'])),
-    ),
-    reasoning: v.nullish(
-      object({
-        effort,
-        /** An answer has the whole reasoning, if its provider sends it. */
-        summary: v.nullish(text),
-        generate_summary: v.nullish(text),
-      }),
-    ),
+    include: v.nullish(v.array(text, 'must be a list of texts.')),
     metadata: runInput.entries.metadata,
     background: v.nullish(flag),
     stream: v.nullish(flag),
     stream_options: v.nullish(object({ include_obfuscation: v.nullish(flag) })),
-    truncation: only(['disabled'], 'svc leaves nothing out of a conversation.'),
-    /** Its items come before the input, and the response is added to it. */
-    conversation: v.nullish(v.union([text, object({ id: text })], 'must be an id.')),
-    prompt: v.nullish(v.never(`must be null: ${ONLY_OWN} Use instructions and input.`)),
     max_tool_calls: v.nullish(v.never('must be null: svc itself runs no tools.')),
     context_management: v.nullish(v.never('must be null: svc leaves nothing out.')),
-    ...WITHOUT_EFFECT,
     /** False: no later request finds the response. Its run stays in the history, as any run. */
     store: v.nullish(flag),
   }),
 );
+export type CountInput = v.InferOutput<typeof countInput>;
+export type CompactInput = v.InferOutput<typeof compactInput>;
 export type ResponseInput = v.InferOutput<typeof responseInput>;
+
+/** A conversation that a request continues, and the tools that it brought along. */
+export interface Earlier {
+  messages: readonly Message[];
+  toolbox: Toolbox;
+}
+export const NOTHING: Earlier = { messages: [], toolbox: NO_TOOLS };
 
 export interface AskedRun {
   input: RunInput;
   /** The conversation that it belongs to. */
   joins: Asked['joins'];
   fields: ResponseFields;
+  /** The conversation without instructions, for a request that continues it. */
+  whole: Earlier;
 }
 
-/** Throws invalid_request with the name of the parameter. */
+/**
+ * Throws invalid_request with the name of the parameter, and previous_response_not_found.
+ * `earlierOf`: the conversation of an earlier response.
+ */
 export async function runOfResponse(
   runtime: Pick<Runtime, 'runs'>,
   body: ResponseInput,
+  earlierOf = (id: string) => conversationOf(runtime, id),
 ): Promise<AskedRun> {
-  const { previous_response_id: previous, instructions, tools = [], include } = body;
+  const { previous_response_id: previous, instructions, include, safety_identifier } = body;
   if (body.background === true && body.store === false)
     throw wrong('store', 'store must be true for a background response, which is read later.');
   const conversation =
@@ -122,16 +152,31 @@ export async function runOfResponse(
   if (previous != null && conversation != null)
     throw wrong('conversation', 'conversation and previous_response_id exclude each other.');
   const made = conversation == null ? null : await runtime.runs.made.get(conversation);
-  const earlier =
-    previous == null ? await saidIn(runtime, made) : await conversationOf(runtime, previous);
-  const added = await messagesOf(runtime, body.input, earlier);
-  if (added.length === 0) throw wrong('input', 'input must have at least one item.');
+  const earlier = previous == null ? await saidIn(runtime, made) : await earlierOf(previous);
+  const items = body.input ?? [];
+  const added = await messagesOf(runtime, items, earlier.messages);
+  const compacts = isCompaction(items);
+  if (compacts && made !== null)
+    throw wrong('conversation', 'conversation must be null: a compacted one is another one.');
+  if (compacts) added.push(ASK_SUMMARY);
   const guide: Message[] =
     instructions == null
       ? []
       : [{ role: 'system', content: [{ type: 'text', text: instructions }] }];
+  const brought = joined(
+    earlier.toolbox,
+    toolboxOf(typeof items === 'string' ? [] : toolsIn(items)),
+  );
+  const { toolbox, choice } = chosen(
+    joined(brought, toolboxOf(body.tools ?? [])),
+    body.tool_choice,
+  );
+  const { tools, names, strict } = toolbox;
   const { model, temperature, top_p, metadata, max_output_tokens: max_tokens } = body;
+  const { presence_penalty, frequency_penalty, top_k, min_p, repeat_penalty } = body;
+  const { prompt_cache_key } = body;
   const wantsLogprobs = include?.includes('message.output_text.logprobs') === true;
+  const messages = [...earlier.messages, ...added];
   return {
     joins:
       made === null
@@ -141,15 +186,20 @@ export async function runOfResponse(
             after: made.entries.length,
             said: [...guide, ...added],
           },
+    whole: { messages, toolbox: brought },
     input: {
-      messages: [...guide, ...earlier, ...added],
+      messages: [...guide, ...messages],
       ...{ model, temperature, top_p, metadata, max_tokens },
-      tools: tools == null || tools.length === 0 ? null : tools.map(toolOf),
-      tool_choice: choiceOf(body.tool_choice),
+      ...{ presence_penalty, frequency_penalty, top_k, min_p, repeat_penalty },
+      stop: stopOf(body.stop),
+      seed: seedOf(body.seed),
+      tools: tools.length === 0 ? null : tools,
+      // The model that compacts writes, and calls nothing.
+      tool_choice: compacts ? (tools.length === 0 ? null : 'none') : choice,
       parallel_tool_calls: body.parallel_tool_calls === false ? false : null,
       reasoning_effort: effortOf(body.reasoning?.effort),
       verbosity: verbosityOf(body.text?.verbosity),
-      response_format: formatOf(body.text?.format),
+      response_format: compacts ? null : formatOf(body.text?.format),
       logprobs: body.top_logprobs ?? (wantsLogprobs ? 0 : null),
       // A stream cannot take back what it sent, so the answer never begins again.
       recovery: 'resume',
@@ -158,57 +208,86 @@ export async function runOfResponse(
       ...(guide.length === 0 ? {} : { instructions: true }),
       ...(body.background === true ? { background: true } : {}),
       ...(body.store === false ? { unstored: true } : {}),
-      ...(previous == null ? {} : { previous_response_id: previous }),
       ...(made === null ? {} : { conversation: made.conversation_id }),
+      ...(compacts ? { compaction: true } : {}),
+      ...given({ previous_response_id: previous, safety_identifier, prompt_cache_key }),
       new_messages: added.length,
-      ...(tools?.some(({ strict }) => strict != null)
-        ? { strict: tools.map(({ strict }) => strict ?? null) }
-        : {}),
+      ...(strict.some((each) => each !== null) ? { strict } : {}),
+      ...(Object.keys(names).length === 0 ? {} : { names }),
+      ...(brought.tools.length === 0 ? {} : { brought: brought.tools.map(({ name }) => name) }),
     },
   };
 }
 
 /** What a conversation says. A request for an empty one has no messages before its own. */
-function saidIn(runtime: Pick<Runtime, 'runs'>, made: ConversationContext | null) {
-  return made === null ? [] : messagesSaid(runtime, made);
+async function saidIn(
+  runtime: Pick<Runtime, 'runs'>,
+  made: ConversationContext | null,
+): Promise<Earlier> {
+  return made === null ? NOTHING : { ...NOTHING, messages: await messagesSaid(runtime, made) };
 }
 
-/** The messages of an earlier response without its instructions, and its answer. */
-async function conversationOf(runtime: Pick<Runtime, 'runs'>, id: string): Promise<Message[]> {
-  const unknown = () => wrong(PREVIOUS, `There is no response ${JSON.stringify(id.slice(0, 80))}.`);
+/** The tools that the items of an input bring along. Later requests of the conversation have them. */
+function toolsIn(items: readonly InputItem[]) {
+  return items.flatMap((item) => (item.type === 'additional_tools' ? item.tools : []));
+}
+
+/** Whether the answer is a summary. Throws invalid_request for a trigger before the end. */
+function isCompaction(items: string | readonly InputItem[]): boolean {
+  if (typeof items === 'string') return false;
+  const place = items.findIndex(({ type }) => type === 'compaction_trigger');
+  if (place !== -1 && place < items.length - 1)
+    throw wrong(`input.${place}`, `input.${place} must be the last item: it compacts all others.`);
+  return place !== -1;
+}
+
+/**
+ * The conversation of an earlier response. `unstored`: also of one that its client asked with
+ * `store: false`. Throws previous_response_not_found.
+ */
+export async function conversationOf(
+  runtime: Pick<Runtime, 'runs'>,
+  id: string,
+  { unstored = false } = {},
+): Promise<Earlier> {
   let run_id: string;
   try {
     run_id = runIdOf('resp_', id);
   } catch {
-    throw unknown();
+    throw notFound(id);
   }
   const asked = await runtime.runs.asked(run_id).catch((error: unknown) => {
-    throw hasCode(error, 'run_unknown') ? unknown() : error;
+    throw hasCode(error, 'run_unknown') ? notFound(id) : error;
   });
   const fields = fieldsOf(asked.asked_as);
-  if (fields === null || fields.unstored === true) throw unknown();
-  const { messages } = asked.request;
+  if (fields === null || (fields.unstored === true && !unstored)) throw notFound(id);
+  const { messages: all, tools = [] } = asked.request;
   const { ended_at } = await runtime.runs.get(run_id);
   if (ended_at === null) throw wrong(PREVIOUS, `The response ${id} has not ended yet.`);
-  if (messages.length === 0)
+  if (all.length === 0)
     throw wrong(PREVIOUS, `The log does not keep what the response ${id} was asked.`);
   const content = await answerOf(runtime, run_id);
-  return [
-    ...messages.slice(fields.instructions === true ? 1 : 0),
-    ...(content.length === 0 ? [] : [{ role: 'assistant', content } as const]),
-  ];
+  const messages = all.slice(fields.instructions === true ? 1 : 0);
+  const { names = {}, brought = [] } = fields;
+  const kept = tools.filter(({ name }) => brought.includes(name));
+  const strict = kept.map((tool) => fields.strict?.[tools.indexOf(tool)] ?? null);
+  const toolbox = { names, tools: kept, strict };
+  if (fields.compaction === true) {
+    const summary: Message = { role: 'user', content: [summaryPart(sealed(content), PREVIOUS)] };
+    return { toolbox, messages: [...keptMessages(messages), summary] };
+  }
+  const answer: Message[] = content.length === 0 ? [] : [{ role: 'assistant', content }];
+  return { toolbox, messages: [...messages, ...answer] };
+}
+
+export function notFound(id: string): SvcError {
+  const shown = JSON.stringify(id.slice(0, 80));
+  return new SvcError('previous_response_not_found', `There is no response ${shown}.`, {
+    param: PREVIOUS,
+  });
 }
 
 const PREVIOUS = 'previous_response_id';
-
-function toolOf({ name, description, parameters }: v.InferOutput<typeof tool>) {
-  return { name, description: description ?? null, parameters: parameters ?? {} };
-}
-
-function choiceOf(choice: ResponseInput['tool_choice']): ToolChoice | null {
-  if (choice == null) return null;
-  return typeof choice === 'string' ? choice : { name: choice.name };
-}
 
 function formatOf(wanted: v.InferOutput<typeof format> | null | undefined): ResponseFormat | null {
   if (wanted == null || wanted.type === 'text') return null;

@@ -1,4 +1,7 @@
 import type { Message, MessagePart, OutputPart, TokenLogprob } from '../../../machines/messages.ts';
+import { inputOf } from './custom-input.ts';
+import { sealed } from './response-compaction.ts';
+import { type SentNames, sentName } from './response-tools.ts';
 
 /**
  * Messages and parts of answers as items of the Responses API.
@@ -12,7 +15,7 @@ export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
 /** The content of a run id, which its response and its items share. */
 const RUN = /^run_([0-9A-Z]{26})$/;
-const ITEM = /^(?:msg|fc|rs)_([0-9A-Z]{26})_(\d{1,6})$/;
+const ITEM = /^(?:msg|fc|rs|cmp)_([0-9A-Z]{26})_(\d{1,6})$/;
 
 /** The run and the index of an output item. Null: the id is not of an output item. */
 export function placeOfItem(id: string): { run_id: string; index: number } | null {
@@ -37,18 +40,27 @@ export function contentOf(part: OutputPart, logprobs: readonly TokenLogprob[] = 
   return { type: 'output_text', text, annotations: [], logprobs: logprobs.map(logprobOf) };
 }
 
-/** An output item. One that is empty so far has no content. */
+/** The item of an answer that is a summary. */
+export function compactionItem(run_id: string, answer: readonly OutputPart[]): Item {
+  const id = run_id.replace(RUN, 'cmp_$1_0');
+  return { type: 'compaction', id, encrypted_content: sealed(answer) };
+}
+
+/** An output item. One that is empty so far has no content. `names`: what the client calls tools. */
 export function itemOf(
   id: string,
   part: OutputPart,
   status: ItemStatus,
-  logprobs: readonly TokenLogprob[] = [],
+  { names, logprobs = [] }: { names: SentNames; logprobs?: readonly TokenLogprob[] },
 ): Item {
-  if (part.type === 'tool_call')
-    return {
-      ...{ type: 'function_call', id, call_id: part.id, name: part.name },
-      ...{ arguments: part.arguments, status },
-    };
+  if (part.type === 'tool_call') {
+    const { custom, ...called } = sentName(names, part.name);
+    const said =
+      custom === true
+        ? { type: 'custom_tool_call', input: inputOf(part.arguments) }
+        : { type: 'function_call', arguments: part.arguments };
+    return { id, call_id: part.id, ...called, ...said, status };
+  }
   const isEmpty = status === 'in_progress' && part.text === '';
   const content = isEmpty ? [] : [contentOf(part, logprobs)];
   return part.type === 'reasoning'
@@ -65,21 +77,29 @@ export function logprobOf({ token, logprob, top }: TokenLogprob): Item {
 }
 
 /** The items of an input, oldest first. */
-export function inputItems(run_id: string, messages: readonly Message[]): Item[] {
-  const items = messages.flatMap((message) => itemsOfMessage(message));
+export function inputItems(
+  run_id: string,
+  messages: readonly Message[],
+  names: SentNames = {},
+): Item[] {
+  const custom = new Set<string>();
+  const items = messages.flatMap((message) => itemsOfMessage(message, names, custom));
   return items.map((item, index) => ({ ...item, id: run_id.replace(RUN, `in_$1_${index}`) }));
 }
 
-function itemsOfMessage({ role, content }: Message): Item[] {
+/** `custom`: the calls of custom tools so far. */
+function itemsOfMessage({ role, content }: Message, names: SentNames, custom: Set<string>): Item[] {
   if (role === 'system' || role === 'user')
     return [{ type: 'message', role, content: content.map(inputPart), status: 'completed' }];
   return content.map((part) => {
     if (part.type === 'tool_result')
       return {
-        ...{ type: 'function_call_output', call_id: part.id },
-        ...{ output: part.text, status: 'completed' },
+        ...{ type: custom.has(part.id) ? 'custom_tool_call_output' : 'function_call_output' },
+        ...{ call_id: part.id, output: part.text, status: 'completed' },
       };
-    return itemOf('', part as OutputPart, 'completed');
+    if (part.type === 'tool_call' && sentName(names, part.name).custom === true)
+      custom.add(part.id);
+    return itemOf('', part as OutputPart, 'completed', { names });
   });
 }
 

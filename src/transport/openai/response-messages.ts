@@ -2,9 +2,12 @@ import type { Message, MessagePart, OutputPart } from '../../../machines/message
 import { wrong } from '../../runtime/contract/check.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { imageOf } from './chat-messages.ts';
+import { customArguments } from './custom-input.ts';
+import { summaryPart } from './response-compaction.ts';
 import { placeOfItem } from './response-items.ts';
 import { RESPONSES } from './response-object.ts';
 import type { InputItem, InputMessage } from './response-schemas.ts';
+import { nameInRun } from './response-tools.ts';
 
 /**
  * The messages of an input.
@@ -12,6 +15,7 @@ import type { InputItem, InputMessage } from './response-schemas.ts';
  * 1. What a model said in one turn is one message: reasoning, then text, then calls.
  * 2. A result of a tool follows its call, in this input or before it.
  * 3. A reference is replaced by the output item that it names.
+ * 4. An image in a result is in a message of the user after it: most models see images only there.
  */
 export async function messagesOf(
   runtime: Pick<Runtime, 'runs'>,
@@ -31,25 +35,49 @@ export async function messagesOf(
     if (open) for (const part of parts) last.content.push(part);
     else messages.push({ role: 'assistant', content: [...parts] });
   };
+  /** Images of the results so far, which follow the last one of them. */
+  let shown: MessagePart[] = [];
+  const show = () => {
+    if (shown.length > 0) messages.push({ role: 'user', content: shown });
+    shown = [];
+  };
   for (const [index, item] of input.entries()) {
     const at = `input.${index}`;
-    if ('role' in item) {
+    const isResult =
+      item.type === 'function_call_output' || item.type === 'custom_tool_call_output';
+    if (!isResult) show();
+    if (item.type === 'additional_tools' || item.type === 'compaction_trigger') continue;
+    if (item.type === 'compaction')
+      messages.push({ role: 'user', content: [summaryPart(item.encrypted_content, at)] });
+    else if ('role' in item) {
       const { role, parts } = partsOf(item, at);
       if (role === 'assistant') answer(parts);
       else messages.push({ role, content: parts });
-    } else if (item.type === 'function_call_output') {
-      const { call_id, output } = item;
-      if (!calls.has(call_id))
-        throw wrong(`${at}.call_id`, `${at}.call_id names no function_call before it.`);
-      const text = textParts(output).map((part) => part.text);
-      const result = { type: 'tool_result', id: call_id, is_error: false } as const;
-      messages.push({ role: 'tool', content: [{ ...result, text: text.join('') }] });
+    } else if (isResult) {
+      const { call_id: id, output } = item;
+      if (!calls.has(id))
+        throw wrong(`${at}.call_id`, `${at}.call_id names no call of a tool before it.`);
+      const parts = userParts(output, `${at}.output`);
+      const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+      const images = parts.filter(({ type }) => type === 'image');
+      // Servers refuse an empty result.
+      const said = text === '' && images.length > 0 ? 'The next message has it.' : text;
+      messages.push({
+        role: 'tool',
+        content: [{ type: 'tool_result', id, is_error: false, text: said }],
+      });
+      for (const image of images)
+        shown.push(
+          { type: 'text', text: `This image is the result of the tool call ${id}:` },
+          image,
+        );
     } else {
       const parts = item.type === 'item_reference' ? [await find(item.id, at)] : saidIn(item);
       for (const part of parts) if (part.type === 'tool_call') calls.add(part.id);
       if (parts.length > 0) answer(parts);
     }
   }
+  show();
   return messages;
 }
 
@@ -62,9 +90,13 @@ function callId(part: MessagePart): string[] {
   return part.type === 'tool_call' ? [part.id] : [];
 }
 
-function saidIn(item: Extract<InputItem, { type: 'function_call' | 'reasoning' }>): OutputPart[] {
-  if (item.type === 'function_call')
-    return [{ type: 'tool_call', id: item.call_id, name: item.name, arguments: item.arguments }];
+type Said = Extract<InputItem, { type: 'function_call' | 'custom_tool_call' | 'reasoning' }>;
+function saidIn(item: Said): OutputPart[] {
+  if (item.type !== 'reasoning') {
+    const name = nameInRun(item.name, item.namespace);
+    const written = item.type === 'function_call' ? item.arguments : customArguments.of(item.input);
+    return [{ type: 'tool_call', id: item.call_id, name, arguments: written }];
+  }
   const texts = (item.content?.length ?? 0) > 0 ? item.content : item.summary;
   const text = (texts ?? []).map((part) => part.text).join('\n\n');
   return text === '' ? [] : [{ type: 'reasoning', text }];
@@ -86,15 +118,18 @@ function partsOf(
     return { role: 'assistant', parts };
   }
   if (message.role !== 'user') return { role: 'system', parts: textParts(message.content) };
-  const { content } = message;
-  if (typeof content === 'string') return { role: 'user', parts: textParts(content) };
-  const parts = content.map((part, place) => {
+  return { role: 'user', parts: userParts(message.content, `${at}.content`) };
+}
+
+type Shown = Extract<InputMessage, { role: 'user' }>['content'];
+function userParts(content: Shown, at: string): MessagePart[] {
+  if (typeof content === 'string') return textParts(content);
+  return content.map((part, place) => {
     if (part.type === 'input_text') return { type: 'text', text: part.text } as const;
-    const param = `${at}.content.${place}.image_url`;
+    const param = `${at}.${place}.image_url`;
     if (part.image_url == null) throw wrong(param, `${param} is missing.`);
     return imageOf(part.image_url, param);
   });
-  return { role: 'user', parts };
 }
 
 type Texts = string | readonly { readonly text: string }[];

@@ -4,6 +4,7 @@ import { fromBody, type SvcError } from '../../errors.ts';
 import { idIn } from '../dialect/ids.ts';
 import { modelOf, renameParams } from './parts.ts';
 import type { Item } from './response-items.ts';
+import { type SentNames, shownChoice, shownTools } from './response-tools.ts';
 
 /** The `api` of the runs that are responses. */
 export const RESPONSES = 'openai.responses';
@@ -23,6 +24,15 @@ export interface ResponseFields {
   new_messages?: number;
   /** `strict` of each tool. */
   strict?: readonly (boolean | null)[];
+  /** What the client calls its tools, where the run has other names. */
+  names?: SentNames;
+  /** The tools that items of the conversation brought along. Its later responses have them, too. */
+  brought?: readonly string[];
+  /** The answer is a summary of the conversation. */
+  compaction?: true;
+  /** They have no effect. The response repeats them. */
+  safety_identifier?: string;
+  prompt_cache_key?: string;
 }
 
 /** What a response was asked. */
@@ -61,6 +71,7 @@ export function fieldsOf(asked_as: AskedAs | null): ResponseFields | null {
 /** The object `response`. */
 export function responseObject(asked: AskedResponse, state: ResponseState): Item {
   const { request, fields, metadata } = asked;
+  const { names = {} } = fields;
   const { error, finish_reason, completed_at } = state;
   const seconds = (at: number) => Math.floor(at / 1000);
   const incomplete = state.status === 'incomplete';
@@ -88,16 +99,17 @@ export function responseObject(asked: AskedResponse, state: ResponseState): Item
     reasoning: { effort: request.reasoning_effort ?? null, summary: null },
     service_tier: 'default',
     store: fields.unstored !== true,
-    temperature: request.temperature,
+    // What was not asked is the default of OpenAI: a provider does not tell its own.
+    temperature: request.temperature ?? 1,
     text: { format: formatOf(request), verbosity: request.verbosity ?? 'medium' },
-    tool_choice: choiceOf(request),
-    tools: (request.tools ?? []).map((tool, index) => ({
-      type: 'function',
-      ...tool,
-      strict: fields.strict?.[index] ?? null,
-    })),
+    tool_choice: shownChoice(request.tool_choice ?? 'auto', names),
+    tools: shownTools(request.tools ?? [], names, fields.strict),
     top_logprobs: request.logprobs ?? 0,
-    top_p: request.top_p ?? null,
+    top_p: request.top_p ?? 1,
+    presence_penalty: request.presence_penalty ?? 0,
+    frequency_penalty: request.frequency_penalty ?? 0,
+    safety_identifier: fields.safety_identifier ?? null,
+    prompt_cache_key: fields.prompt_cache_key ?? null,
     truncation: 'disabled',
     usage: usageOf(state.usage),
     user: null,
@@ -137,14 +149,8 @@ function formatOf({ response_format }: RunRequest): Item {
   return { type: 'json_schema', name: name ?? 'answer', schema, strict: true, description: null };
 }
 
-function choiceOf({ tool_choice = 'auto' }: RunRequest): unknown {
-  return typeof tool_choice === 'string'
-    ? tool_choice
-    : { type: 'function', name: tool_choice.name };
-}
-
 /** Null if the provider does not count. */
-function usageOf(usage: Usage | null): Item | null {
+export function usageOf(usage: Usage | null): Item | null {
   if (usage === null || (usage.input_tokens === null && usage.output_tokens === null)) return null;
   const input_tokens = usage.input_tokens ?? 0;
   const output_tokens = usage.output_tokens ?? 0;

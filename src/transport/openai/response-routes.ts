@@ -1,8 +1,11 @@
 import * as v from 'valibot';
+import { SvcError } from '../../errors.ts';
+import { errorAnswer } from '../../runtime/contract/records.ts';
 import { anything, flag, named, object, text, whole } from '../../runtime/contract/vocabulary.ts';
 import { type Route, route } from '../http/route.ts';
-import { responseInput } from './response-input.ts';
+import { compactInput, countInput, responseInput } from './response-input.ts';
 import { itemsQuery, responseQuery } from './response-query.ts';
+import { compactResponse, countInputTokens } from './response-window.ts';
 import {
   cancelResponse,
   createResponse,
@@ -40,6 +43,60 @@ export const responseRoutes: readonly Route[] = [
     asksModel: true,
     answers: answer,
     answer: createResponse,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/responses',
+    access: 'token',
+    scope: 'run',
+    summary: 'WebSocket: answers one `response.create` after the other.',
+    answers: { 101: null, 426: errorAnswer },
+    answer: () => {
+      throw new SvcError('upgrade_required');
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/responses/input_tokens',
+    access: 'token',
+    summary: 'OpenAI: the tokens of an input. `estimated`: the provider cannot count.',
+    body: countInput,
+    unknownFields: 'may refuse',
+    asksModel: true,
+    answers: {
+      200: named(
+        'ResponseInputTokens',
+        object({
+          object: v.literal('response.input_tokens'),
+          input_tokens: whole,
+          estimated: v.exactOptional(flag),
+        }),
+      ),
+    },
+    answer: countInputTokens,
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/responses/compact',
+    access: 'token',
+    summary: 'OpenAI: a shorter conversation. The model writes a summary of its part.',
+    headers: ['Idempotency-Key', 'X-Svc-Client', 'X-Svc-On-Disconnect'],
+    body: compactInput,
+    unknownFields: 'may refuse',
+    asksModel: true,
+    answers: {
+      200: named(
+        'ResponseCompaction',
+        object({
+          id: text,
+          object: v.literal('response.compaction'),
+          created_at: whole,
+          output: v.array(anything),
+          usage: v.nullable(anything),
+        }),
+      ),
+    },
+    answer: compactResponse,
   }),
   route({
     method: 'GET',

@@ -1,10 +1,22 @@
 import * as v from 'valibot';
-import { anything, name, object, oneOf, text } from '../../runtime/contract/vocabulary.ts';
+import {
+  anything,
+  listWithout,
+  name,
+  object,
+  oneOf,
+  text,
+  unread,
+} from '../../runtime/contract/vocabulary.ts';
+import { sentTools } from './response-tools.ts';
 
 /** The items that an input may have. What svc sends as output is valid as input, too. */
 
 const status = v.nullish(oneOf(['in_progress', 'completed', 'incomplete']));
 const id = v.nullish(text);
+/** Codex says here where an item comes from. It is not for a model. */
+const internal_chat_message_metadata_passthrough = v.optional(v.unknown());
+const common = { id, status, internal_chat_message_metadata_passthrough };
 
 const inputText = object({ type: v.literal('input_text'), text });
 const inputImage = object({
@@ -55,43 +67,78 @@ const answered = v.union(
 
 /** The type of a message may be absent. */
 const type = v.optional(v.literal('message'));
-const system = { type, id, status, content: said };
+const system = { ...common, type, content: said };
 const message = v.variant(
   'role',
   [
     object({ ...system, role: v.literal('system') }),
     object({ ...system, role: v.literal('developer') }),
-    object({ type, id, status, role: v.literal('user'), content: shown }),
+    object({ ...common, type, role: v.literal('user'), content: shown }),
     object({
-      ...{ type, id, status, role: v.literal('assistant'), content: answered },
+      ...{ ...common, type, role: v.literal('assistant'), content: answered },
       phase: v.nullish(text),
     }),
   ],
   'must be one of system, developer, user, assistant.',
 );
+const called = { ...common, name: text, namespace: v.nullish(text), call_id: name(256) };
 const functionCall = object({
-  ...{ type: v.literal('function_call'), id, status, name: text, arguments: text },
-  call_id: name(256),
+  ...{ ...called, type: v.literal('function_call'), arguments: text },
   /** Clients of OpenAI add it when they read an answer. */
   parsed_arguments: v.optional(v.unknown()),
 });
+const customCall = object({ ...called, type: v.literal('custom_tool_call'), input: text });
+/** The call has the name already. */
+const answeredCall = { ...common, call_id: name(256), output: shown, name: v.nullish(text) };
 const functionCallOutput = object({
-  ...{ type: v.literal('function_call_output'), id, status },
-  call_id: name(256),
-  output: said,
+  ...{ ...answeredCall, type: v.literal('function_call_output') },
+  namespace: v.nullish(text),
 });
+const customCallOutput = object({ ...answeredCall, type: v.literal('custom_tool_call_output') });
 const reasoning = object({
-  ...{ type: v.literal('reasoning'), id, status },
+  ...{ ...common, type: v.literal('reasoning') },
   summary: v.nullish(v.array(object({ type: v.literal('summary_text'), text }))),
   content: v.nullish(v.array(object({ type: v.literal('reasoning_text'), text }))),
-  encrypted_content: v.nullish(v.never('must be null: svc cannot read it.')),
+  encrypted_content: unread('must be null: only the service that made it can read it.'),
 });
 const itemReference = object({ type: v.literal('item_reference'), id: text });
+const additionalTools = object({
+  ...{ ...common, type: v.literal('additional_tools'), tools: sentTools },
+  role: v.nullish(text),
+});
+const compaction = object({
+  ...{ ...common, type: v.literal('compaction'), encrypted_content: text },
+  created_by: v.nullish(text),
+});
+const compactionTrigger = object({ ...common, type: v.literal('compaction_trigger') });
 
-export const inputItem = v.variant(
+const TYPES =
+  'must be message, function_call, function_call_output, custom_tool_call, ' +
+  'custom_tool_call_output, reasoning, additional_tools, compaction, compaction_trigger or ' +
+  'item_reference.';
+const inputItem = v.variant(
   'type',
-  [message, functionCall, functionCallOutput, reasoning, itemReference],
-  'must be message, function_call, function_call_output, reasoning or item_reference.',
+  [
+    message,
+    functionCall,
+    functionCallOutput,
+    customCall,
+    customCallOutput,
+    reasoning,
+    additionalTools,
+    compaction,
+    compactionTrigger,
+    itemReference,
+  ],
+  TYPES,
 );
 export type InputItem = v.InferOutput<typeof inputItem>;
 export type InputMessage = v.InferOutput<typeof message>;
+
+/** What tools of OpenAI's servers leave in a conversation. Another model cannot use it. */
+const OF_SERVERS = /^(?:web_search|file_search|image_generation|code_interpreter|mcp|tool_search)_/;
+export const inputItems = listWithout(
+  (type) => OF_SERVERS.test(type),
+  inputItem,
+  'must be a list of items.',
+);

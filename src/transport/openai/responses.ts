@@ -1,7 +1,9 @@
 import { fromBody, type SvcError } from '../../errors.ts';
 import { wrong } from '../../runtime/contract/check.ts';
+import type { RunInput, RunRecord } from '../../runtime/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import { idIn } from '../dialect/ids.ts';
-import { startFor } from '../dialect/start.ts';
+import { type AskedIn, startFor } from '../dialect/start.ts';
 import { sendLarge } from '../http/large.ts';
 import { sendLive, whyCut } from '../http/live.ts';
 import { sendJson } from '../http/reply.ts';
@@ -9,7 +11,7 @@ import type { Context } from '../http/route.ts';
 import { CLIENT, clientGone } from '../http/run-request.ts';
 import { HEARTBEAT } from './parts.ts';
 import { ResponseEvents } from './response-events.ts';
-import { type ResponseInput, runOfResponse } from './response-input.ts';
+import { type AskedRun, type ResponseInput, runOfResponse } from './response-input.ts';
 import { type Item, inputItems } from './response-items.ts';
 import { type AskedResponse, inResponse, RESPONSES } from './response-object.ts';
 import type { ItemsQuery, ResponseQuery } from './response-query.ts';
@@ -20,29 +22,37 @@ import { askedResponse, followResponse, presentResponse, storedResponse } from '
 export async function createResponse(context: Context<unknown, ResponseInput>): Promise<void> {
   const { runtime } = context;
   const body = await context.body();
-  const { input, fields, joins } = await runOfResponse(runtime, body);
-  const background = fields.background === true;
-  const run = await startFor(context, input, {
-    api: RESPONSES,
-    fields: { ...fields },
-    survives: background,
-    joins,
-  }).catch((thrown: unknown) => {
+  const asked = await startResponse(runtime, await runOfResponse(runtime, body), (...given) =>
+    startFor(context, ...given),
+  );
+  if (body.stream === true) return streamResponse(context, asked, { asks: true });
+  const response =
+    body.background === true
+      ? await presentResponse(runtime, asked)
+      : await wholeResponse(context, asked);
+  await sendLarge(context, async () => response);
+}
+
+/** Starts the run of a response. */
+export async function startResponse(
+  runtime: Pick<Runtime, 'runs'>,
+  { input, fields, joins }: AskedRun,
+  start: (input: RunInput, asked: AskedIn) => Promise<RunRecord>,
+): Promise<AskedResponse> {
+  if (input.messages?.length === 0) throw wrong('input', 'input must have at least one item.');
+  const survives = fields.background === true;
+  const asked = { api: RESPONSES, fields: { ...fields }, survives, joins };
+  const { id } = await start(input, asked).catch((thrown: unknown) => {
     throw inResponse(thrown);
   });
-  const asked = await askedResponse(runtime, idIn('resp_', run.id));
-  if (body.stream === true) return streamResponse(context, asked, { asks: true });
-  const response = background
-    ? await presentResponse(runtime, asked)
-    : await wholeResponse(context, asked);
-  await sendLarge(context, async () => response);
+  return askedResponse(runtime, idIn('resp_', id));
 }
 
 /**
  * The response at its end. It is read as it is made: a log without texts cannot say it later.
  * Throws the error of one that failed or was cancelled: most clients do not look at its status.
  */
-async function wholeResponse(context: Context, asked: AskedResponse): Promise<Item> {
+export async function wholeResponse(context: Context, asked: AskedResponse): Promise<Item> {
   const { runtime, closing, ended } = context;
   const { run_id } = asked;
   const signal = AbortSignal.any([closing, ended, clientGone(context)]);
@@ -134,7 +144,8 @@ export async function listInputItems(context: Context<ItemsQuery>): Promise<void
   const { after, order = 'desc', limit = 20 } = query;
   await sendLarge(context, async () => {
     const count = fields.new_messages ?? request.messages.length;
-    const items = inputItems(run_id, request.messages.slice(request.messages.length - count));
+    const added = request.messages.slice(request.messages.length - count);
+    const items = inputItems(run_id, added, fields.names);
     if (order === 'desc') items.reverse();
     const place = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
     if (after !== undefined && place === -1)

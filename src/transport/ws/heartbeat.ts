@@ -7,6 +7,8 @@ import type { WebSocket } from 'ws';
 export function keepAlive(socket: WebSocket, every_ms: number): () => void {
   let unanswered = 0;
   const timer = setInterval(() => {
+    // Its pongs are not read meanwhile.
+    if (socket.isPaused) return;
     if (unanswered === 2) return socket.terminate();
     unanswered += 1;
     socket.ping();

@@ -6,6 +6,7 @@ import type { LogHub } from '../../logs/hub.ts';
 import { openTail } from '../../logs/tail.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
 import type { LogQuery } from './log-query.ts';
+import { sendAll } from './send-all.ts';
 
 export interface LogSourceOptions {
   hub: LogHub;
@@ -69,23 +70,3 @@ export function createLogSender({ hub, folder, limits }: LogSourceOptions): Send
     }
   };
 }
-
-/** Resolves when the system has taken all lines; false when the client is gone. */
-async function sendAll(
-  socket: WebSocket,
-  lines: readonly string[],
-  outflow: Outflow,
-): Promise<boolean> {
-  outflow.own(lines.reduce((bytes, line) => bytes + line.length, 0));
-  for (const [index, line] of lines.entries()) {
-    if (socket.readyState !== socket.OPEN) return false;
-    const last = index === lines.length - 1;
-    if (last || socket.bufferedAmount > UNSENT_BYTES)
-      await new Promise<void>((resolve) => socket.send(line, () => resolve()));
-    else socket.send(line);
-  }
-  outflow.own(0);
-  return true;
-}
-
-const UNSENT_BYTES = 64 * 1024;

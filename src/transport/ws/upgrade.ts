@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import type { Settings } from '../../config/settings.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Runtime } from '../../runtime/port.ts';
@@ -10,24 +11,30 @@ import { type AccessOptions, createAccess } from '../auth/access.ts';
 import { type Holder, requireScope } from '../auth/scope.ts';
 import { rawHttpError } from '../http-error.ts';
 import { onAbort } from '../on-abort.ts';
+import type { SocketRoute } from '../socket-route.ts';
 import { parseEventQuery } from './event-query.ts';
 import { sendEvents } from './events.ts';
 import { keepAlive } from './heartbeat.ts';
+import { messagesOf } from './inbox.ts';
 import { parseLogQuery } from './log-query.ts';
 import { createLogSender, type LogSourceOptions } from './logs.ts';
+import { sendAll } from './send-all.ts';
 
 /**
- * The WebSocket routes of the HTTP listener: `GET /v1/logs` and `GET /v1/events`.
+ * The WebSocket routes of the HTTP listener: `GET /v1/logs`, `GET /v1/events`, and the `talks` of
+ * the APIs of others.
  *
  * 1. An upgrade passes the same checks as a request: target, Host, Origin, token. A refusal is an
  *    HTTP answer with the error envelope.
  * 2. The daemon closes with 1000 when everything is sent, and with 1001 when it stops.
- * 3. Messages of clients are bounded and ignored.
+ * 3. Messages of clients are bounded, and ignored but in a talk.
  * 4. A stream ends with 1008 when its session or token becomes invalid. Nothing is sent from then
  *    on. A client that does not answer the close in time is disconnected.
  */
-export interface SocketOptions extends AccessOptions, LogSourceOptions {
-  runtime: Pick<Runtime, 'history'>;
+export interface SocketOptions extends Omit<AccessOptions, 'settings'>, LogSourceOptions {
+  settings: AccessOptions['settings'] & Partial<Pick<Settings, 'strict_requests'>>;
+  runtime: Runtime;
+  talks?: readonly SocketRoute[];
   log: Log;
   /** Shared with the other transports. */
   unsent?: UnsentBytes;
@@ -48,13 +55,24 @@ export interface Sockets {
 }
 
 /** Sends the data until it is all sent or the signal aborts. */
-type Sender = (
-  client: WebSocket,
-  connection: Duplex,
-  outflow: Outflow,
-  heard: () => void,
-  signal: AbortSignal,
-) => Promise<void>;
+type Sender = (connected: Connected) => Promise<void>;
+interface Connected {
+  client: WebSocket;
+  connection: Duplex;
+  outflow: Outflow;
+  /** Marks the client as alive. */
+  heard: () => void;
+  signal: AbortSignal;
+  /** Aborted when the client has gone, or its token ends. */
+  gone: AbortSignal;
+}
+
+/** What is at a path. `open` reads the query, and returns what sends the data. */
+interface Place {
+  scope: 'read' | 'run';
+  sockets: WebSocketServer;
+  open(request: IncomingMessage, holder: Holder): Sender;
+}
 
 const DONE = 1000;
 const GOING_AWAY = 1001;
@@ -70,23 +88,27 @@ export function attachSockets(
   const sendLogs = createLogSender(options);
   const access = createAccess(options);
   const closing = new AbortController();
-  const sockets = new WebSocketServer({
-    noServer: true,
-    perMessageDeflate: false,
-    maxPayload: limits.client_frame_bytes,
-  });
-  sockets.on('wsClientError', (_, socket) =>
-    refuse(socket, new SvcError('invalid_request', 'This is not a WebSocket handshake.')),
-  );
-  /** Reads the query of each path, and returns the function that sends the data. */
-  const paths: Readonly<Record<string, (target: string) => Sender>> = {
-    '/v1/logs': (target) => {
-      const query = parseLogQuery(target, limits, Date.now());
-      return (client, _, outflow, __, signal) => sendLogs(client, query, outflow, signal);
+  const serverFor = (maxPayload: number) => {
+    const made = new WebSocketServer({ noServer: true, perMessageDeflate: false, maxPayload });
+    made.on('wsClientError', (_, socket) =>
+      refuse(socket, new SvcError('invalid_request', 'This is not a WebSocket handshake.')),
+    );
+    return made;
+  };
+  const [readers, talkers] = [serverFor(limits.client_frame_bytes), serverFor(limits.body_bytes)];
+  const places = new Map<string, Place>();
+  places.set('/v1/logs', {
+    ...{ scope: 'read', sockets: readers },
+    open: ({ url = '' }) => {
+      const query = parseLogQuery(url, limits, Date.now());
+      return ({ client, outflow, signal }) => sendLogs(client, query, outflow, signal);
     },
-    '/v1/events': (target) => {
-      const query = parseEventQuery(target);
-      return (client, connection, outflow, heard, signal) =>
+  });
+  places.set('/v1/events', {
+    ...{ scope: 'read', sockets: readers },
+    open: ({ url = '' }) => {
+      const query = parseEventQuery(url);
+      return ({ client, connection, outflow, heard, signal }) =>
         sendEvents(
           client,
           connection,
@@ -95,28 +117,41 @@ export function attachSockets(
           heard,
         );
     },
-  };
-  const admit = (request: IncomingMessage): { send: Sender; holder: Holder } => {
+  });
+  for (const { path, talk } of options.talks ?? [])
+    places.set(path, {
+      ...{ scope: 'run', sockets: talkers },
+      open: ({ headers }, { name }) => {
+        const strict = options.settings.strict_requests === true;
+        const caller = name === null ? {} : { asked_by: name };
+        return ({ client, outflow, signal, gone }) =>
+          talk({
+            ...{ runtime, limits, log, strict, headers, caller, outflow, signal, gone },
+            messages: (late) => messagesOf(client, [signal, late]),
+            send: (texts) => sendAll(client, texts, outflow),
+          });
+      },
+    });
+  const admit = (request: IncomingMessage) => {
     access.checkSource(request);
-    const target = request.url ?? '';
-    const path = target.split('?')[0] ?? '';
-    const read = Object.hasOwn(paths, path) ? paths[path] : undefined;
-    if (read === undefined)
+    const path = (request.url ?? '').split('?')[0] ?? '';
+    const place = places.get(path);
+    if (place === undefined)
       throw new SvcError(
         'route_unknown',
-        `There is no WebSocket at this path, only at ${Object.keys(paths).join(' and ')}.`,
+        `There is no WebSocket at this path, only at ${[...places.keys()].join(' and ')}.`,
       );
     const holder = access.admit(request, 'token', true);
-    requireScope(holder, 'read');
+    requireScope(holder, place.scope);
     if (closing.signal.aborted) throw new SvcError('daemon_stopping');
     unsent.admit();
-    return { send: read(target), holder };
+    return { send: place.open(request, holder), holder, sockets: place.sockets };
   };
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     if (socket.destroyed) return;
     socket.on('error', (error) => log.debug({ err: error }, 'an upgrade broke'));
     try {
-      const { send, holder } = admit(request);
+      const { send, holder, sockets } = admit(request);
       const { ended } = holder;
       socket.once('close', holder.begin());
       socket.once('close', hold(socket));
@@ -143,6 +178,7 @@ export function attachSockets(
     // A composite signal costs more at each wait for an event.
     const endClosing = onAbort(closing.signal, () => over.abort());
     if (closing.signal.aborted) over.abort();
+    const left = new AbortController();
     const outflow = unsent.enter(() => client.terminate());
     let cut: NodeJS.Timeout | undefined;
     const endWait = onAbort(ended, () => {
@@ -156,9 +192,12 @@ export function attachSockets(
       clearTimeout(cut);
       outflow.leave();
       over.abort();
+      // A daemon that stops is not the client: its runs continue at the next start.
+      if (!closing.signal.aborted) left.abort();
     });
     try {
-      await send(client, connection, outflow, heard, over.signal);
+      const { signal } = over;
+      await send({ client, connection, outflow, heard, signal, gone: left.signal });
       client.close(closing.signal.aborted ? GOING_AWAY : DONE);
     } catch (thrown) {
       const error = asSvcError(thrown);
@@ -171,10 +210,11 @@ export function attachSockets(
   return {
     close: async () => {
       closing.abort();
+      const clients = [readers, talkers].flatMap((sockets) => [...sockets.clients]);
       const cut = setTimeout(() => {
-        for (const client of sockets.clients) client.terminate();
+        for (const client of clients) client.terminate();
       }, limits.close_grace_ms);
-      await Promise.all([...sockets.clients].map((client) => once(client, 'close')));
+      await Promise.all(clients.map((client) => once(client, 'close')));
       clearTimeout(cut);
     },
   };

@@ -6,7 +6,7 @@ import { createSessions } from '../../../src/transport/auth/session.ts';
 import type { SessionFile } from '../../../src/transport/auth/session-file.ts';
 import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp } from '../../../src/transport/http/server.ts';
-import { routes } from '../../../src/transport/routes.ts';
+import { routes, talks } from '../../../src/transport/routes.ts';
 import { attachSockets } from '../../../src/transport/ws/upgrade.ts';
 import { silent } from '../../helpers/kernel.ts';
 import { bootRuntime, type RuntimeOptions } from '../../helpers/runtime.ts';
@@ -58,6 +58,7 @@ export async function bootReal(
   const hub = { follow: () => ({ next: async () => null, close() {} }) } as never;
   const sockets = attachSockets(http, {
     runtime,
+    talks,
     hub,
     folder: '/nonexistent',
     settings,

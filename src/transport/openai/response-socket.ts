@@ -1,0 +1,150 @@
+import { asSvcError, SvcError } from '../../errors.ts';
+import { asRecord } from '../../json.ts';
+import { check, checkKnown, given, type Known, wrong } from '../../runtime/contract/check.ts';
+import { boundConversation } from '../../runtime/contract/conversation.ts';
+import { newRunId } from '../../runtime/runs/ids.ts';
+import { idIn } from '../dialect/ids.ts';
+import { startRun } from '../dialect/start.ts';
+import { parse } from '../http/body.ts';
+import { IgnoredFields } from '../http/ignored-fields.ts';
+import { onAbort } from '../on-abort.ts';
+import type { SocketRoute, Talk } from '../socket-route.ts';
+import { type ResponseEvent, ResponseEvents } from './response-events.ts';
+import {
+  type AskedRun,
+  conversationOf,
+  type Earlier,
+  type ResponseInput,
+  responseInput,
+  runOfResponse,
+} from './response-input.ts';
+import { followResponse } from './response-read.ts';
+import { startResponse } from './responses.ts';
+
+/**
+ * Responses over a WebSocket: each message of the client is a request, and its events are messages.
+ *
+ * 1. One response at a time. The next request waits.
+ * 2. The last response can be continued on the same connection, also one with `store: false`. That
+ *    ends when a request that continues it fails.
+ * 3. An error is a message. The connection stays open.
+ */
+const PATH = '/v1/responses';
+export const responseSocket: SocketRoute = { path: PATH, talk: converse };
+
+/** The response that the connection knows. `made`: it was prepared only, so no run has it. */
+interface Last {
+  id: string;
+  made?: Earlier;
+}
+
+async function converse(talk: Talk): Promise<void> {
+  const { limits, log, signal, gone } = talk;
+  const say = (error: SvcError) => talk.send([JSON.stringify(errorEvent(error))]);
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), limits.talk_ms);
+  const ignored = new IgnoredFields(log);
+  let last: Last | null = null;
+  try {
+    for await (const bytes of talk.messages(late.signal)) {
+      let previous: unknown;
+      try {
+        const sent = asRecord(parse(bytes, { values: limits.request_values }));
+        previous = sent.previous_response_id;
+        last = await answer(talk, sent, { last, ignored });
+      } catch (thrown) {
+        const error = asSvcError(thrown);
+        if (error.code === 'internal') log.error({ err: error.cause ?? error }, 'a talk failed');
+        if (last !== null && previous === last.id) last = null;
+        if (!gone.aborted) await say(error);
+        if (signal.aborted) throw error;
+      }
+    }
+    if (!signal.aborted) await say(new SvcError('websocket_connection_limit_reached'));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Answers one message. Returns the response that can be continued now. */
+async function answer(
+  talk: Talk,
+  sent: Readonly<Record<string, unknown>>,
+  { last, ignored }: { last: Last | null; ignored: IgnoredFields },
+): Promise<Last | null> {
+  const { runtime, limits, strict, signal, outflow, send } = talk;
+  const { type, generate, stream_id, stream: _, stream_options: __, ...fields } = sent;
+  if (type !== 'response.create') throw wrong('type', 'type must be response.create.');
+  if ((stream_id ?? null) !== null)
+    throw wrong('stream_id', 'stream_id must be null: a connection has one response at a time.');
+  boundConversation(fields, limits);
+  const { value: body, ignored: left } = known(fields, strict);
+  if (body.background === true)
+    throw wrong('background', 'background must be false: a WebSocket streams its responses.');
+  if (left.length > 0) ignored.note(PATH, left);
+  const request = await runOfResponse(runtime, body, async (id) => {
+    if (id !== last?.id) return conversationOf(runtime, id);
+    return last.made ?? conversationOf(runtime, id, { unstored: true });
+  });
+  // An answer over HTTP names them in a header.
+  const first = left.length > 0 ? { svc_ignored: left } : {};
+  if (generate === false) {
+    const { id, events } = prepared(request, body);
+    await send(events.map((event, index) => textOf(event, index === 0 ? first : {})));
+    return { id, made: request.whole };
+  }
+  const gone = new AbortController();
+  const endWait = onAbort(talk.gone, () => gone.abort());
+  if (talk.gone.aborted) gone.abort();
+  try {
+    const headers = { ...talk.headers, 'idempotency-key': undefined };
+    const asking = { ...talk, headers, gone: () => gone.signal };
+    const asked = await startResponse(runtime, request, (...given) => startRun(asking, ...given));
+    const response = new ResponseEvents(asked);
+    const options = { signal, outflow };
+    for await (const { events } of followResponse(runtime, response, asked.run_id, options)) {
+      const texts = events.map((event) => textOf(event, event.sequence_number === 0 ? first : {}));
+      if (texts.length > 0) await send(texts);
+    }
+    if (!response.isOver) throw new SvcError('daemon_stopping');
+    const id = idIn('resp_', asked.run_id);
+    if (response.status === 'completed' || response.status === 'incomplete') return { id };
+    return last !== null && body.previous_response_id === last.id ? null : last;
+  } finally {
+    endWait();
+  }
+}
+
+function known(fields: object, strict: boolean): Known<ResponseInput> {
+  return strict
+    ? { value: check(responseInput, fields), ignored: [] }
+    : checkKnown(responseInput, fields, { blanks: false });
+}
+
+/** A response without an answer, which the next request continues. No run has it. */
+function prepared({ input, fields }: AskedRun, { model }: ResponseInput) {
+  const run_id = newRunId();
+  const { metadata = null, ...wishes } = given(input);
+  const request = { ...wishes, provider: '', model: '', messages: input.messages ?? [] };
+  const asked = { run_id, fields, metadata, created_at: Date.now(), request: request as never };
+  const response = new ResponseEvents(asked);
+  const nothing = { input_tokens: null, output_tokens: null };
+  const log = [
+    { type: 'run.accepted', data: {} },
+    { type: 'run.completed', data: { finish_reason: 'stop', usage: nothing } },
+  ];
+  const events = log.flatMap((event) => response.after({ ...event, at: Date.now() }));
+  const named = (event: ResponseEvent) => ({
+    ...event,
+    response: { ...(event.response as object), model: model ?? '' },
+  });
+  return { id: idIn('resp_', run_id), events: events.map(named) };
+}
+
+function textOf(event: object, more: object): string {
+  return JSON.stringify({ ...event, ...more });
+}
+
+function errorEvent(error: SvcError): object {
+  return { type: 'error', status: error.spec.http, error: error.body() };
+}

@@ -1,0 +1,208 @@
+import { createHash } from 'node:crypto';
+import * as v from 'valibot';
+import type { Tool, ToolChoice } from '../../../machines/messages.ts';
+import { customArguments } from './custom-input.ts';
+import { anything, flag, listWithout, object, oneOf, text } from './parameters.ts';
+
+/**
+ * The tools of a request.
+ *
+ * 1. A run knows functions only. A custom tool is a function with one text, and a tool of a
+ *    namespace has both names in its own. The fields of the response say what the client calls it.
+ * 2. Tools that run on OpenAI's servers are left out, as unknown fields are.
+ */
+
+const aFunction = object({
+  type: v.literal('function'),
+  name: text,
+  description: v.nullish(text),
+  parameters: v.nullish(anything),
+  /** svc keeps a model to the schema whenever its provider can. */
+  strict: v.nullish(flag),
+});
+const custom = object({
+  type: v.literal('custom'),
+  name: text,
+  description: v.nullish(text),
+  format: v.nullish(
+    v.variant(
+      'type',
+      [
+        object({ type: v.literal('text') }),
+        object({ type: v.literal('grammar'), syntax: oneOf(['lark', 'regex']), definition: text }),
+      ],
+      'must be an object with the type text or grammar.',
+    ),
+  ),
+});
+const namespace = object({
+  type: v.literal('namespace'),
+  name: text,
+  description: v.nullish(text),
+  tools: listOf(
+    v.variant('type', [aFunction, custom], 'must be function or custom.'),
+    new Set(['function', 'custom']),
+  ),
+});
+export const sentTools = listOf(
+  v.variant(
+    'type',
+    [aFunction, custom, namespace],
+    'must be function, custom or namespace: svc itself runs no tools.',
+  ),
+  new Set(['function', 'custom', 'namespace']),
+);
+
+function listOf<S extends v.GenericSchema>(item: S, own: ReadonlySet<string>) {
+  return listWithout((type) => !own.has(type), item, 'must be a list of tools.');
+}
+
+const named = object({
+  type: oneOf(['function', 'custom']),
+  name: text,
+  namespace: v.nullish(text),
+});
+export const toolChoice = v.union(
+  [
+    oneOf(['none', 'auto', 'required']),
+    named,
+    object({
+      type: v.literal('allowed_tools'),
+      mode: oneOf(['auto', 'required']),
+      tools: v.array(named, 'must be a list of names of tools.'),
+    }),
+  ],
+  'must be none, auto, required, allowed_tools, or an object that names a function or a custom ' +
+    'tool. svc runs no tools of its own.',
+);
+
+/** What the client calls a tool. */
+export interface SentName {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly custom?: true;
+}
+/** By the name in the run. A function of the same name is not in it. */
+export type SentNames = Readonly<Record<string, SentName>>;
+
+export interface Toolbox {
+  tools: readonly Tool[];
+  names: SentNames;
+  /** `strict` of each tool. */
+  strict: readonly (boolean | null)[];
+}
+export const NO_TOOLS: Toolbox = { tools: [], names: {}, strict: [] };
+
+/** Both lists. A tool of the second one replaces its namesake. */
+export function joined(before: Toolbox, after: Toolbox): Toolbox {
+  const fresh = new Set(after.tools.map(({ name }) => name));
+  const stays = before.tools.map(({ name }) => !fresh.has(name));
+  return {
+    tools: [...before.tools.filter((_, index) => stays[index]), ...after.tools],
+    names: { ...before.names, ...after.names },
+    strict: [...before.strict.filter((_, index) => stays[index]), ...after.strict],
+  };
+}
+
+type Sent = v.InferOutput<typeof sentTools>[number];
+
+export function toolboxOf(sent: readonly Sent[]): Toolbox {
+  const tools: Tool[] = [];
+  const names: Record<string, SentName> = {};
+  const strict: (boolean | null)[] = [];
+  const add = (one: Exclude<Sent, { type: 'namespace' }>, within?: string, about = '') => {
+    const name = nameInRun(one.name, within);
+    const { description, parameters } = one.type === 'custom' ? customTool(one) : one;
+    const says = [about, description ?? ''].filter((part) => part !== '').join('\n\n');
+    tools.push({ name, description: says === '' ? null : says, parameters: parameters ?? {} });
+    strict.push(one.type === 'custom' ? null : (one.strict ?? null));
+    if (within === undefined && one.type === 'function') return;
+    names[name] = {
+      name: one.name,
+      ...(within === undefined ? {} : { namespace: within }),
+      ...(one.type === 'custom' ? { custom: true } : {}),
+    };
+  };
+  for (const one of sent) {
+    if (one.type !== 'namespace') add(one);
+    // What is said of all of them stands with the first one.
+    else
+      for (const [index, inner] of one.tools.entries())
+        add(inner, one.name, index === 0 ? (one.description ?? '') : '');
+  }
+  return { tools, names, strict };
+}
+
+/** A run takes names of 64 characters. A longer one ends with a digest. */
+export function nameInRun(name: string, namespace?: string | null): string {
+  const whole = namespace == null ? name : `${namespace}__${name}`;
+  if (namespace == null || whole.length <= NAME_MAX) return whole;
+  const digest = createHash('sha256').update(whole).digest('hex').slice(0, DIGEST);
+  return `${whole.slice(0, NAME_MAX - DIGEST - 1)}_${digest}`;
+}
+const NAME_MAX = 64;
+const DIGEST = 8;
+
+function customTool({ description, format }: Extract<Sent, { type: 'custom' }>) {
+  const grammar =
+    format?.type === 'grammar'
+      ? `The input follows this grammar (${format.syntax}):\n${format.definition}`
+      : '';
+  const says = [description ?? '', grammar].filter((part) => part !== '').join('\n\n');
+  return { description: says, parameters: customArguments.schema };
+}
+
+/** The choice of a run, and the tools that it may use. */
+export function chosen(
+  { tools, names, strict }: Toolbox,
+  choice: v.InferOutput<typeof toolChoice> | null | undefined,
+): { toolbox: Toolbox; choice: ToolChoice | null } {
+  const toolbox = { tools, names, strict };
+  if (choice == null || typeof choice === 'string') return { toolbox, choice: choice ?? null };
+  if (choice.type !== 'allowed_tools')
+    return { toolbox, choice: { name: nameInRun(choice.name, choice.namespace) } };
+  const allowed = new Set(choice.tools.map(({ name, namespace }) => nameInRun(name, namespace)));
+  const stays = tools.map(({ name }) => allowed.has(name));
+  const kept = {
+    names,
+    tools: tools.filter((_, index) => stays[index]),
+    strict: strict.filter((_, index) => stays[index]),
+  };
+  return { toolbox: kept, choice: choice.mode };
+}
+
+/** The tools as the client sent them, tools of one namespace together. */
+export function shownTools(
+  tools: readonly Tool[],
+  names: SentNames,
+  strict: readonly (boolean | null)[] = [],
+): object[] {
+  const shown: object[] = [];
+  const inside = new Map<string, object[]>();
+  for (const [index, { name: inRun, description, parameters }] of tools.entries()) {
+    const { name, namespace, custom } = sentName(names, inRun);
+    const tool =
+      custom === true
+        ? { type: 'custom', name, description }
+        : { type: 'function', name, description, parameters, strict: strict[index] ?? null };
+    if (namespace === undefined) shown.push(tool);
+    else if (inside.has(namespace)) inside.get(namespace)?.push(tool);
+    else {
+      const own = [tool];
+      inside.set(namespace, own);
+      shown.push({ type: 'namespace', name: namespace, description: '', tools: own });
+    }
+  }
+  return shown;
+}
+
+export function shownChoice(choice: ToolChoice, names: SentNames): unknown {
+  if (typeof choice === 'string') return choice;
+  const { name, namespace, custom } = sentName(names, choice.name);
+  const within = namespace === undefined ? {} : { namespace };
+  return { type: custom === true ? 'custom' : 'function', name, ...within };
+}
+
+export function sentName(names: SentNames, inRun: string): SentName {
+  return Object.hasOwn(names, inRun) ? (names[inRun] as SentName) : { name: inRun };
+}

@@ -1,0 +1,38 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Log } from '../kernel/port.ts';
+import type { Limits } from '../limits.ts';
+import type { Asked } from '../runtime/contract.ts';
+import type { Runtime } from '../runtime/port.ts';
+import type { Outflow } from '../runtime/send/unsent-bytes.ts';
+
+/** A WebSocket whose messages ask for something, in the API of others. */
+export interface SocketRoute {
+  path: string;
+  /** Answers until the messages end. Throws daemon_stopping when the daemon stops meanwhile. */
+  talk(talk: Talk): Promise<void>;
+}
+
+export interface Talk {
+  runtime: Runtime;
+  limits: Limits;
+  log: Log;
+  /** Unknown fields are errors. */
+  strict: boolean;
+  /** Those of the upgrade. */
+  headers: IncomingHttpHeaders;
+  /** What a run records of its client. */
+  caller: Pick<Asked, 'asked_by'>;
+  /**
+   * What the client sends, in order. The next one is read when the last one is answered. Ends at
+   * the signal or `late`. Call it before anything is awaited.
+   */
+  messages(late: AbortSignal): AsyncIterable<Buffer>;
+  /** Counts what is read for the client. */
+  outflow: Outflow;
+  /** Sends one message each. Resolves when the system has them; false when the client is gone. */
+  send(texts: readonly string[]): Promise<boolean>;
+  /** Aborted when the client has gone, the daemon stops, or the token ends. */
+  signal: AbortSignal;
+  /** Aborted when the client has gone, or its token ends. */
+  gone: AbortSignal;
+}
