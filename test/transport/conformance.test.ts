@@ -148,6 +148,15 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { body: { model: MODEL, input: 'hello', stream: true }, status: 200 },
     { body: { model: MODEL, input: 1 }, status: 400 },
   ],
+  'GET /v1/responses': [{ status: 426 }],
+  'POST /v1/responses/input_tokens': [
+    { body: { model: MODEL, input: 'hi' }, status: 200 },
+    { body: { model: MODEL, input: 1 }, status: 400 },
+  ],
+  'POST /v1/responses/compact': [
+    { body: { model: MODEL, input: 'hi' }, status: 200 },
+    { body: { input: 'hi' }, status: 400 },
+  ],
   'GET /v1/responses/:id': [
     { status: 200 },
     { path: '/v1/responses/:id?stream=true', status: 200 },

@@ -158,7 +158,7 @@ export async function runOfResponse(
   const compacts = isCompaction(items);
   if (compacts && made !== null)
     throw wrong('conversation', 'conversation must be null: a compacted one is another one.');
-  if (compacts) added.push(ASK_SUMMARY);
+  if (compacts && earlier.messages.length + added.length > 0) added.push(ASK_SUMMARY);
   const guide: Message[] =
     instructions == null
       ? []

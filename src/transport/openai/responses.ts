@@ -36,10 +36,10 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
 /** Starts the run of a response. */
 export async function startResponse(
   runtime: Pick<Runtime, 'runs'>,
-  { input, fields, joins }: AskedRun,
+  { input, fields, joins, whole }: AskedRun,
   start: (input: RunInput, asked: AskedIn) => Promise<RunRecord>,
 ): Promise<AskedResponse> {
-  if (input.messages?.length === 0) throw wrong('input', 'input must have at least one item.');
+  if (whole.messages.length === 0) throw wrong('input', 'input must have at least one item.');
   const survives = fields.background === true;
   const asked = { api: RESPONSES, fields: { ...fields }, survives, joins };
   const { id } = await start(input, asked).catch((thrown: unknown) => {

@@ -355,7 +355,9 @@ test('a response without store is answered, and no later request finds it', asyn
   const [status, code] = await errorOf(client.responses.retrieve(made.id));
   assert.equal([status, code], [404, 'run_unknown']);
   const again = { model: MODEL, input: 'And?', previous_response_id: made.id };
-  assert.is((await errorOf(client.responses.create(again)))[2], 'previous_response_id');
+  assert.equal(await errorOf(client.responses.create(again)), [
+    ...[400, 'previous_response_not_found', 'previous_response_id'],
+  ]);
 });
 
 test('what svc cannot do is refused with the name of the parameter', async ({ client }) => {
@@ -375,11 +377,10 @@ test('what svc cannot do is refused with the name of the parameter', async ({ cl
     [{ conversation: 'conv_1' }, 'conversation'],
     [{ prompt: { id: 'p' } }, 'prompt'],
     [{ text: { verbosity: 'long' } }, 'text.verbosity'],
-    [{ tools: [{ type: 'web_search' }] }, 'tools.0.type'],
     [{ tools: [weather], parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
-    [{ include: ['web_search_call.results'] }, 'include.0'],
+    [{ tool_choice: { type: 'web_search_preview' } }, 'tool_choice.type'],
+    [{ tools: [{ type: 'web_search' }], tool_choice: 'required' }, 'tool_choice'],
     [{ max_output_tokens: 0 }, 'max_output_tokens'],
-    [{ surprise: 1 }, 'surprise'],
     [{ previous_response_id: 'resp_x' }, 'previous_response_id'],
     [{ previous_response_id: `resp_${'0'.repeat(26)}` }, 'previous_response_id'],
     [{ input: [] }, 'input'],
