@@ -122,7 +122,9 @@ const layers: Record<string, Layer> = {
     types: ['src/runtime', ...PORTS],
   },
   // It joins the routes of every API.
-  'src/transport/routes.ts': { may: ['src/transport/http', ...APIS] },
+  'src/transport/routes.ts': {
+    may: ['src/transport/http', 'src/transport/socket-route.ts', ...APIS],
+  },
   'src/transport/auth': { may: ['src/home', ...TABLES] },
   // What the APIs of others share. They build on the HTTP listener, whose table has their routes.
   'src/transport/dialect': { may: ['src/transport/http', ...SERVES], types: PORTS },

@@ -1,6 +1,6 @@
 /**
- * A custom tool takes free text. The model calls it as a function with one text, and this reads
- * the text out of the arguments while they are written.
+ * A custom tool takes free text. The model calls it as a function with one text. This reads that
+ * text out of the arguments while they are written.
  *
  * A model may write the text itself instead of JSON. Then the arguments are the text.
  */
@@ -23,7 +23,7 @@ export function inputOf(written: string): string {
 const BEGIN = '{"input":"';
 
 export class InputReader {
-  /** `begin`: before the text. `raw`: the arguments are the text. `other`: only the end tells. */
+  /** `begin`: before the text. `raw`: the arguments are the text. `other`: only the end decides. */
   private state: 'begin' | 'text' | 'raw' | 'other' | 'over' = 'begin';
   /** What is not read yet: the begin, or an escape that is cut. */
   private rest = '';
@@ -91,5 +91,6 @@ export class InputReader {
 }
 
 /** Plain text, or one escape. Two halves of a character are one. */
-const PART =
-  /[^"\\]+|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\["\\/bfnrt]/y;
+const HALVES = /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}/;
+const UNIT = /\\u(?![dD][89abAB])[0-9a-fA-F]{4}/;
+const PART = new RegExp(`[^"\\\\]+|${HALVES.source}|${UNIT.source}|\\\\["\\\\/bfnrt]`, 'y');

@@ -40,7 +40,7 @@ export const ASK_SUMMARY: Message = {
     {
       type: 'text',
       text:
-        'Summarise this conversation for somebody who continues it and sees only your summary. ' +
+        'Summarise this conversation for a reader who continues it and sees only your summary. ' +
         'Keep what was asked, decided and found out, and what is still to be done. Keep names, ' +
         'numbers, paths, commands and code that the next steps need. Say what tools did and what ' +
         'came of it. Write the summary only.',

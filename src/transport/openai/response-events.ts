@@ -7,11 +7,14 @@ import { InputReader, inputOf } from './custom-input.ts';
 import {
   compactionItem,
   contentOf,
+  emptied,
   type Item,
   type ItemStatus,
   itemId,
   itemOf,
   logprobOf,
+  NAMES,
+  placeIn,
 } from './response-items.ts';
 import {
   type AskedResponse,
@@ -181,12 +184,9 @@ export class ResponseEvents {
     delta: string,
     logprobs: readonly TokenLogprob[],
   ): ResponseEvent {
-    const at = { item_id: itemId(this.asked.run_id, part, index), output_index: index };
-    if (part.type === 'tool_call') {
-      const what = this.inputs.has(index) ? 'custom_tool_call_input' : 'function_call_arguments';
-      return this.event(`response.${what}.delta`, { ...at, delta });
-    }
-    const place = { ...at, ...placeIn(part), delta };
+    const place = { ...this.at(part, index), ...placeIn(part), delta };
+    if (part.type === 'tool_call')
+      return this.event(`response.${this.callName(index)}.delta`, place);
     return part.type === 'text'
       ? this.event('response.output_text.delta', { ...place, logprobs: logprobs.map(logprobOf) })
       : this.event(`response.${NAMES[part.type]}.delta`, place);
@@ -198,8 +198,7 @@ export class ResponseEvents {
     const part = index === null ? undefined : this.allParts()[index];
     if (index === null || part === undefined || part.type === 'tool_call') return [];
     this.open = null;
-    const at = { item_id: itemId(this.asked.run_id, part, index), output_index: index };
-    const place = { ...at, ...placeIn(part) };
+    const place = { ...this.at(part, index), ...placeIn(part) };
     const logprobs = this.logprobs.get(index) ?? [];
     const done =
       part.type === 'text'
@@ -216,24 +215,22 @@ export class ResponseEvents {
     return this.allParts().flatMap((part, index) => {
       if (part.type !== 'tool_call') return [];
       const { name } = sentName(this.names, part.name);
-      const at = { item_id: itemId(this.asked.run_id, part, index), output_index: index };
       const reader = this.inputs.get(index);
-      if (reader !== undefined) {
-        const delta = reader.end();
-        const input = inputOf(part.arguments);
-        return [
-          ...(delta === '' ? [] : [this.delta(part, index, delta, [])]),
-          this.event('response.custom_tool_call_input.done', { ...at, input }),
-          this.itemDone(index, status),
-        ];
-      }
+      const rest = reader?.end() ?? '';
+      const whole =
+        reader === undefined
+          ? { name, arguments: part.arguments }
+          : { input: inputOf(part.arguments) };
       return [
-        this.event('response.function_call_arguments.done', {
-          ...{ ...at, name, arguments: part.arguments },
-        }),
+        ...(rest === '' ? [] : [this.delta(part, index, rest, [])]),
+        this.event(`response.${this.callName(index)}.done`, { ...this.at(part, index), ...whole }),
         this.itemDone(index, status),
       ];
     });
+  }
+
+  private callName(index: number): string {
+    return this.inputs.has(index) ? 'custom_tool_call_input' : 'function_call_arguments';
   }
 
   private completed(at: number, { finish_reason, usage }: Completed): ResponseEvent[] {
@@ -268,10 +265,13 @@ export class ResponseEvents {
 
   private onContent(what: 'added' | 'done', output_index: number, part: Item): ResponseEvent {
     const of = this.allParts()[output_index] as OutputPart;
-    const item_id = itemId(this.asked.run_id, of, output_index);
     const type = of.type === 'reasoning' ? 'reasoning_summary_part' : 'content_part';
-    const place = { item_id, output_index, ...placeIn(of) };
+    const place = { ...this.at(of, output_index), ...placeIn(of) };
     return this.event(`response.${type}.${what}`, { ...place, part });
+  }
+
+  private at(part: OutputPart, output_index: number): Item {
+    return { item_id: itemId(this.asked.run_id, part, output_index), output_index };
   }
 
   private event(type: string, fields: Item): ResponseEvent {
@@ -310,23 +310,8 @@ interface Completed {
   readonly usage: Usage;
 }
 
-const NAMES = {
-  text: 'output_text',
-  reasoning: 'reasoning_summary_text',
-  refusal: 'refusal',
-} as const;
-
-/** Which text of its item a part is: the only one. */
-function placeIn({ type }: OutputPart): Item {
-  return type === 'reasoning' ? { summary_index: 0 } : { content_index: 0 };
-}
-
 const CANCELLED: Failure = {
   code: 'run_cancelled',
   message: 'The response was cancelled.',
   retryable: false,
 };
-
-function emptied(part: OutputPart): OutputPart {
-  return part.type === 'tool_call' ? { ...part, arguments: '' } : { ...part, text: '' };
-}

@@ -227,7 +227,7 @@ async function saidIn(
   return made === null ? NOTHING : { ...NOTHING, messages: await messagesSaid(runtime, made) };
 }
 
-/** The tools that the items of an input bring along. Later requests of the conversation have them. */
+/** The tools that items of an input bring along. The rest of the conversation has them. */
 function toolsIn(items: readonly InputItem[]) {
   return items.flatMap((item) => (item.type === 'additional_tools' ? item.tools : []));
 }

@@ -46,7 +46,7 @@ export function compactionItem(run_id: string, answer: readonly OutputPart[]): I
   return { type: 'compaction', id, encrypted_content: sealed(answer) };
 }
 
-/** An output item. One that is empty so far has no content. `names`: what the client calls tools. */
+/** An output item. One that is empty so far has no content. */
 export function itemOf(
   id: string,
   part: OutputPart,
@@ -66,6 +66,24 @@ export function itemOf(
   return part.type === 'reasoning'
     ? { type: 'reasoning', id, summary: content, status }
     : { type: 'message', id, role: 'assistant', content, status };
+}
+
+/** What the events of a text are called. */
+export const NAMES = {
+  text: 'output_text',
+  reasoning: 'reasoning_summary_text',
+  refusal: 'refusal',
+} as const;
+
+/** Which text of its item a part is: the only one. A call has no texts. */
+export function placeIn({ type }: OutputPart): Item {
+  if (type === 'tool_call') return {};
+  return type === 'reasoning' ? { summary_index: 0 } : { content_index: 0 };
+}
+
+/** A part as it begins. */
+export function emptied(part: OutputPart): OutputPart {
+  return part.type === 'tool_call' ? { ...part, arguments: '' } : { ...part, text: '' };
 }
 
 export function logprobOf({ token, logprob, top }: TokenLogprob): Item {

@@ -7,8 +7,8 @@ import { anything, flag, listWithout, object, oneOf, text } from './parameters.t
 /**
  * The tools of a request.
  *
- * 1. A run knows functions only. A custom tool is a function with one text, and a tool of a
- *    namespace has both names in its own. The fields of the response say what the client calls it.
+ * 1. A run knows functions only. A custom tool is a function with one text. A tool of a namespace
+ *    has both names in its own. The fields of the response say what the client calls it.
  * 2. Tools that run on OpenAI's servers are left out, as unknown fields are.
  */
 
@@ -73,7 +73,7 @@ export const toolChoice = v.union(
     }),
   ],
   'must be none, auto, required, allowed_tools, or an object that names a function or a custom ' +
-    'tool. svc runs no tools of its own.',
+    'tool. svc itself runs no tools.',
 );
 
 /** What the client calls a tool. */
@@ -125,7 +125,7 @@ export function toolboxOf(sent: readonly Sent[]): Toolbox {
   };
   for (const one of sent) {
     if (one.type !== 'namespace') add(one);
-    // What is said of all of them stands with the first one.
+    // What is said of all of them is in the first one.
     else
       for (const [index, inner] of one.tools.entries())
         add(inner, one.name, index === 0 ? (one.description ?? '') : '');

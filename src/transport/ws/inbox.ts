@@ -2,8 +2,8 @@ import type { RawData, WebSocket } from 'ws';
 import { onAbort } from '../on-abort.ts';
 
 /**
- * The messages of a client, one at a time. While one waits, nothing more is read from the
- * connection, so at most the rest of one read waits with it. Ends when a signal aborts.
+ * The messages of a client, one at a time. While one waits, the connection is not read. So at most
+ * the rest of one read waits with it. Ends when a signal aborts.
  */
 export function messagesOf(
   client: WebSocket,

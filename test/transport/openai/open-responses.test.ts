@@ -35,7 +35,7 @@ test('a response has every field, with a number where the request has none', asy
   assert.equal(asked(real).temperature, null, 'the provider chooses');
 });
 
-test('what was asked stands in the response', async ({ real }) => {
+test('a response has what was asked', async ({ real }) => {
   const wishes = {
     ...{ temperature: 0.5, top_p: 0.9, presence_penalty: 1, frequency_penalty: -1 },
     ...{ safety_identifier: 'someone', prompt_cache_key: 'a key', max_output_tokens: 9 },
