@@ -3,8 +3,8 @@ import type { Route } from './http/route.ts';
 import { httpRoutes } from './http/routes.ts';
 import { ollamaRoutes } from './ollama/routes.ts';
 import { conversationRoutes } from './openai/conversations.ts';
-import { responseRoutes } from './openai/response-routes.ts';
-import { responseSocket } from './openai/response-socket.ts';
+import { responseRoutes } from './openai/responses/routes.ts';
+import { responseSocket } from './openai/responses/socket.ts';
 import { openaiRoutes } from './openai/routes.ts';
 import type { SocketRoute } from './socket-route.ts';
 

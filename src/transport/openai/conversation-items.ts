@@ -2,9 +2,9 @@ import type { ConversationContext, ConversationEntry } from '../../../machines/c
 import type { Message } from '../../../machines/messages.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
-import { type Item, inputItems, itemId } from './response-items.ts';
-import { fieldsOf } from './response-object.ts';
-import type { SentNames } from './response-tools.ts';
+import { type Item, inputItems, itemId } from './responses/items.ts';
+import { fieldsOf } from './responses/object.ts';
+import type { SentNames } from './responses/tools.ts';
 
 /**
  * What a conversation says: what programs added, and the input and output of its runs, in order.

@@ -7,10 +7,10 @@ import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { findItem, itemIn, itemsOf } from './conversation-items.ts';
-import type { Item } from './response-items.ts';
-import { messagesOf } from './response-messages.ts';
-import { type ItemsQuery, itemsQuery } from './response-query.ts';
-import { inputItems } from './response-schemas.ts';
+import type { Item } from './responses/items.ts';
+import { messagesOf } from './responses/messages.ts';
+import { type ItemsQuery, itemsQuery } from './responses/query.ts';
+import { inputItems } from './responses/schemas.ts';
 
 /** The Conversations API. A conversation is in the log, and so are the runs that belong to it. */
 

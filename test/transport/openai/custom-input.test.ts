@@ -4,7 +4,7 @@ import {
   customArguments,
   InputReader,
   inputOf,
-} from '../../../src/transport/openai/custom-input.ts';
+} from '../../../src/transport/openai/responses/custom-input.ts';
 
 const TEXT = '*** Begin\n"quoted" \\d 😀 ü\t\u2028';
 

@@ -4,8 +4,8 @@ import {
   type ResponseEvent,
   ResponseEvents,
   type RunLogEvent,
-} from '../../../src/transport/openai/response-events.ts';
-import type { AskedResponse } from '../../../src/transport/openai/response-object.ts';
+} from '../../../src/transport/openai/responses/events.ts';
+import type { AskedResponse } from '../../../src/transport/openai/responses/object.ts';
 
 const KEY = '01J0000000000000000000000A';
 const asked = (fields: AskedResponse['fields'] = {}): AskedResponse => ({

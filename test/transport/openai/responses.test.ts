@@ -374,7 +374,6 @@ test('what svc cannot do is refused with the name of the parameter', async ({ cl
     [{ store: false, background: true }, 'store'],
     [{ reasoning: { effort: 'highest' } }, 'reasoning.effort'],
     [{ truncation: 'auto' }, 'truncation'],
-    [{ conversation: 'conv_1' }, 'conversation'],
     [{ prompt: { id: 'p' } }, 'prompt'],
     [{ text: { verbosity: 'long' } }, 'text.verbosity'],
     [{ tools: [weather], parallel_tool_calls: 'no' }, 'parallel_tool_calls'],

@@ -1,13 +1,13 @@
-import type { Message, MessagePart, OutputPart } from '../../../machines/messages.ts';
-import { wrong } from '../../runtime/contract/check.ts';
-import type { Runtime } from '../../runtime/port.ts';
-import { imageOf } from './chat-messages.ts';
+import type { Message, MessagePart, OutputPart } from '../../../../machines/messages.ts';
+import { wrong } from '../../../runtime/contract/check.ts';
+import type { Runtime } from '../../../runtime/port.ts';
+import { imageOf } from '../chat-messages.ts';
+import { summaryPart } from './compaction.ts';
 import { customArguments } from './custom-input.ts';
-import { summaryPart } from './response-compaction.ts';
-import { placeOfItem } from './response-items.ts';
-import { RESPONSES } from './response-object.ts';
-import type { InputItem, InputMessage } from './response-schemas.ts';
-import { nameInRun } from './response-tools.ts';
+import { placeOfItem } from './items.ts';
+import { RESPONSES } from './object.ts';
+import type { InputItem, InputMessage } from './schemas.ts';
+import { nameInRun } from './tools.ts';
 
 /**
  * The messages of an input.

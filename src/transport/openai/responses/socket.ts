@@ -1,15 +1,15 @@
-import { asSvcError, SvcError } from '../../errors.ts';
-import { asRecord } from '../../json.ts';
-import { check, checkKnown, given, type Known, wrong } from '../../runtime/contract/check.ts';
-import { boundConversation } from '../../runtime/contract/conversation.ts';
-import { newRunId } from '../../runtime/runs/ids.ts';
-import { idIn } from '../dialect/ids.ts';
-import { startRun } from '../dialect/start.ts';
-import { parse } from '../http/body.ts';
-import { IgnoredFields } from '../http/ignored-fields.ts';
-import { onAbort } from '../on-abort.ts';
-import type { SocketRoute, Talk } from '../socket-route.ts';
-import { type ResponseEvent, ResponseEvents } from './response-events.ts';
+import { asSvcError, SvcError } from '../../../errors.ts';
+import { asRecord } from '../../../json.ts';
+import { check, checkKnown, given, type Known, wrong } from '../../../runtime/contract/check.ts';
+import { boundConversation } from '../../../runtime/contract/conversation.ts';
+import { newRunId } from '../../../runtime/runs/ids.ts';
+import { idIn } from '../../dialect/ids.ts';
+import { startRun } from '../../dialect/start.ts';
+import { parse } from '../../http/body.ts';
+import { IgnoredFields } from '../../http/ignored-fields.ts';
+import { onAbort } from '../../on-abort.ts';
+import type { SocketRoute, Talk } from '../../socket-route.ts';
+import { type ResponseEvent, ResponseEvents } from './events.ts';
 import {
   type AskedRun,
   conversationOf,
@@ -17,8 +17,8 @@ import {
   type ResponseInput,
   responseInput,
   runOfResponse,
-} from './response-input.ts';
-import { followResponse } from './response-read.ts';
+} from './input.ts';
+import { followResponse } from './read.ts';
 import { startResponse } from './responses.ts';
 
 /**

@@ -1,21 +1,21 @@
-import { fromBody, type SvcError } from '../../errors.ts';
-import { wrong } from '../../runtime/contract/check.ts';
-import type { RunInput, RunRecord } from '../../runtime/contract.ts';
-import type { Runtime } from '../../runtime/port.ts';
-import { idIn } from '../dialect/ids.ts';
-import { type AskedIn, startFor } from '../dialect/start.ts';
-import { sendLarge } from '../http/large.ts';
-import { sendLive, whyCut } from '../http/live.ts';
-import { sendJson } from '../http/reply.ts';
-import type { Context } from '../http/route.ts';
-import { CLIENT, clientGone } from '../http/run-request.ts';
-import { HEARTBEAT } from './parts.ts';
-import { ResponseEvents } from './response-events.ts';
-import { type AskedRun, type ResponseInput, runOfResponse } from './response-input.ts';
-import { type Item, inputItems } from './response-items.ts';
-import { type AskedResponse, inResponse, RESPONSES } from './response-object.ts';
-import type { ItemsQuery, ResponseQuery } from './response-query.ts';
-import { askedResponse, followResponse, presentResponse, storedResponse } from './response-read.ts';
+import { fromBody, type SvcError } from '../../../errors.ts';
+import { wrong } from '../../../runtime/contract/check.ts';
+import type { RunInput, RunRecord } from '../../../runtime/contract.ts';
+import type { Runtime } from '../../../runtime/port.ts';
+import { idIn } from '../../dialect/ids.ts';
+import { type AskedIn, startFor } from '../../dialect/start.ts';
+import { sendLarge } from '../../http/large.ts';
+import { sendLive, whyCut } from '../../http/live.ts';
+import { sendJson } from '../../http/reply.ts';
+import type { Context } from '../../http/route.ts';
+import { CLIENT, clientGone } from '../../http/run-request.ts';
+import { HEARTBEAT } from '../parts.ts';
+import { ResponseEvents } from './events.ts';
+import { type AskedRun, type ResponseInput, runOfResponse } from './input.ts';
+import { type Item, inputItems } from './items.ts';
+import { type AskedResponse, inResponse, RESPONSES } from './object.ts';
+import type { ItemsQuery, ResponseQuery } from './query.ts';
+import { askedResponse, followResponse, presentResponse, storedResponse } from './read.ts';
 
 /** The Responses API. Each response is a run, and all of it comes from the log. */
 

@@ -1,10 +1,10 @@
-import type { Failure, FinishReason, Usage } from '../../../machines/events.ts';
-import type { AskedAs, RunRequest } from '../../../machines/messages.ts';
-import { fromBody, type SvcError } from '../../errors.ts';
-import { idIn } from '../dialect/ids.ts';
-import { modelOf, renameParams } from './parts.ts';
-import type { Item } from './response-items.ts';
-import { type SentNames, shownChoice, shownTools } from './response-tools.ts';
+import type { Failure, FinishReason, Usage } from '../../../../machines/events.ts';
+import type { AskedAs, RunRequest } from '../../../../machines/messages.ts';
+import { fromBody, type SvcError } from '../../../errors.ts';
+import { idIn } from '../../dialect/ids.ts';
+import { modelOf, renameParams } from '../parts.ts';
+import type { Item } from './items.ts';
+import { type SentNames, shownChoice, shownTools } from './tools.ts';
 
 /** The `api` of the runs that are responses. */
 export const RESPONSES = 'openai.responses';

@@ -1,11 +1,11 @@
-import { hasCode, SvcError } from '../../errors.ts';
-import type { RunRecord } from '../../runtime/contract.ts';
-import type { Runtime } from '../../runtime/port.ts';
-import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
-import { runIdOf } from '../dialect/ids.ts';
-import { type ResponseEvent, ResponseEvents, type RunLogEvent } from './response-events.ts';
-import type { Item } from './response-items.ts';
-import { type AskedResponse, fieldsOf } from './response-object.ts';
+import { hasCode, SvcError } from '../../../errors.ts';
+import type { RunRecord } from '../../../runtime/contract.ts';
+import type { Runtime } from '../../../runtime/port.ts';
+import type { Outflow } from '../../../runtime/send/unsent-bytes.ts';
+import { runIdOf } from '../../dialect/ids.ts';
+import { type ResponseEvent, ResponseEvents, type RunLogEvent } from './events.ts';
+import type { Item } from './items.ts';
+import { type AskedResponse, fieldsOf } from './object.ts';
 
 /** Reads responses from the events of their runs. */
 

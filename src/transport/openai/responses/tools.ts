@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
-import type { Tool, ToolChoice } from '../../../machines/messages.ts';
+import type { Tool, ToolChoice } from '../../../../machines/messages.ts';
+import { anything, flag, listWithout, object, oneOf, text } from '../parameters.ts';
 import { customArguments } from './custom-input.ts';
-import { anything, flag, listWithout, object, oneOf, text } from './parameters.ts';
 
 /**
  * The tools of a request.

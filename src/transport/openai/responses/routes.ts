@@ -1,11 +1,17 @@
 import * as v from 'valibot';
-import { SvcError } from '../../errors.ts';
-import { errorAnswer } from '../../runtime/contract/records.ts';
-import { anything, flag, named, object, text, whole } from '../../runtime/contract/vocabulary.ts';
-import { type Route, route } from '../http/route.ts';
-import { compactInput, countInput, responseInput } from './response-input.ts';
-import { itemsQuery, responseQuery } from './response-query.ts';
-import { compactResponse, countInputTokens } from './response-window.ts';
+import { SvcError } from '../../../errors.ts';
+import { errorAnswer } from '../../../runtime/contract/records.ts';
+import {
+  anything,
+  flag,
+  named,
+  object,
+  text,
+  whole,
+} from '../../../runtime/contract/vocabulary.ts';
+import { type Route, route } from '../../http/route.ts';
+import { compactInput, countInput, responseInput } from './input.ts';
+import { itemsQuery, responseQuery } from './query.ts';
 import {
   cancelResponse,
   createResponse,
@@ -13,6 +19,7 @@ import {
   listInputItems,
   showResponse,
 } from './responses.ts';
+import { compactResponse, countInputTokens } from './window.ts';
 
 const response = named(
   'Response',

@@ -1,15 +1,15 @@
-import { SvcError } from '../../errors.ts';
-import type { Runtime } from '../../runtime/port.ts';
-import { idIn } from '../dialect/ids.ts';
-import { promptTokens } from '../dialect/prompt-tokens.ts';
-import { startFor } from '../dialect/start.ts';
-import { sendLarge } from '../http/large.ts';
-import { sendJson } from '../http/reply.ts';
-import type { Context } from '../http/route.ts';
-import { keptMessages } from './response-compaction.ts';
-import { type CompactInput, type CountInput, runOfResponse } from './response-input.ts';
-import { inputItems } from './response-items.ts';
-import { inResponse } from './response-object.ts';
+import { SvcError } from '../../../errors.ts';
+import type { Runtime } from '../../../runtime/port.ts';
+import { idIn } from '../../dialect/ids.ts';
+import { promptTokens } from '../../dialect/prompt-tokens.ts';
+import { startFor } from '../../dialect/start.ts';
+import { sendLarge } from '../../http/large.ts';
+import { sendJson } from '../../http/reply.ts';
+import type { Context } from '../../http/route.ts';
+import { keptMessages } from './compaction.ts';
+import { type CompactInput, type CountInput, runOfResponse } from './input.ts';
+import { inputItems } from './items.ts';
+import { inResponse } from './object.ts';
 import { startResponse, wholeResponse } from './responses.ts';
 
 /** What fits into the window of a model: the count of an input, and a shorter one. */

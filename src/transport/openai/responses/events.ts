@@ -1,8 +1,8 @@
-import type { DeadlineName, Failure, FinishReason, Usage } from '../../../machines/events.ts';
-import type { Target } from '../../../machines/failover.ts';
-import type { OutputPart, Piece, TokenLogprob } from '../../../machines/messages.ts';
-import { partOf, partsAfter } from '../../../machines/messages.ts';
-import { TIMEOUT_ERROR } from '../../../machines/run-context.ts';
+import type { DeadlineName, Failure, FinishReason, Usage } from '../../../../machines/events.ts';
+import type { Target } from '../../../../machines/failover.ts';
+import type { OutputPart, Piece, TokenLogprob } from '../../../../machines/messages.ts';
+import { partOf, partsAfter } from '../../../../machines/messages.ts';
+import { TIMEOUT_ERROR } from '../../../../machines/run-context.ts';
 import { InputReader, inputOf } from './custom-input.ts';
 import {
   compactionItem,
@@ -15,14 +15,14 @@ import {
   logprobOf,
   NAMES,
   placeIn,
-} from './response-items.ts';
+} from './items.ts';
 import {
   type AskedResponse,
   type ResponseState,
   type ResponseStatus,
   responseObject,
-} from './response-object.ts';
-import { type SentNames, sentName } from './response-tools.ts';
+} from './object.ts';
+import { type SentNames, sentName } from './tools.ts';
 
 /** An event of a run, from the log. `at` is in milliseconds since the epoch. */
 export interface RunLogEvent {
@@ -42,7 +42,7 @@ export type ResponseEvent = Item & { readonly type: string; readonly sequence_nu
  * 2. Each output event of the log makes one delta at most, and opens one item at most.
  * 3. Output items are the parts of the answer, in their order. Text ends when the next part begins.
  *    Calls end with the answer, because a provider may return to an earlier call.
- * 4. A response never starts its answer again: `responses.ts` asks for the recovery `resume`.
+ * 4. A response never starts its answer again: `input.ts` asks for the recovery `resume`.
  */
 export class ResponseEvents {
   /** What was asked, at the target that answers. */

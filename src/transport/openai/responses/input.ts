@@ -1,14 +1,14 @@
 import * as v from 'valibot';
-import type { ConversationContext } from '../../../machines/conversation.ts';
-import type { Message, ResponseFormat } from '../../../machines/messages.ts';
-import { hasCode, SvcError } from '../../errors.ts';
-import { given, wrong } from '../../runtime/contract/check.ts';
-import { runInput } from '../../runtime/contract/inputs.ts';
-import { pick } from '../../runtime/contract/vocabulary.ts';
-import type { Asked, RunInput } from '../../runtime/contract.ts';
-import type { Runtime } from '../../runtime/port.ts';
-import { runIdOf } from '../dialect/ids.ts';
-import { messagesSaid } from './conversation-items.ts';
+import type { ConversationContext } from '../../../../machines/conversation.ts';
+import type { Message, ResponseFormat } from '../../../../machines/messages.ts';
+import { hasCode, SvcError } from '../../../errors.ts';
+import { given, wrong } from '../../../runtime/contract/check.ts';
+import { runInput } from '../../../runtime/contract/inputs.ts';
+import { pick } from '../../../runtime/contract/vocabulary.ts';
+import type { Asked, RunInput } from '../../../runtime/contract.ts';
+import type { Runtime } from '../../../runtime/port.ts';
+import { runIdOf } from '../../dialect/ids.ts';
+import { messagesSaid } from '../conversation-items.ts';
 import {
   anything,
   effort,
@@ -26,11 +26,11 @@ import {
   verbosity,
   verbosityOf,
   WITHOUT_EFFECT,
-} from './parameters.ts';
-import { ASK_SUMMARY, keptMessages, sealed, summaryPart } from './response-compaction.ts';
-import { answerOf, messagesOf } from './response-messages.ts';
-import { fieldsOf, type ResponseFields } from './response-object.ts';
-import { type InputItem, inputItems } from './response-schemas.ts';
+} from '../parameters.ts';
+import { ASK_SUMMARY, keptMessages, sealed, summaryPart } from './compaction.ts';
+import { answerOf, messagesOf } from './messages.ts';
+import { fieldsOf, type ResponseFields } from './object.ts';
+import { type InputItem, inputItems } from './schemas.ts';
 import {
   chosen,
   joined,
@@ -39,7 +39,7 @@ import {
   type Toolbox,
   toolboxOf,
   toolChoice,
-} from './response-tools.ts';
+} from './tools.ts';
 
 /** The body of POST /v1/responses, and the run that it asks for. */
 

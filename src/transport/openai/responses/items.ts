@@ -1,7 +1,12 @@
-import type { Message, MessagePart, OutputPart, TokenLogprob } from '../../../machines/messages.ts';
+import type {
+  Message,
+  MessagePart,
+  OutputPart,
+  TokenLogprob,
+} from '../../../../machines/messages.ts';
+import { sealed } from './compaction.ts';
 import { inputOf } from './custom-input.ts';
-import { sealed } from './response-compaction.ts';
-import { type SentNames, sentName } from './response-tools.ts';
+import { type SentNames, sentName } from './tools.ts';
 
 /**
  * Messages and parts of answers as items of the Responses API.
