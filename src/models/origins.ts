@@ -64,3 +64,16 @@ export class Origins {
     return join(this.folder, `${encodeURIComponent(file)}.json`);
   }
 }
+
+/** The file that was pulled by this name: `hf:user/repo`, or `hf.co/user/repo` as Ollama has it. */
+export async function findPulled<F>(
+  name: string,
+  files: readonly F[],
+  originOf: (file: F) => Promise<Origin | null>,
+): Promise<F | null> {
+  const [, repository] = /^(?:hf:|hf\.co\/|huggingface\.co\/)(.+)$/.exec(name) ?? [];
+  if (repository === undefined) return null;
+  for (const file of files)
+    if ((await originOf(file))?.reference === `hf:${repository}`) return file;
+  return null;
+}

@@ -158,6 +158,43 @@ commands('a pulled model names the reference that it came from', async ({ json, 
   );
 });
 
+commands(
+  'what programs of Ollama pull and create is found by the names they use',
+  async (bench) => {
+    const { paths, svc, json } = bench;
+    const post = async (path: string, body: object) => {
+      const { code, stdout } = await svc(['api', 'POST', path, '--data', JSON.stringify(body)]);
+      assert.is(code, 0, stdout);
+      return stdout.trim();
+    };
+    const pulled = await post('/api/pull', { model: 'hf.co/user/tiny' });
+    assert.match(pulled, /^\{"status":"pulling manifest"\}\n/);
+    assert.match(pulled, /\{"status":"success"\}$/);
+    for (const name of ['hf.co/user/tiny', 'hf:user/tiny', 'tiny-Q4_K_M:latest']) {
+      const { details } = JSON.parse(await post('/api/show', { model: name }));
+      assert.is(details.family, 'llama', name);
+    }
+    assert.is((await svc(['model', 'show', 'hf.co/user/other'])).code, 7);
+    mkdirSync(paths.models, { recursive: true });
+    makeGguf(join(paths.models, 'mine.gguf'));
+    const parameters = { num_predict: 2, temperature: 0 };
+    const made = { model: 'brief', from: 'mine:latest', system: 'Be brief.', parameters };
+    await post('/api/create', { ...made, stream: false });
+    const asked = async () => {
+      const { id, model } = (await json(['run', 'hi', '-m', 'brief'])) as Model;
+      const { system, usage } = (await json(['runs', 'show', String(id)])) as Model;
+      return [model, system, (usage as Model).output_tokens];
+    };
+    const expected = ['mine', 'Be brief.', 2];
+    assert.equal(await asked(), expected);
+    await svc(['restart']);
+    assert.equal(await asked(), expected);
+    await json(['model', 'alias', 'brief', 'local/svc-mini']);
+    const { system } = (await json(['run', 'hi', '-m', 'brief'])) as Model;
+    assert.is(system ?? null, null, 'another alias of the name has nothing of the former one');
+  },
+);
+
 commands('the chosen default and the aliases count at once, and after a restart', async (bench) => {
   const { paths, svc, json, fails } = bench;
   mkdirSync(paths.models, { recursive: true });

@@ -235,6 +235,8 @@ export class Engines implements LocalRoom {
     const port = await engines.create(number);
     const wanted = contextOf(this.options, purpose);
     const { batch: _, ...context } = wanted;
+    const ownMs = keep[model.id] ?? keep[model.name];
+    const usualMs = () => ownMs ?? this.options.limits.engine_idle_ms;
     const engine: ModelEngine = new ModelEngine({
       ...this.options,
       load: { ...this.options.load, ...context, purpose },
@@ -246,15 +248,15 @@ export class Engines implements LocalRoom {
         return this.memory.reserve(engine, shape, plan, signal);
       },
       release: (attempt) => this.memory.release(engine, attempt),
-      keepMs: () => this.kept.get(model.path) ?? keep[model.id] ?? keep[model.name],
+      keepMs: () => this.kept.get(model.path) ?? ownMs,
     });
     this.byNumber.set(number, engine);
     port.subscribe(() => {
       engine.noteTurn();
       this.memory.note(engine);
-      // It was for the work of then. What comes later stays as usual.
+      // It was for the work of then. A later load has the usual time, and says so to the machine.
       if (this.kept.get(model.path) === 0 && isIn(engine.snapshot, 'cold'))
-        this.kept.delete(model.path);
+        this.kept.set(model.path, usualMs());
       this.tell();
     });
     return engine;

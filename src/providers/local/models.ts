@@ -3,7 +3,7 @@ import { basename, isAbsolute, resolve } from 'node:path';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
-import type { Origins } from '../../models/origins.ts';
+import { findPulled, type Origins } from '../../models/origins.ts';
 import type { ModelRecord, PartialModel } from '../port.ts';
 import type { Engines } from './engines.ts';
 import type { ModelInspection } from './inspection.ts';
@@ -73,6 +73,8 @@ export class LocalModels {
     }
     const other = await this.findOther(short);
     if (other !== null) return fileOf(other);
+    const pulled = await findPulled(short, await this.files(), (file) => this.originOf(file));
+    if (pulled !== null) return pulled;
     const isPath = !candidates.every((path) => this.isOurs(path));
     throw unknownModel(name, { short, isPath, known: await this.validNames() });
   }

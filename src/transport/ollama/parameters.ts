@@ -95,7 +95,8 @@ export function inputOf(sent: Shared, isLocal: boolean): RunInput {
     // Zero and less mean no bound of the request.
     max_tokens: num_predict == null || num_predict < 1 ? null : num_predict,
     context_tokens: isLocal ? contextOf(num_ctx) : null,
-    seed: seed == null || seed < 0 ? null : seed,
+    // Programs in Go send any number. Equal seeds stay equal.
+    seed: seed == null || seed < 0 ? null : seed % (numberFields.seed.max + 1),
     stop: stop?.length === 0 ? null : stop,
     response_format: formatOf(sent.format),
     logprobs: sent.logprobs === true ? (sent.top_logprobs ?? 0) : null,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { defaultLimits } from '../../../src/limits.ts';
 import { checkGguf } from '../../../src/models/gguf/check.ts';
 import { memoryNeeds, shapeOf, weightsOf } from '../../../src/providers/local/memory-needs.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
@@ -145,6 +146,23 @@ test('a model is loaded and unloaded on request, and keeps its time', async () =
   assert.is((await failure(local.models.unload('a'))).code, 'model_in_use');
   busy.abort.abort();
   await busy.end;
+});
+
+test('a model that is unloaded after its work keeps its usual time later', async () => {
+  const keepMs = () =>
+    local.models.loaded(Date.now()).models.find(({ name }) => name === 'a')?.keep_ms;
+  await local.models.unload('a');
+  const busy = await begin('a');
+  await local.models.keep('a', 0);
+  busy.abort.abort();
+  await busy.end;
+  await waitFor('its work is over', () => state().a !== 'busy');
+  assert.ok(state().a === undefined || keepMs() === 0);
+  await local.models.unload('a');
+  const again = await begin('a');
+  assert.is(keepMs(), defaultLimits.engine_idle_ms);
+  again.abort.abort();
+  await again.end;
 });
 
 test('a load that hangs is ended by its deadline, and touches no other model', async () => {

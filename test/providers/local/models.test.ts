@@ -75,6 +75,22 @@ test('the built-in model comes first, then the files of the folder by name, each
   assert.equal(b?.capabilities, ['chat', 'completion']);
 });
 
+test('a file says what its model can do, its architecture, and when it was changed', async () => {
+  const template = (text: string) => ({ template: text });
+  makeGguf(put('chat.gguf'), template('{{ messages }}'));
+  makeGguf(put('tools.gguf'), template('{% if tools %}{{ tools }}{% endif %}'));
+  makeGguf(put('thinks.gguf'), template('{{ tools }}<think></think>'));
+  makeGguf(put('embeds.gguf'), { metadata: [['llama.pooling_type', 'uint32', 1]] });
+  const capabilities = async (name: string) => (await byName(name))?.capabilities;
+  assert.equal(await capabilities('chat'), ['chat', 'completion']);
+  assert.equal(await capabilities('tools'), ['chat', 'completion', 'tools']);
+  assert.equal(await capabilities('thinks'), ['chat', 'completion', 'tools', 'thinking']);
+  assert.equal(await capabilities('embeds'), ['embedding']);
+  const chat = await byName('chat');
+  assert.is(chat?.architecture, 'llama');
+  assert.is(chat?.modified_at, new Date(statSync(put('chat.gguf')).mtimeMs).toISOString());
+});
+
 test('a default model outside the folder is in the list, and the probe names it when it is missing', async () => {
   await local.close();
   const elsewhere = makeLocalProvider();

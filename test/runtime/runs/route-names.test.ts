@@ -42,6 +42,29 @@ test('other servers may name their models after files too', () => {
   assert.is(route({ model: 'phi.gguf' }).provider, 'local');
 });
 
+test('a tag `latest` is left out, unless a model or an alias is called so', () => {
+  const aliases = { made: 'studio/phi', 'other:latest': 'studio/other' };
+  const config = { default_provider: 'local', default_cloud_provider: null, model: 'svc-mini' };
+  const named = (model: string) => {
+    const listed = (id: string) => (id === 'studio' ? ['llama3:latest', 'phi'] : ['svc-mini']);
+    const [{ provider, model: name }] = chooseRoutes(
+      { model },
+      { ...config, aliases },
+      providers,
+      listed,
+    );
+    return `${provider}/${name}`;
+  };
+  assert.is(named('svc-mini:latest'), 'local/svc-mini');
+  assert.is(named('local/svc-mini:latest'), 'local/svc-mini');
+  assert.is(named('studio/phi:latest'), 'studio/phi');
+  assert.is(named('studio/llama3:latest'), 'studio/llama3:latest');
+  assert.is(named('llama3:latest'), 'studio/llama3:latest');
+  assert.is(named('made:latest'), 'studio/phi');
+  assert.is(named('other:latest'), 'studio/other');
+  assert.is(named('qwen3:0.6b'), 'local/qwen3:0.6b');
+});
+
 test('a provider with a slash and no name after it means its default model', () => {
   assert.equal(route({ model: 'studio/' }), { provider: 'studio', model: 'usual', cloud: false });
 });

@@ -170,6 +170,35 @@ test('a prompt is answered, with its system text, image and options', async ({ r
   assert.is(real.provider.asked[1]?.request.max_tokens, null);
 });
 
+test('any number is a seed, and equal ones stay equal', async ({ real, client }) => {
+  for (const seed of [2 ** 62, 2 ** 62, 7, -1])
+    await client.generate({ model, prompt: 'x', options: { seed } });
+  const asked = real.provider.asked.map(({ request }) => [request.seed, request.seed_asked]);
+  assert.equal(asked[0], asked[1]);
+  assert.equal(
+    asked.map(([, isAsked]) => isAsked),
+    [true, true, true, false],
+  );
+});
+
+test('a busy model is unloaded after its work, and the answer is that of Ollama', async ({
+  real,
+  client,
+}) => {
+  const kept: unknown[] = [];
+  Object.assign(real.runtime.loads, {
+    unload: () => Promise.reject(new SvcError('model_in_use')),
+    keep: async (...all: unknown[]) => kept.push(all),
+  });
+  assert.is((await client.generate({ model, prompt: '', keep_alive: 0 })).done_reason, 'unload');
+  assert.equal(kept, [[model, 0]]);
+  Object.assign(real.runtime.loads, {
+    unload: () => Promise.reject(new SvcError('model_unknown')),
+  });
+  const unknown = await failed(client.generate({ model, prompt: '', keep_alive: 0 }));
+  assert.is(unknown.status_code, 404);
+});
+
 test('tools make a round trip, with and without ids', async ({ real, client }) => {
   real.provider.script = [called('c9', '{"city":'), called('c9', '"Oslo"}'), finish()];
   const first = await client.chat({ model, messages, tools: [WEATHER] });
