@@ -12,6 +12,8 @@ export interface AdapterSpec {
   options: Readonly<Record<string, string>>;
   /** What a provider must set: one of these fields or options of each list. */
   needs: readonly (readonly string[])[];
+  /** Its protocol has a place for the verbosity of an answer. */
+  verbosity?: true;
 }
 
 export const adapters = {
@@ -24,6 +26,7 @@ export const adapters = {
       key_header: 'Header that has the key, such as api-key, instead of Authorization.',
     },
     needs: [['base_url']],
+    verbosity: true,
   },
   openai: {
     package: '@ai-sdk/openai',
@@ -34,6 +37,7 @@ export const adapters = {
       api: 'API of OpenAI: responses (default) or chat.',
     },
     needs: [],
+    verbosity: true,
   },
   anthropic: {
     package: '@ai-sdk/anthropic',
@@ -78,6 +82,7 @@ export const adapters = {
       api: 'API of OpenAI: responses (default) or chat.',
     },
     needs: [['resource', 'base_url']],
+    verbosity: true,
   },
   vertex: {
     package: '@ai-sdk/google-vertex',

@@ -7,12 +7,14 @@ import type { PlacedPiece } from '../dialect/steady.ts';
 import type { Context } from '../http/route.ts';
 import { type ChatInput, runOfChat } from './chat-input.ts';
 import { readFiles } from './files.ts';
+import { tellVerbosity } from './parameters.ts';
 import { CHUNKS, DONE, finishOf, frame, logprobOf, modelOf, secondsOf, usageOf } from './parts.ts';
 
 export async function chatCompletion(context: Context<unknown, ChatInput>): Promise<void> {
   const chat = await context.body();
   const input = runOfChat(chat, await readFiles(chat.messages, context));
   const run = await startFor(context, input, { api: 'openai.chat' });
+  tellVerbosity(context, run, 'verbosity');
   if (chat.stream === true) await streamChat(context, run, chat);
   else await sendAnswer(context, run, (answer) => wholeChat(chat, answer));
 }

@@ -5,6 +5,7 @@ import {
   VERBOSITIES,
   type Verbosity,
 } from '../../../machines/messages.ts';
+import { adapterSpec } from '../../config/adapters.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { LOGPROBS_MAX, runInput } from '../../runtime/contract/inputs.ts';
 import * as vocabulary from '../../runtime/contract/vocabulary.ts';
@@ -19,6 +20,8 @@ import {
   text,
   wholeFrom,
 } from '../../runtime/contract/vocabulary.ts';
+import type { RunRecord } from '../../runtime/contract.ts';
+import type { Context } from '../http/route.ts';
 
 /** Parameters that several requests of OpenAI share. */
 
@@ -64,6 +67,20 @@ export const verbosity = v.nullish(oneOf(VERBOSITIES));
 export function verbosityOf(asked: Verbosity | null | undefined): Verbosity | null {
   return asked === 'medium' ? null : (asked ?? null);
 }
+
+/** Names the verbosity as ignored if the provider of the run cannot be asked for it. */
+export function tellVerbosity(
+  { res, runtime }: Pick<Context, 'res' | 'runtime'>,
+  { provider, verbosity }: Pick<RunRecord, 'provider' | 'verbosity'>,
+  field: string,
+): void {
+  if (verbosity === undefined || res.headersSent) return;
+  const { adapter = '' } = runtime.providers.list().find(({ id }) => id === provider) ?? {};
+  if (adapterSpec(adapter)?.verbosity === true) return;
+  const before = res.getHeader(IGNORED);
+  res.setHeader(IGNORED, before === undefined ? field : `${before}, ${field}`);
+}
+const IGNORED = 'X-Svc-Ignored';
 
 export const topLogprobs = wholeFrom(0, LOGPROBS_MAX);
 

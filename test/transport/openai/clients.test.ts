@@ -177,6 +177,15 @@ test('each parameter reaches the provider', async ({ real, client }) => {
   assert.equal(run?.metadata, { team: 'a' });
 });
 
+test('a verbosity that the model cannot be asked for is named as ignored', async ({ client }) => {
+  const ignored = async (verbosity: 'low' | 'medium' | 'high') => {
+    const { response } = await client.chat.completions.create({ ...hi, verbosity }).withResponse();
+    return response.headers.get('x-svc-ignored');
+  };
+  assert.is(await ignored('low'), 'verbosity');
+  assert.is(await ignored('medium'), null, 'it is what any model does');
+});
+
 test('images travel as data', async ({ real, client }) => {
   const png = `data:image/png;base64,${Buffer.from('89504e470d0a1a0a0000', 'hex').toString('base64')}`;
   const ask = (url: string) =>

@@ -9,6 +9,7 @@ import { sendLive, whyCut } from '../../http/live.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { Context } from '../../http/route.ts';
 import { CLIENT, clientGone } from '../../http/run-request.ts';
+import { tellVerbosity } from '../parameters.ts';
 import { HEARTBEAT } from '../parts.ts';
 import { ResponseEvents } from './events.ts';
 import { type AskedRun, type ResponseInput, runOfResponse } from './input.ts';
@@ -25,6 +26,7 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
   const asked = await startResponse(runtime, await runOfResponse(runtime, body), (...given) =>
     startFor(context, ...given),
   );
+  tellVerbosity(context, asked.request, 'text.verbosity');
   if (body.stream === true) return streamResponse(context, asked, { asks: true });
   const response =
     body.background === true
