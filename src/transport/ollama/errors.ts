@@ -1,6 +1,10 @@
 import type { SvcError } from '../../errors.ts';
 
-/** An error in the form of Ollama's API: one text. */
-export function errorOf({ message, hint }: SvcError): object {
-  return { error: `${message} ${hint}` };
+/**
+ * An error in the form of Ollama's API: one text. Of a request without a valid token Ollama's
+ * command line shows only `status`.
+ */
+export function errorOf({ code, message, hint }: SvcError): object {
+  const error = `${message} ${hint}`;
+  return code === 'unauthorised' ? { error, status: error } : { error };
 }

@@ -22,7 +22,7 @@ const shared = {
   unknownFields: 'ignore',
   blanks: true,
   errors: errorOf,
-  errorSchema: named('OllamaError', object({ error: text })),
+  errorSchema: named('OllamaError', object({ error: text, status: v.optional(text) })),
 } as const;
 const admin = { ...shared, scope: 'admin' } as const;
 const status = named('OllamaStatus', object({ status: text }));

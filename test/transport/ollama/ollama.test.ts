@@ -379,6 +379,8 @@ test('errors have the status and the text that the client shows', async ({ real,
   const refused = await failed(stranger.list());
   assert.is(refused.status_code, 401);
   assert.match(refused.message, 'svc token');
+  const { json } = await real.get('/t/wrong/api/tags', { headers: { authorization: '' } });
+  assert.is(json.status, json.error, "Ollama's command line shows the status");
   real.provider.script = [new SvcError('model_unknown', 'There is no model.')];
   for (const stream of [true, false]) {
     const unknown = await failed(client.chat({ model, messages, stream } as never));
