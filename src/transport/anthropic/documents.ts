@@ -1,5 +1,5 @@
 import type { MessagePart } from '../../../machines/messages.ts';
-import { documentFrame, textOfFile } from '../dialect/documents/documents.ts';
+import { documentFrame, readingOf, textOfFile } from '../dialect/documents/documents.ts';
 import type { Context } from '../http/route.ts';
 import type { DocumentBlock, SentMessage } from './blocks.ts';
 
@@ -16,7 +16,7 @@ export async function readFiles(
   const texts = new Map<DocumentBlock['source'], string>();
   for (const [{ source }, at] of documentsIn(messages))
     if (source.type === 'base64')
-      texts.set(source, await textOfFile(source, `${at}.source.data`, context));
+      texts.set(source, await textOfFile(source, `${at}.source.data`, readingOf(context)));
   return texts;
 }
 

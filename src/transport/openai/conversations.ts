@@ -3,6 +3,7 @@ import type { ConversationContext } from '../../../machines/conversation.ts';
 import { wrong } from '../../runtime/contract/check.ts';
 import { runInput } from '../../runtime/contract/inputs.ts';
 import { anything, flag, named, object, text, whole } from '../../runtime/contract/vocabulary.ts';
+import { readingOf } from '../dialect/documents/documents.ts';
 import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
@@ -123,7 +124,7 @@ export const conversationRoutes: readonly Route[] = [
 async function create(context: Create): Promise<void> {
   const { runtime, caller } = context;
   const { items, metadata } = await context.body();
-  const messages = await messagesOf(runtime, items ?? [], []);
+  const messages = await messagesOf(runtime, items ?? [], [], readingOf(context));
   send(context, await made(context).create({ metadata: metadata ?? {}, messages }, caller));
 }
 
@@ -132,7 +133,7 @@ async function add(context: Add): Promise<void> {
   const { items } = await context.body();
   const before = await read(context);
   const said = before.entries.flatMap((entry) => ('messages' in entry ? entry.messages : []));
-  const messages = await messagesOf(runtime, items, said);
+  const messages = await messagesOf(runtime, items, said, readingOf(context));
   const after = await made(context).add(idOf(context), messages);
   const last = { ...after, removed: [] };
   for await (const added of itemsOf(runtime, last, 'desc'))

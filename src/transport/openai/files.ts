@@ -1,5 +1,10 @@
 import { wrong } from '../../runtime/contract/check.ts';
-import { documentFrame, textOfFile } from '../dialect/documents/documents.ts';
+import {
+  documentFrame,
+  type Reading,
+  readingOf,
+  textOfFile,
+} from '../dialect/documents/documents.ts';
 import type { Context } from '../http/route.ts';
 import type { ChatMessage, FilePart } from './chat-messages.ts';
 
@@ -16,16 +21,27 @@ export async function readFiles(
     if (typeof content === 'string') continue;
     for (const [place, part] of (content ?? []).entries())
       if (part.type === 'file')
-        texts.set(part, await textOf(part, `messages.${index}.content.${place}.file`, context));
+        texts.set(
+          part,
+          await fileText(
+            part.file,
+            `messages.${index}.content.${place}.file.file_data`,
+            readingOf(context),
+          ),
+        );
   }
   return texts;
 }
 
-async function textOf({ file }: FilePart, at: string, context: Context): Promise<string> {
-  const param = `${at}.file_data`;
-  const [, media_type, data] = /^data:([^,]*);base64,(.*)$/is.exec(file.file_data) ?? [];
+/** `param` is the place of its data. Throws what `textOfFile` throws. */
+export async function fileText(
+  { file_data, filename }: FilePart['file'],
+  param: string,
+  reading: Reading,
+): Promise<string> {
+  const [, media_type, data] = /^data:([^,]*);base64,(.*)$/is.exec(file_data) ?? [];
   if (media_type === undefined || data === undefined)
     throw wrong(param, `${param} must be a data URL such as data:application/pdf;base64,…`);
-  const { begin, end } = documentFrame(file.filename);
-  return begin + (await textOfFile({ media_type, data }, param, context)) + end;
+  const { begin, end } = documentFrame(filename);
+  return begin + (await textOfFile({ media_type, data }, param, reading)) + end;
 }

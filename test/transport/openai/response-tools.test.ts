@@ -220,6 +220,33 @@ test('an image in a result is shown to the model after the results', async ({ re
   );
 });
 
+test('a file of an input reaches the model as text, also from a tool', async ({ real, client }) => {
+  const data = `data:text/plain;base64,${Buffer.from('The sky is blue.').toString('base64')}`;
+  const file = { type: 'input_file', filename: 'sky.txt', file_data: data };
+  const call = { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' };
+  const input = [
+    { role: 'user', content: [{ type: 'input_text', text: 'Read.' }, file] },
+    ...[call, { type: 'function_call_output', call_id: 'a', output: [file] }],
+  ];
+  await create(client, { input });
+  const said = '<document title="sky.txt">\nThe sky is blue.\n</document>';
+  assert.equal(
+    asked(real).messages.flatMap(({ content }) =>
+      content.map((part) => ('text' in part ? part.text : part.type)),
+    ),
+    ['Read.', said, 'tool_call', said],
+  );
+  for (const [wrongFile, param] of [
+    [{ ...file, file_data: 'x' }, 'file_data'],
+    [{ ...file, file_id: 'file-1' }, 'file_id'],
+    [{ ...file, file_url: 'https://a.example/a.pdf' }, 'file_url'],
+  ] as const)
+    assert.is(
+      (await errorOf(create(client, { input: [{ role: 'user', content: [wrongFile] }] })))[2],
+      `input.0.content.0.${param}`,
+    );
+});
+
 test('what other services left in a conversation is left out and named', async ({
   real,
   client,

@@ -9,6 +9,14 @@ export interface SentFile {
   readonly data: string;
 }
 
+/** What bounds and ends the reading of a file. Most requests have none: the signal is made late. */
+export type Reading = Pick<Context, 'limits'> & { signal(): AbortSignal };
+
+export function readingOf(context: Pick<Context, 'res' | 'closing' | 'ended' | 'limits'>): Reading {
+  const { closing, ended, limits } = context;
+  return { limits, signal: () => AbortSignal.any([closing, ended, clientGone(context)]) };
+}
+
 /**
  * The text of a PDF or text file: models get text. `param` is its place in the request. Throws
  * invalid_request for a file without text, busy, and what ends the request.
@@ -16,15 +24,14 @@ export interface SentFile {
 export async function textOfFile(
   { media_type, data }: SentFile,
   param: string,
-  { limits, ...context }: Pick<Context, 'res' | 'closing' | 'ended' | 'limits'>,
+  { limits, signal }: Reading,
 ): Promise<string> {
   const type = media_type.split(';')[0]?.trim().toLowerCase() ?? '';
   const bytes = Buffer.from(data, 'base64');
   if (TEXT.test(type)) return decoded(bytes, param);
   if (type !== PDF)
     throw wrong(param, `${param} is of the type ${JSON.stringify(type)}. PDF and text are read.`);
-  const signal = AbortSignal.any([context.closing, context.ended, clientGone(context)]);
-  const { text, problem } = await pdfText(bytes, limits, signal);
+  const { text, problem } = await pdfText(bytes, limits, signal());
   if (problem !== undefined) throw wrong(param, `${param} ${problem}.`);
   if (text !== '') return text;
   throw wrong(param, `${param} has no text, so it shows pictures only. Send them as images.`);

@@ -7,6 +7,7 @@ import { runInput } from '../../../runtime/contract/inputs.ts';
 import { pick } from '../../../runtime/contract/vocabulary.ts';
 import type { Asked, RunInput } from '../../../runtime/contract.ts';
 import type { Runtime } from '../../../runtime/port.ts';
+import type { Reading } from '../../dialect/documents/documents.ts';
 import { runIdOf } from '../../dialect/ids.ts';
 import { messagesSaid } from '../conversation-items.ts';
 import {
@@ -142,6 +143,7 @@ export interface AskedRun {
 export async function runOfResponse(
   runtime: Pick<Runtime, 'runs'>,
   body: ResponseInput,
+  reading: Reading,
   earlierOf = (id: string) => conversationOf(runtime, id),
 ): Promise<AskedRun> {
   const { previous_response_id: previous, instructions, include, safety_identifier } = body;
@@ -154,7 +156,7 @@ export async function runOfResponse(
   const made = conversation == null ? null : await runtime.runs.made.get(conversation);
   const earlier = previous == null ? await saidIn(runtime, made) : await earlierOf(previous);
   const items = body.input ?? [];
-  const added = await messagesOf(runtime, items, earlier.messages);
+  const added = await messagesOf(runtime, items, earlier.messages, reading);
   const compacts = isCompaction(items);
   if (compacts && made !== null)
     throw wrong('conversation', 'conversation must be null: a compacted one is another one.');

@@ -1,7 +1,9 @@
 import type { Message, MessagePart, OutputPart } from '../../../../machines/messages.ts';
 import { wrong } from '../../../runtime/contract/check.ts';
 import type { Runtime } from '../../../runtime/port.ts';
+import type { Reading } from '../../dialect/documents/documents.ts';
 import { imageOf } from '../chat-messages.ts';
+import { fileText } from '../files.ts';
 import { summaryPart } from './compaction.ts';
 import { customArguments } from './custom-input.ts';
 import { placeOfItem } from './items.ts';
@@ -21,6 +23,7 @@ export async function messagesOf(
   runtime: Pick<Runtime, 'runs'>,
   input: string | readonly InputItem[],
   earlier: readonly Message[],
+  reading: Reading,
 ): Promise<Message[]> {
   if (typeof input === 'string') return [{ role: 'user', content: textParts(input) }];
   const calls = new Set(earlier.flatMap(({ content }) => content.flatMap(callId)));
@@ -50,14 +53,14 @@ export async function messagesOf(
     if (item.type === 'compaction')
       messages.push({ role: 'user', content: [summaryPart(item.encrypted_content, at)] });
     else if ('role' in item) {
-      const { role, parts } = partsOf(item, at);
+      const { role, parts } = await partsOf(item, at, reading);
       if (role === 'assistant') answer(parts);
       else messages.push({ role, content: parts });
     } else if (isResult) {
       const { call_id: id, output } = item;
       if (!calls.has(id))
         throw wrong(`${at}.call_id`, `${at}.call_id names no call of a tool before it.`);
-      const parts = userParts(output, `${at}.output`);
+      const parts = await userParts(output, `${at}.output`, reading);
       const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
       const images = parts.filter(({ type }) => type === 'image');
       // Servers refuse an empty result.
@@ -102,10 +105,11 @@ function saidIn(item: Said): OutputPart[] {
   return text === '' ? [] : [{ type: 'reasoning', text }];
 }
 
-function partsOf(
+async function partsOf(
   message: InputMessage,
   at: string,
-): { role: 'system' | 'user' | 'assistant'; parts: MessagePart[] } {
+  reading: Reading,
+): Promise<{ role: 'system' | 'user' | 'assistant'; parts: MessagePart[] }> {
   if (message.role === 'assistant') {
     const { content } = message;
     if (typeof content === 'string') return { role: 'assistant', parts: textParts(content) };
@@ -118,18 +122,23 @@ function partsOf(
     return { role: 'assistant', parts };
   }
   if (message.role !== 'user') return { role: 'system', parts: textParts(message.content) };
-  return { role: 'user', parts: userParts(message.content, `${at}.content`) };
+  return { role: 'user', parts: await userParts(message.content, `${at}.content`, reading) };
 }
 
 type Shown = Extract<InputMessage, { role: 'user' }>['content'];
-function userParts(content: Shown, at: string): MessagePart[] {
+async function userParts(content: Shown, at: string, reading: Reading): Promise<MessagePart[]> {
   if (typeof content === 'string') return textParts(content);
-  return content.map((part, place) => {
-    if (part.type === 'input_text') return { type: 'text', text: part.text } as const;
-    const param = `${at}.${place}.image_url`;
-    if (part.image_url == null) throw wrong(param, `${param} is missing.`);
-    return imageOf(part.image_url, param);
-  });
+  const parts: MessagePart[] = [];
+  for (const [place, part] of content.entries()) {
+    const param = `${at}.${place}`;
+    if (part.type === 'input_text') parts.push({ type: 'text', text: part.text });
+    else if (part.type === 'input_file')
+      parts.push({ type: 'text', text: await fileText(part, `${param}.file_data`, reading) });
+    else if (part.image_url == null)
+      throw wrong(`${param}.image_url`, `${param}.image_url is missing.`);
+    else parts.push(imageOf(part.image_url, `${param}.image_url`));
+  }
+  return parts;
 }
 
 type Texts = string | readonly { readonly text: string }[];

@@ -2,6 +2,7 @@ import { fromBody, type SvcError } from '../../../errors.ts';
 import { wrong } from '../../../runtime/contract/check.ts';
 import type { RunInput, RunRecord } from '../../../runtime/contract.ts';
 import type { Runtime } from '../../../runtime/port.ts';
+import { readingOf } from '../../dialect/documents/documents.ts';
 import { idIn } from '../../dialect/ids.ts';
 import { type AskedIn, startFor } from '../../dialect/start.ts';
 import { sendLarge } from '../../http/large.ts';
@@ -23,9 +24,8 @@ import { askedResponse, followResponse, presentResponse, storedResponse } from '
 export async function createResponse(context: Context<unknown, ResponseInput>): Promise<void> {
   const { runtime } = context;
   const body = await context.body();
-  const asked = await startResponse(runtime, await runOfResponse(runtime, body), (...given) =>
-    startFor(context, ...given),
-  );
+  const request = await runOfResponse(runtime, body, readingOf(context));
+  const asked = await startResponse(runtime, request, (...given) => startFor(context, ...given));
   tellVerbosity(context, asked.request, 'text.verbosity');
   if (body.stream === true) return streamResponse(context, asked, { asks: true });
   const response =

@@ -26,6 +26,15 @@ const inputImage = object({
   /** How large the model sees it. svc leaves it to the model. */
   detail: v.nullish(oneOf(['auto', 'low', 'high', 'original'])),
 });
+const inputFile = object({
+  type: v.literal('input_file'),
+  file_data: text,
+  filename: v.nullish(text),
+  file_id: v.nullish(v.never('must be null: svc keeps no files.')),
+  file_url: v.nullish(v.never('must be null: the daemon loads no addresses for its clients.')),
+  /** How large the model sees its pages. It gets their text. */
+  detail: v.nullish(text),
+});
 const outputText = object({
   type: v.literal('output_text'),
   text,
@@ -36,15 +45,14 @@ const outputText = object({
 });
 const refusal = object({ type: v.literal('refusal'), refusal: text });
 
-const NEITHER = 'svc takes no audio and no files.';
 const shown = v.union(
   [
     text,
     v.array(
       v.variant(
         'type',
-        [inputText, inputImage],
-        `must be an object with the type input_text or input_image. ${NEITHER}`,
+        [inputText, inputImage, inputFile],
+        'must be an object with the type input_text, input_image or input_file.',
       ),
     ),
   ],

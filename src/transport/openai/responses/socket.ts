@@ -82,10 +82,15 @@ async function answer(
   if (body.background === true)
     throw wrong('background', 'background must be false: a WebSocket streams its responses.');
   if (left.length > 0) ignored.note(PATH, left);
-  const request = await runOfResponse(runtime, body, async (id) => {
-    if (id !== last?.id) return conversationOf(runtime, id);
-    return last.made ?? conversationOf(runtime, id, { unstored: true });
-  });
+  const request = await runOfResponse(
+    runtime,
+    body,
+    { limits, signal: () => signal },
+    async (id) => {
+      if (id !== last?.id) return conversationOf(runtime, id);
+      return last.made ?? conversationOf(runtime, id, { unstored: true });
+    },
+  );
   // An answer over HTTP names them in a header.
   const first = left.length > 0 ? { svc_ignored: left } : {};
   if (generate === false) {

@@ -58,7 +58,10 @@ function listOf<S extends v.GenericSchema>(item: S, own: ReadonlySet<string>) {
 }
 
 const named = object({
-  type: oneOf(['function', 'custom']),
+  type: v.picklist(
+    ['function', 'custom'],
+    'must be function or custom: svc itself runs no tools, so none of them can be forced.',
+  ),
   name: text,
   namespace: v.nullish(text),
 });

@@ -1,5 +1,6 @@
 import { SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
+import { readingOf } from '../../dialect/documents/documents.ts';
 import { idIn } from '../../dialect/ids.ts';
 import { promptTokens } from '../../dialect/prompt-tokens.ts';
 import { startFor } from '../../dialect/start.ts';
@@ -15,7 +16,7 @@ import { startResponse, wholeResponse } from './responses.ts';
 /** What fits into the window of a model: the count of an input, and a shorter one. */
 
 export async function countInputTokens(context: Context<unknown, CountInput>): Promise<void> {
-  const { input } = await runOfResponse(context.runtime, await context.body());
+  const { input } = await runOfResponse(context.runtime, await context.body(), readingOf(context));
   const { input_tokens, estimated } = await promptTokens(context, input).catch((thrown) => {
     throw inResponse(thrown);
   });
@@ -35,7 +36,11 @@ export async function compactResponse(context: Context<unknown, CompactInput>): 
     typeof input === 'string' ? [{ role: 'user' as const, content: input }] : (input ?? []);
   const asked = await startResponse(
     runtime,
-    await runOfResponse(runtime, { ...body, input: [...items, { type: 'compaction_trigger' }] }),
+    await runOfResponse(
+      runtime,
+      { ...body, input: [...items, { type: 'compaction_trigger' }] },
+      readingOf(context),
+    ),
     (...given) => startFor(context, ...given),
   );
   const response = await wholeResponse(context, asked);
