@@ -777,6 +777,7 @@ export const errors = {
   stream_garbled: {
     ...provider,
     exit: 10,
+    retryable: false,
     meaning: 'The provider sent something that cannot be understood, so its answer is incomplete.',
     hint: 'Check that its address is right and its adapter fits: svc provider test <provider>',
   },

@@ -167,6 +167,18 @@ export const limitSpecs = {
     120_000,
     'For a connection to a remote provider to open.',
   ),
+  provider_usage_ms: limit(
+    3_000,
+    0,
+    60_000,
+    'From the finish reason of an answer to its usage. Then the answer is complete without it.',
+  ),
+  provider_end_ms: limit(
+    1_000,
+    0,
+    60_000,
+    'From the end of an answer to the end of its response. Then the connection is closed.',
+  ),
   provider_header_bytes: limit(
     65_536,
     1024,

@@ -33,6 +33,11 @@ export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8
     return this.start;
   }
 
+  /** Whether all bytes are read. */
+  get isRead(): boolean {
+    return this.ended && this.waiting.length === 0;
+  }
+
   /** The bytes since the last call, at least one. Null: the response is complete. */
   async read(): Promise<readonly Buffer[] | null> {
     while (this.waiting.length === 0) {
@@ -45,6 +50,39 @@ export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8
     this.waiting = [];
     this.bytes = 0;
     return read;
+  }
+
+  /** As `read`. Undefined: none came in time. */
+  async readWithin(ms: number): Promise<readonly Buffer[] | null | undefined> {
+    let isLate = false;
+    const timer = setTimeout(
+      () => {
+        isLate = true;
+        this.wake?.();
+      },
+      Math.max(0, ms),
+    );
+    try {
+      while (this.waiting.length === 0 && this.failure === null && !this.ended) {
+        if (isLate) return undefined;
+        if (this.controller?.paused) this.controller.resume();
+        else await this.change();
+      }
+      return await this.read();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Drops what is left of a response. False: it did not end in time, or has too much. */
+  async drain(ms: number): Promise<boolean> {
+    const until = performance.now() + ms;
+    for (let left = WAITING_BYTES; left > 0; ) {
+      const read = await this.readWithin(until - performance.now()).catch(() => undefined);
+      if (read == null) return read === null;
+      for (const { length } of read) left -= length;
+    }
+    return false;
   }
 
   /** Ends the request, and closes its connection. */

@@ -102,4 +102,15 @@ test('a connection that breaks is an error, after all that came before', () =>
     },
   ));
 
+test('the rest of a response is dropped until it ends, breaks, is late or has too much', async () => {
+  const drained = (answer: (response: ServerResponse) => void, ms: number) =>
+    new Promise<boolean>((resolve, reject) => {
+      ask(answer, async (incoming) => resolve(await incoming.drain(ms))).catch(reject);
+    });
+  assert.is(await drained((response) => response.end('rest'), 60_000), true);
+  assert.is(await drained((response) => void response.write('rest'), 1), false);
+  assert.is(await drained((response) => void response.socket?.resetAndDestroy(), 60_000), false);
+  assert.is(await drained((response) => response.end('x'.repeat(1_000_000)), 60_000), false);
+});
+
 test.run();

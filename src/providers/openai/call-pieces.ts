@@ -24,7 +24,8 @@ interface Begun {
  *    calls may all have one index.
  * 2. A piece with a name begins a call, unless a call that is not complete fits it.
  * 3. A piece with neither id nor index continues the only call, or the only incomplete one.
- * 4. An index without a name waits for its name.
+ * 4. An index without a name waits for its name. At the end it continues the only call that is
+ *    not complete, because some servers number the head of a call and its tail differently.
  * 5. A text that fits no call, or several, fails the answer: it would be lost.
  */
 export class CallPieces {
@@ -41,7 +42,7 @@ export class CallPieces {
     this.pieces = pieces;
   }
 
-  /** Throws stream_truncated. */
+  /** Throws stream_garbled. */
   take(sent: CallPiece): void {
     const piece = this.withName(sent);
     if (piece === null) return;
@@ -58,9 +59,15 @@ export class CallPieces {
     this.calls.add(begun.call, text);
   }
 
-  /** Throws stream_truncated for a call without a name. */
+  /** Throws stream_garbled for a call without a name. */
   end(): void {
-    if (this.nameless.size > 0) throw unassigned();
+    for (const { id, text } of this.nameless.values()) {
+      const [call, ...others] = this.begun.filter((begun) => !begun.arguments.isComplete);
+      if (call === undefined || others.length > 0 || id !== '') throw unassigned();
+      call.arguments.take(text);
+      if (!call.arguments.isComplete) throw unassigned();
+      this.calls.add(call.call, text);
+    }
   }
 
   /** The piece, with all that came before its name. Null: the name has not come. */

@@ -1,168 +1,182 @@
-import type { RunRequest, TokenLogprob } from '../../../machines/messages.ts';
-import { asRecord, isRecord, isTooMuch } from '../../json.ts';
-import type { Limits } from '../../limits.ts';
-import type { OutputPart } from '../port.ts';
-import { ToolCalls } from '../remote/calls.ts';
-import { garbled, type RequestContext, toFailure, tooDeep, truncated } from '../remote/failure.ts';
-import { finishPart, readUsage, reasonOf } from '../remote/finish.ts';
-import { type Output, Pieces } from '../remote/pieces.ts';
-import { statusOf } from '../remote/sdk-error.ts';
-import { parseUpstreamError, type Secrets } from '../remote/upstream-error.ts';
+import type { TokenLogprob } from '../../../machines/messages.ts';
+import { SvcError } from '../../errors.ts';
+import { asRecord, isRecord } from '../../json.ts';
+import { type Asked, argumentsOf, EventAnswer, isSet, unreadable } from '../remote/event-answer.ts';
+import { toFailure } from '../remote/failure.ts';
+import { readUsage, reasonOf } from '../remote/finish.ts';
+import { parseUpstreamError } from '../remote/upstream-error.ts';
 import { CallPieces } from './call-pieces.ts';
 
-export interface Asked extends RequestContext {
-  run_id: string;
-  request: Pick<RunRequest, 'logprobs' | 'stop'>;
-  secrets: Secrets;
-  limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
-}
+type Fields = Record<string, unknown>;
 
-/**
- * Reads the chunks of one chat completion. It owns the answer, as far as it has come.
- *
- * 1. Each chunk is checked once: the fields that are used, and no others.
- * 2. An answer is complete only with a finish reason that is known, and without an error.
- * 3. Nothing is read after an error: text behind a gap is not an answer.
- */
-export class ChatAnswer {
-  private readonly asked: Asked;
-  private readonly pieces: Pieces;
-  private readonly calls: ToolCalls;
+/** Reads the chunks of one chat completion, or a whole one. */
+export class ChatAnswer extends EventAnswer {
   private readonly callPieces: CallPieces;
-  private reason: string | null = null;
-  private usage: unknown;
-  private stop: string | null = null;
+  /** What came in deltas. A message after them repeats it. */
+  private readonly came = { text: false, reasoning: false, calls: false };
 
   constructor(asked: Asked) {
-    this.asked = asked;
-    this.pieces = new Pieces(asked.limits);
-    this.calls = new ToolCalls(asked.run_id, this.pieces);
+    super(asked);
     this.callPieces = new CallPieces(this.calls, this.pieces);
   }
 
-  /** The outputs since the last call, in order. */
-  outputs(): readonly Output[] {
-    return this.pieces.take();
+  document(value: unknown): boolean {
+    const { choices } = asRecord(value);
+    if (!Array.isArray(choices)) return false;
+    this.event(asRecord(value));
+    return true;
   }
 
-  /** Takes the data of one event. Throws SvcError. */
-  take(data: string): void {
-    if (data === '[DONE]') return;
-    if (isTooMuch(data)) throw tooDeep();
-    let chunk: unknown;
-    try {
-      chunk = JSON.parse(data);
-    } catch {
-      throw unreadable();
-    }
-    this.takeChunk(chunk);
+  override end(): void {
+    if (this.reason !== null) this.callPieces.end();
+    super.end();
   }
 
-  /** Throws SvcError. */
-  takeChunk(chunk: unknown): void {
-    const { error, choices, usage } = asRecord(chunk);
+  protected event(chunk: Fields): void {
+    const { error, choices, usage } = chunk;
     if (isSet(error)) throw this.reported(error);
-    if (!Array.isArray(choices)) throw this.otherEvent(chunk);
     if (isSet(usage)) this.usage = usage;
-    const [choice] = choices as unknown[];
-    if (choice === undefined) return;
-    if (!isRecord(choice)) throw unreadable();
-    this.reason = optionalText(choice.finish_reason) ?? this.reason;
+    if (Array.isArray(choices)) {
+      const choice = firstOf(choices);
+      if (choice !== undefined) this.takeChoice(choice);
+    } else if (isSet(choices)) throw unreadable();
+    else this.otherEvent(chunk);
+  }
+
+  protected reasonOf(raw: string) {
+    return reasonOf(raw);
+  }
+
+  protected readUsage() {
+    return readUsage(this.usage);
+  }
+
+  private takeChoice(choice: Fields): void {
+    const { finish_reason: reason, delta, message, text } = choice;
+    if (typeof reason === 'string' && reason !== '') this.reason = reason;
     this.noteStop(choice);
     if (this.asked.request.logprobs !== undefined)
       this.pieces.addLogprobs(readLogprobs(choice.logprobs, this.asked.request.logprobs));
-    if (!isSet(choice.delta)) return;
-    if (!isRecord(choice.delta)) throw unreadable();
-    this.takeDelta(choice.delta);
+    const { came } = this;
+    if (isRecord(delta)) {
+      const { content, tool_calls, function_call } = delta;
+      if (this.takeReasoning(delta)) came.reasoning = true;
+      if (isSet(content) && content !== '') came.text = true;
+      if (isSet(tool_calls) || isSet(function_call)) came.calls = true;
+      this.takeContent(delta);
+      this.takeCalls(delta);
+    } else if (typeof delta === 'string') this.text('text', delta);
+    else if (isSet(delta)) throw unreadable();
+    if (isRecord(message)) {
+      if (!came.reasoning) this.takeReasoning(message);
+      if (!came.text) this.takeContent(message);
+      if (!came.calls) this.takeCalls(message);
+    }
+    if (!came.text) this.text('text', text);
   }
 
-  /** Adds the last outputs. Throws stream_truncated for an answer that was cut off. */
-  end(): void {
-    this.pieces.end();
-    if (this.reason === null) throw truncated();
-    this.callPieces.end();
-    this.calls.end();
-    this.pieces.endLogprobs();
-  }
-
-  /** The last part. Throws stream_truncated for a reason of an incomplete answer. */
-  finish(): OutputPart {
-    const { reason: raw, asked, calls, stop } = this;
-    return finishPart(
-      { reason: reasonOf(raw ?? ''), raw, usage: readUsage(this.usage) },
-      { secrets: asked.secrets, calls: calls.count, stop },
-    );
-  }
-
-  private takeDelta(delta: Record<string, unknown>): void {
-    const { content, refusal, tool_calls } = delta;
-    this.text('reasoning', optionalText(delta.reasoning_content) ?? optionalText(delta.reasoning));
+  private takeContent({ content, refusal, images, audio }: Fields): void {
     if (typeof content === 'string') this.text('text', content);
-    else if (Array.isArray(content)) for (const part of content) this.takePart(asRecord(part));
-    else if (isSet(content)) throw unreadable();
-    if (typeof refusal === 'string') this.text('refusal', refusal);
-    if (!isSet(tool_calls)) return;
-    if (!Array.isArray(tool_calls)) throw unreadable();
-    for (const piece of tool_calls) this.takeCall(piece);
+    else if (Array.isArray(content)) for (const part of content) this.takePart(part);
+    else if (isSet(content)) this.takePart(content);
+    this.text('refusal', refusal);
+    if (Array.isArray(images) && images.length > 0) throw noMedia('an image');
+    if (isSet(audio)) throw noMedia('a sound');
   }
 
   /** Some servers send a list of parts. */
-  private takePart({ type, text, thinking }: Record<string, unknown>): void {
-    if (type === 'text' && typeof text === 'string') this.text('text', text);
-    if (type !== 'thinking' || !Array.isArray(thinking)) return;
-    for (const thought of thinking) this.text('reasoning', optionalText(asRecord(thought).text));
+  private takePart(part: unknown): void {
+    const { type, text, thinking, refusal } = asRecord(part);
+    if (typeof part === 'string') this.text('text', part);
+    else if (type === 'thinking' || type === 'reasoning')
+      this.text('reasoning', textOf(thinking ?? text));
+    else if (typeof text === 'string') this.text('text', text);
+    else if (typeof refusal === 'string') this.text('refusal', refusal);
+    else if (type === 'text' || type === undefined) throw unreadable();
+    else if (/image|audio|file/.test(String(type))) throw noMedia('a file');
+  }
+
+  /** Servers have five names for it, and some send it under two of them. */
+  private takeReasoning(delta: Fields): boolean {
+    const { reasoning_content, reasoning, reasoning_text, thinking, reasoning_details } = delta;
+    const text =
+      textOf(reasoning_content) ||
+      textOf(reasoning) ||
+      textOf(reasoning_text) ||
+      textOf(thinking) ||
+      textOf(reasoning_details);
+    this.text('reasoning', text);
+    return text !== '';
+  }
+
+  private takeCalls({ tool_calls, function_call }: Fields): void {
+    if (isRecord(function_call)) this.takeCall({ index: 0, function: function_call });
+    if (Array.isArray(tool_calls)) for (const piece of tool_calls) this.takeCall(piece);
+    else if (isRecord(tool_calls)) this.takeCall(tool_calls);
+    else if (isSet(tool_calls)) throw unreadable();
   }
 
   private takeCall(piece: unknown): void {
-    const { index, id, function: called } = asRecord(piece);
-    if (!isRecord(called) || (isSet(index) && typeof index !== 'number')) throw unreadable();
+    if (!isRecord(piece) || isSet(piece.custom)) throw unreadable();
+    const { index, id, function: called } = piece;
+    const { name, arguments: given } = isRecord(called) ? called : piece;
+    const at = typeof index === 'string' && index.trim() !== '' ? Number(index) : index;
     this.callPieces.take({
-      index: typeof index === 'number' ? index : null,
-      id: optionalText(id)?.trim() === '' ? '' : (optionalText(id) ?? ''),
-      name: optionalText(called.name)?.trim() === '' ? '' : (optionalText(called.name) ?? ''),
-      text: optionalText(called.arguments) ?? '',
+      index: Number.isInteger(at) ? (at as number) : null,
+      id: nameOf(id),
+      name: nameOf(name),
+      text: argumentsOf(given),
     });
   }
 
-  private text(kind: 'text' | 'reasoning' | 'refusal', text: string | null): void {
-    if (text !== null && text !== '') this.pieces.add(kind, text);
-  }
-
   /** Servers that say which stop text ended the answer have two names for it. */
-  private noteStop({ stop_reason, matched_stop }: Record<string, unknown>): void {
+  private noteStop({ stop_reason, matched_stop }: Fields): void {
     const said = typeof stop_reason === 'string' ? stop_reason : matched_stop;
     if (typeof said === 'string' && this.asked.request.stop?.includes(said)) this.stop = said;
   }
 
-  /** An error inside the stream. Some servers put a status of HTTP in it. */
-  private reported(error: unknown) {
-    const { secrets } = this.asked;
-    return (
-      statusOf(error, this.asked) ?? toFailure(parseUpstreamError({ error }, secrets), this.asked)
-    );
-  }
-
-  /** An event that is no chunk: it may have the message of an error. */
-  private otherEvent(event: unknown) {
+  /** An event that is no chunk: an error, or one that has nothing of the answer. */
+  private otherEvent(event: Fields): void {
     const reported = parseUpstreamError(event, this.asked.secrets);
-    return reported.message === null ? unreadable() : toFailure(reported, this.asked);
+    if (reported.message !== null) throw toFailure(reported, this.asked);
+    if (TEXTS.some((name) => isSet(event[name]) && event[name] !== '')) throw unreadable();
   }
 }
 
-function isSet(value: unknown): boolean {
-  return value !== undefined && value !== null;
+/** Where an event of another protocol has its text. */
+const TEXTS = ['delta', 'text', 'content', 'output', 'response', 'message', 'candidates'];
+
+/** The choice with the number 0. Others are not asked for. */
+function firstOf(choices: readonly unknown[]): Fields | undefined {
+  for (const choice of choices) {
+    if (choice === null) continue;
+    if (!isRecord(choice)) throw unreadable();
+    if (Number(choice.index ?? 0) === 0) return choice;
+  }
+  return undefined;
 }
 
-/** Null: it is not there. Throws stream_garbled for another type. */
-function optionalText(value: unknown): string | null {
+/** Text in any form: a string, a list, or an object that has it. Other fields are no text. */
+function textOf(value: unknown, depth = 0): string {
   if (typeof value === 'string') return value;
-  if (isSet(value)) throw unreadable();
-  return null;
+  if (!isRecord(value) || depth > TEXT_DEPTH) return '';
+  if (Array.isArray(value)) return value.map((part) => textOf(part, depth + 1)).join('');
+  const { text, content, summary, thinking } = value;
+  return textOf(text ?? content ?? summary ?? thinking, depth + 1);
 }
 
-function unreadable() {
-  return garbled(
-    'The provider sent an event that cannot be understood, so its answer is not complete.',
+const TEXT_DEPTH = 4;
+
+function nameOf(value: unknown): string {
+  if (typeof value === 'number') return String(value);
+  return typeof value !== 'string' || value.trim() === '' ? '' : value;
+}
+
+/** svc has no place for it in an answer, and an answer without it would be another one. */
+function noMedia(what: string): SvcError {
+  return new SvcError(
+    'capability_missing',
+    `The model answers with ${what}, which svc has no place for.`,
   );
 }
 

@@ -4,12 +4,13 @@ import type { AttemptRequest, OutputPart, ProviderPort } from '../port.ts';
 import { askedModel } from '../remote/asked-model.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { listModels } from '../remote/list-models.ts';
+import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
 import { chatBody } from './body.ts';
+import { ChatAnswer } from './chat-answer.ts';
 import { embedTexts } from './embed.ts';
-import { readChat } from './read-chat.ts';
 import { type AddressedConfig, JSON_TYPE, keyHeader, settingHeaders } from './request-headers.ts';
 
 export interface RemoteOptions {
@@ -72,7 +73,7 @@ async function* streamAnswer(
       headers: { ...settingHeaders(config), ...JSON_TYPE, ...keyHeader(config, secrets.key) },
       ...{ body, model, secrets, signal },
     });
-    for await (const part of readChat(answered.body, asked)) {
+    for await (const part of readEvents(answered.body, new ChatAnswer(asked), asked)) {
       if (signal.aborted) return;
       yield part;
     }

@@ -1,5 +1,5 @@
 import type { CallName } from '../../../machines/messages.ts';
-import { truncated } from './failure.ts';
+import { garbled } from './failure.ts';
 import type { Pieces } from './pieces.ts';
 
 /** A tool call of the answer. */
@@ -65,5 +65,5 @@ export class ToolCalls {
 const ID = /^[^\p{Cc}\p{Cs}]{1,256}$/u;
 
 export function unassigned() {
-  return truncated('The provider sent a piece of a tool call that belongs to no call.');
+  return garbled('The provider sent a piece of a tool call that belongs to no call.');
 }

@@ -155,9 +155,19 @@ export function truncated(
   return new SvcError('stream_truncated', message, { retryable: true, lost: true });
 }
 
-/** The answer holds something that is no part of one. Text behind it is not delivered. */
+/**
+ * The answer holds something that is no part of one. Text behind it is not delivered. It came as it
+ * was sent, so it is not asked for again: it would be the same, and paid again.
+ */
 export function garbled(message: string): SvcError {
-  return new SvcError('stream_garbled', message, { retryable: true, lost: true });
+  return new SvcError(
+    'stream_garbled',
+    `${message} It is not asked again, as it would be the same.`,
+    {
+      retryable: false,
+      lost: true,
+    },
+  );
 }
 
 /** An answer, or one event of it, is larger than its bound. */

@@ -51,16 +51,16 @@ export function finishPart(
   };
 }
 
-/** The reason of a chat completion. Undefined: it is not one of a complete answer. */
+/** In any form of the letters. Undefined: it is not one of a complete answer. */
 export function reasonOf(raw: string): FinishReason | undefined {
-  return REASONS[raw] ?? OTHER[raw.toLowerCase()];
+  return REASONS[raw.toLowerCase()];
 }
 
 /** The SDK reports a refusal as filtered content. */
 export function sdkReason({ finishReason }: SdkFinish): FinishReason | undefined {
   const { unified, raw } = finishReason;
   if (raw === 'stop') return 'stop';
-  return UNIFIED[unified] ?? (unified === 'other' ? OTHER[raw?.toLowerCase() ?? ''] : undefined);
+  return UNIFIED[unified] ?? (unified === 'other' ? reasonOf(raw ?? '') : undefined);
 }
 
 /** The numbers that the server sent. Those that it did not send are unknown. */
@@ -99,20 +99,21 @@ const UNIFIED: Partial<Record<SdkFinish['finishReason']['unified'], FinishReason
   'tool-calls': 'tool_calls',
 };
 
+/** Those of OpenAI, and those of servers that do not use its names. */
 const REASONS: Record<string, FinishReason> = Object.assign(Object.create(null), {
   stop: 'stop',
   length: 'length',
   content_filter: 'content_filter',
   tool_calls: 'tool_calls',
   function_call: 'tool_calls',
-});
-
-/** Reasons of servers that do not use OpenAI's names. */
-const OTHER: Record<string, FinishReason> = Object.assign(Object.create(null), {
   eos: 'stop',
   eos_token: 'stop',
   end_turn: 'stop',
   stop_sequence: 'stop',
   complete: 'stop',
+  tool_use: 'tool_calls',
+  tool_call: 'tool_calls',
   max_tokens: 'length',
+  model_length: 'length',
+  model_context_window_exceeded: 'length',
 });

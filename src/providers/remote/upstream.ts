@@ -79,6 +79,7 @@ interface Place {
 export class Exchange {
   private readonly upstream: Upstream;
   private dispatcher: Dispatcher | null = null;
+  private incoming: Incoming | null = null;
   /** Stops to listen for an abort of the present request. */
   private forget: () => void = () => undefined;
   /** Whether the connection was open when the request was aborted. */
@@ -104,13 +105,21 @@ export class Exchange {
   }
 
   /**
-   * `complete`: the response was read to its end. Otherwise resolves when the connection is
-   * closed.
+   * `complete`: the answer is. What is left of its response may take a moment more, and nobody
+   * waits for that. After `broken` it resolves when the connection is closed.
    */
   async end(ended: 'complete' | 'broken'): Promise<void> {
     this.forget();
-    if (this.dispatcher !== null) await this.upstream.connections.release(this.dispatcher, ended);
+    const { dispatcher, incoming } = this;
     this.dispatcher = null;
+    if (dispatcher === null) return;
+    const { connections, limits } = this.upstream;
+    if (ended === 'broken' || incoming === null || incoming.isRead)
+      return connections.release(dispatcher, ended);
+    void incoming
+      .drain(limits.provider_end_ms)
+      .then((isWhole) => connections.release(dispatcher, isWhole ? 'complete' : 'broken'))
+      .catch(() => undefined);
   }
 
   private async dispatch({ method, url, headers, body, signal }: Request): Promise<Incoming> {
@@ -119,6 +128,7 @@ export class Exchange {
     this.dispatcher = dispatcher;
     signal.throwIfAborted();
     const incoming = new Incoming();
+    this.incoming = incoming;
     const abort = () => {
       this.abortedWhenOpen = connections.isOpen(dispatcher);
       incoming.abort(signal.reason);

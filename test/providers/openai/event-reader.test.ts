@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import { EventReader } from '../../../src/providers/openai/event-reader.ts';
+import { EventReader } from '../../../src/providers/remote/event-reader.ts';
 
 const SMALL = { provider_event_bytes: 40, provider_stream_bytes: 400 };
 const LARGE = { provider_event_bytes: 1e6, provider_stream_bytes: 1e7 };

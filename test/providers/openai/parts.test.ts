@@ -202,7 +202,7 @@ test('a stream cut within a tool call is no answer', async () => {
     await x.event(calls([0, 'a', null, '{"at":1}']));
     await x.finish('tool_calls');
   });
-  assert.is(nameless.failure?.code, 'stream_truncated');
+  assert.is(nameless.failure?.code, 'stream_garbled');
   const missing = await read((x) => x.finish('tool_calls'));
   assert.is(missing.failure?.code, 'stream_truncated');
   assert.match(missing.failure?.message ?? '', 'sent none');
@@ -215,7 +215,7 @@ test('a piece of arguments that belongs to no call fails the answer', async () =
     await x.event(calls([null, null, null, '1}']));
     await x.finish('tool_calls');
   });
-  assert.is(failure?.code, 'stream_truncated');
+  assert.is(failure?.code, 'stream_garbled');
   assert.match(failure?.message ?? '', 'belongs to no call');
 });
 

@@ -2,7 +2,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Incoming } from '../../../src/http-client/incoming.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import { readChat } from '../../../src/providers/openai/read-chat.ts';
+import { ChatAnswer } from '../../../src/providers/openai/chat-answer.ts';
+import { readEvents } from '../../../src/providers/remote/read-events.ts';
 import { READ_BYTES, ReadTurns, TURN_BYTES } from '../../../src/providers/remote/read-turns.ts';
 
 /** Turns with the event loop of the test, and their readers in order. */
@@ -53,15 +54,16 @@ test('a later piece does not overtake one that waits, and an idle loop is left a
 });
 
 /** An answer whose only piece has come. */
-function answer(text: string): ReturnType<typeof readChat> {
+function answer(text: string): ReturnType<typeof readEvents> {
   const body = new Incoming();
   const chunk = { choices: [{ index: 0, delta: { content: text }, finish_reason: 'stop' }] };
   const piece = Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
   body.onResponseData({ pause() {} } as never, piece);
-  return readChat(body, {
+  const asked = {
     ...{ run_id: 'run_1', key: null, model: 'm', request: {}, limits: defaultLimits },
     secrets: { key: null, place: null, texts: [] },
-  });
+  };
+  return readEvents(body, new ChatAnswer(asked), asked);
 }
 
 test('the pieces of many answers that come together are read in several turns', async () => {

@@ -3,32 +3,37 @@ import type { Incoming } from '../../http-client/incoming.ts';
 import { isTooMuch, parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
-import { toFailure, tooDeep } from '../remote/failure.ts';
-import { ReadTurns } from '../remote/read-turns.ts';
-import { parseUpstreamError } from '../remote/upstream-error.ts';
-import { type Asked, ChatAnswer } from './chat-answer.ts';
+import type { Asked, EventAnswer, Stage } from './event-answer.ts';
 import { EventReader } from './event-reader.ts';
-import { wholeAnswer } from './whole-answer.ts';
+import { toFailure, tooDeep } from './failure.ts';
+import { ReadTurns } from './read-turns.ts';
+import { parseUpstreamError } from './upstream-error.ts';
 
 /**
- * The output parts of a chat completion: a stream of events, or a whole answer.
+ * The output parts of an answer: a stream of events, or a whole answer.
  *
  * 1. What one read of the socket brings is one batch: its texts are as few outputs as possible.
  * 2. What came before a failure is delivered before it is thrown.
  * 3. Answers take turns, so that one turn of the event loop reads a bounded part of all of them.
+ * 4. An answer with its finish reason is complete. What is missing after it has a short time to
+ *    come, and what breaks then takes nothing from the answer.
  *
  * Throws SvcError, and the errors of the connection. A `yield*` of a list would make six promises
  * for each output.
  */
-export async function* readChat(
+export async function* readEvents(
   body: Incoming,
+  answer: EventAnswer,
   asked: Asked & { limits: Limits },
 ): AsyncGenerator<OutputPart> {
-  const answer = new ChatAnswer(asked);
   const events = new EventReader(asked.limits, () => noAnswer('', asked));
   const take = (data: string) => answer.take(data);
-  for (let read = await body.read(); read !== null; read = await body.read()) {
-    for (const chunk of read.flatMap(slices)) {
+  let stage: Stage = 'open';
+  let until = 0;
+  for (;;) {
+    const read = await (stage === 'open' ? body.read() : lateRead(body, stage, until));
+    if (read === null) break;
+    for (const chunk of read.some(isLarge) ? read.flatMap(slices) : read) {
       const turn = turns.take(chunk.length);
       if (turn !== undefined) {
         for (const output of answer.outputs()) yield output;
@@ -39,11 +44,17 @@ export async function* readChat(
       for (const output of answer.outputs()) yield output;
       throw failure.thrown;
     }
-    for (const output of answer.outputs()) yield output;
+    const outputs = answer.outputs();
+    for (const output of outputs) yield output;
+    if (answer.stage === 'open' || (answer.stage === stage && outputs.length === 0)) continue;
+    stage = answer.stage;
+    const { provider_usage_ms, provider_end_ms } = asked.limits;
+    until = performance.now() + (stage === 'reason' ? provider_usage_ms : provider_end_ms);
   }
-  const { document } = events;
   const failure = failureOf(() => {
-    if (document !== null) answer.takeChunk(chunkOf(document, asked));
+    const { document } = events;
+    if (document === null) takeLast(events, answer, asked);
+    else if (!answer.document(parsed(document))) throw noAnswer(document, asked);
     answer.end();
   });
   for (const output of answer.outputs()) yield output;
@@ -56,8 +67,11 @@ const turns = new ReadTurns();
 /** The parser needs about a millisecond for as many tiny events. */
 const SLICE_BYTES = 16 * 1024;
 
+function isLarge({ length }: Buffer): boolean {
+  return length > SLICE_BYTES;
+}
+
 function slices(bytes: Buffer): Buffer[] {
-  if (bytes.length <= SLICE_BYTES) return [bytes];
   return Array.from({ length: Math.ceil(bytes.length / SLICE_BYTES) }, (_, at) =>
     bytes.subarray(at * SLICE_BYTES, (at + 1) * SLICE_BYTES),
   );
@@ -72,12 +86,26 @@ function failureOf(work: () => void): { thrown: unknown } | null {
   }
 }
 
-/** The whole answer of a server that does not stream. Throws SvcError. */
-function chunkOf(document: string, asked: Asked): object {
+/** What comes after the finish reason. Null: nothing that counts. */
+async function lateRead(body: Incoming, stage: Stage, until: number) {
+  if (stage === 'ended') return null;
+  const ms = Math.max(0, until - performance.now());
+  return (await body.readWithin(ms).catch(() => null)) ?? null;
+}
+
+/** The last event counts without an empty line. Then an error without a form may follow. */
+function takeLast(events: EventReader, answer: EventAnswer, asked: Asked): void {
+  const last = events.end();
+  if (last !== null && (last.trim() === '[DONE]' || parseForeignJson(last) !== undefined))
+    answer.take(last);
+  if (answer.stage !== 'open' || events.stray === '') return;
+  const reported = parseUpstreamError(parseForeignJson(events.stray), asked.secrets);
+  if (reported.message !== null || reported.code !== null) throw toFailure(reported, asked);
+}
+
+function parsed(document: string): unknown {
   if (isTooMuch(document)) throw tooDeep();
-  const chunk = wholeAnswer(parseForeignJson(document));
-  if (chunk === null) throw noAnswer(document, asked);
-  return chunk;
+  return parseForeignJson(document);
 }
 
 /** A success without an answer: an error without its status, or another kind of server. */

@@ -1,0 +1,166 @@
+import type { FinishReason, Usage } from '../../../machines/events.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
+import { isRecord, isTooMuch } from '../../json.ts';
+import type { Limits } from '../../limits.ts';
+import type { OutputPart } from '../port.ts';
+import { type Call, ToolCalls } from './calls.ts';
+import { garbled, type RequestContext, toFailure, tooDeep, truncated } from './failure.ts';
+import { finishPart } from './finish.ts';
+import { type Output, Pieces } from './pieces.ts';
+import { statusOf } from './sdk-error.ts';
+import { parseUpstreamError, type Secrets } from './upstream-error.ts';
+
+export interface Asked extends RequestContext {
+  run_id: string;
+  request: Pick<RunRequest, 'logprobs' | 'stop'>;
+  secrets: Secrets;
+  limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
+  /** A tool that the adapter added: its arguments are the text of the answer. */
+  json_tool?: string | null;
+}
+
+/**
+ * How far an answer has come.
+ *
+ * 1. `reason`: it has its finish reason, and the usage may follow.
+ * 2. `usage`: it has both, and only a mark of the end may follow.
+ * 3. `ended`: it has that mark. Nothing after it is read.
+ */
+export type Stage = 'open' | 'reason' | 'usage' | 'ended';
+
+/**
+ * Reads the events of one answer. It owns the answer, as far as it has come. A subclass knows the
+ * protocol.
+ *
+ * 1. Each event is checked once: the fields that are used, and no others. What nobody knows is
+ *    left out. What has text of the answer and cannot be read fails the answer.
+ * 2. An answer is complete only with a finish reason that is known, and without an error.
+ * 3. Nothing is read after an error: text behind a gap is not an answer.
+ */
+export abstract class EventAnswer {
+  protected readonly asked: Asked;
+  protected readonly pieces: Pieces;
+  protected readonly calls: ToolCalls;
+  /** As the server says it. */
+  protected reason: string | null = null;
+  protected usage: unknown;
+  protected stop: string | null = null;
+  private hasEnded = false;
+  /** Texts beside the tool of the adapter. They count if it is not called. */
+  private beside = '';
+  private isJsonCalled = false;
+
+  constructor(asked: Asked) {
+    this.asked = asked;
+    this.pieces = new Pieces(asked.limits);
+    this.calls = new ToolCalls(asked.run_id, this.pieces);
+  }
+
+  get stage(): Stage {
+    if (this.hasEnded) return 'ended';
+    if (this.reason === null) return 'open';
+    return this.usage === undefined ? 'reason' : 'usage';
+  }
+
+  /** The outputs since the last call, in order. */
+  outputs(): readonly Output[] {
+    return this.pieces.take();
+  }
+
+  /** Takes the data of one event. Throws SvcError. */
+  take(data: string): void {
+    if (this.hasEnded) return;
+    if (data.length > SMALL && isTooMuch(data)) throw tooDeep();
+    let event: unknown;
+    try {
+      event = JSON.parse(data);
+    } catch {
+      if (data.trim() !== '[DONE]' && this.reason === null) throw unreadable();
+      this.hasEnded = true;
+    }
+    if (isRecord(event)) this.event(event);
+    else if (isSet(event)) throw unreadable();
+  }
+
+  /** Takes the whole answer of a server that does not stream. False: it is none. */
+  abstract document(value: unknown): boolean;
+
+  /** Adds the last outputs. Throws stream_truncated for an answer that was cut off. */
+  end(): void {
+    this.pieces.end();
+    if (this.reason === null) throw truncated();
+    if (!this.isJsonCalled && this.beside !== '') this.pieces.add('text', this.beside);
+    this.calls.end();
+    this.pieces.endLogprobs();
+  }
+
+  /** The last part. Throws stream_truncated for a reason of an incomplete answer. */
+  finish(): OutputPart {
+    const { reason: raw, asked, calls, stop } = this;
+    const reason = this.reasonOf(raw ?? '');
+    const isJson = this.isJsonCalled && calls.count === 0 && reason === 'tool_calls';
+    return finishPart(
+      { reason: isJson ? 'stop' : reason, raw, usage: this.readUsage() },
+      { secrets: asked.secrets, calls: calls.count, stop },
+    );
+  }
+
+  protected abstract event(event: Record<string, unknown>): void;
+  protected abstract reasonOf(raw: string): FinishReason | undefined;
+  protected abstract readUsage(): Usage;
+
+  protected markEnd(): void {
+    this.hasEnded = true;
+  }
+
+  protected text(kind: 'text' | 'reasoning' | 'refusal', text: unknown): void {
+    if (typeof text !== 'string' || text === '') return;
+    if (kind !== 'text' || this.asked.json_tool == null) this.pieces.add(kind, text);
+    else {
+      this.pieces.count(text);
+      this.beside += text;
+    }
+  }
+
+  /** Null: its arguments are the text of the answer. */
+  protected beginCall(id: unknown, name: unknown): Call | null {
+    if (typeof name !== 'string' || name === '') throw unreadable();
+    if (name !== this.asked.json_tool)
+      return this.calls.begin(typeof id === 'string' ? id : '', name);
+    this.isJsonCalled = true;
+    return null;
+  }
+
+  protected callText(call: Call | null, text: string): void {
+    if (text === '') return;
+    if (call === null) this.pieces.add('text', text);
+    else this.calls.add(call, text);
+  }
+
+  /** An error inside the stream. Some servers put a status of HTTP in it. */
+  protected reported(error: unknown) {
+    const { secrets } = this.asked;
+    return (
+      statusOf(error, this.asked) ?? toFailure(parseUpstreamError({ error }, secrets), this.asked)
+    );
+  }
+}
+
+/** No shorter text has so many levels or parts that they take time or stack. */
+const SMALL = 1024;
+
+export function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+export function unreadable() {
+  return garbled(
+    'The provider sent an event that cannot be understood, so its answer is not complete.',
+  );
+}
+
+/** Arguments as a text. Some servers send an object. */
+export function argumentsOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return isRecord(value) && Object.keys(value).length > 0 ? JSON.stringify(value) : '';
+}
