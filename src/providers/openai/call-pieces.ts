@@ -25,7 +25,7 @@ interface Begun {
  * 2. A piece with a name begins a call, unless a call that is not complete fits it.
  * 3. A piece with neither id nor index continues the only call, or the only incomplete one.
  * 4. An index without a name waits for its name. At the end it continues the only call that is
- *    not complete, because some servers number the head of a call and its tail differently.
+ *    not complete. Some servers number the head of a call and its tail differently.
  * 5. A text that fits no call, or several, fails the answer: it would be lost.
  */
 export class CallPieces {

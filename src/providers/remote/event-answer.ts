@@ -32,8 +32,8 @@ export type Stage = 'open' | 'reason' | 'usage' | 'ended';
  * Reads the events of one answer. It owns the answer, as far as it has come. A subclass knows the
  * protocol.
  *
- * 1. Each event is checked once: the fields that are used, and no others. What nobody knows is
- *    left out. What has text of the answer and cannot be read fails the answer.
+ * 1. Each event is checked once: the fields that are used, and no others. An unknown
+ *    one is left out. What has text of the answer and cannot be read fails the answer.
  * 2. An answer is complete only with a finish reason that is known, and without an error.
  * 3. Nothing is read after an error: text behind a gap is not an answer.
  */

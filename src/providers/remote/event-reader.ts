@@ -13,7 +13,7 @@ import { tooLarge } from './failure.ts';
  * 3. A response that begins like a page or a JSON document has no events: `document` has its text.
  * 4. The bytes are searched once for each end of a line, and text is only made of the data.
  * 5. Some servers put no empty line between their events. Whole JSON that another JSON object
- *    follows is an event of its own, because both together are no JSON.
+ *    follows is a whole event, because both together are no JSON.
  * 6. Some append the JSON of an error to their events: `stray` has its text.
  */
 export class EventReader {

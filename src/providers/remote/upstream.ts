@@ -105,8 +105,8 @@ export class Exchange {
   }
 
   /**
-   * `complete`: the answer is. What is left of its response may take a moment more, and nobody
-   * waits for that. After `broken` it resolves when the connection is closed.
+   * `complete`: the answer is. What is left of its response may take a moment more, and the
+   * caller does not wait for it. After `broken` it resolves when the connection is closed.
    */
   async end(ended: 'complete' | 'broken'): Promise<void> {
     this.forget();

@@ -6,7 +6,7 @@ import { chunk, type Exchange, Upstream } from '../../helpers/upstream.ts';
 
 /**
  * What servers with chat completions really send. Nothing of an answer is lost, and no answer waits
- * for a connection that nobody closes.
+ * for a connection that stays open.
  */
 
 const choice = (fields: object) => ({ choices: [{ index: 0, ...fields }] });
