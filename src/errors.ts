@@ -475,8 +475,8 @@ export const errors = {
     exit: 6,
     meaning: 'Another program listens on the address.',
     hint:
-      'Stop that program, or choose another address: svc start --http <host:port>, or ' +
-      '--grpc. Port 0 takes any free one.',
+      'Stop that program, or take any free port: svc config set http 127.0.0.1:0, and the same ' +
+      'for grpc. For once: svc start --http <host:port>',
   },
   address_refused: {
     ...startup,
@@ -522,8 +522,7 @@ export const errors = {
     ...startup,
     meaning: 'This Node.js is older than svc needs.',
     hint:
-      'Install Node.js 22.13 or later, or run svc through npx in a checkout: ' +
-      'that uses its own Node.js.',
+      'Install Node.js 24, or run svc through npx in a checkout: that uses its own Node.js.',
   },
   program_replaced: {
     ...startup,

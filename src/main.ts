@@ -14,15 +14,18 @@ declare const QUICK: readonly string[] | undefined;
 /** False: the whole program has to read the command line. */
 type Main = (argv: string[]) => Promise<unknown>;
 
-const [MAJOR_MIN, MINOR_MIN] = [22, 13];
+/**
+ * The first minor version of a line that has Node-API 10. An older one ends with SIGSEGV, without a
+ * word, when the SQLite addon is loaded.
+ */
+const FIRST: Readonly<Record<number, number>> = { 22: 14, 23: 6 };
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 
-if (major < MAJOR_MIN || (major === MAJOR_MIN && minor < MINOR_MIN)) {
+if (major < 22 || minor < (FIRST[major] || 0)) {
   console.error(
-    `error: svc needs Node.js ${MAJOR_MIN}.${MINOR_MIN} or later; ` +
+    'error: svc needs Node.js 22.14 or later, and 23.6 of line 23; ' +
       `this is ${process.versions.node} (node_too_old)\n` +
-      `hint: Install Node.js ${MAJOR_MIN}.${MINOR_MIN} or later, ` +
-      'or run svc through npx in a checkout: that uses its own Node.js.',
+      'hint: Install Node.js 24, or run svc through npx in a checkout: that uses its own Node.js.',
   );
   process.exitCode = 1;
 } else {

@@ -158,7 +158,7 @@ async function bundle(entryPoints, options) {
     bundle: true,
     format: 'esm',
     platform: 'node',
-    target: 'node22.13',
+    target: 'node22.14',
     sourcemap: options.bundle !== false,
     sourcesContent: false,
     legalComments: 'none',

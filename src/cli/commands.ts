@@ -727,6 +727,7 @@ const table = [
         name: 'no-open',
         summary: 'Print the address instead. It is valid for one sign-in, for one minute.',
       },
+      { name: 'no-start', summary: 'Fail if the daemon is not running.' },
     ],
     examples: ['console'],
   }),

@@ -1,18 +1,27 @@
 import { spawn } from 'node:child_process';
 import { pathToFileURL } from 'node:url';
+import { hasCode } from '../errors.ts';
 import { oneLine } from '../logs/plain.ts';
 import { askDaemon } from './connect/ask-daemon.ts';
 import type { Context } from './context.ts';
 import { note, print, printJson } from './print/output.ts';
+import { starterOf } from './run/ensure-daemon.ts';
 
 /**
- * Opens the console in the browser, signed in. Without a browser the address is printed. It is
+ * Opens the console in the browser, signed in. Starts the daemon if none runs. Without a browser the address is printed. It is
  * valid for one sign-in, for one minute. The address is a secret, and other users can read a
  * command line. So the browser opens a private file that leads there.
  */
-export async function run({ paths, flags, json }: Context): Promise<number> {
+export async function run(context: Context): Promise<number> {
+  const { paths, flags, json } = context;
   const [program, ...args] = flags['no-open'] === true ? [] : opener();
-  const { url, file } = await askDaemon(paths, 'console', { file: program !== undefined });
+  const ask = () => askDaemon(paths, 'console', { file: program !== undefined });
+  const { url, file } = await ask().catch(async (error: unknown) => {
+    const startDaemon = starterOf(context);
+    if (startDaemon === null || !hasCode(error, 'daemon_not_running')) throw error;
+    await startDaemon('absent');
+    return ask();
+  });
   const opened =
     program !== undefined &&
     file !== null &&

@@ -4,7 +4,7 @@ import type { Paths } from '../home/paths.ts';
 import type { Context } from './context.ts';
 import { stopDaemon } from './daemon/stop-daemon.ts';
 import { bytes } from './print/format.ts';
-import { print, printJson } from './print/output.ts';
+import { note, print, printJson } from './print/output.ts';
 import { table } from './print/table.ts';
 import { serviceManager } from './service/platform.ts';
 
@@ -15,13 +15,14 @@ import { serviceManager } from './service/platform.ts';
 export async function run({ paths, json }: Context): Promise<number> {
   const manager = serviceManager();
   const { installed } = await manager.status();
-  if (installed) await manager.remove();
+  const problem = installed ? await manager.remove() : null;
   const { pid } = await stopDaemon({ paths, force: false, timeout_ms: undefined });
   const left = whatStays(paths);
   if (json) printJson({ service_removed: installed, stopped_pid: pid, left });
   else {
     print(pid === null ? 'svc is not running.' : `svc has stopped (pid ${pid}).`);
     if (installed) print(`Its service of ${manager.name} is removed.`);
+    if (problem !== null) note(problem.message);
     if (left.length > 0)
       print(
         `\nThese files stay. Delete them if you no longer need them:\n\n${table(

@@ -75,7 +75,8 @@ export class Boot {
       await startDaemon(this.parts).finally(() => {
         this.isStarting = false;
       });
-      notifyParent({ type: 'ready', status: this.parts.runtime.status() });
+      const { runtime, warning } = this.parts;
+      notifyParent({ type: 'ready', status: { ...runtime.status(), warning: warning() } });
     } catch (error) {
       if (error !== STOPPED) this.fail(error);
     }
@@ -110,17 +111,21 @@ export class Boot {
   /** Signals ask the machine to stop. An uncaught error fails the boot. */
   private listen(closed: AbortSignal): void {
     const { log, runtime } = this.parts;
-    listenToSignals((mode) => {
-      if (mode === 'exit') {
-        log.warn({}, 'left at once, at the third signal');
-        return exitAtOnce();
-      }
-      runtime
-        .lifecycle({ type: 'stop_requested', mode }, 'signal')
-        .catch((error: unknown) =>
-          log.debug({ err: error }, 'a signal came when the daemon was stopping already'),
-        );
-    }, closed);
+    listenToSignals(
+      (mode) => {
+        if (mode === 'exit') {
+          log.warn({}, 'left at once, at the third signal');
+          return exitAtOnce();
+        }
+        runtime
+          .lifecycle({ type: 'stop_requested', mode }, 'signal')
+          .catch((error: unknown) =>
+            log.debug({ err: error }, 'a signal came when the daemon was stopping already'),
+          );
+      },
+      closed,
+      () => log.info({}, 'SIGHUP ends no daemon without a terminal: use svc stop'),
+    );
     const on = (event: string, listener: (error: unknown) => void) => {
       process.on(event, listener);
       closed.addEventListener('abort', () => process.off(event, listener));

@@ -1,6 +1,6 @@
 import { ENDINGS } from '../../machines/daemon-context.ts';
 import type { DaemonEvent, LastBoot, NewEvent } from '../../machines/events.ts';
-import { isClearText, parseAddress } from '../config/address.ts';
+import { isClearText } from '../config/address.ts';
 import { hasCode, SvcError } from '../errors.ts';
 import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../home/runtime-file.ts';
 import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
@@ -20,8 +20,11 @@ export const STOPPED = Symbol('stopped');
  */
 export async function startDaemon(parts: Parts): Promise<void> {
   const { kernel, store, stored, scheduler, providers, local, streams, log } = parts;
-  const bound = await bind(parts);
-  const warning = parts.http.warning();
+  const bound = await parts.listeners.bind((error) => {
+    const other = asOther(parts, error, 'port_in_use');
+    if (other !== error) throw other;
+  });
+  const warning = parts.warning();
   if (warning !== null) log.warn({}, warning);
   if (isClearText(parts.config))
     log.warn({}, `HTTP at ${bound.http} has no TLS: tokens and prompts can be read on the way`);
@@ -78,18 +81,6 @@ function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {
   return `the last daemon ${ENDINGS[ending]} (${new Date(at).toISOString()}), with ${left}`;
 }
 
-async function bind(parts: Parts): Promise<{ http: string; grpc: string }> {
-  const { http, grpc, config } = parts;
-  try {
-    return {
-      http: await http.listen(...endpoint(config.http)),
-      grpc: await grpc.listen(...endpoint(config.grpc)),
-    };
-  } catch (error) {
-    throw asOther(parts, error, 'port_in_use');
-  }
-}
-
 /** Names the daemon that already runs, if it caused this error. */
 function asOther(
   { paths }: Parts,
@@ -144,9 +135,4 @@ async function withRoom<T>(
 /** Records a step of the start. A daemon that was asked to stop goes no further. */
 async function proceed({ kernel, streams }: Parts, step: NewEvent<DaemonEvent>): Promise<void> {
   if (!(await kernel.tryAppend(streams.daemon, step))) throw STOPPED;
-}
-
-function endpoint(address: string): [host: string, port: number] {
-  const { host, port } = parseAddress(address) as { host: string; port: number };
-  return [host, port];
 }

@@ -13,6 +13,7 @@ import { createRefusals } from '../transport/refusals.ts';
 import { routes, talks } from '../transport/routes.ts';
 import { ServedCertificate } from '../transport/served-certificate.ts';
 import { attachSockets } from '../transport/ws/upgrade.ts';
+import { Listeners } from './listeners.ts';
 import type { LiveConfig } from './live-config.ts';
 
 export interface TransportOptions {
@@ -56,6 +57,9 @@ export function buildTransports(options: TransportOptions) {
     access: createTokenAccess(signIn.access),
     onRefused: (code) => refusals.count(code),
   });
+  const listeners = new Listeners({ http, grpc }, config);
+  /** What is wrong with the addresses. */
+  const warning = () => [listeners.warning() ?? [], http.warning() ?? []].flat().join(' ') || null;
   const handlers = createHandlers({
     ...signIn.methods,
     runtime,
@@ -63,7 +67,7 @@ export function buildTransports(options: TransportOptions) {
     config: () => config,
     configChanges: () => live.changes(),
     applyConfig: () => live.apply(),
-    warning: () => http.warning(),
+    warning,
   });
   const control = new ControlServer({
     socket: paths.socket,
@@ -76,5 +80,5 @@ export function buildTransports(options: TransportOptions) {
     log,
     unsent,
   });
-  return { http, sockets, grpc, control, signIn, certificate };
+  return { http, sockets, grpc, control, signIn, certificate, listeners, warning };
 }

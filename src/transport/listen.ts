@@ -13,16 +13,20 @@ export async function listen(
   backlog = BACKLOG,
 ): Promise<string> {
   await new Promise<void>((resolve, reject) => {
-    const refused = (error: NodeJS.ErrnoException) => reject(bindError(error, host, port));
-    server.once('error', refused);
-    server.once('listening', () => {
+    const refused = (error: NodeJS.ErrnoException) => {
+      server.off('listening', bound);
+      reject(bindError(error, host, port));
+    };
+    const bound = () => {
       server.off('error', refused);
       resolve();
-    });
+    };
+    server.once('error', refused);
+    server.once('listening', bound);
     server.listen({ host, port, backlog: Math.max(backlog, BACKLOG) });
   });
-  const { address, family, port: bound } = server.address() as AddressInfo;
-  return family === 'IPv6' ? `[${address}]:${bound}` : `${address}:${bound}`;
+  const { address, family, port: taken } = server.address() as AddressInfo;
+  return family === 'IPv6' ? `[${address}]:${taken}` : `${address}:${taken}`;
 }
 
 /** The default of Node.js. */

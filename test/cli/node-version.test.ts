@@ -27,21 +27,22 @@ function runAs(version: string) {
 }
 
 test('an old Node is refused with what to do, exit 1', () => {
-  for (const version of ['12.22.0', '18.20.0', '22.12.9']) {
+  for (const version of ['12.22.0', '18.20.0', '22.13.1', '23.0.0', '23.5.0']) {
     const { status, stdout, stderr } = runAs(version);
     assert.is(status, 1);
     assert.is(stdout, '');
     assert.match(
       stderr,
-      /^error: svc needs Node\.js 22\.13 or later; this is [\d.]+ \(node_too_old\)\nhint: Install Node\.js 22\.13 or later.*\n$/,
+      /^error: svc needs Node\.js 22\.14 or later, and 23\.6 of line 23; this is [\d.]+ \(node_too_old\)\nhint: Install Node\.js 24, or .*\n$/,
     );
   }
-  for (const version of ['22.13.0', '26.0.0']) assert.is(runAs(version).status, 0);
+  for (const version of ['22.14.0', '23.6.0', '24.0.0', '26.0.0']) assert.is(runAs(version).status, 0);
 });
 
 test('the minimum is that of the package', () => {
   const { engines } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8'));
-  assert.match(runAs('12.22.0').stderr, `svc needs Node.js ${engines.node.replace('>=', '')} or`);
+  const [first, of23] = /^\^(\S+) \|\| >=(\S+)$/.exec(engines.node)?.slice(1) ?? [];
+  assert.match(runAs('12.22.0').stderr, `Node.js ${first} or later, and ${of23} of line 23`);
 });
 
 test('the bin can be read by an old Node: no import before the check, and no newer syntax', () => {

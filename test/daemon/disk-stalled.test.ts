@@ -23,7 +23,7 @@ for (const [name, close_ms, signals, output] of [
   [
     'it exits at the third signal',
     '240000',
-    ['SIGTERM', 'SIGINT', 'SIGHUP'],
+    ['SIGTERM', 'SIGINT', 'SIGTERM'],
     /"msg":"left at once/,
   ],
 ] as const) {

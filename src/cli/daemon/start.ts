@@ -5,7 +5,7 @@ import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { secondsFlag } from '../parse/flag-values.ts';
-import { hasColour, note, print, printJson } from '../print/output.ts';
+import { hasColour, note, print, printJson, warn } from '../print/output.ts';
 import { settingFlags } from './serve.ts';
 import { type Started, type StartOptions, startDaemon, WAIT } from './start-daemon.ts';
 
@@ -40,6 +40,7 @@ export function printStarted({ status, started }: Started, json: boolean): void 
       .filter(Boolean)
       .join('\n'),
   );
+  if (started && status.warning != null) warn(status.warning);
   if (status.addresses.http !== null && isOpenInClear(status.addresses.http))
     note('Other machines can reach this address, and tokens and prompts can be read on the way.');
 }

@@ -1,5 +1,6 @@
 import { createServer } from 'node:net';
 import { isClearText, isOpenInClear, parseAddress } from '../../config/address.ts';
+import type { Config } from '../../config/config.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 import { portOwner } from './port-owner.ts';
 
@@ -18,10 +19,7 @@ export async function checkPorts({ config, running }: DoctorContext): Promise<Ch
       ok('listeners', `${running.status.addresses.http}, gRPC ${running.status.addresses.grpc}`),
     ];
   if (config === null) return [];
-  const checks = await Promise.all([
-    checkPort('http', config.http),
-    checkPort('grpc', config.grpc),
-  ]);
+  const checks = await Promise.all([checkPort('http', config), checkPort('grpc', config)]);
   return checks.every((check) => check.status === 'ok')
     ? [ok('listeners', `${config.http} and ${config.grpc} are free`)]
     : checks.filter((check) => check.status !== 'ok');
@@ -44,7 +42,8 @@ export function checkExposure({ config, running }: DoctorContext): Check[] {
   ];
 }
 
-async function checkPort(name: string, address: string): Promise<Check> {
+async function checkPort(name: 'http' | 'grpc', config: Config): Promise<Check> {
+  const address = config[name];
   const { host, port } = parseAddress(address) ?? { host: '127.0.0.1', port: 0 };
   const code = await tryBind(host, port);
   if (code === null) return ok(name, address);
@@ -55,10 +54,17 @@ async function checkPort(name: string, address: string): Promise<Check> {
       `Choose another with --${name}.`,
     );
   const owner = (await portOwner(port)) ?? 'another program';
+  const used = `${address} is used by ${owner}`;
+  if (config.sources[name] === 'default')
+    return warn(
+      'listeners',
+      `${used}, so a start takes another address.`,
+      `Stop it, or choose an address: svc config set ${name} 127.0.0.1:<port>`,
+    );
   return fail(
     'listeners',
-    `${address} is used by ${owner}.`,
-    `Stop it, or choose another address with --${name} or SVC_${name.toUpperCase()}.`,
+    `${used}.`,
+    `Stop it, or take any free port: svc config set ${name} 127.0.0.1:0`,
   );
 }
 

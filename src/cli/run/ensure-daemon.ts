@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts';
-import { note } from '../print/output.ts';
+import { note, warn } from '../print/output.ts';
 
 /** Starts the daemon for a run that finds none, or that lost it. */
 export type StartDaemon = (reason: 'absent' | 'lost') => Promise<void>;
@@ -15,5 +15,9 @@ export async function ensureDaemon({ paths, json }: Context, { quiet = json } = 
   const { startOrExplain } = await import('../daemon/start.ts');
   const { WAIT } = await import('../daemon/start-daemon.ts');
   const onStart = () => quiet || note('Starting the daemon (svc stop ends it).');
-  await startOrExplain({ paths, flags: {}, wait_ms: WAIT.default_ms, onStart }, quiet);
+  const { started, status } = await startOrExplain(
+    { paths, flags: {}, wait_ms: WAIT.default_ms, onStart },
+    quiet,
+  );
+  if (started && !quiet && status.warning != null) warn(status.warning);
 }

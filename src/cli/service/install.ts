@@ -1,11 +1,16 @@
-import { SvcError } from '../../errors.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import type { Context } from '../context.ts';
+import { startDaemon, WAIT } from '../daemon/start-daemon.ts';
 import { stopDaemon } from '../daemon/stop-daemon.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { serviceManager } from './platform.ts';
 import { describeService, unreached } from './service.ts';
 
-/** Installs the service and starts it. A daemon that runs already is stopped first. */
+/**
+ * Installs the service and starts it. A daemon that runs already is stopped first, if the service
+ * manager can be asked. If the manager refuses, the daemon is started again.
+ */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const manager = serviceManager();
   const service = describeService(paths, process.env);
@@ -14,12 +19,14 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     else print(manager.text(service).trimEnd());
     return 0;
   }
+  await manager.reach();
   const { pid } = await stopDaemon({ paths, force: false, timeout_ms: undefined });
-  await manager.install(service).catch((error: unknown) => {
-    if (!(error instanceof SvcError) || pid === null) throw error;
+  await manager.install(service).catch(async (error: unknown) => {
+    if (!(error instanceof SvcError)) throw error;
+    const again = pid === null ? '' : ` ${await startAgain(paths)}`;
     throw new SvcError('service_manager_failed', error.message, {
       cause: error,
-      hint: 'The daemon was stopped before. Start it again with: svc start',
+      hint: `Nothing was installed.${again} Read the words of ${manager.name}: svc doctor, svc logs`,
     });
   });
   const { state } = await manager.status();
@@ -31,6 +38,16 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     for (const line of advice(manager.name, service.envFile)) note(line);
   }
   return 0;
+}
+
+/** Replaces the daemon that was stopped for the service. Resolves with what became of it. */
+async function startAgain(paths: Paths): Promise<string> {
+  try {
+    const { status } = await startDaemon({ paths, flags: {}, wait_ms: WAIT.default_ms });
+    return `The daemon runs again (pid ${status.pid}).`;
+  } catch (error) {
+    return `The daemon was stopped, and does not start: ${asSvcError(error).message} Run: svc start.`;
+  }
 }
 
 function advice(manager: string, envFile: string): string[] {

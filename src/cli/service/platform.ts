@@ -1,11 +1,11 @@
-import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SvcError } from '../../errors.ts';
 import { agentText, LABEL } from './launchd.ts';
+import { execute, outcomeOf } from './manager-command.ts';
 import type { Service } from './service.ts';
-import { UNIT, unitText } from './systemd.ts';
+import { noBusHint, UNIT, unitText } from './systemd.ts';
 
 /** A service manager of a platform. Its commands throw service_manager_failed. */
 export interface ServiceManager {
@@ -13,121 +13,179 @@ export interface ServiceManager {
   /** The file that defines the service; the task scheduler keeps it to itself. */
   file: string | null;
   text(service: Service): string;
-  /** Runs it at each login, and now. */
+  /** Changes nothing. Throws if the manager cannot be asked from here. */
+  reach(): Promise<void>;
+  /** Runs it at each login, and now. After a failure the definition is as before. */
   install(service: Service): Promise<void>;
-  /** Stops it and removes it. */
-  remove(): Promise<void>;
-  /** Whether it is installed, and its state in the words of the manager. */
-  status(): Promise<{ installed: boolean; state: string }>;
+  /** Stops and removes it. Resolves with what the manager refused: a file is gone anyway. */
+  remove(): Promise<SvcError | null>;
+  status(): Promise<ServiceStatus>;
+}
+
+export interface ServiceStatus {
+  installed: boolean;
+  /** In the words of the manager; `unknown` where it cannot be asked. */
+  state: string;
+  /** Why it cannot be asked; null where it can. */
+  problem: SvcError | null;
 }
 
 /** The service manager of this platform. */
-export function serviceManager(env: NodeJS.ProcessEnv = process.env): ServiceManager {
-  if (process.platform === 'darwin') return launchd();
-  if (process.platform === 'win32') return taskScheduler();
+export function serviceManager(
+  env: NodeJS.ProcessEnv = process.env,
+  platform: NodeJS.Platform = process.platform,
+): ServiceManager {
+  if (platform === 'darwin') return launchd();
+  if (platform === 'win32') return taskScheduler();
   return systemd(env);
 }
 
 function systemd(env: NodeJS.ProcessEnv): ServiceManager {
-  const folder = env.XDG_CONFIG_HOME ?? join(homedir(), '.config');
-  const file = join(folder, 'systemd', 'user', UNIT);
+  const folder = join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'systemd', 'user');
+  const file = join(folder, UNIT);
   const control = (...args: string[]) => execute('systemctl', ['--user', ...args]);
+  const reload = () => control('daemon-reload');
+  /** The state of a unit is on stdout, also for exit codes above 0. Without a bus there is none. */
+  const state = async () => {
+    const outcome = await outcomeOf('systemctl', ['--user', 'is-active', UNIT]);
+    if (outcome.code === 0 || outcome.stdout !== '') return outcome.stdout;
+    throw outcome.failure(noBusHint(env));
+  };
+  const remove = async () => {
+    const refused = await refusal(control('disable', '--now', UNIT));
+    rmSync(file, { force: true });
+    // What `disable` removes, where it could not.
+    rmSync(join(folder, 'default.target.wants', UNIT), { force: true });
+    return (await refusal(reload())) ?? refused;
+  };
   return {
     name: 'systemd',
     file,
     text: unitText,
-    install: async (service) => {
-      writeDefinition(file, unitText(service));
-      await control('daemon-reload');
-      await control('enable', '--now', UNIT);
-    },
-    remove: async () => {
-      await control('disable', '--now', UNIT);
-      rmSync(file, { force: true });
-      await control('daemon-reload');
-    },
-    status: async () => ({
-      installed: existsSync(file),
-      state: await stateFrom('systemctl', ['--user', 'is-active', UNIT]),
-    }),
+    reach: async () => void (await state()),
+    install: (service) =>
+      define(file, unitText(service), remove, async () => {
+        await reload();
+        await control('enable', '--now', UNIT);
+      }),
+    remove,
+    status: () => statusFrom(state, () => existsSync(file)),
   };
 }
 
 function launchd(): ServiceManager {
   const file = join(homedir(), 'Library', 'LaunchAgents', `${LABEL}.plist`);
   const domain = `gui/${userInfo().uid}`;
+  const control = (...args: string[]) => execute('launchctl', args);
+  const remove = async () => {
+    const isLoaded = (await outcomeOf('launchctl', ['print', `${domain}/${LABEL}`])).code === 0;
+    const refused = isLoaded ? await refusal(control('bootout', `${domain}/${LABEL}`)) : null;
+    rmSync(file, { force: true });
+    return refused;
+  };
+  const reach = async () => {
+    const outcome = await outcomeOf('launchctl', ['print', domain]);
+    if (outcome.code !== 0) throw outcome.failure(NO_GUI);
+  };
   return {
     name: 'launchd',
     file,
     text: agentText,
-    install: async (service) => {
-      writeDefinition(file, agentText(service));
-      await execute('launchctl', ['bootout', `${domain}/${LABEL}`]).catch(() => {});
-      await execute('launchctl', ['bootstrap', domain, file]);
-    },
-    remove: async () => {
-      await execute('launchctl', ['bootout', `${domain}/${LABEL}`]);
-      rmSync(file, { force: true });
-    },
-    status: async () => {
-      const text = await stateFrom('launchctl', ['print', `${domain}/${LABEL}`]);
-      const state = /^\s*state = (.+)$/m.exec(text)?.[1] ?? 'not loaded';
-      return { installed: existsSync(file), state };
-    },
+    reach,
+    install: (service) =>
+      define(file, agentText(service), remove, async () => {
+        await control('bootout', `${domain}/${LABEL}`).catch(() => {});
+        await control('bootstrap', domain, file);
+      }),
+    remove,
+    status: () =>
+      statusFrom(
+        async () => {
+          await reach();
+          const { stdout } = await outcomeOf('launchctl', ['print', `${domain}/${LABEL}`]);
+          return /^\s*state = (.+)$/m.exec(stdout)?.[1] ?? 'not loaded';
+        },
+        () => existsSync(file),
+      ),
   };
 }
 
 function taskScheduler(): ServiceManager {
   const task = (...args: string[]) => execute('schtasks', [...args, '/TN', TASK]);
   const line = ({ command }: Service) => command.map((word) => `"${word}"`).join(' ');
+  const remove = async () => {
+    await task('/End').catch(() => {});
+    await task('/Delete', '/F');
+    return null;
+  };
+  const state = async () => {
+    const { stdout } = await outcomeOf('schtasks', ['/Query', '/FO', 'CSV', '/NH', '/TN', TASK]);
+    return /"([^"]*)"\s*$/.exec(stdout)?.[1] ?? 'not installed';
+  };
   return {
     name: 'task scheduler',
     file: null,
     text: line,
+    reach: async () => void (await execute('schtasks', ['/Query', '/FO', 'CSV', '/NH'])),
     install: async (service) => {
       await task('/Create', '/F', '/SC', 'ONLOGON', '/RL', 'LIMITED', '/TR', line(service));
-      await task('/Run');
+      await task('/Run').catch(async (error: unknown) => {
+        await refusal(remove());
+        throw error;
+      });
     },
-    remove: async () => {
-      await task('/End').catch(() => {});
-      await task('/Delete', '/F');
-    },
+    remove,
     status: async () => {
-      const text = await stateFrom('schtasks', ['/Query', '/FO', 'CSV', '/NH', '/TN', TASK]);
-      const state = /"([^"]*)"\s*$/.exec(text)?.[1];
-      return { installed: state !== undefined, state: state ?? 'not installed' };
+      const found = await statusFrom(state, () => false);
+      return { ...found, installed: found.state !== 'not installed' };
     },
   };
 }
 
 const TASK = 'svc';
-const COMMAND_MS = 120_000;
+const NO_GUI =
+  'launchd runs agents in a session at the screen. Sign in there, and run the command again. ' +
+  'Without a service: svc start';
 
-function writeDefinition(file: string, text: string): void {
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, text, { mode: 0o644 });
+/** Writes the definition and starts the service. A failure restores the definition of before. */
+async function define(
+  file: string,
+  text: string,
+  remove: () => Promise<unknown>,
+  start: () => Promise<void>,
+): Promise<void> {
+  const before = existsSync(file) ? readFileSync(file) : null;
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text, { mode: 0o644 });
+    await start();
+  } catch (error) {
+    await remove();
+    if (before !== null) writeFileSync(file, before, { mode: 0o644 });
+    throw error;
+  }
 }
 
-async function execute(command: string, args: readonly string[]): Promise<string> {
-  const { code, output } = await outcomeOf(command, args);
-  if (code === 0) return output;
-  const what = code === 'ENOENT' ? 'it is not installed' : output.trim() || `exit code ${code}`;
-  throw new SvcError('service_manager_failed', `\`${command} ${args.join(' ')}\` failed: ${what}`);
+/** What a command of the manager was refused for; null for nothing. */
+function refusal(command: Promise<unknown>): Promise<SvcError | null> {
+  return command.then(
+    () => null,
+    (error: unknown) => {
+      if (error instanceof SvcError) return error;
+      throw error;
+    },
+  );
 }
 
-/** The words of a command that also fails to say that nothing runs. */
-async function stateFrom(command: string, args: readonly string[]): Promise<string> {
-  const { code, output } = await outcomeOf(command, args);
-  return code === 'ENOENT' ? `unknown: ${command} is not installed` : output.trim();
-}
-
-function outcomeOf(
-  command: string,
-  args: readonly string[],
-): Promise<{ code: number | string; output: string }> {
-  return new Promise((resolve) => {
-    execFile(command, [...args], { timeout: COMMAND_MS }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : (error.code ?? 'killed'), output: stdout || stderr }),
-    );
-  });
+async function statusFrom(
+  state: () => Promise<string>,
+  isInstalled: () => boolean,
+): Promise<ServiceStatus> {
+  const installed = isInstalled();
+  try {
+    return { installed, state: await state(), problem: null };
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    return { installed, state: 'unknown', problem: error };
+  }
 }

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts';
-import { print, printJson } from '../print/output.ts';
+import { note, print, printJson } from '../print/output.ts';
 import { serviceManager } from './platform.ts';
 
 /** Exit code of a service that is not installed, as for a daemon that does not run. */
@@ -7,10 +7,14 @@ const NOT_INSTALLED = 3;
 
 export async function run({ json }: Context): Promise<number> {
   const manager = serviceManager();
-  const { installed, state } = await manager.status();
-  if (json) printJson({ manager: manager.name, file: manager.file, installed, state });
-  else if (installed)
-    print(`${state}, a service of ${manager.name}${manager.file ? `\n${manager.file}` : ''}`);
-  else print('svc is no service here. Install it with: svc service install');
+  const { installed, state, problem } = await manager.status();
+  const { name, file } = manager;
+  if (json) printJson({ manager: name, file, installed, state, problem: problem?.message ?? null });
+  else if (!installed) print('svc is no service here. Install it with: svc service install');
+  else {
+    const known = problem === null ? state : 'installed, state unknown';
+    print(`${known}, a service of ${name}${file ? `\n${file}` : ''}`);
+    if (problem !== null) note(`${name} cannot be asked: ${problem.message}\n${problem.hint}`);
+  }
   return installed ? 0 : NOT_INSTALLED;
 }

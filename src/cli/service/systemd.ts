@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import type { Service } from './service.ts';
 
 export const UNIT = 'svc.service';
@@ -49,4 +50,17 @@ function quoted(text: string): string {
 /** In a command line `$` begins a variable too. */
 function argument(text: string): string {
   return quoted(text).replaceAll('$', '$$$$');
+}
+
+/** What gives this shell a systemd of its user. */
+export function noBusHint(env: NodeJS.ProcessEnv): string {
+  const uid = process.getuid?.() ?? 0;
+  const folder = `/run/user/${uid}`;
+  const way = existsSync(folder)
+    ? env.XDG_RUNTIME_DIR === folder
+      ? 'Sign in again, at the machine or by ssh.'
+      : `Run: export XDG_RUNTIME_DIR=${folder}. Then run the command again.`
+    : 'su and sudo give no session: sign in at the machine or by ssh. ' +
+      'Without that: loginctl enable-linger, as this user or root.';
+  return `${way} Without a service: svc start`;
 }
