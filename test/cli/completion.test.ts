@@ -128,6 +128,7 @@ for (const shell of ['zsh', 'fish']) {
   test(`the script for ${shell} has every command and every flag`, async ({ home }) => {
     const { code, stdout } = await home.svc(['completion', shell]);
     assert.is(code, 0);
+    if (shell === 'zsh') assert.match(stdout, /^#compdef svc\n/);
     for (const { name, flags } of commands) {
       for (const word of name.split(' ')) assert.match(stdout, word);
       for (const flag of flags)

@@ -36,7 +36,8 @@ test('an old Node is refused with what to do, exit 1', () => {
       /^error: svc needs Node\.js 22\.14 or later, and 23\.6 of line 23; this is [\d.]+ \(node_too_old\)\nhint: Install Node\.js 24, or .*\n$/,
     );
   }
-  for (const version of ['22.14.0', '23.6.0', '24.0.0', '26.0.0']) assert.is(runAs(version).status, 0);
+  for (const version of ['22.14.0', '23.6.0', '24.0.0', '26.0.0'])
+    assert.is(runAs(version).status, 0);
 });
 
 test('the minimum is that of the package', () => {

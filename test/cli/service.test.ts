@@ -1,7 +1,15 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { agentText } from '../../src/cli/service/launchd.ts';
@@ -110,16 +118,98 @@ function recorder(home: Home, name: string, script = ''): { PATH: string; calls:
   );
 });
 
-(isLinux ? test : test.skip)(
-  'a service manager that refuses is named with its words, exit 6',
+/** A systemd that fails at one word, or from the start. */
+const NO_BUS = 'echo "Failed to connect to bus: No medium found" >&2; exit 1';
+const failsAt = (word: string) =>
+  `case "$*" in *${word}*) echo "Job for svc.service failed" >&2; exit 1;; *is-active*) echo inactive; exit 3;; esac`;
+const unitOf = (home: Home) => join(home.folder, '.config', 'systemd', 'user', 'svc.service');
+const onLinux = isLinux ? test : test.skip;
+
+onLinux('without a bus install stops no daemon and writes nothing', async ({ home }) => {
+  const { PATH, calls } = recorder(home, 'systemctl', NO_BUS);
+  const life = await serve(home);
+  const { code, stderr } = await home.svc(['service', 'install'], { env: { PATH } });
+  assert.is(code, 6);
+  assert.match(stderr, 'Failed to connect to bus: No medium found');
+  assert.match(stderr, /hint: .*(XDG_RUNTIME_DIR|enable-linger|Sign in again).*svc start/);
+  assert.not(existsSync(unitOf(home)));
+  assert.equal(calls(), ['--user is-active svc.service']);
+  assert.is((await life.ask((client) => client.call('health'))).ready, true);
+  await life.stop();
+});
+
+onLinux('an install that fails is undone, and the daemon runs again', async ({ home }) => {
+  const { PATH, calls } = recorder(home, 'systemctl', failsAt('enable'));
+  const life = await serve(home);
+  const { code, stderr } = await home.svc(['service', 'install'], { env: { PATH } });
+  assert.equal(await life.ended, { code: 0, signal: null });
+  assert.is(code, 6);
+  assert.match(stderr, 'Job for svc.service failed');
+  const [, pid] =
+    /hint: Nothing was installed\. The daemon runs again \(pid (\d+)\)/.exec(stderr) ?? [];
+  const status = JSON.parse((await home.svc(['status', '--json'])).stdout);
+  assert.equal([status.pid, status.state], [Number(pid), 'ready'], stderr);
+  assert.not(existsSync(unitOf(home)));
+  assert.equal(calls().slice(-2), ['--user disable --now svc.service', '--user daemon-reload']);
+});
+
+onLinux('a failed install keeps the definition of before', async ({ home }) => {
+  const { PATH } = recorder(home, 'systemctl', failsAt('enable'));
+  mkdirSync(dirname(unitOf(home)), { recursive: true });
+  writeFileSync(unitOf(home), 'the unit of before');
+  assert.is((await home.svc(['service', 'install'], { env: { PATH } })).code, 6);
+  assert.is(readFileSync(unitOf(home), 'utf8'), 'the unit of before');
+});
+
+onLinux(
+  'status says that systemd cannot be asked, and uninstall removes anyway',
   async ({ home }) => {
-    const { PATH } = recorder(home, 'systemctl', 'echo "Failed to connect to bus" >&2; exit 1');
-    const { code, stderr } = await home.svc(['service', 'install'], { env: { PATH } });
-    assert.is(code, 6);
-    assert.match(stderr, 'Failed to connect to bus');
-    assert.match(stderr, 'svc start');
+    const { PATH } = recorder(home, 'systemctl', NO_BUS);
+    const env = { PATH };
+    const wanted = join(dirname(unitOf(home)), 'default.target.wants', 'svc.service');
+    mkdirSync(dirname(wanted), { recursive: true });
+    writeFileSync(unitOf(home), '');
+    symlinkSync(unitOf(home), wanted);
+    const status = await home.svc(['service', 'status'], { env });
+    assert.is(status.code, 0);
+    assert.match(status.stdout, /^installed, state unknown, a service of systemd\n/);
+    assert.match(status.stderr, 'systemd cannot be asked: ');
+    const { state, problem } = JSON.parse(
+      (await home.svc(['service', 'status', '--json'], { env })).stdout,
+    );
+    assert.is(state, 'unknown');
+    assert.match(problem, 'No medium found');
+    const removed = await home.svc(['service', 'uninstall'], { env });
+    assert.is(removed.code, 0, removed.stderr);
+    assert.match(removed.stderr, /No medium found\nA daemon .* may still run\. .* svc stop\n$/);
+    assert.not(existsSync(unitOf(home)));
+    assert.is(lstatSync(wanted, { throwIfNoEntry: false }), undefined);
+    assert.is((await home.svc(['service', 'status'], { env })).code, 3);
   },
 );
+
+onLinux('a launchd that refuses leaves no agent behind', async ({ home }) => {
+  const { PATH } = recorder(
+    home,
+    'launchctl',
+    'case "$1" in bootstrap) echo no >&2; exit 5;; esac',
+  );
+  const { HOME: _, PATH: __, ...others } = process.env;
+  const script = `
+    const { serviceManager } = await import(${JSON.stringify(PLATFORM)});
+    const manager = serviceManager(process.env, 'darwin');
+    await manager.reach();
+    const error = await manager.install(${JSON.stringify(SERVICE)}).catch((thrown) => thrown);
+    const { installed } = await manager.status();
+    console.log(JSON.stringify([error.code, installed]));`;
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+    env: { ...others, HOME: home.folder, PATH },
+    encoding: 'utf8',
+  });
+  assert.equal(JSON.parse(stdout), ['service_manager_failed', false]);
+});
+
+const PLATFORM = new URL('../../src/cli/service/platform.ts', import.meta.url).href;
 
 test('--print changes nothing', async ({ home }) => {
   const { code, stdout } = await home.svc(['service', 'install', '--print']);

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { isAbsolute } from 'node:path';
+import { dirname, isAbsolute } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { findPaths } from '../../src/home/paths.ts';
@@ -41,18 +41,33 @@ test('an address that other machines reach is said at the start', async ({ home 
   assert.is((await home.svc(['start'])).stderr, '');
 });
 
-test('run says which command takes another address when a program has the one of svc', async ({
+test('a daemon that run or chat cannot start says why, without lines of its log', async ({
   home,
 }) => {
-  const taken = createServer();
-  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
-  const { port } = taken.address() as AddressInfo;
-  const { code, stderr } = await home.svc(['run', 'hi'], {
-    env: { SVC_HTTP: `127.0.0.1:${port}` },
-  });
-  taken.close();
-  assert.is(code, 6, stderr);
-  assert.match(stderr, /hint: .*svc start --http <host:port>/);
+  mkdirSync(dirname(home.paths.database), { recursive: true, mode: 0o700 });
+  writeFileSync(home.paths.database, 'This is no database. '.repeat(400));
+  // This address is worth a warning in the log.
+  const env = { SVC_HTTP: '0.0.0.0:0' };
+  const started = await home.svc(['start'], { env });
+  assert.match(started.stderr, 'WARN');
+  for (const [args, stdin] of [
+    [['run', 'hi'], ''],
+    [['chat'], 'hi\n'],
+  ] as const) {
+    const { stderr } = await home.svc(args, { env, stdin });
+    assert.match(stderr, /error: .*\n.*hint: /);
+    assert.not.match(stderr, 'WARN');
+  }
+});
+
+test('Ctrl-C while run starts the daemon: cancelled, and nothing was sent', async ({ home }) => {
+  const { child, ended, stderr } = home.spawn(['run', 'hi']);
+  await waitFor('the start is said', () => stderr().includes('Starting the daemon'));
+  child.kill('SIGINT');
+  const { code, stdout } = await ended;
+  assert.equal([code, stdout], [130, ''], stderr());
+  assert.match(stderr(), 'Cancelled. Nothing was sent.');
+  assert.equal(JSON.parse((await home.svc(['runs', 'list', '--json'])).stdout).runs, []);
 });
 
 test('flags that do not apply to a running daemon are reported', async ({ home }) => {

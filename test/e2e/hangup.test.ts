@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { runtimeOf } from '../helpers/daemon.ts';
-import { hasTerminal } from '../helpers/terminal.ts';
 import { type Home, makeHome, PROGRAM } from '../helpers/svc.ts';
+import { hasTerminal } from '../helpers/terminal.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { serve } from '../torture/daemon.ts';
 
@@ -63,13 +63,16 @@ function atTerminal(home: Home, before: string) {
   assert.is(await ended, 0, text());
 });
 
-(hasTerminal ? test : test.skip)('a shell that ignores it holds at a terminal', async ({ home }) => {
-  const { ended, text } = atTerminal(home, "trap '' HUP;");
-  await waitFor('it is ready', () => text().includes('ready after'));
-  process.kill((await runtimeOf(home)).pid, 'SIGHUP');
-  await waitFor('it heard the signal', () => text().includes(KEPT));
-  assert.is((await home.svc(['stop'])).code, 0);
-  assert.is(await ended, 0, text());
-});
+(hasTerminal ? test : test.skip)(
+  'a shell that ignores it holds at a terminal',
+  async ({ home }) => {
+    const { ended, text } = atTerminal(home, "trap '' HUP;");
+    await waitFor('it is ready', () => text().includes('ready after'));
+    process.kill((await runtimeOf(home)).pid, 'SIGHUP');
+    await waitFor('it heard the signal', () => text().includes(KEPT));
+    assert.is((await home.svc(['stop'])).code, 0);
+    assert.is(await ended, 0, text());
+  },
+);
 
 test.run();

@@ -27,7 +27,8 @@ export async function run(context: Context): Promise<number> {
   const [shell = ''] = args;
   const script = await make(shell);
   if (json) printJson({ shell, script });
-  else print(`# To install: ${INSTALL[shell]}\n${script}`);
+  // At the end: zsh finds `#compdef` in the first line only.
+  else print(`${script}\n# To install: ${INSTALL[shell]}`);
   return 0;
 }
 

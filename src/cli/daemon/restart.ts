@@ -21,6 +21,6 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const { was_running, pid, runs } = await stopDaemon(stop);
   if (was_running && !json)
     note(`Stopped pid ${pid}${runs === null ? '' : `: ${runsText(runs)}`}.`);
-  printStarted(await startOrExplain(start, json), json);
+  printStarted(await startOrExplain(start, () => !json), json);
   return 0;
 }

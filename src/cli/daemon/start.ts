@@ -12,7 +12,7 @@ import { type Started, type StartOptions, startDaemon, WAIT } from './start-daem
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const wait_ms = secondsFlag(flags, 'wait', WAIT) ?? WAIT.default_ms;
   const settings = settingFlags(flags);
-  const started = await startOrExplain({ paths, flags: settings, wait_ms }, json);
+  const started = await startOrExplain({ paths, flags: settings, wait_ms }, () => !json);
   printStarted(started, json);
   if (!started.started) noteNotApplied(settings);
   return 0;
@@ -57,15 +57,21 @@ function noteNotApplied(settings: StartOptions['flags']): void {
     );
 }
 
-/** Adds the last lines of the daemon's log to the error of a failed start. */
-export async function startOrExplain(options: StartOptions, json: boolean): Promise<Started> {
+/**
+ * Adds the last lines of the daemon's log to the error of a failed start. `isShown`: they are
+ * printed too.
+ */
+export async function startOrExplain(
+  options: StartOptions,
+  isShown: (error: SvcError) => boolean,
+): Promise<Started> {
   const before = { at: Date.now(), bytes: sizeOf(options.paths.stderr) };
   try {
     return await startDaemon(options);
   } catch (error) {
     const log = await writtenSince(options.paths, before, error).catch(() => []);
     if (!(error instanceof SvcError) || log.length === 0) throw error;
-    if (!json) note(log.join('\n'));
+    if (isShown(error)) note(log.join('\n'));
     const { cause, hint, param, details } = error;
     throw new SvcError(error.code, error.message, {
       cause,

@@ -17,7 +17,8 @@ export async function ensureDaemon({ paths, json }: Context, { quiet = json } = 
   const onStart = () => quiet || note('Starting the daemon (svc stop ends it).');
   const { started, status } = await startOrExplain(
     { paths, flags: {}, wait_ms: WAIT.default_ms, onStart },
-    quiet,
+    // Lines of a log are no part of a conversation, unless they are all there is to say.
+    (error) => !quiet && error.code === 'internal',
   );
   if (started && !quiet && status.warning != null) warn(status.warning);
 }

@@ -97,7 +97,12 @@ async function followOver(following: Following): Promise<Run> {
         const start = firstStart;
         firstStart = null;
         steps.starting?.();
-        await start('absent');
+        await start('absent').catch((failure: unknown) => {
+          if (!following.cancel.aborted) throw failure;
+        });
+        // No daemon has the run yet, so nothing has to be stopped.
+        if (following.cancel.aborted)
+          throw new SvcError('run_cancelled', 'Cancelled. Nothing was sent.');
         connectedOnce = true;
         continue;
       }

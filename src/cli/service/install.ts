@@ -26,7 +26,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     const again = pid === null ? '' : ` ${await startAgain(paths)}`;
     throw new SvcError('service_manager_failed', error.message, {
       cause: error,
-      hint: `Nothing was installed.${again} Read the words of ${manager.name}: svc doctor, svc logs`,
+      hint: `Nothing was installed.${again} See why: svc logs`,
     });
   });
   const { state } = await manager.status();

@@ -64,7 +64,7 @@ function systemd(env: NodeJS.ProcessEnv): ServiceManager {
     text: unitText,
     reach: async () => void (await state()),
     install: (service) =>
-      define(file, unitText(service), remove, async () => {
+      define(file, unitText(service), { remove, reload }, async () => {
         await reload();
         await control('enable', '--now', UNIT);
       }),
@@ -93,7 +93,7 @@ function launchd(): ServiceManager {
     text: agentText,
     reach,
     install: (service) =>
-      define(file, agentText(service), remove, async () => {
+      define(file, agentText(service), { remove }, async () => {
         await control('bootout', `${domain}/${LABEL}`).catch(() => {});
         await control('bootstrap', domain, file);
       }),
@@ -151,7 +151,7 @@ const NO_GUI =
 async function define(
   file: string,
   text: string,
-  remove: () => Promise<unknown>,
+  { remove, reload }: { remove: () => Promise<unknown>; reload?: () => Promise<unknown> },
   start: () => Promise<void>,
 ): Promise<void> {
   const before = existsSync(file) ? readFileSync(file) : null;
@@ -160,8 +160,11 @@ async function define(
     writeFileSync(file, text, { mode: 0o644 });
     await start();
   } catch (error) {
-    await remove();
-    if (before !== null) writeFileSync(file, before, { mode: 0o644 });
+    if (before === null) await remove();
+    else {
+      writeFileSync(file, before, { mode: 0o644 });
+      if (reload !== undefined) await refusal(reload());
+    }
     throw error;
   }
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -18,18 +20,20 @@ export async function run({ paths, args, json }: Context): Promise<number> {
       'usage',
       'Give the file of a log, or pipe it: svc export --all | svc import',
     );
-  const { imported, name } = await withoutDaemon(() => importFrom(file, paths));
+  // Opened first: without the file it does not matter whether a daemon runs.
+  const input = file === '-' ? process.stdin : await opened(file);
+  const { imported, name } = await withoutDaemon(() => importFrom(bytesOf(input, file), paths));
   const { events, runs } = imported;
   if (json) printJson(imported);
   else note(oneLine(`Imported into ${name}: ${count(events, 'event')}, ${count(runs, 'run')}.`));
   return 0;
 }
 
-async function importFrom(file: string, paths: Paths) {
+async function importFrom(bytes: AsyncIterable<Uint8Array>, paths: Paths) {
   const { target, name } = await openTarget(paths);
   try {
     const progress = new EventProgress(true);
-    const imported = await importLog(bytesOf(file), {
+    const imported = await importLog(bytes, {
       ...{ target, folder: foldRows() },
       onProgress: (events, of) => progress.at(events, of),
     });
@@ -39,15 +43,25 @@ async function importFrom(file: string, paths: Paths) {
   }
 }
 
-async function* bytesOf(file: string): AsyncIterable<Uint8Array> {
+async function opened(file: string): Promise<Readable> {
+  const stream = createReadStream(file);
+  await once(stream, 'open').catch((cause: unknown) => {
+    throw unreadable(file, cause);
+  });
+  return stream;
+}
+
+async function* bytesOf(input: Readable, file: string): AsyncIterable<Uint8Array> {
   try {
-    yield* file === '-' ? process.stdin : createReadStream(file);
+    yield* input;
   } catch (cause) {
-    const { code = 'unknown reason' } = cause as NodeJS.ErrnoException;
-    throw new SvcError('usage', `${file === '-' ? 'stdin' : file} cannot be read (${code}).`, {
-      cause,
-    });
+    throw unreadable(file === '-' ? 'stdin' : file, cause);
   }
+}
+
+function unreadable(name: string, cause: unknown): SvcError {
+  const { code = 'unknown reason' } = cause as NodeJS.ErrnoException;
+  return new SvcError('usage', `${name} cannot be read (${code}).`, { cause });
 }
 
 function count(number: number, thing: string): string {
