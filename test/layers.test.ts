@@ -19,7 +19,6 @@ const TABLES = [
   'src/causes.ts',
   'src/errors.ts',
   'src/descriptors.ts',
-  'src/hangup.ts',
   'src/limits.ts',
   'src/pattern.ts',
   'src/kernel/short-lived.ts',
@@ -84,7 +83,6 @@ const layers: Record<string, Layer> = {
 
   'src/causes.ts': { may: [] },
   'src/errors.ts': { may: [] },
-  'src/hangup.ts': { may: [] },
   'src/descriptors.ts': { may: ['src/causes.ts', 'src/errors.ts'] },
   'src/limits.ts': { may: [] },
   'src/pattern.ts': { may: [] },

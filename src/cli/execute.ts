@@ -1,5 +1,4 @@
 import { asSvcError, hasCode, SvcError } from '../errors.ts';
-import { endsAtHangup } from '../hangup.ts';
 import { findPaths, type Paths } from '../home/paths.ts';
 import type { CommandModule, Flags } from './context.ts';
 import { printError, READER_GONE } from './print/output.ts';
@@ -17,7 +16,6 @@ export async function execute(json: boolean, work: () => Promise<number>): Promi
     // A daemon hears its own errors: it records its failure, and ends its engines.
     if (process.listenerCount('uncaughtException') === 1) process.exit(fail(error));
   });
-  if (!endsAtHangup) process.on('SIGHUP', () => {});
   process.exitCode = await work().catch(fail);
 }
 

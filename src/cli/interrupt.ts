@@ -1,3 +1,5 @@
+import { endsAtHangup } from '../home/terminal.ts';
+
 /**
  * Ctrl-C (SIGINT) and SIGTERM.
  *
@@ -12,6 +14,11 @@ export interface Interrupt {
 
 export const INTERRUPTED = 130;
 
+/** Keeps a command that takes time, where SIGHUP does not end it. */
+export function outliveTerminal(): void {
+  if (process.listenerCount('SIGHUP') === 0 && !endsAtHangup()) process.on('SIGHUP', () => {});
+}
+
 /** Calls `onFirst` at the first interrupt. */
 export function onInterrupt(onFirst: () => void = () => {}): Interrupt {
   const controller = new AbortController();
@@ -20,6 +27,7 @@ export function onInterrupt(onFirst: () => void = () => {}): Interrupt {
     controller.abort();
     onFirst();
   };
+  outliveTerminal();
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
   return {

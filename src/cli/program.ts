@@ -1,6 +1,7 @@
 import { SvcError } from '../errors.ts';
 import type { CommandModule } from './context.ts';
 import { execute, perform } from './execute.ts';
+import { outliveTerminal } from './interrupt.ts';
 import { dispatch } from './parse/command-line.ts';
 import { print } from './print/output.ts';
 
@@ -20,6 +21,7 @@ export async function program(
         const load = loaders[name];
         if (load === undefined) throw new SvcError('internal', `The command ${name} has no code.`);
         const { run } = await load();
+        outliveTerminal();
         return perform(name, run, { args, flags });
       },
     }),

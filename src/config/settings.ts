@@ -115,14 +115,16 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_HTTP',
     default: '127.0.0.1:4780',
     meaning:
-      'Address of the HTTP and WebSocket listener; port 0 is any free one. The default gives way where it is taken.',
+      'Address of the HTTP and WebSocket listener; port 0 is any free one. ' +
+      'The default gives way where it is taken.',
     ...address,
   },
   grpc: {
     env: 'SVC_GRPC',
     default: '127.0.0.1:4781',
     meaning:
-      'Address of the gRPC listener; port 0 is any free one. The default gives way where it is taken.',
+      'Address of the gRPC listener; port 0 is any free one. ' +
+      'The default gives way where it is taken.',
     ...address,
   },
   store: {

@@ -19,7 +19,7 @@ interface Moved {
 /**
  * Binds the addresses of the daemon.
  *
- * 1. An address that somebody asked for is bound, or the start fails.
+ * 1. An address of a flag, a variable or the file is bound, or the start fails.
  * 2. A default address that cannot be had is replaced: by a near port, or by any free one. Near
  *    ones come first, so that the next starts most often find the same.
  * 3. Each start tries the default address first.

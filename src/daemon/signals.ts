@@ -1,4 +1,4 @@
-import { endsAtHangup } from '../hangup.ts';
+import { endsAtHangup } from '../home/terminal.ts';
 
 /**
  * The first signal drains, the second forces, the third exits at once; until `ended` aborts.
@@ -17,7 +17,7 @@ export function listenToSignals(
   const listeners = {
     SIGINT: listener,
     SIGTERM: listener,
-    SIGHUP: endsAtHangup ? listener : onHangup,
+    SIGHUP: endsAtHangup() ? listener : onHangup,
   };
   for (const [signal, call] of Object.entries(listeners)) {
     process.on(signal, call);

@@ -16,7 +16,7 @@ const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] 
   health: { args: ['--source', 'socket'], kib: 61, needs: ASKS },
   logs: { args: ['--tail', '5'], kib: 96 },
   run: { args: ['hi', '--no-start'], kib: 184, needs: ASKS },
-  'runs list': { kib: 336, needs: ASKS },
+  'runs list': { kib: 348, needs: ASKS },
   'model list': { kib: 50, needs: ASKS },
   'provider list': { kib: 113, needs: ASKS },
 };

@@ -1,9 +1,12 @@
 import type { styleText } from 'node:util';
 import { SvcError } from '../../errors.ts';
+import { isTerminal } from '../../home/terminal.ts';
 import { escapeJson, oneLine } from '../../logs/plain.ts';
 
+export { isTerminal };
+
 // Not imported: see paths.ts.
-const { fstatSync, writeSync } = process.getBuiltinModule('node:fs');
+const { writeSync } = process.getBuiltinModule('node:fs');
 
 /**
  * The output of a command. stdout has the answer or the data only; the rest goes to stderr.
@@ -62,15 +65,6 @@ export function paint(style: Style, text: string, fd: 1 | 2 = 1): string {
   return hasColour(fd)
     ? process.getBuiltinModule('node:util').styleText(style, text, { validateStream: false })
     : text;
-}
-
-export function isTerminal(fd: 0 | 1 | 2): boolean {
-  try {
-    // Checked first: a pipe or a file does not need the tty module.
-    return fstatSync(fd).isCharacterDevice() && process.getBuiltinModule('node:tty').isatty(fd);
-  } catch {
-    return false;
-  }
 }
 
 const colours = new Map<number, boolean>();

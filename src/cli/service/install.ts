@@ -46,7 +46,8 @@ async function startAgain(paths: Paths): Promise<string> {
     const { status } = await startDaemon({ paths, flags: {}, wait_ms: WAIT.default_ms });
     return `The daemon runs again (pid ${status.pid}).`;
   } catch (error) {
-    return `The daemon was stopped, and does not start: ${asSvcError(error).message} Run: svc start.`;
+    const { message } = asSvcError(error);
+    return `The daemon was stopped, and does not start: ${message} Run: svc start.`;
   }
 }
 

@@ -50,7 +50,7 @@ async function skipTest(gpu: unknown): Promise<void> {
   const source = `
     export async function testBindingBinary(path, backends, gpu, ...rest) {
       if (gpu === ${JSON.stringify(gpu) ?? 'null'}) return true;
-      const real = await import('./testBindingBinary.js?real');
+      const real = await import("./testBindingBinary.js?real");
       return real.testBindingBinary(path, backends, gpu, ...rest);
     }`;
   const tester = import.meta.resolve('node-llama-cpp').replace(LIBRARY, TESTER);

@@ -1,0 +1,37 @@
+// Not imported: see paths.ts.
+const { fstatSync, readFileSync } = process.getBuiltinModule('node:fs');
+
+/** Whether the descriptor is a terminal. */
+export function isTerminal(fd: number): boolean {
+  try {
+    // Checked first: a pipe or a file does not need the tty module.
+    return fstatSync(fd).isCharacterDevice() && process.getBuiltinModule('node:tty').isatty(fd);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Whether SIGHUP ends this process.
+ *
+ * 1. Node resets the signals that the caller ignored, and the system does not keep that they were.
+ *    So `nohup` is known by what it leaves: no terminal. BSD's leaves stdin.
+ * 2. `trap '' HUP` is known by the shell, while it is our parent. Only Linux says what it ignores.
+ * 3. On Windows the signal is the end of the console, and cannot be ignored.
+ */
+export function endsAtHangup(): boolean {
+  if (process.platform === 'win32') return true;
+  const outputs = process.platform === 'linux' ? [0, 1, 2] : [1, 2];
+  return outputs.some(isTerminal) && !parentIgnoresHangup();
+}
+
+/** SIGHUP is the first signal, so it is the lowest bit. */
+function parentIgnoresHangup(): boolean {
+  try {
+    const text = readFileSync(`/proc/${process.ppid}/status`, 'latin1');
+    const [, ignored = '0'] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(text) ?? [];
+    return (BigInt(`0x${ignored}`) & 1n) === 1n;
+  } catch {
+    return false;
+  }
+}
