@@ -521,8 +521,7 @@ export const errors = {
   node_too_old: {
     ...startup,
     meaning: 'This Node.js is older than svc needs.',
-    hint:
-      'Install Node.js 24, or run svc through npx in a checkout: that uses its own Node.js.',
+    hint: 'Install Node.js 24, or run svc through npx in a checkout: that uses its own Node.js.',
   },
   program_replaced: {
     ...startup,
