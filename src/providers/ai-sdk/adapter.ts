@@ -3,6 +3,7 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import { adapterSpec, packageOf } from '../../config/adapters.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
+import type { Asked, EventAnswer } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
 import { type Family, families, type SdkProvider } from './families.ts';
 import type { SdkFetch } from './fetch.ts';
@@ -16,6 +17,8 @@ export interface Adapter {
   hasSingleCalls: boolean;
   continues: boolean;
   listCall: ListCall | null;
+  /** Reads the stream of an answer. Null: the package does. */
+  reads: ((asked: Asked) => EventAnswer) | null;
   load(): Promise<Module>;
   /** What the factory gets instead of a key. Throws provider_unauthorised if there is nothing. */
   credentials(): Promise<object>;
@@ -38,6 +41,7 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
     isForeign: foreign !== null,
     canEmbed: family.dimensions !== undefined || foreign !== null,
     hasSingleCalls: family.singleCalls === true,
+    reads: config.stream ? (family.reads?.(config) ?? null) : null,
     continues: family.continues === true,
     listCall:
       list === undefined

@@ -3,9 +3,15 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import type { AdapterName } from '../../config/adapters.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { asRecord } from '../../json.ts';
+import { ChatAnswer } from '../openai/chat-answer.ts';
+import type { Asked, EventAnswer } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
 import { isStrict } from '../remote/strict-schema.ts';
+import { AnthropicAnswer } from './anthropic-answer.ts';
 import { awsCredentials } from './aws-credentials.ts';
+import { CohereAnswer } from './cohere-answer.ts';
+import { GeminiAnswer } from './gemini-answer.ts';
+import { ResponsesAnswer } from './responses-answer.ts';
 
 /** A provider of the AI SDK, as its factory makes it. */
 export interface SdkProvider {
@@ -35,6 +41,8 @@ export interface Family {
   continues?: true;
   /** Absent: it has no embeddings. */
   dimensions?(count: number): SharedV4ProviderOptions;
+  /** Reads the stream of an answer. Absent: the package does. */
+  reads?(settings: Settings): (asked: Asked) => EventAnswer;
   /** Absent: the models cannot be listed with a key alone. */
   list?(base_url: string, settings: Settings): ListCall;
 }
@@ -54,6 +62,7 @@ const openai = {
     },
   }),
   singleCalls: true,
+  reads: ({ options }) => (options.api === 'chat' ? made(ChatAnswer) : made(ResponsesAnswer)),
   dimensions: (dimensions) => ({ openai: { dimensions } }),
 } satisfies Partial<Family>;
 
@@ -66,6 +75,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   anthropic: {
     factory: 'createAnthropic',
+    reads: () => made(AnthropicAnswer),
     headers: ({ options: { beta } }) => (beta === undefined ? {} : { 'anthropic-beta': beta }),
     request: ({ parallel_tool_calls }) =>
       parallel_tool_calls === false ? { anthropic: { disableParallelToolUse: true } } : {},
@@ -78,6 +88,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   google: {
     factory: 'createGoogle',
+    reads: () => made(GeminiAnswer),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
     list: (base_url) => ({
       url: `${base_url}/models?pageSize=1000`,
@@ -87,6 +98,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   mistral: {
     factory: 'createMistral',
+    reads: () => made(ChatAnswer),
     request: ({ parallel_tool_calls }) =>
       parallel_tool_calls === false ? { mistral: { parallelToolCalls: false } } : {},
     singleCalls: true,
@@ -95,6 +107,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   cohere: {
     factory: 'createCohere',
+    reads: () => made(CohereAnswer),
     dimensions: (outputDimension) => ({ cohere: { outputDimension } }),
     list: (base_url) => ({
       url: `${base_url.replace(/\/v2$/, '/v1')}/models?page_size=1000`,
@@ -119,10 +132,13 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   vertex: {
     factory: 'createVertex',
+    reads: () => made(GeminiAnswer),
     settings: ({ options: { project, region } }) => ({ project, location: region }),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
   },
 };
+
+const made = (Answer: new (asked: Asked) => EventAnswer) => (asked: Asked) => new Answer(asked);
 
 function bearer(key: string | null): Headers {
   return new Headers(key === null ? {} : { authorization: `Bearer ${key}` });

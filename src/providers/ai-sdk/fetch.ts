@@ -1,15 +1,17 @@
 import { SvcError } from '../../errors.ts';
 import type { Incoming } from '../../http-client/incoming.ts';
 import { parseForeignJson } from '../../json.ts';
+import type { Limits } from '../../limits.ts';
 import { guardEvents } from '../remote/events.ts';
 import { toFailure } from '../remote/failure.ts';
+import { lateRead } from '../remote/read-events.ts';
 import type { Asking } from '../remote/sdk-error.ts';
 import { Exchange, type Upstream, webHeaders } from '../remote/upstream.ts';
 import { parseUpstreamError } from '../remote/upstream-error.ts';
-import { guardFrames, guardWhole } from './guards.ts';
+import { Frames, guardWhole } from './guards.ts';
 
-/** What the body of a response may be. */
-export type Expected = 'events' | 'whole' | 'any';
+/** What the body of a response may be. `kept`: the package does not see it. */
+export type Expected = 'kept' | 'events' | 'whole' | 'any';
 
 /**
  * The fetch that a package of the AI SDK gets: our connections, proxy, timeouts and bounds.
@@ -17,6 +19,7 @@ export type Expected = 'events' | 'whole' | 'any';
  * 1. Each request has its own connection, and `end` closes those that are not read to their end.
  * 2. A status other than success is our own error, so that no error of the SDK is made of it.
  * 3. No body is larger than its bound.
+ * 4. A body that is kept is read by svc. The package gets an empty stream for it.
  */
 export class SdkFetch {
   private readonly upstream: Upstream;
@@ -24,6 +27,8 @@ export class SdkFetch {
   private readonly expected: Expected;
   private readonly signal: AbortSignal;
   private readonly exchanges: { exchange: Exchange; isRead: boolean }[] = [];
+  /** The last request, and the body of its response. */
+  kept: { sent: unknown; body: Incoming } | null = null;
 
   constructor(upstream: Upstream, asking: Asking, expected: Expected, signal: AbortSignal) {
     this.upstream = upstream;
@@ -48,23 +53,30 @@ export class SdkFetch {
       secrets,
       signal: this.signal,
     });
-    const bytes = webStream(answered.body, () => {
+    const received = webHeaders(answered.headers);
+    if (this.expected === 'kept') {
+      this.kept = { sent: body, body: answered.body };
+      return new Response('', { headers: { 'content-type': 'text/event-stream' } });
+    }
+    const { limits } = this.upstream;
+    const type = received.get('content-type') ?? '';
+    const frames = type.includes('vnd.amazon.eventstream') ? new Frames(limits) : null;
+    const bytes = webStream(answered.body, frames, limits, () => {
       begun.isRead = true;
     });
-    const received = webHeaders(answered.headers);
-    return new Response(bytes.pipeThrough(this.guard(received)), { headers: received });
+    const guard = frames === null ? this.guard(type) : null;
+    return new Response(guard === null ? bytes : bytes.pipeThrough(guard), { headers: received });
   };
 
-  async end(): Promise<void> {
+  /** `complete`: the answer is, whatever is left of the response. */
+  async end(ended: 'complete' | 'broken' = 'broken'): Promise<void> {
     await Promise.all(
-      this.exchanges.map(({ exchange, isRead }) => exchange.end(isRead ? 'complete' : 'broken')),
+      this.exchanges.map(({ exchange, isRead }) => exchange.end(isRead ? 'complete' : ended)),
     );
   }
 
-  private guard(headers: Headers) {
+  private guard(type: string) {
     const { limits } = this.upstream;
-    const type = headers.get('content-type') ?? '';
-    if (type.includes('vnd.amazon.eventstream')) return guardFrames(limits);
     if (this.expected === 'whole' || (this.expected === 'any' && !type.includes('event-stream')))
       return guardWhole('an answer', limits.provider_answer_bytes);
     return guardEvents(limits, (text = '') => {
@@ -83,12 +95,26 @@ export class SdkFetch {
   }
 }
 
-/** The bytes as a stream of the web. `onEnd` is called when they are read to their end. */
-function webStream(body: Incoming, onEnd: () => void): ReadableStream<Uint8Array> {
+/**
+ * The bytes as a stream of the web, up to the end of the answer or of the body. Then `onEnd` is
+ * called.
+ */
+function webStream(
+  body: Incoming,
+  frames: Frames | null,
+  limits: Limits,
+  onEnd: () => void,
+): ReadableStream<Uint8Array> {
+  let until = 0;
   return new ReadableStream({
     async pull(controller) {
-      const read = await body.read();
-      for (const chunk of read ?? []) controller.enqueue(chunk);
+      const stage = frames?.stage ?? 'open';
+      const read = await (stage === 'open' ? body.read() : lateRead(body, stage, until));
+      for (const chunk of read ?? []) {
+        frames?.take(chunk);
+        controller.enqueue(chunk);
+      }
+      if (stage === 'open') until = performance.now() + limits.provider_usage_ms;
       if (read !== null) return;
       onEnd();
       controller.close();

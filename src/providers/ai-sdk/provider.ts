@@ -1,17 +1,26 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/messages.ts';
+import { asRecord } from '../../json.ts';
+import type { Limits } from '../../limits.ts';
 import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from '../remote/answer.ts';
 import { askedModel } from '../remote/asked-model.ts';
-import { callOptions, refuseContinued, unasked } from '../remote/call-options.ts';
+import {
+  callOptions,
+  refuseContinued,
+  refuseUnsupported,
+  unasked,
+} from '../remote/call-options.ts';
+import { type Asked, listOf } from '../remote/event-answer.ts';
 import { type Listing, listModels } from '../remote/list-models.ts';
+import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
 import { requestFailure } from '../remote/sdk-error.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
 import { type Adapter, makeAdapter } from './adapter.ts';
 import { embedTexts } from './embed.ts';
-import { SdkFetch } from './fetch.ts';
+import { type Expected, SdkFetch } from './fetch.ts';
 
 export interface SdkOptions extends Listing {
   env: NodeJS.ProcessEnv;
@@ -57,8 +66,8 @@ async function* streamAnswer(
   refuseUnsendable(request, adapter);
   const secrets = await readSecrets(options, secretTexts(request));
   const asking = { key: secrets.place, model, secrets };
-  const expected = adapter.isForeign ? 'any' : config.stream ? 'events' : 'whole';
-  const sdk = new SdkFetch(upstream, asking, expected, signal);
+  const sdk = new SdkFetch(upstream, asking, expected(config, adapter), signal);
+  let ended: 'complete' | 'broken' = 'broken';
   try {
     const provider = await adapter.provider(secrets.key, sdk.fetch);
     const stream = await openAnswer(adapter.model(provider, model), request, {
@@ -66,16 +75,48 @@ async function* streamAnswer(
       isStream: config.stream,
       signal,
     });
-    const asked = { ...asking, run_id, limits };
-    for await (const part of readAnswer(stream, asked)) {
+    const asked = { ...asking, run_id, request, limits };
+    for await (const part of await readParts(stream, sdk, adapter, asked)) {
       if (signal.aborted) return;
       yield part;
     }
+    if (adapter.reads !== null) ended = 'complete';
   } catch (thrown) {
     if (!signal.aborted) throw requestFailure(thrown, asking);
   } finally {
-    await sdk.end();
+    await sdk.end(ended);
   }
+}
+
+function expected({ stream }: SdkOptions['config'], { isForeign, reads }: Adapter): Expected {
+  if (reads !== null) return 'kept';
+  if (isForeign) return 'any';
+  return stream ? 'events' : 'whole';
+}
+
+/** svc reads the protocols that it knows. The package has only made the request then. */
+async function readParts(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  sdk: SdkFetch,
+  { reads }: Adapter,
+  asked: Asked & { request: RunRequest; limits: Limits },
+): Promise<AsyncIterable<OutputPart>> {
+  if (reads === null || sdk.kept === null) return readAnswer(stream, asked);
+  for await (const part of stream)
+    if (part.type === 'stream-start') refuseUnsupported(part.warnings);
+  const json_tool = addedTool(sdk.kept.sent, asked.request);
+  return readEvents(sdk.kept.body, reads({ ...asked, json_tool }), asked);
+}
+
+/** The tool that a package adds, for a model that gives JSON only as arguments. */
+function addedTool(sent: unknown, { response_format, tools = [] }: RunRequest): string | null {
+  if (response_format?.schema == null || typeof sent !== 'string') return null;
+  const known = new Set(tools.map(({ name }) => name));
+  const names = listOf(asRecord(JSON.parse(sent)).tools)
+    .flatMap((tool) => [tool, ...listOf(asRecord(tool).functionDeclarations)])
+    .map((tool) => asRecord(tool).name);
+  const added = names.find((name) => typeof name === 'string' && !known.has(name));
+  return typeof added === 'string' ? added : null;
 }
 
 /** The parts of the answer, as a stream or made of a whole answer. */

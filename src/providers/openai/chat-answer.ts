@@ -1,13 +1,18 @@
 import type { TokenLogprob } from '../../../machines/messages.ts';
-import { SvcError } from '../../errors.ts';
 import { asRecord, isRecord } from '../../json.ts';
-import { type Asked, argumentsOf, EventAnswer, isSet, unreadable } from '../remote/event-answer.ts';
-import { toFailure } from '../remote/failure.ts';
+import {
+  type Asked,
+  argumentsOf,
+  EventAnswer,
+  type Fields,
+  firstOf,
+  isSet,
+  listOf,
+  noMedia,
+  unreadable,
+} from '../remote/event-answer.ts';
 import { readUsage, reasonOf } from '../remote/finish.ts';
-import { parseUpstreamError } from '../remote/upstream-error.ts';
 import { CallPieces } from './call-pieces.ts';
-
-type Fields = Record<string, unknown>;
 
 /** Reads the chunks of one chat completion, or a whole one. */
 export class ChatAnswer extends EventAnswer {
@@ -23,7 +28,7 @@ export class ChatAnswer extends EventAnswer {
   document(value: unknown): boolean {
     const { choices } = asRecord(value);
     if (!Array.isArray(choices)) return false;
-    this.event(asRecord(value));
+    this.read(asRecord(value));
     return true;
   }
 
@@ -33,14 +38,13 @@ export class ChatAnswer extends EventAnswer {
   }
 
   protected event(chunk: Fields): void {
-    const { error, choices, usage } = chunk;
-    if (isSet(error)) throw this.reported(error);
+    const { choices, usage } = chunk;
     if (isSet(usage)) this.usage = usage;
     if (Array.isArray(choices)) {
       const choice = firstOf(choices);
       if (choice !== undefined) this.takeChoice(choice);
     } else if (isSet(choices)) throw unreadable();
-    else this.otherEvent(chunk);
+    else this.foreignEvent(chunk);
   }
 
   protected reasonOf(raw: string) {
@@ -134,26 +138,6 @@ export class ChatAnswer extends EventAnswer {
     const said = typeof stop_reason === 'string' ? stop_reason : matched_stop;
     if (typeof said === 'string' && this.asked.request.stop?.includes(said)) this.stop = said;
   }
-
-  /** An event that is no chunk: an error, or one that has nothing of the answer. */
-  private otherEvent(event: Fields): void {
-    const reported = parseUpstreamError(event, this.asked.secrets);
-    if (reported.message !== null) throw toFailure(reported, this.asked);
-    if (TEXTS.some((name) => isSet(event[name]) && event[name] !== '')) throw unreadable();
-  }
-}
-
-/** Where an event of another protocol has its text. */
-const TEXTS = ['delta', 'text', 'content', 'output', 'response', 'message', 'candidates'];
-
-/** The choice with the number 0. Others are not asked for. */
-function firstOf(choices: readonly unknown[]): Fields | undefined {
-  for (const choice of choices) {
-    if (choice === null) continue;
-    if (!isRecord(choice)) throw unreadable();
-    if (Number(choice.index ?? 0) === 0) return choice;
-  }
-  return undefined;
 }
 
 /** Text in any form: a string, a list, or an object that has it. Other fields are no text. */
@@ -172,14 +156,6 @@ function nameOf(value: unknown): string {
   return typeof value !== 'string' || value.trim() === '' ? '' : value;
 }
 
-/** svc has no place for it in an answer, and an answer without it would be another one. */
-function noMedia(what: string): SvcError {
-  return new SvcError(
-    'capability_missing',
-    `The model answers with ${what}, which svc has no place for.`,
-  );
-}
-
 function readLogprobs(value: unknown, top: number): TokenLogprob[] {
   return listOf(asRecord(value).content).flatMap((item) =>
     readToken(item).map((token) => ({
@@ -194,8 +170,4 @@ function readToken(item: unknown): { token: string; logprob: number }[] {
   return typeof token === 'string' && typeof logprob === 'number' && Number.isFinite(logprob)
     ? [{ token: token.toWellFormed(), logprob }]
     : [];
-}
-
-function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value : [];
 }

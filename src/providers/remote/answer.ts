@@ -1,10 +1,11 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import { SvcError } from '../../errors.ts';
+import type { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
 import { refuseUnsupported } from './call-options.ts';
 import { type Call, ToolCalls, unassigned } from './calls.ts';
-import { garbled, type RequestContext, toFailure, truncated } from './failure.ts';
+import { noMedia, unreadable } from './event-answer.ts';
+import { type RequestContext, toFailure, truncated } from './failure.ts';
 import { finishPart, type SdkFinish, sdkReason, sdkUsage } from './finish.ts';
 import { Pieces } from './pieces.ts';
 import { statusOf } from './sdk-error.ts';
@@ -56,6 +57,8 @@ class Answer {
   private readonly calls: ToolCalls;
   /** By the id that the SDK uses. */
   private readonly byId = new Map<string, Call>();
+  /** Ids of calls that have come whole. Some servers give several calls one id. */
+  private readonly whole = new Set<string>();
   private finish: SdkFinish | null = null;
 
   constructor(asked: Asked) {
@@ -86,7 +89,7 @@ class Answer {
         break;
       case 'file':
       case 'reasoning-file':
-        throw unreadable(part.mediaType);
+        throw noMedia(`a file (${part.mediaType})`);
       case 'finish':
         if (this.finish !== null) throw truncated('The provider ended its answer more than once.');
         this.finish = part;
@@ -123,21 +126,14 @@ class Answer {
     return call;
   }
 
-  /** Some providers send a call in pieces and then whole, others only whole. */
+  /** Some providers send a call in pieces and then whole, others its name and then all of it. */
   private takeCall({ toolCallId, toolName, input }: ToolCall): void {
-    if (!this.byId.has(toolCallId)) this.calls.add(this.beginCall(toolCallId, toolName), input);
+    const begun = this.whole.has(toolCallId) ? undefined : this.byId.get(toolCallId);
+    const call = begun ?? this.beginCall(toolCallId, toolName);
+    this.whole.add(toolCallId);
+    if (call.isBlank) this.calls.add(call, input);
   }
 }
-
-/** svc has no place for a file in an answer, and an answer without it would be another one. */
-function unreadable(media_type: string): SvcError {
-  return new SvcError(
-    'capability_missing',
-    `The model answers with a file (${media_type.slice(0, MEDIA_MAX)}), which svc does not take.`,
-  );
-}
-
-const MEDIA_MAX = 80;
 
 /**
  * An error part means one of three things:
@@ -153,9 +149,5 @@ function errorPart(error: unknown, asked: Asked): SvcError {
   if (reported !== null) return reported;
   if (!(error instanceof Error)) return toFailure(parseUpstreamError({ error }, secrets), asked);
   const inside = parseUpstreamError('value' in error ? error.value : null, secrets);
-  return inside.message === null
-    ? garbled(
-        'The provider sent an event that cannot be understood, so its answer is not complete.',
-      )
-    : toFailure(inside, asked);
+  return inside.message === null ? unreadable() : toFailure(inside, asked);
 }

@@ -1,5 +1,6 @@
 import type { FinishReason, Usage } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
+import { SvcError } from '../../errors.ts';
 import { isRecord, isTooMuch } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
@@ -78,7 +79,7 @@ export abstract class EventAnswer {
       if (data.trim() !== '[DONE]' && this.reason === null) throw unreadable();
       this.hasEnded = true;
     }
-    if (isRecord(event)) this.event(event);
+    if (isRecord(event)) this.read(event);
     else if (isSet(event)) throw unreadable();
   }
 
@@ -105,7 +106,12 @@ export abstract class EventAnswer {
     );
   }
 
-  protected abstract event(event: Record<string, unknown>): void;
+  protected read(event: Fields): void {
+    if (isSet(event.error)) throw this.reported(event.error);
+    this.event(event);
+  }
+
+  protected abstract event(event: Fields): void;
   protected abstract reasonOf(raw: string): FinishReason | undefined;
   protected abstract readUsage(): Usage;
 
@@ -137,6 +143,13 @@ export abstract class EventAnswer {
     else this.calls.add(call, text);
   }
 
+  /** An event of no protocol: an error, or one that has nothing of the answer. */
+  protected foreignEvent(event: Fields): void {
+    const reported = parseUpstreamError(event, this.asked.secrets);
+    if (reported.message !== null) throw toFailure(reported, this.asked);
+    if (TEXTS.some((name) => isSet(event[name]) && event[name] !== '')) throw unreadable();
+  }
+
   /** An error inside the stream. Some servers put a status of HTTP in it. */
   protected reported(error: unknown) {
     const { secrets } = this.asked;
@@ -145,6 +158,14 @@ export abstract class EventAnswer {
     );
   }
 }
+
+export type Fields = Record<string, unknown>;
+
+/** Where an event of another protocol has its text. */
+const TEXTS = [
+  ...['delta', 'text', 'content', 'output', 'response', 'message', 'candidates', 'choices'],
+  'content_block',
+];
 
 /** No shorter text has so many levels or parts that they take time or stack. */
 const SMALL = 1024;
@@ -157,6 +178,37 @@ export function unreadable() {
   return garbled(
     'The provider sent an event that cannot be understood, so its answer is not complete.',
   );
+}
+
+/** svc has no place for it in an answer, and an answer without it would be another one. */
+export function noMedia(what: string): SvcError {
+  return new SvcError(
+    'capability_missing',
+    `The model answers with ${what.slice(0, MEDIA_MAX)}, which svc does not take.`,
+  );
+}
+
+const MEDIA_MAX = 100;
+
+/** The first of these that has the number 0. Others are not asked for. */
+export function firstOf(choices: readonly unknown[]): Fields | undefined {
+  for (const choice of choices) {
+    if (choice === null) continue;
+    if (!isRecord(choice)) throw unreadable();
+    if (Number(choice.index ?? 0) === 0) return choice;
+  }
+  return undefined;
+}
+
+/** What is missing of a text that came in pieces, and then whole. */
+export function restOf(came: string, whole: string): string {
+  if (whole.startsWith(came)) return whole.slice(came.length);
+  if (whole.length > came.length) throw unreadable();
+  return '';
+}
+
+export function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
 }
 
 /** Arguments as a text. Some servers send an object. */

@@ -64,28 +64,44 @@ export function sdkReason({ finishReason }: SdkFinish): FinishReason | undefined
 }
 
 /** The numbers that the server sent. Those that it did not send are unknown. */
-export function readUsage(value: unknown): Usage {
-  const usage = asRecord(value);
-  const cached = whole(asRecord(usage.prompt_tokens_details).cached_tokens);
-  const reasoning = whole(asRecord(usage.completion_tokens_details).reasoning_tokens);
+export function usageOf(
+  counts: Record<'input' | 'output' | 'cached' | 'reasoning', unknown>,
+): Usage {
+  const cached = whole(counts.cached);
+  const reasoning = whole(counts.reasoning);
   return {
-    input_tokens: whole(usage.prompt_tokens),
-    output_tokens: whole(usage.completion_tokens),
+    input_tokens: whole(counts.input),
+    output_tokens: whole(counts.output),
     ...(cached === null ? {} : { cached_tokens: cached }),
     ...(reasoning === null ? {} : { reasoning_tokens: reasoning }),
   };
 }
 
+/** Those of a chat completion. */
+export function readUsage(value: unknown): Usage {
+  const usage = asRecord(value);
+  return usageOf({
+    input: usage.prompt_tokens,
+    output: usage.completion_tokens,
+    cached: asRecord(usage.prompt_tokens_details).cached_tokens,
+    reasoning: asRecord(usage.completion_tokens_details).reasoning_tokens,
+  });
+}
+
 /** Missing numbers are undefined. */
 export function sdkUsage({ usage: { inputTokens, outputTokens } }: SdkFinish): Usage {
-  const cached = whole(inputTokens.cacheRead);
-  const reasoning = whole(outputTokens.reasoning);
-  return {
-    input_tokens: whole(inputTokens.total),
-    output_tokens: whole(outputTokens.total),
-    ...(cached === null ? {} : { cached_tokens: cached }),
-    ...(reasoning === null ? {} : { reasoning_tokens: reasoning }),
-  };
+  return usageOf({
+    input: inputTokens.total,
+    output: outputTokens.total,
+    cached: inputTokens.cacheRead,
+    reasoning: outputTokens.reasoning,
+  });
+}
+
+/** The sum of the numbers that are known. Undefined: none is. */
+export function sum(...counts: unknown[]): number | undefined {
+  const known = counts.filter((count) => typeof count === 'number');
+  return known.length === 0 ? undefined : known.reduce((all, count) => all + count, 0);
 }
 
 function whole(value: unknown): number | null {

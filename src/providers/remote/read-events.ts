@@ -87,7 +87,7 @@ function failureOf(work: () => void): { thrown: unknown } | null {
 }
 
 /** What comes after the finish reason. Null: nothing that counts. */
-async function lateRead(body: Incoming, stage: Stage, until: number) {
+export async function lateRead(body: Incoming, stage: Stage, until: number) {
   if (stage === 'ended') return null;
   const ms = Math.max(0, until - performance.now());
   return (await body.readWithin(ms).catch(() => null)) ?? null;

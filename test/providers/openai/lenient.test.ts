@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { outcome, remote } from '../../helpers/remote.ts';
+import { ask, data } from '../../helpers/odd-answers.ts';
 import { gate } from '../../helpers/scripted-provider.ts';
-import { chunk, type Exchange, Upstream } from '../../helpers/upstream.ts';
+import { chunk, type Exchange } from '../../helpers/upstream.ts';
 
 /**
  * What servers with chat completions really send. Nothing of an answer is lost, and no answer waits
@@ -12,32 +12,9 @@ import { chunk, type Exchange, Upstream } from '../../helpers/upstream.ts';
 const choice = (fields: object) => ({ choices: [{ index: 0, ...fields }] });
 const delta = (fields: object) => chunk(fields as Record<string, unknown>);
 const call = (fields: object) => delta({ tool_calls: [fields] });
-const data = (...values: unknown[]) =>
-  values
-    .map((value) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`)
-    .join('');
 const STOP = chunk({}, 'stop');
 const USAGE = { choices: [], usage: { prompt_tokens: 3, completion_tokens: 5 } };
 const HELLO = [delta({ content: 'Hel' }), delta({ content: 'lo' })];
-
-async function ask(scenario: (x: Exchange) => unknown, limits = {}) {
-  const upstream = await Upstream.start(scenario);
-  const provider = remote(upstream.base_url, { limits });
-  try {
-    const seen = await outcome(provider);
-    const parts = seen.parts.map((part) =>
-      part.type === 'tool_call'
-        ? `${part.name}(${part.arguments})`
-        : `${part.type}: ${'text' in part ? part.text : ''}`,
-    );
-    const { failure, finish, text } = seen;
-    const end = failure === null ? `${finish?.finish_reason}` : failure.code;
-    return { ...seen, end, all: parts.length > 0 ? parts.join(', ') : text };
-  } finally {
-    await provider.close();
-    await upstream.stop();
-  }
-}
 
 const body = (bytes: string) => async (x: Exchange) => {
   await x.open().write(bytes);
@@ -298,7 +275,7 @@ const forms: [form: string, bytes: string, all: string, end?: string][] = [
 
 for (const [form, bytes, all, end = 'stop'] of forms)
   test(`is read: ${form}`, async () => {
-    const seen = await ask(body(bytes));
+    const seen = await ask({}, body(bytes));
     assert.is(seen.end, end, seen.failure?.message);
     assert.is(seen.all, all);
   });
@@ -310,7 +287,7 @@ test('the JSON of an error behind the events says why the answer is cut', async 
     JSON.stringify(error, null, 2),
     `${JSON.stringify(error)}\n`,
   ]) {
-    const { failure, text: kept } = await ask(body(data(...HELLO) + text));
+    const { failure, text: kept } = await ask({}, body(data(...HELLO) + text));
     assert.is(failure?.code, 'provider_overloaded');
     assert.is(failure?.status, 503);
     assert.match(failure?.message ?? '', 'The model is overloaded');
@@ -319,13 +296,12 @@ test('the JSON of an error behind the events says why the answer is cut', async 
 });
 
 test('an answer that cannot be read is not asked for again, and says so', async () => {
-  const { failure } = await ask(body(data('{"choices":[{"delta":{"content":"He')));
+  const { failure } = await ask({}, body(data('{"choices":[{"delta":{"content":"He')));
   assert.is(failure?.code, 'stream_garbled');
   assert.is(failure?.retryable, false);
   assert.match(failure?.message ?? '', 'not asked again');
 });
 
-const QUICK = { provider_usage_ms: 1, provider_end_ms: 1 };
 const held: [what: string, bytes: string, output_tokens: number | null][] = [
   ['[DONE]', data(...HELLO, STOP, USAGE, '[DONE]'), 5],
   ['[DONE] without an empty line', `${data(...HELLO, STOP, USAGE)}data: [DONE]\n`, 5],
@@ -335,10 +311,10 @@ const held: [what: string, bytes: string, output_tokens: number | null][] = [
 for (const [what, bytes, output_tokens] of held)
   test(`${what} ends an answer whose connection stays open`, async () => {
     const { opened: closed, open: close } = gate();
-    const seen = await ask(async (x) => {
+    const seen = await ask({}, async (x) => {
       void x.closed.then(close);
       await x.open().write(bytes);
-    }, QUICK);
+    });
     assert.is(seen.end, 'stop', seen.failure?.message);
     assert.is(seen.text, 'Hello');
     assert.is(seen.finish?.usage.output_tokens, output_tokens);
@@ -346,18 +322,18 @@ for (const [what, bytes, output_tokens] of held)
   });
 
 test('heartbeats after the finish reason hold nothing up', async () => {
-  const seen = await ask(async (x) => {
+  const seen = await ask({}, async (x) => {
     await x.open().write(data(...HELLO, STOP));
     while (!x.socket.destroyed) {
       await x.write(': still here\n\n').catch(() => undefined);
       await new Promise(setImmediate);
     }
-  }, QUICK);
+  });
   assert.is(seen.end, 'stop', seen.failure?.message);
 });
 
 test('text after a finish reason belongs to the answer', async () => {
-  const seen = await ask(body(data(...HELLO, STOP, delta({ content: '!' }), STOP, '[DONE]')));
+  const seen = await ask({}, body(data(...HELLO, STOP, delta({ content: '!' }), STOP, '[DONE]')));
   assert.is(seen.text, 'Hello!');
 });
 
