@@ -44,8 +44,7 @@ export class Listeners {
 
   /** What users of the default addresses have to know; null for nothing. */
   warning(): string | null {
-    const [first] = this.moved;
-    if (first === undefined) return null;
+    if (this.moved.length === 0) return null;
     const both = (text: (moved: Moved) => string) => this.moved.map(text).join(' and ');
     const wanted = both((moved) => moved.wanted);
     const why = this.moved.every(({ code }) => code === 'port_in_use')
@@ -54,7 +53,7 @@ export class Listeners {
     return (
       `${why}, so svc is at ${both(({ name, taken }) => `${taken} (${TITLES[name]})`)}. ` +
       'Programs that are set up for the usual address do not reach it. ' +
-      `To keep the new one: svc config set ${first.name} ${first.taken}`
+      `To keep the new one: ${both(({ name, taken }) => `svc config set ${name} ${taken}`)}`
     );
   }
 

@@ -128,6 +128,13 @@ test('a port that another program uses is named, with exit 6, and nothing is lef
   assert.is((await status(home)).code, 3);
 });
 
+test('import names a missing file before the daemon that has the log', async ({ home }) => {
+  assert.is((await home.svc(['start'])).code, 0);
+  const { code, stderr } = await home.svc(['import', 'no-such-file']);
+  assert.is(code, 2);
+  assert.match(stderr, 'error: no-such-file cannot be read (ENOENT).');
+});
+
 test('a killed daemon is distinguished from a stopped one, and the next start records how it ended', async ({
   home,
 }) => {

@@ -71,6 +71,17 @@ test('start and the console do so too', async ({ home }) => {
   assert.is(refused.code, 3);
 });
 
+test('starts that race in one home make one daemon', async ({ home }) => {
+  const starts = await Promise.all([1, 2, 3].map(() => home.svc(['start', '--json'])));
+  const outcomes = starts.map(({ code, stdout, stderr }) => {
+    assert.is(code, 0, stderr);
+    return JSON.parse(stdout);
+  });
+  assert.is(new Set(outcomes.map(({ pid }) => pid)).size, 1);
+  assert.is(new Set(outcomes.map(({ addresses }) => addresses.http)).size, 1);
+  assert.is(outcomes.filter(({ started }) => started).length, 1);
+});
+
 test('an address that was asked for stays an error', async ({ home }) => {
   const env = { SVC_HTTP: '127.0.0.1:4780' };
   const { code, stderr } = await home.svc(['run', 'hi'], { env });
