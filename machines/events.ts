@@ -52,8 +52,10 @@ export interface Failure {
   retryable: boolean;
   /** The field of the request that is the cause, such as `messages.0.content.1`. */
   param?: string;
-  /** The wait that the provider asks for, when it is too long to wait for it. */
+  /** How long after this event the provider may be asked again. */
   retry_after_ms?: number;
+  /** HTTP status of the provider's response, where the answer to a client keeps it. */
+  status?: number;
 }
 
 // ---------------------------------------------------------------- daemon
@@ -107,6 +109,8 @@ export interface Usage {
   output_tokens: number | null;
   /** Input tokens that the provider had in its cache. */
   cached_tokens?: number;
+  /** Input tokens that it wrote into its cache. */
+  cache_write_tokens?: number;
   /** Output tokens of the reasoning. */
   reasoning_tokens?: number;
 }

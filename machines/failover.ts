@@ -32,36 +32,58 @@ const OF_THE_CALLER: ReadonlySet<string> = new Set([
   'prompt_missing',
   'prompt_too_large',
   'prompt_not_text',
-  'provider_rejected',
 ]);
 
+/** The provider finds the request wrong: a parameter or a form that another one may take. */
+const REJECTED = 'provider_rejected';
+
 /**
- * Whether another target may answer after an error with this code.
+ * Whether another target may answer after an error with this code. `before`: the attempts that
+ * failed before it.
  *
  * 1. A wrong request is wrong at every target: the run fails.
- * 2. Any other error is about one target, such as a key, a model, a limit or a short context.
+ * 2. One provider that rejects it may lack what the next one has. The second rejection ends the
+ *    run: then the request is wrong.
+ * 3. Any other error is about one target, such as a key, a model, a limit or a short context.
  *    Another target may have what this one lacks.
  *
  * An answer that a filter cut is complete, so it is no error.
  */
-export function mayFailOver(code: string): boolean {
+export function mayFailOver(code: string, before: readonly { code: string }[] = []): boolean {
+  if (code === REJECTED) return before.every((one) => one.code !== REJECTED);
   return !OF_THE_CALLER.has(code);
 }
 
-/** The error of a run whose targets all failed: what each of them said last. */
+/**
+ * The error of a run whose targets all failed: what each of them said last. It may be asked again
+ * when one of them may, and has the status that all of them had.
+ */
 export function exhausted(
-  { failed_attempts, request, outputs }: RunContext,
+  { failed_attempts, request, outputs, fallbacks }: RunContext,
   error: Failure,
+  now: number,
 ): Failure {
   const present = targetName(request);
-  const said = new Map(failed_attempts.map((one) => [targetName(one), one.message]));
-  const moved = said.size > 1 || (said.size === 1 && !said.has(present));
-  if (!moved || outputs > 0 || !mayFailOver(error.code)) return error;
-  said.set(present, error.message);
-  const all = [...said].map(([target, message]) => `${target}: ${message.replace(/\.$/, '')}`);
+  const last = new Map<string, Failure & { at: number }>(
+    failed_attempts.map((one) => [targetName(one), one]),
+  );
+  const moved = last.size > 1 || (last.size === 1 && !last.has(present));
+  if (!moved || outputs > 0 || OF_THE_CALLER.has(error.code)) return error;
+  last.set(present, { ...error, at: now });
+  const all = [...last].map(([target, { message }]) => `${target}: ${message.replace(/\.$/, '')}`);
+  const [status, ...others] = new Set([...last.values()].map((one) => one.status));
+  const again = [...last.values()].filter(({ retryable }) => retryable);
+  const waits = again.map(({ retry_after_ms = 0, at }) => Math.max(0, at + retry_after_ms - now));
+  const wait_ms = Math.min(...waits);
+  const what =
+    fallbacks.length === 0
+      ? `None of the ${last.size} targets answered.`
+      : `${last.size} targets did not take the request, so no other one is asked.`;
   return {
     code: 'targets_failed',
-    message: `None of the ${said.size} targets answered. ${all.join('; ')}.`,
-    retryable: error.retryable,
+    message: `${what} ${all.join('; ')}.`,
+    retryable: again.length > 0,
+    ...(status === undefined || others.length > 0 ? {} : { status }),
+    ...(wait_ms > 0 && wait_ms < Number.POSITIVE_INFINITY ? { retry_after_ms: wait_ms } : {}),
   };
 }

@@ -38,7 +38,7 @@ export function retryDelay(failures: number, asked_ms: number | null = null, jit
  */
 export function afterFailure(
   context: RunContext,
-  error: Failure,
+  failure: Failure,
   now: number,
   options: {
     lost?: boolean;
@@ -52,6 +52,8 @@ export function afterFailure(
 ): NewEvent<RunEvent> {
   const { attempt } = context;
   const computing = options.computing ?? null;
+  const asked_ms = options.retry_after_ms ?? null;
+  const error = withWait(failure, asked_ms);
   if (computing !== null && canResume(context))
     return { type: 'run.suspended', attempt, error, computing };
   const [next] = context.fallbacks;
@@ -60,7 +62,6 @@ export function afterFailure(
       ? { type: 'run.attempt_failed', attempt, error, retry_at: now, next }
       : null;
   if (computing !== null && isGivenUp(context)) return move ?? givenUp(context, error);
-  const asked_ms = options.retry_after_ms ?? null;
   const delay = retryDelay(context.failures + 1, asked_ms, options.jitter);
   if (move !== null && (options.leave === true || delay > RETRY_SHORT_MS)) return move;
   const isTooLong = asked_ms !== null && asked_ms > RETRY_LONGEST_MS;
@@ -76,18 +77,21 @@ export function afterFailure(
     return { type: 'run.suspended', attempt, error };
   const isLost = options.lost === true || error.code === MODEL_CHANGED;
   if (isLost && context.outputs > 0) return { type: 'run.interrupted', error };
-  const last = exhausted(context, error);
-  return {
-    type: 'run.failed',
-    attempt,
-    error: isTooLong && last === error ? withWait(error, asked_ms, options.leave) : last,
-  };
+  const last = exhausted(context, error, now);
+  // A provider that is not asked has said already when it is tried again.
+  const names = isTooLong && error.retryable && last === error && options.leave !== true;
+  return { type: 'run.failed', attempt, error: names ? namingWait(error, asked_ms) : last };
 }
 
-/** A provider that is not asked (`leave`) has said already when it is tried again. */
-function withWait(error: Failure, retry_after_ms: number, leave = false): Failure {
-  const wait = leave ? '' : ` It asks for a wait of ${Math.ceil(retry_after_ms / 1000)} s.`;
-  return { ...error, message: `${error.message}${wait}`, retry_after_ms };
+function withWait(error: Failure, asked_ms: number | null): Failure {
+  return asked_ms === null || !error.retryable || asked_ms <= 0
+    ? error
+    : { ...error, retry_after_ms: Math.round(asked_ms) };
+}
+
+function namingWait(error: Failure, asked_ms: number): Failure {
+  const wait = `It asks for a wait of ${Math.ceil(asked_ms / 1000)} s.`;
+  return { ...error, message: `${error.message} ${wait}` };
 }
 
 /** Whether the engine died too often while it computed this run alone. */
@@ -117,11 +121,16 @@ export function canRetry(context: RunContext, error: Failure): boolean {
 
 /** Whether a run without output goes on to this target after an error. */
 export function isNextTarget(
-  { fallbacks: [next], outputs }: RunContext,
+  { fallbacks: [next], outputs, failed_attempts }: RunContext,
   { code }: Failure,
   target: Target,
 ): boolean {
-  return next !== undefined && outputs === 0 && sameTarget(next, target) && mayFailOver(code);
+  return (
+    next !== undefined &&
+    outputs === 0 &&
+    sameTarget(next, target) &&
+    mayFailOver(code, failed_attempts)
+  );
 }
 
 /**

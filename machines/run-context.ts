@@ -20,6 +20,9 @@ export interface FailedAttempt {
   readonly code: string;
   readonly message: string;
   readonly at: number;
+  readonly retryable: boolean;
+  readonly status?: number;
+  readonly retry_after_ms?: number;
 }
 
 /** One crossing to a cloud provider. */
@@ -281,7 +284,8 @@ function failedAttempt(
   { attempt, error, at }: Extract<RunEvent, { type: 'run.attempt_failed' }>,
 ): FailedAttempt {
   const { provider, model } = request;
-  return { attempt, provider, model, code: error.code, message: error.message, at };
+  const { param: _, ...failure } = error;
+  return { attempt, provider, model, ...failure, at };
 }
 
 /** In an old log only the start of an attempt shows that its prompt left this machine. */

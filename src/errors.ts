@@ -14,10 +14,14 @@ export interface ErrorSpec {
     | 'not_found_error'
     | 'conflict_error'
     | 'rate_limit_error'
+    | 'insufficient_quota'
+    | 'overloaded_error'
     | 'provider_error'
     | 'server_error'
     | 'timeout_error';
   retryable: boolean;
+  /** The provider said it: over HTTP a status of its own that begins so counts before `http`. */
+  keepsStatus?: 4 | 5 | 'any';
   /** What it means. */
   meaning: string;
   /** What to do about it. */
@@ -52,6 +56,8 @@ const provider = {
   type: 'provider_error',
   retryable: true,
 } as const;
+/** What a provider says about the request, with the status that it says. */
+const said = { ...provider, retryable: false, keepsStatus: 4 } as const;
 const startup = {
   http: 500,
   grpc: 'INTERNAL',
@@ -95,6 +101,7 @@ export const errors = {
   },
   context_length_exceeded: {
     ...invalid,
+    keepsStatus: 4,
     meaning: 'Prompt and answer do not fit the context of the model.',
     hint: 'Shorten the prompt, lower --max-tokens, or use a model with a longer context.',
   },
@@ -657,35 +664,51 @@ export const errors = {
     hint: 'Wait until it is tried again, or try it now with: svc provider test <provider>',
   },
   provider_unauthorised: {
-    ...provider,
-    http: 502,
+    ...said,
+    http: 401,
+    grpc: 'UNAUTHENTICATED',
     exit: 5,
-    retryable: false,
-    meaning: 'The provider refused the credentials, or none are set.',
+    type: 'authentication_error',
+    meaning:
+      'The provider refused the credentials that svc has for it, or none are set. The token for ' +
+      'svc was accepted.',
     hint:
       'Store its key with svc provider key <provider>, then check it with svc provider test ' +
       '<provider>.',
   },
   provider_forbidden: {
-    ...provider,
+    ...said,
+    http: 403,
+    grpc: 'PERMISSION_DENIED',
     exit: 5,
-    retryable: false,
+    type: 'authentication_error',
     meaning: 'The provider knows the key, and does not allow this request with it.',
     hint: 'Check on its pages what the key may do, or choose another model or provider.',
   },
   provider_busy: {
-    ...provider,
+    ...said,
+    http: 429,
+    grpc: 'RESOURCE_EXHAUSTED',
+    type: 'rate_limit_error',
+    retryable: true,
     meaning: 'The provider takes no more requests now, because there were too many.',
     hint: 'Wait, or use another provider. See when it is asked again with: svc provider list',
   },
   provider_quota_exceeded: {
     ...provider,
+    http: 429,
+    grpc: 'RESOURCE_EXHAUSTED',
+    type: 'insufficient_quota',
     retryable: false,
     meaning: 'The credit or the quota of the account at the provider is used up.',
     hint: 'Check the plan and the bills on its pages, or use another provider.',
   },
   provider_overloaded: {
-    ...provider,
+    ...said,
+    keepsStatus: 5,
+    http: 503,
+    type: 'overloaded_error',
+    retryable: true,
     meaning: 'The provider is overloaded or down for maintenance.',
     hint: 'Try again later, or use another provider.',
   },
@@ -700,8 +723,10 @@ export const errors = {
     hint: 'Try again.',
   },
   provider_rejected: {
-    ...provider,
-    retryable: false,
+    ...said,
+    http: 400,
+    grpc: 'INVALID_ARGUMENT',
+    type: 'invalid_request_error',
     meaning: 'The provider rejected the request.',
     hint: 'See what it says: often it does not know the model or a parameter.',
   },
@@ -728,15 +753,19 @@ export const errors = {
     hint: 'Check its address in svc provider list: it usually ends in /v1.',
   },
   provider_too_large: {
-    ...provider,
-    retryable: false,
+    ...said,
+    http: 413,
+    grpc: 'INVALID_ARGUMENT',
+    type: 'invalid_request_error',
     meaning: 'The request is larger than the provider takes.',
     hint: 'Shorten the prompt, or send smaller images.',
   },
   content_filtered: {
-    ...provider,
+    ...said,
+    http: 400,
+    grpc: 'INVALID_ARGUMENT',
     exit: 10,
-    retryable: false,
+    type: 'invalid_request_error',
     meaning: 'A content filter refused the request, or cut the answer.',
     hint: 'Ask in other words, or use another model.',
   },
@@ -755,6 +784,7 @@ export const errors = {
   },
   targets_failed: {
     ...provider,
+    keepsStatus: 'any',
     meaning: 'A run had several targets, and none of them answered.',
     hint: 'See what each of them said: svc runs why <run>',
   },
@@ -857,7 +887,7 @@ export interface ErrorBody {
   retryable: boolean;
   hint: string;
   docs: string;
-  /** More that the caller can use: `state`, `accepted`, `known`, `retry_after_ms`. */
+  /** More that the caller can use: `state`, `accepted`, `known`, `retry_after_ms`, `status`. */
   details?: Record<string, unknown>;
 }
 
@@ -867,6 +897,8 @@ export interface ErrorSummary {
   message: string;
   retryable: boolean;
   param?: string;
+  /** HTTP status of the response of a provider, where an answer keeps it. */
+  status?: number;
 }
 
 /** What an error means for the next attempt. The daemon uses it; clients see only `retryable`. */
@@ -886,6 +918,8 @@ export interface AttemptDetails {
   discard: boolean;
   /** HTTP status of the upstream's response. */
   status: number | null;
+  /** For a client, the same request would end in the same way: svc repeated it, or keeps its end. */
+  settled: boolean;
 }
 
 export interface SvcErrorOptions extends Partial<AttemptDetails> {
@@ -907,6 +941,7 @@ export class SvcError extends Error implements AttemptDetails {
   readonly computing: number | null;
   readonly discard: boolean;
   readonly status: number | null;
+  readonly settled: boolean;
 
   constructor(code: ErrorCode, message?: string, options: SvcErrorOptions = {}) {
     const spec = errors[code];
@@ -920,15 +955,40 @@ export class SvcError extends Error implements AttemptDetails {
     this.hint = options.hint ?? spec.hint;
     this.details = options.details;
     this.retryable = options.retryable ?? spec.retryable;
-    this.retryAfterMs = options.retryAfterMs ?? null;
+    const wait = options.details?.retry_after_ms;
+    this.retryAfterMs = options.retryAfterMs ?? (typeof wait === 'number' ? wait : null);
     this.lost = options.lost ?? false;
     this.computing = options.computing ?? null;
     this.discard = options.discard ?? false;
     this.status = options.status ?? null;
+    this.settled = options.settled ?? false;
   }
 
   get spec(): ErrorSpec {
     return errors[this.code];
+  }
+
+  /** The status over HTTP. */
+  get http(): number {
+    return this.keptStatus ?? this.spec.http;
+  }
+
+  /** The provider's own status, if an answer keeps it. */
+  private get keptStatus(): number | null {
+    const { keepsStatus } = this.spec;
+    const family = Math.floor((this.status ?? 0) / 100);
+    const isKept = keepsStatus === 'any' ? family === 4 || family === 5 : family === keepsStatus;
+    return isKept ? this.status : null;
+  }
+
+  /** The same error with other words, or another place. */
+  with({ message, ...changes }: SvcErrorOptions & { message?: string }): SvcError {
+    const { code, param, hint, details, retryable, retryAfterMs, lost, computing } = this;
+    const { discard, status, settled, cause } = this;
+    return new SvcError(code, message ?? this.message, {
+      ...{ param: param ?? undefined, hint, details, retryable, retryAfterMs, lost, computing },
+      ...{ discard, status, settled, cause, ...changes },
+    });
   }
 
   /** The form for clients. */
@@ -942,13 +1002,23 @@ export class SvcError extends Error implements AttemptDetails {
       hint: this.hint,
       docs: `docs/errors.md#${this.code}`,
     };
-    return this.details === undefined ? body : { ...body, details: this.details };
+    const { keptStatus: status, retryAfterMs: retry_after_ms } = this;
+    const details = {
+      ...this.details,
+      ...(status === null ? {} : { status }),
+      ...(retry_after_ms === null ? {} : { retry_after_ms }),
+    };
+    return Object.keys(details).length === 0 ? body : { ...body, details };
   }
 
   /** The form for events and for messages of the engine process. */
   summary(): ErrorSummary {
-    const { code, message, retryable, param } = this;
-    return { code, message, retryable, ...(param === null ? {} : { param }) };
+    const { code, message, retryable, param, keptStatus: status } = this;
+    return {
+      ...{ code, message, retryable },
+      ...(param === null ? {} : { param }),
+      ...(status === null ? {} : { status }),
+    };
   }
 }
 
@@ -1003,17 +1073,36 @@ export function asSvcError(
 export function fromBody(
   body: { [K in 'code' | 'message' | 'param' | 'hint']?: string | null | undefined } & {
     details?: Record<string, unknown>;
+    retryable?: boolean;
     retry_after_ms?: number;
+    status?: number;
   },
   attempt: Partial<AttemptDetails> = {},
 ): SvcError {
-  const { code, message, param, hint, retry_after_ms } = body;
-  const details = retry_after_ms === undefined ? body.details : { retry_after_ms };
+  const { code, message, param, hint, retryable } = body;
   const isKnown = code != null && Object.hasOwn(errors, code);
+  const { retry_after_ms, status, ...details } = { ...numbersIn(body), ...body.details };
   return new SvcError(isKnown ? (code as ErrorCode) : 'internal', message ?? undefined, {
     param: param || undefined,
     hint: hint || undefined,
-    details,
+    details: Object.keys(details).length === 0 ? undefined : details,
+    ...(typeof retryable === 'boolean' ? { retryable } : {}),
+    ...(typeof retry_after_ms === 'number' ? { retryAfterMs: retry_after_ms } : {}),
+    ...(typeof status === 'number' ? { status } : {}),
     ...attempt,
   });
+}
+
+/** An event has them beside the message, what clients get has them in the details. */
+function numbersIn({
+  retry_after_ms,
+  status,
+}: {
+  retry_after_ms?: number;
+  status?: number;
+}): Record<string, unknown> {
+  return {
+    ...(retry_after_ms === undefined ? {} : { retry_after_ms }),
+    ...(status === undefined ? {} : { status }),
+  };
 }

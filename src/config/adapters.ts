@@ -24,6 +24,8 @@ export const adapters = {
       organization: 'Organisation that is charged, sent as OpenAI-Organization.',
       project: 'Project that is charged, sent as OpenAI-Project.',
       key_header: 'Header that has the key, such as api-key, instead of Authorization.',
+      max_tokens_field:
+        'Field that has the longest answer, such as max_completion_tokens, instead of max_tokens.',
     },
     needs: [['base_url']],
     verbosity: true,

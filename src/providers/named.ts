@@ -37,10 +37,8 @@ export function named(port: ProviderPort): ProviderPort {
 
 function withName(thrown: unknown, provider: string): unknown {
   if (!(thrown instanceof SvcError)) return thrown;
-  const { code, message, hint, param, details, retryable, retryAfterMs } = thrown;
-  const { lost, computing, discard, status, cause } = thrown;
-  return new SvcError(code, message.replace(/^The provider\b/, provider), {
-    ...{ hint: filledHint(hint, { provider }), param: param ?? undefined, details, cause },
-    ...{ retryable, retryAfterMs, lost, computing, discard, status },
+  return thrown.with({
+    message: thrown.message.replace(/^The provider\b/, provider),
+    hint: filledHint(thrown.hint, { provider }),
   });
 }

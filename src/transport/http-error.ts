@@ -25,7 +25,7 @@ export function httpError(error: SvcError, envelope: Envelope = ownEnvelope): Ht
     // Bodies in the form of another API may have no code of svc.
     'X-Svc-Error': error.code,
   };
-  return { status: error.spec.http, headers: { ...headers, ...specific(error) }, body };
+  return { status: error.http, headers: { ...headers, ...specific(error) }, body };
 }
 
 /** The whole answer as text, for a socket without a response. It ends the connection. */
@@ -38,15 +38,27 @@ export function rawHttpError(error: SvcError): string {
 
 /** Extra headers of some errors. */
 function specific(error: SvcError): Record<string, string> {
-  const { status, allow, retry_after_ms } = {
-    status: error.spec.http,
-    allow: error.details?.allow,
-    retry_after_ms: error.details?.retry_after_ms,
+  const { http: status, code, retryAfterMs, retryable, details } = error;
+  const allow = details?.allow;
+  // The key of a provider is none that a browser could ask for.
+  const realm = code === 'provider_unauthorised' ? 'provider' : 'svc';
+  const isLimit = retryable && (status === 429 || status === 503);
+  const wait_ms = retryAfterMs ?? (isLimit ? 1000 : null);
+  return {
+    ...(status === 401 ? { 'WWW-Authenticate': `Bearer realm="${realm}"` } : {}),
+    ...(status === 405 && Array.isArray(allow) ? { Allow: allow.join(', ') } : {}),
+    ...(status === 426 ? { Upgrade: 'websocket' } : {}),
+    ...(wait_ms === null ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(wait_ms / 1000))) }),
+    ...(mayBeRepeated(error) ? {} : { 'X-Should-Retry': 'false' }),
   };
-  if (status === 401) return { 'WWW-Authenticate': 'Bearer realm="svc"' };
-  if (status === 405 && Array.isArray(allow)) return { Allow: allow.join(', ') };
-  if (status === 426) return { Upgrade: 'websocket' };
-  if (typeof retry_after_ms === 'number')
-    return { 'Retry-After': String(Math.max(1, Math.ceil(retry_after_ms / 1000))) };
-  return status === 429 || status === 503 ? { 'Retry-After': '1' } : {};
 }
+
+/**
+ * Whether a client may repeat the request by itself. The clients of OpenAI and Anthropic repeat by
+ * the status, and wait no longer than a minute. This header tells them not to.
+ */
+function mayBeRepeated({ retryable, settled, retryAfterMs }: SvcError): boolean {
+  return retryable && !settled && (retryAfterMs ?? 0) <= CLIENT_WAIT_MS;
+}
+
+const CLIENT_WAIT_MS = 60_000;

@@ -16,6 +16,7 @@ import type {
 } from '../../src/runtime/contract.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
 import type { Runtime } from '../../src/runtime/port.ts';
+import { errorOfRun } from '../../src/runtime/runs/run-errors.ts';
 import { CREATED, EVENTS_TO, NOW, stop } from './daemon-paths.ts';
 
 type Part = {
@@ -220,6 +221,7 @@ export function fakeRuntime(): FakeRuntime {
         note('runs.get');
         return { ...find(id).record };
       },
+      failure: async (id) => errorOfRun({ ...find(id).record }, NOW),
       find: async (written) => written,
       search: async () => ({ runs: [], next: null }),
       async show(id) {

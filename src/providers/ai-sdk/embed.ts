@@ -22,7 +22,7 @@ export async function embedTexts(
   const secrets = await readSecrets(listing, texts);
   const asking = { key: secrets.place, model, secrets };
   const providerOptions = dimensions === undefined ? {} : adapter.dimensions(dimensions);
-  const sdk = new SdkFetch(upstream, asking, 'whole', signal);
+  const sdk = new SdkFetch(upstream, asking, { expected: 'whole' }, signal);
   const vectors: number[][] = [];
   let input_tokens: number | null = 0;
   try {

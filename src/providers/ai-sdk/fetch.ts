@@ -5,8 +5,9 @@ import type { Limits } from '../../limits.ts';
 import { guardEvents } from '../remote/events.ts';
 import { toFailure } from '../remote/failure.ts';
 import { lateRead } from '../remote/read-events.ts';
+import { RequestForms } from '../remote/request-form.ts';
 import type { Asking } from '../remote/sdk-error.ts';
-import { Exchange, type Upstream, webHeaders } from '../remote/upstream.ts';
+import { Exchange, type Request, type Upstream, webHeaders } from '../remote/upstream.ts';
 import { parseUpstreamError } from '../remote/upstream-error.ts';
 import { Frames, guardWhole } from './guards.ts';
 
@@ -25,20 +26,27 @@ export class SdkFetch {
   private readonly upstream: Upstream;
   private readonly asking: Asking;
   private readonly expected: Expected;
+  private readonly forms: RequestForms;
   private readonly signal: AbortSignal;
   private readonly exchanges: { exchange: Exchange; isRead: boolean }[] = [];
   /** The last request, and the body of its response. */
   kept: { sent: unknown; body: Incoming } | null = null;
 
-  constructor(upstream: Upstream, asking: Asking, expected: Expected, signal: AbortSignal) {
+  constructor(
+    upstream: Upstream,
+    asking: Asking,
+    { expected, forms = new RequestForms() }: { expected: Expected; forms?: RequestForms },
+    signal: AbortSignal,
+  ) {
     this.upstream = upstream;
     this.asking = asking;
     this.expected = expected;
+    this.forms = forms;
     this.signal = signal;
   }
 
   readonly fetch = async (
-    input: string | URL | Request,
+    input: string | URL | globalThis.Request,
     { method, headers, body }: RequestInit = {},
   ): Promise<Response> => {
     const begun = { exchange: new Exchange(this.upstream), isRead: false };
@@ -46,9 +54,9 @@ export class SdkFetch {
     const { model, secrets } = this.asking;
     const answered = await begun.exchange.send({
       method: method === 'GET' ? 'GET' : 'POST',
-      url: input instanceof Request ? input.url : String(input),
+      url: input instanceof globalThis.Request ? input.url : String(input),
       headers: Object.fromEntries(filled(new Headers(headers))),
-      ...(body === undefined || body === null ? {} : { body: bytesOf(body) }),
+      ...this.bodyOf(body),
       model,
       secrets,
       signal: this.signal,
@@ -75,6 +83,14 @@ export class SdkFetch {
     );
   }
 
+  /** A body of JSON has the form that the model wants. */
+  private bodyOf(body: unknown): Pick<Request, 'body' | 'instead'> {
+    if (body === undefined || body === null) return {};
+    const { model } = this.asking;
+    if (typeof body !== 'string' || model === null) return { body: bytesOf(body) };
+    return { body: this.forms.body(model, body), instead: this.forms.instead(model, body) };
+  }
+
   private guard(type: string) {
     const { limits } = this.upstream;
     if (this.expected === 'whole' || (this.expected === 'any' && !type.includes('event-stream')))
@@ -88,7 +104,7 @@ export class SdkFetch {
     const reported = parseUpstreamError(parseForeignJson(text), this.asking.secrets);
     if (reported.message !== null) return toFailure(reported, this.asking);
     return new SvcError(
-      'provider_rejected',
+      'provider_not_found',
       'The provider answers, but not with a stream of events; see its base_url.',
       { retryable: false },
     );

@@ -15,6 +15,7 @@ import { type Asked, listOf } from '../remote/event-answer.ts';
 import { type Listing, listModels } from '../remote/list-models.ts';
 import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
+import { RequestForms } from '../remote/request-form.ts';
 import { requestFailure } from '../remote/sdk-error.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
@@ -35,10 +36,11 @@ export interface SdkOptions extends Listing {
 export function createSdkProvider(options: SdkOptions): ProviderPort {
   const upstream = new Upstream(options.config, options.env, options.limits);
   const adapter = makeAdapter(options.config, options.adapters);
+  const answering = { ...options, forms: new RequestForms() };
   const models = (signal: AbortSignal) => knownModels(options, adapter, upstream, signal);
   return {
     id: options.id,
-    stream: (attempt, signal) => streamAnswer(options, adapter, upstream, attempt, signal),
+    stream: (attempt, signal) => streamAnswer(answering, adapter, upstream, attempt, signal),
     models,
     probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
     ...(adapter.canEmbed
@@ -55,7 +57,7 @@ export function createSdkProvider(options: SdkOptions): ProviderPort {
  * Streams one answer. After an abort it closes the connections, then ends without a `finish` part.
  */
 async function* streamAnswer(
-  options: SdkOptions,
+  options: SdkOptions & { forms: RequestForms },
   adapter: Adapter,
   upstream: Upstream,
   { run_id, request }: AttemptRequest,
@@ -66,7 +68,8 @@ async function* streamAnswer(
   refuseUnsendable(request, adapter);
   const secrets = await readSecrets(options, secretTexts(request));
   const asking = { key: secrets.place, model, secrets };
-  const sdk = new SdkFetch(upstream, asking, expected(config, adapter), signal);
+  const wanted = { expected: expected(config, adapter), forms: options.forms };
+  const sdk = new SdkFetch(upstream, asking, wanted, signal);
   let ended: 'complete' | 'broken' = 'broken';
   try {
     const provider = await adapter.provider(secrets.key, sdk.fetch);

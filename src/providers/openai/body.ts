@@ -7,16 +7,18 @@ import type { AddressedConfig } from './request-headers.ts';
 
 export type Body = Record<string, unknown>;
 
+type Settings = Pick<AddressedConfig, 'base_url' | 'stream'> & Partial<AddressedConfig>;
+
 /**
  * The body of a request for a chat completion. It has only what the run says: some servers refuse
  * unknown parameters. A field that is undefined is not sent. Throws capability_missing for what no
  * server would understand.
  *
- * OpenAI's newer models refuse `max_tokens`; all other servers know only that name. OpenAI takes no
- * reasoning in messages, and neither `top_k` nor `min_p`. Other servers take both by these names.
+ * OpenAI's newer models refuse `max_tokens`; most other servers know only that name, and a setting
+ * says another one. OpenAI takes no reasoning in messages, and neither `top_k` nor `min_p`. Other servers take both by these names.
  */
 export function chatBody(
-  { base_url, stream }: Pick<AddressedConfig, 'base_url' | 'stream'>,
+  { base_url, stream, options = {} }: Settings,
   model: string,
   request: RunRequest,
 ): Body {
@@ -29,10 +31,11 @@ export function chatBody(
   if (request.context_tokens !== undefined) throw unasked('context_tokens');
   refuseContinued(request);
   const { tool_choice: choice } = request;
+  const most = options.max_tokens_field ?? (isOpenai ? 'max_completion_tokens' : 'max_tokens');
   return {
+    [most]: request.max_tokens ?? undefined,
     model,
     messages: request.messages.flatMap((message) => messageOf(message, !isOpenai)),
-    [isOpenai ? 'max_completion_tokens' : 'max_tokens']: request.max_tokens ?? undefined,
     temperature: request.temperature ?? undefined,
     top_p: request.top_p,
     top_k,

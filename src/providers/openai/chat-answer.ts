@@ -1,3 +1,4 @@
+import type { Usage } from '../../../machines/events.ts';
 import type { TokenLogprob } from '../../../machines/messages.ts';
 import { asRecord, isRecord } from '../../json.ts';
 import {
@@ -11,12 +12,15 @@ import {
   noMedia,
   unreadable,
 } from '../remote/event-answer.ts';
-import { readUsage, reasonOf } from '../remote/finish.ts';
+import { reasonOf, usageAfter } from '../remote/finish.ts';
 import { CallPieces } from './call-pieces.ts';
+
+const UNCOUNTED: Usage = { input_tokens: null, output_tokens: null };
 
 /** Reads the chunks of one chat completion, or a whole one. */
 export class ChatAnswer extends EventAnswer {
   private readonly callPieces: CallPieces;
+  private counted: Usage | null = null;
   /** What came in deltas. A message after them repeats it. */
   private readonly came = { text: false, reasoning: false, calls: false };
 
@@ -38,8 +42,9 @@ export class ChatAnswer extends EventAnswer {
   }
 
   protected event(chunk: Fields): void {
-    const { choices, usage } = chunk;
-    if (isSet(usage)) this.usage = usage;
+    const { choices } = chunk;
+    this.counted = usageAfter(this.counted, chunk);
+    this.usage = this.counted ?? undefined;
     if (Array.isArray(choices)) {
       const choice = firstOf(choices);
       if (choice !== undefined) this.takeChoice(choice);
@@ -52,7 +57,7 @@ export class ChatAnswer extends EventAnswer {
   }
 
   protected readUsage() {
-    return readUsage(this.usage);
+    return this.counted ?? UNCOUNTED;
   }
 
   private takeChoice(choice: Fields): void {

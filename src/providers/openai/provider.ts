@@ -6,6 +6,7 @@ import { streamFailure } from '../remote/connection-failure.ts';
 import { listModels } from '../remote/list-models.ts';
 import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
+import { RequestForms } from '../remote/request-form.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
 import { chatBody } from './body.ts';
@@ -27,6 +28,7 @@ export interface RemoteOptions {
  */
 export function createRemoteProvider(options: RemoteOptions): ProviderPort {
   const upstream = new Upstream(options.config, options.env, options.limits);
+  const forms = new RequestForms();
   const models = (signal: AbortSignal) =>
     listModels(
       options,
@@ -40,7 +42,8 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
     );
   return {
     id: options.id,
-    stream: (attempt, signal) => streamAnswer(options, new Exchange(upstream), attempt, signal),
+    stream: (attempt, signal) =>
+      streamAnswer({ ...options, forms }, new Exchange(upstream), attempt, signal),
     models,
     probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
     embedsTokens: true,
@@ -55,14 +58,14 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
  * connection, then ends without a `finish` part.
  */
 async function* streamAnswer(
-  options: RemoteOptions,
+  options: RemoteOptions & { forms: RequestForms },
   exchange: Exchange,
   { run_id, request }: AttemptRequest,
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
-  const { config, limits } = options;
+  const { config, limits, forms } = options;
   const model = askedModel(request, config);
-  const body = JSON.stringify(chatBody(config, model, request));
+  const plain = chatBody(config, model, request);
   const secrets = await readSecrets(options, secretTexts(request));
   const asked = { run_id, key: secrets.place, model, request, secrets, limits };
   let ended: 'complete' | 'broken' = 'broken';
@@ -71,7 +74,8 @@ async function* streamAnswer(
       method: 'POST',
       url: `${config.base_url}/chat/completions`,
       headers: { ...settingHeaders(config), ...JSON_TYPE, ...keyHeader(config, secrets.key) },
-      ...{ body, model, secrets, signal },
+      ...{ body: forms.body(model, plain), model, secrets, signal },
+      instead: forms.instead(model, plain),
     });
     for await (const part of readEvents(answered.body, new ChatAnswer(asked), asked)) {
       if (signal.aborted) return;

@@ -15,7 +15,8 @@ export interface RequestContext {
  *
  * 1. The provider's own code comes first: an unknown model, a long prompt, a filter, a quota.
  * 2. 404 with a word about a model: the model is unknown.
- * 3. Otherwise the table says it. A redirect is not followed: credentials do not go elsewhere.
+ * 3. Known words come next, where the status says only that the request is refused.
+ * 4. Otherwise the table says it. A redirect is not followed: credentials do not go elsewhere.
  */
 export function statusFailure(
   status: number,
@@ -25,37 +26,47 @@ export function statusFailure(
 ): SvcError {
   const failure = ({ code, what, retryable = errors[code].retryable, param }: Meaning) =>
     new SvcError(code, `${what} (status ${status}).${quote(error)}`, {
-      param,
+      param: param ?? error.param ?? undefined,
       retryable,
-      retryAfterMs,
+      retryAfterMs: retryAfterMs ?? error.retryAfterMs,
       status,
     });
-  const own = error.code === null ? undefined : OWN_CODES.get(error.code);
+  const own = error.codes.map((code) => OWN_CODES.get(code)).find((known) => known !== undefined);
   if (own === 'model_unknown' || (status === 404 && model !== null && error.isAboutModel)) {
     const named =
       model === null ? 'this model' : `the model ${JSON.stringify(model.slice(0, MODEL_MAX))}`;
-    return failure({ code: 'model_unknown', what: `The provider does not have ${named}` });
-  }
-  if (own !== undefined) return failure(own);
-  if (status === 401)
     return failure({
-      code: 'provider_unauthorised',
-      what:
-        key === null
-          ? 'The provider asks for credentials, and none are configured'
-          : key === STORED_KEY
-            ? 'The provider refused its stored key'
-            : `The provider refused the credentials in ${keyPlace(key)}`,
+      code: 'model_unknown',
+      what: `The provider does not have ${named}`,
+      param: 'model',
     });
-  const meaning = STATUSES[status];
+  }
+  const isSaid = error.means === 'no_credit' || WORDY.has(status);
+  const said = isSaid && error.means !== null ? MEANINGS[error.means] : undefined;
+  const meaning = own ?? said ?? (status === 401 ? unauthorised(key) : STATUSES[status]);
   if (meaning !== undefined) return failure(meaning);
   if (status >= 500) return failure({ code: 'provider_failed', what: 'The provider failed' });
   if (status < 400)
     return failure({
-      code: 'provider_rejected',
+      code: 'provider_not_found',
       what: 'The provider redirects to another address; set its base_url to that',
     });
   return failure({ code: 'provider_rejected', what: 'The provider did not accept the request' });
+}
+
+/** What a long prompt is refused with. The words of 429 may be about the tokens of a minute. */
+const WORDY: ReadonlySet<number> = new Set([400, 413, 422, 500]);
+
+function unauthorised(key: string | null): Meaning {
+  return {
+    code: 'provider_unauthorised',
+    what:
+      key === null
+        ? 'The provider asks for credentials, and none are configured'
+        : key === STORED_KEY
+          ? 'The provider refused its stored key'
+          : `The provider refused the credentials in ${keyPlace(key)}`,
+  };
 }
 
 interface Meaning {
@@ -86,6 +97,8 @@ const STATUSES: Readonly<Record<number, Meaning>> = {
   408: { code: 'provider_timed_out', what: 'The provider took too long' },
   409: { code: 'provider_conflict', what: 'The provider reports a conflict' },
   413: { code: 'provider_too_large', what: 'The provider does not take a request of this size' },
+  // A stream of Amazon's that broke behind its front.
+  424: { code: 'provider_failed', what: 'The model of the provider failed' },
   429: { code: 'provider_busy', what: 'The provider had too many requests' },
   503: { code: 'provider_overloaded', what: 'The provider is overloaded or down' },
   504: { code: 'provider_timed_out', what: 'The provider took too long' },
@@ -102,6 +115,8 @@ const TOO_LONG: Meaning = {
   param: 'messages',
 };
 
+const MEANINGS = { too_long: TOO_LONG, no_credit: QUOTA } as const;
+
 /** The codes and types of errors that mean more than their status. */
 const OWN_CODES: ReadonlyMap<string, Meaning | 'model_unknown'> = new Map<
   string,
@@ -115,37 +130,48 @@ const OWN_CODES: ReadonlyMap<string, Meaning | 'model_unknown'> = new Map<
   ['insufficient_quota', QUOTA],
   ['billing_hard_limit_reached', QUOTA],
   ['billing_error', QUOTA],
+  ['exceeded_current_quota_error', QUOTA],
 ]);
 
 /** The status that belongs to a type of error, inside a stream that began with success. */
-const STATUS_OF_TYPE: Readonly<Record<string, number>> = {
-  authentication_error: 401,
-  permission_error: 403,
-  not_found_error: 404,
-  timeout_error: 408,
-  request_too_large: 413,
-  rate_limit_error: 429,
-  rate_limit_exceeded: 429,
-  api_error: 500,
-  server_error: 500,
-  overloaded_error: 529,
-};
+const STATUS_OF_TYPE: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    invalid_request_error: 400,
+    authentication_error: 401,
+    permission_error: 403,
+    not_found_error: 404,
+    timeout_error: 408,
+    request_too_large: 413,
+    rate_limit_error: 429,
+    rate_limit_exceeded: 429,
+    api_error: 500,
+    server_error: 500,
+    overloaded_error: 529,
+    // Google
+    INVALID_ARGUMENT: 400,
+    UNAUTHENTICATED: 401,
+    PERMISSION_DENIED: 403,
+    RESOURCE_EXHAUSTED: 429,
+    INTERNAL: 500,
+    UNAVAILABLE: 503,
+    DEADLINE_EXCEEDED: 504,
+  }),
+);
 
 /** An error inside a response that began with success. Some providers put a status number in it. */
 export function toFailure(error: UpstreamError, context: RequestContext): SvcError {
-  const status = statusOfCode(error.code);
-  if (Number.isInteger(status) && status >= 400 && status < 600)
-    return statusFailure(status, error, context);
+  const known = error.codes.map(statusOfCode).find((status) => status >= 400 && status < 600);
+  const status = known ?? (error.means === null ? null : 400);
+  if (status !== null) return statusFailure(status, error, context);
   return new SvcError('provider_failed', `The provider reports an error.${quote(error)}`, {
     retryable: true,
+    retryAfterMs: error.retryAfterMs,
   });
 }
 
-function statusOfCode(code: string | null): number {
-  if (code === null) return Number.NaN;
+function statusOfCode(code: string): number {
   // The status of a code that means more than a status says nothing more.
-  if (OWN_CODES.has(code)) return 400;
-  return Object.hasOwn(STATUS_OF_TYPE, code) ? (STATUS_OF_TYPE[code] ?? 0) : Number(code);
+  return OWN_CODES.has(code) ? 400 : (STATUS_OF_TYPE.get(code) ?? Number(code));
 }
 
 /** The one failure of an incomplete answer. The text so far is kept. */

@@ -1,6 +1,6 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { FinishReason, Usage } from '../../../machines/events.ts';
-import { asRecord } from '../../json.ts';
+import { asRecord, isRecord } from '../../json.ts';
 import type { OutputPart } from '../port.ts';
 import { truncated } from './failure.ts';
 import { type Secrets, sanitize } from './upstream-error.ts';
@@ -65,27 +65,57 @@ export function sdkReason({ finishReason }: SdkFinish): FinishReason | undefined
 
 /** The numbers that the server sent. Those that it did not send are unknown. */
 export function usageOf(
-  counts: Record<'input' | 'output' | 'cached' | 'reasoning', unknown>,
+  counts: Record<'input' | 'output' | 'cached' | 'reasoning', unknown> & { written?: unknown },
 ): Usage {
   const cached = whole(counts.cached);
+  const written = whole(counts.written);
   const reasoning = whole(counts.reasoning);
   return {
     input_tokens: whole(counts.input),
     output_tokens: whole(counts.output),
     ...(cached === null ? {} : { cached_tokens: cached }),
+    ...(written ? { cache_write_tokens: written } : {}),
     ...(reasoning === null ? {} : { reasoning_tokens: reasoning }),
   };
 }
 
-/** Those of a chat completion. */
+/**
+ * Those of a chat completion. `input_tokens` is the name of Anthropic and of the Responses API. Beside numbers of the cache in
+ * Anthropic's names it lacks those tokens.
+ */
 export function readUsage(value: unknown): Usage {
   const usage = asRecord(value);
+  const input = asRecord(usage.prompt_tokens_details ?? usage.input_tokens_details);
+  const output = asRecord(usage.completion_tokens_details ?? usage.output_tokens_details);
+  const read = whole(usage.cache_read_input_tokens);
+  const written = whole(usage.cache_creation_input_tokens);
+  const [total, part] = [whole(usage.prompt_tokens), whole(usage.input_tokens)];
   return usageOf({
-    input: usage.prompt_tokens,
-    output: usage.completion_tokens,
-    cached: asRecord(usage.prompt_tokens_details).cached_tokens,
-    reasoning: asRecord(usage.completion_tokens_details).reasoning_tokens,
+    input: total ?? (part === null ? null : part + (read ?? 0) + (written ?? 0)),
+    output: whole(usage.completion_tokens) ?? whole(usage.output_tokens),
+    cached:
+      whole(input.cached_tokens) ??
+      whole(usage.cached_tokens) ??
+      whole(usage.prompt_cache_hit_tokens) ??
+      read,
+    written,
+    reasoning: whole(output.reasoning_tokens),
   });
+}
+
+/**
+ * The numbers after one more chunk. Some servers say them in its choice, Groq in a field of its own.
+ * A 0 replaces no number.
+ */
+export function usageAfter(before: Usage | null, chunk: Record<string, unknown>): Usage | null {
+  const { usage, choices, x_groq } = chunk;
+  const places = [usage, asRecord(x_groq).usage];
+  if (Array.isArray(choices)) places.push(asRecord(choices[0]).usage);
+  const said = places.find(isRecord);
+  if (said === undefined) return before;
+  const now = readUsage(said);
+  const counted = Object.entries(now).filter(([, count]) => count);
+  return { ...now, ...before, ...Object.fromEntries(counted) };
 }
 
 /** Missing numbers are undefined. */
@@ -94,6 +124,7 @@ export function sdkUsage({ usage: { inputTokens, outputTokens } }: SdkFinish): U
     input: inputTokens.total,
     output: outputTokens.total,
     cached: inputTokens.cacheRead,
+    written: inputTokens.cacheWrite,
     reasoning: outputTokens.reasoning,
   });
 }

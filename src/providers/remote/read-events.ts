@@ -100,7 +100,7 @@ function takeLast(events: EventReader, answer: EventAnswer, asked: Asked): void 
     answer.take(last);
   if (answer.stage !== 'open' || events.stray === '') return;
   const reported = parseUpstreamError(parseForeignJson(events.stray), asked.secrets);
-  if (reported.message !== null || reported.code !== null) throw toFailure(reported, asked);
+  if (reported.message !== null || reported.codes.length > 0) throw toFailure(reported, asked);
 }
 
 function parsed(document: string): unknown {
@@ -113,7 +113,7 @@ function noAnswer(text: string, asked: Asked): SvcError {
   const reported = parseUpstreamError(parseForeignJson(text), asked.secrets);
   if (reported.message !== null) return toFailure(reported, asked);
   return new SvcError(
-    'provider_rejected',
+    'provider_not_found',
     'The provider answers, but not with an answer of a model; a base_url usually ends in /v1.',
     { retryable: false },
   );

@@ -1,5 +1,7 @@
-import { asRecord } from '../../json.ts';
-/** Texts that no message may repeat. */
+import { boundedWait } from '../../http-client/retry-after.ts';
+import { asRecord, parseForeignJson } from '../../json.ts';
+import { meaningOf } from './upstream-words.ts';
+
 /** What no message may show. */
 export type Hidden = Pick<Secrets, 'key' | 'texts'>;
 
@@ -13,35 +15,96 @@ export interface Secrets {
 /** The error of an upstream, as far as a message may show it. */
 export interface UpstreamError {
   message: string | null;
-  /** The upstream's own code or type. */
-  code: string | null;
+  /** The upstream's own codes and types, the most exact one first. */
+  codes: readonly string[];
+  /** The field of the request that it names. */
+  param: string | null;
+  /** The wait that it asks for in its body. */
+  retryAfterMs: number | null;
+  /** What its words mean, also if the message is hidden. */
+  means: ReturnType<typeof meaningOf>;
   /** Whether the message is about the model, also if the message is hidden. */
   isAboutModel: boolean;
 }
 
+/** The parts of an error, as the upstream sent them. */
+interface Reported {
+  message: string | null;
+  error: Record<string, unknown>;
+  outer: Record<string, unknown>;
+}
+
 /**
- * Reads the common forms: `{error: {message, code, type}}`, `{error: "…"}`, `{message}`,
- * `{detail}`.
+ * Finds the error in the common forms:
+ *
+ * 1. `{error: {message, code, type}}`, `{error: "…"}`, `{message}`, `{detail}`, and lists of them.
+ * 2. `{detail: [{msg, loc}]}` of a check by pydantic.
+ * 3. `{response: {error}}` of the Responses API.
+ * 4. `{validationException: {message}}` and the like of Amazon.
+ * 5. `{error: {metadata: {raw}}}` of a gateway: the words of the server behind it.
  */
+function reportedIn(value: unknown): Reported {
+  const outer = asRecord(Array.isArray(value) ? value[0] : value);
+  const [, exception] = Object.entries(outer).find(([name]) => /Exception$/.test(name)) ?? [];
+  const error = asRecord(outer.error ?? asRecord(outer.response).error ?? exception);
+  const [fault] = Array.isArray(outer.detail) ? outer.detail : [];
+  const { raw } = asRecord(error.metadata);
+  const behind = typeof raw === 'string' ? parseForeignJson(raw.slice(0, WORDS_MAX)) : undefined;
+  const message = [
+    behind === undefined ? raw : reportedIn(behind).message,
+    error.message,
+    outer.error,
+    outer.message,
+    outer.Message,
+    outer.detail,
+    asRecord(fault).msg,
+  ].find((text) => typeof text === 'string' && text !== '');
+  return { message: typeof message === 'string' ? message : null, error, outer };
+}
+
+/** The words of an error as they came. They may repeat what was sent, so nothing shows them. */
+export function wordsIn(value: unknown): string {
+  const { message, error, outer } = reportedIn(value);
+  return `${paramOf(error, outer) ?? ''} ${message ?? ''}`.slice(0, WORDS_MAX);
+}
+
 export function parseUpstreamError(value: unknown, secrets: Hidden): UpstreamError {
-  const outer = asRecord(value);
-  const inner = asRecord(outer.error);
-  const message = [inner.message, outer.error, outer.message, outer.detail].find(
-    (text) => typeof text === 'string',
-  );
-  const code = [inner.code, inner.type, outer.code, outer.type].find(
+  const { message, error, outer } = reportedIn(value);
+  const codes = [error.code, error.type, outer.code, outer.type, error.status].filter(
     (name) => (typeof name === 'string' && name !== '') || typeof name === 'number',
   );
   return {
-    message: typeof message === 'string' ? sanitize(message, secrets) : null,
-    code: code === undefined ? null : String(code).slice(0, CODE_MAX),
-    isAboutModel: typeof message === 'string' && /model/i.test(message),
+    message: message === null ? null : sanitize(message, secrets),
+    codes: codes.map((name) => String(name).slice(0, CODE_MAX)),
+    param: paramOf(error, outer),
+    retryAfterMs: waitIn(error.details),
+    means: message === null ? null : meaningOf(message.slice(0, WORDS_MAX)),
+    isAboutModel: message !== null && /model/i.test(message),
   };
+}
+
+/** A name is shown. Anything else may be a part of what was sent. */
+function paramOf(error: Record<string, unknown>, outer: Record<string, unknown>): string | null {
+  const [fault] = Array.isArray(outer.detail) ? outer.detail : [];
+  const { loc } = asRecord(fault);
+  const place = Array.isArray(loc) ? loc.filter((part) => part !== 'body').join('.') : undefined;
+  const param = [error.param, outer.param, place].find((text) => typeof text === 'string');
+  return typeof param === 'string' && /^[a-z_][\w.[\]-]{0,79}$/i.test(param) ? param : null;
+}
+
+/** Google says a wait in a part of its error, and in no header. */
+function waitIn(details: unknown): number | null {
+  for (const part of Array.isArray(details) ? details.slice(0, DETAILS_MAX) : []) {
+    const [, seconds] = /^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(String(asRecord(part).retryDelay)) ?? [];
+    if (seconds !== undefined) return boundedWait(Number(seconds) * 1000);
+  }
+  return null;
 }
 
 /** The upstream's message as the end of one of our sentences. */
 export function quote({ message }: UpstreamError): string {
-  return message === null ? '' : ` It says: ${message}`;
+  if (message === null) return '';
+  return ` It says: ${message}${/[.!?…]$/.test(message) ? '' : '.'}`;
 }
 
 /** Reduces a message to one bounded line. Null: it repeats the key, or a part of the prompt. */
@@ -57,6 +120,9 @@ export function sanitize(message: string, { key, texts }: Hidden): string | null
 }
 
 const MESSAGE_MAX = 240;
+/** Characters in which known words are looked for. */
+const WORDS_MAX = 8192;
+const DETAILS_MAX = 16;
 const CODE_MAX = 80;
 
 /** The search finds every part of twice this length, of the key or of a prompt. */

@@ -12,7 +12,7 @@ import type { Limits } from '../../limits.ts';
 import { connectionFailure } from './connection-failure.ts';
 import { Connections } from './connections.ts';
 import { statusFailure } from './failure.ts';
-import { parseUpstreamError, type Secrets } from './upstream-error.ts';
+import { parseUpstreamError, type Secrets, wordsIn } from './upstream-error.ts';
 
 export interface Request {
   method: 'GET' | 'POST';
@@ -25,6 +25,11 @@ export interface Request {
   /** Error messages never repeat these texts. */
   secrets: Secrets;
   signal: AbortSignal;
+  /**
+   * The body of another try, after a refusal with these words. Null: there is none. It is asked
+   * until then.
+   */
+  instead?(status: number, words: string): string | null;
 }
 
 /** A successful response. */
@@ -95,7 +100,7 @@ export class Exchange {
       request.signal.throwIfAborted();
       const body = await this.dispatch(request);
       const { status, headers } = await body.head();
-      if (status >= 300) throw await this.refusal(status, headers, body, request);
+      if (status >= 300) return await this.refused(status, headers, body, request);
       refuseEncoding(headers);
       return { headers, body };
     } catch (thrown) {
@@ -150,18 +155,23 @@ export class Exchange {
     return incoming;
   }
 
-  private async refusal(
+  /** Throws the refusal, unless another form of the request is accepted. */
+  private async refused(
     status: number,
     headers: IncomingHttpHeaders,
     body: Incoming,
-    { model, secrets }: Request,
-  ): Promise<SvcError> {
-    const { limits } = this.upstream;
-    const text = await readBounded(body, limits.provider_error_bytes).catch(() => null);
-    const reported = parseUpstreamError(parseForeignJson(text), secrets);
-    return statusFailure(
+    request: Request,
+  ): Promise<Answered> {
+    const { provider_error_bytes } = this.upstream.limits;
+    const encoding = headers['content-encoding'];
+    const text = await readBounded(body, provider_error_bytes, encoding).catch(() => null);
+    const value = parseForeignJson(text);
+    const instead = request.instead?.(status, wordsIn(value)) ?? null;
+    if (instead !== null) return this.send({ ...request, body: instead });
+    const { model, secrets } = request;
+    throw statusFailure(
       status,
-      reported,
+      parseUpstreamError(value, secrets),
       { key: secrets.place, model },
       retryAfter(webHeaders(headers)),
     );

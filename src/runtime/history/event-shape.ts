@@ -98,11 +98,13 @@ const error = object<Failure>({
   retryable: flag,
   param: optional(unread),
   retry_after_ms: optional(number),
+  status: optional(number),
 });
 const usage = object<Usage>({
   input_tokens: orNull(number),
   output_tokens: orNull(number),
-  cached_tokens: optional(unread),
+  cached_tokens: optional(number),
+  cache_write_tokens: optional(number),
   reasoning_tokens: optional(unread),
 });
 

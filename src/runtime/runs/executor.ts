@@ -21,6 +21,7 @@ import { Attempt, recordedAnswer } from './attempt.ts';
 import type { OutputBudget } from './output-budget.ts';
 import { OutputRecorder } from './output-recorder.ts';
 import { asFailure } from './run-errors.ts';
+import { believed, bytesOf } from './usage-of.ts';
 
 /**
  * Executes the attempts of runs. It owns one attempt of each run at a time.
@@ -228,14 +229,14 @@ export class RunExecutor {
         'The provider ended its stream before the answer was complete.',
         { retryable: true, lost: true },
       );
-    return finish;
+    return { ...finish, usage: believed(finish.usage, began || resume !== null) };
   }
 
   /** Throws if the run has ended meanwhile: then nothing is sent. */
   private async recordSent(mine: Attempt, { attempt, request }: RunContext): Promise<void> {
     const { provider, model } = request;
     const event = { type: 'run.sent_to_cloud', attempt, provider, model } as const;
-    const sent = { ...event, bytes: sizeOf(request) };
+    const sent = { ...event, bytes: bytesOf(request) };
     if (await this.options.kernel.tryAppend(mine.run_id, sent)) return;
     mine.stop();
     throw new Error('The run has ended.');
@@ -288,8 +289,3 @@ export class RunExecutor {
 
 /** Codes of an attempt that a deadline ended because its provider was silent. */
 const STALLS: ReadonlySet<string> = new Set(['provider_silent', 'provider_stalled']);
-
-/** Bytes of what a provider is asked, without the frame of its API. */
-function sizeOf({ messages, tools, response_format, stop }: RunRequest): number {
-  return Buffer.byteLength(JSON.stringify({ messages, tools, response_format, stop }));
-}

@@ -13,6 +13,7 @@ import {
   type Wishes,
 } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
+import type { FailedAttempt } from '../../../machines/run-context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import { type ErrorBody, filledHint, fromBody, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
@@ -154,12 +155,16 @@ function travels({ failed_attempts, fallbacks, sent }: RunSnapshot['context']): 
   return {
     ...(failed_attempts.length === 0
       ? {}
-      : { failed_attempts: failed_attempts.map((one) => ({ ...one, at: isoTime(one.at) })) }),
+      : { failed_attempts: failed_attempts.map(failedAttempt) }),
     ...(fallbacks.length === 0 ? {} : { fallbacks: fallbacks.map(targetName) }),
     ...(sent.length === 0
       ? {}
       : { sent_to_cloud: sent.map((one) => ({ ...one, at: isoTime(one.at) })) }),
   };
+}
+
+function failedAttempt({ attempt, provider, model, code, message, at }: FailedAttempt) {
+  return { attempt, provider, model, code, message, at: isoTime(at) };
 }
 
 /** What a request says beside its prompt and system text. */

@@ -1,9 +1,10 @@
 import { type DaemonSnapshot, refusal } from '../../../machines/daemon.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn } from '../../../machines/step.ts';
-import { isStoreError, SvcError } from '../../errors.ts';
+import { fromBody, isStoreError, SvcError } from '../../errors.ts';
 import { isRun, type RunKey } from '../../kernel/stream.ts';
 import { shownId } from './ids.ts';
+import type { RunRecord } from './record.ts';
 
 /** Throws run_unknown for an id that is not of a run. It could name another machine's stream. */
 export function runKey(run_id: string): RunKey {
@@ -64,6 +65,24 @@ export function cutOff(run: RunSnapshot | undefined): SvcError {
     'run_interrupted',
     'The daemon stopped before the answer was complete. The text so far is kept.',
   );
+}
+
+/**
+ * The error of a run, for a client that asks for its answer now. Null: it has none.
+ *
+ * 1. What is left of a wait counts from now. A wait that is over says nothing.
+ * 2. The client gains nothing by a repetition if svc has repeated the attempt, or if the key of
+ *    the request leads to the same run.
+ */
+export function errorOfRun(
+  { error, ended_at, attempts, idempotency_key }: RunRecord,
+  now: number,
+): SvcError | null {
+  if (error === null) return null;
+  const failure = fromBody(error, { settled: attempts > 1 || idempotency_key !== null });
+  if (failure.retryAfterMs === null || ended_at === null) return failure;
+  const left_ms = failure.retryAfterMs - (now - Date.parse(ended_at));
+  return failure.with({ retryAfterMs: left_ms > 0 ? left_ms : null });
 }
 
 /** Providers throw SvcError. A store error is not a failure of the provider. */

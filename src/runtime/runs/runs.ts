@@ -39,6 +39,7 @@ import { chooseRoutes, type Route, requestOf } from './route.ts';
 import { runAsked } from './run-asked.ts';
 import {
   cutOff,
+  errorOfRun,
   notAdmitted,
   otherApi,
   RETRY_AFTER_MS,
@@ -188,6 +189,11 @@ export class Runs {
         { param: 'model' },
       );
     return port.countTokens(request, signal);
+  }
+
+  /** The error of a run that ended without an answer, as it is now. Throws as `get` does. */
+  async failure(run_id: string): Promise<SvcError | null> {
+    return errorOfRun(await this.get(run_id), this.options.kernel.clock.now());
   }
 
   /** Throws run_unknown, not_ready, and in a fleet lease_lost and store_stalled. */

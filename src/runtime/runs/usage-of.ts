@@ -1,3 +1,5 @@
+import type { Usage } from '../../../machines/events.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
 import type { RunContext } from '../../../machines/run-context.ts';
 import type { RunUsage } from '../../store/usage.ts';
 import { HOUR_MS } from '../../store/usage-sums.ts';
@@ -8,6 +10,15 @@ const TOKEN_BYTES = 4;
 /** Tokens of this many bytes, estimated. */
 export function tokensIn(bytes: number): number {
   return Math.ceil(bytes / TOKEN_BYTES);
+}
+
+/** A provider that counts nothing may say 0. A prompt has tokens, and so has an output. */
+export function believed(usage: Usage, hasOutput: boolean): Usage {
+  return {
+    ...usage,
+    input_tokens: usage.input_tokens || null,
+    output_tokens: hasOutput ? usage.output_tokens || null : usage.output_tokens,
+  };
 }
 
 /**
@@ -22,7 +33,7 @@ export function usageOf(context: RunContext): RunUsage {
   const told = usage?.input_tokens != null && usage.output_tokens != null;
   const crossed = sent.findLast((one) => one.attempt === attempt);
   const counts = told || outputs > 0 || usage !== null;
-  const input = usage?.input_tokens ?? tokensIn(crossed?.bytes ?? 0);
+  const input = usage?.input_tokens ?? tokensIn(crossed?.bytes ?? bytesOf(request));
   const answered = usage?.output_tokens ?? Math.max(output_tokens, tokensIn(output.length));
   return {
     hour: Math.floor((ended_at ?? context.created_at) / HOUR_MS),
@@ -35,4 +46,9 @@ export function usageOf(context: RunContext): RunUsage {
     output_tokens: counts ? answered : 0,
     estimated: counts && !told,
   };
+}
+
+/** Bytes of what a provider is asked, without the frame of its API. */
+export function bytesOf({ messages, tools, response_format, stop }: RunRequest): number {
+  return Buffer.byteLength(JSON.stringify({ messages, tools, response_format, stop }));
 }

@@ -13,25 +13,27 @@ export function errorOf(error: SvcError): object {
   };
 }
 
-function typeOf({ code, spec }: SvcError): string {
-  if (OVERLOADED.has(code)) return 'overloaded_error';
-  return TYPES[spec.http] ?? (spec.http < 500 ? 'invalid_request_error' : 'api_error');
+function typeOf({ code, http }: SvcError): string {
+  return BY_CODE[code] ?? BY_STATUS[http] ?? (http < 500 ? 'invalid_request_error' : 'api_error');
 }
 
-const TYPES: Readonly<Record<number, string>> = {
+const BY_STATUS: Readonly<Record<number, string>> = {
   401: 'authentication_error',
+  402: 'billing_error',
   403: 'permission_error',
   404: 'not_found_error',
   413: 'request_too_large',
   429: 'rate_limit_error',
   504: 'timeout_error',
+  529: 'overloaded_error',
 };
-/** The daemon or the provider takes no work now. */
-const OVERLOADED: ReadonlySet<string> = new Set([
-  'not_ready',
-  'daemon_stopping',
-  'store_stalled',
-  'store_full',
-  'provider_busy',
-  'descriptors_exhausted',
-]);
+/** The daemon or the provider takes no work now, or the account at the provider is empty. */
+const BY_CODE: Readonly<Record<string, string>> = {
+  not_ready: 'overloaded_error',
+  daemon_stopping: 'overloaded_error',
+  store_stalled: 'overloaded_error',
+  store_full: 'overloaded_error',
+  descriptors_exhausted: 'overloaded_error',
+  provider_overloaded: 'overloaded_error',
+  provider_quota_exceeded: 'billing_error',
+};

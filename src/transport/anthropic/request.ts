@@ -254,12 +254,11 @@ const NAMES: Readonly<Record<string, string>> = {
  */
 export function inRequest(thrown: unknown, places: readonly (readonly string[])[]): unknown {
   if (!(thrown instanceof SvcError) || thrown.param === null) return thrown;
-  const { code, message, param, hint, details } = thrown;
+  const { message, param, status } = thrown;
   const [, at, part] = /^messages\.(\d+)(?:\.content(?:\.(\d+))?)?/.exec(param) ?? [];
   const place = at === undefined ? undefined : places[Number(at)]?.[Number(part ?? 0)];
   const named = place ?? param.replace(/[a-z_]+/g, (name) => NAMES[name] ?? name);
-  return new SvcError(code, message.replaceAll(param, named), {
-    ...{ param: named, hint, cause: thrown },
-    ...(details === undefined ? {} : { details }),
-  });
+  // The words of a provider stay as they are.
+  const words = status === null ? message.replaceAll(param, named) : message;
+  return thrown.with({ message: words, param: named });
 }

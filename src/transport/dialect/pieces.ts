@@ -8,7 +8,7 @@ import {
   type RunOutput,
   type TokenLogprob,
 } from '../../../machines/messages.ts';
-import { fromBody, SvcError } from '../../errors.ts';
+import { SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
 
@@ -145,8 +145,6 @@ function endOf({ finish_reason, usage, stop_sequence }: Omit<AnswerEnd, 'type'>)
 }
 
 async function errorOf(runtime: Pick<Runtime, 'runs'>, run_id: string): Promise<SvcError> {
-  const { error, state } = await runtime.runs.get(run_id);
-  return error === null
-    ? new SvcError('run_interrupted', `The run ${run_id} ended as ${state}.`)
-    : fromBody(error);
+  const unnamed = () => new SvcError('run_interrupted', `The run ${run_id} has no answer.`);
+  return (await runtime.runs.failure(run_id)) ?? unnamed();
 }

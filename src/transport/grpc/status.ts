@@ -7,9 +7,11 @@ import type { SvcError } from '../../errors.ts';
  * every language read them without a file of ours.
  */
 export function statusOf(error: SvcError): StatusObject {
-  const { message, spec, code, hint, retryable, param, details } = error;
+  const { message, spec, code, hint, retryable, param, retryAfterMs } = error;
   const text = message.slice(0, MESSAGE_MAX).toWellFormed();
-  const number = status[spec.grpc as keyof typeof status] ?? status.UNKNOWN;
+  // Several targets have no code of their own.
+  const name = (code === 'targets_failed' ? OF_STATUS[error.http] : undefined) ?? spec.grpc;
+  const number = status[name as keyof typeof status] ?? status.UNKNOWN;
   const metadata = new Metadata();
   const info = {
     reason: code.toUpperCase(),
@@ -20,15 +22,21 @@ export function statusOf(error: SvcError): StatusObject {
     },
   };
   const parts = [packed('ErrorInfo', info)];
-  const { retry_after_ms } = details ?? {};
-  if (typeof retry_after_ms === 'number')
-    parts.push(packed('RetryInfo', { retry_delay: durationOf(retry_after_ms) }));
+  if (retryAfterMs !== null)
+    parts.push(packed('RetryInfo', { retry_delay: durationOf(retryAfterMs) }));
   metadata.set(
     'grpc-status-details-bin',
     encoded('Status', { code: number, message: text, details: parts }),
   );
   return { code: number, details: text, metadata };
 }
+
+const OF_STATUS: Readonly<Record<number, string>> = {
+  400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  429: 'RESOURCE_EXHAUSTED',
+};
 
 /** What the details of a status consist of, with the numbers of the standard. */
 const { root } = protobuf.parse(

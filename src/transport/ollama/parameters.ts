@@ -140,12 +140,11 @@ export function optionOf(field: string): string {
 /** An error about the input of the run, with the names of the request that was sent. */
 export function inRequest(thrown: unknown, as: 'chat' | 'generate' = 'chat'): unknown {
   if (!(thrown instanceof SvcError) || thrown.param === null) return thrown;
-  const { code, message, param, hint, details } = thrown;
+  const { message, param, status } = thrown;
   const named = as === 'generate' ? inGenerate(param) : inChat(param);
-  return new SvcError(code, message.replaceAll(param, named), {
-    ...{ param: named, hint, cause: thrown },
-    ...(details === undefined ? {} : { details }),
-  });
+  // The words of a provider stay as they are.
+  const words = status === null ? message.replaceAll(param, named) : message;
+  return thrown.with({ message: words, param: named });
 }
 
 function inChat(param: string): string {

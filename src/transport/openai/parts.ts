@@ -1,8 +1,9 @@
 import type { FinishReason, Usage } from '../../../machines/events.ts';
 import type { TokenLogprob } from '../../../machines/messages.ts';
-import { SvcError } from '../../errors.ts';
+import { type ErrorBody, SvcError } from '../../errors.ts';
 import type { RunRecord } from '../../runtime/contract.ts';
 import type { LiveOptions } from '../http/live.ts';
+import type { Envelope } from '../http-error.ts';
 
 /** Parts that several answers of OpenAI share. */
 
@@ -42,6 +43,19 @@ function tokenOf({ token, logprob }: Omit<TokenLogprob, 'top'>): object {
   return { token, logprob, bytes: [...Buffer.from(token)] };
 }
 
+/** An error in svc's own form, which has all fields of OpenAI's. */
+export const openaiError: Envelope = (error) => ({ error: bodyOf(error) });
+
+/** Programs know one code of OpenAI by its name: that of an account without credit. */
+export function bodyOf(error: SvcError): Omit<ErrorBody, 'code'> & { code: string } {
+  const body = error.body();
+  return { ...body, code: codeOf(body.code) };
+}
+
+export function codeOf(code: string): string {
+  return code === 'provider_quota_exceeded' ? 'insufficient_quota' : code;
+}
+
 export function frame(value: object): string {
   return `data: ${JSON.stringify(value)}\n\n`;
 }
@@ -56,9 +70,7 @@ export function renameParams(names: Readonly<Record<string, string>>): (error: u
     if (!(error instanceof SvcError) || error.param === null) return error;
     const [first = ''] = error.param.split('.');
     const param = Object.hasOwn(names, first) ? names[first] : undefined;
-    if (param === undefined) return error;
-    const { code, message, hint, details } = error;
-    return new SvcError(code, message, { cause: error, hint, param, details });
+    return param === undefined ? error : error.with({ param });
   };
 }
 
@@ -66,5 +78,5 @@ export function renameParams(names: Readonly<Record<string, string>>): (error: u
 export const CHUNKS: Pick<LiveOptions, 'type' | 'heartbeat' | 'failure'> = {
   type: 'text/event-stream',
   heartbeat: HEARTBEAT,
-  failure: (error) => frame({ error: error.body() }),
+  failure: (error) => frame(openaiError(error)),
 };

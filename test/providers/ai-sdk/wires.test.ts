@@ -114,7 +114,7 @@ for (const [name, wire] of Object.entries(wires)) {
           'stream_garbled',
           'provider_overloaded',
           'provider_timed_out',
-          'provider_rejected',
+          'provider_not_found',
         ].includes(failure.code),
         failure.code,
       );

@@ -278,7 +278,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
     },
     'Hel',
     'provider_failed again',
-    /failed \(status 500\)\. It says: Out of memory$/,
+    /failed \(status 500\)\. It says: Out of memory\.$/,
   ],
   [
     'an error with a status number means what the status means',
@@ -301,7 +301,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
     },
     'Hel',
     'provider_failed again',
-    /It says: model runner has stopped$/,
+    /It says: model runner has stopped\.$/,
   ],
   [
     'a web page is no answer',
@@ -310,14 +310,14 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
         .open({ 'content-type': 'text/html' })
         .response.end('<!doctype html><title>Router login</title>'),
     '',
-    'provider_rejected final',
+    'provider_not_found final',
     /not with an answer of a model/,
   ],
   [
     'a JSON document of another kind is no answer',
     (x) => x.reply(200, { result: 'Hello' }),
     '',
-    'provider_rejected final',
+    'provider_not_found final',
   ],
   [
     'a whole answer is an answer',
@@ -336,7 +336,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
     (x) => x.reply(200, { error: { message: 'quota used up' } }),
     '',
     'provider_failed again',
-    /It says: quota used up$/,
+    /It says: quota used up\.$/,
   ],
   [
     'an endless document is abandoned',
@@ -346,7 +346,7 @@ const rows: [name: string, scenario: Row, text: string, expected: Expected, mess
       while (!x.socket.destroyed) await x.write('x'.repeat(65_536)).catch(() => undefined);
     },
     '',
-    'provider_rejected final',
+    'provider_not_found final',
   ],
   [
     'an endless event is abandoned',

@@ -33,7 +33,7 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     '403 means that the key may not do this',
     (x) => x.reply(403, error('No access')),
     'provider_forbidden final',
-    /\(status 403\)\. It says: No access$/,
+    /\(status 403\)\. It says: No access\.$/,
   ],
   [
     '404 with a model means an unknown model',
@@ -69,7 +69,7 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     '429 is busy',
     (x) => x.reply(429, error('Slow down')),
     'provider_busy again',
-    /had too many requests \(status 429\)\. It says: Slow down$/,
+    /had too many requests \(status 429\)\. It says: Slow down\.$/,
   ],
   [
     '500 may be asked again',
@@ -87,13 +87,13 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     '400 means a refused request',
     (x) => x.reply(400, error('temperature must be at most 2')),
     'provider_rejected final',
-    /did not accept the request \(status 400\)\. It says: temperature must be at most 2$/,
+    /did not accept the request \(status 400\)\. It says: temperature must be at most 2\.$/,
   ],
   [
     '422 with the message of another framework is read',
     (x) => x.reply(422, { detail: 'max_tokens: too many' }),
     'provider_rejected final',
-    /It says: max_tokens: too many$/,
+    /It says: max_tokens: too many\.$/,
   ],
   [
     'a prompt that is too long is reported as such',
@@ -104,13 +104,13 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
   [
     'a redirect is not followed',
     (x) => x.reply(307, {}, { location: `${x.received.path}/elsewhere` }),
-    'provider_rejected final',
+    'provider_not_found final',
     /another address.*status 307/,
   ],
   [
     'a redirect to another host is not followed',
     (x) => x.reply(302, {}, { location: 'http://127.0.0.2:1/steal' }),
-    'provider_rejected final',
+    'provider_not_found final',
     /status 302/,
   ],
   [
@@ -135,7 +135,7 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     'a message cannot control the terminal',
     (x) => x.reply(400, error('a\u001b[2J\u202eb\r\nc')),
     'provider_rejected final',
-    /It says: a \[2J b c$/,
+    /It says: a \[2J b c\.$/,
   ],
   [
     'long words are cut',
@@ -372,7 +372,7 @@ test('a stored key that is refused is named so, whatever the configuration names
         for (const failure of failures)
           assert.match(
             String((failure as Error | null)?.message),
-            /^test refused its stored key \(status 401\)\. It says: Incorrect API key$/,
+            /^test refused its stored key \(status 401\)\. It says: Incorrect API key\.$/,
           );
         await provider.close();
       }

@@ -7,27 +7,49 @@ const open = { key: null, texts: [] };
 
 test('every form of an error is read', () => {
   const read = (value: unknown) => parseUpstreamError(value, open);
-  assert.equal(read({ error: { message: 'a', code: 'x', type: 't' } }), {
-    message: 'a',
-    code: 'x',
-    isAboutModel: false,
-  });
-  assert.equal(read({ error: { message: 'a', code: null, type: 't' } }), {
-    message: 'a',
-    code: 't',
-    isAboutModel: false,
-  });
-  assert.equal(read({ error: 'no model' }), {
-    message: 'no model',
-    code: null,
-    isAboutModel: true,
-  });
-  assert.equal(read({ object: 'error', message: 'a', type: 'NotFoundError', code: 404 }), {
-    message: 'a',
-    code: '404',
-    isAboutModel: false,
-  });
-  assert.equal(read({ detail: 'a' }), { message: 'a', code: null, isAboutModel: false });
+  const rows: [value: unknown, message: string, codes: string[], param?: string][] = [
+    [{ error: { message: 'a', code: 'x', type: 't', param: 'p.0' } }, 'a', ['x', 't'], 'p.0'],
+    [{ error: { message: 'a', code: null, type: 't', param: 'the prompt' } }, 'a', ['t']],
+    [{ error: 'no model' }, 'no model', []],
+    [
+      { object: 'error', message: 'a', type: 'NotFoundError', code: 404 },
+      'a',
+      ['404', 'NotFoundError'],
+    ],
+    [{ detail: 'a' }, 'a', []],
+    [{ detail: [{ msg: 'x', loc: ['body', 'messages', 0] }] }, 'x', [], 'messages.0'],
+    [
+      [{ error: { code: 429, message: 'a', status: 'RESOURCE_EXHAUSTED' } }],
+      'a',
+      ['429', 'RESOURCE_EXHAUSTED'],
+    ],
+    [
+      { type: 'response.failed', response: { error: { code: 'c', message: 'a' } } },
+      'a',
+      ['c', 'response.failed'],
+    ],
+    [{ validationException: { message: 'a' } }, 'a', []],
+    [{ Message: 'a' }, 'a', []],
+    [
+      {
+        error: {
+          message: 'Provider returned error',
+          code: 400,
+          metadata: { raw: '{"error":{"message":"a"}}' },
+        },
+      },
+      'a',
+      ['400'],
+    ],
+    [{ error: { message: 'b', metadata: { raw: 'a' } } }, 'a', []],
+  ];
+  for (const [value, message, codes, param = null] of rows) {
+    const found = read(value);
+    assert.is(found.message, message);
+    assert.equal(found.codes, codes);
+    assert.is(found.param, param);
+  }
+  assert.ok(read({ error: 'no model' }).isAboutModel);
   for (const nothing of [
     null,
     undefined,
@@ -37,13 +59,24 @@ test('every form of an error is read', () => {
     {},
     { error: null },
     { error: { message: 5 } },
-    { detail: [{ msg: 'x' }] },
   ])
     assert.is(read(nothing).message, null);
 });
 
 test('a code is bounded too', () => {
-  assert.is(parseUpstreamError({ error: { code: 'x'.repeat(1000) } }, open).code?.length, 80);
+  const { codes } = parseUpstreamError({ error: { code: 'x'.repeat(1000) } }, open);
+  assert.is(codes[0]?.length, 80);
+});
+
+test('a wait in the body of an error is read, and bounded', () => {
+  const wait = (retryDelay: unknown) =>
+    parseUpstreamError({ error: { details: [{}, { retryDelay }] } }, open).retryAfterMs;
+  assert.equal(['6s', '0.5s', '999999999s', '6', 6, null, '-1s', '6m'].map(wait), [
+    6000,
+    500,
+    86_400_000,
+    ...Array(5).fill(null),
+  ]);
 });
 
 test('a message is one bounded line without control or formatting characters', () => {

@@ -80,7 +80,7 @@ for (const stream of [true, false])
       stream,
     );
     assert.is(finish, null);
-    assert.is(failure?.code, 'provider_rejected');
+    assert.is(failure?.code, 'provider_not_found');
   });
 
 test('a document that nests too deeply is not parsed', async () => {

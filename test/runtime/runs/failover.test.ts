@@ -92,13 +92,44 @@ test('a target is never left once it has answered something', async () => {
   assert.is(local.asked.length, 0);
 });
 
-test('a request that is wrong at every target goes to no other', async () => {
-  const rejected = new SvcError('provider_rejected', 'It has no field top_z.');
-  const near = new ScriptedProvider('near', [rejected]);
+test('one rejection is worth one try at the next target, a second one is not', async () => {
+  const rejects = (id: string) =>
+    new ScriptedProvider(id, [
+      new SvcError('provider_rejected', `${id} has no field top_z.`, { status: 400 }),
+    ]);
+  const one = await boot({ near: rejects('near') });
+  const moved = await one.ended(await one.start(['near/m1', 'local/m2', 'far/m3']));
+  assert.equal([moved.state, moved.output], ['completed', 'from local']);
+
+  const two = await boot({ near: rejects('near'), local: rejects('local') });
+  const { state, error } = await two.ended(await two.start(['near/m1', 'local/m2', 'far/m3']));
+  assert.equal([state, error?.code, error?.retryable], ['failed', 'targets_failed', false]);
+  assert.match(
+    error?.message ?? '',
+    /^2 targets did not take the request, so no other one is asked/,
+  );
+  assert.match(error?.message ?? '', 'near/m1: near has no field');
+  assert.equal(error?.details, { status: 400 });
+  assert.is(two.far.asked.length, 0);
+});
+
+test('a wrong request goes to no other target', async () => {
+  const near = new ScriptedProvider('near', [new SvcError('invalid_request', 'No.')]);
   const { start, ended, local } = await boot({ near });
   const run = await ended(await start(['near/m1', 'local/m2']));
-  assert.equal([run.state, run.error?.code], ['failed', 'provider_rejected']);
+  assert.equal([run.state, run.error?.code], ['failed', 'invalid_request']);
   assert.is(local.asked.length, 0);
+});
+
+test('targets that are all busy say when one of them may be asked', async () => {
+  const busy = (id: string, wait: number) =>
+    new ScriptedProvider(id, [
+      new SvcError('provider_busy', undefined, { status: 429, retryAfterMs: wait }),
+    ]);
+  const { start, ended } = await boot({ near: busy('near', 90_000), local: busy('local', 40_000) });
+  const { error } = await ended(await start(['near/m1', 'local/m2']));
+  assert.equal([error?.code, error?.retryable], ['targets_failed', true]);
+  assert.equal(error?.details, { status: 429, retry_after_ms: 40_000 });
 });
 
 test('what one target lacks, another may have', async () => {

@@ -369,7 +369,8 @@ test('the errors of the client have its own classes', async ({ real, client }) =
   const fails: [SvcError, number, string][] = [
     [new SvcError('model_unknown'), 404, 'not_found_error'],
     [new SvcError('context_length_exceeded'), 400, 'invalid_request_error'],
-    [new SvcError('provider_rejected'), 502, 'api_error'],
+    [new SvcError('provider_rejected'), 400, 'invalid_request_error'],
+    [new SvcError('provider_failed', undefined, { retryable: false }), 502, 'api_error'],
   ];
   for (const [error, status, type] of fails) {
     real.provider.script = [error];
@@ -388,7 +389,7 @@ test('a run that fails in the middle of a stream ends it with an error', async (
   const texts: string[] = [];
   const stream = client.messages.stream(ASKED).on('text', (text) => void texts.push(text));
   const error = await failed(stream.finalMessage());
-  assert.is(error.type, 'api_error');
+  assert.is(error.type, 'invalid_request_error');
   assert.match(error.message, 'It broke.');
   assert.equal(texts, ['Half']);
 });

@@ -2,7 +2,7 @@ import type { Failure, FinishReason, Usage } from '../../../../machines/events.t
 import type { AskedAs, RunRequest } from '../../../../machines/messages.ts';
 import { fromBody, type SvcError } from '../../../errors.ts';
 import { idIn } from '../../dialect/ids.ts';
-import { modelOf, renameParams } from '../parts.ts';
+import { bodyOf, modelOf, renameParams } from '../parts.ts';
 import type { Item } from './items.ts';
 import { type SentNames, shownChoice, shownTools } from './tools.ts';
 
@@ -83,10 +83,7 @@ export function responseObject(asked: AskedResponse, state: ResponseState): Item
     background: fields.background === true,
     ...(fields.conversation === undefined ? {} : { conversation: { id: fields.conversation } }),
     completed_at: completed_at === null ? null : seconds(completed_at),
-    error:
-      error === null
-        ? null
-        : { code: error.code, message: error.message, type: 'server_error', param: paramOf(error) },
+    error: error === null ? null : errorOf(error),
     incomplete_details: incomplete ? { reason: REASONS[finish_reason ?? 'other'] } : null,
     instructions: fields.instructions === true ? instructionsOf(request) : null,
     max_output_tokens: request.max_tokens,
@@ -125,8 +122,9 @@ export const inResponse = renameParams({
   verbosity: 'text.verbosity',
 });
 
-function paramOf(error: Failure): string | null {
-  return (inResponse(fromBody(error)) as SvcError).param;
+function errorOf(failure: Failure): Item {
+  const { code, message, type, param } = bodyOf(inResponse(fromBody(failure)) as SvcError);
+  return { code, message, type, param };
 }
 
 const REASONS: Readonly<Record<FinishReason, string | null>> = {

@@ -1,4 +1,4 @@
-import { fromBody, type SvcError } from '../../../errors.ts';
+import type { SvcError } from '../../../errors.ts';
 import { wrong } from '../../../runtime/contract/check.ts';
 import type { RunInput, RunRecord } from '../../../runtime/contract.ts';
 import type { Runtime } from '../../../runtime/port.ts';
@@ -11,7 +11,7 @@ import { sendJson } from '../../http/reply.ts';
 import type { Context } from '../../http/route.ts';
 import { CLIENT, clientGone } from '../../http/run-request.ts';
 import { tellVerbosity } from '../parameters.ts';
-import { HEARTBEAT } from '../parts.ts';
+import { bodyOf, HEARTBEAT } from '../parts.ts';
 import { ResponseEvents } from './events.ts';
 import { type AskedRun, type ResponseInput, runOfResponse } from './input.ts';
 import { type Item, inputItems } from './items.ts';
@@ -61,8 +61,8 @@ export async function wholeResponse(context: Context, asked: AskedResponse): Pro
   const response = new ResponseEvents(asked);
   for await (const _ of followResponse(runtime, response, run_id, { signal }));
   if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
-  const { error } = await runtime.runs.get(run_id);
-  if (error !== null) throw inResponse(fromBody(error));
+  const error = await runtime.runs.failure(run_id);
+  if (error !== null) throw inResponse(error);
   return response.response();
 }
 
@@ -91,7 +91,7 @@ async function streamResponse(
       begin: after < 0 ? 'now' : 'late',
       // It repeats the last number, so that a client that continues after it misses nothing.
       failure: (error) => {
-        const { code, message, param } = error.body();
+        const { code, message, param } = bodyOf(error);
         const sequence_number = Math.max(after, response.last);
         return frame({ type: 'error', sequence_number, ...{ code, message, param } });
       },
@@ -110,8 +110,8 @@ async function streamResponse(
           context,
           'The daemon stops. Continue with starting_after after its next start.',
         );
-      const { error } = asks ? await runtime.runs.get(run_id) : { error: null };
-      return error === null ? null : (inResponse(fromBody(error)) as SvcError);
+      const error = asks ? await runtime.runs.failure(run_id) : null;
+      return error === null ? null : (inResponse(error) as SvcError);
     },
   );
 }

@@ -9,6 +9,7 @@ import { parse } from '../../http/body.ts';
 import { IgnoredFields } from '../../http/ignored-fields.ts';
 import { onAbort } from '../../on-abort.ts';
 import type { SocketRoute, Talk } from '../../socket-route.ts';
+import { bodyOf } from '../parts.ts';
 import { type ResponseEvent, ResponseEvents } from './events.ts';
 import {
   type AskedRun,
@@ -151,5 +152,5 @@ function textOf(event: object, more: object): string {
 }
 
 function errorEvent(error: SvcError): object {
-  return { type: 'error', status: error.spec.http, error: error.body() };
+  return { type: 'error', status: error.http, error: bodyOf(error) };
 }
