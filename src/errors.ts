@@ -20,7 +20,7 @@ export interface ErrorSpec {
     | 'server_error'
     | 'timeout_error';
   retryable: boolean;
-  /** The provider said it: over HTTP a status of its own that begins so counts before `http`. */
+  /** The provider said it: over HTTP its status counts before `http`, if it begins so. */
   keepsStatus?: 4 | 5 | 'any';
   /** What it means. */
   meaning: string;
@@ -918,7 +918,7 @@ export interface AttemptDetails {
   discard: boolean;
   /** HTTP status of the upstream's response. */
   status: number | null;
-  /** For a client, the same request would end in the same way: svc repeated it, or keeps its end. */
+  /** The same request of a client would end so again: svc repeated it, or keeps its end. */
   settled: boolean;
 }
 

@@ -55,7 +55,7 @@ function specific(error: SvcError): Record<string, string> {
 
 /**
  * Whether a client may repeat the request by itself. The clients of OpenAI and Anthropic repeat by
- * the status, and wait no longer than a minute. This header tells them not to.
+ * the status, and wait no longer than a minute. This header forbids it.
  */
 function mayBeRepeated({ retryable, settled, retryAfterMs }: SvcError): boolean {
   return retryable && !settled && (retryAfterMs ?? 0) <= CLIENT_WAIT_MS;

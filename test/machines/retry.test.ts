@@ -92,7 +92,7 @@ test('a failure that can be retried, with nothing delivered and attempts left, l
   assert.equal(asked, {
     type: 'run.attempt_failed',
     attempt: 2,
-    error: retryable,
+    error: { ...retryable, retry_after_ms: 5000 },
     retry_at: NOW + 5000,
   });
 });

@@ -15,7 +15,8 @@ type Settings = Pick<AddressedConfig, 'base_url' | 'stream'> & Partial<Addressed
  * server would understand.
  *
  * OpenAI's newer models refuse `max_tokens`; most other servers know only that name, and a setting
- * says another one. OpenAI takes no reasoning in messages, and neither `top_k` nor `min_p`. Other servers take both by these names.
+ * says another one. OpenAI takes no reasoning in messages, and neither `top_k` nor `min_p`. Other
+ * servers take both by these names.
  */
 export function chatBody(
   { base_url, stream, options = {} }: Settings,

@@ -104,8 +104,8 @@ export function readUsage(value: unknown): Usage {
 }
 
 /**
- * The numbers after one more chunk. Some servers say them in its choice, Groq in a field of its own.
- * A 0 replaces no number.
+ * The numbers after one more chunk. Some servers say them in its choice, Groq in another field. A 0
+ * replaces no number.
  */
 export function usageAfter(before: Usage | null, chunk: Record<string, unknown>): Usage | null {
   const { usage, choices, x_groq } = chunk;

@@ -25,7 +25,7 @@ export class RequestForms {
     return JSON.stringify(changed(objectOf(plain), changes));
   }
 
-  /** The same after a refusal that names a field. Each change is tried once. Null: there is none. */
+  /** The same after a refusal that names a field. Each change is tried once, then it is null. */
   instead(model: string, plain: Body | string): (status: number, words: string) => string | null {
     const tried = new Set<Change>();
     return (status, words) => {
@@ -52,8 +52,11 @@ export class RequestForms {
 
 const MODELS_MAX = 256;
 const REFUSALS: ReadonlySet<number> = new Set([400, 422]);
-const UNKNOWN =
-  /unsupported|not supported|unrecognized|unknown|unexpected|not permitted|not allowed|not implemented|extra|instead/i;
+const UNKNOWN = new RegExp(
+  'unsupported|not supported|unrecognized|unknown|unexpected|not permitted|not allowed|' +
+    'not implemented|extra|instead',
+  'i',
+);
 
 function refuses(words: string, body: Body, { field, to }: Change): boolean {
   return (

@@ -71,8 +71,7 @@ export function cutOff(run: RunSnapshot | undefined): SvcError {
  * The error of a run, for a client that asks for its answer now. Null: it has none.
  *
  * 1. What is left of a wait counts from now. A wait that is over says nothing.
- * 2. The client gains nothing by a repetition if svc has repeated the attempt, or if the key of
- *    the request leads to the same run.
+ * 2. It is settled if svc has repeated the attempt, or if a key leads to the same run.
  */
 export function errorOfRun(
   { error, ended_at, attempts, idempotency_key }: RunRecord,

@@ -127,9 +127,7 @@ export class Runs {
     // Before the daemon is ready, a configured provider may be missing.
     if (refusal(kernel.tail(daemon)) === 'not_ready') throw new SvcError('not_ready');
     if (kernel.backlog >= config.limits.pending_events)
-      throw new SvcError('busy', 'The event log cannot keep up.', {
-        details: { retry_after_ms: RETRY_AFTER_MS },
-      });
+      throw new SvcError('busy', 'The event log cannot keep up.', { retryAfterMs: RETRY_AFTER_MS });
     const { conversation, origin } = input;
     const { joins, ...asker } = asked;
     const who = { client, ...(origin == null ? {} : { origin }), ...asker };
@@ -192,9 +190,8 @@ export class Runs {
   }
 
   /** The error of a run that ended without an answer, as it is now. Throws as `get` does. */
-  async failure(run_id: string): Promise<SvcError | null> {
-    return errorOfRun(await this.get(run_id), this.options.kernel.clock.now());
-  }
+  failure = async (run_id: string): Promise<SvcError | null> =>
+    errorOfRun(await this.get(run_id), this.options.kernel.clock.now());
 
   /** Throws run_unknown, not_ready, and in a fleet lease_lost and store_stalled. */
   async get(run_id: string): Promise<RunRecord> {
@@ -291,12 +288,9 @@ export class Runs {
       await kernel.tryAppend(key, { type: 'run.cancel_requested', by });
       await kernel
         .waitFor(key, ({ status }) => status !== 'active')
-        .catch((error: unknown) => {
-          throw new SvcError(
-            'daemon_stopping',
-            'The daemon stopped before the work of the run stopped.',
-            { cause: error },
-          );
+        .catch((cause: unknown) => {
+          const message = 'The daemon stopped before the work of the run stopped.';
+          throw new SvcError('daemon_stopping', message, { cause });
         });
       return this.get(run_id);
     });

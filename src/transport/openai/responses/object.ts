@@ -124,7 +124,7 @@ export const inResponse = renameParams({
 
 function errorOf(failure: Failure): Item {
   const { code, message, type, param } = bodyOf(inResponse(fromBody(failure)) as SvcError);
-  return { code, message, type, param };
+  return { code, message, type: type === 'provider_error' ? 'server_error' : type, param };
 }
 
 const REASONS: Readonly<Record<FinishReason, string | null>> = {
