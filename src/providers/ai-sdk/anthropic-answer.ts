@@ -75,14 +75,18 @@ export class AnthropicAnswer extends EventAnswer {
       input: isSet(input_tokens) ? sum(input_tokens, written, cached) : undefined,
       output: usage.output_tokens,
       cached,
+      written,
       reasoning: asRecord(usage.output_tokens_details).thinking_tokens,
     });
   }
 
   private count(usage: unknown): void {
     if (!isRecord(usage)) return;
-    const known = Object.entries(usage).filter(([, value]) => isSet(value));
-    this.usage = { ...asRecord(this.usage), ...Object.fromEntries(known) };
+    // A 0 replaces no number.
+    const said = Object.entries(usage).filter(([, value]) => isSet(value));
+    const counted = said.filter(([, value]) => value !== 0);
+    const before = asRecord(this.usage);
+    this.usage = { ...Object.fromEntries(said), ...before, ...Object.fromEntries(counted) };
   }
 
   private takeBlocks(blocks: readonly unknown[]): void {

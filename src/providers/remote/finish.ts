@@ -80,8 +80,8 @@ export function usageOf(
 }
 
 /**
- * Those of a chat completion. `input_tokens` is the name of Anthropic and of the Responses API. Beside numbers of the cache in
- * Anthropic's names it lacks those tokens.
+ * Those of a chat completion. `input_tokens` is the name of Anthropic and of the Responses API.
+ * Beside numbers of the cache in Anthropic's names it lacks those tokens.
  */
 export function readUsage(value: unknown): Usage {
   const usage = asRecord(value);
