@@ -2,12 +2,13 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
 import { writeAtomic } from '../home/atomic-write.ts';
+import { CONFIG_BYTES_MAX } from '../limits.ts';
 import { withLock } from './lock.ts';
 
 /**
  * Replaces a JSON file that only svc writes. Edits of several processes follow each other. `edit`
- * reads the file under the lock; null leaves it as it is. Throws home_unusable, busy, and what
- * `edit` throws.
+ * reads the file under the lock; null leaves it as it is. Throws home_unusable, busy,
+ * invalid_request for what no daemon could read again, and what `edit` throws.
  */
 export async function editOwnFile<T extends object | null>(
   file: string,
@@ -20,6 +21,7 @@ export async function editOwnFile<T extends object | null>(
       if (value === null) return value;
       // Under the lock one draft at a time is written; that of a dead process is overwritten.
       const text = `${JSON.stringify(value, null, 2)}\n`;
+      checkBytes(file, Buffer.byteLength(text));
       await writeAtomic(file, text, { sync: true, draft: `${file}.new` });
       return value;
     });
@@ -28,4 +30,13 @@ export async function editOwnFile<T extends object | null>(
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     throw new SvcError('home_unusable', `${file} cannot be written (${code}).`, { cause: error });
   }
+}
+
+function checkBytes(file: string, bytes: number): void {
+  if (bytes <= CONFIG_BYTES_MAX) return;
+  throw new SvcError(
+    'invalid_request',
+    `${file} would have ${bytes} bytes; at most ${CONFIG_BYTES_MAX} are read. Nothing has changed.`,
+    { hint: 'Use shorter texts, or remove what you do not use.' },
+  );
 }
