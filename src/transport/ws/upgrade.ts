@@ -8,6 +8,7 @@ import type { Log } from '../../kernel/port.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { type Outflow, UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
+import { takePathToken } from '../auth/path-token.ts';
 import { type Holder, requireScope } from '../auth/scope.ts';
 import { rawHttpError } from '../http-error.ts';
 import { onAbort } from '../on-abort.ts';
@@ -149,6 +150,7 @@ export function attachSockets(
   };
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     if (socket.destroyed) return;
+    takePathToken(request);
     socket.on('error', (error) => log.debug({ err: error }, 'an upgrade broke'));
     try {
       const { send, holder, sockets } = admit(request);
