@@ -138,4 +138,15 @@ test('a file that the next turn sends again is not read again', async ({ real })
   await short.close();
 });
 
+test('the same file twice at one time is kept once', async ({ real }) => {
+  const text = (letter: string) => `${lineOf(letter.repeat(80))}\n`.repeat(10_000);
+  const [twice, other] = ['a', 'b'].map((letter) => file(pdfOf([text(letter)])));
+  assert.ok(twice !== undefined && other !== undefined);
+  await Promise.all(Array.from({ length: 12 }, () => send(real, [twice])));
+  assert.is((await send(real, [other])).status, 200);
+  const short = await withLimits({ document_ms: 100 });
+  for (const kept of [twice, other]) assert.is((await send(short, [kept])).status, 200);
+  await short.close();
+});
+
 test.run();

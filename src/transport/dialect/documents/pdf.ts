@@ -42,15 +42,18 @@ class PdfReader {
         hint: 'Try again later, or raise the limit documents.',
       });
     this.waiting += 1;
-    const read = this.last.then(() => {
+    const read = this.last.then(async () => {
       signal.throwIfAborted();
-      return readAlone(bytes, limits, signal);
+      // The one before may have been the same file.
+      const text = this.texts.get(key);
+      if (text !== undefined) return { text };
+      const found = await readAlone(bytes, limits, signal);
+      if (found.text !== undefined) this.keep(key, found.text);
+      return found;
     });
     this.last = read.catch(() => {});
     try {
-      const found = await read;
-      if (found.text !== undefined) this.keep(key, found.text);
-      return found;
+      return await read;
     } finally {
       this.waiting -= 1;
     }
