@@ -153,19 +153,7 @@ export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Give
   if (messages !== undefined && (input.prompt ?? system) !== undefined)
     throw wrong('messages', 'messages replaces prompt and system. Send one of the two forms.');
   checkTools(input);
-  let bytes = 0;
-  for (const field of TEXTS)
-    eachText(input[field], (said) => {
-      checkText(field, said);
-      bytes += Buffer.byteLength(said);
-    });
-  const param = messages === undefined ? 'prompt' : 'messages';
-  if (bytes > limits.prompt_bytes)
-    throw new SvcError(
-      'prompt_too_large',
-      `The prompt has ${bytes} bytes; at most ${limits.prompt_bytes} are taken.`,
-      { param },
-    );
+  checkSize(input, limits);
   // The messages of a turn may answer calls of the turn before: they are checked together.
   if (messages !== undefined && input.conversation === undefined) checkMessages(messages);
   return input;
@@ -185,6 +173,31 @@ function checkTools({ tools = [], tool_choice, response_format }: Given<RunInput
     throw wrong('tool_choice', `tool_choice names ${tool_choice.name}, which is not in tools.`);
   if (tool_choice === 'required' && names.length === 0)
     throw wrong('tool_choice', 'tool_choice is required, but there are no tools.');
+}
+
+/** Throws prompt_not_text, prompt_too_large. */
+export function checkSize(
+  input: Pick<RunInput, (typeof TEXTS)[number]>,
+  { prompt_bytes }: Pick<Limits, 'prompt_bytes'>,
+): void {
+  const bytes = textBytes(input);
+  if (bytes <= prompt_bytes) return;
+  throw new SvcError(
+    'prompt_too_large',
+    `The prompt has ${bytes} bytes; at most ${prompt_bytes} are taken.`,
+    { param: input.messages == null ? 'prompt' : 'messages' },
+  );
+}
+
+/** The bytes of what a provider gets. Throws prompt_not_text. */
+export function textBytes(input: { readonly [F in (typeof TEXTS)[number]]?: unknown }): number {
+  let bytes = 0;
+  for (const field of TEXTS)
+    eachText(input[field], (said) => {
+      checkText(field, said);
+      bytes += Buffer.byteLength(said);
+    });
+  return bytes;
 }
 
 /** The fields of a request whose texts its provider gets. */

@@ -78,6 +78,17 @@ export function filled<S extends v.GenericSchema>(item: S, message: string, empt
   return v.pipe(v.array(item, message), v.minLength(1, empty));
 }
 
+/** Stops at the first mistake of a long list: each of a million mistakes would be noted. */
+export function briefly<S extends v.GenericSchema>(schema: S): S {
+  const run = schema['~run'];
+  const brief: typeof run = (dataset, config) =>
+    Array.isArray(dataset.value) && dataset.value.length > LONG
+      ? run.call(schema, dataset, { ...config, abortEarly: true })
+      : run.call(schema, dataset, config);
+  return Object.assign(schema, { '~run': brief });
+}
+const LONG = 4096;
+
 /** A text that is not empty. */
 export const words = v.pipe(text, v.nonEmpty('must not be empty.'));
 
@@ -167,6 +178,8 @@ function known(value: unknown, entries: v.ObjectEntries, { ignored, blanks }: Le
   };
   const isGiven = ([, field]: [string, unknown]) => !blanks || (field !== '' && field !== null);
   const kept = fields.filter((field) => isKnown(field) && isGiven(field));
+  // Another form may have been tried before, which did not know them.
+  ignored.delete(value);
   if (kept.length === fields.length) return value;
   ignored.set(
     value,

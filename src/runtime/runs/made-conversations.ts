@@ -14,6 +14,7 @@ import {
   stream,
 } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
+import { textBytes } from '../contract/inputs.ts';
 import type { Asked, RunHead, RunInput } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { busy, type Conversations } from './conversations.ts';
@@ -40,12 +41,16 @@ export class MadeConversations {
     this.options = options;
   }
 
-  /** Throws content_not_kept, not_ready, store_full, store_stalled. */
+  /**
+   * Throws content_not_kept, prompt_not_text, prompt_too_large, not_ready, store_full,
+   * store_stalled.
+   */
   async create(
     { metadata, messages }: Pick<ConversationContext, 'metadata'> & { messages: Message[] },
     asker: { asked_by?: string },
   ): Promise<ConversationContext> {
     this.checkKept();
+    this.checkSize(messages);
     const conversation_id = newConversationId();
     const key = stream.conversation(conversation_id);
     const created = { type: 'conversation.created', conversation_id, metadata, messages } as const;
@@ -69,10 +74,15 @@ export class MadeConversations {
 
   /**
    * Each change resolves with the state after it. Throws conversation_unknown, conversation_busy,
-   * content_not_kept, store_full, store_stalled.
+   * content_not_kept, store_full, store_stalled. `add` also throws as `create` does.
    */
   add(id: string, messages: readonly Message[]): Promise<ConversationContext> {
-    return this.change(id, { type: 'conversation.items_added', messages });
+    return this.change(id, { type: 'conversation.items_added', messages }, ({ entries }) =>
+      this.checkSize([
+        ...entries.flatMap((entry) => ('messages' in entry ? entry.messages : [])),
+        ...messages,
+      ]),
+    );
   }
 
   removeItem(id: string, item: string): Promise<ConversationContext> {
@@ -87,9 +97,15 @@ export class MadeConversations {
     return this.change(id, { type: 'conversation.deleted' });
   }
 
-  private change(id: string, event: NewEvent<ConversationEvent>): Promise<ConversationContext> {
+  private change(
+    id: string,
+    event: NewEvent<ConversationEvent>,
+    check: (before: ConversationContext) => void = () => {},
+  ): Promise<ConversationContext> {
     const { kernel } = this.options;
-    return this.enter(id, newRunId(), async (key) => {
+    return this.enter(id, newRunId(), async (key, before) => {
+      if (event.type !== 'conversation.deleted') this.checkCount(key);
+      check(before);
       await unlessStalled(kernel, () => kernel.append([{ stream: key, event }]));
       return contextOf(kernel.snapshot(key), id, { isDeleted: true });
     });
@@ -105,6 +121,7 @@ export class MadeConversations {
     accept: (entry: Proposal) => Promise<T>,
   ): Promise<T> {
     return this.enter(conversation, run_id, async (stream, { entries }) => {
+      this.checkCount(stream);
       const last = entries.at(-1);
       if (last !== undefined && 'run_id' in last && !(await this.isOver(last.run_id)))
         throw busy(conversation, last.run_id);
@@ -134,19 +151,12 @@ export class MadeConversations {
   ): Promise<T> {
     this.checkKept();
     if (!isMade(id)) throw unknown(id);
-    const { kernel, conversations, config } = this.options;
+    const { kernel, conversations } = this.options;
     const key = stream.conversation(id);
     return new Promise((resolve, reject) => {
       const begin = () =>
         this.settled(key, async () => {
           const before = contextOf(await kernel.load(key), id);
-          const most = config.limits.conversation_entries;
-          if (before.entries.length + before.removed.length >= most)
-            throw new SvcError(
-              'invalid_request',
-              `The conversation has ${most} changes, as many as the daemon takes.`,
-              { param: 'conversation', hint: 'Begin a new one with its last items.' },
-            );
           // A disk that stalls ends the wait of the client, not that of the conversation.
           return work(key, before).catch((error: unknown) => {
             reject(error);
@@ -168,6 +178,29 @@ export class MadeConversations {
       await kernel.waitFor(key, isDurable).catch(() => {});
       kernel.forget(key);
     }
+  }
+
+  /** Each request reads all events of the conversation. */
+  private checkCount(key: ConversationKey): void {
+    const most = this.options.config.limits.conversation_entries;
+    if ((this.options.kernel.instance(key)?.version ?? 0) < most) return;
+    throw new SvcError(
+      'invalid_request',
+      `The conversation has ${most} changes, as many as the daemon takes.`,
+      { param: 'conversation', hint: 'Begin a new one with its last items.' },
+    );
+  }
+
+  /** A run takes no more, and each request reads all that programs added. */
+  private checkSize(messages: readonly Message[]): void {
+    const most = this.options.config.limits.prompt_bytes;
+    const bytes = textBytes({ messages });
+    if (bytes <= most) return;
+    throw new SvcError(
+      'prompt_too_large',
+      `With these items, programs added ${bytes} bytes; a conversation takes ${most}.`,
+      { param: 'items', hint: 'Begin a new one, or raise the limit prompt_bytes.' },
+    );
   }
 
   private checkKept(): void {

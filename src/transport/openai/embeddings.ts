@@ -3,6 +3,7 @@ import { SvcError } from '../../errors.ts';
 import type { EmbedText } from '../../providers/port.ts';
 import { embedInput, parseEmbedInput, TOKEN_BYTES } from '../../runtime/contract/embed-input.ts';
 import {
+  briefly,
   count,
   filled,
   name,
@@ -18,20 +19,24 @@ import { type Context, type Route, route } from '../http/route.ts';
 import { clientGone, clientOf } from '../http/run-request.ts';
 
 /** Ids of tokens are of the tokenizer of one model: only a remote API takes them. */
-const tokens = filled(count, 'must be a list of ids of tokens.', 'must have at least one token.');
+const tokens = briefly(
+  filled(count, 'must be a list of ids of tokens.', 'must have at least one token.'),
+);
 
 /** The body of POST /v1/embeddings. */
 export const embeddingsInput = named(
   'EmbeddingsInput',
   object({
-    input: v.union(
-      [
-        words,
-        tokens,
-        filled(tokens, 'must be a list of lists.', 'must have at least one list.'),
-        filled(words, 'must be a list of texts.', 'must have at least one text.'),
-      ],
-      'must be a text, a list of texts, or ids of tokens.',
+    input: briefly(
+      v.union(
+        [
+          words,
+          tokens,
+          filled(tokens, 'must be a list of lists.', 'must have at least one list.'),
+          filled(words, 'must be a list of texts.', 'must have at least one text.'),
+        ],
+        'must be a text, a list of texts, or ids of tokens.',
+      ),
     ),
     model: name(),
     /** `base64`: 32-bit floats, little endian. */

@@ -1,9 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import * as v from 'valibot';
 import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import { checkGiven } from '../../../src/runtime/contract/check.ts';
+import { check, checkGiven, checkKnown } from '../../../src/runtime/contract/check.ts';
 import { lifecycleInput, parseRunInput } from '../../../src/runtime/contract/inputs.ts';
+import { briefly, object } from '../../../src/runtime/contract/vocabulary.ts';
 
 function refusal(value: unknown, limits = defaultLimits): SvcError {
   try {
@@ -119,6 +121,27 @@ test('a lifecycle event needs a type and takes a mode and a time', () => {
       (error: SvcError) => error.code === 'invalid_request' && error.param === param,
     );
   }
+});
+
+test('a field is left out only if the form that fits does not know it', () => {
+  const [a, b] = ['a', 'b'].map((own) => object({ type: v.literal(own), [own]: v.string() }));
+  assert.ok(a !== undefined && b !== undefined);
+  const either = object({ item: v.union([a, b]) });
+  const ignored = (item: object) => checkKnown(either, { item }, { blanks: false }).ignored;
+  assert.equal(ignored({ type: 'b', b: 'x' }), []);
+  assert.equal(ignored({ type: 'b', b: 'x', c: 1 }), ['item.c']);
+});
+
+test('a list that may have a million parts is read up to its first mistake', () => {
+  let read = 0;
+  const part = v.custom<number>(() => {
+    read += 1;
+    return false;
+  }, 'must be another.');
+  const list = object({ input: briefly(v.union([v.array(part), v.array(part)])) });
+  const input = Array.from({ length: 5000 }, () => 1);
+  assert.throws(() => check(list, { input }), 'input.0 must be another.');
+  assert.is(read, 2);
 });
 
 test.run();

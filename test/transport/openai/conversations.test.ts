@@ -5,7 +5,7 @@ import type { RunKey } from '../../../src/kernel/stream.ts';
 import { output, untilAborted } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import type { Real } from '../http/real.ts';
-import { asked, bootOpenai, call, end, MODEL, think, weather } from './boot.ts';
+import { asked, bootOpenai, call, end, errorOf, MODEL, think, weather } from './boot.ts';
 
 /** Conversations with the `openai` package, against the real listener and runtime. */
 const test = suite<{ real: Real; client: OpenAI }>('conversations');
@@ -210,6 +210,30 @@ test('what it cannot be is refused by name', async ({ client }) => {
   assert.is(await param(client.conversations.items.create(id, { items: [] })), '400 items');
   const after = client.conversations.items.list(id, { after: 'in_1' });
   assert.is(await param(after), '400 after');
+});
+
+test('its changes and its texts are bounded, and a full one can be deleted', async () => {
+  const limits = { conversation_entries: 10, prompt_bytes: 1000 };
+  const { real, client } = await bootOpenai({ limits });
+  const { id } = await client.conversations.create({ items: [user('x'.repeat(600))] });
+  const more = (length: number) =>
+    client.conversations.items.create(id, { items: [user('y'.repeat(length))] });
+  const refused = (work: PromiseLike<unknown>) => errorOf(work);
+  assert.equal(await refused(more(400)), [413, 'prompt_too_large', 'items']);
+  const large = { items: [user('x'.repeat(1000))] };
+  assert.equal(await refused(client.conversations.create(large)), [
+    ...[413, 'prompt_too_large', 'items'],
+  ]);
+  await more(100);
+  for (let change = 3; change <= 10; change += 1)
+    await client.conversations.update(id, { metadata: { change: String(change) } });
+  const full = [400, 'invalid_request', 'conversation'];
+  assert.equal(await refused(client.conversations.update(id, { metadata: {} })), full);
+  assert.equal(await refused(more(1)), full);
+  const run = client.responses.create({ model: MODEL, input: 'x', conversation: id });
+  assert.equal(await refused(run), full);
+  assert.is((await client.conversations.delete(id)).deleted, true);
+  await real.close();
 });
 
 const weatherTool = {

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { type ClientOptions, WebSocket } from 'ws';
 import { output, untilAborted } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
-import { BEARER } from '../http/boot.ts';
+import { BEARER, TOKEN } from '../http/boot.ts';
 import { bootReal, type Real } from '../http/real.ts';
 import { asked, end, MODEL } from './boot.ts';
 
@@ -137,6 +137,17 @@ test('a request that generates nothing prepares the next one', async ({ real, ta
   assert.is(asked(real).tools?.[0]?.name, 'patch');
 });
 
+test('what requests prepare has the bound of a prompt', async () => {
+  const real = await bootReal({ script, limits: { ...LIMITS, prompt_bytes: 1000 } });
+  const talk = await connect(real);
+  const prepare = (more: object) => talk.turn({ input: 'x'.repeat(600), generate: false, ...more });
+  const { id } = last(await prepare({})).response;
+  const grown = await prepare({ previous_response_id: id });
+  assert.equal(errorIn(grown).slice(0, 3), ['error', 413, 'prompt_too_large']);
+  talk.socket.terminate();
+  await real.close();
+});
+
 test('wrong messages are answered, and the connection goes on', async ({ talk }) => {
   for (const [message, param] of [
     [{ type: 'response.steer' }, 'type'],
@@ -199,6 +210,23 @@ test('messages have the bound of a body, and need a token that may start runs', 
     { statusCode: number },
   ];
   assert.is(statusCode, 401);
+});
+
+test('a page of this machine has its token in the path', async ({ real }) => {
+  const page = { origin: 'http://localhost:3000' };
+  const open = (path: string) =>
+    new Promise((resolve) => {
+      const socket = new WebSocket(`ws://${real.host}${path}`, page);
+      socket.once('error', () => {});
+      socket.once('unexpected-response', (_, { statusCode }) => resolve(statusCode));
+      socket.once('open', () => {
+        socket.terminate();
+        resolve('open');
+      });
+    });
+  assert.is(await open(`/t/${TOKEN}/v1/responses`), 'open');
+  assert.is(await open(`/t/${TOKEN}x/v1/responses`), 401);
+  assert.is(await open('/v1/responses'), 403);
 });
 
 test('a connection that was open long enough says so and is closed', async () => {

@@ -2,6 +2,7 @@ import { asSvcError, SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import { check, checkKnown, given, type Known, wrong } from '../../../runtime/contract/check.ts';
 import { boundConversation } from '../../../runtime/contract/conversation.ts';
+import { checkSize } from '../../../runtime/contract/inputs.ts';
 import { newRunId } from '../../../runtime/runs/ids.ts';
 import { idIn } from '../../dialect/ids.ts';
 import { startRun } from '../../dialect/start.ts';
@@ -95,6 +96,9 @@ async function answer(
   // An answer over HTTP names them in a header.
   const first = left.length > 0 ? { svc_ignored: left } : {};
   if (generate === false) {
+    // No run checks it, and the next one adds to it.
+    boundConversation(request.input, limits);
+    checkSize(request.input, limits);
     const { id, events } = prepared(request, body);
     await send(events.map((event, index) => textOf(event, index === 0 ? first : {})));
     return { id, made: request.whole };
