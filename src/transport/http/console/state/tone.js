@@ -80,6 +80,10 @@ const MEANINGS = {
     left: ['plain', 'The node left the fleet.'],
     lost: ['bad', 'The node lost its lease.'],
   },
+  conversation: {
+    open: ['good', 'Runs can join it.'],
+    deleted: ['plain', 'It is deleted.'],
+  },
   model: {
     available: ['good', 'It is there, and not in memory.'],
     loaded: ['good', 'It is in memory.'],

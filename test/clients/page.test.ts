@@ -1,0 +1,56 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { outcomeOf, pageWith, versionOf } from './report.ts';
+import { CLIENTS, type Client } from './table.ts';
+
+const page = readFileSync('docs/clients.md', 'utf8');
+
+test('the page of clients has a row of each one, with the version that is tried', () => {
+  const rows = page.split('\n').filter((line) => line.startsWith('| `'));
+  const shown = rows.map((line) => line.split(' | ').slice(0, 2).join(' '));
+  assert.equal(
+    shown.sort(),
+    CLIENTS.map((client) => `| \`${client.name}\` ${versionOf(client)}`).sort(),
+  );
+});
+
+test('each client has its script', () => {
+  for (const { script } of CLIENTS) assert.ok(existsSync(`test/clients/scripts/${script}`), script);
+});
+
+const client: Client = {
+  ...{ name: 'x', from: 'npm', packages: ['@a/x@1.2.3'], script: 'x.mjs', ran: 'all' },
+  known: { 'needs the': 'this machine has no network' },
+};
+const line = (name: string, ok: boolean) => `CASE ${JSON.stringify({ name, ok, why: 'w' })}`;
+
+test('a failure with a known reason is named, and does not fail the command', () => {
+  const printed = [line('a', true), line('b', false), line('needs the net', false)].join('\n');
+  const { passed, failed, known } = outcomeOf(client, printed, null);
+  assert.equal([passed.length, failed.length], [1, 1]);
+  assert.equal(known[0]?.why, 'this machine has no network');
+});
+
+test('a script that dies, or that has no case, has failed', () => {
+  for (const [printed, trouble] of [
+    [line('a', true), 'it ended with 1'],
+    ['', null],
+  ] as const)
+    assert.is(outcomeOf(client, printed, trouble).failed.length, 1);
+});
+
+test('a client that could not be installed is no success', () => {
+  assert.is(outcomeOf(client, null, 'not installed: x').failed[0]?.why, 'not installed: x');
+});
+
+test('a row of a client that was not run stays', () => {
+  const outcome = outcomeOf(client, line('a', true), null);
+  const empty = 'before\n<!-- clients -->\n<!-- /clients -->\nafter';
+  const once = pageWith(empty, [{ client, outcome }]);
+  assert.match(once, /\| `x` \| 1\.2\.3 \| all \| 1 \| 0 \| – \|/);
+  const twice = pageWith(once, [{ client: { ...client, name: 'y' }, outcome }]);
+  assert.match(twice, /`x`[\s\S]*`y`[\s\S]*after/);
+});
+
+test.run();

@@ -1,0 +1,90 @@
+import type { Client } from './table.ts';
+
+interface Case {
+  name: string;
+  why: string;
+}
+
+export interface Outcome {
+  passed: readonly Case[];
+  /** Without a reason in the table of clients. */
+  failed: readonly Case[];
+  /** Failed for a reason that the table of clients names. */
+  known: readonly Case[];
+}
+
+export interface Row {
+  client: Client;
+  outcome: Outcome;
+}
+
+/** A script prints one line for each case: `CASE {"name": "chat", "ok": true, "why": ""}`. */
+export function outcomeOf(
+  { known = {} }: Client,
+  printed: string | null,
+  trouble: string | null,
+): Outcome {
+  const lines = (printed ?? '').split('\n').filter((line) => line.startsWith('CASE '));
+  const cases = lines.map((line) => JSON.parse(line.slice(5)) as Case & { ok: boolean });
+  const reasonOf = ({ name }: Case) =>
+    Object.entries(known).find(([begin]) => name.startsWith(begin))?.[1];
+  const bad = cases.filter(({ ok }) => !ok);
+  const failed = bad.filter((each) => reasonOf(each) === undefined);
+  // What was not installed, or died, has failed, whatever it printed before.
+  const whole = trouble ?? (cases.length === 0 ? 'it had no case' : null);
+  const last = (printed ?? '').trim().split('\n').slice(-8).join(' / ');
+  return {
+    passed: cases.filter(({ ok }) => ok),
+    failed:
+      whole === null ? failed : [...failed, { name: 'all of it', why: `${whole} ${last}`.trim() }],
+    known: bad.flatMap((each) => {
+      const why = reasonOf(each);
+      return why === undefined ? [] : [{ ...each, why }];
+    }),
+  };
+}
+
+const HEAD = ['Client', 'Version', 'What was run', 'Passed', 'Failed', 'Why'];
+const BEGIN = '<!-- clients -->';
+const END = '<!-- /clients -->';
+
+/** The page with these rows. A row of a client that was not run stays as it is. */
+export function pageWith(page: string, rows: readonly Row[]): string {
+  const [before = '', rest = ''] = page.split(BEGIN);
+  const [table = '', after = ''] = rest.split(END);
+  const present = new Map(
+    table
+      .split('\n')
+      .filter((line) => line.startsWith('| `'))
+      .map((line) => [line.split('`')[1] ?? '', line]),
+  );
+  for (const { client, outcome } of rows) present.set(client.name, rowOf(client, outcome));
+  const head = `| ${HEAD.join(' | ')} |\n|${' --- |'.repeat(HEAD.length)}`;
+  const lines = [...present.values()].join('\n');
+  return `${before}${BEGIN}\n${head}\n${lines}\n${END}${after}`;
+}
+
+/** The version that is tried. A checkout has the one of its folder. */
+export function versionOf({ packages: [first = ''] }: Pick<Client, 'packages'>): string {
+  return /(?:@v?|==)(\d[\w.]*)$/.exec(first)?.[1] ?? 'checkout';
+}
+
+function rowOf({ name, packages, ran }: Client, outcome: Outcome): string {
+  const { passed, failed, known } = outcome;
+  const why = [
+    ...new Set([
+      ...known.map((each) => each.why),
+      ...failed.map(({ name, why }) => `${name}: ${why}`),
+    ]),
+  ];
+  const cells = [
+    `\`${name}\``,
+    versionOf({ packages }),
+    ran,
+    passed.length,
+    failed.length + known.length,
+    why.join('; ').slice(0, 400) || '–',
+  ];
+  const inTable = (cell: string | number) => String(cell).replace(/[|\n]/g, '/');
+  return `| ${cells.map(inTable).join(' | ')} |`;
+}

@@ -1,0 +1,76 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { folderOf, install, runBounded } from './install.ts';
+import { type Outcome, outcomeOf, pageWith, type Row } from './report.ts';
+import { openStage } from './stage.ts';
+import { CLIENTS } from './table.ts';
+
+/**
+ * Runs the clients of others against the built daemon: `npm run clients -- [name…] [--cache folder]
+ * [--checkout openresponses=path] [--checkout ollama=path] [--write] [--failures]`.
+ *
+ * Each client has a fresh daemon. `--write` puts the rows into docs/clients.md. `--checkout` gives
+ * the suites that no registry has. The last line is `N passed, N failed`, over all cases. A case
+ * that fails for a known reason is named, and does not fail the command.
+ */
+const { values, positionals: names } = parseArgs({
+  allowPositionals: true,
+  options: {
+    cache: { type: 'string', default: join(tmpdir(), 'svc-clients') },
+    checkout: { type: 'string', multiple: true, default: [] },
+    write: { type: 'boolean', default: false },
+    failures: { type: 'boolean', default: false },
+  },
+});
+
+const PAGE = resolve('docs/clients.md');
+/** A suite of a library of Python takes minutes on two cores. */
+const RUN_MS = 900_000;
+
+const checkouts = Object.fromEntries(values.checkout.map((given) => given.split(/=(.*)/s)));
+const unknown = names.filter((name) => !CLIENTS.some((client) => client.name === name));
+if (unknown.length > 0) {
+  console.error(`There is no client ${unknown.join(', ')}. There are:`);
+  for (const { name } of CLIENTS) console.error(`  ${name}`);
+  process.exit(2);
+}
+mkdirSync(values.cache, { recursive: true });
+const rows: Row[] = [];
+for (const client of CLIENTS) {
+  if (names.length > 0 && !names.includes(client.name)) continue;
+  const outcome = await tried(client);
+  if (outcome === null) {
+    console.log(`${client.name.padEnd(24)} needs a checkout: --checkout ${folderOf(client)}=path`);
+    continue;
+  }
+  rows.push({ client, outcome });
+  print(client.name, outcome);
+  if (values.write) writeFileSync(PAGE, pageWith(readFileSync(PAGE, 'utf8'), rows));
+}
+const sum = (what: 'passed' | 'failed') =>
+  rows.reduce((total, { outcome }) => total + outcome[what].length, 0);
+console.log(`${sum('passed')} passed, ${sum('failed')} failed`);
+process.exitCode = sum('failed') > 0 || sum('passed') === 0 ? 1 : 0;
+
+async function tried(client: (typeof CLIENTS)[number]): Promise<Outcome | null> {
+  try {
+    const installed = await install(client, resolve(values.cache), checkouts);
+    if (installed === null) return null;
+    const stage = await openStage(client);
+    const { command, folder: cwd, env } = installed;
+    const options = { cwd, env: { ...env, ...stage.env, HOME: cwd }, bound_ms: RUN_MS };
+    const { code, printed } = await runBounded(command, options).finally(() => stage.close());
+    return outcomeOf(client, printed, code === 0 ? null : `it ended with ${code}`);
+  } catch (thrown) {
+    return outcomeOf(client, null, `not installed: ${(thrown as Error).message}`);
+  }
+}
+
+function print(name: string, { passed, failed, known }: Outcome): void {
+  const more = known.length === 0 ? '' : `, ${known.length} known`;
+  console.log(`${name.padEnd(24)} ${passed.length} passed, ${failed.length} failed${more}`);
+  if (values.failures || failed.length > 0)
+    for (const { name: each, why } of [...failed, ...known]) console.log(`  ${each}: ${why}`);
+}

@@ -1,0 +1,212 @@
+/** One client of others, and how it is tried. */
+export interface Client {
+  /** Its name, and the one to give on the command line. */
+  name: string;
+  /** Where its packages come from. `checkout`: a folder that `--checkout` gives. */
+  from: 'npm' | 'pypi' | 'go' | 'checkout';
+  /** With their versions. The table shows the first one. Others of a checkout are of npm. */
+  packages: readonly string[];
+  /** The file in `scripts/` that runs it, and its arguments. */
+  script: string;
+  args?: readonly string[];
+  /** What is run, in a few words. */
+  ran: string;
+  /** It can send no token, so the daemon asks for none. */
+  open?: true;
+  /** Why a case fails, by the beginning of its name: a choice of svc, or a fault elsewhere. */
+  known?: Readonly<Record<string, string>>;
+}
+
+/**
+ * The clients that `npm run clients` tries. They are no dependencies: each is installed by name in
+ * a separate folder, outside the checkout.
+ */
+export const CLIENTS: readonly Client[] = [
+  {
+    name: 'openai-node',
+    from: 'npm',
+    packages: ['openai@7.57.0', 'zod@4.6.7'],
+    script: 'openai.mjs',
+    ran: 'chat, streams, tool runner, parse, responses, conversations, embeddings, models, errors',
+  },
+  {
+    name: 'openai-python',
+    from: 'pypi',
+    packages: ['openai[realtime]==3.57.0', 'pydantic'],
+    script: 'openai_client.py',
+    ran: 'chat, streams, parse, responses, conversations, embeddings, models, errors',
+  },
+  {
+    name: 'anthropic-sdk-node',
+    from: 'npm',
+    packages: ['@anthropic-ai/sdk@1.14.0', 'zod@4.6.7'],
+    script: 'anthropic.mjs',
+    ran: 'messages, streams, tool runner, thinking, documents, counts, models, errors',
+  },
+  {
+    name: 'anthropic-sdk-python',
+    from: 'pypi',
+    packages: ['anthropic==2.14.0'],
+    script: 'anthropic_client.py',
+    ran: 'messages, streams, tool runner, thinking, documents, counts, models, errors',
+  },
+  ...[
+    '@ai-sdk/openai@4.0.118',
+    '@ai-sdk/openai-compatible@3.0.92',
+    '@ai-sdk/anthropic@4.0.105',
+  ].map(
+    (provider): Client => ({
+      name: provider.replace(/^@ai-sdk.|@[^@]+$/g, (cut) =>
+        cut.startsWith('@ai') ? 'ai-sdk-' : '',
+      ),
+      from: 'npm',
+      packages: [provider, 'ai@7.0.173', 'zod@4.6.7'],
+      script: 'ai_sdk.mjs',
+      args: [provider.replace(/@[^@]+$/, '')],
+      ran: 'text, stream, tools, tools in a stream, object, image, embeddings',
+    }),
+  ),
+  {
+    name: 'ollama-js',
+    from: 'npm',
+    packages: ['ollama@0.6.4'],
+    script: 'ollama.mjs',
+    ran: 'chat, generate, tools, thinking, format, embed, list, show, ps, copy, delete',
+  },
+  {
+    name: 'ollama-python',
+    from: 'pypi',
+    packages: ['ollama==0.6.3'],
+    script: 'ollama_client.py',
+    ran: 'chat, generate, tools, thinking, format, embed, list, show, ps',
+  },
+  {
+    name: 'ollama',
+    from: 'checkout',
+    packages: ['github.com/ollama/ollama'],
+    script: 'ollama_cli.mjs',
+    ran: 'the program: list, show, run, ps, stop, pull, cp, rm, create',
+  },
+  {
+    name: 'ollama-api',
+    from: 'go',
+    packages: ['github.com/ollama/ollama/api@v0.14.0'],
+    script: 'ollama_api.go',
+    ran: 'the Go package: heartbeat, list, show, chat, generate, embed, running models',
+  },
+  {
+    name: 'litellm',
+    from: 'pypi',
+    packages: ['litellm==1.110.2'],
+    script: 'litellm_client.py',
+    ran: 'openai/, anthropic/, ollama/, ollama_chat/: text, stream, tools, embeddings, responses',
+  },
+  {
+    name: 'aider',
+    from: 'pypi',
+    packages: ['aider-chat==0.86.2'],
+    script: 'aider.py',
+    ran: 'one question through openai/ and one through ollama_chat/',
+  },
+  {
+    name: 'llm',
+    from: 'pypi',
+    packages: ['llm==0.36', 'llm-ollama==0.19.1'],
+    script: 'llm_client.py',
+    ran: 'a model of extra-openai-models.yaml, and the models of llm-ollama',
+  },
+  {
+    name: 'langchain-openai',
+    from: 'pypi',
+    packages: ['langchain-openai==1.7.4', 'langchain-tests==1.1.9', 'pytest-asyncio'],
+    script: 'langchain_standard.py',
+    args: ['openai'],
+    ran: 'the standard tests of chat models and of embeddings',
+  },
+  {
+    name: 'langchain-anthropic',
+    from: 'pypi',
+    packages: ['langchain-anthropic==1.7.10', 'langchain-tests==1.1.9', 'pytest-asyncio'],
+    script: 'langchain_standard.py',
+    args: ['anthropic'],
+    ran: 'the standard tests of chat models',
+  },
+  {
+    name: 'langchain-ollama',
+    from: 'pypi',
+    packages: ['langchain-ollama==1.1.0', 'langchain-tests==1.1.9', 'pytest-asyncio'],
+    script: 'langchain_standard.py',
+    args: ['ollama'],
+    ran: 'the standard tests of chat models and of embeddings',
+  },
+  {
+    name: 'pydantic-ai',
+    from: 'pypi',
+    packages: ['pydantic-ai-slim[openai,anthropic]==2.38.0'],
+    script: 'pydantic_ai_client.py',
+    known: { 'messages:': 'a TypeError inside pydantic-ai with messages, before a request' },
+    ran: 'text, stream, tool, output of a type; chat, responses and messages',
+  },
+  {
+    name: 'openai-agents',
+    from: 'pypi',
+    packages: ['openai-agents==0.24.0'],
+    script: 'openai_agents.py',
+    ran: 'an agent with a tool, an output of a type, a session; responses and chat',
+  },
+  {
+    name: 'smolagents',
+    from: 'pypi',
+    packages: ['smolagents[openai]==1.26.0'],
+    script: 'smolagents_client.py',
+    ran: 'a model, a stream, an agent that calls a tool',
+  },
+  {
+    name: 'codex',
+    from: 'npm',
+    packages: ['@openai/codex@0.169.0'],
+    script: 'codex.mjs',
+    ran: 'codex exec with its default configuration: an answer, and a command of the shell',
+  },
+  {
+    name: 'claude-code',
+    from: 'npm',
+    packages: ['@anthropic-ai/claude-code@2.1.332'],
+    script: 'claude_code.mjs',
+    ran: 'claude -p: an answer, and a tool that reads a file',
+  },
+  {
+    name: 'grpcurl',
+    from: 'go',
+    packages: ['github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4'],
+    script: 'grpcurl.mjs',
+    ran: 'reflection, health, a run, refusals',
+  },
+  {
+    name: 'schemathesis',
+    from: 'pypi',
+    packages: ['schemathesis==4.32.5'],
+    script: 'schemathesis_client.py',
+    known: { 'GET /v1/runs/search': 'an error of the tool without words' },
+    ran: 'every operation of /openapi.json, with generated requests',
+  },
+  {
+    name: 'open-responses',
+    from: 'checkout',
+    packages: ['github.com/openresponses/openresponses', 'bun@1.4.5'],
+    script: 'open_responses.mjs',
+    ran: 'its compliance suite, streams over WebSocket included',
+  },
+  {
+    name: 'ollama-integration',
+    from: 'checkout',
+    packages: ['github.com/ollama/ollama'],
+    script: 'ollama_integration.mjs',
+    open: true,
+    known: {
+      'TestAPI/api-generate': 'svc has no context of token ids; a conversation goes to /api/chat',
+      'TestAPI/api-chat': 'the model of a provider has no time of loading',
+    },
+    ran: 'integration/: TestAPI, with the tag fast',
+  },
+];
