@@ -1,6 +1,7 @@
-import type { Failure, NewEvent, RunEvent } from './events.ts';
+import type { Failure, FinishReason, NewEvent, RunEvent } from './events.ts';
 import { exhausted, mayFailOver, sameTarget, type Target } from './failover.ts';
 import type { RunContext } from './run-context.ts';
+import { LOCAL } from './runs-to-start.ts';
 
 /** The first wait before a retry. It doubles with each failure, up to the longest. */
 export const RETRY_FIRST_MS = 500;
@@ -112,10 +113,31 @@ export function isToBlame(computing: number | undefined): boolean {
   return computing === undefined || computing === 1;
 }
 
+/** A complete answer that has nothing. */
+export const ANSWER_EMPTY = 'answer_empty';
+
+/**
+ * Whether an answer without output is none. It is one in these cases:
+ *
+ * 1. The built-in engine computed it: the same tokens would come again.
+ * 2. It ended for another reason than `stop`: a filter, or tokens that the provider does not show.
+ * 3. The run has stop texts, and one may come first.
+ */
+export function isEmptyAnswer(
+  { request: { provider, stop = [] } }: Pick<RunContext, 'request'>,
+  { finish_reason }: { finish_reason: FinishReason },
+): boolean {
+  return provider !== LOCAL && finish_reason === 'stop' && stop.length === 0;
+}
+
+/** An empty answer is asked for once more. */
+const EMPTY_ATTEMPTS = 2;
+
 /** A retry never repeats text that a client may have read. */
 export function canRetry(context: RunContext, error: Failure): boolean {
   const { outputs, failures, fallbacks, max_attempts, target_attempts } = context;
-  const most = fallbacks.length === 0 ? max_attempts : (target_attempts ?? max_attempts);
+  const all = fallbacks.length === 0 ? max_attempts : (target_attempts ?? max_attempts);
+  const most = error.code === ANSWER_EMPTY ? Math.min(all, EMPTY_ATTEMPTS) : all;
   return error.retryable && outputs === 0 && failures + 1 < most;
 }
 

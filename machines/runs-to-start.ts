@@ -97,7 +97,7 @@ export function freePlaces(
   return Math.max(0, Math.min(total - known.length, limit - peers));
 }
 
-const LOCAL = 'local';
+export const LOCAL = 'local';
 
 const ONE_MODEL: Room = {
   ...{ bytes: 1, models: 1 },

@@ -5,6 +5,7 @@ import {
   afterFailure,
   canResume,
   canRetry,
+  isEmptyAnswer,
   RETRY_FIRST_MS,
   RETRY_LONGEST_MS,
   retryDelay,
@@ -41,6 +42,21 @@ test('a provider may ask for a longer wait, never for a shorter one, and not for
   assert.is(retryDelay(1, 2000), 2000);
   assert.is(retryDelay(3, 1), 4 * RETRY_FIRST_MS);
   assert.is(retryDelay(1, 3_600_000), RETRY_LONGEST_MS);
+});
+
+test('an empty answer is asked for once more, and only where it is none', () => {
+  const empty = { ...retryable, code: 'answer_empty' };
+  assert.ok(canRetry(context({ failures: 0 }), empty));
+  assert.not.ok(canRetry(context({ failures: 1 }), empty));
+  assert.ok(canRetry(context({ failures: 1 }), retryable));
+  const { request } = context({});
+  const isEmpty = (change: object, finish_reason: 'stop' | 'length' | 'content_filter' = 'stop') =>
+    isEmptyAnswer({ request: { ...request, provider: 'far', ...change } }, { finish_reason });
+  assert.ok(isEmpty({}));
+  assert.not.ok(isEmpty({ provider: 'local' }));
+  assert.not.ok(isEmpty({ stop: ['END'] }));
+  assert.not.ok(isEmpty({}, 'length'));
+  assert.not.ok(isEmpty({}, 'content_filter'));
 });
 
 test('the jitter adds up to a quarter, never more than the longest wait', () => {

@@ -2,7 +2,12 @@ import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent, RunEvent } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
-import { afterFailure, RETRY_LONGEST_MS } from '../../../machines/retry.ts';
+import {
+  ANSWER_EMPTY,
+  afterFailure,
+  isEmptyAnswer,
+  RETRY_LONGEST_MS,
+} from '../../../machines/retry.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import type { RunContext } from '../../../machines/run-context.ts';
 import { terminalOf } from '../../../machines/run-next.ts';
@@ -228,6 +233,11 @@ export class RunExecutor {
         'stream_truncated',
         'The provider ended its stream before the answer was complete.',
         { retryable: true, lost: true },
+      );
+    if (!began && context.outputs === 0 && isEmptyAnswer(context, finish))
+      throw new SvcError(
+        ANSWER_EMPTY,
+        `${request.provider} answered with nothing: its answer ended without any output.`,
       );
     return { ...finish, usage: believed(finish.usage, began || resume !== null) };
   }

@@ -83,6 +83,17 @@ test('a target that fails is tried again, and then the next one answers', async 
   assert.is(run.fallbacks, undefined);
 });
 
+test('a target that answers with nothing is left, and the next one answers', async () => {
+  const near = new ScriptedProvider('near', [finish()]);
+  const { start, ended } = await boot({ near });
+  const run = await ended(await start(['near/m1', 'local/m2']));
+  assert.equal([run.state, run.output, run.provider], ['completed', 'from local', 'local']);
+  assert.equal(
+    run.failed_attempts?.map(({ code }) => code),
+    ['answer_empty'],
+  );
+});
+
 test('a target is never left once it has answered something', async () => {
   const near = new ScriptedProvider('near', [output('Hel'), down()]);
   const { start, ended, local } = await boot({ near });

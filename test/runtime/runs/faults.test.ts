@@ -157,6 +157,20 @@ const faults: Fault[] = [
     ...{ code: 'stream_garbled', exit: 10, path: CUT, says: /cannot be understood/ },
   },
   {
+    name: 'garbage before any text',
+    scenario: async (exchange) => {
+      await exchange.open().event('{"garbage');
+      await exchange.done();
+    },
+    ...{ code: 'stream_garbled', exit: 10, path: ONCE, says: /not asked again/ },
+  },
+  {
+    name: 'a stop without an answer',
+    scenario: (exchange) => exchange.answer(),
+    limits: {},
+    ...{ code: 'answer_empty', exit: 10, path: AGAIN, says: /answered with nothing/ },
+  },
+  {
     name: 'over-long line',
     scenario: (exchange) =>
       void exchange
@@ -227,8 +241,7 @@ for (const { name, scenario, base_url, code, exit, path, says, limits, silent, .
       .filter((type) => type !== 'accepted' && type !== 'sent_to_cloud');
     const once = types.filter((type, index) => type !== types[index - 1]).join(' ');
     if (path !== '') assert.is(once, path);
-    if (path !== '')
-      assert.is(run.error?.retryable, path === AGAIN || path === CUT || silent === true);
+    if (path !== '') assert.is(run.error?.retryable, code !== 'stream_garbled' && path !== ONCE);
     await runtime.providers.remove('test');
     await waitFor('the connection is closed', () => upstream.sockets.size === 0);
     if (!closed) await upstream.stop();
