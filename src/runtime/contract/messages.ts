@@ -114,9 +114,13 @@ export function checkMessages(messages: readonly Message[]): void {
   }
 }
 
+/** Node would leave out what is none. */
+export function isBase64(data: string): boolean {
+  return data.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(data);
+}
+
 function checkImage(media_type: string, data: string, param: string): void {
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(data) || data.length % 4 !== 0)
-    throw wrong(param, `${param} has an image that is not base64.`);
+  if (!isBase64(data)) throw wrong(param, `${param} has an image that is not base64.`);
   const head = Buffer.from(data.slice(0, (SIGNATURE_BYTES / 3) * 4), 'base64').toString('hex');
   if (imageSignatures[media_type]?.test(head) !== true)
     throw wrong(

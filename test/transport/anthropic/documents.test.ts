@@ -97,6 +97,10 @@ test('a document without text, or of another kind, is refused by name', async ({
     [file(Buffer.from('no file')), `${data} is no PDF file that can be read`],
     [file(Buffer.alloc(0)), `${data} is no PDF file that can be read`],
     [file(Buffer.from([0xff, 0xfe]), 'text/plain'), `${data} is not UTF-8 text.`],
+    [
+      { type: 'document', source: { ...file(TWO, 'text/plain').source, data: '%%%%' } },
+      `${data} is not base64.`,
+    ],
     [file(TWO, 'application/msword'), `${data} is of the type "application/msword".`],
     [
       { type: 'document', source: { type: 'url', url: 'https://x/y.pdf' } },

@@ -1,4 +1,5 @@
 import { wrong } from '../../../runtime/contract/check.ts';
+import { isBase64 } from '../../../runtime/contract/messages.ts';
 import type { Context } from '../../http/route.ts';
 import { clientGone } from '../../http/run-request.ts';
 import { pdfText } from './pdf.ts';
@@ -27,6 +28,7 @@ export async function textOfFile(
   { limits, signal }: Reading,
 ): Promise<string> {
   const type = media_type.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (!isBase64(data)) throw wrong(param, `${param} is not base64.`);
   const bytes = Buffer.from(data, 'base64');
   if (TEXT.test(type)) return decoded(bytes, param);
   if (type !== PDF)
