@@ -133,7 +133,7 @@ const wrong: [settings: string, field: string | null, what: string][] = [
   [
     '{"base_url": "https://a/v1", "options": {"region": "x"}}',
     'options',
-    '"region" is not an option of openai-compatible; it has organization, project, key_header',
+    '"region" is not an option of openai-compatible; it has organization, project, key_header, max_tokens_field',
   ],
   ['{"like": "bedrock"}', null, 'the adapter bedrock needs region'],
   ['{"like": "azure"}', null, 'the adapter azure needs resource or base_url'],

@@ -3,7 +3,13 @@ import * as assert from 'uvu/assert';
 import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
-import { finish, gate, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import {
+  finish,
+  gate,
+  output,
+  ScriptedProvider,
+  untilAborted,
+} from '../../helpers/scripted-provider.ts';
 import { turns } from '../../helpers/turns.ts';
 
 const codeOf = (work: Promise<unknown>) =>
@@ -17,7 +23,7 @@ function stepwise(id: string) {
   const provider = new ScriptedProvider(id, () => {
     const { opened, open } = gate();
     waiting.push(open);
-    return [() => opened, finish()];
+    return [() => opened, output('x'), finish()];
   });
   const one = async () => {
     waiting.shift()?.();
