@@ -13,6 +13,8 @@ export class PausedServer {
   private readonly server: Server;
   private lists: ServerResponse[] = [];
   private holding = false;
+  /** Answers that have a text. */
+  private readonly said = new WeakSet<ServerResponse>();
 
   constructor() {
     this.server = createServer((request, response) => {
@@ -42,12 +44,17 @@ export class PausedServer {
 
   /** Sends one more piece in every open answer. */
   say(text: string): void {
-    for (const response of this.streams) chunk(response, { content: text }, null);
+    for (const response of this.streams) {
+      chunk(response, { content: text }, null);
+      this.said.add(response);
+    }
   }
 
   /** Completes every open answer. */
   finish(): void {
     for (const response of this.streams) {
+      // An answer with nothing would be a failed attempt.
+      if (!this.said.has(response)) chunk(response, { content: 'done' }, null);
       chunk(response, {}, 'stop');
       response.end('data: [DONE]\n\n');
     }

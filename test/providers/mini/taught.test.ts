@@ -50,6 +50,7 @@ const UNTAUGHT: readonly string[] = [
     'chat --conversation',
     'chat --json',
   ],
+  'console --no-start',
   ...['chat --max-tokens', 'chat --min-p', 'chat --model,m', 'chat --no-start'],
   ...['chat --provider,p', 'chat --repeat-penalty', 'chat --seed', 'chat --stats', 'chat --stop'],
   ...['chat --system', 'chat --temperature', 'chat --timeout', 'chat --top-k', 'chat --top-p'],
