@@ -256,6 +256,10 @@ export type ProviderCreated = EventOf<
 export interface ProviderFault {
   error: Failure;
   unauthorised: boolean;
+  /** The model that failed. Absent: it is a fault of the whole provider. */
+  model?: string;
+  /** The run or embedding that failed. Its attempts count once. */
+  request?: string;
   /** It refuses the request because there were too many. */
   limited?: boolean;
   /** If this opens the circuit: when a request may try the provider again. */
@@ -285,16 +289,20 @@ export interface EmbeddingCounted extends Omit<EmbeddingSent, 'texts' | 'bytes'>
 
 export type ProviderEvent =
   | EventOf<'provider.probe_started', { probe: number }>
-  | EventOf<'provider.probe_succeeded', { probe: number; models: string[] | null }>
+  /** `asked`: a user asked for the probe, so every model may be asked again. */
+  | EventOf<'provider.probe_succeeded', { probe: number; models: string[] | null; asked?: true }>
   | EventOf<'provider.probe_failed', { probe: number } & ProviderFault>
-  | EventOf<'provider.answered'>
+  | EventOf<'provider.answered', { model?: string }>
   | EventOf<'provider.faulted', ProviderFault>
   /** The time of an open circuit has come: one request may try the provider. */
   | EventOf<'provider.wait_ended'>
-  /** `trial`: the request that tries it. The outcome is awaited until a time. */
-  | EventOf<'provider.trial_started', { trial: string; until: number }>
+  /**
+   * `trial`: the request that tries it. The outcome is awaited until a time. `model`: only this
+   * model is tried.
+   */
+  | EventOf<'provider.trial_started', { trial: string; until: number; model?: string }>
   /** The trial ended without an outcome, such as by a cancel. */
-  | EventOf<'provider.trial_abandoned', { trial: string }>
+  | EventOf<'provider.trial_abandoned', { trial: string; model?: string }>
   /** Texts leave this machine for their vectors. It is recorded before the first byte leaves. */
   | EventOf<'provider.embedding_sent', EmbeddingSent>
   /** The provider says how many tokens that request had. This replaces the estimate. */

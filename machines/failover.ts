@@ -54,6 +54,11 @@ export function mayFailOver(code: string, before: readonly { code: string }[] = 
   return !OF_THE_CALLER.has(code);
 }
 
+/** The text of somebody else, so that one more sentence can follow it. */
+export function asSentence(text: string): string {
+  return /[.!?…。！？][\p{Pe}\p{Pf}"'`]*$/u.test(text) ? text : `${text}.`;
+}
+
 /**
  * The error of a run whose targets all failed: what each of them said last. It may be asked again
  * when one of them may, and has the status that all of them had.

@@ -1,4 +1,15 @@
 import type { Failure, ProviderCreated, ProviderEvent } from './events.ts';
+import {
+  afterAnswer,
+  afterFault,
+  circuitOf,
+  circuitState,
+  counted,
+  type ModelCircuits,
+  type ModelFault,
+  OPENINGS_COUNTED,
+  withTrial,
+} from './model-circuits.ts';
 
 /** What a provider knows besides its state. */
 export interface ProviderContext {
@@ -8,14 +19,22 @@ export interface ProviderContext {
   base_url: string | null;
   probe: number;
   models: string[];
-  /** Failures in a row, up to the limit. */
+  /** Failures in a row of the whole provider, up to the limit. */
   failures: number;
+  /** The requests among them. Attempts of one run count once. */
+  failed: string[];
+  /** What single models did. */
+  circuits: ModelCircuits;
+  /** The models whose circuits opened since any model answered. */
+  failing: readonly string[];
   failure_limit: number;
   /** How often in a row the circuit opened. The wait grows with it. */
   openings: number;
   probe_every_ms: number | null;
   probe_timeout_ms: number;
   error: Failure | null;
+  /** When the error was, and at which model. */
+  faulted: { at: number; model: string | null } | null;
   /** The time of the first answer, or of the first failure, in a row. */
   since: number;
   /** When the current probe or trial times out, or the next probe is due. */
@@ -25,9 +44,6 @@ export interface ProviderContext {
   /** The request that tries a half-open provider. */
   trial: string | null;
 }
-
-/** Openings in a row that count. */
-export const OPENINGS_COUNTED = 8;
 
 /** The context of a new provider. */
 export function newProvider(input: ProviderCreated): ProviderContext {
@@ -39,11 +55,15 @@ export function newProvider(input: ProviderCreated): ProviderContext {
     probe: 0,
     models: [],
     failures: 0,
+    failed: [],
+    circuits: [],
+    failing: [],
     failure_limit: input.failure_limit,
     openings: 0,
     probe_every_ms: input.probe_every_ms,
     probe_timeout_ms: input.probe_timeout_ms,
     error: null,
+    faulted: null,
     since: input.at,
     due_at: input.at,
     retry_at: null,
@@ -62,11 +82,91 @@ export function isOfProbe({ probe }: ProviderContext, event: Fault): boolean {
 }
 
 /** Whether one more failure opens the circuit. One that never worked has no credit. */
-export function opens(
-  { failures, failure_limit, models }: ProviderContext,
-  { type }: Fault,
-): boolean {
-  return failures + 1 >= failure_limit || (type === 'provider.probe_failed' && models.length === 0);
+export function opens(context: ProviderContext, event: Fault): boolean {
+  if (isOfModel(event)) return failSeveral(context, event);
+  return (
+    failuresWith(context, event).failures >= context.failure_limit ||
+    (event.type === 'provider.probe_failed' && context.models.length === 0)
+  );
+}
+
+/** Whether credentials are refused: without a model, or to a second one. */
+export function refuses(context: ProviderContext, event: Fault): boolean {
+  return event.unauthorised && (!isOfModel(event) || failSeveral(context, event));
+}
+
+/** Whether the whole provider takes no request, because there were too many. */
+export function limits(context: ProviderContext, event: Fault): boolean {
+  return event.limited === true && (!isOfModel(event) || failSeveral(context, event));
+}
+
+export function isOfModel(event: ProviderEvent): event is Fault & ModelFault {
+  return isFault(event) && event.model !== undefined;
+}
+
+/** A model whose circuit is open already tells nothing new, unless this was its trial. */
+export function isNews({ circuits }: ProviderContext, event: Fault): boolean {
+  if (!isOfModel(event)) return true;
+  return circuitState(circuitOf(circuits, event.model), event.at) !== 'refusing';
+}
+
+/** Whether an answer changes what is known of its model. */
+export function mendsModel(context: ProviderContext, event: ProviderEvent): boolean {
+  return (
+    event.type === 'provider.answered' &&
+    afterAnswer(context.circuits, event.model, false) !== context.circuits
+  );
+}
+
+export function startsModelTrial({ circuits }: ProviderContext, event: ProviderEvent): boolean {
+  return (
+    event.type === 'provider.trial_started' &&
+    event.model !== undefined &&
+    circuitState(circuitOf(circuits, event.model), event.at) === 'ready'
+  );
+}
+
+export function endsModelTrial({ circuits }: ProviderContext, event: ProviderEvent): boolean {
+  return (
+    event.type === 'provider.trial_abandoned' &&
+    event.model !== undefined &&
+    circuitOf(circuits, event.model)?.trial?.request === event.trial
+  );
+}
+
+/**
+ * Faults of several models, without an answer between them, are the provider's. Refused
+ * credentials are at the second model.
+ */
+function failSeveral(context: ProviderContext, event: Fault & ModelFault): boolean {
+  const { circuits, failing } = withModelFault(context, event);
+  if (!event.unauthorised) return failing.length >= Math.max(SEVERAL, context.failure_limit);
+  const alike = (model: string) => circuitOf(circuits, model)?.error.code === event.error.code;
+  return failing.filter(alike).length >= SEVERAL;
+}
+
+const SEVERAL = 2;
+
+function withModelFault(
+  { circuits, failing, failure_limit }: ProviderContext,
+  event: ModelFault,
+): Pick<ProviderContext, 'circuits' | 'failing'> {
+  const after = afterFault(circuits, event, failure_limit);
+  const opened = circuitOf(after, event.model)?.retry_at != null;
+  const known = failing.filter((model) => model !== event.model);
+  const most = Math.max(SEVERAL, failure_limit);
+  return { circuits: after, failing: opened ? [...known, event.model].slice(-most) : failing };
+}
+
+function failuresWith(
+  { failures, failed, failure_limit }: ProviderContext,
+  { request }: Fault,
+): Pick<ProviderContext, 'failures' | 'failed'> {
+  if (request !== undefined && failed.includes(request)) return { failures, failed };
+  return {
+    failures: Math.min(failure_limit, failures + 1),
+    failed: request === undefined ? failed : counted(failed, request, failure_limit),
+  };
 }
 
 /** What an event changes, whatever the state is. */
@@ -75,31 +175,47 @@ export function evolve(context: ProviderContext, event: ProviderEvent): Partial<
     case 'provider.probe_started':
       return { probe: event.probe, due_at: event.at + context.probe_timeout_ms };
     case 'provider.probe_succeeded':
-      return { ...succeeded(context, event.at), models: event.models ?? context.models };
-    case 'provider.answered':
-      return succeeded(context, event.at);
-    case 'provider.probe_failed':
-    case 'provider.faulted':
       return {
-        failures: Math.min(context.failure_limit, context.failures + 1),
-        openings:
-          event.limited === true || opens(context, event)
-            ? Math.min(OPENINGS_COUNTED, context.openings + 1)
-            : context.openings,
+        ...succeeded(context, event.at),
+        models: event.models ?? context.models,
+        ...(event.asked === true ? NO_FAULTS : {}),
+      };
+    case 'provider.answered':
+      return {
+        ...succeeded(context, event.at),
+        circuits: afterAnswer(context.circuits, event.model, context.trial !== null),
+        failing: [],
+      };
+    case 'provider.probe_failed':
+    case 'provider.faulted': {
+      const isOpen = closesProvider(context, event);
+      return {
+        ...(isOfModel(event)
+          ? { ...withModelFault(context, event), failures: 0, failed: [] }
+          : failuresWith(context, event)),
+        openings: isOpen ? Math.min(OPENINGS_COUNTED, context.openings + 1) : context.openings,
         error: event.error,
+        faulted: { at: event.at, model: event.model ?? null },
         since: sinceWhen(context, true, event.at),
         due_at: nextProbe(context, event.at),
-        retry_at: event.unauthorised ? null : (event.retry_at ?? null),
+        retry_at: isOpen || !isOfModel(event) ? (event.retry_at ?? null) : null,
         trial: null,
       };
+    }
     case 'provider.wait_ended':
       return { retry_at: null };
-    case 'provider.trial_started':
-      return { trial: event.trial, due_at: event.until };
+    case 'provider.trial_started': {
+      const { trial: request, until, model } = event;
+      return model === undefined
+        ? { trial: request, due_at: until }
+        : { circuits: withTrial(context.circuits, model, { request, until }) };
+    }
     case 'provider.trial_abandoned':
-      return { trial: null };
+      return event.model === undefined
+        ? { trial: null }
+        : { circuits: withTrial(context.circuits, event.model, null) };
     case 'provider.key_changed':
-      return succeeded(context, event.at);
+      return { ...succeeded(context, event.at), ...NO_FAULTS };
     case 'provider.removed':
       return { since: event.at };
     case 'provider.embedding_sent':
@@ -110,11 +226,22 @@ export function evolve(context: ProviderContext, event: ProviderEvent): Partial<
   }
 }
 
+/** Every model may be asked. */
+const NO_FAULTS = { circuits: [], failing: [] } as const;
+
+/** Whether a fault closes the provider to requests. A failed trial always does, but for a model. */
+function closesProvider(context: ProviderContext, event: Fault): boolean {
+  const isTrial = context.trial !== null && !isOfModel(event);
+  return isTrial || refuses(context, event) || limits(context, event) || opens(context, event);
+}
+
 function succeeded(context: ProviderContext, now: number): Partial<ProviderContext> {
   return {
     failures: 0,
+    failed: [],
     openings: 0,
     error: null,
+    faulted: null,
     since: sinceWhen(context, false, now),
     due_at: nextProbe(context, now),
     retry_at: null,

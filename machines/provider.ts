@@ -2,12 +2,19 @@ import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
 import type { Deadline, Failure, ProviderCreated, ProviderEvent } from './events.ts';
 import {
+  endsModelTrial,
   evolve,
   isFault,
+  isNews,
+  isOfModel,
   isOfProbe,
+  limits,
+  mendsModel,
   newProvider,
   opens,
   type ProviderContext,
+  refuses,
+  startsModelTrial,
 } from './provider-context.ts';
 import { isIn } from './step.ts';
 
@@ -16,11 +23,13 @@ import { isIn } from './step.ts';
  *
  * 1. A probe has a number. The outcome of an earlier probe is refused.
  * 2. A cloud provider is never probed by a deadline: its state comes from its answers and faults.
- * 3. Refused credentials lead to `unauthorised` until the key changes or a probe succeeds.
- * 4. One fault degrades it, and several in a row open the circuit: `unavailable`. A refusal for too
- *    many requests opens it at once: `rate_limited`.
- * 5. An open circuit with a time becomes `half_open` then. One request tries the provider, and its
- *    outcome closes or opens the circuit.
+ * 3. One fault degrades it, and several in a row open the circuit: `unavailable`. Refused
+ *    credentials open it at once: `unauthorised`. So does a limit of the account: `rate_limited`.
+ * 4. An open circuit with a time becomes `half_open` then. One request tries the provider, and its
+ *    outcome closes or opens the circuit. A new key closes it, and so does a probe that succeeds.
+ * 5. A fault of one model opens only the circuit of that model, in the context: see
+ *    `model-circuits.ts`. Several models that fail, without an answer between, open that of the
+ *    provider. An answer closes the circuit of its model, and a probe that a user asked for all.
  * 6. A state with the tag `settled` has no deadline for a probe. The runtime looks at the provider
  *    and starts a probe when there is news.
  * 7. Every time of a retry is in the event, so its jitter is decided outside.
@@ -39,14 +48,25 @@ const { createMachine } = setup({
     isThisProbe: ({ context, event }) => 'probe' in event && event.probe === context.probe,
     isThisTrial: ({ context, event }) => 'trial' in event && event.trial === context.trial,
     refusesThisProbe: ({ context, event }) =>
-      isFault(event) && isOfProbe(context, event) && event.unauthorised,
+      isFault(event) && isOfProbe(context, event) && refuses(context, event),
     limitsThisProbe: ({ context, event }) =>
-      isFault(event) && isOfProbe(context, event) && event.limited === true,
+      isFault(event) && isOfProbe(context, event) && limits(context, event),
     opensThisProbe: ({ context, event }) =>
       isFault(event) && isOfProbe(context, event) && opens(context, event),
-    refuses: ({ event }) => isFault(event) && event.unauthorised,
-    limits: ({ event }) => isFault(event) && event.limited === true,
-    opens: ({ context, event }) => isFault(event) && opens(context, event),
+    refuses: ({ context, event }) =>
+      isFault(event) && isNews(context, event) && refuses(context, event),
+    limits: ({ context, event }) =>
+      isFault(event) && isNews(context, event) && limits(context, event),
+    opens: ({ context, event }) =>
+      isFault(event) && isNews(context, event) && opens(context, event),
+    isOfOneModel: ({ context, event }) =>
+      isOfModel(event) && isNews(context, event) && !opens(context, event),
+    triesProvider: ({ event }) =>
+      event.type === 'provider.trial_started' && event.model === undefined,
+    isNews: ({ context, event }) => isFault(event) && isNews(context, event),
+    mendsModel: ({ context, event }) => mendsModel(context, event),
+    startsModelTrial: ({ context, event }) => startsModelTrial(context, event),
+    endsModelTrial: ({ context, event }) => endsModelTrial(context, event),
   },
 });
 
@@ -62,6 +82,7 @@ export const providerMachine = createMachine({
         'provider.removed': { target: 'removed', actions: 'evolve' },
         'provider.key_changed': { target: '.idle.usable.unknown', actions: 'evolve' },
         'provider.embedding_counted': { actions: 'evolve' },
+        'provider.trial_abandoned': { guard: 'endsModelTrial', actions: 'evolve' },
       },
       states: {
         idle: {
@@ -81,11 +102,13 @@ export const providerMachine = createMachine({
               initial: 'unknown',
               on: {
                 'provider.embedding_sent': { actions: 'evolve' },
+                'provider.trial_started': { guard: 'startsModelTrial', actions: 'evolve' },
+                'provider.answered': { guard: 'mendsModel', actions: 'evolve' },
                 'provider.faulted': [
                   { guard: 'refuses', target: 'refusing.unauthorised', actions: 'evolve' },
                   { guard: 'limits', target: 'refusing.rate_limited', actions: 'evolve' },
                   { guard: 'opens', target: 'refusing.unavailable', actions: 'evolve' },
-                  { target: '.degraded', actions: 'evolve' },
+                  { guard: 'isNews', target: '.degraded', actions: 'evolve' },
                 ],
               },
               states: {
@@ -125,6 +148,10 @@ export const providerMachine = createMachine({
                 },
                 unauthorised: {
                   on: {
+                    'provider.wait_ended': {
+                      target: '#provider.configured.idle.half_open',
+                      actions: 'evolve',
+                    },
                     'provider.answered': {
                       target: '#provider.configured.idle.usable.available',
                       actions: 'evolve',
@@ -138,7 +165,13 @@ export const providerMachine = createMachine({
               on: { 'provider.answered': { target: 'usable.available', actions: 'evolve' } },
               states: {
                 ready: {
-                  on: { 'provider.trial_started': { target: 'trying', actions: 'evolve' } },
+                  on: {
+                    'provider.trial_started': {
+                      guard: 'triesProvider',
+                      target: 'trying',
+                      actions: 'evolve',
+                    },
+                  },
                 },
                 trying: {
                   on: {
@@ -160,6 +193,12 @@ export const providerMachine = createMachine({
                         actions: 'evolve',
                       },
                       {
+                        guard: 'isOfOneModel',
+                        target: '#provider.configured.idle.usable.degraded',
+                        actions: 'evolve',
+                      },
+                      {
+                        guard: 'isNews',
                         target: '#provider.configured.idle.refusing.unavailable',
                         actions: 'evolve',
                       },
@@ -201,6 +240,7 @@ export const providerMachine = createMachine({
             ],
             'provider.answered': { target: 'idle.usable.available', actions: 'evolve' },
             'provider.embedding_sent': { actions: 'evolve' },
+            'provider.trial_started': { guard: 'startsModelTrial', actions: 'evolve' },
           },
         },
       },
@@ -217,6 +257,8 @@ const PROBE_TIMEOUT: Failure = {
   retryable: true,
 };
 
+const CIRCUIT_OPEN = ['unavailable', 'rate_limited', 'unauthorised'] as const;
+
 /** The events that the kernel appends when their time comes, unless the state changes first. */
 export function providerDeadlines(snapshot: ProviderSnapshot): Deadline<ProviderEvent>[] {
   const { kind, probe, due_at: at, probe_every_ms, retry_at, trial } = snapshot.context;
@@ -228,7 +270,7 @@ export function providerDeadlines(snapshot: ProviderSnapshot): Deadline<Provider
   }
   if (isIn(snapshot, 'trying'))
     return [{ at, event: { type: 'provider.trial_abandoned', trial: trial ?? '' } }];
-  if (retry_at !== null && (isIn(snapshot, 'unavailable') || isIn(snapshot, 'rate_limited')))
+  if (retry_at !== null && CIRCUIT_OPEN.some((state) => isIn(snapshot, state)))
     return [{ at: retry_at, event: { type: 'provider.wait_ended' } }];
   if (
     snapshot.status !== 'active' ||

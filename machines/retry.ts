@@ -1,5 +1,5 @@
 import type { Failure, FinishReason, NewEvent, RunEvent } from './events.ts';
-import { exhausted, mayFailOver, sameTarget, type Target } from './failover.ts';
+import { asSentence, exhausted, mayFailOver, sameTarget, type Target } from './failover.ts';
 import type { RunContext } from './run-context.ts';
 import { LOCAL } from './runs-to-start.ts';
 
@@ -92,7 +92,7 @@ function withWait(error: Failure, asked_ms: number | null): Failure {
 
 function namingWait(error: Failure, asked_ms: number): Failure {
   const wait = `It asks for a wait of ${Math.ceil(asked_ms / 1000)} s.`;
-  return { ...error, message: `${error.message} ${wait}` };
+  return { ...error, message: `${asSentence(error.message)} ${wait}` };
 }
 
 /** Whether the engine died too often while it computed this run alone. */

@@ -155,11 +155,26 @@ export const limitSpecs = {
     3_600_000,
     'The longest such wait, unless the provider asks for a longer one.',
   ),
+  refused_wait_ms: limit(
+    10_000,
+    100,
+    600_000,
+    'Until one request tries again a key that was refused, or an account without credit. ' +
+      'It doubles each time that this fails.',
+  ),
+  circuit_wait_long_ms: limit(
+    300_000,
+    100,
+    3_600_000,
+    'The longest wait after refused credentials or a used-up quota, and the longest that a ' +
+      'provider gets when it asks for one.',
+  ),
   probe_failures: limit(
     3,
     1,
     100,
-    'Failed probes or requests in a row until an available provider becomes unavailable.',
+    'Failed probes or requests in a row until a provider or a model is not asked for a while, ' +
+      'and models that fail until their provider is not asked. A run counts once.',
   ),
   provider_connect_ms: limit(
     10_000,

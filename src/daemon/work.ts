@@ -160,8 +160,8 @@ export function buildWork(options: WorkOptions) {
     provider: (request) => providers.portFor(request),
     refusal: (context) => budget.enter(context),
     enter: (...request) => providers.enter(...request),
-    retryAt: (id) => providers.retryAt(id),
-    onOutcome: (id, outcome, run_id) => providers.recordOutcome(id, outcome, run_id),
+    retryAt: (id, model) => providers.retryAt(id, model),
+    onOutcome: (...outcome) => providers.recordOutcome(...outcome),
   });
   const puller = new Puller({
     folder: paths.models,

@@ -191,7 +191,7 @@ export class World {
         if (life.ending === null && this.mutant?.drops?.(effect.type, this.lives) !== true)
           this.guard(() => this.effects.asked(effect, id, perform));
       },
-      enter: async (_provider, run_id) => this.enter(run_id),
+      enter: async (_provider, { request }) => this.enter(request),
       random: () => this.waits.next() / 2 ** 32,
       onOpened: (last_seq) => this.guard(() => this.effects.opened(last_seq)),
       createKernel: this.mutant?.createKernel,

@@ -1,27 +1,17 @@
 import { splitReference } from '../../config/key-reference.ts';
+import type { ProviderRecord } from '../../runtime/contract.ts';
 import { findServers, offer } from '../provider/discover.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 export function checkProviders({ running, config }: DoctorContext): Check[] {
   if (running !== null) {
-    return running.providers.map(({ id, state, reason }) => {
-      const name = `provider ${id}`;
-      if (state === 'unauthorised')
-        return fail(
-          name,
-          reason ?? 'It refused the credentials.',
-          `Store its key: svc provider key ${id}`,
-        );
-      if (state === 'unavailable')
-        return warn(
-          name,
-          reason ?? 'It does not answer.',
-          `Start it, or check its address with: svc provider test ${id}`,
-        );
-      return state === 'degraded' || state === 'rate_limited' || state === 'half_open'
-        ? warn(name, reason ?? 'It failed recently.', `See: svc provider test ${id}`)
-        : ok(name, state);
-    });
+    return running.providers.flatMap((provider) => [
+      checkProvider(provider),
+      ...(provider.faulty_models ?? []).map(({ model, reason }) => {
+        const name = `model ${provider.id}/${model}`;
+        return warn(name, reason, `To ask it now: svc provider test ${provider.id}`);
+      }),
+    ]);
   }
   return Object.entries(config?.providers ?? {}).flatMap(([id, { key }]) => {
     const { kind, place } = splitReference(key ?? '');
@@ -35,6 +25,27 @@ export function checkProviders({ running, config }: DoctorContext): Check[] {
       ),
     ];
   });
+}
+
+function checkProvider({ id, state, reason, transitions }: ProviderRecord): Check {
+  const name = `provider ${id}`;
+  // One request may try the key again. Until then it is the refused one.
+  const isRefused = transitions.at(-1)?.code === 'provider_unauthorised';
+  if (state === 'unauthorised' || (state === 'half_open' && isRefused))
+    return fail(
+      name,
+      reason ?? 'It refused the credentials.',
+      `Store its key: svc provider key ${id}`,
+    );
+  if (state === 'unavailable')
+    return warn(
+      name,
+      reason ?? 'It does not answer.',
+      `Start it, or check its address with: svc provider test ${id}`,
+    );
+  return state === 'degraded' || state === 'rate_limited' || state === 'half_open'
+    ? warn(name, reason ?? 'It failed recently.', `See: svc provider test ${id}`)
+    : ok(name, state);
 }
 
 /** Whether the providers of runs that name none are there. */

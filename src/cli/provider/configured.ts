@@ -59,6 +59,7 @@ export function shown(id: string, { kind, adapter, base_url, key }: Settings): P
     base_url,
     credential: key ?? 'none',
     models: null,
+    faulty_models: [],
     default: false,
   };
 }

@@ -18,15 +18,18 @@ export async function run({ paths, json }: Context): Promise<number> {
     printJson({ providers });
     return 0;
   }
-  const rows = providers.map((provider) => [
-    `${provider.id}${provider.default ? ' *' : ''}`,
-    provider.kind,
-    provider.state,
-    provider.since === null ? '-' : ago(provider.since),
-    provider.models === null ? '-' : String(provider.models),
-    provider.credential,
-    provider.base_url ?? '-',
-    shortened(reasonOf(provider), REASON_WIDTH),
+  const rows = providers.flatMap((provider) => [
+    [
+      `${provider.id}${provider.default ? ' *' : ''}`,
+      provider.kind,
+      provider.state,
+      provider.since === null ? '-' : ago(provider.since),
+      provider.models === null ? '-' : String(provider.models),
+      provider.credential,
+      provider.base_url ?? '-',
+      shortened(reasonOf(provider), REASON_WIDTH),
+    ],
+    ...faultyRows(provider),
   ]);
   print(
     table(
@@ -49,7 +52,15 @@ async function configured(paths: Context['paths']): Promise<ProviderShown[]> {
   return configuredProviders(paths);
 }
 
-function reasonOf({ reason, retry_at }: ProviderShown): string {
+/** A daemon of an older version does not say which models fail. */
+function faultyRows({ id, kind, faulty_models = [] }: ProviderShown): string[][] {
+  return faulty_models.map((one) => {
+    const why = shortened(reasonOf(one), REASON_WIDTH);
+    return [`${id}/${one.model}`, kind, one.state, ago(one.since), '-', '-', '-', why];
+  });
+}
+
+function reasonOf({ reason, retry_at }: Pick<ProviderShown, 'reason' | 'retry_at'>): string {
   // A daemon of an older version says no time.
   const wait = retry_at == null ? Number.NaN : Date.parse(retry_at) - Date.now();
   const again = wait > 0 ? `Tried again in ${duration(wait)}. ` : '';

@@ -1,3 +1,4 @@
+import { asSentence } from '../../../machines/failover.ts';
 import { boundedWait } from '../../http-client/retry-after.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
 import { meaningOf } from './upstream-words.ts';
@@ -103,8 +104,7 @@ function waitIn(details: unknown): number | null {
 
 /** The upstream's message as the end of one of our sentences. */
 export function quote({ message }: UpstreamError): string {
-  if (message === null) return '';
-  return ` It says: ${message}${/[.!?…]$/.test(message) ? '' : '.'}`;
+  return message === null ? '' : ` It says: ${asSentence(message)}`;
 }
 
 /** Reduces a message to one bounded line. Null: it repeats the key, or a part of the prompt. */

@@ -95,6 +95,18 @@ const checkResult = object({
   output: v.exactOptional(text),
 });
 
+/** A model that its provider answers with faults, so it is not asked for a while. */
+const faultyModel = object({
+  model: text,
+  state: oneOf(['unavailable', 'rate_limited', 'unauthorised', 'half_open']),
+  reason: text,
+  /** When it failed last. */
+  since: time,
+  /** When one request tries it. */
+  retry_at: time,
+});
+export type FaultyModel = v.InferOutput<typeof faultyModel>;
+
 /** What a log knows of a provider. */
 export const providerFields = {
   id: text,
@@ -105,6 +117,8 @@ export const providerFields = {
   since: time,
   base_url: orNull(text),
   models: orNull(whole),
+  /** The models that it answers with faults. */
+  faulty_models: v.array(faultyModel),
 };
 export const provider = named(
   'Provider',

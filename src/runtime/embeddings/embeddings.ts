@@ -9,6 +9,7 @@ import type { Embedding, EmbedText } from '../../providers/port.ts';
 import { embedBytes } from '../contract/embed-input.ts';
 import type { Asker, EmbeddingRecord, EmbedInput } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import type { Asking } from '../providers/admission.ts';
 import type { Outcome, Usable } from '../providers/circuit.ts';
 import type { Providers } from '../providers/providers.ts';
 import { chooseRoutes, type Route } from '../runs/route.ts';
@@ -88,7 +89,7 @@ export class Embeddings {
     let outcome: Outcome = 'abandoned';
     try {
       await budget.enterEmbedding(request, target, tokensIn(embedBytes(input.texts)));
-      await this.enter(provider, request);
+      await this.enter(provider, { request, model });
       entered = true;
       const sent = cloud ? await this.recordSent(request, target, input.texts, asker) : null;
       budget.leaveEmbedding(request);
@@ -110,15 +111,15 @@ export class Embeddings {
       outcome = failure;
       throw failure;
     } finally {
-      if (entered) providers.recordOutcome(provider, outcome, request);
+      if (entered) providers.recordOutcome(provider, outcome, { request, model });
       budget.leaveEmbedding(request);
       this.counts.active -= 1;
     }
   }
 
   /** Throws unless the provider is usable now. */
-  private async enter(provider: string, request: string): Promise<void> {
-    const usable = await this.options.providers.enter(provider, request);
+  private async enter(provider: string, asking: Asking): Promise<void> {
+    const usable = await this.options.providers.enter(provider, asking);
     if (!usable.ok) throw this.refused(usable);
   }
 
@@ -138,7 +139,7 @@ export class Embeddings {
     const isRecorded =
       stream !== undefined && (await unlessStalled(kernel, () => kernel.tryAppend(stream, event)));
     if (stream !== undefined && isRecorded) return { ...sent, stream, sent_at };
-    const usable = providers.usable(provider);
+    const usable = providers.usable(provider, model);
     throw usable.ok ? new SvcError('provider_unavailable') : this.refused(usable);
   }
 

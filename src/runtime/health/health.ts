@@ -277,14 +277,16 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
     ];
   }
   for (const provider of sources.providers) {
-    const down = isDown(provider) || provider.state === 'degraded';
+    const [faulty] = provider.faulty_models;
+    const down = isDown(provider) || provider.state === 'degraded' || faulty !== undefined;
+    const output = provider.reason ?? (faulty && `${faulty.model}: ${faulty.reason}`) ?? null;
     results[`provider:${provider.id}`] = [
       {
         status: down ? 'warn' : 'pass',
         componentType: 'component',
         observedValue: provider.state,
         time: at,
-        ...(down && provider.reason !== null ? { output: provider.reason } : {}),
+        ...(down && output !== null ? { output } : {}),
       },
     ];
   }

@@ -11,6 +11,7 @@ import type {
   ShortenedRun,
 } from '../contract.ts';
 import { engineRecord, mainEngine, present } from '../health/engines.ts';
+import { faultyModels } from '../providers/records.ts';
 
 /** How long a finished run is shown. */
 export const SHOWN_AFTER_MS = 60_000;
@@ -30,7 +31,7 @@ function stateOf(record: EngineRecord): EngineState {
   return { ...record, state: record.state.split('.')[0] ?? '', state_path: record.state };
 }
 
-export function providerState(snapshot: ProviderSnapshot): ProviderState {
+export function providerState(snapshot: ProviderSnapshot, at: number): ProviderState {
   const { provider_id, kind, adapter, base_url, error, since, models } = snapshot.context;
   return {
     ...{ id: provider_id, kind, adapter, base_url },
@@ -39,6 +40,7 @@ export function providerState(snapshot: ProviderSnapshot): ProviderState {
     reason: error?.message ?? null,
     since: isoTime(since),
     models: isIn(snapshot, 'unknown') ? null : models.length,
+    faulty_models: faultyModels(snapshot, at),
   };
 }
 

@@ -88,7 +88,7 @@ export async function snapshotAt(
     queue: { length: queued, capacity },
     providers: others
       .filter(({ stream }) => stream.startsWith('provider:'))
-      .map((instance) => providerState(instance.snapshot as ProviderSnapshot)),
+      .map((instance) => providerState(instance.snapshot as ProviderSnapshot, event.at)),
     ...engineStates(engineSnapshots(others), event.at),
   };
 }

@@ -1,5 +1,7 @@
 import { circuitWait } from '../../../machines/circuit.ts';
-import type { NewEvent, ProviderFault } from '../../../machines/events.ts';
+import type { Failure, NewEvent, ProviderFault } from '../../../machines/events.ts';
+import { asSentence, targetName } from '../../../machines/failover.ts';
+import { circuitOf, circuitState } from '../../../machines/model-circuits.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn } from '../../../machines/step.ts';
 import { type ErrorCode, hasCode, type SvcError } from '../../errors.ts';
@@ -16,11 +18,16 @@ export type Usable =
  */
 export type Outcome = SvcError | 'began' | 'answered' | 'abandoned';
 
-/** Failures that say something about the provider, whatever was asked. */
-const FAULTS: ReadonlySet<ErrorCode> = new Set([
+/** Failures of the connection and of the account: they are the same for each model. */
+const OF_PROVIDER: ReadonlySet<ErrorCode> = new Set([
   'provider_unreachable',
   'provider_address_unknown',
   'provider_tls_failed',
+  'provider_quota_exceeded',
+]);
+
+/** Failures that say something about the model that was asked, whatever the prompt was. */
+const OF_MODEL: ReadonlySet<ErrorCode> = new Set([
   'provider_unauthorised',
   'provider_busy',
   'provider_failed',
@@ -30,6 +37,7 @@ const FAULTS: ReadonlySet<ErrorCode> = new Set([
   'provider_stalled',
   'stream_truncated',
   'stream_garbled',
+  'stream_oversized',
 ]);
 
 const NOT_REACHED = [
@@ -41,81 +49,150 @@ const NOT_REACHED = [
 /** A local provider that is busy or slow may answer a request, which has longer than a probe. */
 const SLOW_PROBE = 'provider_timed_out';
 
-export function isFaultOfProvider({ code }: SvcError): boolean {
-  return FAULTS.has(code);
+export function isFault({ code }: SvcError): boolean {
+  return OF_PROVIDER.has(code) || OF_MODEL.has(code);
 }
 
-/** What a failure means for the circuit of its provider. `jitter` is from 0 to 1. */
+/** A key that cannot be read has no status: that is the same for each model. */
+function isOfModel(failure: SvcError): boolean {
+  return (
+    OF_MODEL.has(failure.code) &&
+    !(hasCode(failure, 'provider_unauthorised') && failure.status === null)
+  );
+}
+
+/** What failed: a probe, the look for the key, or a request to a model. */
+export type Failed = 'probe' | 'key' | { request: string; model: string };
+
+/** What a failure means for the circuit of its provider or model. `jitter` is from 0 to 1. */
 export function faultOf(
-  of: 'probe' | 'request',
+  of: Failed,
   failure: SvcError,
   { context }: ProviderSnapshot,
   { now, limits, jitter }: { now: number; limits: Limits; jitter: number },
 ): NewEvent<ProviderFault & { at: number }> {
   // A forbidden request says nothing about other requests, but a forbidden probe does.
   const unauthorised = hasCode(failure, 'provider_unauthorised', 'provider_forbidden');
+  const isSpent = hasCode(failure, 'provider_quota_exceeded');
+  const isAsked = failure.retryAfterMs !== null;
   const limited =
+    isSpent ||
     hasCode(failure, 'provider_busy') ||
-    (hasCode(failure, 'provider_overloaded') && failure.retryAfterMs !== null);
-  const waits = { first_ms: limits.circuit_wait_ms, longest_ms: limits.circuit_wait_max_ms };
-  const wait_ms = Math.max(
-    failure.retryAfterMs ?? 0,
-    limited && failure.retryAfterMs !== null ? 0 : circuitWait(context.openings + 1, waits, jitter),
-  );
+    (hasCode(failure, 'provider_overloaded') && isAsked);
   const isProbed =
     context.kind === 'local' &&
-    (hasCode(failure, ...NOT_REACHED) || (of === 'probe' && hasCode(failure, SLOW_PROBE)));
+    (hasCode(failure, ...NOT_REACHED) ||
+      (typeof of === 'string' && (unauthorised || hasCode(failure, SLOW_PROBE))));
+  const { request, model } = typeof of === 'string' ? {} : of;
+  const blamed = model !== undefined && isOfModel(failure) ? model : undefined;
+  const circuit = blamed === undefined ? undefined : circuitOf(context.circuits, blamed);
+  const openings = 1 + Math.max(context.openings, circuit?.openings ?? 0);
+  const longest_ms = limits.circuit_wait_long_ms;
+  const waits =
+    unauthorised || isSpent
+      ? { first_ms: limits.refused_wait_ms, longest_ms }
+      : { first_ms: limits.circuit_wait_ms, longest_ms: limits.circuit_wait_max_ms };
+  const own_ms = limited && isAsked ? 0 : circuitWait(openings, waits, jitter);
+  const wait_ms = Math.max(Math.min(failure.retryAfterMs ?? 0, longest_ms), own_ms);
   return {
     error: failure.summary(),
     unauthorised,
+    ...(blamed === undefined ? {} : { model: blamed }),
+    ...(request === undefined ? {} : { request }),
     ...(limited ? { limited } : {}),
     // A probe of a local provider is cheap, so it decides instead of the time.
-    ...(unauthorised || isProbed ? {} : { retry_at: now + wait_ms }),
+    ...(isProbed ? {} : { retry_at: now + wait_ms }),
   };
 }
 
-/** Why a request may not go to a provider in this state. */
-export function usability(snapshot: ProviderSnapshot, now: number): Usable {
-  const { provider_id: id, error, failures, retry_at, due_at } = snapshot.context;
-  const said = error === null ? '' : ` ${error.message}`;
-  const refuse = (code: ErrorCode, reason: string, until: number | null): Usable => ({
-    ok: false,
-    code,
-    reason,
-    until,
-  });
-  if (isIn(snapshot, 'unauthorised'))
-    return refuse('provider_unauthorised', error?.message ?? `${id} refused the key.`, null);
-  if (isIn(snapshot, 'rate_limited'))
-    return refuse(
-      'provider_busy',
-      `${id} takes no request now, because there were too many. ` +
-        `It is asked again ${after(retry_at, now)}.${said}`,
-      retry_at,
-    );
+/**
+ * Whether a request must try a provider or model whose time has come, or another request does.
+ * Null: neither.
+ */
+export function trialAt(
+  snapshot: ProviderSnapshot,
+  model: string | null,
+  now: number,
+): { of: 'provider' | 'model'; isTaken: boolean } | null {
+  if (isIn(snapshot, 'trying')) return { of: 'provider', isTaken: true };
+  if (isIn(snapshot, 'ready')) return { of: 'provider', isTaken: false };
+  const circuit = model === null ? undefined : circuitOf(snapshot.context.circuits, model);
+  const state = circuitState(circuit, now);
+  return state === 'ready' || state === 'trying'
+    ? { of: 'model', isTaken: state === 'trying' }
+    : null;
+}
+
+/** Why a request may not go to this model now. Without a model: to none of the provider. */
+export function usability(snapshot: ProviderSnapshot, model: string | null, now: number): Usable {
+  const { provider_id: id, error, retry_at, due_at, faulted, circuits } = snapshot.context;
+  const circuit = model === null ? undefined : circuitOf(circuits, model);
+  if (isIn(snapshot, 'unavailable') && retry_at === null) {
+    if (error?.code === SLOW_PROBE) return { ok: true };
+    const reason = error?.message ?? `${id} does not answer.`;
+    return { ok: false, code: 'provider_unreachable', reason, until: null };
+  }
   if (isIn(snapshot, 'trying'))
-    return refuse(
-      'provider_unavailable',
-      `${id} was down, and another request tries it now.${said}`,
-      Math.min(due_at, now + TRIAL_MS),
-    );
-  if (!isIn(snapshot, 'unavailable')) return { ok: true };
-  if (retry_at === null && error?.code === SLOW_PROBE) return { ok: true };
-  if (retry_at === null)
-    return refuse('provider_unreachable', error?.message ?? `${id} does not answer.`, null);
-  const times = failures === 1 ? 'once' : `${failures} times in a row`;
-  return refuse(
-    'provider_unavailable',
-    `${id} failed ${times} and is not asked. It is tried again ${after(retry_at, now)}.${said}`,
-    retry_at,
-  );
+    return refusal({ id, model: null, error, faulted, trial_until: due_at }, now);
+  if (CLOSED.some((state) => isIn(snapshot, state)))
+    return refusal({ id, model: null, error, faulted, retry_at }, now);
+  const state = circuitState(circuit, now);
+  if (circuit === undefined || state === 'closed' || state === 'ready') return { ok: true };
+  const { failed_at: at, trial } = circuit;
+  const closed = { id, model, error: circuit.error, faulted: { at, model } };
+  return state === 'trying'
+    ? refusal({ ...closed, trial_until: trial?.until ?? now }, now)
+    : refusal({ ...closed, retry_at: circuit.retry_at }, now);
+}
+
+const CLOSED = ['unavailable', 'rate_limited', 'unauthorised'] as const;
+
+interface Closed {
+  id: string;
+  /** Null: the whole provider. */
+  model: string | null;
+  error: Failure | null;
+  faulted: { at: number; model: string | null } | null;
+  retry_at?: number | null;
+  /** Another request tries it. */
+  trial_until?: number;
+}
+
+/** Says what failed, when and where, that nothing was asked, and how to ask now. */
+function refusal({ id, model, error, faulted, retry_at, trial_until }: Closed, now: number) {
+  const name = model === null ? id : targetName({ provider: id, model });
+  const ago = faulted === null ? '' : `${seconds(now - faulted.at)} ago `;
+  const of = model === null && faulted?.model ? ` at ${faulted.model}` : '';
+  const said = error === null ? '' : ` ${asSentence(error.message)}`;
+  const isTried = trial_until !== undefined;
+  const until = isTried ? Math.min(trial_until, now + TRIAL_MS) : (retry_at ?? null);
+  const next = isTried
+    ? 'Another request tries it now.'
+    : `It is asked again ${until === null ? 'when a probe succeeds' : `in ${seconds(until - now)}`}.`;
+  return {
+    ok: false,
+    code: isTried ? 'provider_unavailable' : refusalCode(error),
+    reason:
+      `${name} was not asked: ${ago}it failed${of}.${said} ${next} ` +
+      `To ask now: svc provider test ${id}`,
+    until,
+  } as const;
+}
+
+/** Codes of a failure that a refusal has too. The others say only that something failed. */
+const KEPT: readonly (string | undefined)[] = [
+  ...['provider_unauthorised', 'provider_busy', 'provider_overloaded', 'provider_quota_exceeded'],
+];
+
+function refusalCode(error: Failure | null): ErrorCode {
+  if (error?.code === 'provider_forbidden') return 'provider_unauthorised';
+  return KEPT.includes(error?.code) ? (error?.code as ErrorCode) : 'provider_unavailable';
 }
 
 /** When a request that waits for the trial of another one asks again. */
 const TRIAL_MS = 1000;
 
-function after(at: number | null, now: number): string {
-  if (at === null) return 'later';
-  const seconds = Math.max(1, Math.ceil((at - now) / 1000));
-  return seconds < 120 ? `in ${seconds} s` : `in ${Math.ceil(seconds / 60)} min`;
+function seconds(ms: number): string {
+  const whole = Math.max(1, Math.ceil(ms / 1000));
+  return whole < 120 ? `${whole} s` : `${Math.ceil(whole / 60)} min`;
 }

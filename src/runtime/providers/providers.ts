@@ -13,7 +13,7 @@ import { type ProviderKey, stream as streams } from '../../kernel/stream.ts';
 import type { ProviderKeys } from '../../providers/keys/port.ts';
 import type { ModelRecord, ProviderPort } from '../../providers/port.ts';
 import type { ProviderRecord } from '../contract.ts';
-import { Admission, type Patience } from './admission.ts';
+import { Admission, type Asking, type Patience } from './admission.ts';
 import type { Outcome, Usable } from './circuit.ts';
 import { keyFault } from './key-fault.ts';
 import { askProvider, hasEnded, isSameList, PROBE_SLACK_MS, ProviderWatch } from './probe.ts';
@@ -59,6 +59,8 @@ export class Providers {
   private readonly watch: ProviderWatch;
   private readonly transitions: Transitions;
   private readonly admission: Admission;
+  /** The latest probe of each provider that a user waits for. */
+  private readonly asked = new Map<ProviderKey, number>();
   private streamCount = 0;
 
   constructor(options: ProvidersOptions) {
@@ -116,20 +118,23 @@ export class Providers {
     return entry?.config?.kind === 'cloud' && !cloud ? undefined : entry?.port;
   }
 
-  /** Whether a request may go to it now. Its machine knows; the provider is not asked. */
-  usable(id: string): Usable {
-    return this.admission.usable(id, this.entries.get(id)?.stream);
+  /**
+   * Whether a request may go to a model of it now, or without one to any. Its machine knows; the
+   * provider is not asked.
+   */
+  usable(id: string, model: string | null = null): Usable {
+    return this.admission.usable(id, this.entries.get(id)?.stream, model);
   }
 
   /** When it is tried again, if it takes no request now. */
-  retryAt(id: string): number | null {
-    const usable = this.usable(id);
+  retryAt(id: string, model: string | null = null): number | null {
+    const usable = this.usable(id, model);
     return usable.ok ? null : usable.until;
   }
 
   /** Lets a request in, if the provider is usable. `recordOutcome` must follow. */
-  enter(id: string, request: string, patience?: Patience): Promise<Usable> {
-    return this.admission.enter(id, this.entries.get(id)?.stream, request, patience);
+  enter(id: string, asking: Asking, patience?: Patience): Promise<Usable> {
+    return this.admission.enter(id, this.entries.get(id)?.stream, asking, patience);
   }
 
   async add(id: string, settings: ProviderConfig): Promise<ProviderRecord> {
@@ -167,6 +172,7 @@ export class Providers {
   private async forget(stream: ProviderKey): Promise<void> {
     this.watch.remove(stream);
     this.transitions.forget(stream);
+    this.asked.delete(stream);
     await this.options.kernel.tryAppend(stream, { type: 'provider.removed' });
     this.options.kernel.forget(stream);
   }
@@ -185,7 +191,9 @@ export class Providers {
     const { stream } = this.entryOf(id);
     const { kernel } = this.options;
     // A deadline may have started a probe that is not committed yet.
-    const probe = kernel.tail(stream)?.context.probe ?? 0;
+    const tail = kernel.tail(stream);
+    const probe = tail?.context.probe ?? 0;
+    this.asked.set(stream, isIn(tail, 'probing') ? probe : probe + 1);
     const started = await kernel.tryAppend(stream, {
       type: 'provider.probe_started',
       probe: probe + 1,
@@ -206,7 +214,8 @@ export class Providers {
         const isKnown = isSameList(result.models, this.snapshot(provider_id).context.models);
         // A known list is not recorded again.
         const models = isKnown ? null : result.models;
-        this.appendOrLog(entry, { type: 'provider.probe_succeeded', probe, models });
+        const asked = this.asked.get(entry.stream) === probe ? ({ asked: true } as const) : {};
+        this.appendOrLog(entry, { type: 'provider.probe_succeeded', probe, models, ...asked });
         return;
       }
       this.appendOrLog(entry, {
@@ -218,10 +227,10 @@ export class Providers {
   }
 
   /** Records how a request goes. One that was let in always ends with an outcome. */
-  recordOutcome(id: string, outcome: Outcome, request: string): void {
+  recordOutcome(id: string, outcome: Outcome, asking: Asking): void {
     const entry = this.entries.get(id);
     const event =
-      entry === undefined ? null : this.admission.outcome(entry.stream, outcome, request);
+      entry === undefined ? null : this.admission.outcome(entry.stream, outcome, asking);
     if (entry !== undefined && event !== null) this.appendOrLog(entry, event);
   }
 
@@ -231,11 +240,12 @@ export class Providers {
 
   record(id: string): ProviderRecord {
     const { config, stream } = this.entryOf(id);
-    return providerRecord(this.snapshot(id), {
+    const given = {
       credential: this.credential(id, config),
       transitions: this.transitions.of(stream),
       default: id === this.options.config.default_provider,
-    });
+    };
+    return providerRecord(this.snapshot(id), given, this.options.kernel.clock.now());
   }
 
   /** The models of all providers. A cloud provider is not asked: its known models are listed. */
@@ -283,8 +293,8 @@ export class Providers {
     await kernel.append([{ stream, event }]);
     const fault = config === null ? null : await keyFault(this.options.keysOf(id), config);
     if (fault !== null) {
-      const error = fault.summary();
-      await kernel.tryAppend(stream, { type: 'provider.faulted', error, unauthorised: true });
+      const event = { type: 'provider.faulted', ...this.admission.faultOf('key', stream, fault) };
+      await kernel.tryAppend(stream, event as NewEvent<ProviderEvent>);
     }
     this.watch.add(stream, port);
   }

@@ -1,14 +1,16 @@
+import { circuitState, type ModelCircuit } from '../../../machines/model-circuits.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { ModelRecord } from '../../providers/port.ts';
-import type { ProviderRecord } from '../contract.ts';
+import type { FaultyModel, ProviderRecord } from '../contract.ts';
 
 /** A provider as users see it. */
 export function providerRecord(
   snapshot: ProviderSnapshot,
   given: Pick<ProviderRecord, 'credential' | 'transitions' | 'default'>,
+  now: number,
 ): ProviderRecord {
   const {
     provider_id: id,
@@ -37,8 +39,25 @@ export function providerRecord(
     base_url,
     credential: given.credential,
     models: unknown ? null : models.length,
+    faulty_models: faultyModels(snapshot, now),
     default: given.default,
   };
+}
+
+/** The models that are not asked, or are tried by one request. The latest fault comes last. */
+export function faultyModels({ context }: ProviderSnapshot, now: number): FaultyModel[] {
+  return context.circuits.flatMap((circuit) => {
+    const { model, error, failed_at, retry_at } = circuit;
+    if (retry_at === null) return [];
+    const state = circuitState(circuit, now) === 'refusing' ? kindOf(circuit) : 'half_open';
+    const times = { since: isoTime(failed_at), retry_at: isoTime(retry_at) };
+    return [{ model, state, reason: error.message, ...times }];
+  });
+}
+
+function kindOf({ limited, error }: ModelCircuit): FaultyModel['state'] {
+  if (limited) return 'rate_limited';
+  return error.code === 'provider_unauthorised' ? 'unauthorised' : 'unavailable';
 }
 
 /** The models that a cloud provider listed at its last probe, and its default one. */

@@ -20,7 +20,7 @@ import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart, ProviderPort } from '../../providers/port.ts';
 import type { EventStore } from '../../store/port.ts';
-import type { Patience } from '../providers/admission.ts';
+import type { Asking, Patience } from '../providers/admission.ts';
 import type { Outcome, Usable } from '../providers/circuit.ts';
 import { Attempt, recordedAnswer } from './attempt.ts';
 import type { OutputBudget } from './output-budget.ts';
@@ -49,11 +49,11 @@ export interface RunExecutorOptions {
   /** Why the cloud target of an attempt must not be asked; null if it may. */
   refusal(context: RunContext): Promise<SvcError | null>;
   /** Admits an attempt if its provider is usable now. */
-  enter(provider: string, run_id: string, patience?: Patience): Promise<Usable>;
-  /** When a provider that is not usable is tried again. Null: unknown, or it is usable. */
-  retryAt(provider: string): number | null;
+  enter(provider: string, asking: Asking, patience?: Patience): Promise<Usable>;
+  /** When a model that is not usable is tried again. Null: unknown, or it is usable. */
+  retryAt(provider: string, model: string): number | null;
   /** Called with the outcome of each admitted attempt. The state of the provider depends on it. */
-  onOutcome(provider: string, outcome: Outcome, run_id: string): void;
+  onOutcome(provider: string, outcome: Outcome, asking: Asking): void;
   /** Bounds the texts of all answers in progress. */
   outputs: OutputBudget;
   /** From 0 to 1, for the jitter of waits. */
@@ -107,9 +107,10 @@ export class RunExecutor {
 
   private async work(mine: Attempt): Promise<void> {
     const { run_id, attempt } = mine;
-    const { kernel, onOutcome, refusal } = this.options;
+    const { kernel, refusal } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
     const { request } = context;
+    const ended = (outcome: Outcome) => this.recordOutcome(mine, request, outcome);
     let entered = false;
     try {
       const refused = request.cloud ? await refusal(context) : null;
@@ -117,15 +118,15 @@ export class RunExecutor {
       await this.enter(mine, context);
       entered = true;
       const { type: _, ...end } = await this.consume(mine);
-      onOutcome(request.provider, 'answered', run_id);
+      ended('answered');
       await kernel.tryAppend(run_id, { type: 'run.completed', attempt, ...end });
     } catch (thrown) {
       if (mine.isStopped) {
-        if (entered) onOutcome(request.provider, this.stall(run_id) ?? 'abandoned', run_id);
+        if (entered) ended(this.stall(run_id) ?? 'abandoned');
       } else {
         const failure = asFailure(thrown);
         this.logFault(run_id, thrown);
-        if (entered) onOutcome(request.provider, failure, run_id);
+        if (entered) ended(failure);
         await this.recordFailure(run_id, failure, !entered || hasCode(failure, 'provider_silent'));
       }
     }
@@ -155,7 +156,7 @@ export class RunExecutor {
     const patience = { wait_ms: RETRY_LONGEST_MS, signal };
     const usable = await enter(
       request.provider,
-      run_id,
+      { request: run_id, model: request.model },
       fallbacks.length > 0 ? undefined : patience,
     );
     if (usable.ok || usable.code === 'provider_unknown') return;
@@ -163,6 +164,14 @@ export class RunExecutor {
     throw new SvcError(code, reason, {
       retryAfterMs: until === null ? null : Math.max(0, until - kernel.clock.now()),
     });
+  }
+
+  private recordOutcome(
+    { run_id }: Attempt,
+    { provider, model }: RunRequest,
+    outcome: Outcome,
+  ): void {
+    this.options.onOutcome(provider, outcome, { request: run_id, model });
   }
 
   /** The failure of a provider that did not send in time; null for any other abort. */
@@ -213,7 +222,7 @@ export class RunExecutor {
           finish = part;
           continue;
         }
-        if (!began) this.options.onOutcome(request.provider, 'began', run_id);
+        if (!began) this.recordOutcome(mine, request, 'began');
         began = true;
         this.options.outputs.add(run_id, part.text);
         const full = recorder.add(part);
@@ -273,7 +282,8 @@ export class RunExecutor {
     const tail = kernel.tail(run_id);
     if (tail === undefined) return;
     const { lost, computing, retryAfterMs } = failure;
-    const until = this.options.retryAt(tail.context.request.provider);
+    const { provider, model } = tail.context.request;
+    const until = this.options.retryAt(provider, model);
     const wait_ms = until === null ? 0 : until - kernel.clock.now();
     const retry_after_ms = wait_ms > 0 ? Math.max(wait_ms, retryAfterMs ?? 0) : retryAfterMs;
     await kernel.tryAppend(

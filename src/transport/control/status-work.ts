@@ -1,3 +1,4 @@
+import { targetName } from '../../../machines/failover.ts';
 import type { LoadedModelRecord, ProviderRecord } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 
@@ -5,7 +6,7 @@ import type { Runtime } from '../../runtime/port.ts';
 export interface StatusWork {
   /** Local models in memory, and those on their way. */
   models?: Pick<LoadedModelRecord, 'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes'>[];
-  /** The providers that do not work as they should. */
+  /** The providers, and the models of providers, that do not work as they should. */
   failing?: Pick<ProviderRecord, 'id' | 'state' | 'reason' | 'retry_at'>[];
 }
 
@@ -14,10 +15,14 @@ export function statusWork({ loads, providers }: Pick<Runtime, 'loads' | 'provid
     models: loads.list().models.map(({ id, purpose, state, runs, memory_bytes }) => ({
       ...{ id, purpose, state, runs, memory_bytes },
     })),
-    failing: providers
-      .list()
-      .filter(({ state, reason }) => FAILING.has(state) || (state === 'probing' && reason !== null))
-      .map(({ id, state, reason, retry_at }) => ({ id, state, reason, retry_at })),
+    failing: providers.list().flatMap(({ id, state, reason, retry_at, faulty_models }) => [
+      ...(FAILING.has(state) || (state === 'probing' && reason !== null)
+        ? [{ id, state, reason, retry_at }]
+        : []),
+      ...faulty_models.map(({ model, state, reason, retry_at }) => ({
+        ...{ id: targetName({ provider: id, model }), state, reason, retry_at },
+      })),
+    ]),
   };
 }
 

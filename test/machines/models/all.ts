@@ -3,7 +3,7 @@ import { daemonModel } from './daemon.ts';
 import { engineModel } from './engine.ts';
 import { leaseModel } from './lease.ts';
 import type { Model } from './model.ts';
-import { providerModel } from './provider.ts';
+import { faultyModelsModel, providerModel } from './provider.ts';
 import { pullModel } from './pull.ts';
 import { runModel } from './run.ts';
 
@@ -75,6 +75,7 @@ export const models: readonly Model[] = [
     name: 'provider (one failure)',
     least: { states: 32, edges: 91, refused: 517 },
   },
+  faultyModelsModel(2),
   engineModel(),
   pullModel(3),
   leaseModel(),

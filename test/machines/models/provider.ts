@@ -17,6 +17,60 @@ const EMBEDDING = {
   estimated_tokens: 1,
 };
 
+/**
+ * What single models do, and what several do to their provider. The events of the other models of
+ * the provider are few, since each has its own circuit times the states of the provider.
+ */
+export function faultyModelsModel(failure_limit: number): Model {
+  const base = providerModel({ kind: 'cloud', failure_limit });
+  const fault = { type: 'provider.faulted', at: NOW, error, unauthorised: false } as const;
+  const refused: Failure = { ...error, code: 'provider_unauthorised' };
+  const denied = { ...fault, error: refused, unauthorised: true, retry_at: NOW + 9000 };
+  const limited = { ...fault, limited: true, retry_at: NOW + 9000 };
+  return {
+    ...model<ProviderSnapshot>({
+      ...(base as unknown as Parameters<typeof model<ProviderSnapshot>>[0]),
+      samples: ({ context: { probe } }): ProviderEvent[] => [
+        { type: 'provider.probe_started', at: NOW, probe: probe + 1 },
+        { type: 'provider.probe_succeeded', at: NOW, probe, models: ['a'] },
+        { type: 'provider.probe_succeeded', at: NOW, probe, models: null, asked: true },
+        { ...fault, request: 'run_1', retry_at: NOW + 9000 },
+        { ...fault, model: 'a', request: 'run_1', retry_at: NOW + 9000 },
+        { ...fault, model: 'a', request: 'run_2', retry_at: NOW },
+        { ...limited, model: 'a', request: 'run_1', retry_at: NOW },
+        { ...denied, model: 'a', request: 'run_1' },
+        { ...denied, model: 'b', request: 'run_1' },
+        { ...limited, model: 'b', request: 'run_1' },
+        { type: 'provider.answered', at: NOW, model: 'a' },
+        { type: 'provider.answered', at: NOW, model: 'well' },
+        { type: 'provider.wait_ended', at: NOW },
+        { type: 'provider.trial_started', at: NOW, trial: 'run_1', until: NOW + 7000 },
+        { type: 'provider.trial_abandoned', at: NOW, trial: 'run_1' },
+        ...['a', 'well'].flatMap((of): ProviderEvent[] => [
+          { type: 'provider.trial_started', at: NOW, trial: of, until: NOW + 7000, model: of },
+          { type: 'provider.trial_abandoned', at: NOW, trial: of, model: of },
+        ]),
+        { type: 'provider.key_changed', at: NOW },
+        { type: 'provider.removed', at: NOW },
+      ],
+      key: ({ value, context }) =>
+        JSON.stringify([
+          value,
+          context.failed,
+          context.failing.toSorted(),
+          context.retry_at !== null,
+          context.circuits
+            .map(({ model, failed, limited, error: { code }, retry_at, trial }) =>
+              JSON.stringify([model, failed.toSorted(), limited, code, retry_at, trial?.request]),
+            )
+            .toSorted(),
+        ]),
+    }),
+    name: 'provider (models)',
+    least: { states: 948, edges: 5242, refused: 14666 },
+  };
+}
+
 /** A local provider is probed by the clock, a cloud provider only when asked. */
 export function providerModel({
   kind,

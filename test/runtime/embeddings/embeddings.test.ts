@@ -161,7 +161,7 @@ test('a provider that is gone or refuses requests meanwhile gets no texts', asyn
     runtime.embeddings.embed({ texts: ['a'], model: 'openai/big' }, ASKER, never),
   );
   const fault = new SvcError('provider_unauthorised', 'openai refused the key.');
-  providers.recordOutcome('openai', fault, 'another request');
+  providers.recordOutcome('openai', fault, { request: 'another request', model: 'big' });
   assert.is(await asked, 'provider_unauthorised');
   assert.equal(cloud.models_asked, []);
 });

@@ -1,5 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { CIRCUITS_MAX } from '../../../machines/model-circuits.ts';
+import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import {
@@ -13,8 +15,9 @@ import {
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
+/** A fault of the connection, so of every model. */
 const failed = () =>
-  new SvcError('provider_failed', 'far failed (status 500).', { retryable: true });
+  new SvcError('provider_unreachable', 'far refuses the connection.', { retryable: true });
 const busy = (retryAfterMs: number | null) =>
   new SvcError('provider_busy', 'far: too many requests (status 429).', { retryAfterMs });
 
@@ -34,19 +37,29 @@ async function boot(script: ScriptedProvider['script'] = [], run_attempts = 1) {
     return world.runtime.runs.get(id);
   };
   const ask = async (provider = 'far') => ended(await start(provider));
+  /** A run with several attempts ends. */
+  const endedInTime = async (id: string) => {
+    await waitFor('its end', async () => {
+      if (!world.kernel.instances.has(id)) return true;
+      await pass(1000);
+      return false;
+    });
+    return world.runtime.runs.get(id);
+  };
   const record = (id = 'far') => world.providers.record(id);
+  const faulty = () => record().faulty_models[0];
   const pass = async (ms: number) => {
     world.clock.advance(ms);
     await turns();
   };
-  return { ...world, far, near, start, ended, ask, record, pass };
+  return { ...world, far, near, start, ended, endedInTime, ask, record, faulty, pass };
 }
 
 test('several failures open the circuit, and requests are refused without being sent', async () => {
   const { far, ask, record } = await boot([failed()]);
   const states = [];
   for (let time = 0; time < 3; time += 1) {
-    assert.is((await ask()).error?.code, 'provider_failed');
+    assert.is((await ask()).error?.code, 'provider_unreachable');
     states.push(record().state);
   }
   assert.equal(states, ['degraded', 'degraded', 'unavailable']);
@@ -57,7 +70,7 @@ test('several failures open the circuit, and requests are refused without being 
   assert.ok(refused.error?.retryable);
   assert.match(
     refused.error?.message ?? '',
-    /^far failed 3 times in a row and is not asked\. It is tried again in [23] s\. far failed \(status 500\)\.$/,
+    /^far was not asked: 1 s ago it failed\. far refuses the connection\. It is asked again in [23] s\. To ask now: svc provider test far$/,
   );
 });
 
@@ -76,7 +89,7 @@ test('a half-open provider gets one request, and its success closes the circuit'
   await pass(1000);
   const refused = await ended(other);
   assert.is(refused.error?.code, 'provider_unavailable');
-  assert.match(refused.error?.message ?? '', /another request tries it now/);
+  assert.match(refused.error?.message ?? '', /Another request tries it now/);
   assert.is(far.asked.length, 4, 'one at a time');
   trial.open();
   assert.is((await ended(first)).state, 'completed');
@@ -87,7 +100,7 @@ test('a half-open provider gets one request, and its success closes the circuit'
     transitions.map(({ state }) => state),
     ['unknown', 'degraded', 'unavailable', 'half_open', 'available'],
   );
-  assert.is(transitions[2]?.code, 'provider_failed');
+  assert.is(transitions[2]?.code, 'provider_unreachable');
 });
 
 test('the first output of the trial closes the circuit', async () => {
@@ -109,7 +122,7 @@ test('the wait doubles with each trial that fails, up to the longest', async () 
     waits.push(wait_ms);
     await pass(wait_ms);
     assert.is(record().state, 'half_open');
-    assert.is((await ask()).error?.code, 'provider_failed');
+    assert.is((await ask()).error?.code, 'provider_unreachable');
     assert.is(record().state, 'unavailable');
   }
   for (const [index, least] of [2000, 4000, 8000, 8000, 8000].entries()) {
@@ -132,39 +145,52 @@ test('a trial that is cancelled leaves the provider half-open', async () => {
   assert.is(record().state, 'available');
 });
 
-test('too many requests: it is not asked before the time that it says', async () => {
-  const { far, ask, record, pass, clock, providers } = await boot([busy(20_000)]);
+test('too many requests: the model is not asked before the time that the provider says', async () => {
+  const { far, ask, faulty, pass, clock, providers } = await boot([busy(20_000)]);
   const at = clock.now();
   assert.is((await ask()).error?.code, 'provider_busy');
-  assert.is(record().state, 'rate_limited');
-  assert.is(Date.parse(record().retry_at ?? ''), at + 20_000);
-  const usable = providers.usable('far');
+  assert.is(faulty()?.state, 'rate_limited');
+  assert.is(Date.parse(faulty()?.retry_at ?? ''), at + 20_000);
+  const usable = providers.usable('far', faulty()?.model);
   assert.equal([usable.ok, !usable.ok && usable.until], [false, at + 20_000]);
-  assert.match((await ask()).error?.message ?? '', /^far takes no request now.* in \d+ s/);
+  assert.match(
+    (await ask()).error?.message ?? '',
+    /^far\/\S+ was not asked: 1 s ago it failed\. far: too many requests \(status 429\)\. It is asked again in 20 s\. To ask now: svc provider test far$/,
+  );
   assert.is(far.asked.length, 1);
   await pass(20_000);
+  assert.is(faulty()?.state, 'half_open');
   far.script = [output('yes'), finish()];
   assert.is((await ask()).state, 'completed');
-  assert.is(record().state, 'available');
+  assert.is(faulty(), undefined);
+});
+
+test('a provider that asks for an hour is tried again after the longest wait', async () => {
+  const { ask, faulty, clock } = await boot([busy(3_600_000)]);
+  const at = clock.now();
+  const { error } = await ask();
+  assert.match(error?.message ?? '', /It asks for a wait of 3600 s\.$/);
+  assert.is(Date.parse(faulty()?.retry_at ?? ''), at + 300_000);
 });
 
 test('without a time of the provider the wait is that of the circuit', async () => {
-  const { ask, record, clock } = await boot([busy(null)]);
+  const { ask, faulty, clock } = await boot([busy(null)]);
   await ask();
-  const wait_ms = Date.parse(record().retry_at ?? '') - clock.now();
+  const wait_ms = Date.parse(faulty()?.retry_at ?? '') - clock.now();
   assert.ok(wait_ms >= 1900 && wait_ms <= 2500, `${wait_ms}`);
 });
 
 test('a run waits for the next trial if it comes soon, and is then answered', async () => {
-  const { far, ask, start, ended, pass, runtime } = await boot([failed()], 3);
-  far.script = (_, __) => [far.asked.length <= 3 ? failed() : output('yes'), finish()];
-  // Three attempts fail, so the run ends and the circuit is open.
-  const first = await start();
-  for (let time = 0; time < 4; time += 1) await pass(1500);
-  assert.is((await ended(first)).error?.code, 'provider_failed');
+  const { far, ask, start, ended, endedInTime, pass, runtime } = await boot([failed()], 2);
+  far.script = (_, __) => [far.asked.length <= 6 ? failed() : output('yes'), finish()];
+  // Three runs fail, with two attempts each, so the circuit is open.
+  for (let run = 0; run < 3; run += 1) {
+    const id = await start();
+    assert.is((await endedInTime(id)).error?.code, 'provider_unreachable');
+  }
   const second = await start();
   await waitFor('it waits', async () => (await runtime.runs.get(second)).state === 'backoff');
-  await pass(4000);
+  await pass(5000);
   assert.is((await ended(second)).state, 'completed');
   assert.is((await ask()).state, 'completed');
 });
@@ -182,7 +208,7 @@ async function limited(trial: Move = output('yes')) {
     Promise.all([first, ...others].map(async (id) => (await world.runtime.runs.get(id)).state));
   await waitFor('all wait', async () => (await states()).every((state) => state === 'backoff'));
   await world.pass(5000);
-  assert.is(world.record().state, 'half_open');
+  assert.is(world.faulty()?.state, 'half_open');
   return { ...world, free, first, others, states };
 }
 
@@ -219,21 +245,194 @@ test('the wait for a trial has a bound, ends with a cancel, and is not for a run
   free.open();
 });
 
-test('refused credentials are not sent again until the key changes or a probe succeeds', async () => {
-  const refusal = new SvcError('provider_unauthorised', 'far refused the key (status 401).');
-  const { far, ask, record, providers, runtime } = await boot([refusal]);
-  await ask();
-  assert.is(record().state, 'unauthorised');
-  far.script = [output('yes'), finish()];
-  assert.is((await ask()).error?.code, 'provider_unauthorised');
-  assert.is(far.asked.length, 1);
-  await providers.rereadKey('far');
-  assert.is(record().state, 'unknown');
-  assert.is((await ask()).state, 'completed');
-  far.script = [refusal];
-  await ask();
-  await runtime.providers.test('far');
+const refusal = (status: number | null = 401) =>
+  new SvcError('provider_unauthorised', 'far refused the key (status 401).', { status });
+const garbled = () => new SvcError('stream_garbled', 'far sent garbage.', { retryable: true });
+
+/** What each model of `far` does. The others answer. */
+async function models(script: Record<string, () => Move>, run_attempts = 1) {
+  const byModel = new Map(Object.entries(script));
+  const world = await boot([], run_attempts);
+  world.far.script = ({ request }) => [byModel.get(request.model)?.() ?? output('yes'), finish()];
+  const ask = async (model: string) => {
+    const { id } = await world.runtime.runs.start({ prompt: 'hi', provider: 'far', model }, 'test');
+    return run_attempts === 1 ? world.ended(id) : world.endedInTime(id);
+  };
+  const askedOf = (model: string) =>
+    world.far.asked.filter(({ request }) => request.model === model).length;
+  const states = () =>
+    Object.fromEntries(world.record().faulty_models.map(({ model, state }) => [model, state]));
+  return { ...world, byModel, ask, askedOf, states };
+}
+
+test('a limit, refused credentials and unreadable answers of one model spare the others', async () => {
+  for (const fault of [() => busy(60_000), refusal, garbled]) {
+    const { ask, record } = await models({ bad: fault });
+    for (let time = 0; time < 5; time += 1) await ask('bad');
+    assert.is((await ask('good')).state, 'completed');
+    assert.is(record().state, 'available');
+    assert.match((await ask('bad')).error?.message ?? '', /^far\/bad was not asked/);
+    assert.is((await ask('good')).state, 'completed');
+  }
+});
+
+test('the attempts of one run are one fault', async () => {
+  const { ask, askedOf, states } = await models({ bad: garbled }, 3);
+  for (const runs of [1, 2]) {
+    assert.is((await ask('bad')).error?.code, 'stream_garbled');
+    assert.equal([askedOf('bad'), states()], [3 * runs, {}]);
+  }
+  await ask('bad');
+  assert.equal(states(), { bad: 'unavailable' });
+});
+
+test('several models that fail without an answer between them close their provider', async () => {
+  const limited = () => busy(60_000);
+  const { ask, record, far } = await models({ a: limited, b: limited, c: limited });
+  await ask('a');
+  await ask('b');
+  await ask('good');
+  await ask('a');
+  await ask('c');
+  assert.is(record().state, 'degraded', 'a model answered between');
+  const {
+    ask: asks,
+    record: state,
+    far: upstream,
+  } = await models({ a: limited, b: limited, c: limited });
+  for (const model of ['a', 'b', 'c']) await asks(model);
+  assert.is(state().state, 'rate_limited');
+  const refused = await asks('good');
+  assert.match(refused.error?.message ?? '', /^far was not asked: 1 s ago it failed at c\./);
+  assert.is(upstream.asked.length, 3);
+  assert.is(far.asked.length, 4);
+});
+
+test('a used-up quota is of the provider, and tried again after a while', async () => {
+  const spent = () => new SvcError('provider_quota_exceeded', 'far: no credit (status 402).');
+  const { ask, record, askedOf, byModel, pass } = await models({ bad: spent });
+  await ask('bad');
+  assert.is(record().state, 'rate_limited');
+  assert.is((await ask('good')).error?.code, 'provider_quota_exceeded');
+  assert.is(askedOf('good'), 0);
+  byModel.clear();
+  await pass(13_000);
+  assert.is((await ask('good')).state, 'completed');
   assert.is(record().state, 'available');
+});
+
+test('refused credentials: another model is the probe, and a second refusal closes the provider', async () => {
+  const { ask, record, states, far, byModel, pass, providers } = await models({
+    a: refusal,
+    b: refusal,
+  });
+  await ask('a');
+  assert.equal([record().state, states()], ['degraded', { a: 'unauthorised' }]);
+  await ask('b');
+  assert.is(record().state, 'unauthorised');
+  assert.is((await ask('good')).error?.code, 'provider_unauthorised');
+  assert.is(far.asked.length, 2);
+  await pass(13_000);
+  assert.is(record().state, 'half_open');
+  byModel.set('good', refusal);
+  await ask('good');
+  assert.is(record().state, 'unauthorised');
+  await pass(13_000);
+  assert.is(record().state, 'unauthorised', 'the wait doubles');
+  byModel.clear();
+  await providers.rereadKey('far');
+  assert.equal([record().state, states()], ['unknown', {}]);
+  assert.is((await ask('a')).state, 'completed');
+});
+
+test('refused credentials of one model are asked again after waits that double', async () => {
+  const { ask, askedOf, faulty, clock, pass, byModel, states } = await models({ a: refusal });
+  for (const least of [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]) {
+    await ask('a');
+    const wait_ms = Date.parse(faulty()?.retry_at ?? '') - clock.now();
+    assert.ok(wait_ms >= least && wait_ms <= 1.25 * least, `${wait_ms}`);
+    const asked = askedOf('a');
+    await ask('a');
+    assert.is(askedOf('a'), asked);
+    await pass(wait_ms);
+  }
+  byModel.clear();
+  assert.is((await ask('a')).state, 'completed');
+  assert.equal(states(), {});
+});
+
+test('a test by a user ends each wait, and a probe that nobody asked for does not', async () => {
+  const { ask, states, runtime, far, byModel } = await models({
+    a: refusal,
+    b: () => busy(60_000),
+  });
+  await ask('a');
+  await ask('b');
+  assert.equal(states(), { a: 'unauthorised', b: 'rate_limited' });
+  far.probe = () => Promise.reject(new SvcError('provider_failed', 'far failed.'));
+  await runtime.providers.test('far');
+  assert.equal(Object.keys(states()).length, 2);
+  far.probe = () => Promise.resolve({ models: ['a'] });
+  await runtime.providers.test('far');
+  assert.equal(states(), {});
+  byModel.clear();
+  assert.is((await ask('a')).state, 'completed');
+});
+
+test('one request at a time tries a model, and the others wait for its outcome', async () => {
+  const {
+    ask,
+    askedOf,
+    far,
+    pass,
+    start: _,
+    runtime,
+    ended,
+  } = await models({ bad: () => busy(5000) });
+  await ask('bad');
+  await pass(5000);
+  const trial = gate();
+  far.script = () => [() => trial.opened, output('yes'), finish()];
+  const start = async () =>
+    (await runtime.runs.start({ prompt: 'hi', provider: 'far', model: 'bad' }, 'test')).id;
+  const first = await start();
+  await waitFor('it is asked', () => askedOf('bad') === 2);
+  const other = await start();
+  await pass(20_000);
+  assert.is((await runtime.runs.get(other)).state, 'starting');
+  assert.is(askedOf('bad'), 2);
+  trial.open();
+  for (const id of [first, other]) assert.is((await ended(id)).state, 'completed');
+});
+
+test('a key that cannot be read is refused for every model', async () => {
+  const { ask, record } = await models({ a: () => refusal(null) });
+  await ask('a');
+  assert.is(record().state, 'unauthorised');
+});
+
+test('a run with two targets at one provider goes on to the second model', async () => {
+  const { ask, runtime, ended } = await models({ a: () => busy(60_000) });
+  await ask('a');
+  const { id } = await runtime.runs.start({ prompt: 'hi', model: ['far/a', 'far/good'] }, 'test');
+  const { state, model } = await ended(id);
+  assert.equal([state, model], ['completed', 'good']);
+});
+
+test('a client that names many models fills no memory, and those with faults stay', async () => {
+  const script = Object.fromEntries(
+    Array.from({ length: 200 }, (_, at) => [`m${at}`, () => garbled()]),
+  );
+  const { ask, record, kernel, providers } = await models({ ...script, bad: () => busy(60_000) });
+  await ask('bad');
+  for (let at = 0; at < 100; at += 1) await ask(`m${at}`);
+  const stream = providers.streamOf('far') as Parameters<typeof kernel.snapshot>[0];
+  const { circuits } = (kernel.snapshot(stream) as ProviderSnapshot).context;
+  assert.is(circuits.length, CIRCUITS_MAX);
+  assert.equal(
+    record().faulty_models.map(({ model }) => model),
+    ['bad'],
+  );
 });
 
 test('a local provider that was down is probed when it is asked', async () => {

@@ -55,7 +55,8 @@ test('a local provider that answers requests too late waits for its trial', asyn
   near.script = [new SvcError('provider_timed_out', 'near took too long (status 504).')];
   for (let time = 0; time < 3; time += 1) await ask();
   assert.is(near.asked.length, 3);
-  assert.ok(!providers.usable('near').ok);
+  const model = near.asked[0]?.request.model ?? '';
+  assert.ok(!providers.usable('near', model).ok);
   assert.is((await ask()).error?.code, 'provider_unavailable');
   assert.is(near.asked.length, 3);
 });

@@ -117,6 +117,7 @@ test('a daemon whose providers are all down is ready, and warns', async ({ http 
       transitions: [],
       credential: 'none',
       models: 0,
+      faulty_models: [],
       default: true,
     },
   ];

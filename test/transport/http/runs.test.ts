@@ -207,6 +207,7 @@ test('providers are those that the runtime lists', async ({ http, api }) => {
       transitions: [],
       credential: 'env:KEY',
       models: null,
+      faulty_models: [],
       default: false,
     },
   ];

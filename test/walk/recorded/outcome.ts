@@ -56,7 +56,7 @@ function recordOf(
 ): Record<string, unknown> {
   if (machine === 'run') return { ...runRecord(snapshot as RunSnapshot, seq) };
   if (machine === 'pull') return { ...pullRecord(snapshot as PullSnapshot, null) };
-  if (machine === 'provider') return { ...providerState(snapshot as ProviderSnapshot) };
+  if (machine === 'provider') return { ...providerState(snapshot as ProviderSnapshot, at) };
   if (machine === 'engine') return { ...engineStates([snapshot as EngineSnapshot], at).engine };
   return daemonRecord(snapshot as DaemonSnapshot);
 }

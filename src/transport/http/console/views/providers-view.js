@@ -77,6 +77,9 @@ function row(one) {
       { class: 'text faint' },
       one.reason ?? '',
       retry === null ? null : el('small', {}, ` Asked again at ${clock(retry)}.`),
+      ...(one.faulty_models ?? []).map(({ model, state, reason, retry_at }) =>
+        el('p', {}, `${model}: ${state.replace('_', ' ')}, tried at ${clock(retry_at)}. ${reason}`),
+      ),
       pathOf(one.transitions ?? []),
     ),
     el('td', { class: 'actions' }, ...(model.past === null ? actions(one) : [])),
