@@ -57,6 +57,18 @@ const expected: Record<string, Record<string, string[]>> = {
     unauthorised: ['none'],
     removed: ['none'],
   },
+  'provider (models)': {
+    unknown: ['none'],
+    probing: ['provider.probe_failed +2000'],
+    available: ['none'],
+    degraded: ['none'],
+    unavailable: ['provider.wait_ended +9000'],
+    rate_limited: ['provider.wait_ended +9000'],
+    'half_open.ready': ['none'],
+    'half_open.trying': ['provider.trial_abandoned +7000'],
+    unauthorised: ['provider.wait_ended +9000'],
+    removed: ['none'],
+  },
   'provider (cloud)': {
     unknown: ['none'],
     probing: ['provider.probe_failed +2000'],

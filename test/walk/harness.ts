@@ -24,7 +24,7 @@ export interface Report {
   state_path: string;
   engine: { state: string; pid: number | null };
   engines: { model: string | null }[];
-  providers: { id: string; state: string }[];
+  providers: { id: string; state: string; faulty_models: { state: string }[] }[];
 }
 
 export interface RunView {
@@ -63,7 +63,7 @@ export class Harness {
 
   /**
    * `engine: true`: with an engine whose model, asked greedily, never ends by itself; without it no
-   * engine is started. `folder`: where its files lie.
+   * engine is started. `folder`: where its files lie. `$HOME` in `providers` is the home.
    */
   static async build(
     settings: Settings = {},
@@ -94,7 +94,8 @@ export class Harness {
     const config = { default_provider: options.engine ? 'local' : 'up' };
     writeFileSync(home.paths.config, JSON.stringify(config));
     // As if commands had added them, so that commands can remove them.
-    writeFileSync(providersFile(home.paths.config), JSON.stringify(providers));
+    const text = JSON.stringify(providers).replaceAll('$HOME', home.folder);
+    writeFileSync(providersFile(home.paths.config), text);
     return new Harness(home, upstream);
   }
 

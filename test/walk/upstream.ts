@@ -9,7 +9,8 @@ const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 
 /**
  * An OpenAI-compatible server on loopback that does what the words of the prompt say. `say` sends a
  * piece of text. `hold` waits until the client leaves, or until `finish` is called. The others are
- * `finish`, `cut`, `error`, and a status such as `503`, with `after` for a long Retry-After.
+ * `finish`, `cut`, `error`, and a status such as `503`, with `after` for a long Retry-After. `drop`
+ * closes the connection before the answer, and `quota` says that there is no credit.
  */
 export class ScriptedUpstream {
   listing: Listing = 'list';
@@ -88,6 +89,8 @@ export class ScriptedUpstream {
           { error: { message: 'as told' } },
           words.includes('after') ? { 'retry-after': '25' } : {},
         );
+      if (word === 'drop') return void exchange.socket.destroy();
+      if (word === 'quota') return exchange.reply(429, { error: { code: 'insufficient_quota' } });
       exchange.open();
       if (word === 'say') await exchange.text('some text ');
       else if (word === 'error') await exchange.event({ error: { message: 'as told' } });

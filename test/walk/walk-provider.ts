@@ -1,3 +1,5 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import type { Walked } from './edges.ts';
 import { type Answered, Harness, waitLong } from './harness.ts';
@@ -7,7 +9,7 @@ import { type Answered, Harness, waitLong } from './harness.ts';
  * runs.
  */
 
-const CLOUD = { kind: 'cloud' };
+const CLOUD = { kind: 'cloud', key: 'file:$HOME/walk.key' };
 /**
  * No probe comes by itself, none is given up while it is answered, and no attempt is made twice.
  * An open circuit stays open.
@@ -18,7 +20,11 @@ const QUIET = {
   LIMIT_RUN_ATTEMPTS: 1,
   LIMIT_CIRCUIT_WAIT_MS: 600_000,
   LIMIT_CIRCUIT_WAIT_MAX_MS: 600_000,
+  LIMIT_REFUSED_WAIT_MS: 600_000,
+  LIMIT_CIRCUIT_WAIT_LONG_MS: 600_000,
 };
+const SHORT = { LIMIT_CIRCUIT_WAIT_MS: 100, LIMIT_CIRCUIT_WAIT_MAX_MS: 100 };
+const SHORT_REFUSED = { LIMIT_REFUSED_WAIT_MS: 100, LIMIT_CIRCUIT_WAIT_LONG_MS: 100 };
 
 /** The state of a cloud provider comes from its runs, because no probe is sent. */
 async function toldByRuns(): Promise<Walked> {
@@ -28,7 +34,7 @@ async function toldByRuns(): Promise<Walked> {
       good: CLOUD,
       bad: CLOUD,
       refused: CLOUD,
-      keyless: { ...CLOUD, key_env: 'NO_SUCH_KEY' },
+      keyless: { kind: 'cloud', key: 'env:NO_SUCH_KEY' },
       unused: CLOUD,
       lost: CLOUD,
       busy: CLOUD,
@@ -36,7 +42,7 @@ async function toldByRuns(): Promise<Walked> {
       weak: CLOUD,
     },
   });
-  await harness.start('ready');
+  await starts(harness);
   await is(harness, 'unused', 'unknown');
   await is(harness, 'keyless', 'unauthorised');
   await asks(
@@ -46,20 +52,20 @@ async function toldByRuns(): Promise<Walked> {
     ['500', 'degraded'],
     ['finish', 'available'],
   );
-  await answersLate(harness, 'good', ['401', 'unauthorised']);
-  await asks(harness, 'good', ['500', 'degraded'], ['401', 'unauthorised']);
+  await answersLate(harness, 'good', ['keyless', 'unauthorised']);
+  await asks(harness, 'good', ['500', 'degraded'], ['keyless', 'unauthorised']);
   await answersLate(
     harness,
     'bad',
-    ['500', 'degraded'],
-    ['500', 'degraded'],
-    ['500', 'unavailable'],
+    ['drop', 'degraded'],
+    ['drop', 'degraded'],
+    ['drop', 'unavailable'],
   );
-  await asks(harness, 'bad', ['500', 'degraded'], ['429', 'rate_limited']);
-  await asks(harness, 'refused', ['401', 'unauthorised']);
-  await asks(harness, 'lost', ['500', 'degraded'], ['500', 'degraded'], ['500', 'unavailable']);
-  await asks(harness, 'busy', ['429', 'rate_limited']);
-  await asks(harness, 'crowded', ['finish', 'available'], ['429', 'rate_limited']);
+  await asks(harness, 'bad', ['500', 'degraded'], ['quota', 'rate_limited']);
+  await asks(harness, 'refused', ['keyless', 'unauthorised']);
+  await asks(harness, 'lost', ['drop', 'degraded'], ['drop', 'degraded'], ['drop', 'unavailable']);
+  await asks(harness, 'busy', ['quota', 'rate_limited']);
+  await asks(harness, 'crowded', ['finish', 'available'], ['quota', 'rate_limited']);
   await harness.home.svc(['provider', 'test', 'crowded']);
   await is(harness, 'crowded', 'available');
   await asks(harness, 'weak', ['500', 'degraded']);
@@ -75,10 +81,10 @@ async function oneTooMany(): Promise<Walked> {
     { ...QUIET, LIMIT_PROBE_FAILURES: 1 },
     { providers: { up: {}, new: CLOUD } },
   );
-  await harness.start('ready');
+  await starts(harness);
   await is(harness, 'up', 'available');
-  await asks(harness, 'up', ['500', 'unavailable']);
-  await asks(harness, 'new', ['500', 'unavailable']);
+  await asks(harness, 'up', ['drop', 'unavailable']);
+  await asks(harness, 'new', ['drop', 'unavailable']);
   await harness.kill();
   return harness.leave();
 }
@@ -88,27 +94,28 @@ async function halfOpen(): Promise<Walked> {
   const harness = await Harness.build(
     {
       ...QUIET,
-      ...{ LIMIT_PROBE_FAILURES: 1, LIMIT_CIRCUIT_WAIT_MS: 100, LIMIT_CIRCUIT_WAIT_MAX_MS: 100 },
+      ...{ LIMIT_PROBE_FAILURES: 1, ...SHORT, ...SHORT_REFUSED },
     },
     { providers: { up: {}, far: CLOUD, gone: CLOUD, left: CLOUD } },
   );
-  await harness.start('ready');
+  await starts(harness);
   await asks(
     harness,
     'far',
-    ['500', 'half_open'],
+    ['drop', 'half_open'],
     ['finish', 'available'],
-    ['500', 'half_open'],
-    ['500', 'half_open'],
-    ['429', 'half_open'],
-    ['401', 'unauthorised'],
+    ['drop', 'half_open'],
+    ['drop', 'half_open'],
+    ['quota', 'half_open'],
+    ['keyless', 'half_open'],
+    ['500', 'degraded'],
+    ['finish', 'available'],
   );
-  await harness.home.svc(['provider', 'test', 'far']);
-  await answersLate(harness, 'far', ['500', 'half_open']);
-  await asks(harness, 'far', ['500', 'half_open']);
+  await answersLate(harness, 'far', ['drop', 'half_open']);
+  await asks(harness, 'far', ['drop', 'half_open']);
   await harness.home.svc(['provider', 'test', 'far']);
   await is(harness, 'far', 'available');
-  await asks(harness, 'far', ['500', 'half_open']);
+  await asks(harness, 'far', ['drop', 'half_open']);
   const cancelled = await holds(harness, 'far');
   await harness.home.svc(['runs', 'cancel', cancelled]);
   await harness.untilRun(cancelled, 'cancelled');
@@ -117,13 +124,13 @@ async function halfOpen(): Promise<Walked> {
   await is(harness, 'far', 'available');
   await harness.upstream.finish();
   await harness.untilRun(tried, 'completed');
-  await asks(harness, 'gone', ['500', 'half_open']);
+  await asks(harness, 'gone', ['drop', 'half_open']);
   await getsKey(harness, 'gone');
-  await asks(harness, 'gone', ['500', 'half_open']);
-  await asks(harness, 'left', ['500', 'half_open']);
+  await asks(harness, 'gone', ['drop', 'half_open']);
+  await asks(harness, 'left', ['drop', 'half_open']);
   await holds(harness, 'left');
   await getsKey(harness, 'left');
-  await asks(harness, 'left', ['500', 'half_open']);
+  await asks(harness, 'left', ['drop', 'half_open']);
   await holds(harness, 'left');
   for (const id of ['gone', 'left'])
     assert.is((await harness.home.svc(['provider', 'remove', id])).code, 0, id);
@@ -134,7 +141,7 @@ async function halfOpen(): Promise<Walked> {
 /** What probes tell, asked for in each state. */
 async function toldByProbes(): Promise<Walked> {
   const harness = await Harness.build(QUIET);
-  await harness.start('ready');
+  await starts(harness);
   await is(harness, 'up', 'available');
   await probes(harness, 500, 'degraded');
   await probes(harness, 500, 'degraded');
@@ -172,22 +179,74 @@ async function toldByProbes(): Promise<Walked> {
   return harness.leave();
 }
 
+/** One request tries a model whose time has come, whatever its provider does meanwhile. */
+async function oneModel(): Promise<Walked> {
+  const harness = await Harness.build(
+    { ...QUIET, ...SHORT, LIMIT_PROBE_FAILURES: 1 },
+    { providers: { up: {}, far: CLOUD, near: {}, new: CLOUD } },
+  );
+  await starts(harness);
+  // The provider is available, and the model is tried and answers.
+  await asks(harness, 'far', ['429', 'degraded'], ['finish', 'available', 'n']);
+  await asks(harness, 'far', ['finish', 'available']);
+  const meanwhile = async (id: string, ...turns: Turn[]) => {
+    await isReady(harness, id);
+    const trial = await holds(harness, id);
+    await asks(harness, id, ...turns);
+    return trial;
+  };
+  for (const turns of [
+    [],
+    [['finish', 'available', 'n']],
+    [['quota', 'rate_limited', 'n']],
+    [['keyless', 'unauthorised', 'n']],
+    [['drop', 'half_open', 'n']],
+  ] as Turn[][]) {
+    await asks(harness, 'far', ['429', 'degraded']);
+    await cancels(harness, await meanwhile('far', ...turns));
+    await harness.home.svc(['provider', 'test', 'far']);
+    await is(harness, 'far', 'available');
+  }
+  await asks(harness, 'far', ['429', 'degraded']);
+  const trial = await meanwhile('far', ['drop', 'half_open', 'n']);
+  const other = await holds(harness, 'far', 'n');
+  await cancels(harness, trial);
+  await cancels(harness, other);
+  await harness.home.svc(['provider', 'test', 'far']);
+  await asks(harness, 'near', ['429', 'degraded']);
+  await cancels(harness, await meanwhile('near', ['drop', 'unavailable', 'n']));
+  // A probe takes its time.
+  await asks(harness, 'far', ['429', 'degraded']);
+  await isReady(harness, 'far');
+  harness.upstream.listing = 'hold';
+  const probing = harness.home.svc(['provider', 'test', 'far']);
+  await waitLong('the upstream is asked', () => harness.upstream.isAsked);
+  await cancels(harness, await holds(harness, 'far'));
+  harness.upstream.answerLists('list');
+  await probing;
+  await harness.kill();
+  return harness.leave();
+}
+
 /** A new key may be accepted, whatever the state was. */
 async function newKeys(): Promise<Walked> {
   const harness = await Harness.build(QUIET, { providers: { far: CLOUD } });
-  await harness.start('ready');
+  await starts(harness);
   await getsKey(harness, 'far');
   for (const turns of [
     [['finish', 'available']],
     [['500', 'degraded']],
-    [['429', 'rate_limited']],
-    [['401', 'unauthorised']],
+    [['quota', 'rate_limited']],
     [
-      ['500', 'degraded'],
-      ['500', 'degraded'],
-      ['500', 'unavailable'],
+      ['401', 'degraded'],
+      ['401', 'unauthorised', 'n'],
     ],
-  ] as [string, string][][]) {
+    [
+      ['drop', 'degraded'],
+      ['drop', 'degraded'],
+      ['drop', 'unavailable'],
+    ],
+  ] as Turn[][]) {
     await asks(harness, 'far', ...turns);
     await getsKey(harness, 'far');
   }
@@ -209,7 +268,7 @@ async function newKeys(): Promise<Walked> {
 async function embeds(): Promise<Walked> {
   const providers = { far: CLOUD, fresh: CLOUD };
   const harness = await Harness.build(QUIET, { providers: { up: {}, ...providers } });
-  await harness.start('ready');
+  await starts(harness);
   const atOnce = async (id: string) => {
     const { status } = await vectors(harness, id, 'text');
     assert.is(status, 200);
@@ -220,14 +279,14 @@ async function embeds(): Promise<Walked> {
   await asks(harness, 'fresh', ['500', 'degraded']);
   await atOnce('fresh');
   for (const turns of [
-    [['429', 'rate_limited']],
-    [['401', 'unauthorised']],
+    [['quota', 'rate_limited']],
+    [['keyless', 'unauthorised']],
     [
-      ['500', 'degraded'],
-      ['500', 'degraded'],
-      ['500', 'unavailable'],
+      ['drop', 'degraded'],
+      ['drop', 'degraded'],
+      ['drop', 'unavailable'],
     ],
-  ] as [string, string][][]) {
+  ] as Turn[][]) {
     const { answer, end } = await held(harness, 'far');
     await asks(harness, 'far', ...turns);
     end();
@@ -244,14 +303,13 @@ async function embeds(): Promise<Walked> {
   await harness.kill();
 
   // Each failure opens the circuit, and texts are what tries the provider.
-  const open = { LIMIT_PROBE_FAILURES: 1, LIMIT_CIRCUIT_WAIT_MS: 100 };
-  await harness.start('ready', { ...open, LIMIT_CIRCUIT_WAIT_MAX_MS: 100 });
+  await harness.start('ready', { LIMIT_PROBE_FAILURES: 1, ...SHORT });
   const { answer, end } = await held(harness, 'far');
-  await asks(harness, 'far', ['500', 'half_open']);
+  await asks(harness, 'far', ['drop', 'half_open']);
   end();
   assert.is((await answer).status, 200);
   await is(harness, 'far', 'available');
-  await asks(harness, 'far', ['500', 'half_open']);
+  await asks(harness, 'far', ['drop', 'half_open']);
   await atOnce('far');
   await harness.kill();
   return harness.leave();
@@ -278,33 +336,58 @@ async function getsKey(harness: Harness, id: string): Promise<void> {
   await is(harness, id, 'unknown');
 }
 
-async function asks(
-  harness: Harness,
-  id: string,
-  ...turns: [prompt: string, state: string][]
-): Promise<void> {
-  for (const [prompt, state] of turns) {
-    const run = await harness.run(prompt, { provider: id, model: 'm' });
+/** A prompt, the state of the provider after it, and the model that is asked. */
+type Turn = [prompt: string, state: string, model?: string];
+
+/** `keyless`: the file with the key is gone meanwhile. */
+async function asks(harness: Harness, id: string, ...turns: Turn[]): Promise<void> {
+  for (const [prompt, state, model = 'm'] of turns) {
+    if (prompt === 'keyless') rmSync(keyFile(harness));
+    const run = await harness.run(prompt, { provider: id, model });
     await harness.untilRun(run, prompt === 'finish' ? 'completed' : 'failed');
     await is(harness, id, state);
+    if (prompt === 'keyless') writeKey(harness);
   }
 }
 
+async function starts(harness: Harness): Promise<void> {
+  writeKey(harness);
+  await harness.start('ready');
+}
+
+function keyFile({ home }: Harness): string {
+  return join(home.folder, 'walk.key');
+}
+
+function writeKey(harness: Harness): void {
+  writeFileSync(keyFile(harness), 'a-key-of-the-walk', { mode: 0o600 });
+}
+
 /** Starts a run that the upstream keeps open. */
-async function holds(harness: Harness, id: string): Promise<string> {
+async function holds(harness: Harness, id: string, model = 'm'): Promise<string> {
   const { held } = harness.upstream;
   const before = held.size;
-  const run = await harness.run('hold', { provider: id, model: 'm' });
+  const run = await harness.run('hold', { provider: id, model });
   await waitLong('the upstream is asked', () => held.size > before);
   return run;
 }
 
+async function cancels(harness: Harness, run: string): Promise<void> {
+  await harness.home.svc(['runs', 'cancel', run]);
+  await harness.untilRun(run, 'cancelled');
+}
+
+/** One request may try the model `m`. */
+function isReady(harness: Harness, id: string): Promise<unknown> {
+  return waitLong(`${id}/m may be tried`, async () =>
+    (await harness.report()).providers
+      .find((provider) => provider.id === id)
+      ?.faulty_models.some(({ state }) => state === 'half_open'),
+  );
+}
+
 /** A run that began before the turns is answered after them. */
-async function answersLate(
-  harness: Harness,
-  id: string,
-  ...turns: [prompt: string, state: string][]
-): Promise<void> {
+async function answersLate(harness: Harness, id: string, ...turns: Turn[]): Promise<void> {
   const early = await holds(harness, id);
   await asks(harness, id, ...turns);
   await harness.upstream.finish();
@@ -331,5 +414,5 @@ function is(harness: Harness, id: string, state: string): Promise<unknown> {
 }
 
 export const providerScenarios = [
-  ...[toldByRuns, oneTooMany, halfOpen, toldByProbes, newKeys, embeds],
+  ...[toldByRuns, oneTooMany, halfOpen, toldByProbes, oneModel, newKeys, embeds],
 ];

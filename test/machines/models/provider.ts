@@ -38,6 +38,7 @@ export function faultyModelsModel(failure_limit: number): Model {
         { ...fault, model: 'a', request: 'run_1', retry_at: NOW + 9000 },
         { ...fault, model: 'a', request: 'run_2', retry_at: NOW },
         { ...limited, model: 'a', request: 'run_1', retry_at: NOW },
+        { ...denied, request: 'run_1' },
         { ...denied, model: 'a', request: 'run_1' },
         { ...denied, model: 'b', request: 'run_1' },
         { ...limited, model: 'b', request: 'run_1' },
