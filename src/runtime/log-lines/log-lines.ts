@@ -1,4 +1,5 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import { circuitOf } from '../../../machines/model-circuits.ts';
 import { stateName } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -62,11 +63,18 @@ function stopping(
 /** States in which a provider takes no run. */
 const DOWN: ReadonlySet<string> = new Set(['unavailable', 'unauthorised', 'rate_limited']);
 
-/** Logs when a provider goes down, and when it is up again. It owns which are down. */
+/** Logs when a model or a provider goes down, and when it is up again. It owns which are down. */
 function logProviders(kernel: Kernel, log: Log): void {
   const down = new Map<ProviderKey, string>();
-  kernel.subscribe({ machine: 'provider' }, ({ type, stream }, snapshot) => {
-    const { provider_id, error } = snapshot.context;
+  kernel.subscribe({ machine: 'provider' }, ({ type, stream, data }, snapshot) => {
+    const { provider_id, error, circuits } = snapshot.context;
+    const failed =
+      type === 'provider.faulted' ? circuitOf(circuits, String(data.model)) : undefined;
+    if (failed?.openings === 1)
+      log.warn(
+        { code: failed.error.code },
+        `model ${provider_id}/${failed.model} is not asked for a while: ${failed.error.message}`,
+      );
     const state = stateName(snapshot);
     const before = down.get(stream);
     if (type === 'provider.removed') down.delete(stream);

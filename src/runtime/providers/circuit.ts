@@ -132,14 +132,13 @@ export function usability(snapshot: ProviderSnapshot, model: string | null, now:
     const reason = error?.message ?? `${id} does not answer.`;
     return { ok: false, code: 'provider_unreachable', reason, until: null };
   }
-  if (isIn(snapshot, 'trying'))
-    return refusal({ id, model: null, error, faulted, trial_until: due_at }, now);
+  if (isIn(snapshot, 'trying')) return refusal({ id, error, faulted, trial_until: due_at }, now);
   if (CLOSED.some((state) => isIn(snapshot, state)))
-    return refusal({ id, model: null, error, faulted, retry_at }, now);
+    return refusal({ id, error, faulted, retry_at }, now);
   const state = circuitState(circuit, now);
   if (circuit === undefined || state === 'closed' || state === 'ready') return { ok: true };
   const { failed_at: at, trial } = circuit;
-  const closed = { id, model, error: circuit.error, faulted: { at, model } };
+  const closed = { id, error: circuit.error, faulted: { at, model } };
   return state === 'trying'
     ? refusal({ ...closed, trial_until: trial?.until ?? now }, now)
     : refusal({ ...closed, retry_at: circuit.retry_at }, now);
@@ -149,8 +148,6 @@ const CLOSED = ['unavailable', 'rate_limited', 'unauthorised'] as const;
 
 interface Closed {
   id: string;
-  /** Null: the whole provider. */
-  model: string | null;
   error: Failure | null;
   faulted: { at: number; model: string | null } | null;
   retry_at?: number | null;
@@ -159,10 +156,10 @@ interface Closed {
 }
 
 /** Says what failed, when and where, that nothing was asked, and how to ask now. */
-function refusal({ id, model, error, faulted, retry_at, trial_until }: Closed, now: number) {
-  const name = model === null ? id : targetName({ provider: id, model });
+function refusal({ id, error, faulted, retry_at, trial_until }: Closed, now: number) {
   const ago = faulted === null ? '' : `${seconds(now - faulted.at)} ago `;
-  const of = model === null && faulted?.model ? ` at ${faulted.model}` : '';
+  const model = faulted?.model ?? null;
+  const of = model === null ? '' : ` for ${targetName({ provider: id, model })}`;
   const said = error === null ? '' : ` ${asSentence(error.message)}`;
   const isTried = trial_until !== undefined;
   const until = isTried ? Math.min(trial_until, now + TRIAL_MS) : (retry_at ?? null);
@@ -173,7 +170,7 @@ function refusal({ id, model, error, faulted, retry_at, trial_until }: Closed, n
     ok: false,
     code: isTried ? 'provider_unavailable' : refusalCode(error),
     reason:
-      `${name} was not asked: ${ago}it failed${of}.${said} ${next} ` +
+      `${id} was not asked: ${ago}it failed${of}.${said} ${next} ` +
       `To ask now: svc provider test ${id}`,
     until,
   } as const;

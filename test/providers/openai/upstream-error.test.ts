@@ -1,9 +1,22 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseUpstreamError, sanitize } from '../../../src/providers/remote/upstream-error.ts';
+import { parseUpstreamError, quote, sanitize } from '../../../src/providers/remote/upstream-error.ts';
 
 const open = { key: null, texts: [] };
+
+test('a sentence can follow the words of the provider', () => {
+  for (const [said, shown] of [
+    ['Overloaded', 'Overloaded.'],
+    ['Overloaded.', 'Overloaded.'],
+    ['Really?', 'Really?'],
+    ['It is "full."', 'It is "full."'],
+    ['Not now (try later)', 'Not now (try later).'],
+    ['過負荷です。', '過負荷です。'],
+    ['Cut…', 'Cut…'],
+  ])
+    assert.is(quote(parseUpstreamError({ detail: said }, open)), ` It says: ${shown}`);
+});
 
 test('every form of an error is read', () => {
   const read = (value: unknown) => parseUpstreamError(value, open);

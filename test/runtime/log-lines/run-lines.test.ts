@@ -57,13 +57,12 @@ test('a failed attempt says when the next one is, and a failure is in one line',
   assert.equal(lines, [
     `info ${id} accepted: far/m (cloud), cli 7`,
     `warn ${id} failed in attempt 1 and is tried again in 0.5 s: far failed (status 500).`,
-    'warn provider far is unavailable: far failed (status 500).',
     `warn ${id} failed after 0.6 s: far failed (status 500).`,
   ]);
 });
 
 test('a provider that answers again is said once', async () => {
-  const failed = new SvcError('provider_failed', 'far failed.', { retryable: false });
+  const failed = new SvcError('provider_unreachable', 'far failed.', { retryable: false });
   const { far, lines, clock, start, ended } = await boot([failed]);
   for (const _ of [1, 2]) await ended(await start());
   clock.advance(10_000);
@@ -74,6 +73,14 @@ test('a provider that answers again is said once', async () => {
     'warn provider far is unavailable: far failed.',
     'info provider far is available again',
   ]);
+});
+
+test('a model that is not asked for a while is said once', async () => {
+  const busy = new SvcError('provider_busy', 'far: too many requests.', { retryAfterMs: 60_000 });
+  const { lines, start, ended } = await boot([busy]);
+  for (const _ of [1, 2]) await ended(await start());
+  const about = lines.filter((line) => / model far\/m /.test(line));
+  assert.equal(about, ['warn model far/m is not asked for a while: far: too many requests.']);
 });
 
 test('a stop says how many runs it waits for, and a cancelled run how far it came', async () => {

@@ -155,7 +155,7 @@ test('too many requests: the model is not asked before the time that the provide
   assert.equal([usable.ok, !usable.ok && usable.until], [false, at + 20_000]);
   assert.match(
     (await ask()).error?.message ?? '',
-    /^far\/\S+ was not asked: 1 s ago it failed\. far: too many requests \(status 429\)\. It is asked again in 20 s\. To ask now: svc provider test far$/,
+    /^far was not asked: 1 s ago it failed for far\/\S+\. far: too many requests \(status 429\)\. It is asked again in 20 s\. To ask now: svc provider test far$/,
   );
   assert.is(far.asked.length, 1);
   await pass(20_000);
@@ -271,7 +271,10 @@ test('a limit, refused credentials and unreadable answers of one model spare the
     for (let time = 0; time < 5; time += 1) await ask('bad');
     assert.is((await ask('good')).state, 'completed');
     assert.is(record().state, 'available');
-    assert.match((await ask('bad')).error?.message ?? '', /^far\/bad was not asked/);
+    assert.match(
+      (await ask('bad')).error?.message ?? '',
+      /^far was not asked: 1 s ago it failed for far\/bad\./,
+    );
     assert.is((await ask('good')).state, 'completed');
   }
 });
@@ -303,7 +306,7 @@ test('several models that fail without an answer between them close their provid
   for (const model of ['a', 'b', 'c']) await asks(model);
   assert.is(state().state, 'rate_limited');
   const refused = await asks('good');
-  assert.match(refused.error?.message ?? '', /^far was not asked: 1 s ago it failed at c\./);
+  assert.match(refused.error?.message ?? '', /^far was not asked: 1 s ago it failed for far\/c\./);
   assert.is(upstream.asked.length, 3);
   assert.is(far.asked.length, 4);
 });

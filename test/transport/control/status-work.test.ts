@@ -6,7 +6,7 @@ import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
-test('the status names the models in memory, and only the providers that fail', async () => {
+test('the status names the models in memory, and only the providers and models of them that fail', async () => {
   const busy = new SvcError('provider_busy', 'far: too many requests.', { retryAfterMs: 20_000 });
   const far = new ScriptedProvider('far', [busy]);
   const near = new ScriptedProvider('near', [output('yes'), finish()]);
@@ -21,9 +21,11 @@ test('the status names the models in memory, and only the providers that fail', 
     const { id } = await runtime.runs.start({ prompt: 'hi', provider }, 'test');
     await waitFor('it has ended', () => !kernel.instances.has(id));
   }
+  const reason = 'far: too many requests.';
   assert.equal(statusWork(runtime).failing, [
+    { id: 'far', state: 'degraded', reason, retry_at: null },
     {
-      ...{ id: 'far', state: 'rate_limited', reason: 'far: too many requests.' },
+      ...{ id: 'far/m', state: 'rate_limited', reason },
       retry_at: new Date(clock.now() + 20_000).toISOString(),
     },
   ]);
