@@ -63,7 +63,7 @@ const expected: Record<string, Record<string, string[]>> = {
     available: ['none'],
     degraded: ['none'],
     unavailable: ['provider.wait_ended +0', 'provider.wait_ended +9000'],
-    rate_limited: ['provider.wait_ended +0'],
+    rate_limited: ['provider.wait_ended +9000'],
     'half_open.ready': ['none'],
     'half_open.trying': ['provider.trial_abandoned +7000'],
     unauthorised: ['provider.wait_ended +9000'],

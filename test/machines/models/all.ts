@@ -75,7 +75,7 @@ export const models: readonly Model[] = [
     name: 'provider (one failure)',
     least: { states: 32, edges: 91, refused: 517 },
   },
-  faultyModelsModel(2),
+  faultyModelsModel(1),
   engineModel(),
   pullModel(3),
   leaseModel(),

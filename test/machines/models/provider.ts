@@ -34,12 +34,13 @@ export function faultyModelsModel(failure_limit: number): Model {
         { type: 'provider.probe_started', at: NOW, probe: probe + 1 },
         { type: 'provider.probe_succeeded', at: NOW, probe, models: ['a'] },
         { type: 'provider.probe_succeeded', at: NOW, probe, models: null, asked: true },
-        { ...fault, model: 'a', request: 'run_1', retry_at: NOW + 9000 },
-        { ...fault, model: 'a', request: 'run_2', retry_at: NOW },
-        { ...limited, model: 'a', request: 'run_1', retry_at: NOW },
+        { ...fault, retry_at: NOW + 9000 },
+        limited,
         denied,
-        { ...denied, model: 'a', request: 'run_1' },
-        { ...denied, model: 'b', request: 'run_1' },
+        { ...fault, model: 'a', retry_at: NOW },
+        { ...limited, model: 'a' },
+        { ...denied, model: 'a' },
+        { ...denied, model: 'b' },
         { type: 'provider.answered', at: NOW, model: 'a' },
         { type: 'provider.answered', at: NOW, model: 'well' },
         { type: 'provider.wait_ended', at: NOW },
@@ -58,14 +59,14 @@ export function faultyModelsModel(failure_limit: number): Model {
           context.failing.toSorted(),
           context.retry_at !== null,
           context.circuits
-            .map(({ model, failed, limited, error: { code }, retry_at, trial }) =>
-              JSON.stringify([model, failed.toSorted(), limited, code, retry_at, trial?.request]),
+            .map(({ model, limited, error: { code }, retry_at, trial }) =>
+              JSON.stringify([model, limited, code, retry_at, trial?.request]),
             )
             .toSorted(),
         ]),
     }),
     name: 'provider (models)',
-    least: { states: 603, edges: 3504, refused: 8556 },
+    least: { states: 287, edges: 1694, refused: 4333 },
   };
 }
 
