@@ -1,3 +1,102 @@
+import type { Failure, ProviderFault } from './events.ts';
+
+/** What a provider knows of a model that failed. A model without a fault has no circuit. */
+export interface ModelCircuit {
+  model: string;
+  /** The requests in a row that failed, up to the limit. The attempts of a run are one request. */
+  failed: string[];
+  /** How often in a row it opened. The wait grows with it. */
+  openings: number;
+  /** It was asked too often, so only its trial closes the circuit. */
+  limited: boolean;
+  error: Failure;
+  failed_at: number;
+  /** When one request may try the model. Null: the circuit is closed. */
+  retry_at: number | null;
+  trial: { request: string; until: number } | null;
+}
+
+/**
+ * The circuits of the models of one provider, the latest fault last.
+ *
+ * 1. They have no deadlines: a circuit whose time has come is ready, and the next request tries it.
+ * 2. A client can name any number of models, so a few circuits are kept. Closed ones are forgotten
+ *    first, then the oldest. A forgotten model is asked again.
+ */
+export type ModelCircuits = readonly ModelCircuit[];
+
+export const CIRCUITS_MAX = 64;
+
+type CircuitState = 'closed' | 'refusing' | 'ready' | 'trying';
+
+export function circuitOf(circuits: ModelCircuits, model: string): ModelCircuit | undefined {
+  return circuits.find((circuit) => circuit.model === model);
+}
+
+export function circuitState(circuit: ModelCircuit | undefined, now: number): CircuitState {
+  if (circuit === undefined || circuit.retry_at === null) return 'closed';
+  if (circuit.trial !== null && circuit.trial.until > now) return 'trying';
+  return circuit.retry_at > now ? 'refusing' : 'ready';
+}
+
+export type ModelFault = ProviderFault & { at: number; model: string };
+
+/** A fault of one model. Each kind that means more than one request opens its circuit at once. */
+export function afterFault(
+  circuits: ModelCircuits,
+  { model, request, error, unauthorised, limited = false, retry_at, at }: ModelFault,
+  limit: number,
+): ModelCircuits {
+  const before = circuitOf(circuits, model);
+  const failed = counted(before?.failed ?? [], request, limit);
+  const opens = unauthorised || limited || failed.length >= limit || before?.retry_at != null;
+  const circuit: ModelCircuit = {
+    ...{ model, failed, limited, error, failed_at: at, trial: null },
+    openings: Math.min(OPENINGS_COUNTED, (before?.openings ?? 0) + (opens ? 1 : 0)),
+    retry_at: opens ? (retry_at ?? at) : null,
+  };
+  return bounded([...circuits.filter((other) => other !== before), circuit]);
+}
+
+/** Openings in a row that count. */
+export const OPENINGS_COUNTED = 8;
+
+/** The requests that failed, with one more. Without a name, as in old logs, each is another one. */
+export function counted(
+  failed: readonly string[],
+  request: string | undefined,
+  limit: number,
+): string[] {
+  if (request !== undefined && failed.includes(request)) return [...failed];
+  return [...failed, request ?? ''].slice(0, limit);
+}
+
+/** An answer closes the circuit. One that was on its way when the model had too many does not. */
+export function afterAnswer(
+  circuits: ModelCircuits,
+  model: string | undefined,
+  isTrial: boolean,
+): ModelCircuits {
+  const answers = (one: ModelCircuit) =>
+    one.model === model && (!one.limited || one.trial !== null || isTrial);
+  return circuits.some(answers) ? circuits.filter((one) => !answers(one)) : circuits;
+}
+
+export function withTrial(
+  circuits: ModelCircuits,
+  model: string,
+  trial: ModelCircuit['trial'],
+): ModelCircuits {
+  return circuits.map((one) => (one.model === model ? { ...one, trial } : one));
+}
+
+function bounded(circuits: ModelCircuit[]): ModelCircuits {
+  if (circuits.length <= CIRCUITS_MAX) return circuits;
+  const closed = circuits.find(({ retry_at }) => retry_at === null);
+  const gone = closed ?? circuits[0];
+  return circuits.filter((one) => one !== gone);
+}
+
 /** How long an open circuit of a provider waits, before one request tries it again. */
 export interface CircuitWaits {
   first_ms: number;

@@ -54,7 +54,7 @@ export function mayFailOver(code: string, before: readonly { code: string }[] = 
   return !OF_THE_CALLER.has(code);
 }
 
-/** The text of somebody else, so that one more sentence can follow it. */
+/** The text of another program, so that one more sentence can follow it. */
 export function asSentence(text: string): string {
   return /[.!?…。！？][\p{Pe}\p{Pf}"'`]*$/u.test(text) ? text : `${text}.`;
 }

@@ -1,4 +1,3 @@
-import type { Failure, ProviderCreated, ProviderEvent } from './events.ts';
 import {
   afterAnswer,
   afterFault,
@@ -9,7 +8,8 @@ import {
   type ModelFault,
   OPENINGS_COUNTED,
   withTrial,
-} from './model-circuits.ts';
+} from './circuit.ts';
+import type { Failure, ProviderCreated, ProviderEvent } from './events.ts';
 
 /** What a provider knows besides its state. */
 export interface ProviderContext {
@@ -104,7 +104,7 @@ export function isOfModel(event: ProviderEvent): event is Fault & ModelFault {
   return isFault(event) && event.model !== undefined;
 }
 
-/** A model whose circuit is open already tells nothing new, unless this was its trial. */
+/** A fault of a model whose circuit is open already is no news, unless this was its trial. */
 export function isNews({ circuits }: ProviderContext, event: Fault): boolean {
   if (!isOfModel(event)) return true;
   return circuitState(circuitOf(circuits, event.model), event.at) !== 'refusing';

@@ -28,7 +28,7 @@ import { isIn } from './step.ts';
  * 4. An open circuit with a time becomes `half_open` then. One request tries the provider, and its
  *    outcome closes or opens the circuit. A new key closes it, and so does a probe that succeeds.
  * 5. A fault of one model opens only the circuit of that model, in the context: see
- *    `model-circuits.ts`. Several models that fail, without an answer between, open that of the
+ *    `circuit.ts`. Several models that fail, without an answer between, open that of the
  *    provider. An answer closes the circuit of its model, and a probe that a user asked for all.
  * 6. A state with the tag `settled` has no deadline for a probe. The runtime looks at the provider
  *    and starts a probe when there is news.

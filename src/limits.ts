@@ -166,15 +166,15 @@ export const limitSpecs = {
     300_000,
     100,
     3_600_000,
-    'The longest wait after refused credentials or a used-up quota, and the longest that a ' +
-      'provider gets when it asks for one.',
+    'The longest wait after refused credentials or a used-up quota. A provider that asks for a ' +
+      'wait gets no longer one.',
   ),
   probe_failures: limit(
     3,
     1,
     100,
-    'Failed probes or requests in a row until a provider or a model is not asked for a while, ' +
-      'and models that fail until their provider is not asked. A run counts once.',
+    'Failed probes or runs in a row until a provider or a model is not asked for a while. ' +
+      'So many models that fail close their provider.',
   ),
   provider_connect_ms: limit(
     10_000,

@@ -6,6 +6,7 @@ export type { EventPage, EventRecord, EventSlice } from '../kernel/event-page.ts
 export type { RunFollowing } from '../kernel/feed.ts';
 export type { StoredEvent } from '../store/port.ts';
 export type { EmbedInput } from './contract/embed-input.ts';
+export type * from './contract/faulty-model.ts';
 export type * from './contract/history.ts';
 export type {
   LifecycleInput,

@@ -4,6 +4,7 @@ import { RECOVERIES } from '../../config/run-fields.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
 import type { EventRecord } from '../../kernel/event-page.ts';
 import type { RunRecord } from '../runs/record.ts';
+import { faultyModel } from './faulty-model.ts';
 import { answerPart, recordedMessage, responseFormat, tool, toolChoice } from './messages.ts';
 import { anything, flag, named, object, oneOf, pick, text, time, whole } from './vocabulary.ts';
 
@@ -94,18 +95,6 @@ const checkResult = object({
   time,
   output: v.exactOptional(text),
 });
-
-/** A model that its provider answers with faults, so it is not asked for a while. */
-const faultyModel = object({
-  model: text,
-  state: oneOf(['unavailable', 'rate_limited', 'unauthorised', 'half_open']),
-  reason: text,
-  /** When it failed last. */
-  since: time,
-  /** When one request tries it. */
-  retry_at: time,
-});
-export type FaultyModel = v.InferOutput<typeof faultyModel>;
 
 /** What a log knows of a provider. */
 export const providerFields = {

@@ -1,5 +1,5 @@
+import { circuitOf } from '../../../machines/circuit.ts';
 import type { NewEvent, ProviderEvent } from '../../../machines/events.ts';
-import { circuitOf } from '../../../machines/model-circuits.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';

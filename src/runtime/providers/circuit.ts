@@ -1,7 +1,6 @@
-import { circuitWait } from '../../../machines/circuit.ts';
+import { circuitOf, circuitState, circuitWait } from '../../../machines/circuit.ts';
 import type { Failure, NewEvent, ProviderFault } from '../../../machines/events.ts';
 import { asSentence, targetName } from '../../../machines/failover.ts';
-import { circuitOf, circuitState } from '../../../machines/model-circuits.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn } from '../../../machines/step.ts';
 import { type ErrorCode, hasCode, type SvcError } from '../../errors.ts';
@@ -160,17 +159,17 @@ function refusal({ id, error, faulted, retry_at, trial_until }: Closed, now: num
   const ago = faulted === null ? '' : `${seconds(now - faulted.at)} ago `;
   const model = faulted?.model ?? null;
   const of = model === null ? '' : ` for ${targetName({ provider: id, model })}`;
+  const did = error?.status === undefined ? 'failed' : `answered ${error.status}`;
   const said = error === null ? '' : ` ${asSentence(error.message)}`;
   const isTried = trial_until !== undefined;
   const until = isTried ? Math.min(trial_until, now + TRIAL_MS) : (retry_at ?? null);
-  const next = isTried
-    ? 'Another request tries it now.'
-    : `It is asked again ${until === null ? 'when a probe succeeds' : `in ${seconds(until - now)}`}.`;
+  const when = until === null ? 'when a probe succeeds' : `in ${seconds(until - now)}`;
+  const next = isTried ? 'Another request tries it now.' : `It is asked again ${when}.`;
   return {
     ok: false,
     code: isTried ? 'provider_unavailable' : refusalCode(error),
     reason:
-      `${id} was not asked: ${ago}it failed${of}.${said} ${next} ` +
+      `${id} was not asked: ${ago}it ${did}${of}.${said} ${next} ` +
       `To ask now: svc provider test ${id}`,
     until,
   } as const;

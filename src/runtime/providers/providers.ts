@@ -1,5 +1,5 @@
 import type { Effects } from '../../../machines/effects.ts';
-import type { NewEvent, ProviderCreated, ProviderEvent } from '../../../machines/events.ts';
+import type { NewEvent, ProviderEvent } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn } from '../../../machines/step.ts';
@@ -16,8 +16,8 @@ import type { ProviderRecord } from '../contract.ts';
 import { Admission, type Asking, type Patience } from './admission.ts';
 import type { Outcome, Usable } from './circuit.ts';
 import { keyFault } from './key-fault.ts';
-import { askProvider, hasEnded, isSameList, PROBE_SLACK_MS, ProviderWatch } from './probe.ts';
-import { knownModels, providerRecord } from './records.ts';
+import { askProvider, hasEnded, isSameList, ProviderWatch } from './probe.ts';
+import { configured, knownModels, providerRecord } from './records.ts';
 import { Transitions } from './transitions.ts';
 import { unknownProvider } from './unknown-provider.ts';
 
@@ -279,16 +279,7 @@ export class Providers {
     const { limits } = this.options.config;
     this.streamCount += 1;
     const stream = streams.provider(id, boot_id, this.streamCount);
-    const event: NewEvent<ProviderCreated> = {
-      type: 'provider.configured',
-      provider_id: id,
-      kind: config?.kind ?? 'local',
-      adapter: config?.adapter ?? 'llama.cpp',
-      base_url: config?.base_url ?? null,
-      failure_limit: limits.probe_failures,
-      probe_every_ms: config === null || config.kind === 'cloud' ? null : limits.probe_every_ms,
-      probe_timeout_ms: limits.probe_ms + PROBE_SLACK_MS,
-    };
+    const event = configured(id, config, limits);
     this.entries.set(id, { stream, port, config });
     await kernel.append([{ stream, event }]);
     const fault = config === null ? null : await keyFault(this.options.keysOf(id), config);

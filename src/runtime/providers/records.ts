@@ -1,10 +1,31 @@
-import { circuitState, type ModelCircuit } from '../../../machines/model-circuits.ts';
+import { circuitState, type ModelCircuit } from '../../../machines/circuit.ts';
+import type { NewEvent, ProviderCreated } from '../../../machines/events.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { isoTime } from '../../kernel/clock.ts';
+import type { Limits } from '../../limits.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 import type { FaultyModel, ProviderRecord } from '../contract.ts';
+import { PROBE_SLACK_MS } from './probe.ts';
+
+/** The event that creates the machine of a provider. `config` is null for the built-in engine. */
+export function configured(
+  id: string,
+  config: ProviderConfig | null,
+  { probe_failures, probe_every_ms, probe_ms }: Limits,
+): NewEvent<ProviderCreated> {
+  return {
+    type: 'provider.configured',
+    provider_id: id,
+    kind: config?.kind ?? 'local',
+    adapter: config?.adapter ?? 'llama.cpp',
+    base_url: config?.base_url ?? null,
+    failure_limit: probe_failures,
+    probe_every_ms: config === null || config.kind === 'cloud' ? null : probe_every_ms,
+    probe_timeout_ms: probe_ms + PROBE_SLACK_MS,
+  };
+}
 
 /** A provider as users see it. */
 export function providerRecord(

@@ -18,8 +18,8 @@ const EMBEDDING = {
 };
 
 /**
- * What single models do, and what several do to their provider. The events of the other models of
- * the provider are few, since each has its own circuit times the states of the provider.
+ * What single models do, and what several do to their provider. The samples are few: each circuit
+ * multiplies the states of the provider.
  */
 export function faultyModelsModel(failure_limit: number): Model {
   const base = providerModel({ kind: 'cloud', failure_limit });
