@@ -1,5 +1,5 @@
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { circuitOf } from '../../../machines/circuit.ts';
+import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { stateName } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';

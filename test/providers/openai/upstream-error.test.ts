@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { parseUpstreamError, quote, sanitize } from '../../../src/providers/remote/upstream-error.ts';
+import {
+  parseUpstreamError,
+  quote,
+  sanitize,
+} from '../../../src/providers/remote/upstream-error.ts';
 
 const open = { key: null, texts: [] };
 
