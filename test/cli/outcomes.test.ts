@@ -67,7 +67,7 @@ test('a wait that is too long ends the run at once, and its error has the wait',
 
 const cases: [what: string, scenario: Scenario, flags: string[], code: number, says: RegExp][] = [
   ['a filter cut', answers('Hel', 'content_filter'), [], 10, /content filter of lab cut/],
-  ['has no text', answers('', 'stop'), [], 10, /lab answered/],
+  ['has no text', answers('', 'stop'), [], 10, /lab answered with nothing/],
   ['the context cut', answers('Hel', 'length'), [], 10, /lab cut the answer after 4 tokens/],
   [
     'the context cut before --max-tokens',
