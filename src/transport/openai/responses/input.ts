@@ -196,7 +196,8 @@ export async function runOfResponse(
       stop: stopOf(body.stop),
       seed: seedOf(body.seed),
       tools: tools.length === 0 ? null : tools,
-      // The model that compacts writes, and calls nothing.
+      // A model that compacts calls nothing, and writes a summary that only svc reads: no form of
+      // an answer applies to it.
       tool_choice: compacts ? (tools.length === 0 ? null : 'none') : choice,
       parallel_tool_calls: body.parallel_tool_calls === false ? false : null,
       reasoning_effort: effortOf(body.reasoning?.effort),
