@@ -34,7 +34,8 @@ on.inBrowser('an answer that is cut, or has no text, says so', async () => {
   await on.visit('chat');
   await on.page.fill('#ask-max', '');
   await on.ask('Say nothing', { provider: 'held', fresh: false });
-  await answered('');
+  // An answer without anything is a failed attempt, but blanks are one.
+  await answered(' ');
   await says('#chat-error', /without any text/);
   await on.ask('Say all', { provider: 'held' });
   await answered('All.');

@@ -68,7 +68,7 @@ test('the routes and those of Ollama show, load and unload the same models', asy
   assert.equal([other?.state, other?.expires_at], ['idle', null]);
   const [, ps] = await ask('GET', '/api/ps');
   assert.ok(
-    (ps as { models: { name: string }[] }).models.some(({ name }) => name === 'local/other'),
+    (ps as { models: { name: string }[] }).models.some(({ name }) => name === 'local/other:latest'),
   );
   const gone = await ask('POST', '/api/generate', { model: 'other', keep_alive: 0 });
   assert.is((gone[1] as { done_reason: string }).done_reason, 'unload');

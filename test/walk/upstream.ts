@@ -10,7 +10,8 @@ const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 
  * An OpenAI-compatible server on loopback that does what the words of the prompt say. `say` sends a
  * piece of text. `hold` waits until the client leaves, or until `finish` is called. The others are
  * `finish`, `cut`, `error`, and a status such as `503`, with `after` for a long Retry-After. `drop`
- * closes the connection before the answer, and `quota` says that there is no credit.
+ * closes the connection before the answer, and `quota` says that there is no credit. What finishes
+ * has a text, since a complete answer without one is a failed attempt. `filter` ends without one.
  */
 export class ScriptedUpstream {
   listing: Listing = 'list';
@@ -57,7 +58,8 @@ export class ScriptedUpstream {
     for (const exchange of [...this.held]) {
       this.held.delete(exchange);
       await exchange
-        .finish()
+        .text('the end')
+        .then(() => exchange.finish())
         .then(() => exchange.done())
         .catch(() => undefined);
     }
@@ -96,7 +98,11 @@ export class ScriptedUpstream {
       else if (word === 'error') await exchange.event({ error: { message: 'as told' } });
       else if (word === 'cut') exchange.socket.destroy();
       else if (word === 'finish') {
+        await exchange.text('the end');
         await exchange.finish();
+        await exchange.done();
+      } else if (word === 'filter') {
+        await exchange.finish('content_filter');
         await exchange.done();
       } else if (word === 'hold') {
         this.held.add(exchange);

@@ -22,12 +22,12 @@ async function made(): Promise<Walked> {
   assert.is((await harness.post(path, { metadata: { team: 'b' } })).status, 200);
   await again();
   const { data } = (await harness.get(`${path}/items?order=asc`)) as { data: { id: string }[] };
-  assert.is(data.length, 3, 'two items, and the input of a response');
+  assert.is(data.length, 4, 'two items, the input of a response and its answer');
   const removed = await harness.home.svc(['api', 'DELETE', `${path}/items/${data[0]?.id}`]);
   assert.is(removed.code, 0, removed.stderr);
   await again();
   const left = (await harness.get(`${path}/items`)) as { data: object[] };
-  assert.is(left.data.length, 2);
+  assert.is(left.data.length, 3);
   assert.is((await harness.home.svc(['api', 'DELETE', path])).code, 0);
   await again();
   assert.is((await harness.post(path, { metadata: {} })).status, 404);

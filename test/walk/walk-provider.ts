@@ -108,7 +108,7 @@ async function halfOpen(): Promise<Walked> {
     ['drop', 'half_open'],
     ['quota', 'half_open'],
     ['keyless', 'half_open'],
-    ['500', 'degraded'],
+    ['500', 'degraded', 'sick'],
     ['finish', 'available'],
   );
   await answersLate(harness, 'far', ['drop', 'half_open']);

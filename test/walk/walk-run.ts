@@ -5,7 +5,7 @@ import { Harness, waitLong } from './harness.ts';
 
 /** Scenarios of runs, with a scripted upstream and with the built-in engine. */
 
-/** A provider that answers 503 refuses all others for as long as it asks to wait. */
+/** A model that answers 503 is not asked for as long as its provider asks to wait. */
 const PROVIDERS = { up: {}, narrow: { max_runs: 1 }, busy: {}, busier: {} };
 const ONE_PLACE = { LIMIT_PROVIDER_RUNS: 1 };
 
@@ -17,13 +17,17 @@ async function everyEnd(): Promise<Walked> {
   await harness.start('ready');
   const ends: [prompt: string, state: string][] = [
     ['finish', 'completed'],
+    ['filter', 'completed'],
     ['say say finish', 'completed'],
     ['400', 'failed'],
     ['503', 'failed'],
     ['say error', 'failed'],
     ['say cut', 'interrupted'],
   ];
-  const ids = await Promise.all(ends.map(([prompt]) => harness.run(prompt)));
+  // A fault counts for its model, so that no end disturbs another.
+  const ids = await Promise.all(
+    ends.map(([prompt]) => harness.run(prompt, { model: `up/${prompt.replaceAll(' ', '-')}` })),
+  );
   for (const [index, [prompt, state]] of ends.entries())
     assert.ok(await harness.untilRun(ids[index] as string, state), prompt);
   // The one place of the narrow provider is taken.

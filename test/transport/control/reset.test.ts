@@ -109,7 +109,7 @@ counted('every command says that no daemon runs, with the exit code for it', asy
     [['run', 'p', '--no-start'], 3],
     [['api', 'GET', '/livez'], 3],
     [['machines', '--live'], 3],
-    [['console', '--no-open'], 3],
+    [['console', '--no-open', '--no-start'], 3],
   ] as const) {
     const dying = await listenAndNeverAccept(home.paths.socket);
     const command = home.spawn(args);
