@@ -37,23 +37,34 @@ export const attack: Attack = {
 const DEATHS = 8;
 
 /**
- * Kills the engine each time that the run is being answered, before it has any text; resolves with
- * how often that was.
+ * Ends the engine each time that the run is being answered, before it has any text. Resolves with
+ * how often that was. Each look stops the engine meanwhile: a prompt takes it a few milliseconds,
+ * and nothing may happen between the look and the signal.
  */
 async function kill(victim: Victim, id: string, most: number): Promise<number> {
   const killed = new Set<number>();
-  while (killed.size < most) {
-    const { state, output } = await show(victim, id);
-    if (output !== '' || ['completed', 'failed', 'interrupted'].includes(state)) break;
-    if (state === 'starting' && (await isComputing(victim))) {
-      for (const pid of childrenOf(victim).filter((child) => !killed.has(child))) {
-        process.kill(pid, 'SIGKILL');
-        killed.add(pid);
-      }
+  for (let isOver = false; !isOver && killed.size < most; await sleep(1)) {
+    const living = childrenOf(victim).filter((child) => !killed.has(child));
+    for (const pid of living) send(pid, 'SIGSTOP');
+    try {
+      const { state, output } = await show(victim, id);
+      isOver = output !== '' || ['completed', 'failed', 'interrupted'].includes(state);
+      if (!isOver && state === 'starting' && (await isComputing(victim)))
+        for (const pid of living) if (send(pid, 'SIGABRT')) killed.add(pid);
+    } finally {
+      for (const pid of living) send(pid, 'SIGCONT');
     }
-    await sleep(1);
   }
   return killed.size;
+}
+
+/** False for a process that has ended. */
+function send(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch {
+    return false;
+  }
 }
 
 async function isComputing({ url, bearer }: Victim): Promise<boolean> {
