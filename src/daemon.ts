@@ -6,6 +6,7 @@ import type { Settings } from './config/settings.ts';
 import { Boot, toFailure } from './daemon/boot.ts';
 import { bootUntilEnd } from './daemon/boots.ts';
 import { exit, notifyParent } from './daemon/exit.ts';
+import { ownHome } from './daemon/home-lock.ts';
 import type { SvcError } from './errors.ts';
 import { prepareHome, readSecret } from './home/home.ts';
 import type { Paths } from './home/paths.ts';
@@ -47,6 +48,7 @@ async function bootDaemon(
   refuseOpenBind(config);
   readCertificate(config);
   await prepareHome(paths, process.env.SVC_HOME !== undefined);
+  if (!rejoins) await ownHome(paths, config.limits.start_ms);
   const secrets = { token: await readSecret(paths.token), digest: await readSecret(paths.secret) };
   const stdout = background ? 'none' : process.stdout.isTTY && !json ? 'pretty' : 'json';
   const version = programVersion();

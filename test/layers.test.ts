@@ -40,6 +40,7 @@ const TABLES = [
   'src/home/atomic-write.ts',
   'src/home/build.ts',
   'src/home/disk.ts',
+  'src/home/file-lock.ts',
 ];
 /** Interfaces between the kernel, the providers and the model downloads. */
 const PORTS = [

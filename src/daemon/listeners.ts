@@ -34,12 +34,9 @@ export class Listeners {
     this.config = config;
   }
 
-  /**
-   * `explain` may throw another error than that an address is taken. Throws port_in_use,
-   * address_refused.
-   */
-  async bind(explain: (error: unknown) => void): Promise<Record<Name, string>> {
-    return { http: await this.one('http', explain), grpc: await this.one('grpc', explain) };
+  /** Throws port_in_use, address_refused. */
+  async bind(): Promise<Record<Name, string>> {
+    return { http: await this.one('http'), grpc: await this.one('grpc') };
   }
 
   /** What users of the default addresses have to know; null for nothing. */
@@ -57,7 +54,7 @@ export class Listeners {
     );
   }
 
-  private async one(name: Name, explain: (error: unknown) => void): Promise<string> {
+  private async one(name: Name): Promise<string> {
     const { config } = this;
     const wanted = config[name];
     const { host, port } = parseAddress(wanted) as { host: string; port: number };
@@ -65,7 +62,6 @@ export class Listeners {
     try {
       return await listen(port);
     } catch (error) {
-      explain(error);
       if (!(error instanceof SvcError) || !hasCode(error, 'port_in_use', 'address_refused'))
         throw error;
       if (config.sources[name] !== 'default') throw asked(name, config.sources[name], error);

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { SvcError } from '../errors.ts';
+import { hasCode, SvcError } from '../errors.ts';
 import { type NodeFile, readNodeFile, writeNodeFile } from '../home/node-file.ts';
 import type { Paths } from '../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
@@ -55,9 +55,24 @@ export class Node {
     const { paths, boot_id, version, load } = this.options;
     await writeNodeFile(paths.node, this.file);
     const { capacity } = load();
-    const joined = await this.keeper.join({ version, capacity, addresses }, this.replaces);
+    const joined = await this.keeper
+      .join({ version, capacity, addresses }, this.replaces)
+      .catch((error: unknown) => {
+        throw hasCode(error, 'daemon_already_running') ? this.taken(error) : error;
+      });
     await writeNodeFile(paths.node, { ...this.file, boot_id, host_boot_id: hostBootId() });
     return joined.previous_boot_id;
+  }
+
+  /** Another daemon renews the lease of this node. It is not of this home, whose owner we are. */
+  private taken(cause: SvcError): SvcError {
+    const { node_id } = this.file;
+    return new SvcError('daemon_already_running', cause.message, {
+      ...{ cause, details: { node_id } },
+      hint:
+        'It runs in another home: one of the two is a copy. To join as a new node, delete ' +
+        `${this.options.paths.node}, then run: svc start`,
+    });
   }
 
   /**

@@ -1,8 +1,8 @@
 import { ENDINGS } from '../../machines/daemon-context.ts';
 import type { DaemonEvent, LastBoot, NewEvent } from '../../machines/events.ts';
 import { isClearText } from '../config/address.ts';
-import { hasCode, SvcError } from '../errors.ts';
-import { ownerOf, processStart, readRuntimeFile, writeRuntimeFile } from '../home/runtime-file.ts';
+import { hasCode } from '../errors.ts';
+import { folderOf, processStart, writeRuntimeFile } from '../home/runtime-file.ts';
 import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
 import { isFull } from '../store/failure.ts';
 import type { EventStore } from '../store/port.ts';
@@ -14,16 +14,12 @@ import type { Parts } from './parts.ts';
 export const STOPPED = Symbol('stopped');
 
 /**
- * Starts the parts, and records each step as an event. The TCP listeners are bound first, so that
- * clients see `starting`. The store is the single-instance lock: only its owner makes the local
- * socket and the runtime file.
+ * Starts the parts of the owner of the home, and records each step as an event. The TCP listeners
+ * are bound before the store is opened, so that clients see `starting`.
  */
 export async function startDaemon(parts: Parts): Promise<void> {
   const { kernel, store, stored, scheduler, providers, local, streams, log } = parts;
-  const bound = await parts.listeners.bind((error) => {
-    const other = asOther(parts, error, 'port_in_use');
-    if (other !== error) throw other;
-  });
+  const bound = await parts.listeners.bind();
   const warning = parts.warning();
   if (warning !== null) log.warn({}, warning);
   if (isClearText(parts.config))
@@ -32,9 +28,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
     type: 'daemon.listening',
     addresses: { ...bound, socket: null },
   });
-  const opened = await store.open().catch((error: unknown) => {
-    throw asOther(parts, error, 'daemon_already_running');
-  });
+  const opened = await store.open();
   if (opened.reindexed === true)
     log.warn({}, 'an index of the event log was damaged, and was built again from the events');
   // The lease of a node is the lock of its home: a shared log has no other.
@@ -81,27 +75,6 @@ function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {
   return `the last daemon ${ENDINGS[ending]} (${new Date(at).toISOString()}), with ${left}`;
 }
 
-/** Names the daemon that already runs, if it caused this error. */
-function asOther(
-  { paths }: Parts,
-  error: unknown,
-  code: 'port_in_use' | 'daemon_already_running',
-): unknown {
-  const other = readRuntimeFile(paths.runtime);
-  if (
-    !(error instanceof SvcError) ||
-    error.code !== code ||
-    other.kind !== 'present' ||
-    ownerOf(other.file) !== 'ours'
-  )
-    return error;
-  return new SvcError(
-    'daemon_already_running',
-    `A daemon runs already, with pid ${other.file.pid}.`,
-    { cause: error },
-  );
-}
-
 async function announce(
   { paths, boot_id, version, clock }: Parts,
   addresses: { http: string; grpc: string; socket: string },
@@ -109,6 +82,7 @@ async function announce(
   await writeRuntimeFile(paths.runtime, {
     pid: process.pid,
     process_start: processStart(process.pid),
+    folder: folderOf(paths.runtime),
     boot_id,
     version,
     started_at: new Date(clock.now()).toISOString(),

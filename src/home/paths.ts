@@ -13,6 +13,8 @@ export interface Paths {
   /** Event log, high-water mark, secrets. */
   data: string;
   database: string;
+  /** Its lock makes one process the owner of the home. */
+  lock: string;
   highWater: string;
   token: string;
   /** Names, scopes and hashes of the tokens of programs. */
@@ -51,6 +53,7 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     config: within(config, 'config.json'),
     data,
     database: within(data, 'events.db'),
+    lock: within(data, 'lock'),
     highWater: within(data, 'events.high-water'),
     token: within(data, 'token'),
     tokens: within(data, 'tokens.json'),

@@ -9,9 +9,11 @@ const { readFileSync } = process.getBuiltinModule('node:fs');
 /**
  * The runtime file: which process runs, and where it listens.
  *
- * 1. Only the owner of the store writes it, whole.
+ * 1. Only the owner of the home writes it, whole.
  * 2. The file proves nothing: its process may be gone, and another program may have its pid.
  * 3. A process is ours only if its start time matches. No other process is ever signalled.
+ * 4. It says in which folder it was written. In a copy of the home it is missing: the copy has no
+ *    daemon, and the process belongs to the original.
  */
 
 export type RuntimeFound =
@@ -32,11 +34,31 @@ export function readRuntimeFile(path: string): RuntimeFound {
       ? { kind: 'missing' }
       : { kind: 'corrupt', reason: `it cannot be read (${code})` };
   }
+  let found: RuntimeFound;
   try {
-    return check(JSON.parse(text));
+    found = check(JSON.parse(text));
   } catch {
     return { kind: 'corrupt', reason: 'it is not JSON' };
   }
+  return found.kind === 'present' && isCopied(found.file, path) ? { kind: 'missing' } : found;
+}
+
+/**
+ * Whether it was written in another folder. A folder that is reached by another path, or was
+ * renamed, is the same one. An older daemon does not say its folder.
+ */
+function isCopied({ folder }: RuntimeFile, path: string): boolean {
+  if (folder === undefined) return false;
+  const here = folderOf(path);
+  return folder.device !== here.device || folder.inode !== here.inode;
+}
+
+/** The folder of a runtime file, and what a copy of it has not. */
+export function folderOf(path: string): NonNullable<RuntimeFile['folder']> {
+  const { realpathSync, statSync } = process.getBuiltinModule('node:fs');
+  const folder = dirname(path);
+  const { dev, ino } = statSync(folder, { bigint: true });
+  return { path: realpathSync(folder), device: String(dev), inode: String(ino) };
 }
 
 /** Mode 0600, replaced at once. Throws home_unusable. */
@@ -138,10 +160,21 @@ function check(value: unknown): RuntimeFound {
     return { kind: 'corrupt', reason: 'its process_start is not text' };
   if (typeof boot_id !== 'string' || !isAddresses(addresses))
     return { kind: 'corrupt', reason: 'it was not written by svc' };
+  if (file.folder !== undefined && !isFolder(file.folder))
+    return { kind: 'corrupt', reason: 'its folder is not one' };
   for (const name of ['version', 'started_at', 'program', 'node'] as const)
     if (typeof file[name] !== 'string')
       return { kind: 'corrupt', reason: `its ${name} is not text` };
   return { kind: 'present', file: file as RuntimeFile };
+}
+
+function isFolder(value: unknown): boolean {
+  const folder = value as Record<string, unknown> | null;
+  return (
+    typeof folder === 'object' &&
+    folder !== null &&
+    ['path', 'device', 'inode'].every((name) => typeof folder[name] === 'string')
+  );
 }
 
 function isAddresses(value: unknown): boolean {

@@ -1,12 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,6 +19,7 @@ import type { Readable, Writable } from 'node:stream';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
+  folderOf,
   ownerOf,
   processStart,
   readRuntimeFile,
@@ -48,6 +53,29 @@ test('it is written whole, for its owner only, and read as it was', async ({ pat
   assert.equal(readdirSync(join(path, '..')), ['runtime.json']);
 });
 
+test('it is of the folder in which it was written, also by another path or name, and not of a copy', async ({
+  path,
+  folder,
+}) => {
+  mkdirSync(join(path, '..'));
+  const file = { ...runtimeFile, folder: folderOf(path) };
+  await writeRuntimeFile(path, file);
+  assert.is(file.folder.path, realpathSync(join(path, '..')));
+  const present = { kind: 'present', file };
+  assert.equal(readRuntimeFile(path), present);
+  symlinkSync(join(path, '..'), join(folder, 'link'));
+  assert.equal(readRuntimeFile(join(folder, 'link', 'runtime.json')), present);
+  const copy = join(folder, 'copy', 'runtime.json');
+  cpSync(join(path, '..'), join(copy, '..'), { recursive: true });
+  assert.equal(readRuntimeFile(copy), { kind: 'missing' });
+  renameSync(join(path, '..'), join(folder, 'moved'));
+  assert.equal(readRuntimeFile(join(folder, 'moved', 'runtime.json')), present);
+  assert.equal(readRuntimeFile(copy), { kind: 'missing' });
+  // A daemon of an older version did not say it, and a newer program has to find it.
+  writeFileSync(copy, JSON.stringify(runtimeFile));
+  assert.equal(readRuntimeFile(copy), { kind: 'present', file: runtimeFile });
+});
+
 test('a missing, cut, foreign or absurd file is distinguished, and does not throw', ({
   path,
   folder,
@@ -72,6 +100,8 @@ test('a missing, cut, foreign or absurd file is distinguished, and does not thro
     wrong({ process_start: 1 }),
     wrong({ addresses: null }),
     wrong({ addresses: { http: 1 } }),
+    wrong({ folder: 1 }),
+    wrong({ folder: { path: '/', device: 1, inode: '2' } }),
     wrong({ version: null }),
     wrong({ started_at: 1 }),
   ]) {

@@ -30,7 +30,7 @@ const TAKEN = 'port_in_use';
 
 test('the default addresses come first, and need no warning', async () => {
   const bound = listeners({});
-  assert.equal(await bound.bind(() => {}), {
+  assert.equal(await bound.bind(), {
     http: 'http://127.0.0.1:4780',
     grpc: '127.0.0.1:4781',
   });
@@ -39,7 +39,7 @@ test('the default addresses come first, and need no warning', async () => {
 
 test('a default address that is taken gives way to the nearest free one, and both are named', async () => {
   const http = listeners(others(4780, 4782));
-  assert.equal(await http.bind(() => {}), {
+  assert.equal(await http.bind(), {
     http: 'http://127.0.0.1:4784',
     grpc: '127.0.0.1:4781',
   });
@@ -48,7 +48,7 @@ test('a default address that is taken gives way to the nearest free one, and bot
     /^Another program listens on 127\.0\.0\.1:4780, so svc is at 127\.0\.0\.1:4784 \(HTTP\)\. .* svc config set http 127\.0\.0\.1:4784$/,
   );
   const both = listeners(others(4780, 4781));
-  await both.bind(() => {});
+  await both.bind();
   assert.match(
     both.warning() ?? '',
     'listens on 127.0.0.1:4780 and 127.0.0.1:4781, so svc is at 127.0.0.1:4782 (HTTP) and 127.0.0.1:4783 (gRPC).',
@@ -57,13 +57,13 @@ test('a default address that is taken gives way to the nearest free one, and bot
 
 test('with all near ones taken it is any free port', async () => {
   const near = Array.from({ length: 40 }, (_, at) => 4780 + at);
-  const { http, grpc } = await listeners(others(...near)).bind(() => {});
+  const { http, grpc } = await listeners(others(...near)).bind();
   assert.equal([http, grpc], ['http://127.0.0.1:50000', '127.0.0.1:50000']);
 });
 
 test('a default address that the system refuses gives way too', async () => {
   const bound = listeners({ 4781: 'address_refused' });
-  assert.is((await bound.bind(() => {})).grpc, '127.0.0.1:4783');
+  assert.is((await bound.bind()).grpc, '127.0.0.1:4783');
   assert.match(bound.warning() ?? '', /^svc cannot listen on 127\.0\.0\.1:4781, so/);
 });
 
@@ -74,22 +74,12 @@ test('an address that was asked for stays an error, which says how to take anoth
     ['environment', /svc config set grpc 127\.0\.0\.1:0, without the variable SVC_GRPC$/],
   ] as const) {
     const error = await listeners(others(4781), source)
-      .bind(() => {})
+      .bind()
       .catch((thrown: unknown) => thrown);
     assert.instance(error, SvcError);
     assert.is((error as SvcError).code, 'port_in_use');
     assert.match((error as SvcError).hint, hint);
   }
-});
-
-test('a daemon of this home that has the port is no other program', async () => {
-  const running = new SvcError('daemon_already_running');
-  const error = await listeners(others(4780))
-    .bind(() => {
-      throw running;
-    })
-    .catch((thrown: unknown) => thrown);
-  assert.is(error, running);
 });
 
 test.run();

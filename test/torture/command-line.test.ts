@@ -18,7 +18,16 @@ const torture = (...args: string[]) => {
 test('the help of the tortures has their names and options, and is no error', () => {
   const { status, stdout, stderr } = torture('--help');
   assert.equal([status, stderr], [0, '']);
-  for (const word of ['damage', 'points', 'failover', 'fleet', 'kills', '--cycles', '--minutes'])
+  for (const word of [
+    'damage',
+    'points',
+    'failover',
+    'owners',
+    'fleet',
+    'kills',
+    '--cycles',
+    '--minutes',
+  ])
     assert.match(stdout, word);
 });
 
@@ -39,7 +48,7 @@ test('what is no torture, no option or no number is an error of one sentence, wi
 });
 
 test('all tortures run unless some are named', () => {
-  const all = ['damage', 'points', 'failover', 'fleet', 'kills'];
+  const all = ['damage', 'points', 'failover', 'owners', 'fleet', 'kills'];
   assert.equal(readCommandLine([])?.tortures, all);
   assert.equal(readCommandLine(['kills', 'damage'])?.tortures, ['damage', 'kills']);
   const { cycles, minutes, seed } = readCommandLine(['--minutes', '7']) ?? {};

@@ -5,6 +5,7 @@ const TORTURES = {
   damage: 'Cuts logs, or flips a bit.',
   points: 'Kills a daemon at each n-th write and sync of the log.',
   failover: 'Kills the first of two providers twice, while runs ask for both.',
+  owners: 'Many processes want the daemon of one home at once, also after a SIGKILL and a stop.',
   fleet: 'Kills, stops and cuts off three daemons on one PostgreSQL, and kills the database.',
   kills: 'Kills the built daemon and its engine with SIGKILL at random moments, under load.',
 };
@@ -16,7 +17,9 @@ const OPTIONS = {
   stride: { value: 1, what: 'points: from one call to the next one' },
   damages: { value: 500, what: 'damage: how many logs' },
   runs: { value: 1000, what: 'failover: how many runs' },
-  minutes: { value: null, what: 'points, fleet and kills: end after this time' },
+  rounds: { value: 100, what: 'owners: how many rounds' },
+  crowd: { value: 20, what: 'owners: processes at once on a cold home' },
+  minutes: { value: null, what: 'points, owners, fleet and kills: end after this time' },
   seed: { value: null, what: 'damage, fleet and kills: repeats the draws, not the moments' },
 };
 

@@ -3,6 +3,7 @@ import { readCommandLine, usage } from './command-line.ts';
 import { damageLog } from './damage.ts';
 import { failover } from './failover.ts';
 import { tortureFleet } from './fleet.ts';
+import { tortureOwners } from './owners.ts';
 import { crashAt, type Point } from './points.ts';
 import { random } from './random.ts';
 import { type RoundResult, tortureRound } from './round.ts';
@@ -27,7 +28,7 @@ if (minutes !== null)
   setTimeout(() => stop.abort(), Math.min(minutes * 60_000, TIMER_MS_MAX)).unref();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
 
-const work = { damage: damages, points, failover: failovers, fleet: fleets, kills };
+const work = { damage: damages, points, failover: failovers, owners, fleet: fleets, kills };
 for (const torture of asked.tortures) await work[torture]();
 
 function readOrExit() {
@@ -66,6 +67,14 @@ async function failovers(): Promise<void> {
   console.table(tally);
   for (const problem of problems) console.log(`  ${problem}`);
   if (problems.length + tally.lost + tally.twice > 0) process.exitCode = 1;
+}
+
+async function owners(): Promise<void> {
+  const { rounds, crowd } = asked;
+  const { problems, ends, ...counts } = await tortureOwners({ rounds, crowd, signal: stop.signal });
+  console.table({ ...counts, ...ends });
+  for (const problem of problems.slice(0, 50)) console.log(`  ${problem}`);
+  if (problems.length > 0) process.exitCode = 1;
 }
 
 async function damages(): Promise<void> {

@@ -36,22 +36,33 @@ const RETRY_MS = 50;
  * 1. A daemon answers: waits until it is ready. If it is stopping, waits for its end, then starts
  *    one.
  * 2. None answers, but a process that had a socket is alive: gives it a short time to end.
- * 3. There is none: starts one. If two commands do so at once, one wins and both wait for it.
+ * 3. There is none: starts one. If others do so at once, one gets the home and all wait for it. If
+ *    that one ends, the next look starts another.
  */
-export async function startDaemon(options: StartOptions): Promise<Started> {
-  const { paths, flags, wait_ms, onStart } = options;
+export async function startDaemon({
+  paths,
+  flags,
+  wait_ms,
+  onStart,
+}: StartOptions): Promise<Started> {
   const deadline = Date.now() + wait_ms;
-  const running = (await whenAnswering(paths, deadline)) ?? (await whenEnding(paths, deadline));
+  const find = async () => (await whenAnswering(paths, deadline)) ?? whenEnding(paths, deadline);
+  let running = await find();
   if (running !== null) return { status: running, started: false };
   onStart?.();
-  try {
-    return {
-      status: await spawnDaemon({ paths, flags, wait_ms: deadline - Date.now() }),
-      started: true,
-    };
-  } catch (error) {
-    if (!hasCode(error, 'daemon_already_running')) throw error;
-    return { status: await answerOfWinner(paths, deadline), started: false };
+  for (let pause_ms = RETRY_MS; ; pause_ms *= 2) {
+    try {
+      const status = await spawnDaemon({ paths, flags, wait_ms: deadline - Date.now() });
+      return { status, started: true };
+    } catch (error) {
+      // A node of a fleet whose name is taken has no daemon in this home.
+      if (!hasCode(error, 'daemon_already_running') || error.details?.node_id !== undefined)
+        throw error;
+      running = await find();
+      if (running !== null) return { status: running, started: false };
+      if (Date.now() + pause_ms >= deadline) throw error;
+    }
+    await delay(pause_ms);
   }
 }
 
@@ -120,22 +131,6 @@ async function nextStatus(client: ControlClient, deadline: number): Promise<Stat
     throw hasCode(error, 'timed_out') ? new SvcError('start_timed_out') : error;
   });
   return client.call('status');
-}
-
-/** Polls: the winner may not have opened its socket yet. */
-async function answerOfWinner(paths: Paths, deadline: number): Promise<Status> {
-  while (Date.now() < deadline) {
-    const status = await whenAnswering(paths, deadline);
-    if (status !== null) return status;
-    await delay(RETRY_MS);
-  }
-  throw new SvcError(
-    'daemon_already_running',
-    'Another daemon owns this home and does not answer.',
-    {
-      hint: 'See: svc status. End it with: svc stop --force',
-    },
-  );
 }
 
 function hung(paths: Paths, error: unknown): unknown {

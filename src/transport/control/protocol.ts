@@ -232,6 +232,8 @@ export interface RuntimeFile {
   pid: number;
   /** The start time of the process, so that a reused pid is recognised. Null if unknown. */
   process_start: string | null;
+  /** Where the file was written: not in a copy of it. Daemons of older versions say nothing. */
+  folder?: { path: string; device: string; inode: string };
   boot_id: string;
   version: string;
   started_at: string;
