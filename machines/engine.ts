@@ -1,6 +1,7 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { type Effects, effect } from './effects.ts';
 import type { Deadline, EngineCreated, EngineEvent, EngineInfo, Failure } from './events.ts';
+import { ENGINE_CRASHED, ENGINE_KILLED } from './retry.ts';
 import { isIn } from './step.ts';
 
 /**
@@ -11,7 +12,8 @@ import { isIn } from './step.ts';
  * 2. A process is gone when `engine.exited` says so, or is given up when it outlives its kill.
  * 3. A model that does not load in time is not retried: the next load would hang too.
  * 4. After a crash the engine waits. The wait doubles with each crash in a row, up to a bound.
- *    Finished work ends the row.
+ *    Finished work ends the row. When the system kills each load, memory is short: the bound is
+ *    longer.
  * 5. An idle process is ended after `idle_ms`, which a load or finished work can change.
  */
 
@@ -39,12 +41,19 @@ export interface EngineContext {
 }
 
 const DIED: Failure = {
-  code: 'engine_crashed',
+  code: ENGINE_CRASHED,
   message: 'The engine process died.',
   retryable: true,
 };
+const KILLED: Failure = {
+  code: ENGINE_KILLED,
+  message:
+    'The system or a user killed the engine (SIGKILL) while it loaded the model. ' +
+    'The system does that when memory is short.',
+  retryable: true,
+};
 const TOO_MUCH_MEMORY: Failure = {
-  code: 'engine_crashed',
+  code: ENGINE_CRASHED,
   message:
     'The engine process was ended: it took more memory than the limit engine_memory_bytes allows.',
   retryable: false,
@@ -62,6 +71,7 @@ const LOAD_TIMEOUT: Failure = {
 };
 
 export const CRASHES_COUNTED = 5;
+export const KILLS_COUNTED = 8;
 const BACKOFF_FIRST_MS = 250;
 
 const { createMachine } = setup({
@@ -280,15 +290,22 @@ function evolve(context: EngineContext, event: EngineEvent): Partial<EngineConte
 }
 
 function countCrash(context: EngineContext, event: EngineEvent): Partial<EngineContext> {
-  const crashes = Math.min(CRASHES_COUNTED, context.crashes + 1);
-  const tookTooMuch = event.type === 'engine.exited' && event.reason === 'memory';
+  const error = causeOf(context, event);
+  const most = error === KILLED ? KILLS_COUNTED : CRASHES_COUNTED;
+  const crashes = Math.min(most, context.crashes + 1);
   return {
     crashes,
-    error: tookTooMuch ? TOO_MUCH_MEMORY : DIED,
+    error,
     info: null,
     since: event.at,
     due_at: event.at + BACKOFF_FIRST_MS * 2 ** (crashes - 1),
   };
+}
+
+function causeOf({ info }: EngineContext, event: EngineEvent): Failure {
+  if (event.type !== 'engine.exited') return DIED;
+  if (event.reason === 'memory') return TOO_MUCH_MEMORY;
+  return event.reason === 'outside' && info === null ? KILLED : DIED;
 }
 
 /** The events that the kernel appends when their time comes, unless the state changes first. */

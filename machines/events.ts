@@ -209,8 +209,9 @@ export type RunEvent =
   | EventOf<'run.failed', { attempt: number; error: Failure }>
   /**
    * The work was lost or stopped before the answer was complete, and the run waits to resume.
-   * `computing`: how many runs the engine computed when it died, including this one. 0: the engine
-   * was stopped for another reason. Old logs do not have it.
+   * `computing`: how many runs the engine computed when it died, including this one. 0: it computed
+   * none of them, as while it loads, or was stopped for another reason. Absent: no engine died, or
+   * the log is old.
    */
   | EventOf<'run.suspended', { attempt: number; error: Failure; computing?: number }>
   /** Found unfinished by a later boot. The time between the boots counts for no deadline. */
@@ -370,10 +371,15 @@ export type EngineEvent =
       { reason: 'idle' | 'room' | 'model_changed' | 'daemon_stopping' | 'requested' }
     >
   | EventOf<'engine.deadline_passed', { attempt: number }>
-  /** `reason`: why the daemon ended the process, if it did. */
+  /** `reason`: why the daemon killed the process; or `outside`, if something else did. */
   | EventOf<
       'engine.exited',
-      { attempt: number; exit_code: number | null; signal: string | null; reason?: 'memory' }
+      {
+        attempt: number;
+        exit_code: number | null;
+        signal: string | null;
+        reason?: 'memory' | 'outside';
+      }
     >
   | EventOf<'engine.backoff_elapsed'>;
 

@@ -25,8 +25,9 @@ export function retryDelay(failures: number, asked_ms: number | null = null, jit
 /**
  * The event for a failed attempt.
  *
- * 1. The engine ended while it computed the run (`computing`), and the policy allows it: suspend.
- *    This spends no attempt, because another run can be the cause.
+ * 1. The engine ended while it computed or loaded for the run (`computing`), and the policy allows
+ *    it: suspend. This spends no attempt, because the run need not be the cause. `isSpent` has two
+ *    exceptions.
  * 2. No output, a retryable error and attempts left: wait, then retry. With another target, only if
  *    the wait is short and a retry may help.
  * 3. No output and another target, which may answer in spite of this error: go on there.
@@ -55,14 +56,15 @@ export function afterFailure(
   const computing = options.computing ?? null;
   const asked_ms = options.retry_after_ms ?? null;
   const error = withWait(failure, asked_ms);
-  if (computing !== null && canResume(context))
-    return { type: 'run.suspended', attempt, error, computing };
   const [next] = context.fallbacks;
   const move: NewEvent<RunEvent> | null =
     next !== undefined && isNextTarget(context, error, next)
       ? { type: 'run.attempt_failed', attempt, error, retry_at: now, next }
       : null;
-  if (computing !== null && isGivenUp(context)) return move ?? givenUp(context, error);
+  const isFree = computing !== null && !isSpent(context, error, computing, move !== null);
+  if (isFree && canResume(context, computing))
+    return { type: 'run.suspended', attempt, error, computing };
+  if (computing === 1 && isGivenUp(context)) return move ?? givenUp(context, error);
   const delay = retryDelay(context.failures + 1, asked_ms, options.jitter);
   if (move !== null && (options.leave === true || delay > RETRY_SHORT_MS)) return move;
   const isTooLong = asked_ms !== null && asked_ms > RETRY_LONGEST_MS;
@@ -73,7 +75,7 @@ export function afterFailure(
     (options.lost === true || error.retryable) &&
     context.outputs > 0 &&
     context.resumable &&
-    canResume(context)
+    canResume(context, undefined)
   )
     return { type: 'run.suspended', attempt, error };
   const isLost = options.lost === true || error.code === MODEL_CHANGED;
@@ -106,6 +108,21 @@ function givenUp({ attempt, deaths, outputs }: RunContext, { code }: Failure): N
     'run_losses), so the run is given up.';
   const error: Failure = { code, message, retryable: false };
   return outputs > 0 ? { type: 'run.interrupted', error } : { type: 'run.failed', attempt, error };
+}
+
+export const ENGINE_CRASHED = 'engine_crashed';
+/** The engine was killed from outside while it loaded a model. */
+export const ENGINE_KILLED = 'engine_killed';
+
+/** Whether the end of a load counts as an attempt: another target may answer, or it may recur. */
+function isSpent(
+  { outputs }: RunContext,
+  { code }: Failure,
+  computing: number,
+  hasOther: boolean,
+): boolean {
+  if (code === ENGINE_KILLED) return hasOther;
+  return code === ENGINE_CRASHED && computing === 0 && outputs === 0;
 }
 
 /** Whether only this run can have caused a death of the engine, or the log does not say. */
@@ -157,16 +174,15 @@ export function isNextTarget(
 
 /**
  * Whether a run that lost its work may resume, as its policy says. Not if the log lacks its prompt
- * or output, and not after too many deaths of the engine.
+ * or output.
  */
-export function canResume({
-  recovery,
-  resumable,
-  content_kept,
-  outputs,
-  deaths,
-  max_losses,
-}: RunContext): boolean {
-  if (recovery === 'end' || !content_kept || deaths >= max_losses) return false;
+export function mayResume({ recovery, resumable, content_kept, outputs }: RunContext): boolean {
+  if (recovery === 'end' || !content_kept) return false;
   return recovery === 'restart' || outputs === 0 || resumable;
+}
+
+/** The same after the work was lost here. Not after too many deaths that the run has caused. */
+export function canResume(context: RunContext, computing: number | undefined): boolean {
+  const { deaths, max_losses } = context;
+  return mayResume(context) && (!isToBlame(computing) || deaths < max_losses);
 }

@@ -1,5 +1,5 @@
 import type { Deadline, DeadlineName, Failure, NewEvent, RunEvent } from './events.ts';
-import { canResume } from './retry.ts';
+import { mayResume } from './retry.ts';
 import type { RunSnapshot } from './run.ts';
 import type { RunContext } from './run-context.ts';
 import { isIn } from './step.ts';
@@ -85,7 +85,7 @@ export function terminalOf(snapshot: RunSnapshot, forced: boolean): NewEvent<Run
   if (isIn(snapshot, 'by_deadline')) return { type: 'run.timed_out', forced };
   if (!isIn(snapshot, 'by_stop')) return null;
   const { context } = snapshot;
-  return context.content_kept && canResume(context)
+  return mayResume(context)
     ? { type: 'run.suspended', attempt: context.attempt, error: DAEMON_STOPPING }
     : { type: 'run.interrupted', error: DAEMON_STOPPING };
 }
@@ -103,7 +103,7 @@ export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): NewEvent
   const end = isIn(snapshot, 'by_stop') ? null : terminalOf(snapshot, false);
   if (end !== null) return end;
   if (!snapshot.context.content_kept) return { type: 'run.interrupted', error: CONTENT_NOT_KEPT };
-  if (snapshot.hasTag('waiting') || canResume(snapshot.context))
+  if (snapshot.hasTag('waiting') || mayResume(snapshot.context))
     return { type: 'run.recovered', downtime_ms };
   return { type: 'run.interrupted', error: DAEMON_DIED };
 }

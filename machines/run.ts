@@ -1,7 +1,7 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
 import type { DeadlineName, RunCreated, RunEvent } from './events.ts';
-import { canResume, canRetry, isNextTarget } from './retry.ts';
+import { canResume, canRetry, isNextTarget, mayResume } from './retry.ts';
 import { countLoss, evolve, newContext, type RunContext } from './run-context.ts';
 
 /**
@@ -35,9 +35,13 @@ const { createMachine } = setup({
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
     isDeadline: ({ event }, params: { name: DeadlineName }) =>
       event.type === 'run.deadline_passed' && event.deadline === params.name,
-    canResume: ({ context }) => canResume(context),
+    mayResume: ({ context }) => mayResume(context),
+    mayResumeAttempt: ({ context, event }) =>
+      'attempt' in event && event.attempt === context.attempt && mayResume(context),
     canResumeAttempt: ({ context, event }) =>
-      'attempt' in event && event.attempt === context.attempt && canResume(context),
+      event.type === 'run.suspended' &&
+      event.attempt === context.attempt &&
+      canResume(context, event.computing),
     canRetry: ({ context, event }) =>
       event.type === 'run.attempt_failed' &&
       event.attempt === context.attempt &&
@@ -96,7 +100,7 @@ export const runMachine = createMachine({
           initial: 'working',
           on: {
             'run.recovered': {
-              guard: 'canResume',
+              guard: 'mayResume',
               target: 'waiting.suspended',
               actions: ['countLoss', 'evolve'],
             },
@@ -200,12 +204,12 @@ export const runMachine = createMachine({
             // The run would continue in the next boot; a client can still cancel it.
             'run.cancel_requested': { target: 'by_request', actions: 'evolve' },
             'run.suspended': {
-              guard: 'canResumeAttempt',
+              guard: 'mayResumeAttempt',
               target: '#run.open.waiting.suspended',
               actions: 'evolve',
             },
             'run.recovered': {
-              guard: 'canResume',
+              guard: 'mayResume',
               target: '#run.open.waiting.suspended',
               actions: 'evolve',
             },

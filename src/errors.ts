@@ -595,6 +595,13 @@ export const errors = {
     meaning: 'The engine process died.',
     hint: 'Run it again. If it happens again, see: svc logs, svc doctor',
   },
+  engine_killed: {
+    ...provider,
+    meaning: 'Something outside svc killed the engine while it loaded the model.',
+    hint:
+      'The system does that when memory is short: see svc doctor. Close other programs, ' +
+      'or use a smaller model or --context.',
+  },
   engine_timed_out: {
     ...provider,
     http: 504,

@@ -89,7 +89,9 @@ const expected: Record<string, Record<string, string[]>> = {
     'warm.busy': ['none'],
     'stopping.asked': ['engine.deadline_passed +2000'],
     'stopping.killed': ['engine.deadline_passed +1000'],
-    crashed: [250, 500, 1000, 2000, 4000].map((wait) => `engine.backoff_elapsed +${wait}`),
+    crashed: [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000].map(
+      (wait) => `engine.backoff_elapsed +${wait}`,
+    ),
   },
   pull: {
     // The first attempt is at the creation, a second before every other event.

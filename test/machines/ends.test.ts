@@ -81,7 +81,7 @@ test('a run found unfinished waits again, or takes an end that it accepts', () =
   }
 });
 
-test('the state, the policy, the deaths and the log decide what happens to an unfinished run', () => {
+test('the state, the policy and the log decide what happens to an unfinished run', () => {
   const seen = new Set<string>();
   for (const { model, snapshot, where } of runs) {
     const event = afterCrash(snapshot, 0);
@@ -116,7 +116,7 @@ function expectedEnd(snapshot: RunSnapshot): string {
   if (path === 'cancelling.by_deadline') return 'timed_out';
   if (!context.content_kept) return 'interrupted';
   if (path === 'queued' || path === 'suspended') return path;
-  if (context.recovery === 'end' || context.deaths === context.max_losses) return 'interrupted';
+  if (context.recovery === 'end') return 'interrupted';
   if (context.recovery === 'resume' && context.output !== '' && !context.resumable)
     return 'interrupted';
   return 'suspended';
@@ -183,6 +183,48 @@ test('no number of deaths of the daemon ends a run that may resume', () => {
       assert.is(deaths, goesOn ? 50 : 1, model.name);
       assert.is(blamed, 0, 'no run is to blame for a death of the daemon');
     }
+  }
+});
+
+test('the engine dies while it loads, and the daemon dies, by turns: neither ends a run', () => {
+  const died = { code: 'engine_crashed', message: 'The engine process died.', retryable: true };
+  const killed = { ...died, code: 'engine_killed' };
+  for (const model of runModels) {
+    let round = 0;
+    let output = false;
+    const { snapshot, deaths } = outlive(model, false, (run) => {
+      const { recovery, content_kept } = run.context;
+      if (recovery === 'end' || !content_kept) return { type: 'run.interrupted', error: died };
+      round += 1;
+      if (round % 2 === 0) return afterCrash(run, 1000);
+      // The first attempt brings text where the next ones may continue it. Then they only load.
+      if (run.context.resumable && !output) {
+        output = true;
+        return { type: 'run.output_appended', attempt: round, text: 'x', token_ids: [1] };
+      }
+      const cause = run.context.outputs > 0 ? died : killed;
+      return afterFailure(run.context, cause, NOW, { lost: true, computing: 0 });
+    });
+    const { recovery, content_kept, fallbacks } = snapshot.context;
+    if (recovery === 'end' || !content_kept || fallbacks.length > 0) continue;
+    assert.is(snapshot.status, 'active', `${model.name}: ${stateName(snapshot)}`);
+    assert.equal([deaths, snapshot.context.deaths], [50, 0], model.name);
+  }
+});
+
+test('deaths that the run has caused do not count when the daemon dies', () => {
+  const died = { code: 'engine_crashed', message: 'The engine process died.', retryable: true };
+  for (const model of runModels) {
+    const { recovery, max_losses, content } = model.created as RunCreated;
+    if (recovery === 'end' || content === 'omitted') continue;
+    let blamed = 0;
+    const { snapshot } = outlive(model, false, (run) => {
+      blamed += 1;
+      return blamed <= (max_losses ?? 0)
+        ? afterFailure(run.context, died, NOW, { lost: true, computing: 1 })
+        : afterCrash(run, 1000);
+    });
+    assert.equal([snapshot.status, snapshot.context.deaths], ['active', max_losses], model.name);
   }
 });
 

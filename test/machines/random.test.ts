@@ -4,11 +4,11 @@ import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
 import type { DaemonSnapshot } from '../../machines/daemon.ts';
 import type { Effect } from '../../machines/effects.ts';
-import { CRASHES_COUNTED, type EngineSnapshot } from '../../machines/engine.ts';
+import { type EngineSnapshot, KILLS_COUNTED } from '../../machines/engine.ts';
 import type { MachineEvent } from '../../machines/events.ts';
 import type { ProviderSnapshot } from '../../machines/provider.ts';
 import type { PullSnapshot } from '../../machines/pull.ts';
-import { canResume } from '../../machines/retry.ts';
+import { mayResume } from '../../machines/retry.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { accepted, can, init, isIn, stateName, statePath, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
@@ -106,7 +106,7 @@ for (const policy of policies) {
         assert.ok(after.context.failures < after.context.max_attempts);
         assert.ok(after.context.deaths <= after.context.max_losses);
         if (stateName(after) === 'suspended' && stateName(before) !== 'suspended')
-          assert.ok(canResume(before.context), 'suspended although it may not go on');
+          assert.ok(mayResume(before.context), 'suspended although it may not go on');
         assert.is(after.context.output, text);
         assert.is(after.context.ended_at !== null, after.status === 'done');
         if (stateName(after) === 'completed') assert.is(after.context.error, null);
@@ -161,10 +161,10 @@ test('engine: one process at a time, each started once, stopped before it is kil
           assert.is(params.attempt, running, 'a process that is gone');
         if (type === 'killEngine') assert.ok(isIn(before, 'stopping'));
       }
-      assert.ok(after.context.crashes <= CRASHES_COUNTED);
+      assert.ok(after.context.crashes <= KILLS_COUNTED);
       assert.is(stateName(after) === 'cold' || stateName(after) === 'crashed', running === null);
       if (stateName(after) === 'crashed')
-        assert.ok(after.context.due_at - after.context.since <= 250 * 2 ** (CRASHES_COUNTED - 1));
+        assert.ok(after.context.due_at - after.context.since <= 250 * 2 ** (KILLS_COUNTED - 1));
     }
   });
 });

@@ -6,6 +6,7 @@ import {
   canResume,
   canRetry,
   isEmptyAnswer,
+  mayResume,
   RETRY_FIRST_MS,
   RETRY_LONGEST_MS,
   retryDelay,
@@ -134,7 +135,7 @@ test('work that was lost after text was delivered is an interruption; lost befor
 test('work that is lost after output resumes if its provider and its policy allow, up to a limit', () => {
   const lost = (change: Partial<RunContext>) =>
     afterFailure(context({ outputs: 2, resumable: true, ...change }), retryable, NOW, {
-      lost: true,
+      ...{ lost: true, computing: 1 },
     }).type;
   assert.is(lost({}), 'run.suspended');
   assert.is(lost({ recovery: 'restart' }), 'run.suspended');
@@ -154,17 +155,46 @@ test('work that is lost after output resumes if its provider and its policy allo
 });
 
 test('the policy, the provider, the output and the deaths decide whether a run resumes', () => {
-  assert.ok(canResume(context({})));
-  assert.not.ok(canResume(context({ outputs: 1 })));
-  assert.ok(canResume(context({ outputs: 1, resumable: true })));
-  assert.ok(canResume(context({ outputs: 1, recovery: 'restart' })));
-  for (const change of [
-    { recovery: 'end' as const },
-    { deaths: 2 },
-    { max_losses: 0 },
-    { content_kept: false },
-  ])
-    assert.not.ok(canResume(context({ resumable: true, ...change })));
+  assert.ok(mayResume(context({})));
+  assert.not.ok(mayResume(context({ outputs: 1 })));
+  assert.ok(mayResume(context({ outputs: 1, resumable: true })));
+  assert.ok(mayResume(context({ outputs: 1, recovery: 'restart' })));
+  for (const change of [{ recovery: 'end' as const }, { content_kept: false }])
+    assert.not.ok(mayResume(context({ resumable: true, ...change })));
+  for (const change of [{ deaths: 2 }, { max_losses: 0 }]) {
+    const dying = context({ resumable: true, ...change });
+    for (const blamed of [1, undefined]) assert.not.ok(canResume(dying, blamed));
+    for (const innocent of [0, 2]) assert.ok(canResume(dying, innocent));
+  }
+});
+
+const killed = { code: 'engine_killed', message: 'The engine was killed.', retryable: true };
+
+test('a load that is killed spends no attempt, unless the run has another target', () => {
+  for (const outputs of [0, 2]) {
+    const waiting = context({ outputs, resumable: true, failures: 2, deaths: 2 });
+    assert.equal(afterFailure(waiting, killed, NOW, { lost: true, computing: 0 }), {
+      ...{ type: 'run.suspended', attempt: 1, error: killed, computing: 0 },
+    });
+  }
+  const next = { provider: 'near', model: 'm', cloud: false };
+  const types = [0, 1, 2, 3].map((failures) => {
+    const waiting = context({ fallbacks: [next], failures });
+    const event = afterFailure(waiting, killed, NOW, { lost: true, computing: 0 });
+    return 'next' in event ? 'moves' : event.type;
+  });
+  assert.equal(types, ['run.attempt_failed', 'moves', 'moves', 'moves']);
+});
+
+test('a death of the engine while it loads is no death of the run that waits for it', () => {
+  const died = { code: 'engine_crashed', message: 'The engine process died.', retryable: true };
+  const resumed = context({ outputs: 2, resumable: true, deaths: 2 });
+  const ofLoad = { lost: true, computing: 0 };
+  assert.equal(afterFailure(resumed, died, NOW, ofLoad), {
+    ...{ type: 'run.suspended', attempt: 1, error: died, computing: 0 },
+  });
+  const asked = context({ deaths: 2 });
+  assert.is(afterFailure(asked, died, NOW, ofLoad).type, 'run.attempt_failed', 'it may recur');
 });
 
 test('the last attempt and a lasting failure end the run', () => {

@@ -1,4 +1,5 @@
 import type { Failure } from '../../../machines/events.ts';
+import { ENGINE_CRASHED, ENGINE_KILLED } from '../../../machines/retry.ts';
 import { fromBody, SvcError } from '../../errors.ts';
 import type { Embedding, OutputPart } from '../port.ts';
 import type { Finish, FromEngine, Output } from './engine/messages.ts';
@@ -146,7 +147,11 @@ export class Vectors extends EndsOnce {
   }
 }
 
-/** An error that the engine process reported. Work that died with the process is lost. */
+/**
+ * An error that the engine process reported, or of its load. Work that died with the process is
+ * lost. A load computes no run.
+ */
 export function engineError({ retryable, ...failure }: Failure): SvcError {
-  return fromBody(failure, { retryable, lost: failure.code === 'engine_crashed' });
+  const hasDied = failure.code === ENGINE_KILLED || failure.code === ENGINE_CRASHED;
+  return fromBody(failure, { retryable, ...(hasDied ? { lost: true, computing: 0 } : {}) });
 }

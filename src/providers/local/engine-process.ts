@@ -225,13 +225,15 @@ export class EngineProcess {
   private end(exit_code: number | null, signal: string | null): void {
     this.isGone = true;
     this.memory.stop();
-    const reason = this.endedFor === null ? {} : { reason: this.endedFor };
+    // No fault of a process sends it SIGKILL.
+    const isOutside = signal === 'SIGKILL' && !this.stopping;
+    const reason = this.endedFor ?? (isOutside ? 'outside' : null);
     this.options.report({
       type: 'engine.exited',
       attempt: this.attempt,
       exit_code,
       signal,
-      ...reason,
+      ...(reason === null ? {} : { reason }),
     });
     const loss = this.loss(this.replies.size);
     for (const reply of this.replies.values()) reply.lose(loss);

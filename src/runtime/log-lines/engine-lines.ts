@@ -65,5 +65,6 @@ function loaded({
 
 function ending({ signal, exit_code, reason }: Record<string, unknown>): string {
   if (reason === 'memory') return 'it took more memory than it may';
+  if (reason === 'outside') return `something else killed it, ${signal}`;
   return signal === null ? `exit code ${exit_code}` : String(signal);
 }

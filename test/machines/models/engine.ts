@@ -1,8 +1,8 @@
 import {
-  CRASHES_COUNTED,
   type EngineSnapshot,
   engineDeadlines,
   engineMachine,
+  KILLS_COUNTED,
 } from '../../../machines/engine.ts';
 import type { EngineCreated, EngineEvent, EngineInfo, Failure } from '../../../machines/events.ts';
 import { type Model, model, NOW } from './model.ts';
@@ -52,7 +52,11 @@ export function engineModel(): Model {
         { type: 'engine.model_loaded', at: NOW, attempt: of, info },
         { type: 'engine.load_failed', at: NOW, attempt: of, error },
         { type: 'engine.deadline_passed', at: NOW, attempt: of },
-        { type: 'engine.exited', at: NOW, attempt: of, exit_code: null, signal: 'SIGSEGV' },
+        ...[{ signal: 'SIGSEGV' }, { signal: 'SIGKILL', reason: 'outside' as const }].map(
+          (end): EngineEvent => ({
+            ...{ type: 'engine.exited', at: NOW, attempt: of, exit_code: null, ...end },
+          }),
+        ),
       ]),
       { type: 'engine.work_started', at: NOW },
       { type: 'engine.work_finished', at: NOW },
@@ -64,7 +68,7 @@ export function engineModel(): Model {
       JSON.stringify([
         value,
         Math.min(2, context.attempt),
-        Math.min(CRASHES_COUNTED, context.crashes),
+        Math.min(KILLS_COUNTED, context.crashes),
       ]),
     deadlines: engineDeadlines,
     stop: { type: 'engine.stop_requested', at: NOW, reason: 'requested' },

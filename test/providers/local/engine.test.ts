@@ -234,14 +234,14 @@ test('a file that only looks like a model is invalid and is not tried again', as
   assert.is(local.state(), 'cold');
 });
 
-test('an engine that dies while it loads has crashed, and the next run waits for the retry', async () => {
+test('an engine that is killed while it loads has crashed, and the next run waits for the retry', async () => {
   const heard = readAnswer(local, { model: 'short' });
   heard.catch(() => {});
   await waitFor('the process loads', () => local.state() === 'loading', { every_ms: 1 });
   const started = local.engine.events.findLast(({ type }) => type === 'engine.process_started');
   process.kill(started !== undefined && 'pid' in started ? started.pid : 0, 'SIGKILL');
   const lost = await failure(heard);
-  assert.is(lost.code, 'engine_crashed');
+  assert.is(lost.code, 'engine_killed');
   assert.ok(lost.lost && lost.retryable);
   const next = readAnswer(local, { model: 'short' });
   assert.is(local.state(), 'crashed');

@@ -140,13 +140,31 @@ test('a file that kills the engine twice while it loads is refused', async () =>
     const asked = readAnswer(local, { model: 'short' });
     asked.catch(() => {});
     await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
-    process.kill(startedPid(), 'SIGKILL');
+    process.kill(startedPid(), 'SIGABRT');
     assert.is((await failure(asked)).code, 'engine_crashed', `death ${round}`);
     await waitFor('its death is known', () => local.state() === 'crashed');
     await local.engine.fireDeadline();
   }
   assert.is((await failure(readAnswer(local, { model: 'short' }))).code, 'model_quarantined');
   assert.ok((await readAnswer(local, { model: 'svc-mini', max_tokens: 2 })).token_ids.length > 0);
+});
+
+test('a load that is killed from outside says nothing about its file, and each next one waits longer', async () => {
+  const waits: number[] = [];
+  for (let round = 1; round <= 9; round += 1) {
+    const asked = readAnswer(local, { model: 'short' });
+    asked.catch(() => {});
+    await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
+    process.kill(startedPid(), 'SIGKILL');
+    const { code, retryable, lost, computing } = await failure(asked);
+    assert.equal([code, retryable, lost, computing], ['engine_killed', true, true, 0]);
+    await waitFor('its death is known', () => local.state() === 'crashed');
+    const { since, due_at } = local.engine.snapshot().context;
+    waits.push(due_at - since);
+    await local.engine.fireDeadline();
+  }
+  assert.equal(waits, [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 32_000]);
+  assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
 });
 
 if (process.platform === 'linux') {

@@ -95,6 +95,21 @@ test('a run that arrives later is answered before the killer has used all its at
   assert.equal(local.beside, [0, 0, 0, 0, 0, 0, 0]);
 });
 
+test('a run waits out loads that are killed from outside, and why says it', async () => {
+  const killed = new SvcError('engine_killed', undefined, { lost: true, computing: 0 });
+  let kills = 12;
+  const local = new ScriptedProvider('local', () =>
+    kills-- > 0 ? [killed] : [output('answer', 1), finish()],
+  );
+  const { runtime, kernel } = await bootRuntime({ local });
+  const { id } = await runtime.runs.start({ prompt: 'tell' }, 'test');
+  await waitFor('it has ended', () => !kernel.instances.has(id));
+  const { state, output: text, attempts } = await runtime.runs.get(id);
+  assert.equal([state, text, attempts], ['completed', 'answer', 13]);
+  const { explanation } = await runtime.history.whyRun(id);
+  assert.match(explanation.join('\n'), /waits to resume: .*killed the engine while it loaded/);
+});
+
 test('a run whose model is another file now ends with its partial text, and says so', async () => {
   const died = new SvcError('engine_crashed', undefined, { lost: true, computing: 1 });
   const local = new ScriptedProvider('local', ({ resume }) =>
