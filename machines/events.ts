@@ -56,6 +56,8 @@ export interface Failure {
   retry_after_ms?: number;
   /** HTTP status of the provider's response, where the answer to a client keeps it. */
   status?: number;
+  /** What to do about a failed pull, if it is not what the table of errors says. */
+  hint?: string;
 }
 
 // ---------------------------------------------------------------- daemon

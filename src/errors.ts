@@ -379,7 +379,7 @@ export const errors = {
   pull_failed: {
     ...provider,
     meaning: 'The model was not downloaded completely, or failed its check.',
-    hint: 'Run the command again: it goes on where it stopped.',
+    hint: 'Check the reference and the network, then run the command again.',
   },
   pull_refused: {
     ...provider,

@@ -1,4 +1,4 @@
-import { asSvcError, hasCode, SvcError } from '../errors.ts';
+import { asSvcError, type ErrorCode, SvcError } from '../errors.ts';
 import { findPaths, type Paths } from '../home/paths.ts';
 import type { CommandModule, Flags } from './context.ts';
 import { printError, READER_GONE } from './print/output.ts';
@@ -19,7 +19,7 @@ export async function execute(json: boolean, work: () => Promise<number>): Promi
   process.exitCode = await work().catch(fail);
 }
 
-/** Runs a command. An error of a value gets the same hint as an error of a flag. */
+/** Runs a command. Its errors get hints for a person who typed it. */
 export async function perform(
   name: string,
   run: CommandModule['run'],
@@ -34,18 +34,21 @@ export async function perform(
     },
   };
   return run(context).catch((thrown: unknown) => {
-    throw withHelpHint(thrown, name);
+    throw withTypedHint(thrown, name);
   });
 }
 
-function withHelpHint(thrown: unknown, name: string): unknown {
-  if (!hasCode(thrown, 'usage') || thrown.hint !== thrown.spec.hint) return thrown;
-  const { message, param, cause } = thrown;
-  return new SvcError('usage', message, {
-    cause,
-    hint: `See: svc ${name} --help`,
-    ...(param === null ? {} : { param }),
-  });
+/** Errors whose hint in the table is for the client of an API: what a person at a shell does. */
+const TYPED: Readonly<Partial<Record<ErrorCode, (command: string) => string>>> = {
+  usage: (command) => `See: svc ${command} --help`,
+  invalid_request: (command) => `See: svc ${command} --help`,
+  capability_missing: () => 'Choose another model, or leave the flag out. See: svc model list',
+  conversation_unknown: () => 'See: svc runs list',
+};
+
+function withTypedHint(thrown: unknown, name: string): unknown {
+  if (!(thrown instanceof SvcError) || thrown.hint !== thrown.spec.hint) return thrown;
+  return thrown.with({ hint: TYPED[thrown.code]?.(name) });
 }
 
 /** Fails if the OS does not know the user, or if SVC_HOME is relative to a deleted folder. */

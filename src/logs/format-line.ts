@@ -1,11 +1,15 @@
 import { readLine } from './filter.ts';
 import { oneLine } from './plain.ts';
+import { below, WordWrap } from './word-wrap.ts';
 
 export interface LineForm {
   /** Paints the parts of a line. */
   colour: boolean;
-  /** For a person who reads from top to bottom: times without their date, and separators. */
-  screen: boolean;
+  /**
+   * Columns of a screen, for a person who reads from top to bottom: times without their date,
+   * separators, and lines that are broken between words. Null: elsewhere.
+   */
+  columns: (() => number) | null;
 }
 
 /**
@@ -17,8 +21,9 @@ export interface LineForm {
  * 2. An error is shown by its message, once. JSON has its stack.
  * 3. Text that is no log line is kept.
  */
-export function createLineFormat({ colour, screen }: LineForm): (line: string) => string {
+export function createLineFormat({ colour, columns }: LineForm): (line: string) => string {
   const paint = colour ? styled : (_: Style, text: string) => text;
+  const screen = columns !== null;
   let today = new Date().toDateString();
   let boot = '';
   const separators = (at: Date, boot_id: string) => {
@@ -37,16 +42,24 @@ export function createLineFormat({ colour, screen }: LineForm): (line: string) =
     const at = new Date(typeof fields.time === 'number' ? fields.time : String(fields.time));
     const level = String(fields.level ?? '');
     const msg = oneLine(String(fields.msg ?? ''));
-    const label = paint(COLOURS[level] ?? 'dim', oneLine(level).toUpperCase().padEnd(5));
-    const head = `${timeOf(at, screen)} ${label} ${msg}`;
+    const label = paint(COLOURS[level] ?? 'dim', oneLine(level).toUpperCase().padEnd(LABEL));
+    const time = timeOf(at, screen);
+    const indent = time.length + LABEL + 2;
     const tail = Object.entries(fields)
       .filter(([name, value]) => isShown(name, value, msg))
-      .map(([name, value]) => `${name}=${shown(value)}`)
+      .map(([name, value]) => `${name}=${valueText(value)}`)
       .join(' ');
     const before = screen ? separators(at, String(fields.boot_id ?? '')) : '';
-    return `${before}${tail === '' ? head : `${head} ${paint('dim', oneLine(tail))}`}`;
+    const wrap = columns === null ? null : new WordWrap(() => columns() - indent);
+    const shown = (text: string) => (wrap === null ? text : wrap.add(text) + wrap.end());
+    const said = shown(msg);
+    const rest = tail === '' ? '' : paint('dim', shown(` ${oneLine(tail)}`));
+    return `${before}${time} ${label} ${below(said + rest, indent)}`;
   };
 }
+
+/** Columns of the level of a line. */
+const LABEL = 5;
 
 type Style = 'dim' | 'green' | 'yellow' | 'red';
 
@@ -76,7 +89,7 @@ function messageOf(value: unknown): string | null {
     : null;
 }
 
-function shown(value: unknown): string {
+function valueText(value: unknown): string {
   if (typeof value === 'string') return value;
   const message = messageOf(value);
   // Counts by kind read better without quotes.

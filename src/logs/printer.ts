@@ -1,5 +1,6 @@
 import { createLineFormat } from './format-line.ts';
 import type { LogStream } from './stream.ts';
+import { terminalColumns } from './width.ts';
 
 export interface PrinterOptions {
   form: 'json' | 'pretty';
@@ -55,7 +56,9 @@ export class Printer implements LogStream {
 
 /** As `svc logs` shows the line. */
 function forPerson(): (line: string) => string {
-  const screen = process.stdout.isTTY === true;
-  const form = createLineFormat({ colour: screen && !process.env.NO_COLOR, screen });
+  const { stdout } = process;
+  const colour = stdout.isTTY === true && !process.env.NO_COLOR;
+  const columns = stdout.isTTY === true ? () => terminalColumns(stdout) : null;
+  const form = createLineFormat({ colour, columns });
   return (line) => `${form(line)}\n`;
 }

@@ -1,5 +1,5 @@
 import { isCertificateCode, systemCode } from '../causes.ts';
-import { type ErrorCode, isStoreError, SvcError, type SvcErrorOptions } from '../errors.ts';
+import { type ErrorCode, errors, isStoreError, SvcError, type SvcErrorOptions } from '../errors.ts';
 
 /** An error of a download. By default another attempt does not help. */
 export function pullError(
@@ -17,15 +17,21 @@ export function asPullError(thrown: unknown): SvcError {
   if (code === 'ENOSPC' || code === 'EDQUOT')
     return pullError('pull_failed', 'The disk of the models folder is full.', {
       cause: thrown,
+      hint: `Free some space. ${GOES_ON}`,
     });
   if (code !== null && FILE_CODES.has(code))
     return pullError('pull_failed', `The models folder cannot be used (${code}).`, {
       cause: thrown,
+      hint: 'Check who may write there. See: svc model list, svc doctor',
     });
   return pullError('pull_failed', 'The download failed. The reason is in the log.', {
     cause: thrown,
+    hint: 'See: svc logs --level debug',
   });
 }
+
+/** What keeps the bytes that it has. */
+export const GOES_ON = errors.pull_cancelled.hint;
 
 /** The error of a request without a response, or of a broken response. */
 export function connectionError(thrown: unknown, host: string): SvcError {
@@ -35,11 +41,32 @@ export function connectionError(thrown: unknown, host: string): SvcError {
   if (isCertificateCode(code))
     return pullError('pull_failed', `${host} has a certificate that is not trusted${suffix}.`, {
       cause: thrown,
+      hint:
+        'A proxy may be in between. For a private certificate set NODE_EXTRA_CA_CERTS and run: ' +
+        'svc restart',
+    });
+  if (code === UNKNOWN_NAME || code === 'EAI_AGAIN')
+    return pullError('pull_failed', `No address is known for ${host}${suffix}.`, {
+      retryable: true,
+      cause: thrown,
+      hint: OFFLINE,
     });
   return pullError('pull_failed', `The connection to ${host} failed${suffix}.`, {
     retryable: true,
     cause: thrown,
+    hint: OFFLINE,
   });
+}
+
+/** No host has the name, as far as the network knows. */
+const UNKNOWN_NAME = 'ENOTFOUND';
+const OFFLINE =
+  'Check the network and the name of the host. The daemon takes a proxy from HTTPS_PROXY, and ' +
+  'another hub from HF_ENDPOINT.';
+
+/** Whether a pull that has no byte yet gains nothing from a further attempt. */
+export function isUnknownName({ cause }: SvcError): boolean {
+  return systemCode(cause) === UNKNOWN_NAME;
 }
 
 const FILE_CODES = new Set([

@@ -1,5 +1,5 @@
 import type { Effects } from '../../machines/effects.ts';
-import type { NewEvent, PullEvent } from '../../machines/events.ts';
+import type { Failure, NewEvent, PullEvent } from '../../machines/events.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import type { SvcError } from '../errors.ts';
 import { freeBytes } from '../home/disk.ts';
@@ -7,7 +7,7 @@ import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { attemptPull } from './attempt.ts';
 import type { PullContext } from './context.ts';
-import { asPullError, pullError } from './failure.ts';
+import { asPullError, isUnknownName, pullError } from './failure.ts';
 import { HubClient } from './hub/client.ts';
 import { searchHub } from './hub/search.ts';
 import { type ImportInput, importModel } from './import.ts';
@@ -185,8 +185,13 @@ export class Puller implements PullerPort<Task> {
   private async recordFailure(pull_id: string, attempt: number, failure: SvcError): Promise<void> {
     const stream = this.options.stream(pull_id);
     const snapshot: PullSnapshot | undefined = stream.snapshot();
-    const error = failure.summary();
     if (snapshot?.context.attempt !== attempt) return;
+    const { hint, spec } = failure;
+    const error: Failure = {
+      ...failure.summary(),
+      ...(hint === spec.hint ? {} : { hint }),
+      ...(isUnknownName(failure) && snapshot.context.bytes_most === 0 ? { retryable: false } : {}),
+    };
     const event = afterPullFailure(
       snapshot.context,
       error,

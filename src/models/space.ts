@@ -1,5 +1,5 @@
 import type { PullContext } from './context.ts';
-import { pullError } from './failure.ts';
+import { GOES_ON, pullError } from './failure.ts';
 
 export type SpaceContext = Pick<PullContext, 'folder' | 'limits' | 'freeBytes'>;
 
@@ -16,6 +16,7 @@ export async function checkSpace(
     'pull_failed',
     `${rest}: ${mebibytes(free)} are free, and the daemon keeps ` +
       `${mebibytes(limits.pull_spare_bytes)} of them.`,
+    { hint: `Free some space. ${GOES_ON}` },
   );
 }
 

@@ -387,7 +387,7 @@ test('config show says what is in force and from where; a mistake in the file is
   assert.equal(Object.keys(shown.limits).length, Object.keys(limitSpecs).length);
   assert.is(shown.providers.o.value.key, 'env:KEY');
   assert.not.match(stdout, 'secret-key');
-  assert.match((await home.svc(['config', 'show'])).stdout, /limits\.queue_runs +3 +file/);
+  assert.match((await home.svc(['config', 'show'])).stdout, /limits\.queue_runs +file +3/);
   configure(home, '{\n  "modle": 1\n}');
   const broken = await home.svc(['config', 'show', '--json']);
   assert.is(broken.code, 6);

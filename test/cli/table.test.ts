@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { table } from '../../src/cli/print/table.ts';
-import { cutTo, padded, widthOf } from '../../src/cli/print/width.ts';
+import { fields, table } from '../../src/cli/print/table.ts';
+import { cutTo, padded, widthOf } from '../../src/logs/width.ts';
 
 const HEADING = ['RUN', 'MODEL', 'PROMPT'];
 const ROWS = [
@@ -49,6 +49,13 @@ test('columns are aligned below wide characters', () => {
     80,
   ).split('\n');
   assert.equal(text.slice(1), ['空が  x', 'abc   y']);
+});
+
+test('a long value is broken between words below itself, and stays one line in a pipe', () => {
+  const rows = [['why', 'the first of several words that do not fit']] as const;
+  assert.is(fields(rows, 30), '  why  the first of several\n       words that do not fit');
+  assert.is(fields(rows, Number.POSITIVE_INFINITY), `  why  ${rows[0][1]}`);
+  assert.is(fields([['a', 'b']], 3), '  a  b', 'a terminal without room');
 });
 
 test('without a width every cell is whole', () => {

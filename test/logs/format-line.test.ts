@@ -6,7 +6,8 @@ const HOSTILE = '\r\u001b[2J\u009b\u202e\u2028\u0007';
 
 const line = (time: string, boot_id: string, msg: string, more: object = {}) =>
   JSON.stringify({ level: 'info', time, boot_id, msg, ...more });
-const format = (screen: boolean) => createLineFormat({ colour: false, screen });
+const format = (screen: boolean) =>
+  createLineFormat({ colour: false, columns: screen ? () => 1000 : null });
 
 test('on a screen a separator says the new day and the new start, and lines have no date', () => {
   const form = format(true);
@@ -27,6 +28,16 @@ test('on a screen a separator says the new day and the new start, and lines have
     '---- a new start ----\n12:00:00.000 INFO  four',
     '12:00:00.000 INFO  five',
     '---- 2026-01-04, a new start ----\n12:00:00.000 INFO  six',
+  ]);
+});
+
+test('on a screen a long line is broken between words, below its message', () => {
+  const form = createLineFormat({ colour: false, columns: () => 44 });
+  const at = new Date(2026, 0, 2, 12).toISOString();
+  const text = form(line(at, 'boot_1', 'the provider is away', { reason: 'nobody answers' }));
+  assert.equal(text.split('\n').slice(1), [
+    '12:00:00.000 INFO  the provider is away',
+    '                   reason=nobody answers',
   ]);
 });
 

@@ -155,6 +155,31 @@ commands(
   { SVC_LIMIT_PULL_FAILURES: '1' },
 );
 
+commands(
+  'the hint of a failed download fits its cause',
+  async ({ svc, hub }) => {
+    const hint = async (...args: string[]) => {
+      const { stderr } = await svc(['model', ...args, '--json']);
+      return (JSON.parse(stderr) as { error: { hint: string } }).error.hint;
+    };
+    const goesOn = /goes on where it stopped/;
+    const unknown = await hint('pull', 'https://nowhere.invalid/tiny.gguf');
+    assert.match(unknown, /network .* HTTPS_PROXY/);
+    assert.not.match(unknown, goesOn);
+    hub.next.push({ headers: { 'content-type': 'text/html' } });
+    assert.match(await hint('pull', 'hf:user/tiny'), 'in a browser');
+    hub.nextLists.push({ status: 403 });
+    assert.match(await hint('pull', 'hf:user/tiny'), 'HF_TOKEN');
+    hub.next.push({ status: 403 });
+    const elsewhere = hub.url.replace('127.0.0.1', 'localhost');
+    const plain = await hint('pull', `${elsewhere}/files/other.gguf`);
+    assert.match(plain, 'Use an address that needs none');
+    hub.nextLists.push({ status: 500 });
+    assert.not.match(await hint('search', 'tiny', '--hub'), goesOn);
+  },
+  { SVC_LIMIT_PULL_FAILURES: '1' },
+);
+
 commands('the token is in no output and in no file of the home', async ({ svc, hub, folder }) => {
   hub.next.push({ status: 401 });
   const outcomes = [

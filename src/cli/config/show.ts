@@ -36,29 +36,17 @@ export async function run({ paths, json }: Context): Promise<number> {
     ([key]) => (sources[`limits.${key}`] ?? 'default') !== 'default',
   );
   const rows = [
-    ...Object.entries(settings).map(([key, value]) => [
-      key,
-      valueText(value),
-      sources[key] ?? 'default',
-    ]),
-    ...Object.entries(history).map(([key, value]) => [
-      `history.${key}`,
-      valueText(value),
-      sources[`history.${key}`] ?? 'default',
-    ]),
-    ...changed.map(([key, value]) => [
-      `limits.${key}`,
-      valueText(value),
-      sources[`limits.${key}`] ?? 'default',
-    ]),
-    ...Object.entries(providers).map(([key, value]) => [
-      `providers.${key}`,
-      valueText(value),
-      sources[`providers.${key}`] ?? 'file',
-    ]),
-  ];
+    ...Object.entries(settings),
+    ...prefixed('history.', Object.entries(history)),
+    ...prefixed('limits.', changed),
+    ...prefixed('providers.', Object.entries(providers)),
+  ].map(([key, value]) => [
+    key,
+    sources[key] ?? (key.startsWith('providers.') ? 'file' : 'default'),
+    valueText(value),
+  ]);
   print(
-    `${table(['SETTING', 'VALUE', 'FROM'], rows)}\n\n${paint('dim', `File: ${oneLine(file)}`)}`,
+    `${table(['SETTING', 'FROM', 'VALUE'], rows)}\n\n${paint('dim', `File: ${oneLine(file)}`)}`,
   );
   note(
     `${Object.keys(limits).length - changed.length} limits have their default. ` +
@@ -67,6 +55,10 @@ export async function run({ paths, json }: Context): Promise<number> {
   if (why === null) await noteNotInForce(paths);
   else note(`The daemon ${why}. Its next start uses these values.`);
   return 0;
+}
+
+function prefixed(prefix: string, values: [string, unknown][]): [string, unknown][] {
+  return values.map(([key, value]) => [prefix + key, value]);
 }
 
 /** The text of a header may be private, so only its name is shown. */

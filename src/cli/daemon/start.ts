@@ -93,8 +93,12 @@ async function writtenSince(
   const { readTail } = await import('../../logs/tail.ts');
   const { readLine } = await import('../../logs/filter.ts');
   const { createLineFormat } = await import('../../logs/format-line.ts');
+  const { terminalColumns } = await import('../../logs/width.ts');
   const lines = await readTail(paths.logs, { lines: LINES, since: at, level: 'warn' });
-  const form = createLineFormat({ colour: hasColour(2), screen: true });
+  const form = createLineFormat({
+    colour: hasColour(2),
+    columns: () => terminalColumns(process.stderr),
+  });
   const isRepeat = (line: string) => {
     return error instanceof SvcError && readLine(line)?.code === error.code;
   };

@@ -1,5 +1,5 @@
 import type { StatusWork } from '../../transport/control/status-work.ts';
-import { bytes, duration, shortened } from '../print/format.ts';
+import { bytes, duration } from '../print/format.ts';
 
 type Model = NonNullable<StatusWork['models']>[number];
 type Provider = NonNullable<StatusWork['failing']>[number];
@@ -22,7 +22,5 @@ function modelText({ id, purpose, state, runs, memory_bytes }: Model): string {
 function providerText({ id, state, reason, retry_at }: Provider): string {
   const wait = retry_at === null ? Number.NaN : Date.parse(retry_at) - Date.now();
   const again = wait > 0 ? `, tried again in ${duration(wait)}` : '';
-  return `${id} ${state}${again}${reason === null ? '' : `: ${shortened(reason, WIDTH)}`}`;
+  return `${id} ${state}${again}${reason === null ? '' : `: ${reason}`}`;
 }
-
-const WIDTH = 80;

@@ -3,9 +3,11 @@ import { type Config, loadConfig } from '../../config/config.ts';
 import { asSvcError } from '../../errors.ts';
 import { readRuntimeFile } from '../../home/runtime-file.ts';
 import { oneLine } from '../../logs/plain.ts';
+import { hanging } from '../../logs/word-wrap.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { paint, print, printJson } from '../print/output.ts';
+import { columnsOfStdout } from '../print/table.ts';
 import { checkCertificate } from './certificate-check.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
@@ -127,8 +129,11 @@ const MARKS = { ok: ['green', 'ok  '], warn: ['yellow', 'warn'], fail: ['red', '
 
 function line({ name, status, detail, hint }: Check, width: number): string {
   const [colour, mark] = MARKS[status];
-  const first = `${paint(colour, mark)}  ${oneLine(name).padEnd(width)}  ${oneLine(detail)}`;
+  const [indent, columns] = [width + 8, columnsOfStdout()];
+  const said = hanging(oneLine(detail), indent, columns);
+  const first = `${paint(colour, mark)}  ${oneLine(name).padEnd(width)}  ${said}`;
   return hint === null
     ? first
-    : `${first}\n${' '.repeat(width + 8)}${paint('dim', '->')} ${oneLine(hint)}`;
+    : `${first}\n${' '.repeat(indent)}${paint('dim', '->')} ` +
+        hanging(oneLine(hint), indent + 3, columns);
 }

@@ -4,6 +4,7 @@ import { readLine } from '../../logs/filter.ts';
 import { createLineFormat } from '../../logs/format-line.ts';
 import { escapeJson } from '../../logs/plain.ts';
 import { openTail } from '../../logs/tail.ts';
+import { terminalColumns } from '../../logs/width.ts';
 import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { hasColour, isTerminal, note } from '../print/output.ts';
@@ -17,7 +18,10 @@ import { type LogQuery, readQuery } from './query.ts';
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const query = readQuery(flags);
   const stdout = query.follow ? openStdout() : plainStdout();
-  const form = createLineFormat({ colour: hasColour(1), screen: isTerminal(1) });
+  const form = createLineFormat({
+    colour: hasColour(1),
+    columns: isTerminal(1) ? () => terminalColumns(process.stdout) : null,
+  });
   let lines = 0;
   const show = (line: string) => {
     lines += 1;

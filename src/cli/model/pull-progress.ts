@@ -1,8 +1,8 @@
 import { oneLine } from '../../logs/plain.ts';
+import { terminalColumns } from '../../logs/width.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
 import { bytes, duration } from '../print/format.ts';
 import { note } from '../print/output.ts';
-import { terminalColumns } from '../print/width.ts';
 
 const STEP_PERCENT = 10;
 /** A step of a file of unknown size. */

@@ -1,6 +1,7 @@
 import { oneLine } from '../../logs/plain.ts';
+import { cutTo, padded, terminalColumns, widthOf } from '../../logs/width.ts';
+import { hanging } from '../../logs/word-wrap.ts';
 import { isTerminal, paint } from './output.ts';
-import { cutTo, padded, widthOf } from './width.ts';
 
 const GAP = 2;
 /** A narrower column says nothing. */
@@ -47,20 +48,27 @@ function fitted(wanted: readonly number[], columns: number): number[] {
   return widths;
 }
 
-/** A pipe has no width: a program gets each cell whole. */
-function columnsOfStdout(): number {
-  return isTerminal(1)
-    ? process.stdout.columns || Number.POSITIVE_INFINITY
-    : Number.POSITIVE_INFINITY;
+/** A pipe has no width: a program gets each cell and each line whole. */
+export function columnsOfStdout(): number {
+  return isTerminal(1) ? terminalColumns(process.stdout) : Number.POSITIVE_INFINITY;
 }
 
-/** One name and value per line; null values are omitted. */
-export function fields(rows: readonly (readonly [name: string, value: string | null])[]): string {
+/**
+ * One name and value per line; null values are omitted. On a terminal a long value is broken
+ * between words, and goes on below itself.
+ */
+export function fields(
+  rows: readonly (readonly [name: string, value: string | null])[],
+  columns = columnsOfStdout(),
+): string {
   const shown = rows.flatMap(([name, value]): [string, string][] =>
     value === null ? [] : [[oneLine(name), oneLine(value)]],
   );
   const width = Math.max(...shown.map(([name]) => widthOf(name)));
   return shown
-    .map(([name, value]) => `  ${paint('dim', padded(name, width))}  ${value}`)
+    .map(([name, value]) => {
+      const head = `  ${paint('dim', padded(name, width))}  `;
+      return head + hanging(value, width + 4, columns);
+    })
     .join('\n');
 }

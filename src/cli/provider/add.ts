@@ -1,6 +1,8 @@
 import { loadConfig } from '../../config/config.ts';
+import { knownProvider, knownProviders } from '../../config/known-providers.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { addedProvider } from '../../config/provider-request.ts';
+import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -49,11 +51,23 @@ export function stateOf({ state, reason }: ProviderShown): string {
 
 function readSettings(id: string, flags: Flags): ProviderConfig {
   const given = settingsIn(flags);
+  const near = isBare(id, flags) ? suggest(id, Object.keys(knownProviders)) : null;
+  if (near !== null)
+    throw new SvcError('usage', `svc knows no provider ${JSON.stringify(id)}.`, {
+      param: 'id',
+      hint: `Did you mean: svc provider add ${near}? Another server needs --base-url <url>`,
+    });
   try {
     return addedProvider(id, given, WHERE);
   } catch (thrown) {
     throw inFlags(thrown, { where: WHERE, id, command: 'svc provider add' });
   }
+}
+
+/** Whether the row of the known providers has to say what the provider is. */
+function isBare(id: string, flags: Flags): boolean {
+  const says = ['base-url', 'like', 'adapter', 'options'].some((flag) => flags[flag] !== undefined);
+  return !says && knownProvider(id) === undefined;
 }
 
 const WHERE = 'svc provider add';

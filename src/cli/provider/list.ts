@@ -1,12 +1,10 @@
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
-import { ago, duration, shortened } from '../print/format.ts';
+import { duration } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { table } from '../print/table.ts';
+import { fields, table } from '../print/table.ts';
 import type { ProviderShown } from './configured.ts';
-
-const REASON_WIDTH = 60;
 
 /** Without a daemon, lists the configured providers in the state `unknown`. */
 export async function run({ paths, json }: Context): Promise<number> {
@@ -18,25 +16,23 @@ export async function run({ paths, json }: Context): Promise<number> {
     printJson({ providers });
     return 0;
   }
-  const rows = providers.flatMap((provider) => [
-    [
-      `${provider.id}${provider.default ? ' *' : ''}`,
-      provider.kind,
-      provider.state,
-      provider.since === null ? '-' : ago(provider.since),
-      provider.models === null ? '-' : String(provider.models),
-      provider.credential,
-      provider.base_url ?? '-',
-      shortened(reasonOf(provider), REASON_WIDTH),
-    ],
-    ...faultyRows(provider),
+  const rows = providers.map((provider) => [
+    `${provider.id}${provider.default ? ' *' : ''}`,
+    provider.kind,
+    provider.state,
+    provider.models === null ? '-' : String(provider.models),
+    provider.credential,
+    provider.base_url ?? '-',
   ]);
-  print(
-    table(
-      ['PROVIDER', 'KIND', 'STATE', 'SINCE', 'MODELS', 'CREDENTIAL', 'ADDRESS', 'REASON'],
-      rows,
+  print(table(['PROVIDER', 'KIND', 'STATE', 'MODELS', 'CREDENTIAL', 'ADDRESS'], rows));
+  const reasons = providers.flatMap((provider) => [
+    ...reasonRow(provider.id, provider),
+    // A daemon of an older version does not say which models fail.
+    ...(provider.faulty_models ?? []).flatMap((one) =>
+      reasonRow(`${provider.id}/${one.model}`, one),
     ),
-  );
+  ]);
+  if (asked && reasons.length > 0) print(`\n${fields(reasons)}`);
   if (providers.some((provider) => provider.default)) note('* answers runs that name no provider.');
   if (!asked)
     note(
@@ -52,17 +48,20 @@ async function configured(paths: Context['paths']): Promise<ProviderShown[]> {
   return configuredProviders(paths);
 }
 
-/** A daemon of an older version does not say which models fail. */
-function faultyRows({ id, kind, faulty_models = [] }: ProviderShown): string[][] {
-  return faulty_models.map((one) => {
-    const why = shortened(reasonOf(one), REASON_WIDTH);
-    return [`${id}/${one.model}`, kind, one.state, ago(one.since), '-', '-', '-', why];
-  });
-}
-
-function reasonOf({ reason, retry_at }: Pick<ProviderShown, 'reason' | 'retry_at'>): string {
+/** What a state has to say: since when, when it is tried again, and why. */
+function reasonRow(
+  name: string,
+  {
+    state,
+    since,
+    reason,
+    retry_at,
+  }: Pick<ProviderShown, 'state' | 'since' | 'reason' | 'retry_at'>,
+): [string, string][] {
   // A daemon of an older version says no time.
   const wait = retry_at == null ? Number.NaN : Date.parse(retry_at) - Date.now();
-  const again = wait > 0 ? `Tried again in ${duration(wait)}. ` : '';
-  return `${again}${reason ?? (again === '' ? '-' : '')}`;
+  if (reason === null && !(wait > 0)) return [];
+  const age = since === null ? '' : ` for ${duration(Date.now() - Date.parse(since))}`;
+  const again = wait > 0 ? ` Tried again in ${duration(wait)}.` : '';
+  return [[name, `${state}${age}.${again}${reason === null ? '' : ` ${reason}`}`]];
 }

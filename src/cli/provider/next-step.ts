@@ -8,7 +8,7 @@ import type { ProviderShown } from './configured.ts';
 
 /** Says what the user does next, with the exact commands. */
 export async function noteNextStep(
-  { kind, state, ...provider }: ProviderShown,
+  { kind, state, base_url, ...provider }: ProviderShown,
   settings: Pick<ProviderConfig, 'like' | 'key'>,
   { paths, isRunning }: { paths: Paths; isRunning: boolean },
 ): Promise<void> {
@@ -22,6 +22,11 @@ export async function noteNextStep(
       lacksKey
         ? `Then, to ask it: svc run "…" --provider ${id} (the prompt leaves this machine)`
         : `Prompts to it leave this machine: svc run "…" --provider ${id}`,
+    );
+  else if (isRunning && state === 'unreachable')
+    note(
+      `Nothing answers at ${oneLine(base_url ?? id)} yet. Once it does: svc provider test ${id}, ` +
+        `then svc run "…" --provider ${id}`,
     );
   else if (!lacksKey) note(`To use it: svc run "…" --provider ${id}`);
 }

@@ -1,10 +1,10 @@
 import { errors, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
+import { terminalColumns } from '../../logs/width.ts';
+import { WordWrap } from '../../logs/word-wrap.ts';
 import { LineBreaks } from '../print/line-breaks.ts';
 import { isTerminal, note, paint, printError, printJson, writeError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
-import { terminalColumns } from '../print/width.ts';
-import { WordWrap } from '../print/word-wrap.ts';
 import type { Run, Steps } from './follow.ts';
 import { named } from './progress.ts';
 import { statsOf, statsText } from './stats.ts';

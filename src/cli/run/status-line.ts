@@ -1,6 +1,6 @@
 import { oneLine } from '../../logs/plain.ts';
+import { fitting, terminalColumns } from '../../logs/width.ts';
 import { beforeNotes, isTerminal, note, paint, writeError } from '../print/output.ts';
-import { fitting, terminalColumns } from '../print/width.ts';
 import {
   type Fact,
   idle,

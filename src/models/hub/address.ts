@@ -11,6 +11,7 @@ export function hubAddress(env: NodeJS.ProcessEnv): URL {
     throw pullError(
       'pull_failed',
       'HF_ENDPOINT in the environment of the daemon is not an https address.',
+      { hint: 'Set it to an address such as https://huggingface.co, then run: svc restart' },
     );
   }
   return url;

@@ -99,6 +99,7 @@ const error = object<Failure>({
   param: optional(unread),
   retry_after_ms: optional(number),
   status: optional(number),
+  hint: optional(text),
 });
 const usage = object<Usage>({
   input_tokens: orNull(number),

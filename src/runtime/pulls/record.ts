@@ -1,6 +1,6 @@
 import type { PullSnapshot } from '../../../machines/pull.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
-import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
+import { type ErrorBody, errors, fromBody, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 
@@ -83,7 +83,11 @@ export function pullError(snapshot: PullSnapshot): SvcError | null {
     );
   if (isIn(snapshot, 'cancelled'))
     return new SvcError('pull_cancelled', `The download was cancelled.${kept}`);
-  if (isIn(snapshot, 'failed')) return fromBody(error ?? {});
+  if (isIn(snapshot, 'failed')) {
+    const failed = fromBody(error ?? {});
+    const isKept = error?.retryable === true && snapshot.context.bytes_most > 0;
+    return isKept ? failed.with({ hint: errors.pull_cancelled.hint }) : failed;
+  }
   return null;
 }
 

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { widthOf } from '../../src/cli/print/width.ts';
-import { WordWrap } from '../../src/cli/print/word-wrap.ts';
+import { widthOf } from '../../src/logs/width.ts';
+import { WordWrap } from '../../src/logs/word-wrap.ts';
 
 /** The text as it is printed on so many columns, when it comes in pieces of a size. */
 function wrapped(text: string, columns: number, size: number): string {

@@ -73,6 +73,22 @@ export class WordWrap {
   }
 }
 
+/**
+ * A text of one line, broken between words so that it fits so many columns. The lines after the
+ * first begin below the text, which begins at the column `indent`.
+ */
+export function hanging(text: string, indent: number, columns: number): string {
+  const wrap = new WordWrap(() => Math.max(TEXT_MIN, columns - indent));
+  return below(wrap.add(text) + wrap.end(), indent);
+}
+
+/** The lines after the first, moved to the column `indent`. */
+export function below(text: string, indent: number): string {
+  return text.replaceAll('\n', `\n${' '.repeat(indent)}`);
+}
+
+/** A narrower column of text cannot be read. */
+const TEXT_MIN = 20;
 const FENCE = '```';
 /** Characters of a line that show whether it is a fence. */
 const LINE_HEAD = 16;

@@ -1,0 +1,19 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { connectionError, isUnknownName } from '../../src/models/failure.ts';
+
+test('only a name that no host has is not asked again', () => {
+  const failed = (code: string) =>
+    connectionError(
+      new TypeError('fetch failed', { cause: Object.assign(new Error(), { code }) }),
+      'hub',
+    );
+  assert.equal(
+    ['ENOTFOUND', 'EAI_AGAIN', 'ECONNREFUSED'].map((code) => isUnknownName(failed(code))),
+    [true, false, false],
+  );
+  assert.match(failed('ENOTFOUND').message, 'No address is known for hub');
+  assert.ok(failed('ENOTFOUND').retryable, 'a download that has begun waits for the network');
+});
+
+test.run();
