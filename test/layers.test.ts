@@ -169,6 +169,10 @@ const layers: Record<string, Layer> = {
     may: ['src/cli', 'src/models/catalogue.ts', ...CLIENT, ...PLACE, 'src/logs'],
     types: ['src/transport/control', 'src/runtime'],
   },
+  'src/cli/completion': {
+    may: ['src/cli', 'src/models/catalogue.ts', ...PLACE],
+    types: ['src/transport/control'],
+  },
   // Keys are stored, and servers are found, without a daemon.
   'src/cli/provider': {
     may: [

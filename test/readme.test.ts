@@ -6,7 +6,8 @@ import { commands } from '../src/cli/commands.ts';
 import { renamedSettings } from '../src/config/renamed.ts';
 import { errors } from '../src/errors.ts';
 import { methods } from '../src/transport/control/protocol.ts';
-import { documents, filled } from './tables.ts';
+import { MAN_FILE } from './man.ts';
+import { documents, filled, man } from './tables.ts';
 
 const read = (file: string) => readFileSync(file, 'utf8');
 const decisions = globSync('docs/decisions/[0-9]*.md').map((file) => file.replaceAll('\\', '/'));
@@ -25,6 +26,18 @@ for (const file of Object.keys(documents)) {
     assert.ok(filled(file, read(file)) === read(file), `${file} is stale`);
   });
 }
+
+test('the manual page is fresh, has every command and flag, and is installed', () => {
+  const page = read(MAN_FILE);
+  assert.ok(page === man(), `${MAN_FILE} is stale: npm run docs makes it`);
+  const plain = page.replaceAll('\\-', '-');
+  for (const { name, args, flags } of commands) {
+    assert.ok(plain.includes(`.SS "${['svc', name, args].filter(Boolean).join(' ')}"`), name);
+    for (const flag of flags) assert.ok(plain.includes(`--${flag.name}`), flag.name);
+  }
+  const { man: installed } = JSON.parse(read('package.json'));
+  assert.is(installed, `./${MAN_FILE}`);
+});
 
 test('a stale, missing or unknown table fails', () => {
   const operations = read('docs/operations.md');

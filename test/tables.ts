@@ -12,6 +12,7 @@ import { limitSpecs } from '../src/limits.ts';
 import { type Events, type Method, methods } from '../src/transport/control/protocol.ts';
 import { scopeOf } from '../src/transport/http/route.ts';
 import { routes } from '../src/transport/routes.ts';
+import { MAN_FILE, manPage } from './man.ts';
 
 /**
  * The tables of the documentation, made from the tables of the code. `npm run docs` writes each
@@ -305,6 +306,11 @@ function exitCodes(): string[][] {
     });
 }
 
+/** The manual page. */
+export function man(): string {
+  return manPage(exitCodes().map(([code = '', cause = '']) => [code, cause]));
+}
+
 /** A number as the configuration has it, and with its unit. */
 function inWords(name: string, value: number): string {
   const units: [number, string][] = name.endsWith('_bytes')
@@ -326,4 +332,5 @@ function inWords(name: string, value: number): string {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const file of Object.keys(documents))
     writeFileSync(file, filled(file, readFileSync(file, 'utf8')));
+  writeFileSync(MAN_FILE, man());
 }

@@ -25,6 +25,8 @@ export interface CommandSpec {
    * docs/decisions/0014-the-program-is-bundled.md.
    */
   isQuick?: true;
+  /** The help lists it first. */
+  isEveryday?: true;
 }
 
 const json: FlagSpec = {
@@ -62,11 +64,8 @@ const model: FlagSpec = {
   summary: "The model: provider/name, one of the provider's names, or a path to a GGUF file.",
 };
 const force: FlagSpec = { name: 'force', summary: 'Do not wait for active runs.' };
-const wait: FlagSpec = {
-  name: 'wait',
-  value: '<s>',
-  summary: 'Longest wait until the daemon is ready, in seconds (default 30).',
-};
+const drain = time('timeout', 'Longest wait for active runs (default 30)');
+const wait = time('wait', 'Longest wait until the daemon is ready (default 30)');
 const listeners: FlagSpec[] = [
   {
     name: 'http',
@@ -131,9 +130,13 @@ const preset: FlagSpec = {
   name: 'preset',
   short: 't',
   value: '<name>',
-  summary:
-    'Ask with the settings that have this name in `presets` of the configuration. ' +
-    'Flags go before them.',
+  summary: 'Ask with the settings of svc preset add that have this name. Flags go before them.',
+};
+
+const schema: FlagSpec = {
+  name: 'schema',
+  value: '<json|file>',
+  summary: 'The answer is JSON that this JSON schema allows: the schema itself, or a file.',
 };
 
 const stats: FlagSpec = {
@@ -182,11 +185,7 @@ const answerFlags: FlagSpec[] = [
     value: '<text|json>',
     summary: 'Form of the answer: text (default), or one JSON object.',
   },
-  {
-    name: 'schema',
-    value: '<file>',
-    summary: 'The answer is JSON that this JSON schema allows.',
-  },
+  schema,
   { name: 'max-tokens', value: '<n>', summary: 'Longest answer, in tokens.' },
   {
     name: 'stop',
@@ -233,6 +232,15 @@ const answerFlags: FlagSpec[] = [
   },
 ];
 
+/** A time, as `secondsFlag` reads it. */
+function time(name: string, summary: string): FlagSpec {
+  return {
+    name,
+    value: '<time>',
+    summary: `${summary}: seconds, or a time such as 90s, 10m or 2h.`,
+  };
+}
+
 function command<const Name extends string>(
   name: Name,
   {
@@ -247,6 +255,7 @@ function command<const Name extends string>(
 const table = [
   command('run', {
     isQuick: true,
+    isEveryday: true,
     args: '[prompt…]',
     summary:
       'Answer a prompt. The answer is streamed to stdout. Starts the daemon if needed. ' +
@@ -257,7 +266,7 @@ const table = [
       ...targetFlags,
       preset,
       ...answerFlags,
-      { name: 'timeout', value: '<s>', summary: 'Longest time for the whole run, in seconds.' },
+      time('timeout', 'Longest time for the whole run'),
       {
         name: 'recovery',
         value: '<policy>',
@@ -287,14 +296,16 @@ const table = [
     ],
   }),
   command('chat', {
+    isEveryday: true,
     summary:
       'Type messages and read the answers, which continue each other. ' +
       'From a pipe each line is a message. svc run without a prompt does the same at a ' +
       'terminal. /help lists what a chat can do.',
     flags: [
       ...targetFlags,
-      ...answerFlags.filter(({ name }) => !['file', 'format', 'schema'].includes(name)),
-      { name: 'timeout', value: '<s>', summary: 'Longest time for each answer, in seconds.' },
+      preset,
+      ...answerFlags.filter(({ name }) => !['format', 'schema'].includes(name)),
+      time('timeout', 'Longest time for each answer'),
       ...conversationFlags,
       stats,
       { name: 'no-start', summary: 'Fail if the daemon is not running.' },
@@ -302,6 +313,7 @@ const table = [
     examples: ['chat', 'chat --model llama3.2 --system "Answer briefly."', 'chat -c'],
   }),
   command('start', {
+    isEveryday: true,
     summary: 'Start the daemon in the background; returns when it is ready.',
     flags: [...listeners, wait],
     examples: ['start', 'start --http 127.0.0.1:0'],
@@ -314,15 +326,13 @@ const table = [
     examples: ['serve'],
   }),
   command('stop', {
+    isEveryday: true,
     isQuick: true,
     summary: 'Let active runs end, then stop the daemon; returns when the process is gone.',
     flags: [
       {
-        name: 'timeout',
-        value: '<s>',
-        summary:
-          'Longest wait for active runs, in seconds (default 30). ' +
-          'The next start continues what is left.',
+        ...drain,
+        summary: `${drain.summary} The next start continues what is left.`,
       },
       force,
     ],
@@ -330,19 +340,11 @@ const table = [
   }),
   command('restart', {
     summary: 'Stop the daemon as `stop` does, then start it.',
-    flags: [
-      ...listeners,
-      {
-        name: 'timeout',
-        value: '<s>',
-        summary: 'Longest wait for active runs, in seconds (default 30).',
-      },
-      force,
-      wait,
-    ],
+    flags: [...listeners, drain, force, wait],
     examples: ['restart'],
   }),
   command('status', {
+    isEveryday: true,
     isQuick: true,
     summary:
       'State of the daemon, its addresses and its runs. Exit 0 running, 1 crashed, 3 ' +
@@ -350,6 +352,7 @@ const table = [
     flags: [
       { name: 'why', summary: 'The events that led here.' },
       { name: 'at', value: '<seq>', summary: 'The state after this event of the log.' },
+      { name: 'watch', summary: 'Print each change until interrupted.' },
     ],
     examples: ['status', 'status --why'],
   }),
@@ -364,8 +367,11 @@ const table = [
     examples: ['health --source grpc'],
   }),
   command('logs', {
+    isEveryday: true,
     isQuick: true,
-    summary: 'The last log lines, from the files of the log. With --follow, new lines too.',
+    summary:
+      'The last log lines, from the files of the log. With --follow, and with --tail without a ' +
+      'number, new lines too.',
     flags: [
       {
         name: 'tail',
@@ -375,7 +381,7 @@ const table = [
       },
       { name: 'follow', short: 'f', summary: 'Print new lines as they arrive.' },
       { name: 'level', value: '<level>', summary: 'Lines of this level and above.' },
-      { name: 'run', value: '<id>', summary: 'Lines of this run.' },
+      { name: 'run', value: '<id>', summary: 'Lines of this run: its id, its beginning, or last.' },
       {
         name: 'since',
         value: '<time>',
@@ -385,6 +391,7 @@ const table = [
     examples: ['logs --tail 100', 'logs -f --level warn'],
   }),
   command('doctor', {
+    isEveryday: true,
     summary:
       'Check the installation and the daemon, running or not: ' +
       'what is wrong and how to fix it. Exit 1 if a check fails.',
@@ -396,6 +403,7 @@ const table = [
     examples: ['version'],
   }),
   command('model list', {
+    isEveryday: true,
     isQuick: true,
     summary:
       'Models of every reachable provider, also those that Ollama, LM Studio and Hugging ' +
@@ -419,6 +427,7 @@ const table = [
     examples: ['model search', 'model search code', 'model search llama --hub'],
   }),
   command('model pull', {
+    isEveryday: true,
     args: '<ref>',
     summary:
       'Download a GGUF model into the models folder and verify it. ' +
@@ -505,6 +514,7 @@ const table = [
     examples: ['provider list --json'],
   }),
   command('provider add', {
+    isEveryday: true,
     args: '<id>',
     summary: 'Configure a provider; takes effect at once.',
     flags: providerFlags,
@@ -677,7 +687,10 @@ const table = [
       'Write the whole log of the configured store as JSON lines for `import`: all events, and ' +
       'what runs used. It has prompts and answers. With SQLite the daemon must be stopped.',
     flags: [
-      { name: 'all', summary: 'The whole log. Without it, see `runs export`.' },
+      {
+        name: 'all',
+        summary: 'The same. At a terminal it says that the log is to be shown there.',
+      },
       {
         name: 'output',
         short: 'o',
@@ -685,12 +698,12 @@ const table = [
         summary: 'The file to write (default: stdout). An existing file is not overwritten.',
       },
     ],
-    examples: ['export --all --output log.jsonl', 'export --all | gzip > log.jsonl.gz'],
+    examples: ['export --output log.jsonl', 'export | gzip > log.jsonl.gz'],
   }),
   command('import', {
     args: '[file]',
     summary:
-      'Read a log that `export --all` wrote, from a file or stdin, into the configured store. ' +
+      'Read a log that `export` wrote, from a file or stdin, into the configured store. ' +
       'The store must be empty, and no daemon may use it. All of the log is there afterwards, ' +
       'or nothing.',
     examples: ['import log.jsonl', 'import < log.jsonl'],
@@ -721,6 +734,7 @@ const table = [
     examples: ['machines run --format ascii', 'machines daemon --live'],
   }),
   command('console', {
+    isEveryday: true,
     summary: 'Open the console in the browser, signed in: live machines, runs, logs and history.',
     flags: [
       {
@@ -730,6 +744,32 @@ const table = [
       { name: 'no-start', summary: 'Fail if the daemon is not running.' },
     ],
     examples: ['console'],
+  }),
+  command('preset list', {
+    summary: 'The presets: settings of requests by name. Works without a daemon.',
+    examples: ['preset list'],
+  }),
+  command('preset add', {
+    args: '<name>',
+    summary: 'Keep settings of requests under a name, for svc run --preset and svc chat --preset.',
+    flags: [
+      {
+        name: 'template',
+        value: '<text>',
+        summary: 'Text that the prompt is put into, at the place of {prompt}.',
+      },
+      ...targetFlags,
+      ...answerFlags.filter(({ name }) => name !== 'file'),
+    ],
+    examples: [
+      'preset add short --system "Answer in one sentence." --temperature 0',
+      'preset add commit --template "Write a commit message for: {prompt}"',
+    ],
+  }),
+  command('preset remove', {
+    args: '<name>',
+    summary: 'Remove a preset.',
+    examples: ['preset remove short'],
   }),
   command('config show', {
     isQuick: true,
@@ -748,7 +788,11 @@ const table = [
       'Write one setting into the configuration file, which keeps its comments. ' +
       'It counts at once where that is possible.',
     flags: [{ name: 'remove', summary: 'Remove the setting: its default counts again.' }],
-    examples: ['config set log_level debug', 'config set limits.queue_runs --remove'],
+    examples: [
+      'config set log_level debug',
+      'config set limits.queue_runs --remove',
+      `config set presets.short '{"system": "Answer in one sentence."}'`,
+    ],
   }),
   command('config edit', {
     summary:
@@ -862,6 +906,18 @@ export type CommandName = (typeof table)[number]['name'];
 
 export const commands: readonly CommandSpec[] = table;
 
-export function isGroup(name: string): boolean {
-  return commands.some((command) => command.name.startsWith(`${name} `));
+/** The commands of a group such as `runs`; empty for a command. */
+export function groupOf(name: string): CommandSpec[] {
+  return commands.filter((command) => command.name.startsWith(`${name} `));
+}
+
+/** The first words that several commands have, or that lead to a second one. */
+export function groups(): string[] {
+  const firsts = commands.map(({ name }) => name.split(' ', 1)[0] ?? name);
+  return [...new Set(firsts)].filter((name) => groupOf(name).length > 0);
+}
+
+/** The first sentence of a summary, for a place with one line. */
+export function shortSummary(summary: string): string {
+  return /^.*?[.:;](?=\s|$)/.exec(summary)?.[0].replace(/[.:;]$/, '') ?? summary;
 }

@@ -1,7 +1,8 @@
-import { asSvcError, type ErrorCode, SvcError } from '../errors.ts';
+import { asSvcError, SvcError } from '../errors.ts';
 import { findPaths, type Paths } from '../home/paths.ts';
 import type { CommandModule, Flags } from './context.ts';
 import { printError, READER_GONE } from './print/output.ts';
+import { withTypedHint } from './print/typed-hint.ts';
 
 /** Runs the work of one command line and sets the exit code of the process. Prints its error. */
 export async function execute(json: boolean, work: () => Promise<number>): Promise<void> {
@@ -36,19 +37,6 @@ export async function perform(
   return run(context).catch((thrown: unknown) => {
     throw withTypedHint(thrown, name);
   });
-}
-
-/** Errors whose hint in the table is for the client of an API: what a person at a shell does. */
-const TYPED: Readonly<Partial<Record<ErrorCode, (command: string) => string>>> = {
-  usage: (command) => `See: svc ${command} --help`,
-  invalid_request: (command) => `See: svc ${command} --help`,
-  capability_missing: () => 'Choose another model, or leave the flag out. See: svc model list',
-  conversation_unknown: () => 'See: svc runs list',
-};
-
-function withTypedHint(thrown: unknown, name: string): unknown {
-  if (!(thrown instanceof SvcError) || thrown.hint !== thrown.spec.hint) return thrown;
-  return thrown.with({ hint: TYPED[thrown.code]?.(name) });
 }
 
 /** Fails if the OS does not know the user, or if SVC_HOME is relative to a deleted folder. */

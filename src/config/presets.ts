@@ -55,6 +55,11 @@ const fields: Readonly<Record<keyof Preset, Field>> = {
   ...numbers(),
 };
 
+/** Whether a preset may have it. Not all fields of a request can be set before it. */
+export function isPresetField(name: string): boolean {
+  return Object.hasOwn(fields, name);
+}
+
 /** The presets of a configuration. Undefined: `presetProblem` says what is wrong. */
 export function readPresets(value: unknown): Presets | undefined {
   return presetProblem(value) === null ? structuredClone(value as Presets) : undefined;

@@ -2,6 +2,7 @@ import { limitSpecs } from '../limits.ts';
 import { limitSetting } from './config.ts';
 import { historySpecs } from './history.ts';
 import type { SettingSpec } from './layers.ts';
+import { presetProblem, readPresets } from './presets.ts';
 import { findRenamed } from './renamed.ts';
 import { settingSpecs } from './settings.ts';
 
@@ -14,10 +15,17 @@ export function settingKeys(): string[] {
   ];
 }
 
+/** Where a dotted key is in the configuration: in a group, under a name that may have dots. */
+export function settingPath(key: string): string[] {
+  return key.split(/\.(.+)/s, 2);
+}
+
 /** A setting by its dotted key, also by an old one. Null: there is none. */
 export function findSetting(given: string): { key: string; spec: SettingSpec } | null {
   const key = findRenamed(given)?.key ?? given;
-  const [group = '', name = ''] = key.includes('.') ? key.split(/\.(.*)/s) : ['', key];
+  const path = settingPath(key);
+  const [group = '', name = ''] = path.length === 1 ? ['', key] : path;
+  if (group === 'presets') return { key, spec: presetSetting(name) };
   if (group === '' && Object.hasOwn(settingSpecs, name))
     return { key, spec: settingSpecs[name as keyof typeof settingSpecs] as SettingSpec };
   if (group === 'history' && Object.hasOwn(historySpecs, name))
@@ -25,4 +33,16 @@ export function findSetting(given: string): { key: string; spec: SettingSpec } |
   if (group === 'limits' && Object.hasOwn(limitSpecs, name))
     return { key, spec: limitSetting(name as keyof typeof limitSpecs) };
   return null;
+}
+
+/** One preset of all. */
+function presetSetting(name: string): SettingSpec {
+  const { presets } = settingSpecs;
+  return {
+    ...presets,
+    default: {},
+    expects: 'an object such as {"system": "Answer in one sentence.", "temperature": 0}',
+    read: (value) => readPresets({ [name]: value })?.[name],
+    problem: (value) => presetProblem({ [name]: value }),
+  };
 }

@@ -7,6 +7,7 @@ import { refuseOpenBind } from './address.ts';
 import { loadConfig } from './config.ts';
 import { withLock } from './lock.ts';
 import { renamedSettings } from './renamed.ts';
+import { settingPath } from './setting-keys.ts';
 import { jsonc } from './text.ts';
 
 /**
@@ -24,9 +25,9 @@ export async function writeSetting(file: string, key: string, value: unknown): P
   await withLock(`${file}.lock`, async () => {
     const before = readUserFile(file);
     const old = renamedSettings.filter((setting) => setting.key === key);
-    const changes: [string, unknown][] = [
-      ...old.map(({ was }): [string, unknown] => [was, undefined]),
-      [key, value],
+    const changes: [string[], unknown][] = [
+      ...old.map(({ was }): [string[], unknown] => [settingPath(was), undefined]),
+      [settingPath(key), value],
     ];
     const after = changes.reduce((text, [path, to]) => withValue(text, path, to), before);
     if (after === before) return;
@@ -73,8 +74,7 @@ export async function replaceUserFile(file: string, text: string): Promise<void>
   }
 }
 
-function withValue(text: string, key: string, value: unknown): string {
-  const path = key.split('.');
+function withValue(text: string, path: string[], value: unknown): string {
   // The parser throws when it is to remove what is not there, in a group that is not there.
   if (value === undefined && !has(text, path)) return text;
   const formattingOptions = { insertSpaces: true, tabSize: 2, eol: '\n' };

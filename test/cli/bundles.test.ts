@@ -12,9 +12,10 @@ const ASKS = ['net', 'stream'];
 /** Commands with a bound of their bundle in KiB, a twelfth above it, and the slow modules. */
 const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] }> = {
   version: { kib: 34 },
-  status: { kib: 84, needs: ASKS },
+  status: { kib: 94, needs: ASKS },
   health: { args: ['--source', 'socket'], kib: 61, needs: ASKS },
-  logs: { args: ['--tail', '5'], kib: 96 },
+  // With --run last it reads the log as runs list does.
+  logs: { args: ['--tail', '5'], kib: 390 },
   run: { args: ['hi', '--no-start'], kib: 184, needs: ASKS },
   'runs list': { kib: 348, needs: ASKS },
   'model list': { kib: 50, needs: ASKS },

@@ -109,6 +109,8 @@ test('without a daemon there is nothing to follow: the lines, then exit 3', asyn
   }
 });
 
+const RUN = 'run_01ARZ3NDEKTSV4RRFFQ69G5FAV';
+
 test('a daemon is followed over its channel, with the token and what is wanted', async (context) => {
   const { home } = context;
   context.door = await openLogServer(home, (client) => {
@@ -125,7 +127,7 @@ test('a daemon is followed over its channel, with the token and what is wanted',
     '--level',
     'warn',
     '--run',
-    'run_1',
+    RUN,
     '--since',
     '2026-01-02',
   ]);
@@ -139,7 +141,7 @@ test('a daemon is followed over its channel, with the token and what is wanted',
     tail: '5',
     follow: '1',
     level: 'warn',
-    run: 'run_1',
+    run: RUN,
     since: '2026-01-02T00:00:00.000Z',
   });
   assert.is(
@@ -186,12 +188,15 @@ test('the refusal of the daemon is shown, and does not count as a stopped daemon
   const told = new SvcError('invalid_request', 'tail must be a whole number from 0 to 5.', {
     param: 'tail',
   }).body();
+  const typed = { ...told, hint: 'See: svc logs --help' };
   const refused = {
-    tail: [2, told],
+    tail: [2, told, typed],
     token: [5, new SvcError('unauthorised').body()],
     other: [10, null],
   } as const;
-  for (const [exit, body] of Object.values(refused)) {
+  for (const [exit, body, shown = body] of Object.values<readonly [number, object | null, object?]>(
+    refused,
+  )) {
     const server = createServer().on('upgrade', (_, socket) => {
       const text = body === null ? 'no' : JSON.stringify({ error: body });
       socket.end(`HTTP/1.1 400 Bad Request\r\ncontent-length: ${text.length}\r\n\r\n${text}`);
@@ -199,7 +204,7 @@ test('the refusal of the daemon is shown, and does not count as a stopped daemon
     context.door = await listenAt(home, { server, asked: [], clients: [] });
     const { code, stdout, stderr } = await home.svc(['logs', '-f', '--tail', '9', '--json']);
     assert.equal([code, stdout], [exit, '']);
-    if (body !== null) assert.equal(JSON.parse(stderr).error, body);
+    if (body !== null) assert.equal(JSON.parse(stderr).error, shown);
     server.close();
   }
 });

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { limitSpecs } from '../../src/limits.ts';
@@ -75,6 +75,47 @@ test('lists are JSON in their envelope, and a table to a person', async ({ home,
     assert.is(stdout.split('\n').length, 3, 'a heading, a row, an end');
     for (const part of parts) assert.match(stdout, part);
   }
+});
+
+test('logs takes a run as every command does, and an unknown one is an error', async ({
+  home,
+  daemon,
+}) => {
+  const [mine, other] = ['A', 'B'].map((letter) => `run_01ARZ3NDEKTSV4RRFFQ69G5F${letter}V`);
+  daemon.on('run.get', ({ params, result, error }) =>
+    params.id === 'last' || params.id === mine
+      ? result({ ...run, id: mine })
+      : error(new SvcError('run_unknown').body()),
+  );
+  mkdirSync(home.paths.logs, { recursive: true });
+  const line = (run_id = '') =>
+    `${JSON.stringify({ level: 'info', time: run.created_at, msg: run_id, run_id })}\n`;
+  writeFileSync(join(home.paths.logs, 'svc.log'), line(other) + line(mine));
+  const last = await home.svc(['logs', '--run', 'last', '--json']);
+  assert.equal([last.code, last.stdout], [0, line(mine)], last.stderr);
+  assert.is((await home.svc(['logs', '--run', other ?? ''])).code, 0, 'a run that was removed');
+  for (const unknown of ['nosuch', 'run_01ARZ3NDEKTSV4RRFFQ69G5FCV']) {
+    const { code, stderr } = await home.svc(['logs', '--run', unknown, '--json']);
+    assert.equal([code, JSON.parse(stderr).error.code], [2, 'run_unknown']);
+  }
+  assert.is((await home.svc(['logs', '--run', mine ?? '', '--level', 'fatal'])).code, 0);
+});
+
+test('a provider says below the table why it does not answer, whole in a pipe', async ({
+  home,
+  daemon,
+}) => {
+  const reason = `it is away ${'and away '.repeat(20)}`.trim();
+  const since = new Date().toISOString();
+  const away = { ...provider, id: 'away', state: 'unreachable', reason, since, retry_at: null };
+  const faulty_models = [{ ...away, model: 'm', reason: 'bad key' }];
+  daemon.on('provider.list', ({ result }) =>
+    result({ providers: [{ ...provider, faulty_models }, away] }),
+  );
+  const { stdout } = await home.svc(['provider', 'list']);
+  assert.match(stdout, `unreachable for 0`);
+  assert.match(stdout, `s. ${reason}\n`);
+  assert.match(stdout, /\/m +unreachable for .* bad key/);
 });
 
 test('a text of others cannot command the terminal', async ({ home, daemon }) => {

@@ -1,16 +1,9 @@
-import { type CommandSpec, commands, shownFlags } from '../commands.ts';
-import {
-  firstWords,
-  groupOf,
-  groups,
-  type Values,
-  valuesOfArgument,
-  valuesOfFlag,
-} from './words.ts';
+import { type CommandSpec, commands, groupOf, groups, shownFlags } from '../commands.ts';
+import { firstWords, type Values, valuesOfArgument, valuesOfFlag } from './words.ts';
 
 /**
  * Works in bash 3.2, the version of macOS. It splits the line itself: bash also splits at a colon,
- * and names of models have one.
+ * and names of models have one. A model is found without its provider, and a run without `run_`.
  */
 export function bashScript(): string {
   return `_svc() {
@@ -53,6 +46,9 @@ ${commands
     esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$word"))
+  if [ -z "\${COMPREPLY[*]}" ] && [ -n "$word" ]; then
+    for name in $words; do [[ $name == *[/_]"$word"* ]] && COMPREPLY+=("$name"); done
+  fi
   if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
     COMPREPLY=("\${COMPREPLY[@]#"\${word%"\${word##*:}"}"}")
   fi

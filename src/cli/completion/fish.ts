@@ -1,13 +1,13 @@
-import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../commands.ts';
 import {
-  firstWords,
+  type CommandSpec,
+  commands,
+  type FlagSpec,
   groupOf,
   groups,
   shortSummary,
-  type Values,
-  valuesOfArgument,
-  valuesOfFlag,
-} from './words.ts';
+  shownFlags,
+} from '../commands.ts';
+import { firstWords, type Values, valuesOfArgument, valuesOfFlag } from './words.ts';
 
 export function fishScript(): string {
   const first = firstWords().map(

@@ -2,6 +2,7 @@ import { readdirSync } from 'node:fs';
 import { loadConfig } from '../../config/config.ts';
 import { settingKeys } from '../../config/setting-keys.ts';
 import type { Paths } from '../../home/paths.ts';
+import { knownModels } from '../../models/catalogue.ts';
 import type { Method, Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Kind } from './words.ts';
@@ -47,6 +48,7 @@ const LISTS: Readonly<Record<Kind, (paths: Paths) => Promise<string[]>>> = {
     (await ask(paths, 'node.list')).nodes
       .filter(({ lease_until }) => lease_until !== null)
       .map(({ id }) => id),
+  catalogue: async () => knownModels.map(({ name }) => name),
   presets: async (paths) => Object.keys(loadConfig(paths.config).presets),
 };
 

@@ -1,7 +1,8 @@
 import { adapters } from '../../config/adapters.ts';
+import { knownProviders } from '../../config/known-providers.ts';
 import { RECOVERIES, RUN_STATES } from '../../config/run-fields.ts';
 import { LOG_LEVELS, SCOPES } from '../../config/settings.ts';
-import { type CommandSpec, commands, type FlagSpec } from '../commands.ts';
+import { type CommandSpec, commands, type FlagSpec, groupOf, shortSummary } from '../commands.ts';
 
 /** Commands and groups, each once, and `help`. */
 export function firstWords(): { word: string; summary: string }[] {
@@ -18,22 +19,6 @@ export function firstWords(): { word: string; summary: string }[] {
   return [...words, { word: 'help', summary: 'Show what a command does.' }];
 }
 
-/** The first sentence: a completion has room for one line. */
-export function shortSummary(summary: string): string {
-  return /^.*?[.:;](?=\s|$)/.exec(summary)?.[0].replace(/[.:;]$/, '') ?? summary;
-}
-
-/** The commands of a group such as `runs`; empty for a command. */
-export function groupOf(word: string): CommandSpec[] {
-  return commands.filter(({ name }) => name.startsWith(`${word} `));
-}
-
-export function groups(): string[] {
-  return firstWords()
-    .map(({ word }) => word)
-    .filter((word) => groupOf(word).length > 0);
-}
-
 /** Names that only this machine knows. A script asks `svc completion --list` for them. */
 export const KINDS = [
   'runs',
@@ -42,6 +27,7 @@ export const KINDS = [
   'settings',
   'tokens',
   'presets',
+  'catalogue',
   'nodes',
 ] as const;
 export type Kind = (typeof KINDS)[number];
@@ -56,6 +42,7 @@ const FLAG_VALUES: Readonly<Record<string, Values>> = {
   '--run': { kind: 'runs' },
   '--conversation': { kind: 'runs' },
   '--preset': { kind: 'presets' },
+  '--like': { words: Object.keys(knownProviders) },
   '--level': { words: LOG_LEVELS },
   '--log-level': { words: LOG_LEVELS },
   '--recovery': { words: RECOVERIES },
@@ -73,10 +60,12 @@ export function valuesOfFlag(spec: CommandSpec, { name, value }: FlagSpec): Valu
 /** Groups whose argument names one of a kind, and how the argument is called. */
 const ARGUMENTS: readonly (readonly [group: string, argument: RegExp, kind: Kind])[] = [
   ['runs', /\bid\b/, 'runs'],
+  ['model', /\bref\b/, 'catalogue'],
   ['model', /\b(id|model)\b/, 'models'],
   ['provider', /\bid\b/, 'providers'],
   ['config', /\bsetting\b/, 'settings'],
   ['token', /\bname\b/, 'tokens'],
+  ['preset', /\bname\b/, 'presets'],
   ['nodes', /\bid\b/, 'nodes'],
 ];
 
@@ -84,8 +73,9 @@ export function valuesOfArgument({ name, args }: CommandSpec): Values {
   if (name === 'machines')
     return { words: ['daemon', 'run', 'provider', 'engine', 'pull', 'lease', 'conversation'] };
   if (name === 'completion') return { words: ['bash', 'zsh', 'fish'] };
-  // What `provider add` names is new.
-  if (name === 'provider add') return null;
+  if (name === 'provider add') return { words: Object.keys(knownProviders) };
+  // What it names is new.
+  if (name === 'preset add') return null;
   const found = ARGUMENTS.find(
     ([group, argument]) => name.startsWith(`${group} `) && argument.test(args),
   );

@@ -1,19 +1,22 @@
-import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../commands.ts';
 import {
-  firstWords,
+  type CommandSpec,
+  commands,
+  type FlagSpec,
   groupOf,
   groups,
   shortSummary,
-  type Values,
-  valuesOfArgument,
-  valuesOfFlag,
-} from './words.ts';
+  shownFlags,
+} from '../commands.ts';
+import { firstWords, type Values, valuesOfArgument, valuesOfFlag } from './words.ts';
 
 export function zshScript(): string {
   return [
     '#compdef svc',
     '# Names that only svc knows, such as the ids of runs.',
-    `_svc_known() { compadd -- \${(f)"$(svc completion --list $1 2>/dev/null)"}; }`,
+    '# A model is found without its provider, and a run without `run_`.',
+    '_svc_known() {',
+    `  compadd -M 'l:|=*' -- \${(f)"$(svc completion --list $1 2>/dev/null)"}`,
+    '}',
     '_svc() {',
     ...chooseFirstWord(),
     '  local name=$words[2]',

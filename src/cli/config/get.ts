@@ -1,3 +1,4 @@
+import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
@@ -9,6 +10,8 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   const { key } = settingNamed(args[0] ?? '');
   const { config } = await activeConfig(paths);
   const { value, source } = valueAt(config, key);
+  if (value === undefined)
+    throw new SvcError('usage', `${key} is not set.`, { hint: 'See: svc preset list' });
   if (json) printJson({ setting: key, value, source });
   else print(oneLine(valueText(value)));
   return 0;

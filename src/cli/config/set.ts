@@ -1,4 +1,5 @@
 import { maskedValue } from '../../config/layers.ts';
+import { settingPath } from '../../config/setting-keys.ts';
 import { writeSetting } from '../../config/user-file.ts';
 import { jsonText } from '../../config/value.ts';
 import { SvcError } from '../../errors.ts';
@@ -53,7 +54,12 @@ function readValue({ key, spec }: Setting, text: string | undefined): unknown {
   const placed = key === 'model' && typeof given === 'string' ? absoluteModel(given) : given;
   const value = spec.read(placed);
   if (value !== undefined) return value;
-  throw new SvcError('usage', `${key} must be ${spec.expects}, not ${maskedValue(spec, text)}.`, {
-    param: key,
-  });
+  const problem = spec.problem?.(placed) ?? null;
+  throw new SvcError(
+    'usage',
+    problem === null
+      ? `${key} must be ${spec.expects}, not ${maskedValue(spec, text)}.`
+      : `${settingPath(key)[0]} ${problem}.`,
+    { param: key },
+  );
 }

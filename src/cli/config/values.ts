@@ -1,5 +1,6 @@
 import { type Config, loadConfig } from '../../config/config.ts';
 import type { Source } from '../../config/layers.ts';
+import { settingPath } from '../../config/setting-keys.ts';
 import { asSvcError } from '../../errors.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
@@ -25,10 +26,14 @@ export async function activeConfig(
 
 /** The value of a dotted key, and where it comes from. */
 export function valueAt(config: Config, key: string): { value: unknown; source: Source } {
-  const value = key
-    .split('.')
-    .reduce<unknown>((inside, name) => (inside as Record<string, unknown>)?.[name], config);
-  return { value, source: config.sources[key] ?? 'default' };
+  const path = settingPath(key);
+  const value = path.reduce<unknown>(
+    (inside, name) =>
+      Object.hasOwn(Object(inside), name) ? (inside as Record<string, unknown>)[name] : undefined,
+    config,
+  );
+  const { sources } = config;
+  return { value, source: sources[key] ?? sources[path[0] ?? ''] ?? 'default' };
 }
 
 /** Says on stderr what the files say and the daemon does not do. */

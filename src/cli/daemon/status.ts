@@ -1,5 +1,5 @@
 import { SvcError } from '../../errors.ts';
-import { oneLine } from '../../logs/plain.ts';
+import { escapeJson, oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson, warn } from '../print/output.ts';
@@ -9,8 +9,8 @@ import { notInForce } from './not-in-force.ts';
 export async function run(context: Context): Promise<number> {
   const { paths, flags, json } = context;
   if (flags.at !== undefined) {
-    if (flags.why === true)
-      throw new SvcError('usage', '--why is about now and --at about then: give one of them.', {
+    if (flags.why === true || flags.watch === true)
+      throw new SvcError('usage', '--at is about then, --why and --watch about now: give one.', {
         hint: 'Of one run: svc runs why <id>',
       });
     const { wholeFlag } = await import('../parse/flag-values.ts');
@@ -21,11 +21,24 @@ export async function run(context: Context): Promise<number> {
     );
     return 0;
   }
-  const found = await findStatus(paths, { why: flags.why === true });
-  if (json)
-    printJson(found.events === null ? found.status : { ...found.status, events: found.events });
+  const find = () => findStatus(paths, { why: flags.why === true });
+  if (flags.watch === true) {
+    const { watchStatus } = await import('./status-watch.ts');
+    return watchStatus(find, async (found) => {
+      if (json) return print(escapeJson(JSON.stringify(shown(found))));
+      const { localTime } = await import('../print/format.ts');
+      print(paint('dim', `---- ${localTime(new Date().toISOString())} ----`));
+      await printText(found);
+    });
+  }
+  const found = await find();
+  if (json) printJson(shown(found));
   else await printText(found);
   return found.exit;
+}
+
+function shown({ status, events }: Found): object {
+  return events === null ? status : { ...status, events };
 }
 
 const ADVICE: Record<string, string> = {

@@ -16,7 +16,7 @@ import { type LogQuery, readQuery } from './query.ts';
  * that none is lost between the last and the new ones.
  */
 export async function run({ paths, flags, json }: Context): Promise<number> {
-  const query = readQuery(flags);
+  const query = await withWholeId(readQuery(flags), paths);
   const stdout = query.follow ? openStdout() : plainStdout();
   const form = createLineFormat({
     colour: hasColour(1),
@@ -44,9 +44,29 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
       'daemon_not_running',
       'The daemon is not running, so there is nothing to follow.',
     );
-  if (lines === 0 && !query.follow && !json) note('No matching lines.');
+  if (lines === 0 && !query.follow) {
+    // The files may have lines of a run that was removed. So it is looked for last.
+    if (query.run !== undefined) await knownRun(query.run, paths);
+    if (!json) note('No matching lines.');
+  }
   if (query.follow && ending === 'stopped' && !json) note('The daemon stopped.');
   return 0;
+}
+
+/** A run may be written as `last` or by its beginning. Throws run_unknown, run_ambiguous. */
+async function withWholeId(query: LogQuery, paths: Paths): Promise<LogQuery> {
+  const { run } = query;
+  if (run === undefined || WHOLE_ID.test(run)) return query;
+  return { ...query, run: await knownRun(run, paths) };
+}
+
+/** What needs no look into the log of events. */
+const WHOLE_ID = /^run_\w{26}$/;
+
+/** Imported on use: it reads the log of events, and most commands do not ask for a run. */
+async function knownRun(written: string, paths: Paths): Promise<string> {
+  const { knownId } = await import('../runs/whole-id.ts');
+  return knownId(paths, written);
 }
 
 async function fromDaemon(

@@ -6,7 +6,7 @@ import {
   type FlagSpec,
   flagsOf,
   globalFlags,
-  isGroup,
+  groupOf,
 } from '../commands.ts';
 import type { Flags } from '../context.ts';
 import { unknownCommand, unknownFlag } from './unknown.ts';
@@ -68,7 +68,7 @@ function helpName(words: readonly string[]): string {
     if (commands.some((command) => command.name === name)) return name;
   }
   const name = words.join(' ');
-  if (name !== '' && !isGroup(name)) throw unknownCommand(name);
+  if (name !== '' && groupOf(name).length === 0) throw unknownCommand(name);
   return name;
 }
 

@@ -1,5 +1,15 @@
 import { programVersion } from '../../home/version.ts';
-import { type CommandSpec, commands, type FlagSpec, shownFlags } from '../commands.ts';
+import { terminalColumns } from '../../logs/width.ts';
+import { hanging } from '../../logs/word-wrap.ts';
+import {
+  type CommandSpec,
+  commands,
+  type FlagSpec,
+  groupOf,
+  groups,
+  shortSummary,
+  shownFlags,
+} from '../commands.ts';
 import { paint } from '../print/output.ts';
 
 const WIDTH_MAX = 100;
@@ -12,28 +22,48 @@ export function helpText(name: string): string {
 }
 
 function overview(group: string): string {
-  const shown = commands.filter((command) => group === '' || command.name.startsWith(`${group} `));
-  const rows = shown.map((spec): [string, string] => [
-    words(spec.name, spec.args),
-    firstSentence(spec.summary),
-  ]);
   const all = group === '';
   return [
     all && `svc ${programVersion()}: ${WHAT}`,
     `${title('Usage')}\n  ${words('svc', group, '<command> [flags]')}`,
-    `${title('Commands')}\n${columns(rows)}`,
+    ...(all ? allCommands() : [section('Commands', groupOf(group).map(commandRow))]),
     all && `${title('To begin')}\n  svc run "What is svc?"`,
-    'More about a command: svc <command> --help',
+    `More about a command${all ? ' or a group' : ''}: svc ${words(group, '<name>')} --help`,
   ]
     .filter(Boolean)
     .join('\n\n');
+}
+
+/** What a user needs each day, then the words of the groups, then the rest. */
+function allCommands(): string[] {
+  const isSingle = ({ name }: CommandSpec) => !name.includes(' ');
+  const rest = commands.filter((spec) => isSingle(spec) && !spec.isEveryday);
+  const parts = groups().map((name): [string, string] => [
+    name,
+    groupOf(name)
+      .map((spec) => spec.name.slice(name.length + 1))
+      .join(', '),
+  ]);
+  return [
+    section('Every day', commands.filter(({ isEveryday }) => isEveryday).map(commandRow)),
+    section('Groups', parts),
+    section('Other commands', rest.map(commandRow)),
+  ];
+}
+
+function commandRow({ name, args, summary }: CommandSpec): [string, string] {
+  return [words(name, args), shortSummary(summary)];
+}
+
+function section(name: string, rows: [string, string][]): string {
+  return `${title(name)}\n${columns(rows)}`;
 }
 
 function details(spec: CommandSpec): string {
   const rows = shownFlags(spec).map((flag): [string, string] => [flagForm(flag), flag.summary]);
   const examples = spec.examples.map((example) => `  svc ${example}`).join('\n');
   return [
-    wrap(spec.summary, width()),
+    hanging(spec.summary, 0, width()),
     `${title('Usage')}\n  ${words('svc', spec.name, spec.args, '[flags]')}`,
     `${title('Flags')}\n${columns(rows)}`,
     examples !== '' && `${title('Examples')}\n${examples}`,
@@ -51,33 +81,17 @@ function flagForm({ name, short, value }: FlagSpec): string {
   return before + words(`--${name}`, value);
 }
 
-function columns(rows: [string, string][]): string {
+/** Names with their texts beside them, for a screen. */
+export function columns(rows: readonly (readonly [name: string, text: string])[]): string {
   const left = Math.max(...rows.map(([name]) => name.length)) + 4;
-  const next = `\n${' '.repeat(left)}`;
-  const beside = (text: string) => wrap(text, width() - left).replaceAll('\n', next);
-  return rows.map(([name, text]) => `  ${name.padEnd(left - 2)}${beside(text)}`).join('\n');
+  return rows
+    .map(([name, text]) => `  ${name.padEnd(left - 2)}${hanging(text, left, width())}`)
+    .join('\n');
 }
 
-function wrap(text: string, columns: number): string {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + word.length + 1 > columns) {
-      lines.push(line);
-      line = word;
-    } else line = line === '' ? word : `${line} ${word}`;
-  }
-  return [...lines, line].join('\n');
-}
-
+/** A pipe leads to a pager, on a screen of the usual width. */
 function width(): number {
-  return Math.max(40, Math.min(WIDTH_MAX, process.stdout.columns ?? WIDTH_MAX));
-}
-
-/** The summary up to its first full stop or colon. */
-function firstSentence(text: string): string {
-  const [first = text] = text.split(/(?<=[.:;])\s/);
-  return first.replace(/[.:;]$/, '');
+  return Math.min(WIDTH_MAX, terminalColumns(process.stdout));
 }
 
 function title(text: string): string {

@@ -1,5 +1,5 @@
 import { oneLine } from '../../logs/plain.ts';
-import { cutTo, padded, terminalColumns, widthOf } from '../../logs/width.ts';
+import { cutTo, padded, widthOf } from '../../logs/width.ts';
 import { hanging } from '../../logs/word-wrap.ts';
 import { isTerminal, paint } from './output.ts';
 
@@ -48,9 +48,12 @@ function fitted(wanted: readonly number[], columns: number): number[] {
   return widths;
 }
 
-/** A pipe has no width: a program gets each cell and each line whole. */
+/**
+ * A pipe has no width: a program gets each cell and each line whole. Some terminals do not say
+ * theirs.
+ */
 export function columnsOfStdout(): number {
-  return isTerminal(1) ? terminalColumns(process.stdout) : Number.POSITIVE_INFINITY;
+  return (isTerminal(1) && process.stdout.columns) || Number.POSITIVE_INFINITY;
 }
 
 /**

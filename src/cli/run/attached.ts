@@ -2,6 +2,7 @@ import { open } from 'node:fs/promises';
 import { imageSignatures, SIGNATURE_BYTES } from '../../config/run-fields.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
+import { warn } from '../print/output.ts';
 
 /**
  * The files of a request.
@@ -31,31 +32,36 @@ export async function readAttached(
     if (content !== null)
       left -= content.type === 'text' ? sizeOf(content.text) : sizeOf(content.data);
     if (content === null || left < 0) throw tooLarge(name, bytes_max);
+    if (bytes?.length === 0) warn(`The file ${name} is empty.`);
     files.push({ name, content });
   }
   return files;
 }
 
-/** The JSON schema in a file. Throws usage, prompt_too_large. */
+/**
+ * A JSON schema: the text itself if it begins as an object does, else that of a file. Throws usage,
+ * prompt_too_large.
+ */
 export async function readSchema(
-  path: string,
+  given: string,
   bytes_max: number,
 ): Promise<Record<string, unknown>> {
-  const name = oneLine(path);
-  const bytes = await readBounded(path, 'schema', bytes_max);
-  if (bytes === null) throw tooLarge(name, bytes_max);
+  const isText = given.trimStart().startsWith('{');
+  const name = isText ? 'The text of --schema' : `The file ${oneLine(given)}`;
+  const bytes = isText ? given : await readBounded(given, 'schema', bytes_max);
+  if (bytes === null) throw tooLarge(oneLine(given), bytes_max);
   let schema: unknown;
   try {
-    schema = JSON.parse(new TextDecoder().decode(bytes));
+    schema = JSON.parse(isText ? given : new TextDecoder().decode(bytes as Buffer));
   } catch (cause) {
-    throw wrong('schema', `The file ${name} is not JSON.`, {
+    throw wrong('schema', `${name} is not JSON.`, {
       cause,
       hint: 'A schema is a JSON object such as {"type": "object", "properties": {}}.',
     });
   }
   if (typeof schema === 'object' && schema !== null && !Array.isArray(schema))
     return schema as Record<string, unknown>;
-  throw wrong('schema', `The file ${name} has no JSON object, so it is no schema.`);
+  throw wrong('schema', `${name} has no JSON object, so it is no schema.`);
 }
 
 /**

@@ -16,14 +16,15 @@ export function withPreset<T extends Record<string, unknown> & { prompt: string 
   name: string,
   { config }: Pick<Paths, 'config'>,
 ): T {
-  const { template, ...preset } = presetOf(name, config);
+  const { template, ...preset } = findPreset(name, config);
   const hasRoute = ROUTE.some((field) => asked[field] !== undefined);
   if (hasRoute) for (const field of ROUTE) delete preset[field];
   const prompt = template?.replaceAll(PROMPT_PLACE, () => asked.prompt) ?? asked.prompt;
   return { ...preset, ...asked, prompt };
 }
 
-function presetOf(name: string, config: string): Preset {
+/** Throws usage, config_invalid. */
+export function findPreset(name: string, config: string): Preset {
   const { presets } = loadConfig(config);
   const found = Object.hasOwn(presets, name) ? presets[name] : undefined;
   if (found !== undefined) return { ...found };
@@ -33,7 +34,7 @@ function presetOf(name: string, config: string): Preset {
     param: 'preset',
     hint:
       known.length === 0
-        ? `Add one as presets in the configuration file ${config}. See docs/cli.md.`
+        ? `Add one: svc preset add ${name} --system "Answer in one sentence."`
         : `${near === null ? '' : `Did you mean ${near}? `}There are: ${known.join(', ')}.`,
   });
 }

@@ -5,6 +5,7 @@ import { WordWrap } from '../../logs/word-wrap.ts';
 import { LineBreaks } from '../print/line-breaks.ts';
 import { isTerminal, note, paint, printError, printJson, writeError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
+import { withTypedHint } from '../print/typed-hint.ts';
 import type { Run, Steps } from './follow.ts';
 import { named } from './progress.ts';
 import { statsOf, statsText } from './stats.ts';
@@ -203,7 +204,7 @@ function ending(run: Run, seen: Pick<Finished, 'hasText' | 'maxTokens'>): Ending
     const flaw = flawOf(run, seen);
     return { exit: flaw?.spec.exit ?? 0, error: flaw };
   }
-  const cause = error === null ? fallback(state) : fromBody(error);
+  const cause = withTypedHint(error === null ? fallback(state) : fromBody(error), 'run');
   const kept = output === '' ? '' : ' The text so far is saved.';
   const shown = new SvcError(cause.code, `${cause.message}${kept}`, {
     hint: output === '' ? cause.hint : `See: svc runs show ${id}`,

@@ -4,7 +4,7 @@ import { numberFields, RECOVERIES } from '../../config/run-fields.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';
-import type { Context, Flags } from '../context.ts';
+import type { Flags } from '../context.ts';
 import {
   choiceFlag,
   listFlag,
@@ -39,7 +39,7 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
 const FORMATS = ['text', 'json'] as const;
 const JSON_FORMAT = { type: 'json' };
 
-function readNumbers(flags: Flags): Record<string, number | undefined> {
+export function readNumbers(flags: Flags): Record<string, number | undefined> {
   return Object.fromEntries(
     Object.entries(numberFields).map(([name, { flag, whole, min, max }]) => [
       name,
@@ -51,20 +51,27 @@ function readNumbers(flags: Flags): Record<string, number | undefined> {
 /** The request with what its files say. Throws usage, prompt_too_large. */
 export async function withFiles<T extends Record<string, unknown> & { prompt: string }>(
   asked: T,
-  { flags, paths }: Pick<Context, 'flags' | 'paths'>,
+  files: readonly string[] | undefined,
+  paths: Paths,
 ): Promise<T | Record<string, unknown>> {
-  const files = listFlag(flags, 'file');
+  if (files === undefined) return asked;
+  const { askedWith, readAttached } = await import('./attached.ts');
+  const left = (await configuredBytes(paths)) - Buffer.byteLength(asked.prompt);
+  return askedWith(asked, await readAttached(files, Math.max(0, left)));
+}
+
+/** The form of the answer that --schema asks for. Throws usage, prompt_too_large. */
+export async function readFormat(
+  flags: Flags,
+  paths: Paths,
+): Promise<{ response_format?: Record<string, unknown> }> {
   const schema = textFlag(flags, 'schema');
-  if (files === undefined && schema === undefined) return asked;
-  const { askedWith, readAttached, readSchema } = await import('./attached.ts');
-  const bytes_max = await configuredBytes(paths);
-  const left = Math.max(0, bytes_max - Buffer.byteLength(asked.prompt));
-  const whole = files === undefined ? asked : askedWith(asked, await readAttached(files, left));
-  if (schema === undefined) return whole;
+  if (schema === undefined) return {};
   if (flags.format === 'text')
     throw new SvcError('usage', '--schema and --format text exclude each other.');
-  const response_format = { ...JSON_FORMAT, schema: await readSchema(schema, bytes_max) };
-  return { ...whole, response_format };
+  const { readSchema } = await import('./attached.ts');
+  const bytes_max = await configuredBytes(paths);
+  return { response_format: { ...JSON_FORMAT, schema: await readSchema(schema, bytes_max) } };
 }
 
 /** Which conversation the run continues, and the folder in which the next one finds it. */
@@ -175,8 +182,8 @@ async function bytesMax(paths: Paths, wanted: number): Promise<number> {
   return wanted <= value && !isPiped() ? value : configuredBytes(paths);
 }
 
-/** The limit of the daemon. The daemon reports an unreadable configuration, not this command. */
-async function configuredBytes(paths: Paths): Promise<number> {
+/** The bound of a prompt. The daemon reports an unreadable configuration, not this command. */
+export async function configuredBytes(paths: Paths): Promise<number> {
   try {
     const { loadConfig } = await import('../../config/config.ts');
     return loadConfig(paths.config).limits.prompt_bytes;

@@ -2,13 +2,13 @@ import { hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { textFlag } from '../parse/flag-values.ts';
+import { listFlag, textFlag } from '../parse/flag-values.ts';
 import { isTerminal, print, printJson } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
 import { answerTo, type Input, newKey } from './answer.ts';
 import { starterOf } from './ensure-daemon.ts';
 import { isAbsent } from './follow.ts';
-import { readPrompt, readRunInput, withFiles } from './run-input.ts';
+import { readFormat, readPrompt, readRunInput, withFiles } from './run-input.ts';
 import { withTargetOfShell } from './target-of-shell.ts';
 
 /**
@@ -22,7 +22,7 @@ import { withTargetOfShell } from './target-of-shell.ts';
 export async function run(context: Context): Promise<number> {
   const { args, flags } = context;
   if (isChat(context)) return (await import('./chat.ts')).run(context);
-  const given = readRunInput(flags);
+  const given = { ...readRunInput(flags), ...(await readFormat(flags, context.paths)) };
   if (flags.detach === true && flags['cancel-on-disconnect'] === true)
     throw new SvcError(
       'usage',
@@ -32,7 +32,7 @@ export async function run(context: Context): Promise<number> {
   const prompt = await readPrompt(args, context.paths, { optional });
   const preset = await presetOf({ ...given, prompt }, context);
   const target = await withTargetOfShell(preset, context.paths);
-  const asked = await withFiles(target, context);
+  const asked = await withFiles(target, listFlag(flags, 'file'), context.paths);
   const input: Input = { idempotency_key: newKey(), ...asked };
   if (flags.detach === true) return detach(context, input);
   return (await answerTo(context, input, openStdout())).exit;

@@ -15,8 +15,15 @@ export interface RunReads {
   search(query: Params<'run.search'>): Promise<Results['run.search']>;
 }
 
-/** Opens the runs, calls `use`, and closes them. Throws daemon_not_running if there is no log. */
-export async function withRuns<T>(paths: Paths, use: (runs: RunReads) => Promise<T>): Promise<T> {
+/**
+ * Opens the runs, calls `use`, and closes them. Throws daemon_not_running if there is no log.
+ * `says`: whether the user hears that they come from the log.
+ */
+export async function withRuns<T>(
+  paths: Paths,
+  use: (runs: RunReads) => Promise<T>,
+  { says = true } = {},
+): Promise<T> {
   return fromDaemonOrLog(paths, {
     daemon: (client) =>
       use({
@@ -24,7 +31,7 @@ export async function withRuns<T>(paths: Paths, use: (runs: RunReads) => Promise
         list: (query) => client.call('run.list', query),
         search: (query) => client.call('run.search', query),
       }),
-    log: () => withStored(paths, use),
+    log: () => withStored(paths, use, says),
   });
 }
 
@@ -50,7 +57,11 @@ export async function fromDaemonOrLog<T>(paths: Paths, { daemon, log }: Sources<
   }
 }
 
-async function withStored<T>(paths: Paths, use: (runs: RunReads) => Promise<T>): Promise<T> {
+async function withStored<T>(
+  paths: Paths,
+  use: (runs: RunReads) => Promise<T>,
+  says: boolean,
+): Promise<T> {
   const { limitsOf } = await import('../config/limits.ts');
   const { StoredRuns } = await import('../../runtime/history/stored-runs.ts');
   const limits = limitsOf(paths.config);
@@ -58,7 +69,7 @@ async function withStored<T>(paths: Paths, use: (runs: RunReads) => Promise<T>):
   if (store === null) throw noLog();
   try {
     const result = await use(new StoredRuns(store, { limits }));
-    note('The daemon is not running. This is from its log.');
+    if (says) note('The daemon is not running. This is from its log.');
     return result;
   } finally {
     await store.close();

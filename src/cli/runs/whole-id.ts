@@ -2,6 +2,7 @@ import type { Paths } from '../../home/paths.ts';
 import { isWholeId } from '../../runtime/runs/find.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import { withDaemon } from '../connect/ask-daemon.ts';
+import { withRuns } from './run-reads.ts';
 
 /**
  * The id of a run that a user wrote as `last` or by its beginning. A command that asks twice needs
@@ -9,6 +10,11 @@ import { withDaemon } from '../connect/ask-daemon.ts';
  */
 export async function wholeId(client: ControlClient, written: string): Promise<string> {
   return isWholeId(written) ? written : (await client.call('run.find', { id: written })).id;
+}
+
+/** The same with or without a daemon, of a run that is in the log. Throws run_unknown. */
+export async function knownId(paths: Paths, written: string): Promise<string> {
+  return (await withRuns(paths, (runs) => runs.get(written), { says: false })).id;
 }
 
 /** The same over its own connection. Throws daemon_not_running. */

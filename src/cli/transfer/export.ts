@@ -16,11 +16,11 @@ import { openSource } from './stores.ts';
 
 /** Writes the whole log of the configured store for `svc import`. */
 export async function run({ paths, flags }: Context): Promise<number> {
-  if (flags.all !== true)
-    throw new SvcError('usage', 'Give --all: this writes the whole log.', {
-      hint: 'One run is written with: svc runs export <id>',
-    });
   const file = textFlag(flags, 'output');
+  if (file === undefined && flags.all !== true && isTerminal(1))
+    throw new SvcError('usage', 'The whole log is written to a file, or into a pipe.', {
+      hint: 'For example: svc export --output log.jsonl. One run: svc runs export <id>',
+    });
   return withoutDaemon(() => exportTo(file, paths));
 }
 

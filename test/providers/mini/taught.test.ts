@@ -65,6 +65,15 @@ const UNTAUGHT: readonly string[] = [
   ...['config apply', 'config apply --json', 'config edit', 'config edit --json', 'config get'],
   ...['config get --json', 'config path', 'config path --json', 'config set'],
   ...['config set --json', 'config set --remove'],
+  ...['chat --file', 'chat --preset,t', 'status --watch'],
+  ...['preset list', 'preset list --json', 'preset remove', 'preset remove --json', 'preset add'],
+  ...['cloud', 'context', 'format', 'json', 'max-tokens', 'min-p', 'model,m', 'provider,p'].map(
+    (flag) => `preset add --${flag}`,
+  ),
+  ...['repeat-penalty', 'schema', 'seed', 'stop', 'system', 'temperature', 'template'].map(
+    (flag) => `preset add --${flag}`,
+  ),
+  ...['preset add --top-k', 'preset add --top-p'],
   ...['api', 'api --data,d', 'api --json', 'api --stream'],
   ...['token create', 'token create --concurrent', 'token create --json', 'token create --name'],
   ...['token create --rate', 'token create --scope', 'token list', 'token list --json'],
