@@ -58,7 +58,10 @@ export function evolve(context: DaemonContext, event: DaemonEvent): Partial<Daem
     case 'daemon.listening':
       return { addresses: { ...context.addresses, ...event.addresses } };
     case 'daemon.store_opened':
-      return { last_boot: event.last_boot };
+      return {
+        last_boot: event.last_boot,
+        start_deadline_at: event.start_deadline_at ?? context.start_deadline_at,
+      };
     case 'daemon.recovery_progressed': {
       // A start that makes progress needs a bound for each step only.
       const start_deadline_at = Math.max(context.start_deadline_at, event.at + context.start_ms);

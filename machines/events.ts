@@ -78,7 +78,8 @@ export type DaemonCreated = EventOf<
 
 export type DaemonEvent =
   | EventOf<'daemon.listening', { addresses: Addresses }>
-  | EventOf<'daemon.store_opened', { last_boot: LastBoot | null }>
+  /** `start_deadline_at`: the deadline by the clock of the database, where that gives the time. */
+  | EventOf<'daemon.store_opened', { last_boot: LastBoot | null; start_deadline_at?: number }>
   /** `suspended`: runs that continue. */
   | EventOf<'daemon.runs_recovered', { queued: number; suspended?: number; ended: number }>
   /** How many unfinished runs are recovered so far. More follow. */

@@ -59,7 +59,7 @@ export class Boot {
     );
     this.listen(closed.signal);
     const start_deadline_at = clock.now() + config.limits.start_ms;
-    this.endBy(start_deadline_at, () => this.endStart(start_deadline_at));
+    this.endBy(start_deadline_at, () => this.endStart());
     this.starting = this.start();
 
     const failure = await this.outcome.promise;
@@ -91,11 +91,11 @@ export class Boot {
   }
 
   /** Each durable step of the recovery moves the deadline of the start. */
-  private endStart(at: number): void {
+  private endStart(): void {
     if (!this.isStarting) return;
-    const { kernel, streams } = this.parts;
+    const { kernel, streams, clock } = this.parts;
     const moved_to = kernel.snapshot(streams.daemon)?.context.start_deadline_at ?? 0;
-    if (moved_to > at) this.endBy(moved_to, () => this.endStart(moved_to));
+    if (moved_to + SLACK_MS > clock.now()) this.endBy(moved_to, () => this.endStart());
     else this.fail(kernel.stalled ?? new SvcError('start_timed_out'));
   }
 

@@ -3,25 +3,26 @@ import { hasCode, SvcError } from '../errors.ts';
 import { type NodeFile, readNodeFile, writeNodeFile } from '../home/node-file.ts';
 import type { Paths } from '../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
-import type { Clock } from '../kernel/clock.ts';
+import { SystemClock } from '../kernel/clock.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
-import { LeaseKeeper } from '../runtime/fleet/lease-keeper.ts';
+import type { FleetClock } from '../runtime/fleet/fleet-clock.ts';
+import { LeaseKeeper, type LeaseKeeperOptions } from '../runtime/fleet/lease-keeper.ts';
 import { newNodeId } from '../runtime/runs/ids.ts';
-import type { NodeFacts, NodeLoad, SharedStore } from '../store/fleet.ts';
+import type { NodeFacts, SharedStore } from '../store/fleet.ts';
 import { hostBootId } from './host.ts';
 
 export interface NodeOptions {
   store: SharedStore;
   paths: Paths;
   kernel: Kernel;
-  clock: Clock;
+  time: FleetClock;
   log: Log;
   limits: Limits;
   boot_id: string;
   version: string;
-  load(): NodeLoad;
+  load: LeaseKeeperOptions['load'];
   onLost(error: SvcError): void;
   onDrain(): void;
 }
@@ -45,6 +46,7 @@ export class Node {
     const { node_id } = this.file;
     this.keeper = new LeaseKeeper({
       ...options,
+      clock: new SystemClock(),
       fleet: store.fleet,
       node: { node_id, boot_id, host: hostname() },
     });

@@ -3,6 +3,7 @@ import { isIn } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
 import { saveModelChoices } from '../config/models-file.ts';
 import { removeProvider, saveProvider } from '../config/providers-file.ts';
+import { isShared as isSharedStore } from '../config/store/address.ts';
 import type { SvcError } from '../errors.ts';
 import type { Paths } from '../home/paths.ts';
 import { SystemClock } from '../kernel/clock.ts';
@@ -15,6 +16,7 @@ import { createLog } from '../logs/log.ts';
 import { createRuntime } from '../runtime/create.ts';
 import { DiskMonitor } from '../runtime/disk/disk-monitor.ts';
 import { Retention } from '../runtime/disk/retention.ts';
+import { FleetClock } from '../runtime/fleet/fleet-clock.ts';
 import { DaemonHistory } from '../runtime/health/daemon-history.ts';
 import { StopReports } from '../runtime/health/stop-report.ts';
 import { logEvents } from '../runtime/log-lines/log-lines.ts';
@@ -63,7 +65,7 @@ export function buildParts(options: PartsOptions) {
     redact: config.history.redact,
   });
   const { log } = logging;
-  const clock = new SystemClock();
+  const clock = isSharedStore(config.store) ? new FleetClock(limits) : new SystemClock();
 
   const { store, size, place, verification } = createEventStore({
     ...{ paths, config, clock, log, boot_id, onFatal },
@@ -102,6 +104,7 @@ export function buildParts(options: PartsOptions) {
     ...{ paths, config, kernel, store, clock, log, boot_id, streams },
     onTakenOver: (nodes) => node?.keeper.tookOver(nodes),
     confirm: async () => node?.keeper.confirm(),
+    takesRuns: () => !(clock instanceof FleetClock) || clock.trouble === null,
   });
 
   /** Finished runs that the store had when it was opened. */
@@ -134,20 +137,22 @@ export function buildParts(options: PartsOptions) {
     localModels: work.local.models,
     saveChoices: (edit) => saveModelChoices(paths.config, edit),
   });
-  const node = isShared(store)
-    ? new Node({
-        ...{ store, paths, kernel, clock, log, limits, boot_id, version },
-        load: () => ({
-          active: work.scheduler.activeRuns().length,
-          capacity: limits.active_runs,
-        }),
-        onLost: onFatal,
-        onDrain: () =>
-          runtime
-            .lifecycle({ type: 'stop_requested', mode: 'drain' }, 'fleet')
-            .catch((error: unknown) => log.debug({ err: error }, 'the daemon stops already')),
-      })
-    : null;
+  const time = clock instanceof FleetClock ? clock : null;
+  const node =
+    isShared(store) && time !== null
+      ? new Node({
+          ...{ store, paths, kernel, time, log, limits, boot_id, version },
+          load: () => ({
+            active: work.scheduler.activeRuns().length,
+            capacity: limits.active_runs,
+          }),
+          onLost: onFatal,
+          onDrain: () =>
+            runtime
+              .lifecycle({ type: 'stop_requested', mode: 'drain' }, 'fleet')
+              .catch((error: unknown) => log.debug({ err: error }, 'the daemon stops already')),
+        })
+      : null;
   const traces = startTraces(kernel, {
     endpoint: config.otlp_endpoint ?? (process.env.OTEL_EXPORTER_OTLP_ENDPOINT || null),
     ...{ version, boot_id, log },

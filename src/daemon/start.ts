@@ -40,11 +40,18 @@ export async function startDaemon(parts: Parts): Promise<void> {
   await withRoom(store, () => announce(parts, addresses));
   stored.finished = (await store.countRuns()).finished;
   const last_boot = await readLastBoot(store, last_boot_id, hostBootId(), parts.rejoins);
+  // It comes before the first commit: the clock of the database may be far from that of this machine.
+  const recovering = kernel.tryAppend(streams.daemon, {
+    ...{ type: 'daemon.store_opened', last_boot },
+    ...(parts.node === null
+      ? {}
+      : { start_deadline_at: parts.clock.now() + parts.config.limits.start_ms }),
+  });
   kernel.open(opened.last_seq);
-  await listening;
+  const [, isRecovering] = await Promise.all([listening, recovering]);
   await parts.node?.keeper.recordLossBefore();
   if (last_boot !== null && last_boot.ending !== 'clean') log.warn({}, unclean(last_boot));
-  await proceed(parts, { type: 'daemon.store_opened', last_boot });
+  if (!isRecovering) throw STOPPED;
   await proceed(parts, { type: 'daemon.listening', addresses });
   const progress = {
     step_runs: parts.config.limits.recover_runs,
@@ -76,7 +83,7 @@ function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {
 }
 
 async function announce(
-  { paths, boot_id, version, clock }: Parts,
+  { paths, boot_id, version }: Parts,
   addresses: { http: string; grpc: string; socket: string },
 ): Promise<void> {
   await writeRuntimeFile(paths.runtime, {
@@ -85,7 +92,7 @@ async function announce(
     folder: folderOf(paths.runtime),
     boot_id,
     version,
-    started_at: new Date(clock.now()).toISOString(),
+    started_at: new Date().toISOString(),
     program: process.argv[1] ?? '',
     node: process.version,
     addresses,

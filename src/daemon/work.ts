@@ -39,6 +39,8 @@ export interface WorkOptions {
   onTakenOver(nodes: readonly TakenOver[]): void;
   /** Throws lease_lost if another node has fenced this one. */
   confirm(): Promise<void>;
+  /** False while the clock of this node is too far from that of the database. */
+  takesRuns(): boolean;
 }
 
 /** What a node of a fleet can ask: each usable provider, and of the built-in one its models. */
@@ -78,7 +80,7 @@ function enginePorts(kernel: Kernel, boot_id: string, limits: Limits): EnginePor
  */
 export function buildWork(options: WorkOptions) {
   const { paths, config, kernel, store, clock, log, boot_id, streams } = options;
-  const { onTakenOver, confirm } = options;
+  const { onTakenOver, confirm, takesRuns } = options;
   const { limits } = config;
   const { env } = process;
   const stored = new StoredKeys(paths.keys);
@@ -148,7 +150,7 @@ export function buildWork(options: WorkOptions) {
         offers: () => offersOf(providers),
         fileOf: (provider, model) =>
           provider === LOCAL ? local.identify(model) : Promise.resolve(null),
-        ...{ onTakenOver, confirm },
+        ...{ onTakenOver, confirm, takesRuns },
       })
     : undefined;
   const executor = new RunExecutor({

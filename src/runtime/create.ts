@@ -153,9 +153,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       saveChoices,
       change,
     }),
-    nodes: new Nodes(isShared(options.store) ? options.store.fleet : null, () =>
-      kernel.clock.now(),
-    ),
+    nodes: new Nodes(isShared(options.store) ? options.store.fleet : null, Date.now),
     models: new Models({ kernel, config, providers, local: localModels, saveChoices, change }),
     loads: new Loads({
       ...{ config, providers, models: localModels },

@@ -65,6 +65,8 @@ export interface Fleet {
   asks(): Promise<CancelAsk[]>;
   /** Position of the last event of the log, of any node. */
   lastSeq(): Promise<number>;
+  /** What the clock of the database shows, in milliseconds since the epoch. */
+  time(): Promise<number>;
   /** Hears of changes by any node. A change may be heard late, twice, or joined with others. */
   onChange(listener: (change: FleetChange) => void, signal: AbortSignal): void;
 }
@@ -86,6 +88,15 @@ export interface NodeFacts {
   /** How many runs it may have at one time. */
   capacity: number;
   addresses: Addresses;
+  clock?: NodeClock | null | undefined;
+}
+
+/** The system clock of a node. */
+export interface NodeClock {
+  /** How far it is ahead of that of the database. */
+  clock_ms: number;
+  /** False: it is too far from it. */
+  takes_runs: boolean;
 }
 
 export interface Joined {
@@ -98,6 +109,7 @@ export interface Joined {
 export interface NodeLoad {
   active: number;
   capacity: number;
+  clock?: NodeClock | null | undefined;
 }
 
 /** `drain`: the lease is extended, and the node is asked to stop. */
@@ -110,6 +122,8 @@ export type Renewal = 'held' | 'drain' | 'lost';
 export type NodeState = 'active' | 'draining' | 'late' | 'lost' | 'left';
 
 export interface NodeRow extends NodeFacts {
+  /** Null: not known, as of a node with an older program. */
+  clock: NodeClock | null;
   state: NodeState;
   epoch: number;
   /** Since when this boot has its lease. */

@@ -93,6 +93,7 @@ export class MemoryFleet {
       ask: call((run_id, by) => this.ask(run_id, by)),
       asks: call(() => this.asksOf(held())),
       lastSeq: call(() => this.log.lastSeq),
+      time: call(() => this.now()),
       onChange: (listener, signal) => {
         if (signal.aborted) return;
         this.listeners.add(listener);

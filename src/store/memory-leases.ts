@@ -77,12 +77,12 @@ export class MemoryLeases {
     };
   }
 
-  renew(lease: Lease | null, { active, capacity }: NodeLoad): Renewal {
+  renew(lease: Lease | null, { active, capacity, clock }: NodeLoad): Renewal {
     const node = lease === null ? undefined : this.presentOf(lease);
     if (node === undefined) return 'lost';
     this.extend(node);
     node.active = active;
-    node.facts = { ...node.facts, capacity };
+    node.facts = { ...node.facts, capacity, clock };
     return node.draining ? 'drain' : 'held';
   }
 
@@ -98,6 +98,7 @@ export class MemoryLeases {
     return [...this.nodes.values()]
       .map((node) => ({
         ...node.facts,
+        clock: node.facts.clock ?? null,
         ...{ state: stateOf(node, now), epoch: node.epoch, since: node.since },
         active: node.active,
         lease_ms_left: node.gone === null ? Math.max(0, node.until - now) : 0,

@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import pg from 'pg';
 import type { Limits } from '../../src/limits.ts';
 import { type Life, serve } from '../torture/daemon.ts';
@@ -13,6 +13,8 @@ export interface FleetOptions {
   /** Its places at each node. */
   max_runs: number;
   limits?: Partial<Limits>;
+  /** How far the clock of each machine is ahead, in milliseconds. Absent: all are right. */
+  clocks?: readonly number[];
   /** Each commit of the database reaches its disk. */
   durable?: boolean;
   env?: Record<string, string>;
@@ -45,18 +47,24 @@ export class RealFleet {
     nodes,
     durable = false,
     prepare,
+    clocks,
     ...options
   }: FleetOptions): Promise<RealFleet> {
     const postgres = await startPostgres({ durable });
     const address = await postgres.database();
     // A crash prints its stack.
     const env = { SVC_STORE: address, SVC_DEBUG: '1', ...options.env };
-    const homes = Array.from({ length: nodes }, () => makeHome(env));
+    const homes = Array.from({ length: nodes }, (_, index) => {
+      if (clocks === undefined) return makeHome(env);
+      const file = join(postgres.folder, `clock-${index}`);
+      return makeHome({ ...env, NODE_OPTIONS: `--import=${SKEWED}`, SKEW_FILE: file });
+    });
     for (const [index, home] of homes.entries()) {
       configure(home, options);
       prepare?.(home, index);
     }
     const fleet = new RealFleet(postgres, address, homes);
+    for (const [index, ms] of (clocks ?? []).entries()) fleet.setClock(index, ms);
     try {
       for (const index of homes.keys()) await fleet.boot(index);
     } catch (error) {
@@ -87,6 +95,11 @@ export class RealFleet {
     this.lives[index] = null;
   }
 
+  /** Sets the clock of a machine: so far ahead. Only with `clocks`. */
+  setClock(index: number, ms: number): void {
+    writeFileSync(this.home(index).env.SKEW_FILE ?? '', String(ms));
+  }
+
   /** Rows of the database. */
   async read<R extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<R[]> {
     const client = new pg.Client({ connectionString: this.address });
@@ -115,6 +128,8 @@ export class RealFleet {
     await this.postgres.end();
   }
 }
+
+const SKEWED = new URL('./skewed-clock.ts', import.meta.url).href;
 
 export function configure(
   home: Home,

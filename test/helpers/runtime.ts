@@ -10,6 +10,7 @@ import { Puller, type PullerOptions } from '../../src/models/puller.ts';
 import { createKeys } from '../../src/providers/keys/keys.ts';
 import type { LoadedModel, ProviderPort } from '../../src/providers/port.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
+import type { FleetClock } from '../../src/runtime/fleet/fleet-clock.ts';
 import { FleetRuns } from '../../src/runtime/fleet/fleet-runs.ts';
 import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
 import { StopReports } from '../../src/runtime/health/stop-report.ts';
@@ -58,6 +59,8 @@ export interface RuntimeOptions {
     models?: readonly string[] | undefined;
     /** The file of each of its models. */
     file?: string | undefined;
+    /** The clock of the machine. Absent: it is right. */
+    time?: FleetClock;
   };
   /** The last step of the start. */
   until?: 'opened' | 'recovered' | 'ready';
@@ -172,6 +175,7 @@ export async function bootRuntime(options: RuntimeOptions) {
         })),
       fileOf: async () => options.node?.file ?? null,
       log: silent,
+      takesRuns: () => (options.node?.time?.trouble ?? null) === null,
     });
   const closed: unknown[] = [];
   kernel.handle({

@@ -52,6 +52,20 @@ function testLeases(fleet: FleetTest): void {
     await fleet.join(facts('a', { boot_id: 'boot_2' }), null);
   });
 
+  fleet('a node says how its clock is, and all nodes have one time', async (nodes) => {
+    const a = await nodes.join('a');
+    const b = await nodes.join('b', { clock: { clock_ms: 5, takes_runs: true } });
+    const clocks = async () => (await a.fleet.nodes()).map(({ clock }) => clock);
+    assert.equal(await clocks(), [null, { clock_ms: 5, takes_runs: true }]);
+    await b.fleet.renew({ ...LOAD, clock: { clock_ms: -9000, takes_runs: false } });
+    await a.fleet.renew(LOAD);
+    assert.equal(await clocks(), [null, { clock_ms: -9000, takes_runs: false }]);
+    const [row] = await a.fleet.nodes();
+    assert.equal(row?.addresses, facts('a').addresses);
+    const times = [await a.fleet.time(), await b.fleet.time()];
+    assert.ok(Math.abs((times[1] ?? 0) - (times[0] ?? 0)) < 60_000, String(times));
+  });
+
   fleet('a renewed lease lasts from its renewal on', async (nodes) => {
     const a = await nodes.join('a');
     const b = await nodes.join('b');

@@ -12,7 +12,7 @@ export async function checkDatabase(config: Config): Promise<Check[]> {
       password: storePassword(config),
       limits: config.limits,
     });
-    return [database(facts), ...doubts(facts)];
+    return [database(facts), ...doubts(facts, config.limits.lease_ms / 2)];
   } catch (error) {
     const { message, hint } = asSvcError(error);
     return [fail('database', message, hint.includes('svc doctor') ? READ : hint)];
@@ -20,8 +20,6 @@ export async function checkDatabase(config: Config): Promise<Check[]> {
 }
 
 const READ = 'See docs/fleet.md.';
-/** More than a lease allows: every time of a lease is one of the database. */
-const CLOCK_MS_MAX = 5_000;
 const LAG_MS_MAX = 10_000;
 const NAMES_MAX = 5;
 
@@ -51,7 +49,10 @@ function database(facts: DatabaseFacts): Check {
 }
 
 /** What works, and may surprise. */
-function doubts({ synchronous_commit, clock_ms, lag_ms }: DatabaseFacts): Check[] {
+function doubts(
+  { synchronous_commit, clock_ms, lag_ms }: DatabaseFacts,
+  clock_ms_max: number,
+): Check[] {
   const found: Check[] = [];
   if (synchronous_commit === 'off')
     found.push(
@@ -61,12 +62,12 @@ function doubts({ synchronous_commit, clock_ms, lag_ms }: DatabaseFacts): Check[
         'Set it on: alter database … set synchronous_commit = on',
       ),
     );
-  if (Math.abs(clock_ms) > CLOCK_MS_MAX)
+  if (Math.abs(clock_ms) > clock_ms_max)
     found.push(
       warn(
         'database',
-        `Its clock and that of this machine differ by ${seconds(Math.abs(clock_ms))}.`,
-        'Let both follow a time server. Leases use the clock of the database only.',
+        `Its clock and that of this machine differ by ${seconds(Math.abs(clock_ms))}, so this node takes no runs.`,
+        'Let both follow a time server.',
       ),
     );
   if (lag_ms !== null && lag_ms > LAG_MS_MAX)

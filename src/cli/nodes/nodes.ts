@@ -16,14 +16,27 @@ export async function run({ paths, json }: Context): Promise<number> {
   else
     print(
       table(
-        ['NODE', 'STATE', 'SINCE', 'RUNS', 'PLACES', 'VERSION', 'HOST', 'LEASE'],
+        ['NODE', 'STATE', 'SINCE', 'RUNS', 'PLACES', 'VERSION', 'HOST', 'LEASE', 'CLOCK'],
         found.nodes.map((node) => [
           ...[oneLine(node.id), node.state, node.since, String(node.runs)],
           ...[String(node.capacity), oneLine(node.version), oneLine(node.host), leaseOf(node)],
+          clockOf(node),
         ]),
       ),
     );
+  for (const node of found.nodes)
+    if (!node.takes_runs && node.lease_until !== null)
+      note(
+        `${oneLine(node.id)} takes no runs: its clock is too far from that of the database. ` +
+          'Let both follow a time server.',
+      );
   return 0;
+}
+
+function clockOf({ clock_ms }: NodeRecord): string {
+  if (clock_ms === null) return '-';
+  if (Math.abs(clock_ms) < 1000) return 'right';
+  return `${clock_ms > 0 ? '+' : '-'}${duration(Math.abs(clock_ms))}`;
 }
 
 function leaseOf({ lease_until }: NodeRecord): string {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { orNull } from './records.ts';
-import { named, object, oneOf, text, time, whole } from './vocabulary.ts';
+import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
 /** One daemon of a fleet. */
 export const node = named(
@@ -17,6 +17,10 @@ export const node = named(
     host: text,
     /** Null: it has no lease. */
     lease_until: orNull(time),
+    /** How far its clock is ahead of that of the database. Null: not known. */
+    clock_ms: orNull(whole),
+    /** False: its clock is too far from that of the database. */
+    takes_runs: flag,
   }),
 );
 export type NodeRecord = v.InferOutput<typeof node>;

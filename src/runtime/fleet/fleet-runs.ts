@@ -32,6 +32,8 @@ export interface FleetRunsOptions {
   log: Log;
   /** Throws lease_lost if another node has the runs of this one. */
   confirm?(): Promise<void>;
+  /** False: this node starts no newcomer, and takes no run that waits. */
+  takesRuns?(): boolean;
   /** The runs of these nodes wait on no node now. */
   onTakenOver?(nodes: readonly TakenOver[]): void;
 }
@@ -70,7 +72,7 @@ export class FleetRuns {
     this.claims = new Claims({
       ...{ fleet, store, kernel, scheduler, daemon, log, keep_ms, files: this.files },
       isReleasing: (run_id) => this.releases.isSending(run_id),
-      providers: offers,
+      providers: () => (this.takesRuns ? offers() : []),
       onCutOff: () => this.serveAsks(),
       onWaiting: (run_id) => this.releases.consider(run_id),
     });
@@ -92,7 +94,11 @@ export class FleetRuns {
 
   /** Whether a newcomer must not start before others. */
   othersWait(provider: string): boolean {
-    return this.claims.othersWait(provider);
+    return !this.takesRuns || this.claims.othersWait(provider);
+  }
+
+  private get takesRuns(): boolean {
+    return this.options.takesRuns?.() ?? true;
   }
 
   /** The daemon is ready. */
@@ -157,7 +163,7 @@ export class FleetRuns {
 
   /** Behind the notices, which may be lost. */
   private async poll(): Promise<void> {
-    const { kernel, limits, log } = this.options;
+    const { kernel, limits, log, scheduler } = this.options;
     while (!this.over.signal.aborted) {
       try {
         const { last_seq, asks, waiting } = await this.look();
@@ -165,7 +171,8 @@ export class FleetRuns {
         this.waiting = waiting.runs;
         if (!this.over.signal.aborted) await this.files.answer(waiting.wanted);
         for (const run_id of waiting.due) await this.claims.takeOne(run_id, 'due');
-        if (this.waiting > 0) this.claims.expect();
+        // What waits here may start now that this node takes runs again.
+        if (this.waiting > 0 || scheduler.queued > 0) this.claims.expect();
         this.claims.lookAgain();
         if (asks) await this.cancels.serve();
       } catch (error) {

@@ -6,16 +6,27 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type LeaseKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
-import type { Fleet, Joined, NodeFacts, NodeLoad, TakenOver } from '../../store/fleet.ts';
+import type {
+  Fleet,
+  Joined,
+  NodeClock,
+  NodeFacts,
+  NodeLoad,
+  TakenOver,
+} from '../../store/fleet.ts';
+import type { FleetClock } from './fleet-clock.ts';
 
 export interface LeaseKeeperOptions {
-  fleet: Pick<Fleet, 'join' | 'renew' | 'leave'>;
+  fleet: Pick<Fleet, 'join' | 'renew' | 'leave' | 'time'>;
   kernel: Kernel;
+  /** Measures the lease. It may jump ahead: then the database is asked. */
   clock: Clock;
+  /** The time of the fleet. */
+  time: Pick<FleetClock, 'follow' | 'report' | 'trouble'>;
   log: Log;
   limits: Pick<Limits, 'lease_renew_ms'>;
   node: Pick<NodeFacts, 'node_id' | 'boot_id' | 'host'>;
-  load(): NodeLoad;
+  load(): Omit<NodeLoad, 'clock'>;
   /** This boot can write nothing any more. Called once. */
   onLost(error: SvcError): void;
   /** Someone asks this node to finish its work and stop. Called once. */
@@ -28,6 +39,8 @@ export interface LeaseReport {
   epoch: number;
   /** Why its renewals fail; null while they succeed. */
   trouble: string | null;
+  /** Null: not known. `trouble`: why the node takes no runs. */
+  clock: (NodeClock & { trouble: string | null }) | null;
 }
 
 /**
@@ -39,6 +52,7 @@ export interface LeaseReport {
  * 3. Only the database says that the lease is lost. Until then the node tries to renew it.
  * 4. Who takes a node over records its loss. Else the next boot of that node does.
  * 5. The lease is recorded as left in the commit of the end of the daemon. Then it is released.
+ * 6. The clock of the fleet is read before the first event of the lease, and after each renewal.
  */
 export class LeaseKeeper {
   private readonly options: LeaseKeeperOptions;
@@ -67,7 +81,9 @@ export class LeaseKeeper {
   report(): LeaseReport | null {
     if (this.joined === null) return null;
     const { node_id } = this.options.node;
-    return { node_id, epoch: this.joined.epoch, trouble: this.failing?.message ?? null };
+    const { report, trouble } = this.options.time;
+    const clock = report === null ? null : { ...report, trouble };
+    return { node_id, epoch: this.joined.epoch, trouble: this.failing?.message ?? null, clock };
   }
 
   /**
@@ -87,14 +103,16 @@ export class LeaseKeeper {
    * without a word. Throws daemon_already_running if that boot still renews it.
    */
   async join(
-    facts: Omit<NodeFacts, 'node_id' | 'boot_id' | 'host'>,
+    facts: Omit<NodeFacts, 'node_id' | 'boot_id' | 'host' | 'clock'>,
     replaces: string | null,
   ): Promise<Joined> {
-    const { kernel, node, log } = this.options;
+    const { fleet, kernel, node, log, time } = this.options;
+    await time.follow(fleet);
+    if (time.trouble !== null) log.warn({ ...time.report }, time.trouble);
     kernel
       .append([{ stream: this.key, event: { type: 'lease.requested', ...node } }])
       .catch(() => {});
-    const join = () => this.options.fleet.join({ ...node, ...facts }, replaces);
+    const join = () => fleet.join({ ...node, ...facts, clock: time.report }, replaces);
     this.renewed_at = this.options.clock.now();
     const joined = await join().catch(async (error: unknown) => {
       const wait_ms = restOf(error);
@@ -168,21 +186,32 @@ export class LeaseKeeper {
   }
 
   private async ask(): Promise<void> {
-    const { fleet, clock, load, log } = this.options;
+    const { fleet, clock, load, log, time } = this.options;
     const began = clock.now();
     try {
-      const answer = await fleet.renew(load());
+      const answer = await fleet.renew({ ...load(), clock: time.report });
       if (this.closing.signal.aborted) return;
       if (answer === 'lost') return this.lost(new SvcError('lease_lost'));
       this.renewed_at = began;
       this.renewed();
       if (answer === 'drain') this.drain();
+      await this.followTime();
     } catch (error) {
       if (this.closing.signal.aborted) return;
       if (hasCode(error, 'lease_lost')) return this.lost(error);
       this.failed(asSvcError(error, 'store_stalled'));
       log.debug({ err: error }, 'a renewal of the lease failed');
     }
+  }
+
+  private async followTime(): Promise<void> {
+    const { fleet, log, time } = this.options;
+    const before = time.trouble;
+    await time.follow(fleet);
+    const { trouble, report } = time;
+    if (trouble !== null && before === null) log.warn({ ...report }, trouble);
+    if (trouble === null && before !== null)
+      log.info({ ...report }, 'the clock of this machine is right again: this node takes runs');
   }
 
   private renewed(): void {

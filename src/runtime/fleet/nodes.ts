@@ -38,10 +38,12 @@ export class Nodes {
 
   /** The end of the lease is by the clock of this machine, so that it fits the other times here. */
   private record(row: NodeRow): NodeRecord {
-    const { node_id, state, since, capacity, active, version, host, lease_ms_left } = row;
+    const { node_id, state, since, capacity, active, version, host, lease_ms_left, clock } = row;
     return {
       ...{ id: node_id, state, since: isoTime(since), capacity, runs: active, version, host },
       lease_until: lease_ms_left > 0 ? isoTime(this.now() + lease_ms_left) : null,
+      clock_ms: clock?.clock_ms ?? null,
+      takes_runs: clock?.takes_runs ?? true,
     };
   }
 }

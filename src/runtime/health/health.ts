@@ -54,6 +54,7 @@ export function healthRecord(sources: HealthSources): HealthRecord {
     ? (sources.stalled ??
       sources.store_trouble ??
       sources.lease?.trouble ??
+      sources.lease?.clock?.trouble ??
       sources.descriptor_trouble ??
       damageWarning(sources.verified) ??
       providersWarning(sources.providers))
@@ -264,7 +265,7 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
     ],
   };
   if (sources.lease != null) {
-    const { epoch, trouble } = sources.lease;
+    const { epoch, trouble, clock } = sources.lease;
     results['node:lease'] = [
       {
         status: trouble === null ? 'pass' : 'warn',
@@ -275,6 +276,17 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
         ...(trouble === null ? {} : { output: trouble }),
       },
     ];
+    if (clock !== null)
+      results['node:clock'] = [
+        {
+          status: clock.takes_runs ? 'pass' : 'warn',
+          componentType: 'system',
+          observedValue: clock.clock_ms,
+          observedUnit: 'ms',
+          time: at,
+          ...(clock.trouble === null ? {} : { output: clock.trouble }),
+        },
+      ];
   }
   for (const provider of sources.providers) {
     const [faulty] = provider.faulty_models;

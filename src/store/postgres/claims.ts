@@ -20,6 +20,7 @@ export type Claims = Pick<
   | 'ask'
   | 'asks'
   | 'lastSeq'
+  | 'time'
 >;
 
 /**
@@ -94,8 +95,15 @@ export function createClaims(connections: Connections, lease: HeldLease): Claims
     asks: () => held<CancelAsk & QueryResultRow>(ASKS, []).then((rows) => rows.flatMap(toAsk)),
     lastSeq: async () =>
       (await one<number>('select last_seq as value from svc_log where id = 1', [])) ?? 0,
+    time: async () => {
+      const ms = await one<number>(TIME, []);
+      if (ms === null) throw connections.asError(new Error('it has no answer'));
+      return ms;
+    },
   };
 }
+
+const TIME = 'select (extract(epoch from clock_timestamp()) * 1000)::float8 as value';
 
 /** Runs that are looked at beyond the limit: other nodes may take some of them meanwhile. */
 const OTHERS = 64;

@@ -38,9 +38,9 @@ export class Leases
   }
 
   async join(node: NodeFacts, replaces: string | null): Promise<Joined> {
-    const { node_id, boot_id, version, host, capacity, addresses } = node;
+    const { node_id, boot_id, version, host, capacity, addresses, clock } = node;
     const values = [
-      ...[node_id, boot_id, version, host, capacity, JSON.stringify(addresses)],
+      ...[node_id, boot_id, version, host, capacity, JSON.stringify({ ...addresses, clock })],
       ...[replaces, this.lease_ms],
     ];
     const [row] = await this.connections.read<{
@@ -54,17 +54,19 @@ export class Leases
         `Another daemon is the node ${node_id} of this fleet.`,
         { details: { retry_after_ms: Math.max(0, Math.ceil(row?.rest_ms ?? this.lease_ms)) } },
       );
-    this.lease = { node_id, boot_id, epoch: row.epoch };
-    this.load = { active: 0, capacity };
+    this.lease = { node_id, boot_id, epoch: row.epoch, addresses };
+    this.load = { active: 0, capacity, clock };
     return { epoch: row.epoch, lease_ms: this.lease_ms, previous_boot_id: row.previous };
   }
 
   async renew(load: NodeLoad): Promise<Renewal> {
     this.load = load;
     if (this.lease === null) return 'lost';
-    const { node_id, epoch, boot_id } = this.lease;
+    const { node_id, epoch, boot_id, addresses } = this.lease;
+    const { clock } = load;
     const [row] = await this.connections.read<{ draining: boolean }>(RENEW, [
       ...[node_id, epoch, boot_id, load.active, load.capacity, this.lease_ms],
+      JSON.stringify({ ...addresses, clock }),
     ]);
     if (row === undefined) return 'lost';
     return row.draining ? 'drain' : 'held';
@@ -82,10 +84,10 @@ export class Leases
 
   async nodes(): Promise<NodeRow[]> {
     const rows = await this.connections.read<NodeRow & { addresses: unknown }>(NODES);
-    return rows.map((row) => ({
-      ...row,
-      addresses: JSON.parse(String(row.addresses)) as NodeFacts['addresses'],
-    }));
+    return rows.map((row) => {
+      const { clock = null, ...addresses } = JSON.parse(String(row.addresses)) as Located;
+      return { ...row, addresses, clock };
+    });
   }
 
   async drain(node_id: string): Promise<boolean> {
@@ -111,11 +113,12 @@ export class Leases
   }
 }
 
-interface Lease {
-  node_id: string;
-  boot_id: string;
+interface Lease extends Pick<NodeFacts, 'node_id' | 'boot_id' | 'addresses'> {
   epoch: number;
 }
+
+/** The column `addresses`. It has the clock too, so that older programs read the same table. */
+type Located = NodeFacts['addresses'] & Partial<Pick<NodeFacts, 'clock'>>;
 
 interface Look {
   /** The lease of this node has ended, or ended less than a lease ago. */
@@ -163,7 +166,8 @@ select (select epoch from joined) as epoch,
 const RENEW = `
 with renewed as (
   update svc_nodes set until = ${NOW} + ${LEASE('$6')},
-    late_at = case when until <= ${NOW} then ${NOW} else late_at end, active = $4, capacity = $5
+    late_at = case when until <= ${NOW} then ${NOW} else late_at end, active = $4, capacity = $5,
+    addresses = $7
   where node_id = $1 and epoch = $2 and gone is null
   returning draining
 ),

@@ -114,6 +114,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     ask: ask((log, ...args) => log.claims.ask(...args)),
     asks: ask((log) => log.claims.asks()),
     lastSeq: ask(async (log) => log.heard(await log.claims.lastSeq())),
+    time: ask((log) => log.claims.time()),
     onChange: (listener, signal) => {
       const log = now();
       log.notices.onChange((change) => {

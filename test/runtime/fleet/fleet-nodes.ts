@@ -1,7 +1,8 @@
 import { promptOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
-import { manualClock } from '../../../src/kernel/clock.ts';
-import type { Limits } from '../../../src/limits.ts';
+import { type ManualClock, manualClock } from '../../../src/kernel/clock.ts';
+import { defaultLimits, type Limits } from '../../../src/limits.ts';
+import { FleetClock } from '../../../src/runtime/fleet/fleet-clock.ts';
 import type { SharedStore } from '../../../src/store/fleet.ts';
 import { MemoryFleet } from '../../../src/store/memory-fleet.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -16,6 +17,7 @@ export const settle = () => turns(40);
 export class FleetOfNodes {
   readonly clock = manualClock(1_000_000);
   readonly log = new MemoryFleet(() => this.clock.now());
+  readonly lease_ms = defaultLimits.lease_ms;
   private readonly living = new Set<FleetNode>();
 
   /**
@@ -28,18 +30,31 @@ export class FleetOfNodes {
     limits: Partial<Limits> = {},
     models?: readonly string[],
     file?: string,
+    machine?: Machine,
   ): Promise<FleetNode> {
     const store = this.log.store();
+    const { clock, time } = machine === undefined ? { clock: this.clock } : this.clockOf(machine);
+    await store.open();
+    await time?.follow(store.fleet);
     const provider = new Stepwise(id, file);
     const runtime = await bootRuntime({
-      ...{ local: provider.port, clock: this.clock, boot_id: `boot_${id}` },
-      node: { id, store, models, file },
+      ...{ local: provider.port, clock, boot_id: `boot_${id}` },
+      node: { id, store, models, file, ...(time === undefined ? {} : { time }) },
       limits: { local_runs: places, ...limits },
     });
-    const node = { ...runtime, id, store, provider };
+    const node = { ...runtime, id, store, provider, time };
     this.living.add(node);
     await settle();
     return node;
+  }
+
+  private clockOf(machine: Machine): { clock: ManualClock; time: FleetClock } {
+    const { clock } = this;
+    const own = { now: () => clock.now() + machine.began_ms, after: clock.after };
+    const wall = () => clock.now() + machine.wall_ms;
+    const time = new FleetClock({ lease_ms: this.lease_ms, own, wall });
+    const advance = (ms: number) => clock.advance(ms);
+    return { time, clock: { now: () => time.now(), after: clock.after, advance } };
   }
 
   /** The process is gone: it renews no lease and writes nothing more. */
@@ -53,7 +68,10 @@ export class FleetOfNodes {
   /** Lets time pass. Living nodes renew their leases. */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += 1000) {
-      for (const { store } of this.living) await store.fleet.renew(LOAD);
+      for (const { store, time } of this.living) {
+        await store.fleet.renew({ ...LOAD, clock: time?.report });
+        await time?.follow(store.fleet);
+      }
       this.clock.advance(Math.min(1000, ms - passed));
       await settle();
     }
@@ -71,7 +89,14 @@ export type FleetNode = Omit<Awaited<ReturnType<typeof bootRuntime>>, 'store'> &
   id: string;
   store: SharedStore;
   provider: Stepwise;
+  time: FleetClock | undefined;
 };
+
+/** How far the clocks of a machine are ahead: the one that it began with, and the present one. */
+export interface Machine {
+  began_ms: number;
+  wall_ms: number;
+}
 
 /** Says its node and waits, for each run. It goes on only behind output of its file. */
 export class Stepwise {

@@ -5,6 +5,7 @@ import { SvcError } from '../../../src/errors.ts';
 import { manualClock } from '../../../src/kernel/clock.ts';
 import { stream } from '../../../src/kernel/stream.ts';
 import { defaultLimits } from '../../../src/limits.ts';
+import { FleetClock } from '../../../src/runtime/fleet/fleet-clock.ts';
 import { LeaseKeeper } from '../../../src/runtime/fleet/lease-keeper.ts';
 import type { Fleet, SharedStore } from '../../../src/store/fleet.ts';
 import { MemoryFleet } from '../../../src/store/memory-fleet.ts';
@@ -24,9 +25,17 @@ const AWAY = new SvcError('store_stalled', 'The database does not answer.');
 class World {
   readonly clock = manualClock(1_000_000);
   readonly log: MemoryFleet;
+  private readonly lease_ms: number;
 
   constructor(lease_ms = LEASE_MS) {
+    this.lease_ms = lease_ms;
     this.log = new MemoryFleet(() => this.clock.now(), lease_ms);
+  }
+
+  /** Of a machine whose clock is that of the database. */
+  private timeOf(): FleetClock {
+    const own = this.clock;
+    return new FleetClock({ lease_ms: this.lease_ms, own, wall: () => own.now() });
   }
 
   async boot(node_id: string, boot_id: string, replaces: string | null = null) {
@@ -59,6 +68,7 @@ class World {
     };
     const keeper = new LeaseKeeper({
       ...{ fleet, kernel, clock: this.clock, log: silent },
+      time: this.timeOf(),
       limits: { lease_renew_ms: RENEW_MS },
       node: { node_id, boot_id, host: 'here' },
       load: () => ({ active: 2, capacity: 4 }),
@@ -103,7 +113,9 @@ test('a node joins before its first commit, and its lease is renewed while it li
   // A renewal is no event.
   assert.equal(await recorded(store, key), ['lease.requested', 'lease.granted']);
   assert.equal(heard, { lost: [], drains: 0 });
-  assert.equal(keeper.report(), { node_id: 'a', epoch: 1, trouble: null });
+  const { clock, ...report } = keeper.report() ?? {};
+  assert.equal(report, { node_id: 'a', epoch: 1, trouble: null });
+  assert.equal([clock?.takes_runs, clock?.trouble], [true, null]);
   const [row] = await store.fleet.nodes();
   assert.is(row?.active, 2);
 });

@@ -31,7 +31,7 @@ async function twoNodes() {
 test('a node is listed with its runs, its places and the end of its lease by the clock here', async () => {
   const { time, a, nodes } = await twoNodes();
   time.now += 4000;
-  await a.fleet.renew({ active: 3, capacity: 4 });
+  await a.fleet.renew({ active: 3, capacity: 4, clock: { clock_ms: -7, takes_runs: true } });
   const [first, second] = (await nodes.list()).nodes;
   assert.equal(first, {
     id: 'a',
@@ -42,8 +42,11 @@ test('a node is listed with its runs, its places and the end of its lease by the
     version: '1.2.3',
     host: 'rack',
     lease_until: '2026-11-23T05:00:14.000Z',
+    clock_ms: -7,
+    takes_runs: true,
   });
   assert.is(second?.lease_until, '2026-11-23T05:00:10.000Z');
+  assert.equal([second?.clock_ms, second?.takes_runs], [null, true], 'not known');
 });
 
 test('a node without a lease has no end of it', async () => {
