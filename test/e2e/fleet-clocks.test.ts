@@ -87,7 +87,7 @@ on('a run ends in time wherever it was accepted, and runs where the clock is rig
     stderr.match(/takes no runs: its clock is too far from that of the database/g)?.length,
     2,
   );
-  const health = await ask(fleet.home(1), '/v1/health');
+  const health = await ask(fleet.home(1), '/v1/runtime/health');
   assert.match(health.text, /The clock of this machine is 3600 s ahead of that of the database/);
 });
 
