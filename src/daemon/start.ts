@@ -40,7 +40,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
   await withRoom(store, () => announce(parts, addresses));
   stored.finished = (await store.countRuns()).finished;
   const last_boot = await readLastBoot(store, last_boot_id, hostBootId(), parts.rejoins);
-  // It comes before the first commit: the clock of the database may be far from that of this machine.
+  // Before the first commit: the clock of the database may be far from that of this machine.
   const recovering = kernel.tryAppend(streams.daemon, {
     ...{ type: 'daemon.store_opened', last_boot },
     ...(parts.node === null

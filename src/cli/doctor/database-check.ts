@@ -66,7 +66,8 @@ function doubts(
     found.push(
       warn(
         'database',
-        `Its clock and that of this machine differ by ${seconds(Math.abs(clock_ms))}, so this node takes no runs.`,
+        `Its clock and that of this machine differ by ${seconds(Math.abs(clock_ms))}, ` +
+          'so this node takes no runs.',
         'Let both follow a time server.',
       ),
     );

@@ -55,9 +55,9 @@ export class FleetClock implements Clock {
     if (Math.abs(left) > doubt_ms + NOISE_MS && (isFirst || !isFar(left) || this.isIdle()))
       this.behind = behind_ms;
     this.trouble = isFar(wall_ms)
-      ? `The clock of this machine is ${ahead(wall_ms)} that of the database, so this node takes no runs.`
+      ? `The clock of this machine is ${ahead(wall_ms)} that of the database, ${NO_RUNS}.`
       : isFar(behind_ms - this.behind)
-        ? 'The clock of the database was set, so this node takes no runs until those that it has have ended.'
+        ? `The clock of the database was set, ${NO_RUNS} until those that it has have ended.`
         : null;
     this.report = { clock_ms: Math.round(wall_ms), takes_runs: this.trouble === null };
   }
@@ -86,6 +86,8 @@ interface Answer {
   /** The answer may be wrong by so much. */
   doubt_ms: number;
 }
+
+const NO_RUNS = 'so this node takes no runs';
 
 const DOUBT_MS_MAX = 250;
 const TRIES = 3;
