@@ -21,7 +21,7 @@ const boot = (id: string, places: number, machine: Machine) =>
   fleet.boot(id, places, {}, undefined, undefined, machine);
 const ask = (node: FleetNode, prompt: string) =>
   node.runtime.runs.start({ prompt, timeout_ms: TIMEOUT_MS, recovery: 'restart' }, 'one');
-/** Lets time pass until a deadline has passed: its work may still stop. Answers how long it took. */
+/** Lets time pass until a deadline has passed: its work may still stop. It answers the time. */
 const ended = async (node: FleetNode, id: string): Promise<number> => {
   const from = fleet.clock.now();
   while (!['cancelling', 'timed_out'].includes((await node.runtime.runs.get(id)).state)) {
