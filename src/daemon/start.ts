@@ -79,7 +79,8 @@ export async function startDaemon(parts: Parts): Promise<void> {
 
 function unclean({ ending, at, unfinished_runs: runs }: LastBoot): string {
   const left = `${runs} unfinished run${runs === 1 ? '' : 's'}`;
-  return `the last daemon ${ENDINGS[ending]} (${new Date(at).toISOString()}), with ${left}`;
+  const time = new Date(at).toISOString();
+  return `the last daemon ${ENDINGS[ending]}, with ${left}; its last event was at ${time}`;
 }
 
 async function announce(

@@ -47,7 +47,9 @@ async function* readGroups(
 ): AsyncGenerator<string[]> {
   const { search_bytes = defaultLimits.log_search_bytes, block_bytes = BLOCK_BYTES } = options;
   const judge = createFilter(query);
+  const [newest] = sources;
   try {
+    if (newest !== undefined) newest.size = await wholeSize(newest, block_bytes);
     const { first, given_up } = await findFirst(sources, query, judge, search_bytes, block_bytes);
     if (given_up !== null) yield [notSearched(given_up)];
     if (first === null) return;
@@ -63,6 +65,18 @@ async function* readGroups(
   } finally {
     for (const source of sources) source.close();
   }
+}
+
+/** Without a last line that is cut off: it is being written, or the disk had no space for it. */
+async function wholeSize(source: LogSource, block_bytes: number): Promise<number> {
+  const { size } = source;
+  const end = async (length: number) =>
+    (await source.read(Math.max(0, size - length), Math.min(size, length))).toString('latin1');
+  if ((await end(1)) === '\n') return size;
+  const text = await end(block_bytes);
+  const last = text.slice(text.lastIndexOf('\n') + 1);
+  const isOther = readLine(last) !== null || (last === text && size > text.length);
+  return isOther ? size : size - last.length;
 }
 
 interface Found {

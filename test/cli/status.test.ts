@@ -56,7 +56,7 @@ test('a daemon that answers reports its own status, exit 0', async ({ home }) =>
       'http://127.0.0.1:4780',
       '127.0.0.1:4781',
       '0 active, 0 queued, 0 finished',
-      'killed',
+      'killed, last event ',
     ]) {
       assert.match(stdout, part);
     }

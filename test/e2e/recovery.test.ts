@@ -189,7 +189,7 @@ test('status and doctor report how the last daemon ended', async (context) => {
     checks: { name: string; detail: string }[];
   };
   assert.ok(
-    checks.some(({ detail }) => /killed/.test(detail)),
+    checks.some(({ detail }) => /killed.*\(last event .* ago\)/.test(detail)),
     JSON.stringify(checks),
   );
   assert.is((await context.life.stop(0)).code, 0);

@@ -78,7 +78,7 @@ function hasLostSocket({ state, addresses: { socket } }: StatusShown): boolean {
 
 async function describe(status: StatusShown): Promise<[string, string | null][]> {
   if (status.pid === null) return [];
-  const { ago, duration } = await import('../print/format.ts');
+  const { duration, endedAgo } = await import('../print/format.ts');
   const { workRows } = await import('./status-work.ts');
   const { addresses, runs, last_boot } = status;
   return [
@@ -96,7 +96,7 @@ async function describe(status: StatusShown): Promise<[string, string | null][]>
     ['socket', addresses.socket],
     ['runs', runs === null ? null : runsText(runs)],
     ...workRows({ models: status.models ?? [], failing: status.failing ?? [] }),
-    ['last boot', last_boot === null ? null : `${last_boot.ending}, ${ago(last_boot.at)}`],
+    ['last boot', last_boot === null ? null : `${last_boot.ending}, ${endedAgo(last_boot)}`],
     ['home', status.home],
   ];
 }

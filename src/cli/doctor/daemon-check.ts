@@ -4,7 +4,7 @@ import { hasNoneFree } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import { ownerOf } from '../../home/runtime-file.ts';
 import { notInForce } from '../daemon/not-in-force.ts';
-import { ago, duration } from '../print/format.ts';
+import { ago, duration, endedAgo } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 
 export function checkDaemon({ running, runtime, paths }: DoctorContext): Check[] {
@@ -83,7 +83,7 @@ function lastBoot(last: { ending: Ending; at: string } | null): Check[] {
   return [
     warn(
       'last boot',
-      `The daemon before this one ${ENDINGS[last.ending]}, ${ago(last.at)}.`,
+      `The daemon before this one ${ENDINGS[last.ending]} (${endedAgo(last)}).`,
       'See: svc logs --level error',
     ),
   ];

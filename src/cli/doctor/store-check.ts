@@ -177,7 +177,7 @@ function postMortem({ last_boot, runs, unfinished_runs }: StoreContents): Check[
   return [
     warn(
       'last boot',
-      `It died ${at} in the state ${statePath(last)}, with ${queued}.`,
+      `It died in the state ${statePath(last)}, with ${queued}. Its last event was ${at}.`,
       'Run: svc start. It recovers the unfinished runs.',
     ),
   ];

@@ -34,6 +34,11 @@ export function ago(rfc3339: string): string {
   return Number.isNaN(age) ? '' : `${duration(age)} ago`;
 }
 
+/** When a daemon ended. One that could not record its end is known by its last event only. */
+export function endedAgo({ ending, at }: { ending: string; at: string }): string {
+  return ['clean', 'failed'].includes(ending) ? ago(at) : `last event ${ago(at)}`;
+}
+
 export function bytes(count: number | null): string {
   if (count === null) return '-';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

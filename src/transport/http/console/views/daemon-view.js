@@ -53,7 +53,7 @@ function drawStatus() {
     byId('status-last'),
     last === null || last.ending === 'clean'
       ? ''
-      : `The life before ${ENDINGS[last.ending] ?? last.ending}, ${moment(last.at)}.`,
+      : `The life before ${ENDINGS[last.ending] ?? last.ending}, ${last.ending === 'failed' ? '' : 'last event '}${moment(last.at)}.`,
   );
 }
 
