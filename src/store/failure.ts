@@ -62,3 +62,8 @@ export function codeOf(thrown: unknown): string {
   const code = (thrown as { code?: unknown } | null)?.code;
   return typeof code === 'string' ? code : '';
 }
+
+/** The error of a store that is not open. It passes: the daemon starts or stops, or joins again. */
+export function notOpen(): SvcError {
+  return new SvcError('not_ready', 'The event log is not open: the daemon starts or stops.');
+}

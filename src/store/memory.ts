@@ -1,7 +1,7 @@
-import { SvcError } from '../errors.ts';
 import type { Calls, Opened } from './calls.ts';
 import { checkContinuity } from './continuity.ts';
 import type { EmbeddingUsage } from './embedding-usage.ts';
+import { notOpen } from './failure.ts';
 import type {
   Appended,
   EventStore,
@@ -36,7 +36,7 @@ export function createMemoryStore(): EventStore {
 export function accessTo(log: MemoryLog): StoredLog & { assertOpen(): void } {
   let isOpen = false;
   const assertOpen = () => {
-    if (!isOpen) throw new SvcError('store_failed', 'The event log is not open.');
+    if (!isOpen) throw notOpen();
   };
   return {
     assertOpen,

@@ -1019,7 +1019,7 @@ function testLife(opened: Opened, test: Test, make: () => Subject, shared: boole
   opened('a close lets earlier calls finish, and refuses later ones', async (store, subject) => {
     const asked = store.append(series(1, 100));
     const closed = store.close();
-    assert.is(await codeOf(store.append(series(101, 1))), 'store_failed');
+    assert.is(await codeOf(store.append(series(101, 1))), 'not_ready');
     await asked;
     await closed;
     for (const late of [
@@ -1037,7 +1037,7 @@ function testLife(opened: Opened, test: Test, make: () => Subject, shared: boole
       store.countRuns(),
       store.verify(),
     ]) {
-      assert.is(await codeOf(late), 'store_failed');
+      assert.is(await codeOf(late), 'not_ready');
     }
     const again = subject.again();
     assert.is((await again.open()).last_seq, 100);
@@ -1055,8 +1055,8 @@ function testLife(opened: Opened, test: Test, make: () => Subject, shared: boole
 
   test('calls before the open are refused, and a close before it does no harm', async () => {
     const { store, remove } = make();
-    assert.is(await codeOf(store.append(series(1, 1))), 'store_failed');
-    assert.is(await codeOf(store.readAll(1, 1)), 'store_failed');
+    assert.is(await codeOf(store.append(series(1, 1))), 'not_ready');
+    assert.is(await codeOf(store.readAll(1, 1)), 'not_ready');
     await store.close();
     await remove();
   });

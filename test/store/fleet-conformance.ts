@@ -317,8 +317,8 @@ function testNodes(fleet: FleetTest): void {
   fleet('a closed store answers nothing', async (nodes) => {
     const a = await nodes.join('a');
     await a.close();
-    assert.is(await codeOf(a.fleet.nodes()), 'store_failed');
-    assert.is(await codeOf(a.fleet.renew(LOAD)), 'store_failed');
-    assert.is(await codeOf(a.append(accept('a', run('run_1')))), 'store_failed');
+    assert.is(await codeOf(a.fleet.nodes()), 'not_ready');
+    assert.is(await codeOf(a.fleet.renew(LOAD)), 'not_ready');
+    assert.is(await codeOf(a.append(accept('a', run('run_1')))), 'not_ready');
   });
 }

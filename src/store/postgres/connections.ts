@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, ClientBase, ClientConfig, Pool, QueryConfig, QueryResultRow } from 'pg';
 import { databaseName } from '../../config/store/address.ts';
-import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { asDatabaseError, isAway } from './failure.ts';
 import { HighWater } from './high-water.ts';
@@ -216,8 +215,3 @@ function configOf({ address, password, limits }: DatabaseOptions, types: Types):
 
 /** The database ends a statement first. */
 const LATE_MS = 1000;
-
-/** The error of a store that is not open. */
-export function notOpen(): SvcError {
-  return new SvcError('store_failed', 'The event log is not open.');
-}

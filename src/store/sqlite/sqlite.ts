@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { SvcError } from '../../errors.ts';
 import { defaultLimits, type Limits } from '../../limits.ts';
 import type { Ask, Opened } from '../calls.ts';
+import { notOpen } from '../failure.ts';
 import { own } from '../files/ownership.ts';
 import type { EventStore } from '../port.ts';
 import { createStore, type StoredLog, type StoreOptions } from '../store.ts';
@@ -41,9 +42,7 @@ class ThreadedLog implements StoredLog {
   }
 
   ask: Ask = (method, ...args) =>
-    this.thread === null
-      ? Promise.reject(new SvcError('store_failed', 'The event log is not open.'))
-      : this.thread.call(method, ...args);
+    this.thread === null ? Promise.reject(notOpen()) : this.thread.call(method, ...args);
 
   async open(): Promise<Opened> {
     const { database, highWater, onAlarm = () => {} } = this.options;
