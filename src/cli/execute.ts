@@ -44,6 +44,7 @@ function ownPaths(): Paths {
   try {
     return findPaths();
   } catch (cause) {
+    if (cause instanceof SvcError) throw cause;
     throw new SvcError('home_unusable', 'The home of svc cannot be determined.', {
       cause,
       hint: 'Set SVC_HOME to the absolute path of one of your folders.',

@@ -1,5 +1,6 @@
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { SvcError } from '../errors.ts';
 
 // Importing node:fs, node:os or node:crypto builds all their exports, too slow for a short
 // command.
@@ -44,9 +45,20 @@ export interface Paths {
 /** The longest path of a Unix socket on all our platforms. */
 const SOCKET_PATH_MAX = 103;
 
-/** Throws if a path needs the user's folder or the working directory, and the system has none. */
+/**
+ * Throws if a path needs the user's folder or the working directory, and the system has none; and
+ * home_unusable for a path that is no line of text: files of a service, messages and scripts name
+ * it.
+ */
 export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
   const { config, data, state, cache } = findFolders(env);
+  for (const folder of [config, data, state, cache])
+    if (/\p{Cc}/u.test(folder))
+      throw new SvcError(
+        'home_unusable',
+        `The folder ${JSON.stringify(folder)} has a control character in its name.`,
+        { hint: 'Set SVC_HOME, HOME and XDG_* to folders without line breaks and the like.' },
+      );
   const logs = within(state, 'logs');
   return {
     home: env.SVC_HOME ? config : data,

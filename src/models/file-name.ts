@@ -6,6 +6,13 @@ const LENGTH_MAX = 128;
 /** Checks a name from the user. Throws invalid_request. */
 export function readModelName(name: string): string {
   const bare = name.replace(/\.gguf$/i, '');
+  if (HIDDEN.test(bare))
+    throw new SvcError(
+      'invalid_request',
+      `A file with the name ${bare} would be in no list: the name is that of the built-in ` +
+        'model, or of a part of a model.',
+      { param: 'name', hint: 'Choose another name.' },
+    );
   if (
     /^[A-Za-z0-9][\w.-]*$/.test(bare) &&
     bare.length <= LENGTH_MAX &&
@@ -32,8 +39,10 @@ export function modelNameOf(path: string): string | null {
     .replace(/^[^A-Za-z0-9]+|[.-]+$/g, '')
     .slice(0, LENGTH_MAX)
     .replace(/\.+$/, '');
-  return bare === '' || RESERVED.test(bare) ? null : bare;
+  return bare === '' || RESERVED.test(bare) || HIDDEN.test(bare) ? null : bare;
 }
 
+/** The built-in model goes before its name, and no list has the later parts of a model. */
+const HIDDEN = /^svc-mini$|-\d{5}-of-\d{5}$/i;
 /** Device names on Windows, with any extension. */
 const RESERVED = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;

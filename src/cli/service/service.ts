@@ -1,5 +1,5 @@
 import { existsSync, realpathSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { ALLOCATOR } from '../../home/allocator.ts';
@@ -50,7 +50,13 @@ function placing(env: NodeJS.ProcessEnv): Record<string, string> {
   const { SVC_HOME } = env;
   const folders = ['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME', 'XDG_CACHE_HOME'];
   if (SVC_HOME) return { SVC_HOME: resolve(SVC_HOME) };
-  return Object.fromEntries(folders.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+  // Others do not count: see findPaths.
+  return Object.fromEntries(
+    folders.flatMap((name) => {
+      const folder = env[name];
+      return folder !== undefined && isAbsolute(folder) ? [[name, folder]] : [];
+    }),
+  );
 }
 
 /** Settings of this shell that the service will not have. */

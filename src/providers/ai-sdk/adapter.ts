@@ -3,6 +3,7 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import { adapterSpec, packageOf } from '../../config/adapters.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
+import { nameInPath } from '../remote/asked-model.ts';
 import type { Asked, EventAnswer } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
 import { type Family, families, type SdkProvider } from './families.ts';
@@ -23,6 +24,8 @@ export interface Adapter {
   /** What the factory gets instead of a key. Throws provider_unauthorised if there is nothing. */
   credentials(): Promise<object>;
   provider(key: string | null, fetch: SdkFetch['fetch']): Promise<SdkProvider>;
+  /** The name as it is asked. Throws model_unknown for one that would lead elsewhere. */
+  named(model: string): string;
   model(provider: SdkProvider, id: string): LanguageModelV4;
   requestOptions(request: RunRequest): SharedV4ProviderOptions;
   dimensions(count: number): SharedV4ProviderOptions;
@@ -60,6 +63,7 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
         fetch,
       });
     },
+    named: family.inPath === true ? nameInPath : (model) => model,
     model: (provider, id) =>
       checked(family.model?.(provider, id, config) ?? make(provider, id), name),
     requestOptions: (request) => family.request?.(request) ?? {},
@@ -81,6 +85,7 @@ function familyOf(adapter: string): Family {
 function foreignFamily({ options: { factory = '' } }: ProviderConfig): Family {
   return {
     factory,
+    inPath: true,
     settings: ({ options: { factory: _, ...settings } }) => settings,
   };
 }

@@ -16,9 +16,10 @@ export async function embedTexts(
   listing: Listing,
   adapter: Adapter,
   upstream: Upstream,
-  { model, texts, options: { dimensions } }: EmbedRequest,
+  { texts, options: { dimensions }, ...asked }: EmbedRequest,
   signal: AbortSignal,
 ): Promise<Embedding> {
+  const model = adapter.named(asked.model);
   const secrets = await readSecrets(listing, texts);
   const asking = { key: secrets.place, model, secrets };
   const providerOptions = dimensions === undefined ? {} : adapter.dimensions(dimensions);

@@ -39,6 +39,8 @@ export interface Family {
   singleCalls?: true;
   /** A last message of the assistant is the beginning of the answer. */
   continues?: true;
+  /** The name of the model is a part of the address of a request. */
+  inPath?: true;
   /** Absent: it has no embeddings. */
   dimensions?(count: number): SharedV4ProviderOptions;
   /** Reads the stream of an answer. Absent: the package does. */
@@ -88,6 +90,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   google: {
     factory: 'createGoogle',
+    inPath: true,
     reads: () => made(GeminiAnswer),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
     list: (base_url) => ({
@@ -116,6 +119,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   bedrock: {
     factory: 'createAmazonBedrock',
+    inPath: true,
     settings: ({ options: { region } }) => ({ region }),
     credentials: (options) => awsCredentials(options),
     dimensions: (dimensions) => ({ bedrock: { dimensions } }),
@@ -132,6 +136,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
   vertex: {
     factory: 'createVertex',
+    inPath: true,
     reads: () => made(GeminiAnswer),
     settings: ({ options: { project, region } }) => ({ project, location: region }),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),

@@ -64,7 +64,7 @@ async function* streamAnswer(
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
   const { config, limits } = options;
-  const model = askedModel(request, config);
+  const model = adapter.named(askedModel(request, config));
   refuseUnsendable(request, adapter);
   const secrets = await readSecrets(options, secretTexts(request));
   const asking = { key: secrets.place, model, secrets };

@@ -63,7 +63,7 @@ class Answer {
 
   constructor(asked: Asked) {
     this.asked = asked;
-    this.pieces = new Pieces(asked.limits);
+    this.pieces = new Pieces(asked.limits, asked.secrets.key);
     this.calls = new ToolCalls(asked.run_id, this.pieces);
   }
 

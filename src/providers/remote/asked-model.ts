@@ -13,3 +13,21 @@ export function askedModel(
     retryable: false,
   });
 }
+
+/**
+ * A name that stays one name in the path of an address. Any other could reach what else the origin
+ * has, with the key of the provider. It could also pass a price or a budget. Throws model_unknown.
+ */
+export function nameInPath(model: string): string {
+  if (model.split('/').every((segment) => SEGMENT.test(segment))) return model;
+  throw new SvcError(
+    'model_unknown',
+    `${JSON.stringify(model.slice(0, SHOWN_MAX))} can be no model of this provider: ` +
+      'its name would be another path of the address.',
+    { retryable: false, hint: 'Name a model as the provider lists it: svc model list' },
+  );
+}
+
+/** Not empty, no step such as `..`, and nothing that begins another part of an address. */
+const SEGMENT = /^(?!\.{1,2}$)[^?#%\\\p{Cc}]+$/u;
+const SHOWN_MAX = 100;

@@ -32,7 +32,7 @@ export class ToolCalls {
 
   /** `id`: as the server sends it, or empty. */
   begin(id: string, name: string): Call {
-    const call = { ...this.named(id, name), isBlank: true };
+    const call = { ...this.named(this.pieces.plain(id), this.pieces.plain(name)), isBlank: true };
     this.calls.push(call);
     this.pieces.begin({ id: call.id, name: call.name });
     return call;

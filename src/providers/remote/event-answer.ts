@@ -53,7 +53,7 @@ export abstract class EventAnswer {
 
   constructor(asked: Asked) {
     this.asked = asked;
-    this.pieces = new Pieces(asked.limits);
+    this.pieces = new Pieces(asked.limits, asked.secrets.key);
     this.calls = new ToolCalls(asked.run_id, this.pieces);
   }
 

@@ -1,6 +1,7 @@
 import type { CallName, OutputKind, TokenLogprob } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
+import { KEY_PLACE, KeyFilter } from '../keys/key-filter.ts';
 import type { OutputPart } from '../port.ts';
 import { tooLarge } from './failure.ts';
 
@@ -15,9 +16,13 @@ type Kind = OutputKind | 'text';
  *    together. A piece with probabilities stays alone, and so does the beginning of a call.
  * 3. No output ends inside a character. Some servers split a surrogate pair over two events, and on
  *    disk each half would be lost. Pieces of several texts may alternate.
+ * 4. No output has the key of the provider, also if its pieces come one by one.
  */
 export class Pieces {
   private readonly limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
+  private readonly key: string | null;
+  /** By the text that it filters. */
+  private readonly filters = new Map<string, { filter: KeyFilter; kind: Kind; call?: CallName }>();
   private outputs: Output[] = [];
   /** The first half of a character, by the text that it ends. */
   private readonly halves = new Map<string, { half: string; kind: Kind; call?: CallName }>();
@@ -27,8 +32,12 @@ export class Pieces {
   private parts = 0;
   private lastKind: Kind | null = null;
 
-  constructor(limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>) {
+  constructor(
+    limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>,
+    key: string | null,
+  ) {
     this.limits = limits;
+    this.key = key;
   }
 
   /** The outputs since the last call, in order. */
@@ -42,11 +51,16 @@ export class Pieces {
   /** Adds text of the answer, reasoning, a refusal, or arguments of a call. */
   add(kind: Kind, delta: string, call?: CallName): void {
     this.count(delta);
-    if (kind !== 'tool_call' && kind !== this.lastKind) this.addPart(kind);
-    this.push(kind, this.whole(kind, delta, call), call);
+    if (kind !== 'tool_call' && kind !== this.lastKind) {
+      this.endFilters();
+      this.addPart(kind);
+    }
+    const text = this.whole(kind, delta, call);
+    this.push(kind, this.key === null ? text : this.withoutKey(text, kind, call), call);
   }
 
   begin(call: CallName): void {
+    this.endFilters();
     this.count(call.name);
     this.addPart('tool_call');
     this.outputs.push({ type: 'output', kind: 'tool_call', text: '', token_ids: [], call });
@@ -65,6 +79,31 @@ export class Pieces {
     for (const { half, kind, call } of this.halves.values())
       this.push(kind, half.toWellFormed(), call);
     this.halves.clear();
+    this.endFilters();
+  }
+
+  /** A text that came whole. */
+  plain(text: string): string {
+    const filter = KeyFilter.of(this.key);
+    return filter === null ? text : filter.take(text) + filter.end();
+  }
+
+  private withoutKey(text: string, kind: Kind, call?: CallName): string {
+    const name = textName(kind, call);
+    const filter = this.filters.get(name)?.filter ?? KeyFilter.of(this.key);
+    if (filter === null) return text;
+    if (!this.filters.has(name))
+      this.filters.set(name, { filter, kind, ...(call === undefined ? {} : { call }) });
+    const shown = filter.take(text);
+    // The probabilities of tokens would spell the key.
+    if (filter.isWaiting || shown.includes(KEY_PLACE)) this.logprobs = [];
+    return shown;
+  }
+
+  /** Adds what still waits. The text goes on with another part, or not at all. */
+  private endFilters(): void {
+    for (const { filter, kind, call } of this.filters.values()) this.push(kind, filter.end(), call);
+    this.filters.clear();
   }
 
   /** Adds the probabilities that no text followed. */
@@ -94,11 +133,11 @@ export class Pieces {
   /** The text without half a character at its end. That half waits for the other one. */
   private whole(kind: Kind, delta: string, call?: CallName): string {
     if (this.halves.size === 0 && !endsInHalf(delta)) return delta.toWellFormed();
-    const key = call === undefined ? kind : `call ${call.id}`;
-    const text = (this.halves.get(key)?.half ?? '') + delta;
-    this.halves.delete(key);
+    const name = textName(kind, call);
+    const text = (this.halves.get(name)?.half ?? '') + delta;
+    this.halves.delete(name);
     if (!endsInHalf(text)) return text.toWellFormed();
-    this.halves.set(key, { half: text.slice(-1), kind, ...(call === undefined ? {} : { call }) });
+    this.halves.set(name, { half: text.slice(-1), kind, ...(call === undefined ? {} : { call }) });
     return text.slice(0, -1).toWellFormed();
   }
 
@@ -120,6 +159,10 @@ export class Pieces {
     this.bytes += Buffer.byteLength(text) + more;
     if (this.bytes > bytesMax) throw tooLarge('an answer', bytesMax);
   }
+}
+
+function textName(kind: Kind, call?: CallName): string {
+  return call === undefined ? kind : `call ${call.id}`;
 }
 
 const NONE: readonly Output[] = [];

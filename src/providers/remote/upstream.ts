@@ -65,16 +65,35 @@ export class Upstream {
   placeOf(url: string): Place {
     if (this.last?.url !== url) {
       const { origin, pathname, search } = new URL(url);
-      this.last = { url, origin, path: pathname + search };
+      const isInside = isInAddress(url, this.config.base_url);
+      this.last = { url, origin, path: pathname + search, isInside };
     }
     return this.last;
   }
 }
 
+/**
+ * Whether a request goes to the address of the provider: no name in it led elsewhere. Without a
+ * base_url the package makes the address, and no step such as `..` may change it.
+ */
+export function isInAddress(url: string, base_url: string | null): boolean {
+  const { origin, pathname } = new URL(url);
+  const end = (path: string) => path.replace(/\/*$/, '/');
+  const base = base_url === null ? null : new URL(base_url);
+  const isBelow =
+    base === null || (origin === base.origin && end(pathname).startsWith(end(base.pathname)));
+  const added = base_url !== null && url.startsWith(base_url) ? url.slice(base_url.length) : url;
+  return isBelow && !url.includes('#') && !STEPS.test(added.replace(/[?#].*/s, ''));
+}
+
+/** A segment of a path that means another one. */
+const STEPS = /[/\\](?:\.|%2e){1,2}(?:[/\\]|$)/i;
+
 interface Place {
   url: string;
   origin: string;
   path: string;
+  isInside: boolean;
 }
 
 /**
@@ -127,7 +146,8 @@ export class Exchange {
       .catch(() => undefined);
   }
 
-  private async dispatch({ method, url, headers, body, signal }: Request): Promise<Incoming> {
+  private async dispatch(request: Request): Promise<Incoming> {
+    const { method, url, headers, body, model, signal } = request;
     const { connections } = this.upstream;
     const dispatcher = this.dispatcher ?? (await connections.acquire());
     this.dispatcher = dispatcher;
@@ -141,7 +161,8 @@ export class Exchange {
     this.forget();
     signal.addEventListener('abort', abort, { once: true });
     this.forget = () => signal.removeEventListener('abort', abort);
-    const { origin, path } = this.upstream.placeOf(url);
+    const { origin, path, isInside } = this.upstream.placeOf(url);
+    if (model !== null && !isInside) throw leadsElsewhere(model);
     dispatcher.dispatch(
       {
         method,
@@ -177,6 +198,17 @@ export class Exchange {
     );
   }
 }
+
+function leadsElsewhere(model: string): SvcError {
+  return new SvcError(
+    'model_unknown',
+    `The name ${JSON.stringify(model.slice(0, SHOWN_MAX))} leads out of the address of the ` +
+      'provider, so it is not asked.',
+    { retryable: false },
+  );
+}
+
+const SHOWN_MAX = 100;
 
 /** Some servers refuse a request without the name of its program. */
 const OWN_HEADERS = { 'user-agent': 'svc', accept: '*/*', 'accept-encoding': 'identity' };

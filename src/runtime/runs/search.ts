@@ -41,6 +41,6 @@ export async function searchRuns(
  * finds nothing, so it is left out.
  */
 export function termsOf(words: string): string[] {
-  const terms = words.match(/"[^"]*"|[^\s"]+/g) ?? [];
+  const terms = words.replace(/\p{Cc}/gu, ' ').match(/"[^"]*"|[^\s"]+/g) ?? [];
   return terms.filter((term) => /[\p{L}\p{N}]/u.test(term)).map((term) => term.replaceAll('"', ''));
 }
