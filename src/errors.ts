@@ -278,7 +278,7 @@ export const errors = {
   import_invalid: {
     ...invalid,
     meaning: 'The file is not a whole log, so nothing was imported.',
-    hint: 'Write it again with: svc export --all --output <file>',
+    hint: 'Write it again with: svc export --output <file>',
   },
   store_not_empty: {
     ...invalid,

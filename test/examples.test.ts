@@ -52,7 +52,7 @@ function run(file: string, env: NodeJS.ProcessEnv): Promise<Ended> {
   const path = `${FOLDER}/${file}`;
   const [program, ...args] = file.endsWith('.mjs')
     ? [process.execPath, path, '--once']
-    : [file.endsWith('.py') ? 'python3' : 'bash', path];
+    : [file.endsWith('.py') ? 'python3' : 'sh', path];
   return new Promise((resolve) =>
     execFile(program as string, args, { env, timeout: 120_000 }, (error, stdout, stderr) =>
       resolve({ error, stdout, stderr }),

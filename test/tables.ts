@@ -187,6 +187,7 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'run.follow': 'the same events of the run from a position on, then the run',
   'run.cancel': 'the run, once its work has stopped',
   'run.find': '`id`: the whole id of a run that is given as `last` or by its beginning',
+  'run.next': 'who would answer: `provider`, `model`, `cloud`; the `conversation` it continues',
   'run.remove':
     '`removed`: the id of the run that is no longer in the log; `trouble`: why its texts may still be',
   'run.get': 'the run',

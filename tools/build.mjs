@@ -18,7 +18,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path';
 // import of it by name would fail before this sentence.
 const { build } = await import('esbuild').catch((error) => {
   if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
-  console.error('Run npm install first.');
+  console.error('The packages of this checkout are missing. Run first: npm install');
   process.exit(1);
 });
 

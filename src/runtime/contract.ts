@@ -11,6 +11,7 @@ export type * from './contract/history.ts';
 export type {
   LifecycleInput,
   LoadInput,
+  NextInput,
   ProviderInput,
   RunInput,
   RunListQuery,
@@ -50,6 +51,15 @@ export interface RunAsked {
   metadata: Readonly<Record<string, string>> | null;
   /** Milliseconds since the epoch. */
   created_at: number;
+}
+
+/** Who answers a run, and the conversation that it continues. */
+export interface NextTurn {
+  provider: string;
+  model: string;
+  /** The prompt leaves this machine. */
+  cloud: boolean;
+  conversation?: string;
 }
 
 /** What is known of a run without its texts. */

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { chatCommandOf, chatCommands, chatHelp } from '../../src/cli/run/chat-commands.ts';
-import { nextMessage } from '../../src/cli/run/chat-lines.ts';
+import { chatCommandOf, chatCommands, chatHelp } from '../../src/cli/chat/commands.ts';
+import { nextMessage } from '../../src/cli/chat/lines.ts';
 
 /** The messages of these lines. Undefined is Ctrl-C. */
 async function messagesOf(lines: readonly (string | undefined)[]): Promise<string[]> {

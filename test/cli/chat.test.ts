@@ -1,6 +1,7 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { SvcError } from '../../src/errors.ts';
 import { hasTerminal, onTerminal, playing, type Script } from '../helpers/terminal.ts';
 import { type FakeDaemon, output, run, suiteWithDaemon } from './fake-daemon.ts';
 
@@ -14,6 +15,7 @@ const onTty = hasTerminal ? test : test.skip;
  */
 function answering(daemon: FakeDaemon, none?: object): void {
   let turn = 0;
+  knowing(daemon);
   daemon.on('run.start', ({ params, error, event, result }) => {
     if (none !== undefined && params.conversation === 'last') return error(none);
     turn += 1;
@@ -23,6 +25,29 @@ function answering(daemon: FakeDaemon, none?: object): void {
     event(output(`answer ${turn}`, turn));
     result({ ...record, state: 'completed', output: `answer ${turn}` });
   });
+}
+
+/** The daemon says who answers, and has the models of `run`. */
+function knowing(daemon: FakeDaemon): void {
+  daemon.on('run.next', ({ params: { model = 'tiny', conversation }, result, error }) => {
+    if (conversation === 'last') return error(new SvcError('run_unknown', 'None here.').body());
+    const [provider, name] = String(model).includes('/')
+      ? String(model).split('/')
+      : ['local', model];
+    const place = conversation === undefined ? {} : { conversation };
+    result({ provider, model: name, cloud: provider !== 'local', ...place });
+  });
+  const named = (provider: string, name: string) => ({ id: `${provider}/${name}`, provider, name });
+  daemon.on('model.list', ({ result }) =>
+    result({ models: [named('local', 'small'), named('local', 'big'), named('far', 'gpt')] }),
+  );
+  daemon.on('model.show', ({ error }) =>
+    error(new SvcError('model_unknown', 'No such file.').body()),
+  );
+  daemon.on('model.aliases', ({ result }) => result({ aliases: {} }));
+  daemon.on('run.list', ({ result }) =>
+    result({ runs: [{ ...run, prompt: 'again' }, run], next: null }),
+  );
 }
 
 const started = ({ asked }: FakeDaemon) =>
@@ -57,6 +82,7 @@ test('from a pipe each line is a turn of one conversation, and /exit ends it', a
 });
 
 test('a turn that fails ends no chat, and sets its exit code', async ({ home, daemon }) => {
+  knowing(daemon);
   daemon.on('run.start', ({ params, error, event, result }) => {
     if (params.prompt === 'bad')
       return error({ code: 'busy', message: 'No.', hint: 'Later.', retryable: true });
@@ -104,6 +130,7 @@ onTty(
   'at a terminal Ctrl-C stops the answer and not the chat, and lines are kept privately',
   async ({ home, daemon }) => {
     let stop = () => {};
+    knowing(daemon);
     daemon.on('run.start', ({ params, event, result }) => {
       event({ run });
       if (params.prompt !== 'long') {
@@ -140,6 +167,7 @@ onTty(
 
 onTty('Ctrl-C drops the lines that were pasted with the question', async ({ home, daemon }) => {
   let stop = () => {};
+  knowing(daemon);
   daemon.on('run.start', ({ event, result }) => {
     event({ run });
     event(output('it begins ', 1));
@@ -153,7 +181,7 @@ onTty('Ctrl-C drops the lines that were pasted with the question', async ({ home
   const { code, text } = await onTerminal(['chat'], home.env, (typed, seen) => {
     if (step === 0 && seen.includes('> ')) step = typed.write('one\rtwo\rthree\r') ? 1 : 1;
     if (step === 1 && seen.includes('it begins')) step = typed.write('\u0003') ? 2 : 2;
-    if (step === 2 && /stopped[\s\S]*> /.test(seen)) step = typed.write('\u0004') ? 3 : 3;
+    if (step === 2 && /cancelled[\s\S]*> /.test(seen)) step = typed.write('\u0004') ? 3 : 3;
     return step === 3;
   });
   assert.is(code, 0, text);
@@ -184,6 +212,75 @@ onTty('a pasted text of several lines is one message', async ({ home, daemon }) 
   );
   const [marks, ends] = ['h', 'l'].map((end) => text.split(`\u001b[?2004${end}`).length);
   assert.is(marks, ends, 'between the messages the terminal is as usual');
+});
+
+test('a chat sets, attaches and presets, and refuses what is not there', async ({
+  home,
+  daemon,
+}) => {
+  answering(daemon);
+  writeFileSync(join(home.folder, 'note.txt'), 'the note');
+  const presets = { short: { system: 'Be short.', template: 'Now: {prompt}' } };
+  writeFileSync(home.paths.config, JSON.stringify({ presets }));
+  const lines = [
+    ...['/model nosuch', '/model far/gpd', '/set temperatur 1', '/set temperature 9'],
+    ...['/set temperature 0', '/set', '/modle', '/preset none', '/preset short'],
+    ...[
+      `/file ${join(home.folder, 'gone')}`,
+      `/file ${join(home.folder, 'note.txt')}`,
+      '/stats',
+      'one',
+      'two',
+    ],
+  ];
+  const { stdout, stderr } = await home.svc(['chat'], { stdin: `${lines.join('\n')}\n` });
+  assert.is(stdout, 'answer 1\nanswer 2\n', stderr);
+  for (const said of [
+    'No such file.',
+    'far does not list gpd. Did you mean: far/gpt?',
+    'Did you mean: /set temperature?',
+    'must be a number from 0 to 2',
+    'Did you mean: /model?',
+    'There is no preset "none"',
+    'there is no such file',
+    /^temperature 0$/m,
+    'With the next message: ',
+    'Each answer says how long it took.',
+  ])
+    assert.match(stderr, said);
+  const [one, two] = daemon.asked
+    .filter(({ method }) => method === 'run.start')
+    .map(({ params }) => params);
+  assert.match(String(one?.prompt), /^Now: one\n\nFile .*note\.txt:\nthe note$/);
+  assert.equal([one?.system, one?.temperature, one?.model], ['Be short.', 0, 'far/gpd']);
+  assert.is(two?.prompt, 'Now: two', 'a file goes with one message');
+});
+
+onTty('a chat says with whom one talks, and Tab completes', async ({ home, daemon }) => {
+  answering(daemon);
+  const script: Script = [
+    ['local/tiny · on this machine · a new conversation', ''],
+    ['> ', '/mo\t'],
+    ['/model', ' bi\t'],
+    ['local/big', '\r'],
+    ['The next turn: local/big', ''],
+    ['> ', 'a\tb\r'],
+    ['answer 1', ''],
+    ['> ', '\u0004'],
+  ];
+  const { code, text } = await onTerminal(['chat'], home.env, playing(script));
+  assert.is(code, 0, text);
+  assert.equal(started(daemon), [{ prompt: 'a\tb', model: 'local/big' }]);
+});
+
+onTty('a chat that continues says what', async ({ home, daemon }) => {
+  answering(daemon);
+  const args = ['chat', '--conversation', 'run_1', '--model', 'far/gpt'];
+  const { text } = await onTerminal(args, home.env, playing([['> ', '\u0004']]));
+  assert.match(
+    text,
+    'far/gpt · cloud: what you type leaves this machine · conversation run_1 · 2 turns · last: "again"',
+  );
 });
 
 onTty('svc run without a prompt is a chat at a terminal', async ({ home, daemon }) => {

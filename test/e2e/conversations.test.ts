@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Home, makeHome } from '../helpers/svc.ts';
+import { hasTerminal, onTerminal, playing, type Script } from '../helpers/terminal.ts';
 
 /** Conversations on the built program with the real engine: one daemon for all tests. */
 const test = suite('a conversation, from the command line');
@@ -50,6 +51,20 @@ test('-c continues the last conversation of the folder, and --conversation the o
   turns.push(read(third.stdout));
   assert.is(turns[2]?.continues, two?.id);
 });
+
+(hasTerminal ? test : test.skip)(
+  'a chat at a terminal says who answers and what it continues',
+  async () => {
+    const quit: Script = [['> ', '\u0004']];
+    const fresh = await onTerminal(['chat'], home.env, playing(quit));
+    assert.match(fresh.text, 'local/svc-mini · on this machine · a new conversation');
+    const args = ['chat', '--conversation', turns[0]?.id ?? ''];
+    const { code, text } = await onTerminal(args, home.env, playing(quit));
+    assert.is(code, 0, text);
+    assert.match(text, `conversation ${turns[0]?.id} · `);
+    assert.match(text, /· \d turns · last: "/);
+  },
+);
 
 test('another folder has no conversation to continue', async () => {
   const elsewhere = join(home.folder, 'elsewhere');

@@ -204,6 +204,7 @@ export function fakeRuntime(): FakeRuntime {
     },
     runs: {
       made: {} as never,
+      conversations: {} as never,
       async start(input, _client) {
         note('runs.start');
         inputs.push(input);
@@ -322,6 +323,7 @@ export function fakeRuntime(): FakeRuntime {
       test: () => Promise.reject(new Error('not here')),
     },
     models: {
+      next: () => ({ provider: 'local', model: 'tiny', cloud: false }),
       aliases: () => ({}),
       presetOf: () => ({}),
       async list() {

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -10,6 +9,7 @@ import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { isTerminal, note, print, printJson } from '../print/output.ts';
 import { appliedText, applyNow, NOTHING } from './apply.ts';
+import { openEditor } from './editor.ts';
 import { newFileText } from './new-file.ts';
 
 /**
@@ -61,26 +61,6 @@ function refuseKept(copy: string, given: string): void {
   throw new SvcError('usage', `An earlier edit left its text in ${copy}.`, {
     hint: 'Take from it what you need, and delete it. Then edit again.',
   });
-}
-
-/** Throws usage if there is no editor, or it fails. */
-function openEditor(file: string): void {
-  const windows = process.platform === 'win32';
-  const { VISUAL, EDITOR } = process.env;
-  const editor = VISUAL || EDITOR || (windows ? 'notepad' : 'vi');
-  // An editor may have arguments, such as `code --wait`.
-  const { status, error } = windows
-    ? spawnSync(editor, [file], { stdio: 'inherit', shell: true })
-    : spawnSync('/bin/sh', ['-c', `${editor} "$1"`, 'sh', file], { stdio: 'inherit' });
-  if (status === 0) return;
-  throw new SvcError(
-    'usage',
-    `The editor ${JSON.stringify(editor)} failed, and nothing was changed.`,
-    {
-      hint: 'Choose another with the variable VISUAL or EDITOR.',
-      cause: error,
-    },
-  );
 }
 
 /** Whether the user wants to correct the text. Without a terminal there is no one to ask. */

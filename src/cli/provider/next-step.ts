@@ -23,7 +23,7 @@ export async function noteNextStep(
         ? `Then, to ask it: svc run "…" --provider ${id} (the prompt leaves this machine)`
         : `Prompts to it leave this machine: svc run "…" --provider ${id}`,
     );
-  else if (isRunning && state === 'unreachable')
+  else if (isRunning && !lacksKey && state !== 'available')
     note(
       `Nothing answers at ${oneLine(base_url ?? id)} yet. Once it does: svc provider test ${id}, ` +
         `then svc run "…" --provider ${id}`,

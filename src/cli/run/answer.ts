@@ -31,19 +31,25 @@ export interface Answered {
 }
 
 /**
- * Starts a run and prints its answer. Ctrl-C and a closed stdout cancel the run. `stopping`: what a
- * user sees then.
+ * Starts a run and prints its answer. Ctrl-C and a closed stdout cancel the run. A user hears of it
+ * if the run has not stopped `quiet_ms` later.
  */
 export async function answerTo(
   context: Context,
   input: Input,
   stdout: StdoutStream,
-  stopping = 'Cancelling; Ctrl-C again leaves at once.',
+  quiet_ms = 0,
 ): Promise<Answered> {
-  const interrupt = onInterrupt(() => context.json || note(stopping));
+  const say = () => context.json || note('Cancelling; Ctrl-C again leaves at once.');
+  let later: NodeJS.Timeout | undefined;
+  const interrupt = onInterrupt(() => {
+    if (quiet_ms === 0) say();
+    else later = setTimeout(say, quiet_ms);
+  });
   try {
     return await follow(context, input, stdout, interrupt.signal);
   } finally {
+    clearTimeout(later);
     interrupt.release();
   }
 }
@@ -76,7 +82,7 @@ async function follow(
   });
   const output = steps.unprinted(record);
   await printer?.end(interrupt.aborted ? '' : output, isAnswered(record));
-  const shown = await withOwnKey(record, paths);
+  const shown = await withReason(record, input, paths);
   const { hasText, maxTokens } = steps;
   const interrupted = interrupt.aborted;
   const stats = flags.stats === true;
@@ -84,13 +90,32 @@ async function follow(
   return { record: shown, exit: finish({ record: shown, ...seen }) };
 }
 
-/** A run that failed without a key which this shell has says so. */
-async function withOwnKey(record: Run, paths: Paths): Promise<Run> {
-  if (record.error?.code !== 'provider_unauthorised') return record;
+/**
+ * A run that failed without a key which this shell has says so. One that names no provider says
+ * that the default one failed.
+ */
+async function withReason(record: Run, input: Input, paths: Paths): Promise<Run> {
+  const { error, provider: id } = record;
+  if (error?.code.startsWith('provider_') !== true) return record;
   const { providers } = await askDaemon(paths, 'provider.list').catch(() => ({ providers: [] }));
-  const provider = providers.find(({ id }) => id === record.provider);
-  const own = provider === undefined ? null : keyOfThisShell(provider, paths);
-  return own === null ? record : { ...record, error: own.body() };
+  const provider = providers.find((each) => each.id === id);
+  if (provider === undefined) return record;
+  const isAboutKey = error.code === 'provider_unauthorised';
+  const own = isAboutKey ? keyOfThisShell(provider, paths) : null;
+  if (own !== null) return { ...record, error: own.body() };
+  if (!provider.default || id === LOCAL || isNamed(id, input)) return record;
+  const message = `${id} was asked because it is your default provider. ${error.message}`;
+  const hint = `${error.hint} To choose another default: svc provider default local`;
+  return { ...record, error: { ...error, message, hint } };
+}
+
+const LOCAL = 'local';
+
+/** Whether the request itself names the provider. */
+function isNamed(id: string, { provider, model, cloud, conversation }: Input): boolean {
+  const models = Array.isArray(model) ? model : [model];
+  const names = models.some((name) => name === id || String(name).startsWith(`${id}/`));
+  return names || provider !== undefined || cloud === true || conversation !== undefined;
 }
 
 /** How long a run is followed while the daemon is lost repeatedly. */

@@ -199,8 +199,9 @@ async function consume(
         steps.loading?.(event.loading.model, event.loading.progress);
       } else {
         if (event.type === 'run.accepted') {
-          const { max_attempts, request } = event.data as Record<string, unknown>;
-          attempts_max = Number(max_attempts) || null;
+          const { max_attempts, fallbacks, request } = event.data as Record<string, unknown>;
+          // Each of several targets has its own count.
+          attempts_max = fallbacks === undefined ? Number(max_attempts) || null : null;
           steps.bounded?.((request as { max_tokens?: number | null }).max_tokens ?? null);
         }
         if (event.type === 'run.attempt_failed' && event.data.next !== undefined)
@@ -243,10 +244,12 @@ function failedAttempt(
   { attempt, error, retry_at }: Record<string, unknown>,
   attempts_max: number | null,
 ): FailedAttempt {
-  const { message } = (error ?? {}) as Record<string, unknown>;
+  const { message, code } = (error ?? {}) as Record<string, unknown>;
   const wait_ms = Math.max(0, Number(retry_at) - Date.parse(at)) || 0;
   const said = { provider: provider ?? 'the provider', message: String(message ?? '') };
-  return { ...said, attempt: Number(attempt), attempts_max, wait_ms };
+  // An answer with nothing is asked for fewer times than a failure.
+  const most = code === 'answer_empty' ? null : attempts_max;
+  return { ...said, attempt: Number(attempt), attempts_max: most, wait_ms };
 }
 
 async function untilReady(paths: Paths, cursor: Cursor): Promise<void> {

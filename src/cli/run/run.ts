@@ -21,8 +21,8 @@ import { withTargetOfShell } from './target-of-shell.ts';
  */
 export async function run(context: Context): Promise<number> {
   const { args, flags } = context;
-  if (isChat(context)) return (await import('./chat.ts')).run(context);
-  const given = { ...readRunInput(flags), ...(await readFormat(flags, context.paths)) };
+  if (isChat(context)) return (await import('../chat/chat.ts')).run(context);
+  const given = readRunInput(flags);
   if (flags.detach === true && flags['cancel-on-disconnect'] === true)
     throw new SvcError(
       'usage',
@@ -30,7 +30,8 @@ export async function run(context: Context): Promise<number> {
     );
   const optional = flags.file !== undefined;
   const prompt = await readPrompt(args, context.paths, { optional });
-  const preset = await presetOf({ ...given, prompt }, context);
+  const format = await readFormat(flags, context.paths);
+  const preset = await presetOf({ ...given, ...format, prompt }, context);
   const target = await withTargetOfShell(preset, context.paths);
   const asked = await withFiles(target, listFlag(flags, 'file'), context.paths);
   const input: Input = { idempotency_key: newKey(), ...asked };

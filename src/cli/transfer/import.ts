@@ -12,14 +12,11 @@ import { isTerminal, note, printJson } from '../print/output.ts';
 import { EventProgress } from './progress.ts';
 import { openTarget } from './stores.ts';
 
-/** Writes a log that `svc export --all` has written into the configured store. */
+/** Writes a log that `svc export` has written into the configured store. */
 export async function run({ paths, args, json }: Context): Promise<number> {
   const [file = '-'] = args;
   if (file === '-' && isTerminal(0))
-    throw new SvcError(
-      'usage',
-      'Give the file of a log, or pipe it: svc export --all | svc import',
-    );
+    throw new SvcError('usage', 'Give the file of a log, or pipe it: svc export | svc import');
   // Opened first: without the file it does not matter whether a daemon runs.
   const input = file === '-' ? process.stdin : await opened(file);
   const { imported, name } = await withoutDaemon(() => importFrom(bytesOf(input, file), paths));

@@ -254,6 +254,15 @@ export const runListInput = {
   /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
   texts: v.nullish(oneOf(['whole', 'short'])),
 };
+/** What decides who answers a run. */
+export const nextInput = {
+  provider: v.nullish(text),
+  model: v.nullish(v.union([text, v.array(text)])),
+  cloud: v.nullish(flag),
+  conversation: v.nullish(text),
+  origin: v.nullish(text),
+};
+export type NextInput = Given<v.InferOutput<v.ObjectSchema<typeof nextInput, undefined>>>;
 /** Words that finished runs have. */
 export const runSearchInput = {
   words: name(WORDS_MAX),

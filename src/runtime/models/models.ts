@@ -6,11 +6,12 @@ import { settingSpecs } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { ModelRecord, PartialModel } from '../../providers/port.ts';
-import type { Aliases, ModelDetails } from '../contract.ts';
+import type { Aliases, ModelDetails, NextInput, NextTurn, RunInput } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
 import { chooseRoutes } from '../runs/route.ts';
+import { withPreset } from './alias.ts';
 
 /** The models of the local engine. */
 export interface LocalModelsPort {
@@ -67,6 +68,18 @@ export class Models {
     throw new SvcError('model_unknown', `There is no model ${JSON.stringify(model)}.`, {
       param: 'model',
     });
+  }
+
+  /** Who would answer a run that asks so first. Throws the errors of `chooseRoutes`. */
+  next(asked: NextInput): NextTurn {
+    const { config, providers } = this.options;
+    const input = withPreset(asked as RunInput, config.alias_presets);
+    const listed = (id: string) => providers.listed(id);
+    const [first] = chooseRoutes(input, config, providers.settings(), listed);
+    return {
+      ...first,
+      ...(asked.conversation == null ? {} : { conversation: asked.conversation }),
+    };
   }
 
   /** A default model that is removed is no default any more. */

@@ -8,7 +8,7 @@ import type { EventStore, RunRow } from '../../store/port.ts';
 import { given, wrong } from '../contract/check.ts';
 import { boundConversation } from '../contract/conversation.ts';
 import { checkRunInput } from '../contract/inputs.ts';
-import type { RunAsked, RunInput } from '../contract.ts';
+import type { NextInput, RunAsked, RunInput } from '../contract.ts';
 import type { FleetKeys } from '../fleet/fleet-keys.ts';
 import { findRun, LAST } from './find.ts';
 import { isMade, newRunId } from './ids.ts';
@@ -77,6 +77,16 @@ export class Conversations {
     if (isMade(conversation)) throw madeByProgram(conversation);
     const begin = async () => start(await this.turn(conversation, input));
     return this.alone(conversation, begin, run_id);
+  }
+
+  /** The request of the next turn, and what it continues. Nothing begins. Throws as `next` does. */
+  async peek(input: NextInput & { conversation: string }): Promise<NextInput> {
+    const { store, config } = this.options;
+    const conversation = await findConversation(store, input.conversation, input.origin ?? null);
+    if (isMade(conversation)) throw madeByProgram(conversation);
+    const { newest, answered } = await this.ends(conversation);
+    const route = routeAfter(input, (answered ?? newest)?.record, config);
+    return given({ ...input, ...route, conversation }) as NextInput;
   }
 
   /**

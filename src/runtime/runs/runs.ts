@@ -77,7 +77,7 @@ export class Runs {
   private readonly digests: Digests;
   private readonly keys: Keys;
   private readonly records: Records;
-  private readonly conversations: Conversations;
+  readonly conversations: Conversations;
   readonly made: MadeConversations;
 
   constructor(options: RunsOptions) {

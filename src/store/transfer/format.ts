@@ -53,7 +53,7 @@ export function otherLine(line: Header | OtherLine): string {
 export function readHeader(text: string): Header {
   const header = parse(text) as Partial<Header> | null;
   if (header?.format !== FORMAT || typeof header.format_version !== 'number')
-    throw new SvcError('import_invalid', 'This is not a log that svc export --all has written.');
+    throw new SvcError('import_invalid', 'This is not a log that svc export has written.');
   if (header.format_version > FORMAT_VERSION)
     throw newer(`its format is ${header.format_version}, and this svc knows ${FORMAT_VERSION}`);
   if (!isCount(header.events) || !isCount(header.last_seq))

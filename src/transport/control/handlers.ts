@@ -133,6 +133,12 @@ export function createHandlers({
       return follow(run.id, 0, reply);
     },
     'run.find': async ({ id }) => ({ id: await runtime.runs.find(id) }),
+    'run.next': async ({ conversation, ...asked }) =>
+      runtime.models.next(
+        conversation == null
+          ? asked
+          : await runtime.runs.conversations.peek({ ...asked, conversation }),
+      ),
     'run.follow': async ({ id, from_seq }, reply) =>
       follow(await runtime.runs.find(id), from_seq ?? 0, reply),
     'run.cancel': async ({ id }) => runtime.runs.cancel(await runtime.runs.find(id), BY),

@@ -8,6 +8,7 @@ import type { Given } from '../../runtime/contract/check.ts';
 import {
   lifecycleInput,
   loadInput,
+  nextInput,
   providerInput,
   pullInput,
   runListInput,
@@ -25,6 +26,7 @@ import type {
   LoadedRecord,
   MachinesRecord,
   ModelDetails,
+  NextTurn,
   NodeList,
   NodeRecord,
   Probe,
@@ -129,6 +131,8 @@ export const methods = {
   'run.cancel': answers<RunRecord>()(one),
   /** The whole id of a run. Each method with the id of a run takes what this one takes. */
   'run.find': answers<{ id: string }>()(one),
+  /** Who would answer a run that asks so, and the conversation that it would continue. */
+  'run.next': answers<NextTurn>()(v.object(nextInput)),
   /** Removes a finished run from the log. */
   'run.remove': answers<{ removed: string; trouble?: string }>()(one),
   'run.get': answers<RunRecord>()(one, 'whole'),

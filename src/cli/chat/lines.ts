@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline';
 import { isTerminal, note, writeError } from '../print/output.ts';
-import type { ChatHistory } from './chat-history.ts';
+import type { Completed } from './complete.ts';
+import type { ChatHistory } from './history.ts';
 
 /** The messages of a user, one after the other. */
 export interface Messages {
@@ -11,6 +12,9 @@ export interface Messages {
   close(): void;
 }
 
+/** What Tab offers for a line. Null: it is a message. */
+type Complete = (line: string) => Completed | null | Promise<Completed>;
+
 /** A line; undefined: Ctrl-C was typed instead, null: the input has ended. */
 type Line = string | null | undefined;
 
@@ -19,8 +23,8 @@ const FIRST = '> ';
 const MORE = '… ';
 
 /** Messages that are typed at a terminal, with a history, or come as lines of a pipe. */
-export function openMessages(history: ChatHistory | null): Messages {
-  const { read, drop, close } = isTerminal(0) ? typed(history) : piped();
+export function openMessages(history: ChatHistory | null, complete: Complete): Messages {
+  const { read, drop, close } = isTerminal(0) ? typed(history, complete) : piped();
   return { next: () => nextMessage(read), drop, close };
 }
 
@@ -58,9 +62,9 @@ export async function nextMessage(read: Source['read']): Promise<string | null> 
 /**
  * Each line has its own editor, so that between two lines the terminal is as usual: Ctrl-C is a
  * signal then, which stops the answer. The terminal marks what is pasted, so a text of several
- * lines is one message, which Enter sends.
+ * lines is one message, which Enter sends. A tab in a message stays a tab.
  */
-function typed(history: ChatHistory | null): Source {
+function typed(history: ChatHistory | null, complete: Complete): Source {
   const waiting: string[] = [];
   let draft = '';
   const read = (prompt: string) => {
@@ -75,6 +79,11 @@ function typed(history: ChatHistory | null): Source {
         history: [...(history?.lines ?? [])],
         historySize: history?.lines_max ?? 0,
         removeHistoryDuplicates: true,
+        completer: (line: string, done: (_: null, found: Completed) => void) => {
+          const found = prompt === FIRST ? complete(line) : null;
+          if (found instanceof Promise) void found.then((names) => done(null, names));
+          else done(null, found ?? [[`${line}\t`], line]);
+        },
       });
       let line: Line = null;
       const begun = draft;

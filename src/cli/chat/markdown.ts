@@ -1,4 +1,4 @@
-import type { Run } from './follow.ts';
+import type { Run } from '../run/follow.ts';
 
 type Part =
   | NonNullable<Run['messages']>[number]['content'][number]

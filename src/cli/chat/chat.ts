@@ -1,0 +1,65 @@
+import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
+import type { Context } from '../context.ts';
+import { listFlag, textFlag } from '../parse/flag-values.ts';
+import { isTerminal, note, paint } from '../print/output.ts';
+import { openStdout } from '../print/stdout-stream.ts';
+import { readAttached } from '../run/attached.ts';
+import { ensureDaemon } from '../run/ensure-daemon.ts';
+import { findPreset } from '../run/preset.ts';
+import { configuredBytes, readRunInput } from '../run/run-input.ts';
+import { withTargetOfShell } from '../run/target-of-shell.ts';
+import { completeChat } from './complete.ts';
+import { ChatHistory } from './history.ts';
+import { openMessages } from './lines.ts';
+import { Chat } from './turns.ts';
+
+/** Answers one message after the other, at a terminal or from a pipe: each line is a turn. */
+export async function run(context: Context): Promise<number> {
+  const { paths, flags, json } = context;
+  if (json)
+    throw new SvcError('usage', 'svc chat prints answers as text.', {
+      hint: 'For a record of each turn: svc run --json, then svc run -c --json',
+    });
+  const { conversation, ...asked } = readRunInput(flags);
+  const preset = textFlag(flags, 'preset') ?? null;
+  if (preset !== null) findPreset(preset, paths.config);
+  const chat = new Chat(context, openStdout(), {
+    request: await withTargetOfShell(asked, paths),
+    place: typeof conversation === 'string' ? { conversation } : {},
+    files: await readAttached(listFlag(flags, 'file') ?? [], await configuredBytes(paths)),
+    preset,
+  });
+  if (isTerminal(0)) await begin(context, chat);
+  const history = isTerminal(0) && (await keepsPrompts(paths)) ? new ChatHistory(paths) : null;
+  const messages = openMessages(history, (line) => completeChat(line, paths));
+  try {
+    while (!chat.ended) {
+      const message = await messages.next();
+      if (message === null) break;
+      if (message.trim() !== '') await chat.take(message);
+      if (chat.stopped) messages.drop();
+    }
+  } finally {
+    messages.close();
+  }
+  return chat.exit;
+}
+
+/** Says with whom the user talks. A daemon that has to start does so before the first message. */
+async function begin(context: Context, chat: Chat): Promise<void> {
+  if (context.flags['no-start'] !== true) await ensureDaemon(context);
+  const next = await chat.whoIsNext();
+  if (next !== null) note(paint('dim', oneLine(next), 2));
+  note('Type a message. /help lists the commands, and Ctrl-D ends the chat.');
+}
+
+/** A user who wants no prompts in the log wants none in another file. */
+async function keepsPrompts({ config }: Context['paths']): Promise<boolean> {
+  const { loadConfig } = await import('../../config/config.ts');
+  try {
+    return loadConfig(config).history.prompts === 'keep';
+  } catch {
+    return false;
+  }
+}

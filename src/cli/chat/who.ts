@@ -1,0 +1,64 @@
+import { suggest } from '../../config/suggest.ts';
+import { hasCode, SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+import { oneLine } from '../../logs/plain.ts';
+import type { Results } from '../../transport/control/protocol.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { shortened } from '../print/format.ts';
+
+/** Who answers the next turn of a chat, and what the turn continues. */
+export type Next = Results['run.next'];
+
+/** Throws what a run with this request would throw. */
+export function nextTurn(request: Record<string, unknown>, paths: Paths): Promise<Next> {
+  const { provider, model, cloud, conversation, origin } = request;
+  return askDaemon(paths, 'run.next', { provider, model, cloud, conversation, origin });
+}
+
+/** One line: who answers, whether the text leaves this machine, and what is continued. */
+export async function nextText(next: Next, paths: Paths): Promise<string> {
+  const { provider, model, cloud, conversation } = next;
+  const who = [
+    `${provider}/${model}`,
+    cloud ? 'cloud: what you type leaves this machine' : 'on this machine',
+  ];
+  if (conversation === undefined) return oneLine([...who, 'a new conversation'].join(' · '));
+  const { runs, next: more } = await askDaemon(paths, 'run.list', {
+    ...{ conversation, limit: TURNS_MAX, texts: 'short' },
+  });
+  const turns = `${runs.length}${more === null ? '' : ' or more'}`;
+  const said = [
+    `conversation ${conversation}`,
+    `${turns} ${turns === '1' ? 'turn' : 'turns'}`,
+    `last: ${JSON.stringify(shortened(runs[0]?.prompt ?? '', PROMPT_WIDTH))}`,
+  ];
+  return oneLine([...who, ...said].join(' · '));
+}
+
+const TURNS_MAX = 100;
+const PROMPT_WIDTH = 40;
+
+/**
+ * Checks that the model is there. A provider elsewhere may have more models than it lists, so that
+ * is only said. Throws model_unknown for the local engine.
+ */
+export async function checkModel({ provider, model }: Next, paths: Paths): Promise<string | null> {
+  const { models } = await askDaemon(paths, 'model.list', {}, { timeout_ms: LIST_MS });
+  const names = models.filter((each) => each.provider === provider).map(({ name }) => name);
+  if (names.length === 0 || names.includes(model)) return null;
+  const near = suggest(model, names);
+  const meant = near === null ? '' : ` Did you mean: ${provider}/${near}?`;
+  if (provider !== LOCAL) return `${provider} does not list ${model}.${meant}`;
+  // A local file has more names than the one in the list.
+  await askDaemon(paths, 'model.show', { id: model }, { timeout_ms: LIST_MS }).catch(
+    (error: unknown) => {
+      if (!hasCode(error, 'model_unknown') || near === null) throw error;
+      throw new SvcError('model_unknown', error.message, { hint: meant.trim(), param: 'model' });
+    },
+  );
+  return null;
+}
+
+const LOCAL = 'local';
+/** Each provider has its own, shorter limit. */
+const LIST_MS = 30_000;
