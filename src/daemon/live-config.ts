@@ -66,12 +66,13 @@ export class LiveConfig implements Configuration {
         return spec.shown === undefined ? value : spec.shown(value);
       };
       const fresh = pending.includes(key) ? this.fresh : null;
+      const present = spec.live === 'command' ? (this.fresh ?? config) : config;
       return {
         key,
-        value: shown(config),
-        hidden: !isSame(shown(config), settingOf(config, key)),
+        value: shown(present),
+        hidden: !isSame(shown(present), settingOf(present, key)),
         default: spec.default,
-        source: config.sources[key] ?? 'default',
+        source: present.sources[key] ?? 'default',
         variable: spec.env,
         meaning: spec.meaning,
         expects: spec.expects,

@@ -5,10 +5,12 @@ import type { Embedding, ModelRecord } from '../providers/port.ts';
 export type { EventPage, EventRecord, EventSlice } from '../kernel/event-page.ts';
 export type { RunFollowing } from '../kernel/feed.ts';
 export type { StoredEvent } from '../store/port.ts';
+export type * from './contract/conversation-page.ts';
 export type { EmbedInput } from './contract/embed-input.ts';
 export type * from './contract/faulty-model.ts';
 export type * from './contract/history.ts';
 export type {
+  ConversationListQuery,
   LifecycleInput,
   LoadInput,
   NextInput,

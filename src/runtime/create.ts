@@ -202,6 +202,7 @@ function statusRecord(
   return {
     ...position(daemon),
     since: isoTime(history.since),
+    ...(history.ready_since === null ? {} : { ready_since: isoTime(history.ready_since) }),
     pid,
     version,
     boot_id,

@@ -2,6 +2,7 @@ import type { Calls, Opened } from './calls.ts';
 import { checkContinuity } from './continuity.ts';
 import type { EmbeddingUsage } from './embedding-usage.ts';
 import { notOpen } from './failure.ts';
+import { titleStream } from './places.ts';
 import type {
   Appended,
   EventStore,
@@ -205,17 +206,22 @@ export class MemoryLog implements Calls {
     provider,
     cloud,
     conversation,
+    latest = false,
     short = false,
   }: RunQuery): string[] {
     const last =
       before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
     const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
+    const newest = new Map(
+      this.oldestFirst().map(({ conversation, run_id }) => [conversation ?? run_id, run_id]),
+    );
     const wanted = older.filter(
       (line) =>
         (state === undefined || line.state === state) &&
         (provider === undefined || line.provider === provider) &&
         (cloud !== true || line.cloud === 1) &&
-        (conversation === undefined || (line.conversation ?? line.run_id) === conversation),
+        (conversation === undefined || (line.conversation ?? line.run_id) === conversation) &&
+        (!latest || newest.get(line.conversation ?? line.run_id) === line.run_id),
     );
     return wanted
       .reverse()
@@ -302,8 +308,12 @@ export class MemoryLog implements Calls {
     const line = this.runs.get(run_id);
     if (line?.finished !== 1 || line.seq >= this.lastSeq)
       return { runs: 0, events: 0, more: false };
-    const events = this.streamOf(run_id).length;
+    const title = titleStream(run_id);
+    const titled = this.streamOf(title);
+    if (titled.at(-1)?.seq === this.lastSeq) return { runs: 0, events: 0, more: false };
+    const events = this.streamOf(run_id).length + titled.length;
     this.remove(run_id);
+    if (titled.length > 0) this.removeStream(title);
     return { runs: 1, events, more: false };
   }
 

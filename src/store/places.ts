@@ -32,6 +32,17 @@ export const IN_CONVERSATION = `(
   or r.run_id = @conversation and not exists (select 1 from run_places where run_id = @conversation)
 )`;
 
+/** Runs that no other run of their conversation follows. */
+export const LATEST = `not exists (
+  select 1 from run_places later where later.accepted_seq > r.accepted_seq and later.conversation =
+    coalesce((select conversation from run_places where run_id = r.run_id), r.run_id)
+)`;
+
+/** The stream with the title of the conversation that a run began. */
+export function titleStream(run_id: string): string {
+  return `conversation:${run_id}`;
+}
+
 /** The newest run of an origin. */
 export const LAST_OF_ORIGIN =
   'select run_id from run_places where origin = ? order by accepted_seq desc limit 1';

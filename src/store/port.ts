@@ -100,6 +100,8 @@ export interface RunQuery {
   cloud?: boolean;
   /** Only runs of the conversation with this first run. */
   conversation?: string;
+  /** Only the newest run of each conversation. */
+  latest?: boolean;
   /** Shortens their texts. */
   short?: boolean;
 }
@@ -254,9 +256,9 @@ export interface EventStore {
    */
   prune(query: PruneQuery): Promise<PruneReport>;
   /**
-   * Removes one finished run, as `prune` does. `runs` is 0 for a run that is unfinished or unknown,
-   * or has the last event of the log. With `more`, steps of `prune` finish the work. Throws
-   * store_full, and then nothing has changed.
+   * Removes one finished run, as `prune` does, and the title of the conversation that it began.
+   * `runs` is 0 for a run that is unfinished or unknown, or has the last event of the log. With
+   * `more`, steps of `prune` finish the work. Throws store_full, and then nothing has changed.
    */
   removeRun(run_id: string): Promise<PruneReport>;
   /** Reads and checks everything: hashes, numbering, and the check of SQLite itself. */

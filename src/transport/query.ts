@@ -42,6 +42,15 @@ export const runListQuery = (limitMax: number) =>
     texts: v.exactOptional(oneOf(['whole', 'short'])),
   });
 
+export const conversationListQuery = (limitMax: number) =>
+  query({
+    limit: v.exactOptional(digits(1, limitMax)),
+    /** The page starts with the conversation whose newest run is before this one. */
+    before: v.exactOptional(name()),
+    /** Only the conversation of this run. */
+    conversation: v.exactOptional(name()),
+  });
+
 export const runSearchQuery = query({
   /** Words, or several words in quotes. */
   words: name(WORDS_MAX),

@@ -1,4 +1,6 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
+import { numberFields } from '../../src/config/run-fields.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ConsoleSuite } from './console-suite.ts';
 
@@ -140,7 +142,7 @@ on.inBrowser('a follow-up sends the turns before it, and its address has them al
   assert.match(turns[1] ?? '', 'First answer');
   await on.page.click('#chat-new');
   await on.isGone('#chat-turns .turn');
-  await says('#chat-recent', /Second question/);
+  await says('#recent-chats li:first-child', /First question.*held\/held · 2 questions/);
 });
 
 on.inBrowser(
@@ -164,7 +166,7 @@ on.inBrowser(
     await on.page.reload();
     await arrived.promise;
     await on.page.evaluate("location.assign('#/chat')");
-    await says('#chat-recent', /Leave me/);
+    await says('#recent-chats', /Leave me/);
     released.resolve();
     await waitFor('no request waits', () => asked > 0 && asked === ended);
     await on.page.evaluate(
@@ -180,7 +182,7 @@ on.inBrowser('system text and bounds of the form are those of the run', async ()
   await on.page.click('#ask-more summary');
   await on.page.fill('#ask-system', 'Be brief.');
   await on.page.fill('#ask-temperature', '0.5');
-  await on.page.fill('#ask-max', '7');
+  await on.page.fill('#ask-max-tokens', '7');
   await on.ask('Who are you?', { provider: 'held', fresh: false });
   await answered('Me');
   const run = await on.life.ask((client) => client.call('run.get', { id: runOf(on.page.url()) }));
@@ -206,6 +208,185 @@ on.inBrowser(
     assert.is(await on.page.evaluate('navigator.clipboard.readText()'), 'one **two**');
   },
   { permissions: ['clipboard-read', 'clipboard-write'] },
+);
+
+on.inBrowser('what the page says of a stop is in view, above the form', async () => {
+  await on.signIn();
+  await on.ask('Say much', { provider: 'held' });
+  await on.isHeld();
+  held.say(Array.from({ length: 60 }, (_, index) => `Line ${index}.`).join('\n\n'));
+  await says('#chat-answer', /Line 59\./);
+  await on.page.evaluate('window.scrollTo(0, 0)');
+  await on.page.click('#ask-stop');
+  await says('#chat-error', /was cancelled/);
+  const room = () =>
+    on.page.evaluate<number>(
+      "document.querySelector('#ask').getBoundingClientRect().top - document.querySelector('#chat-error').getBoundingClientRect().bottom",
+    );
+  await waitFor('the notice is above the form', async () => (await room()) >= 0);
+});
+
+on.inBrowser('the form says who answers next, and has all models in one list', async () => {
+  await on.signIn();
+  await on.visit('chat');
+  const first = () => on.text('#ask-model option:first-child');
+  await waitFor('it names the default', async () => (await first()) === 'Default: local/svc-mini');
+  assert.match(await on.text('#ask-model option[value="local/svc-mini"]'), /svc-mini · [\d.]+ MiB/);
+  assert.match(
+    (await on.page.locator('#ask-model optgroup').nth(1).getAttribute('label')) ?? '',
+    /^held \(local\)$/,
+  );
+  await on.ask('Who are you?', { provider: 'held' });
+  await answered('Held');
+  await waitFor('it stays', async () => (await first()) === 'As before: held/held');
+  assert.is(await on.page.locator('#ask-model').inputValue(), '');
+  await on.page.reload();
+  await waitFor('it stays', async () => (await first()) === 'As before: held/held');
+  await on.page.selectOption('#ask-model', 'typed');
+  await on.page.fill('#ask-other', 'held/typed-by-hand');
+  await on.page.fill('#ask-prompt', 'And you?');
+  await on.page.click('#ask-send');
+  await on.isHeld();
+  await waitFor('it is that one', async () => (await first()) === 'As before: held/typed-by-hand');
+  assert.is(await on.page.locator('#ask-other').isVisible(), false);
+  await answered('Typed');
+});
+
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+const fileOf = (name: string, buffer: Buffer) => ({
+  ...{ name, buffer },
+  mimeType: 'application/octet-stream',
+});
+
+on.inBrowser('text files and images go with a question, as svc run --file sends them', async () => {
+  await on.signIn();
+  await on.visit('chat');
+  const attach = (name: string, buffer: Buffer) =>
+    on.page.setInputFiles('#ask-file', [fileOf(name, buffer)]);
+  await attach('a.bin', Buffer.from([0, 1, 2]));
+  await says('#ask-said', /^a\.bin is neither text \(UTF-8\) nor an image/);
+  await attach('large.txt', Buffer.alloc(5 * 1024 * 1024, 'a'));
+  await says('#ask-said', /^With large\.txt the prompt is larger/);
+  await attach('notes.txt', Buffer.from('one\ntwo\n'));
+  await says('#ask-files', /notes\.txt, 8 B/);
+  await says('#ask-said', '');
+  await attach('wrong.txt', Buffer.from('wrong'));
+  await on.page.getByRole('button', { name: 'Remove the file wrong.txt' }).click();
+  await on.page.fill('#ask-prompt', 'Count');
+  await on.chooseModelOf('held');
+  await on.page.click('#ask-send');
+  await answered('Two');
+  const shown = async () =>
+    on.life.ask((client) => client.call('run.get', { id: runOf(on.page.url()) }));
+  assert.is((await shown()).prompt, 'Count\n\nFile notes.txt:\none\ntwo');
+  assert.is(await count('#ask-files li'), 0);
+  await attach('pixel.png', PNG);
+  await says('#ask-files', /pixel\.png/);
+  await on.page.click('#ask-send');
+  await answered('A pixel');
+  const parts = (await shown()).messages?.at(-1)?.content ?? [];
+  assert.equal(parts, [
+    { type: 'text', text: 'File pixel.png:\n' },
+    { type: 'image', media_type: 'image/png', size_bytes: PNG.length },
+  ]);
+  await attach('pixel.png', PNG);
+  await says('#ask-files', /pixel\.png/);
+  await on.chooseModelOf('local');
+  await on.page.click('#ask-send');
+  await says('#chat-error', /reads no images.*Choose another model/);
+});
+
+on.inBrowser('the form has every number of a run, stop texts, a schema and presets', async () => {
+  const preset = { system: 'Be short.', template: 'Say: {prompt}', model: 'held/held', seed: 7 };
+  writeFileSync(on.home.paths.config, JSON.stringify({ presets: { brief: preset } }));
+  await on.signIn();
+  await on.visit('chat');
+  await on.page.click('#ask-more summary');
+  await on.page.locator('#ask-seed').waitFor();
+  assert.is(await count('#ask-numbers input'), Object.keys(numberFields).length);
+  await on.page.fill('#ask-top-p', '2');
+  await on.page.fill('#ask-prompt', 'hello');
+  await on.page.click('#ask-send');
+  await says('#ask-said', /^Top p: /);
+  await on.page.selectOption('#ask-preset', 'brief');
+  assert.is(await on.page.locator('#ask-top-p').inputValue(), '', 'a preset replaces all fields');
+  await on.page.fill('#ask-ends', 'END\n\\n\\n');
+  await on.page.fill('#ask-schema', '[]');
+  await on.page.click('#ask-send');
+  await says('#ask-said', /must be a JSON object/);
+  await on.page.fill('#ask-schema', '{"type": "object"}');
+  await on.page.click('#ask-send');
+  await answered('{}');
+  const run = await on.life.ask((client) => client.call('run.get', { id: runOf(on.page.url()) }));
+  const why = await on.page.evaluate<{ events: { data: { request: Record<string, unknown> } }[] }>(
+    `fetch('/v1/runs/${run.id}/why').then((answer) => answer.json())`,
+  );
+  const { seed, stop, response_format } = why.events[0]?.data.request ?? {};
+  assert.equal(
+    [run.prompt, run.system, run.model, seed, stop, response_format],
+    [
+      'Say: hello',
+      'Be short.',
+      'held',
+      7,
+      ['END', '\n\n'],
+      { type: 'json', name: null, schema: { type: 'object' } },
+    ],
+  );
+  await says('#ask-set', '(5 set)');
+});
+
+on.inBrowser(
+  'conversations are listed apart from single questions, renamed and deleted',
+  async () => {
+    await on.life.ask((client) => client.call('run.start', { prompt: 'Asked only once' }));
+    await on.signIn();
+    await on.ask('Which birds swim?', { provider: 'held' });
+    await answered('Penguins.');
+    await on.ask('And which fly?', { fresh: false });
+    await answered('Most.');
+    await on.page.click('#chat-rename');
+    await on.page.fill('#confirm-input', 'Birds');
+    await on.page.keyboard.press('Enter');
+    await says('#chat-h', 'Birds');
+    const saved = on.page.waitForEvent('download');
+    await on.page.click('#chat-save');
+    const path = await (await saved).path();
+    assert.match(
+      readFileSync(path, 'utf8'),
+      /^# Birds\n\n## User\n\nWhich birds swim\?\n\n## Assistant\n\nPenguins\.\n\n## User\n\nAnd which fly\?\n\n## Assistant\n\nMost\.\n$/,
+    );
+    await on.page.click('#chat-new');
+    const row = '#recent-chats li:first-child';
+    await says(row, /^Birdsheld\/held · 2 questions · \d\d:\d\d/);
+    assert.not.match(await on.text('#recent-chats'), /Asked only once/);
+    await says('#recent-once', /Asked only once/);
+    await on.page.fill('#recent-find', 'penguins');
+    await says('#recent-chats', /^Birds.*Penguins/);
+    assert.is(await count('#recent-chats li'), 1);
+    await on.page.fill('#recent-find', '');
+    await says(row, /^Birds/);
+    // Another client names it, and the page follows.
+    const id = /run_\w+/.exec(
+      (await on.page.locator(row).getAttribute('data-conversation')) ?? '',
+    )?.[0];
+    await on.page.evaluate(
+      `fetch('/v1/conversations/${id}', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ metadata: { title: 'Fowl' } }) })`,
+    );
+    await says(row, /^Fowl/);
+    await on.page.getByRole('button', { name: 'Delete Fowl' }).click();
+    await says('#confirm-text', /^Delete “Fowl”\? Its 2 runs, with what was asked and answered/);
+    await on.page.keyboard.press('Escape');
+    await says(row, /^Fowl/);
+    await on.page.getByRole('button', { name: 'Delete Fowl' }).click();
+    await on.page.click('#confirm-yes');
+    await on.isGone(`[data-conversation="${id}"]`);
+    const { runs } = await on.life.ask((client) => client.call('run.list', {}));
+    assert.not.ok(runs.some(({ conversation }) => conversation === id));
+  },
 );
 
 on.inBrowser('words of a finished run are found, and lead to its page', async () => {

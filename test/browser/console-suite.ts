@@ -82,7 +82,7 @@ export class ConsoleSuite {
 
   async signIn(): Promise<void> {
     await this.page.goto(await this.ticketUrl());
-    await this.says('#status-path', /^(ready|running)/);
+    await this.says('#status-path', /^(ready|answering)/);
   }
 
   /** Opens a page by its link. */
@@ -95,9 +95,17 @@ export class ConsoleSuite {
   async ask(prompt: string, { provider = '', fresh = true } = {}): Promise<void> {
     if (fresh) await this.visit('chat');
     await this.page.fill('#ask-prompt', prompt);
-    await this.page.selectOption('#ask-provider', provider);
+    await this.chooseModelOf(provider);
     await this.page.click('#ask-send');
     await this.says('.turn.user:nth-last-child(2)', prompt);
+  }
+
+  /** Chooses the first model of a provider; without one, none. */
+  async chooseModelOf(provider: string): Promise<void> {
+    const first = `#ask-model optgroup[label^="${provider} ("] option`;
+    const value =
+      provider === '' ? '' : await this.page.locator(first).first().getAttribute('value');
+    await this.page.selectOption('#ask-model', value);
   }
 
   /** Asks, and opens the page of the run. */

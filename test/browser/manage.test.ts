@@ -79,7 +79,7 @@ on.inBrowser(
       hub.next.push({ hangAfter: 100_000 });
       await on.page.fill('#pull-reference', `${hub.url}/small.gguf`);
       await on.page.click('#pull-start');
-      await says('#pull-text', /small\.gguf · .*[KM]B of/);
+      await says('#pull-text', /small\.gguf · .*[KM]iB of/);
       await on.page.click('#pull-stop');
       await says('#pull-said', /part is kept/);
       await on.page.click('#pull-start');
@@ -118,7 +118,7 @@ on.inBrowser('the overview has charts of what happened, each also in words', asy
     rate: /Runs a minute: now \d+, at most \d+/,
     first: /Time to first token: now .* m?s/,
     speed: /Tokens a second: now .* tokens\/s/,
-    memory: /Memory of the daemon: now \d+ MB/,
+    memory: /Memory of the daemon: now \d+ MiB/,
   }))
     await waitFor(`the chart ${chart} says ${said}`, async () =>
       said.test((await on.page.locator(`#chart-${chart} svg`).getAttribute('aria-label')) ?? ''),

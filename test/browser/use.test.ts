@@ -23,7 +23,7 @@ on.inBrowser('an answer that is cut, or has no text, says so', async () => {
   await on.signIn();
   await on.visit('chat');
   await on.page.click('#ask-more summary');
-  await on.page.fill('#ask-max', '3');
+  await on.page.fill('#ask-max-tokens', '3');
   await on.ask('What is svc?', { provider: 'local', fresh: false });
   await says('#chat-state', 'completed');
   await says('#chat-error', /The answer is cut.*allow more tokens/);
@@ -32,7 +32,8 @@ on.inBrowser('an answer that is cut, or has no text, says so', async () => {
   await on.page.click('#chat-run');
   await says('#run-error', /The answer is cut/);
   await on.visit('chat');
-  await on.page.fill('#ask-max', '');
+  await on.page.click('#ask-more summary');
+  await on.page.fill('#ask-max-tokens', '');
   await on.ask('Say nothing', { provider: 'held', fresh: false });
   // An answer without anything is a failed attempt, but blanks are one.
   await answered(' ');

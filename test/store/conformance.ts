@@ -373,6 +373,9 @@ function testRuns(opened: Opened): void {
       assert.equal(await list({ conversation: 'run_a1', before: 'run_a3', limit: 1 }), ['run_a2']);
       assert.equal(await list({ conversation: 'run_b1' }), ['run_b1']);
       assert.equal(await list({ conversation: 'run_a2' }), [], 'a later run names none');
+      assert.equal(await list({ latest: true }), ['run_a3', 'run_b1']);
+      assert.equal(await list({ latest: true, before: 'run_a3' }), ['run_b1']);
+      assert.equal(await list({ latest: true, conversation: 'run_a1' }), ['run_a3']);
       assert.equal(
         [await store.lastRun(null), await store.lastRun('/x'), await store.lastRun('/z')],
         ['run_a3', 'run_b1', null],
@@ -390,8 +393,27 @@ function testRuns(opened: Opened): void {
       });
       await store.removeRun('run_a3');
       assert.equal(await list({ conversation: 'run_a1' }), ['run_a2', 'run_a1']);
+      assert.equal(await list({ latest: true }), ['run_b1', 'run_a2']);
     },
   );
+
+  opened('a run goes with the title of the conversation that it began', async (store) => {
+    const title = 'conversation:run_a1';
+    await store.append(accepted(1, [run('run_a1'), run('run_b1')]));
+    await store.append({
+      events: [event(3, 'run_a1', 2), event(4, title, 1)],
+      runs: [run('run_a1', { finished: true, seq: 3 })],
+    });
+    const nothing = { runs: 0, events: 0, more: false };
+    assert.equal(await store.removeRun('run_a1'), nothing, 'the title is the last event');
+    await store.append({ events: [event(5, title, 2), event(6, 'other', 1)], runs: [] });
+    assert.equal(await store.removeRun('run_a1'), { runs: 1, events: 4, more: false });
+    assert.is(await store.lastEvent(title), null);
+    assert.equal(
+      (await store.readAll(1, 9)).map(({ seq }) => seq),
+      [2, 6],
+    );
+  });
 
   opened('finished runs are found by their words, newest first, with a snippet', async (store) => {
     const done = (run_id: string, seq: number, prompt: string, output: string, more = {}) =>

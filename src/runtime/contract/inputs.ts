@@ -271,7 +271,12 @@ export const runSearchInput = {
   before: v.nullish(text),
 };
 export type RunSearchQuery = Given<v.InferOutput<v.ObjectSchema<typeof runSearchInput, undefined>>>;
-export type RunListQuery = Given<v.InferOutput<v.ObjectSchema<typeof runListInput, undefined>>>;
+export type RunListQuery = Given<v.InferOutput<v.ObjectSchema<typeof runListInput, undefined>>> & {
+  /** Only the newest run of each conversation. */
+  latest?: boolean;
+};
+/** Which page of the conversations: the one before this run. */
+export type ConversationListQuery = Pick<RunListQuery, 'limit' | 'before' | 'conversation'>;
 
 /**
  * The settings of a provider, which `readProvider` checks as it checks those of the configuration.

@@ -49,6 +49,8 @@ const lastBoot = orNull(
 export const status = object({
   ...stateFields,
   since: time,
+  /** Since when it takes runs, however many came and went. Absent: it takes none, or then. */
+  ready_since: v.exactOptional(time),
   pid: whole,
   version: text,
   boot_id: text,

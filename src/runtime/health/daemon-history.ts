@@ -10,11 +10,16 @@ import type { ReportRecord } from '../contract.ts';
 /** State changes of this boot in the health report. */
 const TRANSITIONS_MAX = 32;
 
-/** The latest state changes of the daemon machine, and when it entered its state. */
+/**
+ * The latest state changes of the daemon machine, when it entered its state, and since when it is
+ * ready: work that comes and goes does not change that.
+ */
 export class DaemonHistory {
   readonly transitions: ReportRecord['transitions'] = [];
   private readonly kernel: Kernel;
   private readonly stream: DaemonKey;
+  /** Null: it is not ready. */
+  ready_since: number | null = null;
   private enteredAt: number;
   private path: string;
   /** Changes of the state that health shows. */
@@ -25,7 +30,10 @@ export class DaemonHistory {
     this.stream = stream;
     this.enteredAt = kernel.clock.now();
     this.path = statePath(kernel.tail(stream) as DaemonSnapshot);
-    kernel.subscribe({ stream }, (event, snapshot) => this.follow(event, statePath(snapshot)));
+    kernel.subscribe({ stream }, (event, snapshot) => {
+      this.ready_since = snapshot.hasTag('ready') ? (this.ready_since ?? event.at) : null;
+      this.follow(event, statePath(snapshot));
+    });
     kernel.stalls.onStall(() => this.changes.notify());
   }
 

@@ -8,6 +8,7 @@ import { foldStream } from '../../kernel/fold.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import {
   type ConversationKey,
+  isRun,
   type Proposal,
   type RunKey,
   type SnapshotOf,
@@ -15,23 +16,25 @@ import {
 } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
 import { textBytes } from '../contract/inputs.ts';
-import type { Asked, RunHead, RunInput } from '../contract.ts';
+import type { Asked, ConversationPage, RunHead, RunInput, RunPage } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { busy, type Conversations } from './conversations.ts';
 import { isMade, newConversationId, newRunId, shownId } from './ids.ts';
 import { moved } from './run-errors.ts';
+import { conversationPage } from './run-page.ts';
 
 /**
- * Conversations that a program makes before their first run.
+ * Conversations that a program makes before their first run, and the metadata of any conversation.
  *
  * 1. All of it is in the log. Only a change has its machine in memory, and only meanwhile.
  * 2. Changes and runs of one conversation keep each other out, also in a fleet.
  * 3. A log that does not keep texts has no such conversations: it could not tell what was said.
+ * 4. A conversation that a run began has a stream only when it has metadata. No run is in there.
  */
 export class MadeConversations {
   private readonly options: {
     kernel: Kernel;
-    store: Pick<EventStore, 'readStream'>;
+    store: Pick<EventStore, 'readStream' | 'lastEvent' | 'getRun'>;
     config: Config;
     conversations: Pick<Conversations, 'alone'>;
     head(run_id: string): Promise<RunHead>;
@@ -90,7 +93,48 @@ export class MadeConversations {
   }
 
   describe(id: string, metadata: ConversationContext['metadata']): Promise<ConversationContext> {
-    return this.change(id, { type: 'conversation.described', metadata });
+    return isRun(id)
+      ? this.describeBegun(id, metadata)
+      : this.change(id, { type: 'conversation.described', metadata });
+  }
+
+  /** The conversations of these runs, with their titles. */
+  page(runs: RunPage): Promise<ConversationPage> {
+    return conversationPage(runs, (id) => this.titleOf(id));
+  }
+
+  /** Null without one. */
+  private async titleOf(id: string): Promise<string | null> {
+    const { store } = this.options;
+    if (isMade(id)) return (await this.get(id).catch(() => null))?.metadata.title ?? null;
+    const event = await store.lastEvent(stream.conversation(id));
+    return (event?.data as Partial<ConversationContext> | undefined)?.metadata?.title ?? null;
+  }
+
+  /** The first change of its metadata begins the stream. */
+  private async describeBegun(
+    run_id: RunKey,
+    metadata: ConversationContext['metadata'],
+  ): Promise<ConversationContext> {
+    const { kernel, conversations, store } = this.options;
+    this.checkKept();
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    const run = await store.getRun(run_id);
+    if (run === null || (run.conversation ?? run_id) !== run_id) throw unknown(run_id);
+    const asked_by = run.record?.asked_by as string | undefined;
+    const key = stream.conversation(run_id);
+    const begin = async () => {
+      const isNew = (await kernel.load(key)) === undefined;
+      this.checkCount(key);
+      const created = { conversation_id: run_id, metadata, messages: [] };
+      const who = asked_by === undefined ? {} : { asked_by };
+      const event: Proposal['event'] & { type: `conversation.${string}` } = isNew
+        ? { type: 'conversation.created', ...created, ...who }
+        : { type: 'conversation.described', metadata };
+      await unlessStalled(kernel, () => kernel.append([{ stream: key, event }]));
+      return contextOf(kernel.snapshot(key), run_id);
+    };
+    return conversations.alone(run_id, () => this.settled(key, begin));
   }
 
   delete(id: string): Promise<ConversationContext> {

@@ -1,5 +1,6 @@
 import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
+import { titleStream } from '../places.ts';
 import type { PruneQuery, PruneReport } from '../port.ts';
 import { pruneOrder, type SizedRun } from '../prune/order.ts';
 import { type Moment, oldAtSteps } from '../prune/run-age.ts';
@@ -40,11 +41,13 @@ export class Removal {
     return this.step(async (client) => {
       const { rows } = await client.query(
         `select 1 from svc_runs where run_id = $1 and finished
-           and seq < (select last_seq from svc_log where id = 1)`,
-        [run_id],
+           and seq < (select last_seq from svc_log where id = 1)
+           and not exists (select 1 from svc_events, svc_log where stream = $2 and seq >= last_seq)`,
+        [run_id, titleStream(run_id)],
       );
       if (rows.length === 0) return NOTHING;
-      return { runs: 1, events: await removeStreams(client, [run_id]), more: false };
+      const events = await removeStreams(client, [run_id, titleStream(run_id)]);
+      return { runs: 1, events, more: false };
     });
   }
 

@@ -40,6 +40,7 @@ export class RunReads {
       ...(provider === undefined ? [] : [`provider = ${place(toColumn(provider))}`]),
       ...(cloud === true ? ['cloud'] : []),
       ...(conversation === undefined ? [] : [inConversation(place(toColumn(conversation)))]),
+      ...(query.latest === true ? [LATEST] : []),
     ];
     const rows = await this.read<StoredRun & Record<string, unknown>>(
       `select ${COLUMNS} from svc_runs where run_id in (
@@ -161,6 +162,11 @@ function checked(row: StoredRun): RunRow {
 function toRun({ data, seq }: StoredRun): RunRow {
   return withSeq(fromRunData(data), seq);
 }
+
+/** Runs that no other run of their conversation follows. */
+const LATEST = `not exists (select 1 from svc_runs as later
+  where later.conversation = coalesce(svc_runs.conversation, svc_runs.run_id)
+    and later.accepted_seq > svc_runs.accepted_seq)`;
 
 /** The later runs of a conversation name its first run. */
 function inConversation(first: string): string {

@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import { isFull } from '../failure.ts';
 import { Gaps, type Removed } from '../gaps.ts';
+import { titleStream } from '../places.ts';
 import type { PruneQuery, PruneReport } from '../port.ts';
 import { pragma } from '../schema.ts';
 import { pruneOrder } from './order.ts';
@@ -66,15 +67,20 @@ export class Pruner {
   }
 
   /**
-   * Removes one run. `runs` is 0 for a run that is unfinished or unknown, or has the last event.
-   * `more`: calls of `prune` shrink the file further.
+   * Removes one run, and the title of the conversation that it began. `runs` is 0 for a run that
+   * is unfinished or unknown, or if the last event is of the two. `more`: calls of `prune` shrink
+   * the file further.
    */
   removeOne(run_id: string, last_seq: number): PruneReport {
     const report = this.db
       .transaction((): PruneReport => {
         const removed: Removed[] = [];
-        const may = this.statements.mayGo.get(run_id, last_seq) !== undefined;
+        const title = titleStream(run_id);
+        const may =
+          this.statements.mayGo.get(run_id, last_seq) !== undefined &&
+          (this.statements.lastOf.get(title)?.seq ?? 0) < last_seq;
         const runs = may ? this.removeRun(run_id, removed) : 0;
+        if (may) this.removeStream(title, 0, removed);
         this.gaps.add(removed);
         return { runs, events: removed.length, more: false };
       })

@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { IN_CONVERSATION, LAST_OF_ORIGIN } from '../places.ts';
+import { IN_CONVERSATION, LAST_OF_ORIGIN, LATEST } from '../places.ts';
 import type { DamagedRun, RunHead, RunQuery } from '../port.ts';
 import {
   damagedRun,
@@ -62,12 +62,14 @@ export class Reads extends EventReads {
     provider,
     cloud = false,
     conversation,
+    latest = false,
     short = false,
   }: RunQuery): (string | DamagedRun)[] {
     const statement = this.listWhere(
       before === undefined ? NEWEST : OLDER,
       ...(cloud ? ['r.run_id in (select run_id from cloud_runs)'] : []),
       ...(conversation === undefined ? [] : [IN_CONVERSATION]),
+      ...(latest ? [LATEST] : []),
     );
     const page: (string | DamagedRun)[] = [];
     let size = 0;

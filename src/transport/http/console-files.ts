@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { PROMPT_PLACE } from '../../config/presets.ts';
+import { imageSignatures, numberFields } from '../../config/run-fields.ts';
 import { SvcError } from '../../errors.ts';
 import { type Context, type Route, route } from './route.ts';
 import {
@@ -21,6 +23,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
 };
 const PAGE = 'index.html';
 /** Files of packages, by the name that the page loads. The page has no build step. */
@@ -40,6 +43,7 @@ const POLICY = [
 const files = new Map([
   ...readFiles(fileURLToPath(new URL('console', import.meta.url))),
   ...readLibraries(),
+  runFields(),
 ]);
 
 export const consoleRoutes: readonly Route[] = [
@@ -104,6 +108,17 @@ export function readFiles(folder: string): ReadonlyMap<string, StaticFile> {
       found.set(name.replaceAll(sep, '/'), staticFile(type, readFileSync(join(folder, name))));
   }
   return found;
+}
+
+/** What a request may hold, from the table that all others read. */
+function runFields(): [string, StaticFile] {
+  const images = Object.entries(imageSignatures).map(([type, { source }]) => [type, source]);
+  const fields = {
+    numbers: numberFields,
+    images: Object.fromEntries(images),
+    prompt_place: PROMPT_PLACE,
+  };
+  return ['run-fields.json', staticFile(TYPES['.json'] ?? '', Buffer.from(JSON.stringify(fields)))];
 }
 
 /** A map of sources is not served, so no file names one. */

@@ -1,13 +1,20 @@
 import type * as v from 'valibot';
 import { hasCode } from '../../errors.ts';
 import { given, wrong } from '../../runtime/contract/check.ts';
-import { checkRunInput, type RunInput, runInput } from '../../runtime/contract/inputs.ts';
+import { conversationPage } from '../../runtime/contract/conversation-page.ts';
+import {
+  type ConversationListQuery,
+  checkRunInput,
+  type RunInput,
+  runInput,
+} from '../../runtime/contract/inputs.ts';
 import { removedRun, run, runPage, searchPage } from '../../runtime/contract/records.ts';
 import { spanOf } from '../../runtime/contract/span.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import {
   type AtQuery,
   atQuery,
+  conversationListQuery,
   type FromQuery,
   fromQuery,
   type RunListQuery,
@@ -40,6 +47,15 @@ export const runRoutes: readonly Route[] = [
     query: ({ page_runs }) => runListQuery(page_runs),
     answers: { 200: runPage },
     answer: listRuns,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/conversations',
+    access: 'token',
+    summary: 'The latest conversations, with their titles; `next` leads to the next page.',
+    query: ({ page_runs }) => conversationListQuery(page_runs),
+    answers: { 200: conversationPage },
+    answer: listConversations,
   }),
   route({
     method: 'GET',
@@ -108,6 +124,13 @@ async function listRuns(context: Context<RunListQuery>): Promise<void> {
   const { query, runtime } = context;
   if (query.before !== undefined) await checkRun(runtime, query.before);
   await sendLarge(context, () => runtime.runs.list(query));
+}
+
+async function listConversations(context: Context<ConversationListQuery>): Promise<void> {
+  const { query, runtime, res } = context;
+  if (query.before !== undefined) await checkRun(runtime, query.before);
+  const page = await runtime.runs.list({ ...query, latest: true, texts: 'short' });
+  sendJson(res, 200, await runtime.runs.made.page(page));
 }
 
 type SearchQuery = v.InferOutput<typeof runSearchQuery>;

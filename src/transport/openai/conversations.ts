@@ -64,7 +64,7 @@ export const conversationRoutes: readonly Route[] = [
   }),
   route({
     ...{ ...shared, method: 'POST', path: `${PATH}/:id` },
-    summary: 'OpenAI: replaces the metadata of a conversation.',
+    summary: 'OpenAI: replaces the metadata of a conversation. `title` is its title.',
     body: changeInput,
     answers: { 200: conversation },
     answer: async (context: Change) => {

@@ -29,8 +29,11 @@ export const MESSAGE_CHARACTERS = 20_000;
 /** Characters that are read as Markdown, and how deep its blocks may be. */
 export const MARKDOWN_CHARACTERS = 60_000;
 export const MARKDOWN_DEPTH = 20;
-/** Runs that a new chat offers to continue. */
-export const RECENT_RUNS = 8;
+/** Conversations that a new chat offers to continue: at first, and for each request for more. */
+export const RECENT_SHOWN = 30;
+export const RECENT_MORE = 100;
+/** Files of one question. */
+export const FILES_MAX = 20;
 /** Runs behind the charts of the overview. */
 export const FIGURE_RUNS = 100;
 /** Samples of the memory, one each time that the daemon is looked at. */

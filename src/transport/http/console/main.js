@@ -9,7 +9,9 @@ import { mountAsk } from './views/ask-view.js';
 import { mountChat } from './views/chat-view.js';
 import { mountDaemon } from './views/daemon-view.js';
 import { mountEvents } from './views/events-view.js';
+import { mountFields } from './views/fields-view.js';
 import { mountFigures } from './views/figures-view.js';
+import { mountFiles } from './views/files-view.js';
 import { mountKeys } from './views/keys-view.js';
 import { followLogs, mountLogs } from './views/logs-view.js';
 import { mountMachines } from './views/machines-view.js';
@@ -17,9 +19,11 @@ import { mountModels } from './views/models-view.js';
 import { mountPages } from './views/pages-view.js';
 import { mountProviders } from './views/providers-view.js';
 import { mountPull } from './views/pull-view.js';
+import { mountRecent } from './views/recent-view.js';
 import { mountRun } from './views/run-view.js';
 import { mountRuns } from './views/runs-view.js';
 import { mountSettings } from './views/settings-view.js';
+import { mountTarget } from './views/target-view.js';
 import { mountTime } from './views/time-view.js';
 
 /** Builds the page: the views once, and the two streams while a user is signed in. */
@@ -33,6 +37,10 @@ for (const mount of [
   mountRuns,
   mountRun,
   mountChat,
+  mountRecent,
+  mountFields,
+  mountTarget,
+  mountFiles,
   mountAsk,
   mountProviders,
   mountModels,

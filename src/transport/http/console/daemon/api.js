@@ -2,7 +2,7 @@
 
 import { ASK_MS, LONG_MS } from '../bounds.js';
 import { ApiError } from './api-error.js';
-import { keepSession, proveDaemon, proveSecret } from './proof.js';
+import { keepSession, presentSession, proveDaemon, proveSecret } from './proof.js';
 
 export { ApiError };
 
@@ -39,10 +39,12 @@ export async function signIn(secret) {
  */
 export async function ask(path, { method = 'GET', body, headers = {}, signal, within_ms } = {}) {
   await proveDaemon();
+  const session = presentSession();
   const response = await send(path, { method, body, headers, signal, within_ms });
   const text = await bodyOf(response);
   if (response.ok) return text === '' ? null : parsed(text);
-  if (response.status === 401 && method !== 'POST') signedOut();
+  // A late answer to an earlier session does not end the present one.
+  if (response.status === 401 && method !== 'POST' && session === presentSession()) signedOut();
   throw new ApiError(response.status, errorOf(text));
 }
 

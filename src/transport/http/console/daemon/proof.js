@@ -67,10 +67,16 @@ export async function keepSession({ id, key }) {
   await inStore('readwrite', (store) => store.put(kept, NAME)).catch(() => {});
 }
 
-/** True if the page was signed in before. */
+/** True if the page was signed in before. A sign-in while it reads wins. */
 export async function recallSession() {
-  session ??= (await inStore('readonly', (store) => store.get(NAME)).catch(() => null)) ?? null;
+  const kept = await inStore('readonly', (store) => store.get(NAME)).catch(() => null);
+  session ??= kept ?? null;
   return session !== null;
+}
+
+/** The session of a request that is sent now, to compare. @returns {unknown} */
+export function presentSession() {
+  return session;
 }
 
 export async function dropSession() {

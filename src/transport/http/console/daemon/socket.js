@@ -40,9 +40,9 @@ export async function follow({ path, onMessage, onOpen = () => {}, onLost = () =
       signal,
     );
     failures = Math.min(failures + 1, 10);
-    // A refused upgrade has no reason. A request shows whether the session is still valid.
-    const refused = await ask('/v1/session').catch((error) => error);
-    if (refused?.status === 401) return;
+    // A refused upgrade has no reason. A request shows whether the session is still valid: a
+    // sign-out aborts the signal.
+    if (!signal.aborted) await ask('/v1/session').catch(() => {});
   }
 }
 

@@ -20,12 +20,19 @@ export function speedOf({ first_output_at, ended_at, usage }) {
   return seconds <= 0 || usage.output_tokens < 2 ? null : usage.output_tokens / seconds;
 }
 
-/** @param {number} bytes */
+/** As the command line says it. @param {number} bytes */
 export function sized(bytes) {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
-  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3));
-  const value = bytes / 1000 ** power;
-  return `${value.toFixed(value < 10 && power > 1 ? 1 : 0)} ${units[power]}`;
+  const unit = byteUnit(bytes);
+  const value = bytes / unit;
+  const rounded = unit === 1 || value >= 100 ? Math.round(value) : Math.round(value * 10) / 10;
+  return `${rounded} ${UNITS[Math.log2(unit) / 10]}`;
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** The unit of so many bytes, in bytes. @param {number} bytes */
+export function byteUnit(bytes) {
+  return 1024 ** Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
 }
 
 /** @param {number} rate */

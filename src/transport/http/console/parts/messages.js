@@ -95,7 +95,7 @@ const NAMES = {
 };
 
 /** @param {Part} part */
-function textOf(part) {
+export function textOf(part) {
   if (part.type === 'image')
     return `[${part.media_type}, ${Math.ceil(part.size_bytes / 1024)} KiB]`;
   if (part.type === 'tool_call') return `${part.name} ${part.arguments}`;

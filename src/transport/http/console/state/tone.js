@@ -112,6 +112,15 @@ function meaningOf(machine, path) {
   return states[path] ?? (inner === undefined ? undefined : states[inner]) ?? UNKNOWN;
 }
 
+/** What the daemon does, in a word or two. @param {string} path */
+export function daemonSays(path) {
+  const [outer = '', inner = ''] = path.split('.');
+  return DAEMON_DOES[inner] ?? (outer === 'running' ? inner.replaceAll('_', ' ') : outer);
+}
+
+/** @type {Record<string, string>} */
+const DAEMON_DOES = { accepting: 'answering', saturated: 'queue full' };
+
 /**
  * @param {string} machine
  * @param {string} path

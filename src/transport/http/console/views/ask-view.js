@@ -1,14 +1,18 @@
 // @ts-check
 
-import { MODELS_SHOWN } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
-import { byId, el, say, setOptions } from '../parts/dom.js';
+import { saidWith } from '../parts/attached.js';
+import { byId, say } from '../parts/dom.js';
 import { isAnswered } from '../parts/messages.js';
+import { toEnd } from '../parts/page-end.js';
 import { go, onPlace, place } from '../state/address.js';
 import { adoptRun } from '../state/chosen-run.js';
 import { model, on } from '../state/model.js';
 import { isFinal } from '../state/shape.js';
 import { goLive } from '../state/travel.js';
+import { askedFields, inTemplate, systemText } from './fields-view.js';
+import { attachedFiles, dropFiles } from './files-view.js';
+import { chosenTarget } from './target-view.js';
 
 /**
  * The form that asks: it starts a run, or continues the conversation that the page shows. It also
@@ -17,7 +21,6 @@ import { goLive } from '../state/travel.js';
  * 1. A question keeps its idempotency key until the daemon accepts it, or until the form says
  *    something else.
  * 2. A run that has not ended is not continued.
- * 3. `models` is the last list that the daemon sent. A failed request changes nothing.
  */
 export function mountAsk() {
   const form = /** @type {HTMLFormElement} */ (byId('ask'));
@@ -30,16 +33,11 @@ export function mountAsk() {
     event.preventDefault();
     form.requestSubmit();
   });
-  field('ask-provider').addEventListener('change', drawModels);
   byId('ask-stop').addEventListener('click', () => void stop());
-  on(['snapshot'], drawProviders);
-  on(['connection', 'models'], () => void readModels());
   on(['run', 'machines', 'connection'], draw);
   onPlace(draw);
 }
 
-/** @type {{ id: string, name: string, provider: string }[]} */
-let models = [];
 /**
  * A question that is sent again after a lost answer is one run. @type {{ body: string, key: string
  * } | null}
@@ -69,80 +67,35 @@ function draw() {
     say(byId('ask-said'), '');
   }
   field('ask-prompt').placeholder = run === null ? 'Ask something.' : 'Ask further.';
-  field('ask-model').placeholder = run === null ? 'default' : `${run.model}`;
-}
-
-async function readModels() {
-  if (!model.connected) return;
-  const answer = await ask('/v1/models').catch(() => null);
-  models = answer?.data ?? models;
-  drawModels();
-}
-
-function drawProviders() {
-  const options = (model.now?.providers ?? []).map(({ id, kind }) => ({
-    value: id,
-    text: kind === 'cloud' ? `${id} (cloud: leaves this machine)` : id,
-  }));
-  setOptions(/** @type {HTMLSelectElement} */ (byId('ask-provider')), [
-    { value: '', text: 'default' },
-    ...options,
-  ]);
-}
-
-function drawModels() {
-  const { value } = field('ask-provider');
-  const fitting = models
-    .filter((one) => value === '' || one.provider === value)
-    .slice(0, MODELS_SHOWN);
-  byId('ask-models').replaceChildren(
-    ...fitting.map((one) => el('option', { value: value === '' ? one.id : one.name })),
-  );
 }
 
 /**
- * What the form says. A conversation stays with its model unless the form names another.
- * @param {string} text
- */
-function asked(text) {
-  const run = before();
-  const provider = field('ask-provider').value;
-  const name = field('ask-model').value;
-  const system = field('ask-system').value.trim();
-  const isOther = provider !== '' || name !== '';
-  const target = isOther || run === null ? { provider, model: name } : run;
-  return {
-    ...words(text, run, system),
-    client: 'console',
-    ...(target.provider === '' ? {} : { provider: target.provider }),
-    ...(target.model === '' ? {} : { model: target.model }),
-    ...numbers(),
-  };
-}
-
-/** The bounds that the form has. */
-function numbers() {
-  const fields = { temperature: field('ask-temperature'), max_tokens: field('ask-max') };
-  return Object.fromEntries(
-    Object.entries(fields)
-      .filter(([, { value }]) => value !== '')
-      .map(([key, { valueAsNumber }]) => [key, valueAsNumber]),
-  );
-}
-
-/**
- * The daemon adds the turns before, with their pictures.
+ * What the form says. A conversation stays with its model unless the form names another. The daemon
+ * adds the turns before, with their pictures.
  * @param {string} prompt
- * @param {import('../state/model.js').Run | null} run
- * @param {string} system
+ * @param {object} fields
  */
-function words(prompt, run, system) {
+function asked(prompt, fields) {
+  const run = before();
+  const target = chosenTarget();
+  const isOther = target.provider !== undefined || target.model !== undefined;
   return {
-    prompt,
-    ...(system === '' ? {} : { system }),
+    ...words(prompt),
+    client: 'console',
     ...(run === null ? {} : { conversation: run.conversation ?? run.id }),
     ...(run === null || !isAnswered(run) ? {} : { continues: run.id }),
+    ...(isOther || run === null ? target : { provider: run.provider, model: run.model }),
+    ...fields,
   };
+}
+
+/** The prompt with its files. With an image it is a message. @param {string} prompt */
+function words(prompt) {
+  const system = systemText();
+  const said = saidWith(inTemplate(prompt), attachedFiles());
+  if ('prompt' in said) return { ...said, ...(system === '' ? {} : { system }) };
+  const before = system === '' ? [] : [{ role: 'system', content: system }];
+  return { messages: [...before, { role: 'user', content: said.parts }] };
 }
 
 /** Why no question can be sent now. Null: it can. */
@@ -155,8 +108,15 @@ function whyNot() {
 
 async function start() {
   const prompt = field('ask-prompt').value;
-  if (prompt.trim() === '') return say(byId('ask-said'), 'Write a prompt first.');
-  if (await send(() => asked(prompt))) field('ask-prompt').value = '';
+  if (prompt.trim() === '' && attachedFiles().length === 0)
+    return say(byId('ask-said'), 'Write a prompt first.');
+  const fields = askedFields();
+  if (typeof fields === 'string') return say(byId('ask-said'), fields);
+  if (!(await send(() => asked(prompt, fields)))) return;
+  field('ask-prompt').value = '';
+  dropFiles();
+  // It would cover the answer.
+  byId('ask-more').removeAttribute('open');
 }
 
 /**
@@ -175,11 +135,13 @@ export async function askAgain() {
   const { run } = model;
   if (run === null) return;
   const { prompt, system, provider, model: name, conversation, continues } = run;
+  const fields = askedFields();
+  if (typeof fields === 'string') return say(byId('ask-said'), fields);
   await send(() => ({
     ...{ prompt, provider, model: name, client: 'console' },
     ...(system === null ? {} : { system }),
     ...(continues === undefined ? {} : { conversation: conversation ?? continues, continues }),
-    ...numbers(),
+    ...fields,
   }));
 }
 
@@ -220,6 +182,8 @@ async function stop() {
   const run = before();
   if (run === null) return;
   byId('ask-stop').setAttribute('aria-disabled', 'true');
+  // What it says of the stop is there.
+  toEnd();
   const error = await ask(`/v1/runs/${run.id}/cancel`, { method: 'POST' }).catch(
     (thrown) => thrown,
   );

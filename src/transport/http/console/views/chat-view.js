@@ -1,16 +1,16 @@
 // @ts-check
 
-import { LOAD_LOOK_MS, PROMPT_CHARACTERS, RECENT_RUNS } from '../bounds.js';
+import { LOAD_LOOK_MS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
 import { AnswerBox } from '../parts/answer.js';
-import { moment } from '../parts/clock.js';
 import { copyButton } from '../parts/copy.js';
 import { byId, chip, el, say } from '../parts/dom.js';
 import { summaryOf } from '../parts/figures.js';
 import { drawMarkdown } from '../parts/markdown.js';
 import { fill, silentParts, turnsBefore } from '../parts/messages.js';
+import { isAtEnd, toEnd } from '../parts/page-end.js';
 import { drawProblem, problemOf } from '../parts/problem.js';
-import { addressOf, onPlace, place } from '../state/address.js';
+import { addressOf, place } from '../state/address.js';
 import { missing } from '../state/chosen-run.js';
 import { model, on } from '../state/model.js';
 import { isFinal } from '../state/shape.js';
@@ -27,14 +27,8 @@ import { askAgain, canAskAgain } from './ask-view.js';
 export function mountChat() {
   on(['run', 'machines', 'connection'], draw);
   on(['run', 'output'], drawAnswer);
-  on(['connection'], () => {
-    drawAnswer();
-    void drawRecent();
-  });
+  on(['connection'], drawAnswer);
   setInterval(() => void lookAtLoad(), LOAD_LOOK_MS);
-  onPlace(({ page }) => {
-    if (page === 'chat') void drawRecent();
-  });
 }
 
 /** What the turns before the answer show. */
@@ -64,6 +58,7 @@ const box = new AnswerBox(() => answer, { isAtEnd, toEnd });
 
 function draw() {
   const { run } = model;
+  const follows = isAtEnd();
   const before = run === null ? [] : turnsBefore(run);
   const key = JSON.stringify([run?.id ?? null, before]);
   if (key !== shown) {
@@ -77,9 +72,10 @@ function draw() {
   const link = /** @type {HTMLAnchorElement} */ (byId('chat-run'));
   link.hidden = run === null;
   if (run !== null) link.setAttribute('href', addressOf('run', run.id));
-  byId('chat-recent').hidden = run !== null || place().id !== null;
   drawProblem(byId('chat-error'), problem());
   say(byId('chat-wait'), run === null ? '' : waiting(run));
+  // The form covers the end of the page, so what is new there must not stay behind it.
+  if (follows && run !== null) toEnd();
 }
 
 /** Of the run, or of an address that leads to none. */
@@ -153,30 +149,4 @@ async function lookAtLoad() {
   )?.progress;
   load = progress == null ? '' : `Loading ${run.model}, ${Math.floor(progress * 100)} %.`;
   if (model.run !== null) say(byId('chat-wait'), waiting(model.run));
-}
-
-/** A user who reads above the end is not disturbed, also not by a drawing of the same frame. */
-function isAtEnd() {
-  return window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
-}
-
-function toEnd() {
-  if (place().page === 'chat') window.scrollTo(0, document.documentElement.scrollHeight);
-}
-
-async function drawRecent() {
-  if (!model.connected || place().page !== 'chat' || place().id !== null) return;
-  const page = await ask(`/v1/runs?texts=short&limit=${RECENT_RUNS}`).catch(() => null);
-  if (page === null) return;
-  byId('chat-recent').hidden = page.runs.length === 0 || model.run !== null;
-  byId('chat-recent-list').replaceChildren(
-    ...page.runs.map((/** @type {import('../state/model.js').Run} */ run) =>
-      el(
-        'li',
-        {},
-        el('a', { href: addressOf('chat', run.id) }, run.prompt.slice(0, PROMPT_CHARACTERS)),
-        el('small', {}, moment(run.created_at, { to: 'second' })),
-      ),
-    ),
-  );
 }

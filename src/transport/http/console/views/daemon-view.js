@@ -2,7 +2,7 @@
 import { clock, lasting, moment, since } from '../parts/clock.js';
 import { byId, chip, el, say } from '../parts/dom.js';
 import { model, on, snapshot } from '../state/model.js';
-import { toneOf, wordsOf } from '../state/tone.js';
+import { daemonSays, toneOf, wordsOf } from '../state/tone.js';
 
 /** @type {Record<string, string>} */
 const ENDINGS = {
@@ -38,14 +38,10 @@ function drawStatus() {
   const isKnown = !isGone || model.past !== null;
   path.className = `chip ${isKnown ? toneOf('daemon', status.state_path) : 'bad'}`;
   path.title = isKnown ? wordsOf('daemon', status.state_path) : '';
-  say(path, isKnown ? status.state_path : 'gone');
+  say(path, isKnown ? daemonSays(status.state_path) : 'gone');
   say(
     byId('status-since'),
-    model.past !== null
-      ? `since ${clock(status.since)}`
-      : isGone
-        ? ago
-        : `for ${since(status.since)}`,
+    model.past !== null ? `since ${clock(status.since)}` : isGone ? ago : lastingState(status),
   );
   say(byId('status-facts'), `${status.version} · pid ${status.pid} · ${addressIn(status)}`);
   const last = status.last_boot;
@@ -55,6 +51,16 @@ function drawStatus() {
       ? ''
       : `The life before ${ENDINGS[last.ending] ?? last.ending}, ${last.ending === 'failed' ? '' : 'last event '}${moment(last.at)}.`,
   );
+}
+
+/**
+ * How long it is as it is. Runs that come and go do not count: it is ready all the while.
+ * @param {import('../state/model.js').Snapshot['status']} status
+ */
+function lastingState({ state, since: entered, ready_since, runs }) {
+  if (state === 'ready') return `for ${since(ready_since ?? entered)}`;
+  const work = `${runs.active} run${runs.active === 1 ? '' : 's'}`;
+  return ready_since === undefined ? `for ${since(entered)}` : `${work}, up ${since(ready_since)}`;
 }
 
 /** @param {import('../state/model.js').Snapshot['status']} status */

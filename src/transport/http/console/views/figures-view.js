@@ -4,7 +4,7 @@ import { ask } from '../daemon/api.js';
 import { drawChart } from '../parts/chart.js';
 import { lasting, moment } from '../parts/clock.js';
 import { byId, el, place as placeRows, say } from '../parts/dom.js';
-import { firstTokenMs, paced, sized, speedOf } from '../parts/figures.js';
+import { byteUnit, firstTokenMs, paced, sized, speedOf } from '../parts/figures.js';
 import { onPlace, place } from '../state/address.js';
 import { onLook } from '../state/look.js';
 import { model, on, snapshot } from '../state/model.js';
@@ -71,7 +71,7 @@ function drawFacts() {
   /** @type {[string, string][]} */
   const rows = [
     ['state', `${status.state_path}. ${wordsOf('daemon', status.state_path)}`],
-    ['since', moment(status.since)],
+    ['since', moment(status.ready_since ?? status.since, { to: 'second' })],
     ['version', status.version],
     ['process', String(status.pid)],
     ['HTTP', status.addresses.http ?? 'not listening'],
@@ -107,6 +107,8 @@ function drawCharts() {
   drawChart(byId('chart-rate'), {
     ...{ title: 'Runs a minute', kind: 'bars', points: rate, from, to, step: 60_000, note },
     ...{ now: String(last(rate) ?? 0), format: (value) => String(value) },
+    // Half a run is no number of runs.
+    unit: () => 2,
   });
   drawChart(byId('chart-first'), {
     ...{ title: 'Time to first token', kind: 'line', points: first, from, to, note },
@@ -114,12 +116,12 @@ function drawCharts() {
   });
   drawChart(byId('chart-speed'), {
     ...{ title: 'Tokens a second', kind: 'line', points: speed, from, to, note },
-    ...{ now: shown(last(speed), paced), format: paced },
+    ...{ now: shown(last(speed), paced), format: (value) => String(Number(value.toFixed(1))) },
   });
   const models = reserved === 0 ? '' : `, and ${sized(reserved)} for models`;
   drawChart(byId('chart-memory'), {
-    ...{ title: 'Memory of the daemon', kind: 'line', points: samples, to },
-    ...{ from: samples[0]?.at ?? from, note: `since this page was opened${models}` },
+    ...{ title: 'Memory of the daemon', kind: 'line', points: samples, from, to },
+    ...{ note: `since this page was opened${models}`, unit: byteUnit },
     ...{ now: shown(last(samples), sized), format: sized },
   });
 }
@@ -157,14 +159,18 @@ function drawUsage({ groups, currency, budget, covers_since }) {
       el('td', { class: 'num' }, String(one.output_tokens)),
       el('td', { class: 'num' }, costOf(one, currency)),
     );
-  placeRows(byId('usage-rows'), groups.slice(0, USAGE_ROWS).map(row), 'usage');
+  // A name that no model has uses nothing.
+  const used = groups.filter((one) => one.input_tokens + one.output_tokens > 0);
+  placeRows(byId('usage-rows'), used.slice(0, USAGE_ROWS).map(row), 'usage');
   const day =
     budget.per_day === null
       ? `${budget.spent.toFixed(2)} ${currency} today at cloud providers, without a budget.`
       : `${budget.spent.toFixed(2)} of ${budget.per_day} ${currency} spent today.`;
   const from =
     covers_since === null ? '' : ` Counted since ${moment(covers_since, { to: 'minute' })}.`;
-  say(byId('usage-note'), groups.length === 0 ? 'No run has ended yet.' : day + from);
+  const others = groups.length - used.length;
+  const left = others === 0 ? '' : ` ${others} without tokens are left out.`;
+  say(byId('usage-note'), groups.length === 0 ? 'No run has ended yet.' : day + from + left);
 }
 
 /**

@@ -3,6 +3,7 @@ import { FLASH_MS, INSTANCES_SHOWN } from '../bounds.js';
 import { clock } from '../parts/clock.js';
 import { diagramOf } from '../parts/diagram.js';
 import { byId, chip, el, say, setOptions } from '../parts/dom.js';
+import { bringIntoView, mountZoom, resize } from '../parts/zoom.js';
 import { go, place } from '../state/address.js';
 import { chosenId } from '../state/chosen-run.js';
 import { edgeOf, isMove, recordedMove } from '../state/edges.js';
@@ -19,11 +20,7 @@ import { lastStep, placeOf } from '../state/walk.js';
  */
 export function mountMachines() {
   instances().addEventListener('change', light);
-  byId('machine-zoom').addEventListener('click', () => {
-    const isLarge = byId('machine-zoom').getAttribute('aria-pressed') !== 'true';
-    byId('machine-zoom').setAttribute('aria-pressed', String(isLarge));
-    fit();
-  });
+  mountZoom(resize);
   new ResizeObserver(fit).observe(byId('diagram'));
   on(['machines'], drawTabs);
   on(['machines', 'snapshot', 'run', 'walk'], light);
@@ -221,28 +218,11 @@ function tellPlace(here) {
   );
 }
 
-/** The whole picture in its box. `Larger` makes the texts as large as those of the page. */
+/** The present state is in view, whatever the size of the window. */
 function fit() {
-  const box = byId('diagram');
-  const svg = box.querySelector('svg');
-  if (svg === null) return;
-  const { width, height } = svg.viewBox.baseVal;
-  const isLarge = byId('machine-zoom').getAttribute('aria-pressed') === 'true';
-  box.classList.toggle('large', isLarge);
-  const room = box.clientWidth - 2;
-  const tall = window.innerHeight * 0.7;
-  svg.style.height = 'auto';
-  svg.style.width = `${isLarge ? Math.max(width * 1.05, room) : Math.min(width * 1.34, room, (tall / height) * width)}px`;
-  const here = svg.querySelector('.here');
+  resize();
+  const here = byId('diagram').querySelector('.here');
   if (here !== null) bringIntoView(here);
-}
-
-/** Scrolls the box, never the page. @param {Element} part */
-function bringIntoView(part) {
-  const box = byId('diagram');
-  const [inner, outer] = [part.getBoundingClientRect(), box.getBoundingClientRect()];
-  box.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
-  box.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
 }
 
 /** Without its boot. @param {string} stream */

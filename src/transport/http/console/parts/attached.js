@@ -1,0 +1,95 @@
+// @ts-check
+
+/**
+ * Files of a request. Their content says what they are, not their name: UTF-8 text and images are
+ * taken, as `svc run --file` takes them.
+ *
+ * @typedef {{ type: 'text', text: string } | { type: 'image', media_type: string, data: string }}
+ * Content
+ * @typedef {{ name: string, bytes: number, content: Content }} Attached
+ */
+
+/** Bytes of a file that say what it is. */
+const HEAD_BYTES = 18;
+
+/**
+ * Reads a file, or says why it cannot be used.
+ * @param {File} file
+ * @param {{ images: Record<string, string>, left: number }} bounds `left`: bytes that may be added
+ * @returns {Promise<Attached | string>}
+ */
+export async function readAttached(file, { images, left }) {
+  const tooLarge = `With ${file.name} the prompt is larger than it may be.`;
+  if (file.size > left) return tooLarge;
+  const bytes = await file.arrayBuffer().then(
+    (buffer) => new Uint8Array(buffer),
+    () => null,
+  );
+  if (bytes === null) return `${file.name} cannot be read.`;
+  const content = contentOf(bytes, images);
+  if (content === null)
+    return `${file.name} is neither text (UTF-8) nor an image that a run takes (${kinds(images)}).`;
+  const size = content.type === 'text' ? bytes.length : content.data.length;
+  return size > left ? tooLarge : { name: file.name, bytes: size, content };
+}
+
+/** @param {Record<string, string>} images */
+function kinds(images) {
+  return Object.keys(images)
+    .map((type) => type.replace('image/', ''))
+    .join(', ');
+}
+
+/**
+ * @param {Uint8Array<ArrayBuffer>} bytes
+ * @param {Record<string, string>} images
+ * @returns {Content | null}
+ */
+function contentOf(bytes, images) {
+  const head = [...bytes.subarray(0, HEAD_BYTES)]
+    .map((byte) => byte.toString(16).padStart(2, '0'))
+    .join('');
+  const image = Object.entries(images).find(([, signature]) => new RegExp(signature).test(head));
+  if (image !== undefined) return { type: 'image', media_type: image[0], data: base64(bytes) };
+  if (bytes.includes(0)) return null;
+  try {
+    return { type: 'text', text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };
+  } catch {
+    return null;
+  }
+}
+
+/** @param {Uint8Array} bytes */
+function base64(bytes) {
+  let text = '';
+  // A call takes only so many arguments.
+  for (let from = 0; from < bytes.length; from += PIECE)
+    text += String.fromCharCode(...bytes.subarray(from, from + PIECE));
+  return btoa(text);
+}
+const PIECE = 8192;
+
+/**
+ * What the user says with these files: they come after the prompt, each under its name. Text alone
+ * is a prompt. With an image it is one message.
+ * @param {string} prompt
+ * @param {readonly Attached[]} files
+ * @returns {{ prompt: string } | { parts: Content[] }}
+ */
+export function saidWith(prompt, files) {
+  /** @type {Content[]} */
+  const parts = [];
+  const say = (/** @type {string} */ text) => {
+    const last = parts.at(-1);
+    if (last?.type === 'text') parts[parts.length - 1] = { ...last, text: last.text + text };
+    else parts.push({ type: 'text', text });
+  };
+  if (prompt.trim() !== '') say(prompt);
+  for (const { name, content } of files) {
+    say(`${parts.length === 0 ? '' : '\n\n'}File ${name}:\n`);
+    if (content.type === 'text') say(content.text.replace(/\r?\n$/, ''));
+    else parts.push(content);
+  }
+  const [only] = parts;
+  return parts.length === 1 && only?.type === 'text' ? { prompt: only.text } : { parts };
+}
