@@ -749,6 +749,8 @@ export const KEY_FILE_BYTES_MAX = 65_536;
 export const IMPORT_LINE_BYTES_MAX = 500 * MIB;
 /** A certificate with its chain, or its key, is a few kilobytes. */
 export const CERTIFICATE_BYTES_MAX = MIB;
+/** Headers of one HTTP request; a browser sends 20. Each costs memory before the token is read. */
+export const HEADERS_MAX = 100;
 /** Between two looks at how far a model is loaded, for a client that follows its run. */
 export const LOAD_LOOK_MS = 200;
 /** For another process to finish its edit of the file. */

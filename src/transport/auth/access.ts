@@ -4,6 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import { isLoopback, parseAddress } from '../../config/address.ts';
 import type { Settings } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
+import { HEADERS_MAX } from '../../limits.ts';
 import { pathTokenOf } from './path-token.ts';
 import { type Holder, unbounded } from './scope.ts';
 import type { Sessions } from './session.ts';
@@ -106,6 +107,13 @@ export function createAccess({
   return {
     checkSource(request) {
       checkTarget(request.url ?? '');
+      // One that is left out could be the one that counts.
+      if (request.rawHeaders.length > 2 * HEADERS_MAX)
+        throw new SvcError(
+          'headers_too_large',
+          `The request has more than ${HEADERS_MAX} headers.`,
+          { hint: 'Send fewer headers.' },
+        );
       if (isLocal(request.socket)) return;
       const hosts = request.headersDistinct.host ?? [];
       if (hosts.length !== 1)

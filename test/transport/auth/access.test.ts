@@ -22,6 +22,7 @@ function ask(allowed: readonly string[], origin: string): string | null {
     url: '/v1/runs',
     method: 'GET',
     headers: { host, origin },
+    rawHeaders: [],
     headersDistinct: { host: [host], origin: [origin] },
     socket,
   };
@@ -76,6 +77,7 @@ function askApp(
   const headers = { host: `127.0.0.1:${PORT}`, origin, ...sent };
   const request = {
     ...{ url: '/v1/runs', method, headers },
+    rawHeaders: [],
     headersDistinct: Object.fromEntries(Object.entries(headers).map(([k, each]) => [k, [each]])),
     socket: { localPort: PORT, localAddress: '127.0.0.1', remoteAddress: '127.0.0.1' },
   } as unknown as IncomingMessage;

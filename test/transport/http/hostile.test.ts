@@ -65,6 +65,18 @@ test('headers that are too large end in 431', async ({ http }) => {
   assert.is(json.error.code, 'headers_too_large');
 });
 
+test('more headers than are kept end in 431, and none is left out', async ({ http }) => {
+  const asked = (count: number) => {
+    const fields = Array.from({ length: count - 2 }, (_, at) => `X-${at}: 1\r\n`).join('');
+    const request = `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\n${fields}Connection: close\r\n\r\n`;
+    return wire(http.port, request).ended;
+  };
+  assert.is(parseRaw(await asked(100)).status, 200);
+  const { status, json } = parseRaw(await asked(101));
+  assert.equal([status, json.error.code], [431, 'headers_too_large']);
+  assert.is(parseRaw(await asked(400)).status, 431);
+});
+
 test('invalid or ambiguous HTTP ends in 400, and no handler runs', async ({ http }) => {
   const body = '{"prompt":"a"}';
   const requests = [

@@ -8,7 +8,7 @@ import {
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { SvcError } from '../../../errors.ts';
-import type { Limits } from '../../../limits.ts';
+import { HEADERS_MAX, type Limits } from '../../../limits.ts';
 import { rawHttpError } from '../../http-error.ts';
 import type { Refusal } from '../../refusals.ts';
 import type { ServedCertificate } from '../../served-certificate.ts';
@@ -50,6 +50,8 @@ export function createListener(
   };
   const server =
     certificate === null ? createServer(options) : secure(options, limits, certificate);
+  // One more than is taken, so that `access` sees that there were more.
+  server.maxHeadersCount = HEADERS_MAX + 1;
   server.maxRequestsPerSocket = limits.connection_requests;
   server.on('connection', (socket: Socket) => connections.take(socket, certificate !== null));
   server.on('secureConnection', (socket: Socket) => connections.secured(socket));
