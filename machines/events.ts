@@ -153,6 +153,8 @@ export type RunCreated = EventOf<
     conversation?: string;
     /** The run whose answer it follows. Its messages begin with those of that run. */
     continues?: string;
+    /** Names of the other tokens that asked turns whose texts it repeats. */
+    turns_of?: readonly string[];
     /** Where the client was, such as a folder. */
     origin?: string;
     recovery?: Recovery;

@@ -57,6 +57,8 @@ export interface RunContext {
   conversation: string;
   /** The run whose answer it follows. */
   continues: string | null;
+  /** Names of the other tokens that asked turns whose texts it repeats. */
+  turns_of: readonly string[];
   /** Where the client was, such as a folder. */
   origin: string | null;
   recovery: Recovery;
@@ -131,6 +133,7 @@ export function newContext(input: RunCreated): RunContext {
     metadata: input.metadata ?? null,
     conversation: input.conversation ?? input.run_id,
     continues: input.continues ?? null,
+    turns_of: input.turns_of ?? [],
     origin: input.origin ?? null,
     // Old logs have no policy: such a run ended when it was cut off.
     recovery: input.recovery ?? 'end',

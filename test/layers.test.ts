@@ -126,7 +126,7 @@ const layers: Record<string, Layer> = {
   'src/transport/routes.ts': {
     may: ['src/transport/http', 'src/transport/socket-route.ts', ...APIS],
   },
-  'src/transport/auth': { may: ['src/home', ...TABLES] },
+  'src/transport/auth': { may: ['src/home', 'src/runtime/principal/principal.ts', ...TABLES] },
   // What the APIs of others share. They build on the HTTP listener, whose table has their routes.
   'src/transport/dialect': { may: ['src/transport/http', ...SERVES], types: PORTS },
   ...Object.fromEntries(

@@ -833,8 +833,8 @@ const table = [
         name: 'scope',
         value: '<scope>',
         summary:
-          'What it may do: read (reads and streams), run (also runs and inference) or admin ' +
-          '(everything). Default: run.',
+          'What it may do: read (sees what all asked), run (asks, and sees only its own) or ' +
+          'admin (everything). Default: run.',
       },
       { name: 'rate', value: '<n>/min', summary: 'Most requests a minute.' },
       { name: 'concurrent', value: '<n>', summary: 'Most requests at one time.' },

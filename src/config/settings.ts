@@ -77,7 +77,7 @@ export interface Settings {
   engine_gpu_layers: 'auto' | 'max' | number;
 }
 
-/** What a token allows, smallest first. Each includes those before it. */
+/** What a token allows: to see all, to ask and see its own, or everything. */
 export const SCOPES = ['read', 'run', 'admin'] as const;
 
 export const LOG_LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];

@@ -1,7 +1,7 @@
 import type { Config } from '../config/config.ts';
 import type { Paths } from '../home/paths.ts';
 import type { DaemonLog } from '../logs/log.ts';
-import type { Runtime } from '../runtime/port.ts';
+import type { HomeRuntime } from '../runtime/port.ts';
 import { UnsentBytes } from '../runtime/send/unsent-bytes.ts';
 import { buildSignIn } from '../transport/auth/sign-in.ts';
 import { createTokenAccess } from '../transport/auth/token-access.ts';
@@ -21,7 +21,7 @@ export interface TransportOptions {
   config: Config;
   token: string;
   logging: DaemonLog;
-  runtime: Runtime;
+  runtime: HomeRuntime;
   live: LiveConfig;
 }
 

@@ -30,10 +30,8 @@ export type { RunRecord } from './runs/record.ts';
  * methods in `port.ts`.
  */
 
-/** Who asked, and through which API. */
+/** Through which API a request came, and how. */
 export interface Asked {
-  /** Name of the token of the request. Absent: the token of the home. */
-  asked_by?: string;
   asked_as?: AskedAs;
   /** Names the span of the client, in the form of the W3C. */
   traceparent?: string;
@@ -62,6 +60,8 @@ export interface NextTurn {
   /** The prompt leaves this machine. */
   cloud: boolean;
   conversation?: string;
+  /** Names of tokens that asked turns of it. */
+  turns_of?: string[];
 }
 
 /** What is known of a run without its texts. */

@@ -26,7 +26,8 @@ import type { StopReports } from './health/stop-report.ts';
 import { createHistory } from './history/history.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { type LocalModelsPort, Models, type ModelsOptions } from './models/models.ts';
-import type { Runtime } from './port.ts';
+import type { HomeRuntime, Runtime } from './port.ts';
+import { viewOf } from './principal/view.ts';
 import { changesOf } from './providers/change.ts';
 import { Loads } from './providers/local-models.ts';
 import { ManagedProviders } from './providers/manage.ts';
@@ -71,7 +72,7 @@ export interface RuntimeOptions {
 }
 
 /** Builds the runtime that transports use. */
-export function createRuntime(options: RuntimeOptions): Runtime {
+export function createRuntime(options: RuntimeOptions): HomeRuntime {
   const { kernel, config, providers, scheduler, history, streams, localModels } = options;
   const pages = new EventPages(config.limits.feed_bytes);
   // They may have events that the log has no more.
@@ -141,7 +142,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     followers: () => pages.followers,
   });
   const status = () => statusRecord(daemon(), history, counts(), kernel.durableSeq, options.home);
-  return {
+  const runtime: Runtime = {
     runs,
     queue: scheduler,
     embeddings,
@@ -178,7 +179,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     metrics: (more) => metrics.text(more),
     stateChanges: history.changes,
     why: () => (kernel.instance(streams.daemon)?.recent ?? []).map(toRecord),
-    usage: (query) => usageReport({ store, config, budget: options.budget }, query),
+    usage: (query, asked_by) =>
+      usageReport({ store, config, budget: options.budget }, query, asked_by),
     lifecycle: async (input, by) => {
       const event = lifecycleEvent(input, by, config, kernel.clock.now());
       if (event === null || !kernel.accepts(streams.daemon, event))
@@ -189,6 +191,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     stopped: () => options.stopReports.stopped,
   };
+  const as: HomeRuntime['as'] = (by) =>
+    by.name === null ? runtime : viewOf(runtime, { ...by, name: by.name });
+  return { ...runtime, as };
 }
 
 function statusRecord(

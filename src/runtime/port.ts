@@ -16,6 +16,7 @@ import type { Nodes } from './fleet/nodes.ts';
 import type { History } from './history/history.ts';
 import type { Family } from './metrics/tally.ts';
 import type { Models } from './models/models.ts';
+import type { Principal } from './principal/principal.ts';
 import type { Loads } from './providers/local-models.ts';
 import type { ManagedProviders } from './providers/manage.ts';
 import type { Pulls } from './pulls/pulls.ts';
@@ -24,7 +25,8 @@ import type { Scheduler } from './runs/scheduler.ts';
 
 /**
  * What transports can ask the runtime: its parts, each with its own methods, and the daemon itself.
- * Every method may throw SvcError. Any other error is a defect.
+ * Every method may throw SvcError. Any other error is a defect. The view of a named token may throw
+ * scope_insufficient, and knows only what that token may see.
  */
 export interface Runtime extends DaemonRequests {
   readonly runs: Public<Runs>;
@@ -39,6 +41,11 @@ export interface Runtime extends DaemonRequests {
   readonly history: History;
   /** The daemons that share the log of this one. */
   readonly nodes: Public<Nodes>;
+}
+
+/** The runtime itself, which may do everything. Each transport takes the view of who asks. */
+export interface HomeRuntime extends Runtime {
+  as(by: Principal): Runtime;
 }
 
 /** A class without its private fields, so that a test can replace it. */
@@ -56,8 +63,11 @@ export interface DaemonRequests {
   readonly stateChanges: Pick<Notifier, 'subscribe' | 'next'>;
   /** The events of this boot's daemon stream that are still in memory, oldest first. */
   why(): EventRecord[];
-  /** What runs used, and what is left of the budget. */
-  usage(query: UsageInput): Promise<UsageRecord>;
+  /**
+   * What runs used, and what is left of the budget. `asked_by`: only what was asked with the token
+   * of this name.
+   */
+  usage(query: UsageInput, asked_by?: string): Promise<UsageRecord>;
   /**
    * Proposes a lifecycle event, such as stop_requested. Throws event_refused with details {state,
    * accepted}.

@@ -69,6 +69,13 @@ export function addEmbeddingTable(db: Database.Database): void {
   prepare(db);
 }
 
+/** Since an hour, and of one client alone unless it is null. */
+export interface OfClient {
+  from_hour: number;
+  client: string | null;
+}
+export const OF_CLIENT = 'hour >= @from_hour and client = coalesce(@client, client)';
+
 /** Counts requests and reads the sums. */
 export class EmbeddingTable {
   private readonly statements: ReturnType<typeof prepare>;
@@ -89,8 +96,8 @@ export class EmbeddingTable {
     return this.statements.first.get() ?? null;
   }
 
-  sums({ from_hour, key }: UsageQuery): UsageSum[] {
-    return this.statements.sums[key ?? 'none'].all(from_hour).map(asSum);
+  sums({ key, ...of }: OfClient & Pick<UsageQuery, 'key'>): UsageSum[] {
+    return this.statements.sums[key ?? 'none'].all(of).map(asSum);
   }
 }
 
@@ -109,10 +116,10 @@ function asSum({ requests, estimated, ...sum }: Sum): UsageSum {
 
 function prepare(db: Database.Database) {
   const sums = (key: string) =>
-    db.prepare<[number], Sum>(
+    db.prepare<[OfClient], Sum>(
       `select ${key} as key, provider, model, sum(requests) as requests,
          sum(input_tokens) as input_tokens, sum(estimated) as estimated
-       from embedding_usage where hour >= ? group by 1, 2, 3 order by 1, 2, 3`,
+       from embedding_usage where ${OF_CLIENT} group by 1, 2, 3 order by 1, 2, 3`,
     );
   return {
     add: db.prepare<[EmbeddingUsage]>(
@@ -138,11 +145,11 @@ function prepare(db: Database.Database) {
 /** The same sums, of usages in memory. */
 export function sumEmbeddings(
   all: readonly EmbeddingUsage[],
-  { from_hour, key }: UsageQuery,
+  { from_hour, key, client: of }: OfClient & Pick<UsageQuery, 'key'>,
 ): UsageSum[] {
   const sums = new Map<string, Sum>();
   for (const { hour, provider, model, client, requests, input_tokens, estimated } of all) {
-    if (hour < from_hour) continue;
+    if (hour < from_hour || client !== (of ?? client)) continue;
     const value = key === 'day' ? Math.floor(hour / 24) : key === 'client' ? client : null;
     const name = JSON.stringify([value, provider, model]);
     const before = sums.get(name) ?? { requests: 0, input_tokens: 0, estimated: 0 };

@@ -166,10 +166,12 @@ export class MemoryLog implements Calls {
     return false;
   }
 
-  searchRuns({ terms, before, limit }: SearchQuery): FoundRun[] {
+  searchRuns({ terms, before, asked_by, limit }: SearchQuery): FoundRun[] {
     const last =
       before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
-    const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
+    const older = this.oldestFirst().filter(
+      (line) => line.accepted_seq < last && this.isOf(line.run_id, asked_by),
+    );
     return older
       .reverse()
       .flatMap(({ data }) => {
@@ -207,6 +209,8 @@ export class MemoryLog implements Calls {
     cloud,
     conversation,
     latest = false,
+    asked_by,
+    unfinished = false,
     short = false,
   }: RunQuery): string[] {
     const last =
@@ -221,7 +225,9 @@ export class MemoryLog implements Calls {
         (provider === undefined || line.provider === provider) &&
         (cloud !== true || line.cloud === 1) &&
         (conversation === undefined || (line.conversation ?? line.run_id) === conversation) &&
-        (!latest || newest.get(line.conversation ?? line.run_id) === line.run_id),
+        (!latest || newest.get(line.conversation ?? line.run_id) === line.run_id) &&
+        (!unfinished || line.finished === 0) &&
+        this.isOf(line.run_id, asked_by),
     );
     return wanted
       .reverse()
@@ -229,14 +235,27 @@ export class MemoryLog implements Calls {
       .map((line) => (short ? shortData(line.data) : line.data));
   }
 
-  runsNamed(prefix: string, limit: number): string[] {
-    const ids = [...this.runs.keys()].filter((id) => id.startsWith(prefix));
+  runsNamed(prefix: string, limit: number, asked_by?: string): string[] {
+    const ids = [...this.runs.keys()].filter(
+      (id) => id.startsWith(prefix) && this.isOf(id, asked_by),
+    );
     return ids.sort().slice(0, limit);
   }
 
-  lastRun(origin: string | null): string | null {
-    const last = this.oldestFirst().findLast((line) => origin === null || line.origin === origin);
+  lastRun(origin: string | null, asked_by?: string | null): string | null {
+    const last = this.oldestFirst().findLast(
+      (line) => (origin === null || line.origin === origin) && this.isOf(line.run_id, asked_by),
+    );
     return last?.run_id ?? null;
+  }
+
+  askerOf(run_id: string): string | null {
+    const [first] = this.streamOf(run_id);
+    return (JSON.parse(first?.data ?? '{}') as { asked_by?: string }).asked_by ?? null;
+  }
+
+  private isOf(run_id: string, asked_by: string | null | undefined): boolean {
+    return asked_by === undefined || this.askerOf(run_id) === asked_by;
   }
 
   runsAt(seq: number, limit: number): string[] {

@@ -52,3 +52,35 @@ export const MISPLACED = `select 1 from runs r left join run_places p on p.run_i
   where r.run_id = ? and json_valid(r.data) and (
     coalesce(p.conversation, r.run_id) is not coalesce(r.data ->> '$.conversation', r.run_id)
     or p.origin is not r.data ->> '$.origin')`;
+
+/**
+ * An index of who asked the runs: the name of a token, or null for the home.
+ *
+ * 1. The first event of a run says it, and never changes. So an index of these events is enough,
+ *    and an older version keeps it up to date.
+ * 2. A damaged event names none. Then only those who see every run find this one.
+ */
+const ASKED_BY = `case when json_valid(data) then data ->> '$.asked_by' end`;
+const FIRST = `version = 1 and type = 'run.accepted'`;
+
+/** Creates the index, unless it is there. */
+export function addAskers(db: Database.Database): void {
+  db.exec(`create index if not exists askers on events (${ASKED_BY}, seq) where ${FIRST}`);
+}
+
+/** Where the runs of `@asked_by` begin. */
+export const FIRST_OF_ASKER = `select seq from events where ${FIRST} and ${ASKED_BY} = @asked_by`;
+
+/** The same as a condition on a run. */
+export const OF_ASKER = `accepted_seq in (${FIRST_OF_ASKER})`;
+
+export const ASKER = `select ${ASKED_BY} from events where stream = ? and ${FIRST}`;
+
+/** The newest run of an asker. */
+export const LAST_OF_ASKER = `select stream from events
+  where ${FIRST} and ${ASKED_BY} is @asked_by order by seq desc limit 1`;
+
+/** The newest run of an asker at an origin. */
+export const LAST_OF_BOTH = `select run_id from run_places
+  where origin = @origin and (${ASKER.replace('?', 'run_id')}) is @asked_by
+  order by accepted_seq desc limit 1`;

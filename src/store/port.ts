@@ -102,6 +102,10 @@ export interface RunQuery {
   conversation?: string;
   /** Only the newest run of each conversation. */
   latest?: boolean;
+  /** Only runs that were asked with the token of this name. */
+  asked_by?: string;
+  /** Only runs that have not ended. */
+  unfinished?: boolean;
   /** Shortens their texts. */
   short?: boolean;
 }
@@ -114,6 +118,8 @@ export interface SearchQuery {
   terms: readonly string[];
   /** Runs older than this one. */
   before?: string;
+  /** Only runs that were asked with the token of this name. */
+  asked_by?: string;
   limit: number;
 }
 
@@ -221,10 +227,15 @@ export interface EventStore {
    */
   listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]>;
   getRun(run_id: string): Promise<RunRow | null>;
-  /** Ids that begin with this text, in the order of ids. */
-  runsNamed(prefix: string, limit: number): Promise<string[]>;
-  /** The newest run; with an origin, the newest one from there. */
-  lastRun(origin: string | null): Promise<string | null>;
+  /** Ids that begin with this text, in the order of ids. `asked_by` as in a list. */
+  runsNamed(prefix: string, limit: number, asked_by?: string): Promise<string[]>;
+  /**
+   * The newest run; with an origin, the newest one from there. `asked_by`: the newest one that was
+   * asked with the token of this name, or by the home (null).
+   */
+  lastRun(origin: string | null, asked_by?: string | null): Promise<string | null>;
+  /** The name of the token that asked a run. Null: the home did, or there is no such run. */
+  askerOf(run_id: string): Promise<string | null>;
   /**
    * The record of a finished run as JSON bytes, never parsed. Null if the run is unfinished or
    * unknown.

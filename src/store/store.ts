@@ -72,6 +72,7 @@ export function createStore(log: StoredLog, { project, onMended }: StoreOptions 
     unindexedRuns: forward('unindexedRuns'),
     runsNamed: forward('runsNamed'),
     lastRun: forward('lastRun'),
+    askerOf: forward('askerOf'),
     startedStreams: forward('startedStreams'),
     countRuns: forward('countRuns'),
     usage: forward('usage'),

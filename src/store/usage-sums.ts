@@ -4,6 +4,8 @@ export interface UsageQuery {
   from_hour: number;
   /** What is summed apart, besides provider and model. */
   key: 'day' | 'client' | null;
+  /** Only what this client used. */
+  client?: string;
 }
 
 export interface UsageSum {

@@ -3,6 +3,8 @@ import {
   addEmbeddingTable,
   EmbeddingTable,
   type EmbeddingUsage,
+  OF_CLIENT,
+  type OfClient,
   sumEmbeddings,
 } from './embedding-usage.ts';
 import {
@@ -105,14 +107,14 @@ export class UsageTable {
     this.embeddings.add(usage);
   }
 
-  read({ from_hour, key }: UsageQuery): UsageSums {
+  read({ from_hour, key, client }: UsageQuery): UsageSums {
     const { first, sums } = this.statements;
     const ofRuns = sums[key ?? 'none']
-      .all(from_hour)
+      .all({ from_hour, client: client ?? null })
       .map((sum) => ({ ...sum, ...NO_EMBEDDINGS, cloud: sum.cloud === 1 }));
     return {
       since_hour: earliest([first.get() ?? null, this.embeddings.firstHour()]),
-      sums: [...ofRuns, ...this.embeddings.sums({ from_hour, key })],
+      sums: [...ofRuns, ...this.embeddings.sums({ from_hour, key, client: client ?? null })],
     };
   }
 }
@@ -129,10 +131,10 @@ type Sum = Omit<UsageSum, 'cloud' | keyof typeof NO_EMBEDDINGS> & { cloud: numbe
 
 function prepare(db: Database.Database) {
   const sums = (key: string) =>
-    db.prepare<[number], Sum>(
+    db.prepare<[OfClient], Sum>(
       `select ${key} as key, provider, model, cloud, sum(runs) as runs, sum(input_tokens) as input_tokens,
          sum(output_tokens) as output_tokens, sum(estimated) as estimated
-       from usage where hour >= ? group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
+       from usage where ${OF_CLIENT} group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
     );
   return {
     add: db.prepare<[Row]>(
@@ -158,11 +160,11 @@ function prepare(db: Database.Database) {
 export function sumUsage(
   all: readonly RunUsage[],
   embeddings: readonly EmbeddingUsage[],
-  { from_hour, key }: UsageQuery,
+  { from_hour, key, client }: UsageQuery,
 ): UsageSums {
   const sums = new Map<string, UsageSum>();
   for (const usage of all) {
-    if (usage.hour < from_hour) continue;
+    if (usage.hour < from_hour || usage.client !== (client ?? usage.client)) continue;
     const { provider, model, cloud } = usage;
     const value =
       key === 'day' ? Math.floor(usage.hour / 24) : key === 'client' ? usage.client : null;
@@ -184,6 +186,6 @@ export function sumUsage(
   );
   return {
     since_hour: earliest([...all, ...embeddings].map(({ hour }) => hour)),
-    sums: [...sorted, ...sumEmbeddings(embeddings, { from_hour, key })],
+    sums: [...sorted, ...sumEmbeddings(embeddings, { from_hour, key, client: client ?? null })],
   };
 }

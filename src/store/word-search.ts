@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { FIRST_OF_ASKER } from './places.ts';
 import type { FoundRun, SearchQuery } from './port.ts';
 import { BEGUN_MAX, isBeginning, tooManyBegin } from './search-terms.ts';
 import { snippetOf } from './snippet.ts';
@@ -6,7 +7,7 @@ import { snippetOf } from './snippet.ts';
 /** Searches the index of words. */
 export class WordSearch {
   private readonly db: Database.Database;
-  private search: Database.Statement<[SearchParams], FoundRow> | null = null;
+  private readonly searches = new Map<string, Database.Statement<[SearchParams], FoundRow>>();
   private begun: Database.Statement<[string, string, number], string> | null = null;
 
   constructor(db: Database.Database) {
@@ -14,14 +15,19 @@ export class WordSearch {
   }
 
   /** Newest first. Throws the error of SQLite if the index is damaged. */
-  find({ terms, before, limit }: SearchQuery): FoundRun[] {
+  find({ terms, before, asked_by, limit }: SearchQuery): FoundRun[] {
     const match = this.matchOf(terms);
     if (match === null) return [];
     const params = { match, before: before ?? null, limit };
-    this.search ??= this.db.prepare<[SearchParams], FoundRow>(SEARCH);
-    return this.search
-      .all(params)
+    return this.searchFor(asked_by === undefined ? 'true' : `rowid in (${FIRST_OF_ASKER})`)
+      .all(asked_by === undefined ? params : { ...params, asked_by })
       .map(({ prompt, answer, ...row }) => ({ ...row, ...snippetOf([prompt, answer]) }));
+  }
+
+  private searchFor(whose: string): Database.Statement<[SearchParams], FoundRow> {
+    const known = this.searches.get(whose) ?? this.db.prepare(searchOf(whose));
+    this.searches.set(whose, known);
+    return known;
   }
 
   /**
@@ -62,6 +68,7 @@ export class WordSearch {
 interface SearchParams {
   match: string;
   before: string | null;
+  asked_by?: string;
   limit: number;
 }
 type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { prompt: string; answer: string };
@@ -70,13 +77,13 @@ type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { prompt: string; answer
  * The snippet is made here: `snippet` of FTS5 compares each match in a text with all others. A text
  * of one repeated word would take minutes.
  */
-const SEARCH = `select r.run_id, r.state, r.provider,
+const searchOf = (whose: string) => `select r.run_id, r.state, r.provider,
     r.data ->> '$.model' as model, r.data ->> '$.created_at' as created_at,
     coalesce(r.data ->> '$.conversation', r.run_id) as conversation,
     highlight(run_words, 0, char(2), char(3)) as prompt,
     highlight(run_words, 1, char(2), char(3)) as answer
   from run_words cross join runs r on r.accepted_seq = run_words.rowid
-  where run_words match @match
+  where run_words match @match and ${whose === 'true' ? whose : `run_words.${whose}`}
     and (@before is null
       or run_words.rowid < (select accepted_seq from runs where run_id = @before))
   order by run_words.rowid desc limit @limit`;

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
-import type { Asked } from '../runtime/contract.ts';
 import type { Runtime } from '../runtime/port.ts';
 import type { Outflow } from '../runtime/send/unsent-bytes.ts';
 
@@ -13,6 +12,7 @@ export interface SocketRoute {
 }
 
 export interface Talk {
+  /** What the client may see and change of it. */
   runtime: Runtime;
   limits: Limits;
   log: Log;
@@ -20,8 +20,6 @@ export interface Talk {
   strict: boolean;
   /** Those of the upgrade. */
   headers: IncomingHttpHeaders;
-  /** What a run records of its client. */
-  caller: Pick<Asked, 'asked_by'>;
   /**
    * What the client sends, in order. The next one is read when the last one is answered. Ends at
    * the signal or `late`. Call it before anything is awaited.

@@ -60,9 +60,18 @@ test('each scope reaches what it includes, over HTTP and gRPC, and its run has i
   assert.is(own.json.asked_by, undefined);
 
   for (const token of Object.values(tokens)) {
-    for (const read of ['/v1/runs', path, `${path}/why`, '/v1/models', '/v1/runtime/state'])
+    for (const read of ['/v1/runs', path, `${path}/why`, '/v1/models'])
       assert.is((await send(token, 'GET', read)).status, 200, read);
     assert.is((await send(token, 'GET', `${path}/events`)).status, 200);
+  }
+  for (const whole of ['/v1/runtime/state', '/v1/machines']) {
+    const statuses = [tokens.read, tokens.admin, tokens.run].map((token) =>
+      send(token, 'GET', whole),
+    );
+    assert.equal(
+      (await Promise.all(statuses)).map(({ status }) => status),
+      [200, 200, 403],
+    );
   }
   const refused = await send(tokens.read, 'POST', '/v1/runs', RUN);
   assert.equal([refused.status, refused.json.error.code], [403, 'scope_insufficient']);

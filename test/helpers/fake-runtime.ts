@@ -15,7 +15,7 @@ import type {
   StatusRecord,
 } from '../../src/runtime/contract.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
-import type { Runtime } from '../../src/runtime/port.ts';
+import type { HomeRuntime, Runtime } from '../../src/runtime/port.ts';
 import { errorOfRun } from '../../src/runtime/runs/run-errors.ts';
 import { CREATED, EVENTS_TO, NOW, stop } from './daemon-paths.ts';
 
@@ -29,7 +29,7 @@ type Method = keyof Runtime | { [P in Part]: `${P}.${string & keyof Runtime[P]}`
  * A runtime that folds the real daemon machine. The test appends the events of its runs. It records
  * its calls, so that a test can show what a health answer reads.
  */
-export interface FakeRuntime extends Runtime {
+export interface FakeRuntime extends HomeRuntime {
   /** Folds an event into the daemon machine. Throws when the machine refuses it. */
   propose(proposed: NewEvent<DaemonEvent>): void;
   /** Folds events until the daemon is in the state. */
@@ -101,6 +101,7 @@ export function fakeRuntime(): FakeRuntime {
   });
 
   const fake: FakeRuntime = {
+    as: () => fake,
     calls,
     inputs,
     providerRecords: [],
@@ -205,6 +206,8 @@ export function fakeRuntime(): FakeRuntime {
     runs: {
       made: {} as never,
       conversations: {} as never,
+      askerOf: async () => null,
+      cancelAll: async () => 0,
       async start(input, _client) {
         note('runs.start');
         inputs.push(input);
@@ -325,6 +328,7 @@ export function fakeRuntime(): FakeRuntime {
     models: {
       next: () => ({ provider: 'local', model: 'tiny', cloud: false }),
       aliases: () => ({}),
+      isFile: () => false,
       presetOf: () => ({}),
       async list() {
         note('models.list');

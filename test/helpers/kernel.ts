@@ -122,6 +122,7 @@ export function gatedStore(inner: EventStore): EventStore & {
     listRuns: (query) => inner.listRuns(query),
     reserve: () => inner.reserve(),
     spendReserve: () => inner.spendReserve(),
+    askerOf: (id) => inner.askerOf(id),
     getRun: (id) => inner.getRun(id),
     readRecord: (id) => inner.readRecord(id),
     runHead: (id) => inner.runHead(id),

@@ -157,8 +157,8 @@ export const mutants: readonly Mutant[] = [
         Keys.prototype,
         'once',
         () =>
-          function (this: Keys, key, digest, start) {
-            return this['findOrStart'](key, digest, start);
+          function (this: Keys, asked_by, written, input, start) {
+            return this['findOrStart']({ asked_by, written, key: written }, input, start);
           },
       ),
   },

@@ -415,6 +415,64 @@ function testRuns(opened: Opened): void {
     );
   });
 
+  opened('runs are found by who asked them, in whole pages', async (store, subject) => {
+    const askers = [null, 'cat', null, 'cat', 'dog', 'cat'];
+    // Texts of any kind come before the name, and say other names.
+    const request = { text: 'a\0b \ud800 \\u0041 "asked_by":"dog"', asked_by: 'dog' };
+    const first = (asked_by: string | null, index: number) =>
+      event(index + 1, `run_${index + 1}`, 1, {
+        type: 'run.accepted',
+        data: {
+          request,
+          metadata: { asked_by: 'dog' },
+          ...(asked_by === null ? {} : { asked_by }),
+        },
+      });
+    const done = (_: unknown, index: number) =>
+      run(`run_${index + 1}`, {
+        ...{ seq: index + 1, finished: index !== 5, state: index === 5 ? 'queued' : 'completed' },
+        ...{ record: index === 5 ? null : { prompt: 'a daemon', output: '' }, origin: '/x' },
+        ...(index === 3 ? { conversation: 'run_1' } : {}),
+      });
+    await store.append({ events: askers.map(first), runs: askers.map(done) });
+    const look = async (of: EventStore) => {
+      const list = async (query: object) =>
+        (await of.listRuns({ limit: 2, ...query })).map(({ run_id }) => run_id);
+      const find = async (query: object) =>
+        (await of.searchRuns({ terms: ['daemon'], limit: 9, ...query })).map(
+          ({ run_id }) => run_id,
+        );
+      return [
+        [await list({ asked_by: 'cat' }), await list({ asked_by: 'cat', before: 'run_4' })],
+        [await list({ asked_by: 'dog' }), await list({ asked_by: 'none' })],
+        [await list({ asked_by: 'cat', conversation: 'run_1' })],
+        [await list({ unfinished: true }), await list({ asked_by: 'dog', unfinished: true })],
+        [await find({ asked_by: 'cat' }), await find({ asked_by: 'cat', before: 'run_4' })],
+        [await of.runsNamed('run_', 9, 'cat'), await of.runsNamed('run_5', 9, 'cat')],
+        [await of.lastRun(null, 'cat'), await of.lastRun(null, null), await of.lastRun(null, 'x')],
+        [await of.lastRun('/x', null), await of.lastRun('/x', 'dog'), await of.lastRun('/y', null)],
+        [await of.askerOf('run_2'), await of.askerOf('run_1'), await of.askerOf('run_9')],
+      ];
+    };
+    const seen = [
+      [['run_6', 'run_4'], ['run_2']],
+      [['run_5'], []],
+      [['run_4']],
+      [['run_6'], []],
+      [['run_4', 'run_2'], ['run_2']],
+      [['run_2', 'run_4', 'run_6'], []],
+      ['run_6', 'run_3', null],
+      ['run_3', 'run_5', null],
+      ['cat', null, null],
+    ];
+    assert.equal(await look(store), seen);
+    await store.close();
+    const again = subject.again();
+    await again.open();
+    assert.equal(await look(again), seen);
+    await again.close();
+  });
+
   opened('finished runs are found by their words, newest first, with a snippet', async (store) => {
     const done = (run_id: string, seq: number, prompt: string, output: string, more = {}) =>
       run(run_id, { finished: true, state: 'completed', seq, record: { prompt, output }, ...more });

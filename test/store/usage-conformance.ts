@@ -39,6 +39,11 @@ export function testUsage(opened: Opened): void {
       ['cat', 'e', true, 0, 1, 5, 0, 0, 1],
       ['mine', 'e', true, 0, 2, 30, 0, 0, 1],
     ]);
+    assert.equal(await rows(store, { client: 'mine' }), [
+      ofRuns(null),
+      [null, 'e', true, 0, 2, 30, 0, 0, 1],
+    ]);
+    assert.equal(await rows(store, { client: 'cat' }), [[null, 'e', true, 0, 1, 5, 0, 0, 1]]);
     assert.equal(await rows(store, { from_hour: HOUR + 24 }), [
       [null, 'e', true, 0, 1, 5, 0, 0, 1],
     ]);

@@ -5,6 +5,7 @@ import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { shortened } from '../print/format.ts';
+import { turnsText } from '../run/answer.ts';
 
 /** Who answers the next turn of a chat, and what the turn continues. */
 export type Next = Results['run.next'];
@@ -17,7 +18,7 @@ export function nextTurn(request: Record<string, unknown>, paths: Paths): Promis
 
 /** One line: who answers, whether the text leaves this machine, and what is continued. */
 export async function nextText(next: Next, paths: Paths): Promise<string> {
-  const { provider, model, cloud, conversation } = next;
+  const { provider, model, cloud, conversation, turns_of } = next;
   const who = [
     `${provider}/${model}`,
     cloud ? 'cloud: what you type leaves this machine' : 'on this machine',
@@ -31,6 +32,7 @@ export async function nextText(next: Next, paths: Paths): Promise<string> {
     `conversation ${conversation}`,
     `${turns} ${turns === '1' ? 'turn' : 'turns'}`,
     `last: ${JSON.stringify(shortened(runs[0]?.prompt ?? '', PROMPT_WIDTH))}`,
+    ...[turnsText(turns_of)].filter((text) => text !== ''),
   ];
   return oneLine([...who, ...said].join(' · '));
 }

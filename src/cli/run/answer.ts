@@ -67,6 +67,7 @@ async function follow(
   const accepted = (run: Run) => {
     steps.accepted(run);
     if (!json) noteBuiltIn(run, paths);
+    if (!json) noteTurns(turnsText(run.turns_of));
   };
   const record = await followRun({
     paths,
@@ -122,6 +123,18 @@ function isNamed(id: string, { provider, model, cloud, conversation }: Input): b
 export async function configuredPatience({ config }: Context['paths']): Promise<number> {
   const { limitsOf } = await import('../config/limits.ts');
   return limitsOf(config).reconnect_ms;
+}
+
+/** Says once that the conversation has turns of other programs. */
+function noteTurns(text: string): void {
+  if (text !== '' && text !== noted) note(`This conversation ${text}.`);
+  noted = text;
+}
+let noted = '';
+
+/** Empty if no program asked a turn. */
+export function turnsText(turns_of: readonly string[] = []): string {
+  return turns_of.length === 0 ? '' : `has turns of the token ${turns_of.join(', ')}`;
 }
 
 const BUILT_IN = /^(local\/)?svc-mini$/;

@@ -1,7 +1,7 @@
 import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { upcast } from '../../../machines/upcast.ts';
 import type { Paths } from '../../home/paths.ts';
-import { findRun } from '../../runtime/runs/find.ts';
+import { findRun, namesIn } from '../../runtime/runs/find.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import { fromDaemonOrLog, noLog, sharedLog } from './run-reads.ts';
@@ -62,10 +62,9 @@ function present(event: StoredEvent): StoredEvent {
 async function fromDatabase(paths: Paths): Promise<StoredLog | null> {
   const log = await sharedLog(paths);
   if (log === null) return null;
-  const { runsNamed, lastRun } = log;
   return {
     ...{ ...log, from: 'file' },
-    findRun: (written) => findRun({ runsNamed, lastRun: () => lastRun(null) }, written),
+    findRun: (written) => findRun(namesIn(log), written),
     problems: async () => (await log.verify()).problems,
     close: () => void log.close(),
   };

@@ -243,6 +243,8 @@ export const run = named(
     conversation: v.exactOptional(text),
     /** The run whose answer it follows. */
     continues: v.exactOptional(text),
+    /** Names of the other tokens that asked turns whose texts it repeats. */
+    turns_of: v.exactOptional(v.array(text)),
     /** Where the client was, such as a folder. */
     origin: v.exactOptional(text),
     recovery: oneOf(RECOVERIES),

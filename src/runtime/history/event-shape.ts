@@ -127,6 +127,7 @@ const EVENTS: {
     metadata: optional(unread),
     conversation: optional(text),
     continues: optional(text),
+    turns_of: optional(unread),
     origin: optional(text),
     recovery: optional(text),
     resumable: optional(flag),

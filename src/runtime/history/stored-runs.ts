@@ -3,16 +3,16 @@ import type { Config } from '../../config/config.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import type { RunListQuery, RunPage, RunSearchQuery, SearchPage } from '../contract.ts';
-import { findConversation } from '../runs/conversations.ts';
-import { findRun } from '../runs/find.ts';
+import { findRun, namesIn } from '../runs/find.ts';
 import { type RunRecord, runRecord } from '../runs/record.ts';
 import { unknownRun } from '../runs/run-errors.ts';
 import { runPage } from '../runs/run-page.ts';
-import { searchRuns } from '../runs/search.ts';
+import { findConversation, searchRuns } from '../runs/search.ts';
 
 /** What it reads of a log. */
 export type StoredReads = Pick<
   EventStore,
+  | 'askerOf'
   | 'getRun'
   | 'lastRun'
   | 'listRuns'
@@ -38,9 +38,8 @@ export class StoredRuns {
 
   /** Throws run_unknown, run_ambiguous. */
   async get(written: string): Promise<RunRecord> {
-    const { runsNamed, lastRun, getRun } = this.store;
-    const id = await findRun({ runsNamed, lastRun: () => lastRun(null) }, written);
-    const row = await getRun(id);
+    const id = await findRun(namesIn(this.store), written);
+    const row = await this.store.getRun(id);
     if (row === null) throw unknownRun(id);
     return this.whole(row);
   }

@@ -6,11 +6,12 @@ import { settingSpecs } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { ModelRecord, PartialModel } from '../../providers/port.ts';
+import { given } from '../contract/check.ts';
 import type { Aliases, ModelDetails, NextInput, NextTurn, RunInput } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
-import { chooseRoutes } from '../runs/route.ts';
+import { chooseRoutes, namesFile } from '../runs/route.ts';
 import { withPreset } from './alias.ts';
 
 /** The models of the local engine. */
@@ -71,15 +72,21 @@ export class Models {
   }
 
   /** Who would answer a run that asks so first. Throws the errors of `chooseRoutes`. */
-  next(asked: NextInput): NextTurn {
+  next(asked: NextInput & Pick<NextTurn, 'turns_of'>): NextTurn {
     const { config, providers } = this.options;
     const input = withPreset(asked as RunInput, config.alias_presets);
     const listed = (id: string) => providers.listed(id);
     const [first] = chooseRoutes(input, config, providers.settings(), listed);
     return {
       ...first,
-      ...(asked.conversation == null ? {} : { conversation: asked.conversation }),
+      ...given({ conversation: asked.conversation, turns_of: asked.turns_of }),
     };
+  }
+
+  /** Whether the request names a file by its path, and not a model of the list. */
+  isFile(asked: Pick<RunInput, 'provider' | 'model' | 'cloud'>): boolean {
+    const { config, providers } = this.options;
+    return namesFile(asked, config, providers.settings(), (id) => providers.listed(id));
   }
 
   /** A default model that is removed is no default any more. */

@@ -10,13 +10,15 @@ import { boundConversation } from '../contract/conversation.ts';
 import { checkRunInput } from '../contract/inputs.ts';
 import type { NextInput, RunAsked, RunInput } from '../contract.ts';
 import type { FleetKeys } from '../fleet/fleet-keys.ts';
-import { findRun, LAST } from './find.ts';
+import { HOME, ownOnly, type Principal } from '../principal/principal.ts';
+import { findRun, namesIn } from './find.ts';
 import { isMade, newRunId } from './ids.ts';
 import type { RunRecord } from './record.ts';
 import { unknownRun } from './run-errors.ts';
+import { findConversation } from './search.ts';
 
 export interface ConversationsOptions {
-  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun'>;
+  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'>;
   config: Config;
   /** Keeps other nodes out. Absent: there are none. */
   fleet: Pick<FleetKeys, 'alone'> | undefined;
@@ -30,7 +32,11 @@ export interface Turn {
   conversation: string;
   /** The run whose answer it follows; undefined if none has an answer. */
   continues: string | undefined;
+  /** Names of the other tokens that asked turns whose texts it repeats. */
+  turns_of?: string[];
 }
+
+type NextTurnAsked = NextInput & Pick<Turn, 'turns_of'>;
 
 /** A run of the conversation that has ended. */
 interface Ended {
@@ -51,6 +57,8 @@ interface Ended {
  * 5. A system text replaces the earlier one.
  * 6. Without a provider or a model in the request, the one of the turn before answers. A cloud
  *    provider that is not the default does so only if the request asks for the cloud.
+ * 7. A token that sees only its own continues only conversations whose turns are all its own: its
+ *    turn repeats what they say. `last` means a run of the same asker, for everyone.
  */
 export class Conversations {
   private readonly options: ConversationsOptions;
@@ -66,27 +74,32 @@ export class Conversations {
    */
   async next<T>(
     input: RunInput & { conversation: string },
+    by: Principal,
     run_id: RunKey,
     start: (turn: Turn) => Promise<T>,
   ): Promise<T> {
-    const conversation = await findConversation(
-      this.options.store,
-      input.conversation,
-      input.origin ?? null,
-    );
+    const { store } = this.options;
+    const asked_by = ownOnly(by);
+    const names = { origin: input.origin, asked_by, last: by.name };
+    const conversation = await findConversation(store, input.conversation, names);
     if (isMade(conversation)) throw madeByProgram(conversation);
-    const begin = async () => start(await this.turn(conversation, input));
+    const begin = async () => {
+      if (asked_by !== undefined) await this.checkOwn(conversation, asked_by);
+      return start(await this.turn(conversation, input, by));
+    };
     return this.alone(conversation, begin, run_id);
   }
 
   /** The request of the next turn, and what it continues. Nothing begins. Throws as `next` does. */
-  async peek(input: NextInput & { conversation: string }): Promise<NextInput> {
+  async peek(input: NextInput & { conversation: string }): Promise<NextTurnAsked> {
     const { store, config } = this.options;
-    const conversation = await findConversation(store, input.conversation, input.origin ?? null);
+    const names = { origin: input.origin, last: HOME.name };
+    const conversation = await findConversation(store, input.conversation, names);
     if (isMade(conversation)) throw madeByProgram(conversation);
     const { newest, answered } = await this.ends(conversation);
     const route = routeAfter(input, (answered ?? newest)?.record, config);
-    return given({ ...input, ...route, conversation }) as NextInput;
+    const turns_of = othersThan(HOME, answered);
+    return given({ ...input, ...route, conversation, ...turns_of }) as NextTurnAsked;
   }
 
   /**
@@ -110,9 +123,26 @@ export class Conversations {
     }
   }
 
+  /** Throws invalid_request for a conversation that others continued. */
+  private async checkOwn(conversation: string, asked_by: string): Promise<void> {
+    const newest = { conversation, limit: 1, short: true };
+    const [last] = await this.options.store.listRuns(newest);
+    const [own] = await this.options.store.listRuns({ ...newest, asked_by });
+    if (last?.run_id === own?.run_id) return;
+    throw new SvcError(
+      'invalid_request',
+      `Others continued the conversation ${conversation}, so this token cannot.`,
+      {
+        param: 'conversation',
+        hint: 'Begin a new conversation: send the prompt without the old one.',
+      },
+    );
+  }
+
   private async turn(
     conversation: string,
     { conversation: _, continues, prompt, system, ...input }: RunInput,
+    by: Principal,
   ): Promise<Turn> {
     const { config, askedOf } = this.options;
     if (!keepsContent(config.history)) throw unkept(conversation);
@@ -128,7 +158,8 @@ export class Conversations {
       messages,
     }) as RunInput;
     checkLength(whole, config.limits);
-    return { input: whole, conversation, continues: before?.run_id };
+    const turns_of = othersThan(by, before);
+    return { input: whole, conversation, continues: before?.run_id, ...turns_of };
   }
 
   /** The newest run, and the newest one with an answer. Throws conversation_busy. */
@@ -156,8 +187,7 @@ export class Conversations {
   /** A run of this conversation with an answer. Throws invalid_request (`continues`). */
   private async named(conversation: string, written: string): Promise<Ended> {
     const { store } = this.options;
-    const names = { runsNamed: store.runsNamed, lastRun: () => store.lastRun(null) };
-    const run = await this.whole(await findRun(names, written)).catch(() => null);
+    const run = await this.whole(await findRun(namesIn(store), written)).catch(() => null);
     if (run !== null && isAnswered(run.record) && run.record.conversation === conversation)
       return run;
     throw wrong('continues', 'continues must be a run of the conversation that has an answer.');
@@ -271,28 +301,9 @@ function unkept(run_id: string): SvcError {
   );
 }
 
-/** The first run of the conversation of a run, which may be gone. Throws run_unknown. */
-export async function findConversation(
-  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun'>,
-  written: string,
-  origin: string | null = null,
-): Promise<string> {
-  if (isMade(written)) return written;
-  const names = { runsNamed: store.runsNamed, lastRun: () => store.lastRun(origin) };
-  const id = await findRun(names, written).catch((error: unknown) => {
-    throw written === LAST ? noneYet(origin) : error;
-  });
-  const row = await store.getRun(id);
-  if (row !== null) return row.conversation ?? row.run_id;
-  const [later] = await store.listRuns({ conversation: id, limit: 1, short: true });
-  if (later === undefined) throw unknownRun(id);
-  return id;
-}
-
-function noneYet(origin: string | null): SvcError {
-  return new SvcError(
-    'run_unknown',
-    origin === null ? 'There is no run yet.' : 'No conversation was begun in this folder.',
-    { param: 'conversation', hint: 'Begin one: svc run "…". Or name one with --conversation.' },
-  );
+/** Whose texts a turn after this run repeats, besides those of its asker. */
+function othersThan({ name }: Principal, before: Ended | null): { turns_of?: string[] } {
+  const { asked_by, turns_of = [] } = before?.record ?? {};
+  const others = [asked_by ?? [], turns_of].flat().filter((asker) => asker !== name);
+  return others.length === 0 ? {} : { turns_of: [...new Set(others)] };
 }

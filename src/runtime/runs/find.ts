@@ -7,6 +7,26 @@ export type RunNames = Pick<EventStore, 'runsNamed'> & {
   lastRun(): Promise<string | null>;
 };
 
+/**
+ * The names of the runs that one asker may see: all, or those of the token with this name. `last`:
+ * whose newest run is meant, and from which origin.
+ */
+export function namesIn(
+  { runsNamed, lastRun }: Pick<EventStore, 'runsNamed' | 'lastRun'>,
+  { asked_by, last = asked_by, origin = null }: Names = {},
+): RunNames {
+  return {
+    runsNamed: (prefix, limit) => runsNamed(prefix, limit, asked_by),
+    lastRun: () => lastRun(origin, last),
+  };
+}
+
+export interface Names {
+  asked_by?: string | undefined;
+  last?: string | null | undefined;
+  origin?: string | null | undefined;
+}
+
 /** The word for the newest run. */
 export const LAST = 'last';
 const WHOLE = /^run_[0-9A-HJKMNP-TV-Z]{26}$/;

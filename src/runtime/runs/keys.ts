@@ -12,6 +12,8 @@ import type { FleetKeys } from '../fleet/fleet-keys.ts';
  * 1. A key belongs to its recorded run, as long as the log has that run. The log is the truth.
  * 2. Of concurrent requests with one key, one starts a run and the others wait for it. After a
  *    refusal, the next one tries. In a fleet, the other nodes wait too.
+ * 3. Each asker has its keys apart. Older versions had one space for all. A key of then still leads
+ *    its asker to its run, and no other.
  */
 export class Keys {
   private readonly store: EventStore;
@@ -29,14 +31,20 @@ export class Keys {
    * The id of the key's run. `start` starts it if there is none, in a fleet with the given id.
    * Throws idempotency_conflict, and the errors of `start`.
    */
-  async once(key: string, input: RunInput, start: Start): Promise<string> {
+  async once(
+    asked_by: string | null,
+    written: string,
+    input: RunInput,
+    start: Start,
+  ): Promise<string> {
+    const key = keyOf(asked_by, written);
     for (
       let earlier = this.starting.get(key);
       earlier !== undefined;
       earlier = this.starting.get(key)
     )
       await earlier.catch(() => {});
-    const run = this.findOrStart(key, input, start);
+    const run = this.findOrStart({ key, written, asked_by }, input, start);
     this.starting.set(key, run);
     try {
       return await run;
@@ -45,20 +53,47 @@ export class Keys {
     }
   }
 
-  private async findOrStart(key: string, input: RunInput, start: Start): Promise<string> {
-    const find = () => this.find(key, input);
+  private async findOrStart(asked: AskedKey, input: RunInput, start: Start): Promise<string> {
+    const find = () => this.find(asked, input);
     return (
-      (await find()) ?? (this.fleet === undefined ? start() : this.fleet.once(key, find, start))
+      (await find()) ??
+      (this.fleet === undefined ? start() : this.fleet.once(asked.key, find, start))
     );
   }
 
-  private async find(key: string, input: RunInput): Promise<string | null> {
-    const row = await this.store.getRunByKey(key);
+  private async find(
+    { key, written, asked_by }: AskedKey,
+    input: RunInput,
+  ): Promise<string | null> {
+    const { store, digests } = this;
+    const known = await store.getRunByKey(key);
+    const row = known ?? (key === written ? null : await store.getRunByKey(written));
     if (row === null) return null;
-    if (row.request_digest !== null && !this.digests.matches(row.request_digest, input))
-      throw new SvcError('idempotency_conflict', undefined, { param: 'idempotency_key' });
+    const isOwn = row !== known || asked_by === null;
+    if (isOwn && (await store.askerOf(row.run_id)) !== asked_by) {
+      // A token took the key of the home in an old log, which has a key only once.
+      if (row === known) throw new SvcError('idempotency_conflict', TAKEN, { param: PARAM });
+      return null;
+    }
+    if (row.request_digest !== null && !digests.matches(row.request_digest, input))
+      throw new SvcError('idempotency_conflict', undefined, { param: PARAM });
     return row.run_id;
   }
+}
+
+/** A key, as its asker wrote it and as the log finds it. */
+interface AskedKey {
+  key: string;
+  written: string;
+  asked_by: string | null;
+}
+
+const PARAM = 'idempotency_key';
+const TAKEN = 'A token used the idempotency key before tokens had their keys apart.';
+
+/** The key in the log. One of the home has no space. */
+export function keyOf(asked_by: string | null, written: string): string {
+  return asked_by === null ? written : `token ${asked_by} ${written}`;
 }
 
 type Start = (run_id?: RunKey) => Promise<string>;

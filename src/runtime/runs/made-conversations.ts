@@ -18,9 +18,11 @@ import type { EventStore } from '../../store/port.ts';
 import { textBytes } from '../contract/inputs.ts';
 import type { Asked, ConversationPage, RunHead, RunInput, RunPage } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
+import { HOME, type Principal } from '../principal/principal.ts';
 import { busy, type Conversations } from './conversations.ts';
-import { isMade, newConversationId, newRunId, shownId } from './ids.ts';
-import { moved } from './run-errors.ts';
+
+import { isMade, newConversationId, newRunId } from './ids.ts';
+import { moved, unknownConversation } from './run-errors.ts';
 import { conversationPage } from './run-page.ts';
 
 /**
@@ -50,7 +52,7 @@ export class MadeConversations {
    */
   async create(
     { metadata, messages }: Pick<ConversationContext, 'metadata'> & { messages: Message[] },
-    asker: { asked_by?: string },
+    { name }: Pick<Principal, 'name'> = HOME,
   ): Promise<ConversationContext> {
     this.checkKept();
     this.checkSize(messages);
@@ -60,7 +62,9 @@ export class MadeConversations {
     return this.settled(key, async () => {
       const { kernel } = this.options;
       await unlessStalled(kernel, () =>
-        kernel.append([{ stream: key, event: { ...created, ...asker } }]),
+        kernel.append([
+          { stream: key, event: name === null ? created : { ...created, asked_by: name } },
+        ]),
       );
       return contextOf(kernel.snapshot(key), conversation_id);
     });
@@ -70,7 +74,7 @@ export class MadeConversations {
   async get(id: string): Promise<ConversationContext> {
     const { kernel, store } = this.options;
     if (!kernel.isOpen) throw new SvcError('not_ready');
-    if (!isMade(id)) throw unknown(id);
+    if (!isMade(id)) throw unknownConversation(id);
     const instance = await foldStream(store, stream.conversation(id));
     return contextOf(instance?.snapshot as SnapshotOf<ConversationKey> | undefined, id);
   }
@@ -120,7 +124,7 @@ export class MadeConversations {
     this.checkKept();
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const run = await store.getRun(run_id);
-    if (run === null || (run.conversation ?? run_id) !== run_id) throw unknown(run_id);
+    if (run === null || (run.conversation ?? run_id) !== run_id) throw unknownConversation(run_id);
     const asked_by = run.record?.asked_by as string | undefined;
     const key = stream.conversation(run_id);
     const begin = async () => {
@@ -162,18 +166,17 @@ export class MadeConversations {
   join<T>(
     { conversation, after }: NonNullable<Asked['joins']>,
     run_id: RunKey,
-    accept: (entry: Proposal) => Promise<T>,
+    accept: (entry: Proposal, made: ConversationContext) => Promise<T>,
   ): Promise<T> {
-    return this.enter(conversation, run_id, async (stream, { entries }) => {
+    return this.enter(conversation, run_id, async (stream, made) => {
+      const { entries } = made;
       this.checkCount(stream);
       const last = entries.at(-1);
       if (last !== undefined && 'run_id' in last && !(await this.isOver(last.run_id)))
         throw busy(conversation, last.run_id);
       if (entries.length !== after) throw moved(conversation);
-      return accept({
-        stream,
-        event: { type: 'conversation.run_added', run_id, place: after },
-      });
+      const event = { type: 'conversation.run_added', run_id, place: after } as const;
+      return accept({ stream, event }, made);
     });
   }
 
@@ -194,7 +197,7 @@ export class MadeConversations {
     work: (key: ConversationKey, before: ConversationContext) => Promise<T>,
   ): Promise<T> {
     this.checkKept();
-    if (!isMade(id)) throw unknown(id);
+    if (!isMade(id)) throw unknownConversation(id);
     const { kernel, conversations } = this.options;
     const key = stream.conversation(id);
     return new Promise((resolve, reject) => {
@@ -262,14 +265,9 @@ function contextOf(
   id: string,
   { isDeleted = false } = {},
 ): ConversationContext {
-  if (snapshot === undefined || (snapshot.status === 'done' && !isDeleted)) throw unknown(id);
+  if (snapshot === undefined || (snapshot.status === 'done' && !isDeleted))
+    throw unknownConversation(id);
   return snapshot.context;
-}
-
-function unknown(id: string): SvcError {
-  return new SvcError('conversation_unknown', `There is no conversation ${shownId(id)}.`, {
-    param: 'conversation',
-  });
 }
 
 /** What the client sent: its conversation may have grown since the same request was sent. */

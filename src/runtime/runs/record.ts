@@ -20,6 +20,7 @@ import { isoTime } from '../../kernel/clock.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import { isRun } from '../../kernel/stream.ts';
 import type { EventStore, RunRow, StoredEvent } from '../../store/port.ts';
+import { keyOf } from './keys.ts';
 import { usageOf } from './usage-of.ts';
 
 /** A message as users see it. Images have their size instead of their data. */
@@ -97,6 +98,8 @@ export interface RunRecord extends Pick<Wishes, Exclude<(typeof SHOWN)[number], 
   conversation?: string;
   /** The run whose answer it follows. */
   continues?: string;
+  /** Names of the other tokens that asked turns whose texts it repeats. */
+  turns_of?: string[];
   /** Where the client was, such as a folder. */
   origin?: string;
   /** What happens to the run after it is cut off. */
@@ -142,6 +145,7 @@ export function runRecord(
     ...(context.metadata === null ? {} : { metadata: { ...context.metadata } }),
     conversation: context.conversation,
     ...(context.continues === null ? {} : { continues: context.continues }),
+    ...(context.turns_of.length === 0 ? {} : { turns_of: [...context.turns_of] }),
     ...(context.origin === null ? {} : { origin: context.origin }),
     recovery: context.recovery,
     seq,
@@ -208,6 +212,10 @@ function recorded({ role, content }: Message): RecordedMessage {
   };
 }
 
+function keyOfRun({ withdrawn, idempotency_key, asked_by }: RunSnapshot['context']): string | null {
+  return withdrawn || idempotency_key === null ? null : keyOf(asked_by, idempotency_key);
+}
+
 /** The projection row. It is committed together with the event that led to this state. */
 export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
   const { context } = snapshot;
@@ -219,7 +227,7 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
     provider: context.request.provider,
     model: context.request.model,
     created_at: context.created_at,
-    idempotency_key: context.withdrawn ? null : context.idempotency_key,
+    idempotency_key: keyOfRun(context),
     request_digest: context.request_digest,
     record: finished ? { ...runRecord(snapshot, seq) } : null,
     seq,

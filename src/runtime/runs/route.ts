@@ -204,6 +204,31 @@ function splitModel(
   return { provider: provider == null && isFile(model) ? LOCAL : null, name: model };
 }
 
+/**
+ * Whether a name in the request is the path of a file. An alias is none, whatever it leads to: the
+ * user of the daemon chose it. A name alone may end in `.gguf`, if the list has that model.
+ */
+export function namesFile(
+  { model, ...asked }: Asked,
+  config: Settings,
+  providers: ReadonlyMap<string, ProviderConfig | null>,
+  listed: Listed,
+): boolean {
+  return [model ?? []].flat().some((name) => {
+    if (aliasOf(name, config.aliases) !== null) return false;
+    const short = name.replace(/^(local\/)+/, '');
+    const isOfOther = [asked.provider ?? '', name.split('/')[0] ?? ''].some(
+      (id) => id !== LOCAL && providers.has(id),
+    );
+    if (isOfOther || !(isFile(short) || PATH.test(short))) return false;
+    const stem = short.replace(/\.gguf$/i, '');
+    return PATH.test(stem) || listed(LOCAL)?.includes(stem) !== true;
+  });
+}
+
+/** A root, a home, a drive, or a folder above or here. No model of a list is called so. */
+const PATH = /^[/~\\]|^[A-Za-z]:[\\/]|(^|[/\\])\.{1,2}([/\\]|$)|\\/;
+
 function isFile(model: string): boolean {
   return (
     model.startsWith('/') ||

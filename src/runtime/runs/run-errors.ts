@@ -16,6 +16,12 @@ export function unknownRun(run_id: string): SvcError {
   return new SvcError('run_unknown', `There is no run ${shownId(run_id)}.`, { param: 'id' });
 }
 
+export function unknownConversation(id: string): SvcError {
+  return new SvcError('conversation_unknown', `There is no conversation ${shownId(id)}.`, {
+    param: 'conversation',
+  });
+}
+
 /** The error for a follower of a run that is removed before its last event was sent. */
 export function removedMeanwhile(run_id: string): SvcError {
   return new SvcError(

@@ -10,7 +10,7 @@ import type { RunRecord } from './record.ts';
  */
 export async function runPage(
   { store, config }: { store: Pick<EventStore, 'listRuns'>; config: Pick<Config, 'limits'> },
-  { limit: wanted, texts, ...query }: RunListQuery,
+  { limit: wanted, texts, ...query }: RunListQuery & { asked_by?: string },
   wholeOf: (row: RunRow) => Promise<RunRecord>,
 ): Promise<RunPage> {
   const limit = Math.min(wanted ?? PAGE_RUNS, config.limits.page_runs);

@@ -1,4 +1,3 @@
-import { refusal } from '../../../machines/daemon.ts';
 import { isTerminalEvent } from '../../../machines/events.ts';
 import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
@@ -6,8 +5,9 @@ import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { followStream } from '../../kernel/feed.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { DaemonKey, Proposal, RunKey } from '../../kernel/stream.ts';
+import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
+import { given } from '../contract/check.ts';
 import type {
   Asked,
   EventSlice,
@@ -21,28 +21,26 @@ import type {
   SearchPage,
 } from '../contract.ts';
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
-import { unlessWithdrawn } from '../disk/unless-withdrawn.ts';
 import type { FleetRuns } from '../fleet/fleet-runs.ts';
 import { withPreset } from '../models/alias.ts';
+import { cancelAll } from '../principal/cancel-all.ts';
+import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
-import { acceptedRun, type Said } from './accepted.ts';
-import { Conversations, findConversation } from './conversations.ts';
-import { findRun } from './find.ts';
-import { newRunId } from './ids.ts';
+import { Acceptance } from './acceptance.ts';
+import { Conversations } from './conversations.ts';
+import { findRun, namesIn } from './find.ts';
 import { Digests, Keys } from './keys.ts';
 import { identityOf, MadeConversations } from './made-conversations.ts';
 import { type RunRecord, runRecord } from './record.ts';
 import { type RecordBytes, Records } from './record-bytes.ts';
 import { type Removal, removeRun } from './remove.ts';
-import { chooseRoutes, type Route, requestOf } from './route.ts';
+import { requestOf } from './route.ts';
 import { runAsked } from './run-asked.ts';
 import {
   cutOff,
   errorOfRun,
-  notAdmitted,
   otherApi,
-  RETRY_AFTER_MS,
   removedMeanwhile,
   runKey,
   unknownRun,
@@ -50,7 +48,7 @@ import {
 import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
-import { searchRuns } from './search.ts';
+import { findConversation, searchRuns } from './search.ts';
 
 export interface RunsOptions {
   kernel: Kernel;
@@ -74,24 +72,31 @@ export interface RunsOptions {
  */
 export class Runs {
   private readonly options: RunsOptions;
-  private readonly digests: Digests;
   private readonly keys: Keys;
   private readonly records: Records;
-  readonly conversations: Conversations;
-  readonly made: MadeConversations;
+  private readonly acceptance: Acceptance;
+  private readonly joinable: Conversations;
+  readonly conversations: Pick<Conversations, 'peek'>;
+  readonly made: Omit<Pick<MadeConversations, keyof MadeConversations>, 'join'>;
 
   constructor(options: RunsOptions) {
     this.options = options;
-    this.digests = new Digests(options.secret, keepsContent(options.config.history));
-    this.keys = new Keys(options.store, this.digests, options.fleet?.keys);
+    const digests = new Digests(options.secret, keepsContent(options.config.history));
+    this.keys = new Keys(options.store, digests, options.fleet?.keys);
     this.records = new Records(options.kernel, options.store);
-    this.conversations = new Conversations({
+    this.joinable = new Conversations({
       ...{ store: options.store, config: options.config, fleet: options.fleet?.keys },
       askedOf: (run_id) => this.asked(run_id),
     });
-    this.made = new MadeConversations({
-      ...{ ...options, conversations: this.conversations },
+    const made = new MadeConversations({
+      ...{ ...options, conversations: this.joinable },
       head: (run_id) => this.head(run_id),
+    });
+    this.conversations = this.joinable;
+    this.made = made;
+    this.acceptance = new Acceptance({
+      ...options,
+      ...{ digests, conversations: this.joinable, made },
     });
   }
 
@@ -100,85 +105,29 @@ export class Runs {
    * Throws idempotency_conflict, busy, not_ready, daemon_stopping, store_full, store_stalled,
    * run_unconfirmed, and the errors of `checkSchemas` and `chooseRoute`.
    */
-  async start(input: RunInput, client: string, asked: Asked = {}): Promise<RunRecord> {
+  async start(
+    input: RunInput,
+    client: string,
+    asked: Asked = {},
+    by: Principal = HOME,
+  ): Promise<RunRecord> {
     const { kernel } = this.options;
     await checkSchemas(input);
-    if (input.idempotency_key == null) return this.get(await this.begin(input, client, asked));
+    const begin = (run_id?: RunKey) => this.acceptance.begin(input, { client, asked, by }, run_id);
+    if (input.idempotency_key == null) return this.get(await begin());
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const run = await this.get(
-      await this.keys.once(input.idempotency_key, identityOf(input, asked), (run_id) =>
-        this.begin(input, client, asked, run_id),
-      ),
+      await this.keys.once(by.name, input.idempotency_key, identityOf(input, asked), begin),
     );
     if (run.asked_as !== asked.asked_as?.api) throw otherApi(run);
     return run;
-  }
-
-  /** The id of a new run, once it is durable. */
-  private async begin(
-    input: RunInput,
-    client: string,
-    asked: Asked,
-    run_id = newRunId(),
-  ): Promise<RunKey> {
-    const { kernel, config, daemon } = this.options;
-    const unwritable = kernel.failure ?? kernel.stalled;
-    if (unwritable !== null) throw unwritable;
-    // Before the daemon is ready, a configured provider may be missing.
-    if (refusal(kernel.tail(daemon)) === 'not_ready') throw new SvcError('not_ready');
-    if (kernel.backlog >= config.limits.pending_events)
-      throw new SvcError('busy', 'The event log cannot keep up.', { retryAfterMs: RETRY_AFTER_MS });
-    const { conversation, origin } = input;
-    const { joins, ...asker } = asked;
-    const who = { client, ...(origin == null ? {} : { origin }), ...asker };
-    const request_digest = this.digests.of(identityOf(input, asked));
-    if (joins !== undefined) {
-      const said = { ...who, request_digest, conversation: joins.conversation };
-      return this.made.join(joins, run_id, (entry) => this.admit(input, said, run_id, entry));
-    }
-    if (conversation == null) return this.admit(input, { ...who, request_digest }, run_id);
-    return this.conversations.next({ ...input, conversation }, run_id, (turn) => {
-      const { conversation, continues } = turn;
-      const said = { ...who, request_digest, conversation };
-      return this.admit(
-        turn.input,
-        continues === undefined ? said : { ...said, continues },
-        run_id,
-      );
-    });
-  }
-
-  /** Records the run, and `more` with it. `said`: what its first event has beside the request. */
-  private async admit(
-    asked: RunInput,
-    said: Said,
-    run_id: RunKey,
-    ...more: Proposal[]
-  ): Promise<RunKey> {
-    const { kernel, daemon, config } = this.options;
-    const input = withPreset(asked, config.alias_presets);
-    const targets = this.targets(input);
-    await this.options.budget.check(targets);
-    this.options.fleet?.checkRoom();
-    if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id }))
-      throw notAdmitted(kernel.tail(daemon));
-    await unlessWithdrawn(
-      kernel,
-      run_id,
-      kernel.append([
-        { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
-        { stream: run_id, event: acceptedRun(this.options, run_id, input, targets, said) },
-        ...more,
-      ]),
-    );
-    return run_id;
   }
 
   /** Throws the errors of `chooseRoute` and of the provider, and capability_missing. */
   async countTokens(asked: RunInput, signal: AbortSignal): Promise<number> {
     await checkSchemas(asked);
     const input = withPreset(asked, this.options.config.alias_presets);
-    const request = requestOf(input, this.targets(input)[0]);
+    const request = requestOf(input, this.acceptance.targets(input)[0]);
     const port = this.options.providers.portFor(request);
     if (port?.countTokens === undefined)
       throw new SvcError(
@@ -217,9 +166,18 @@ export class Runs {
   }
 
   /** The id of a run that is written as `last` or by its beginning. Throws run_ambiguous. */
-  find(written: string): Promise<string> {
-    const { runsNamed, lastRun } = this.options.store;
-    return findRun({ runsNamed, lastRun: () => lastRun(null) }, written);
+  find(written: string, asked_by?: string): Promise<string> {
+    return findRun(namesIn(this.options.store, { asked_by }), written);
+  }
+
+  /** The name of the token that asked a run. Null: the home did, or there is no such run. */
+  async askerOf(run_id: string): Promise<string | null> {
+    const { kernel, store } = this.options;
+    if (!isRun(run_id)) return null;
+    const instance = kernel.instance(run_id);
+    if (instance !== undefined) return instance.snapshot.context.asked_by;
+    if (!kernel.isOpen) throw new SvcError('not_ready');
+    return store.askerOf(run_id);
   }
 
   /** What the run was asked. Without messages if the log does not keep them. */
@@ -248,18 +206,26 @@ export class Runs {
   }
 
   /** Finished runs by the words of their prompts and answers. Throws invalid_request. */
-  search(query: RunSearchQuery): Promise<SearchPage> {
-    return searchRuns(this.options.store, query, this.options.config.limits);
+  search(query: RunSearchQuery, asked_by?: string): Promise<SearchPage> {
+    return searchRuns(
+      this.options.store,
+      given({ ...query, asked_by }),
+      this.options.config.limits,
+    );
   }
 
-  /** Throws not_ready, run_unknown. */
-  async list({ conversation, ...query }: RunListQuery): Promise<RunPage> {
+  /** `asked_by`: only what the token of this name asked. Throws not_ready, run_unknown. */
+  async list({ conversation, ...query }: RunListQuery, asked_by?: string): Promise<RunPage> {
     if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
     const whole = (row: RunRow) => (row.record === null ? this.get(row.run_id) : this.fromRow(row));
+    const own = given({ ...query, asked_by });
     const found =
       conversation === undefined
-        ? query
-        : { ...query, conversation: await findConversation(this.options.store, conversation) };
+        ? own
+        : {
+            ...own,
+            conversation: await findConversation(this.options.store, conversation, { asked_by }),
+          };
     return runPage(this.options, found, whole);
   }
 
@@ -297,18 +263,21 @@ export class Runs {
   }
 
   /**
+   * Cancels the unfinished runs of a token on every node, or those of this home (null). Resolves
+   * with their number when their work has stopped.
+   */
+  cancelAll(asked_by: string | null, by: string): Promise<number> {
+    return cancelAll(this.options, asked_by, (run_id) => this.cancel(run_id, by));
+  }
+
+  /**
    * Removes a finished run from the log. Throws run_unknown, run_unfinished, run_continued,
    * conversation_busy.
    */
   async remove(run_id: string): Promise<Removal> {
-    const { options, conversations } = this;
+    const { options, joinable: conversations } = this;
     const sources = { ...options, conversations, head: (id: string) => this.head(id) };
     return unlessStalled(options.kernel, () => removeRun(sources, run_id));
-  }
-
-  private targets(input: RunInput): readonly [Route, ...Route[]] {
-    const { config, providers } = this.options;
-    return chooseRoutes(input, config, providers.settings(), (id) => providers.listed(id));
   }
 
   private async fromRow(row: RunRow): Promise<RunRecord> {

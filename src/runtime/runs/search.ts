@@ -1,8 +1,12 @@
+import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore } from '../../store/port.ts';
-import { wrong } from '../contract/check.ts';
+import { given, wrong } from '../contract/check.ts';
 import type { RunSearchQuery, SearchPage } from '../contract.ts';
+import { findRun, LAST, type Names, namesIn } from './find.ts';
+import { isMade } from './ids.ts';
+import { unknownRun } from './run-errors.ts';
 
 /** Runs of one page without a limit in the query, and words of one search. */
 const PAGE_RUNS = 20;
@@ -11,7 +15,7 @@ const TERMS_MAX = 32;
 /** Finished runs with all these words, newest first. Throws invalid_request. */
 export async function searchRuns(
   store: Pick<EventStore, 'searchRuns' | 'unindexedRuns' | 'runHead'>,
-  { words, before, limit: wanted = PAGE_RUNS }: RunSearchQuery,
+  { words, before, limit: wanted = PAGE_RUNS, ...own }: RunSearchQuery & { asked_by?: string },
   { page_runs }: Pick<Limits, 'page_runs'>,
 ): Promise<SearchPage> {
   const terms = termsOf(words);
@@ -23,6 +27,7 @@ export async function searchRuns(
   const found = await store.searchRuns({
     // The same word again finds nothing more, and costs as much.
     ...{ terms: [...new Set(terms.map((term) => term.toLowerCase()))], limit: limit + 1 },
+    ...own,
     ...(before === undefined ? {} : { before }),
   });
   const runs = found.slice(0, limit).map(({ run_id: id, created_at, ...run }) => ({
@@ -43,4 +48,32 @@ export async function searchRuns(
 export function termsOf(words: string): string[] {
   const terms = words.replace(/\p{Cc}/gu, ' ').match(/"[^"]*"|[^\s"]+/g) ?? [];
   return terms.filter((term) => /[\p{L}\p{N}]/u.test(term)).map((term) => term.replaceAll('"', ''));
+}
+
+/** The first run of the conversation of a run, which may be gone. Throws run_unknown. */
+export async function findConversation(
+  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'>,
+  written: string,
+  names: Names = {},
+): Promise<string> {
+  if (isMade(written)) return written;
+  const { asked_by, origin = null } = names;
+  const id = await findRun(namesIn(store, names), written).catch((error: unknown) => {
+    throw written === LAST ? noneYet(origin) : error;
+  });
+  const isSeen = asked_by === undefined || (await store.askerOf(id)) === asked_by;
+  const row = isSeen ? await store.getRun(id) : null;
+  if (row !== null) return row.conversation ?? row.run_id;
+  const own = given({ asked_by });
+  const [later] = await store.listRuns({ conversation: id, limit: 1, short: true, ...own });
+  if (later === undefined) throw unknownRun(id);
+  return id;
+}
+
+function noneYet(origin: string | null): SvcError {
+  return new SvcError(
+    'run_unknown',
+    origin === null ? 'There is no run yet.' : 'No conversation was begun in this folder.',
+    { param: 'conversation', hint: 'Begin one: svc run "…". Or name one with --conversation.' },
+  );
 }

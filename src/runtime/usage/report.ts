@@ -2,6 +2,7 @@ import type { Config } from '../../config/config.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { EventStore } from '../../store/port.ts';
 import { HOUR_MS, type UsageSum } from '../../store/usage-sums.ts';
+import { given } from '../contract/check.ts';
 import type { UsageInput, UsageRecord } from '../contract/usage.ts';
 import type { Budget } from './budget.ts';
 import { costOf } from './price.ts';
@@ -10,10 +11,11 @@ import { costOf } from './price.ts';
 export async function usageReport(
   { store, config, budget }: { store: Pick<EventStore, 'usage'>; config: Config; budget: Budget },
   { since, by = 'model' }: UsageInput,
+  asked_by?: string,
 ): Promise<UsageRecord> {
   const from_hour = since == null ? 0 : Math.floor(Date.parse(since) / HOUR_MS);
   const key = by === 'day' || by === 'client' ? by : null;
-  const { since_hour, sums } = await store.usage({ from_hour, key });
+  const { since_hour, sums } = await store.usage(given({ from_hour, key, client: asked_by }));
   const groups = new Map<string, Group>();
   const total = newGroup('total');
   for (const sum of sums) {

@@ -4,6 +4,7 @@ import { type EventRow, fromEventRow } from '../row.ts';
 import { isSame } from '../run-digest.ts';
 import { eventDigest } from './append/commit.ts';
 import type { Connections } from './connections.ts';
+import { firstOfAsker } from './schema.ts';
 
 type StoredRow = EventRow & { digest: Buffer };
 
@@ -75,11 +76,13 @@ export class EventReads {
   }
 
   /** Ids that begin with this text, in the order of ids. */
-  async runsNamed(prefix: string, limit: number): Promise<string[]> {
+  async runsNamed(prefix: string, limit: number, asked_by?: string): Promise<string[]> {
+    const values = [prefix, `${prefix}${AFTER_IDS}`, atMost(limit)];
     const rows = await this.read<{ stream: string }>(
       `select stream from svc_events where stream >= $1 and stream < $2 and version = 1
+         ${asked_by === undefined ? '' : `and seq in (${firstOfAsker('$4')})`}
          order by stream limit $3`,
-      [prefix, `${prefix}${AFTER_IDS}`, atMost(limit)],
+      asked_by === undefined ? values : [...values, asked_by],
     );
     return rows.map(({ stream }) => stream);
   }

@@ -6,6 +6,7 @@ import { shortData } from '../short-run.ts';
 import { withSeq } from './append/commit.ts';
 import { toColumn } from './columns.ts';
 import { atMost, type Read } from './event-reads.ts';
+import { ASKER, firstOfAsker, LAST_OF_ASKER, LAST_OF_BOTH } from './schema.ts';
 
 export interface StoredRun {
   run_id: string;
@@ -30,6 +31,7 @@ export class RunReads {
   /** A damaged row does not hide the others. */
   async listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]> {
     const { limit, before, state, provider, cloud, conversation, short = false } = query;
+    const { asked_by, unfinished = false } = query;
     const values: unknown[] = [atMost(limit)];
     const place = (value: unknown) => `$${values.push(value)}`;
     const conditions = [
@@ -41,6 +43,8 @@ export class RunReads {
       ...(cloud === true ? ['cloud'] : []),
       ...(conversation === undefined ? [] : [inConversation(place(toColumn(conversation)))]),
       ...(query.latest === true ? [LATEST] : []),
+      ...(asked_by === undefined ? [] : [`accepted_seq in (${firstOfAsker(place(asked_by))})`]),
+      ...(unfinished ? ['not finished'] : []),
     ];
     const rows = await this.read<StoredRun & Record<string, unknown>>(
       `select ${COLUMNS} from svc_runs where run_id in (
@@ -85,8 +89,14 @@ export class RunReads {
     return head ?? this.missing(run_id);
   }
 
-  /** With an origin, the newest run from there. */
-  async lastRun(origin: string | null): Promise<string | null> {
+  async lastRun(origin: string | null, asked_by?: string | null): Promise<string | null> {
+    if (asked_by !== undefined) {
+      const [query, values] =
+        origin === null
+          ? [LAST_OF_ASKER, [asked_by]]
+          : [LAST_OF_BOTH, [asked_by, toColumn(origin)]];
+      return (await this.read<{ run_id: string }>(query, values))[0]?.run_id ?? null;
+    }
     const query =
       origin === null
         ? this.read<{ run_id: string }>(
@@ -98,6 +108,10 @@ export class RunReads {
             [toColumn(origin)],
           );
     return (await query)[0]?.run_id ?? null;
+  }
+
+  async askerOf(run_id: string): Promise<string | null> {
+    return (await this.read<{ asked_by: string | null }>(ASKER, [run_id]))[0]?.asked_by ?? null;
   }
 
   /** Unfinished runs of a node, oldest first. */

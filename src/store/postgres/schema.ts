@@ -189,7 +189,7 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
   });
   const version = await schemaVersion(client);
   if (version > SCHEMA) throw tooNew(name, version);
-  if (version === SCHEMA) return;
+  if (version === SCHEMA) return addAskers(client);
   if (version === 0)
     await client.query('create table svc_meta (name text primary key, value text not null)');
   for (const migration of MIGRATIONS.slice(version)) await client.query(migration);
@@ -198,6 +198,7 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
      on conflict (name) do update set value = excluded.value where svc_meta.name = 'schema'`,
     [String(SCHEMA), log_id],
   );
+  await addAskers(client);
 }
 
 /** The lock is kept for long only by an import. */
@@ -215,3 +216,41 @@ export function tooNew(name: string, version: number): SvcError {
     { hint: 'Install that version of svc on this machine too, or name another database in store.' },
   );
 }
+
+/**
+ * Who asked the runs, as in `src/store/places.ts`. The escapes of JSON are taken out first: no name
+ * of a token has one, and the database refuses some of them in any text.
+ */
+const ASKED_BY = `(replace(data, '\\u', '/u')::json ->> 'asked_by')`;
+const FIRST = `version = 1 and type = 'run.accepted'`;
+
+/**
+ * Creates the index, unless it is there. An older version keeps it up to date, so the tables keep
+ * their version.
+ */
+async function addAskers(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ there: boolean }>(
+    `select to_regclass('svc_events_askers') is not null as there`,
+  );
+  if (rows[0]?.there === true) return;
+  // A large log takes longer than a usual statement.
+  await client.query('set local statement_timeout = 0');
+  await client.query(
+    `create index svc_events_askers on svc_events (${ASKED_BY}, seq) where ${FIRST}`,
+  );
+}
+
+/** Where the runs of an asker begin. */
+export const firstOfAsker = (place: string) =>
+  `select seq from svc_events where ${FIRST} and ${ASKED_BY} = ${place}`;
+
+export const ASKER = `select ${ASKED_BY} as asked_by from svc_events where stream = $1 and ${FIRST}`;
+
+/** The newest run of an asker. */
+export const LAST_OF_ASKER = `select stream as run_id from svc_events
+  where ${FIRST} and ${ASKED_BY} is not distinct from $1::text order by seq desc limit 1`;
+
+/** The newest run of an asker at an origin. */
+export const LAST_OF_BOTH = `select run_id from svc_runs
+  where origin = $2 and (${ASKER.replace('$1', 'run_id')}) is not distinct from $1::text
+  order by accepted_seq desc limit 1`;

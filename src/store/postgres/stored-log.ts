@@ -8,6 +8,7 @@ import { Words } from './words.ts';
 export interface StoredLog
   extends Pick<
     EventStore,
+    | 'askerOf'
     | 'getRun'
     | 'lastRun'
     | 'listRuns'
@@ -30,8 +31,9 @@ export async function openStoredLog(options: DatabaseOptions): Promise<StoredLog
     const [log] = await read<{ last_seq: number }>('select last_seq from svc_log where id = 1');
     return {
       last_seq: log?.last_seq ?? 0,
+      askerOf: (run_id) => runs.askerOf(run_id),
       getRun: (run_id) => runs.getRun(run_id),
-      lastRun: (origin) => runs.lastRun(origin),
+      lastRun: (...args) => runs.lastRun(...args),
       listRuns: (query) => runs.listRuns(query),
       readAll: (...args) => events.readAll(...args),
       readStream: (...args) => events.readStream(...args),

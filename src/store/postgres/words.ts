@@ -2,6 +2,7 @@ import type { FoundRun, RunRow, SearchQuery } from '../port.ts';
 import { isBeginning } from '../search-terms.ts';
 import { BEGIN, END, snippetOf } from '../snippet.ts';
 import { atMost, type Read } from './event-reads.ts';
+import { firstOfAsker } from './schema.ts';
 import { foldText, phraseOf, TEXT_MAX, wordsOf } from './tokens.ts';
 
 /** Searches the words of finished runs, newest first. */
@@ -14,7 +15,7 @@ export class Words {
     this.getRun = getRun;
   }
 
-  async find({ terms, before, limit }: SearchQuery): Promise<FoundRun[]> {
+  async find({ terms, before, asked_by, limit }: SearchQuery): Promise<FoundRun[]> {
     const phrases = terms.map(phraseOf);
     if (phrases.length === 0 || phrases.includes('')) return [];
     const values: unknown[] = [atMost(limit), ...phrases];
@@ -25,6 +26,8 @@ export class Words {
       conditions.push(
         `accepted_seq < (select accepted_seq from svc_runs where run_id = $${values.push(before)})`,
       );
+    if (asked_by !== undefined)
+      conditions.push(`accepted_seq in (${firstOfAsker(`$${values.push(asked_by)}`)})`);
     const ids = await this.read<{ run_id: string }>(
       `select run_id from svc_words where ${conditions.join(' and ')}
          order by accepted_seq desc limit $1`,

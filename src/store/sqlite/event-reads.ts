@@ -3,6 +3,7 @@ import { SvcError } from '../../errors.ts';
 import { GENESIS } from '../chain.ts';
 import { Gaps } from '../gaps.ts';
 import { EVENT_COLUMNS, type HashedRow, hex, linkProblem } from '../inspect/check.ts';
+import { FIRST_OF_ASKER } from '../places.ts';
 import { RunEnds } from '../prune/run-ends.ts';
 import type { EventRow } from '../row.ts';
 
@@ -65,14 +66,16 @@ export class EventReads {
     return row === undefined ? null : this.checked(row);
   }
 
-  runsNamed(prefix: string, limit: number): string[] {
+  runsNamed(prefix: string, limit: number, asked_by?: string): string[] {
+    const values = { from: prefix, to: `${prefix}${AFTER_IDS}`, limit: atMost(limit) };
     return this.db
-      .prepare<[string, string, number], string>(
-        'select stream from events where stream >= ? and stream < ? and version = 1 ' +
-          'order by stream limit ?',
+      .prepare<[object], string>(
+        'select stream from events where stream >= @from and stream < @to and version = 1 ' +
+          `${asked_by === undefined ? '' : `and seq in (${FIRST_OF_ASKER})`} ` +
+          'order by stream limit @limit',
       )
       .pluck()
-      .all(prefix, `${prefix}${AFTER_IDS}`, atMost(limit));
+      .all(asked_by === undefined ? values : { ...values, asked_by });
   }
 
   newestRun(): string | null {

@@ -19,7 +19,7 @@ import { HighWater, type Mark, type MarkFile, readMarkFile } from '../files/high
 import { Reserve, reserveFile } from '../files/reserve.ts';
 import { hasWal, refuseForeignWal, refuseLostDatabase } from '../files/wal.ts';
 import { checkHighWater, checkTail, hashAt } from '../inspect/check.ts';
-import { addPlaces } from '../places.ts';
+import { addAskers, addPlaces } from '../places.ts';
 import { createTables, logName, pragma, upgradeTables } from '../schema.ts';
 import { addUsageTables } from '../usage.ts';
 import { addWords } from '../words.ts';
@@ -139,11 +139,12 @@ function openOnce(options: OpenOptions): Omit<OpenedLog, 'reserve'> {
   }
 }
 
-/** The tables beside the log, in one transaction: each costs a sync. */
+/** The tables and the index beside the log, in one transaction: each costs a sync. */
 function addTables(db: Database.Database): void {
   const add = db.transaction(() => {
     addUsageTables(db);
     addPlaces(db);
+    addAskers(db);
     addWords(db);
   });
   add.exclusive();

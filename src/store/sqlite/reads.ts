@@ -1,5 +1,13 @@
 import type Database from 'better-sqlite3';
-import { IN_CONVERSATION, LAST_OF_ORIGIN, LATEST } from '../places.ts';
+import {
+  ASKER,
+  IN_CONVERSATION,
+  LAST_OF_ASKER,
+  LAST_OF_BOTH,
+  LAST_OF_ORIGIN,
+  LATEST,
+  OF_ASKER,
+} from '../places.ts';
 import type { DamagedRun, RunHead, RunQuery } from '../port.ts';
 import {
   damagedRun,
@@ -19,6 +27,7 @@ type ListParams = {
   state: string | null;
   provider: string | null;
   conversation: string | null;
+  asked_by: string | null;
   limit: number;
 };
 
@@ -63,6 +72,8 @@ export class Reads extends EventReads {
     cloud = false,
     conversation,
     latest = false,
+    asked_by,
+    unfinished = false,
     short = false,
   }: RunQuery): (string | DamagedRun)[] {
     const statement = this.listWhere(
@@ -70,6 +81,8 @@ export class Reads extends EventReads {
       ...(cloud ? ['r.run_id in (select run_id from cloud_runs)'] : []),
       ...(conversation === undefined ? [] : [IN_CONVERSATION]),
       ...(latest ? [LATEST] : []),
+      ...(asked_by === undefined ? [] : [`r.${OF_ASKER}`]),
+      ...(unfinished ? ['r.finished = 0'] : []),
     );
     const page: (string | DamagedRun)[] = [];
     let size = 0;
@@ -78,6 +91,7 @@ export class Reads extends EventReads {
       state: state ?? null,
       provider: provider ?? null,
       conversation: conversation ?? null,
+      asked_by: asked_by ?? null,
       limit: atMost(limit),
     })) {
       size += row.data.length;
@@ -98,10 +112,19 @@ export class Reads extends EventReads {
     return known;
   }
 
-  lastRun(origin: string | null): string | null {
+  lastRun(origin: string | null, asked_by?: string | null): string | null {
+    if (asked_by !== undefined) {
+      const query = origin === null ? LAST_OF_ASKER : LAST_OF_BOTH;
+      const values = origin === null ? { asked_by } : { origin, asked_by };
+      return this.db.prepare<[object], string>(query).pluck().get(values) ?? null;
+    }
     return origin === null
       ? this.newestRun()
       : (this.db.prepare<[string], string>(LAST_OF_ORIGIN).pluck().get(origin) ?? null);
+  }
+
+  askerOf(run_id: string): string | null {
+    return this.db.prepare<[string], string | null>(ASKER).pluck().get(run_id) ?? null;
   }
 
   /** Null only if the log has no such run: a missing row is damage. */

@@ -5,8 +5,8 @@ import { isLoopback, parseAddress } from '../../config/address.ts';
 import type { Settings } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
 import { HEADERS_MAX } from '../../limits.ts';
+import { type Holder, unbounded } from './holder.ts';
 import { pathTokenOf } from './path-token.ts';
-import { type Holder, unbounded } from './scope.ts';
 import type { Sessions } from './session.ts';
 import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-access.ts';
 

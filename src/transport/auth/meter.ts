@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import type { Holder } from './holder.ts';
 import type { TokenEntry } from './token-file.ts';
 
 /**
@@ -11,6 +12,8 @@ import type { TokenEntry } from './token-file.ts';
 export class Meter {
   private readonly now: () => number;
   private open = 0;
+  /** Open requests that began a run, which counts instead of them. */
+  private running = 0;
   /** When all requests of a minute are back. */
   private full_at = 0;
 
@@ -18,8 +21,26 @@ export class Meter {
     this.now = now;
   }
 
-  /** A request begins. It ends when the answer is called. Throws rate_limited. */
-  begin({ name, rate, concurrent }: Pick<TokenEntry, 'name' | 'rate' | 'concurrent'>): () => void {
+  /** One request, which may begin. */
+  request(entry: Bounds): Pick<Holder, 'begin' | 'others' | 'ran'> {
+    let hasRun = false;
+    return {
+      begin: () => {
+        const end = this.begin(entry);
+        return () => {
+          if (end() && hasRun) this.running -= 1;
+        };
+      },
+      others: () => this.open - this.running - (hasRun ? 0 : 1),
+      ran: () => {
+        if (!hasRun) this.running += 1;
+        hasRun = true;
+      },
+    };
+  }
+
+  /** It ends when the answer is called, which says whether it was open. Throws rate_limited. */
+  private begin({ name, rate, concurrent }: Bounds): () => boolean {
     if (concurrent !== null && this.open >= concurrent)
       throw refusal(
         `The token ${name} has ${this.open} requests in progress, as many as it may have.`,
@@ -36,11 +57,15 @@ export class Meter {
     this.open += 1;
     let isOpen = true;
     return () => {
+      const wasOpen = isOpen;
       if (isOpen) this.open -= 1;
       isOpen = false;
+      return wasOpen;
     };
   }
 }
+
+type Bounds = Pick<TokenEntry, 'name' | 'rate' | 'concurrent'>;
 
 function refusal(message: string, retry_after_ms: number): SvcError {
   return new SvcError('rate_limited', message, { details: { retry_after_ms } });

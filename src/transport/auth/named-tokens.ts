@@ -1,8 +1,9 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
+import type { Scope } from '../../runtime/principal/principal.ts';
+import type { Holder } from './holder.ts';
 import { Meter } from './meter.ts';
-import type { Holder, Scope } from './scope.ts';
 import type { TokenEntry, TokenFile } from './token-file.ts';
 
 /**
@@ -112,12 +113,9 @@ export class NamedTokens {
     const { entry, end, meter } = found;
     entry.used_at = this.now();
     this.timer ??= setTimeout(() => void this.save().catch(() => {}), WRITE_EVERY_MS).unref();
-    return {
-      name: entry.name,
-      scope: entry.scope,
-      ended: end.signal,
-      begin: () => meter.begin(entry),
-    };
+    const { name, scope, concurrent } = entry;
+    const request = meter.request(entry);
+    return { ...{ name, scope, concurrent, ended: end.signal }, ...request };
   }
 
   /** Writes the last uses. */

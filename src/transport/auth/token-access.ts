@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { SvcError } from '../../errors.ts';
+import { type Holder, unbounded } from './holder.ts';
 import type { NamedTokens } from './named-tokens.ts';
-import { type Holder, unbounded } from './scope.ts';
 import { digestOf, isSame } from './session.ts';
 
 /** The tokens that let a client in. */

@@ -17,7 +17,7 @@ export interface AskedIn {
 }
 
 /** A request of another API, over HTTP or in a message of a WebSocket. */
-export interface Asking extends Pick<Context, 'runtime' | 'limits' | 'log' | 'caller'> {
+export interface Asking extends Pick<Context, 'runtime' | 'limits' | 'log'> {
   headers: Context['req']['headers'];
   /** Aborted when the client disconnects before the answer is complete. */
   gone(): AbortSignal;
@@ -53,13 +53,13 @@ export async function startFor(
  *    says it for any request.
  */
 export async function startRun(
-  { headers, gone, runtime, limits, log, caller }: Asking,
+  { headers, gone, runtime, limits, log }: Asking,
   input: RunInput,
   { api, fields = {}, survives = false, joins }: AskedIn,
 ): Promise<RunRecord> {
   const cancels = cancelsOnDisconnect(headers);
   const parsed = parseRunInput(withKey(given(input), headers['idempotency-key']), limits);
-  const asked = { ...caller, ...spanOf(headers.traceparent), asked_as: { api, fields } };
+  const asked = { ...spanOf(headers.traceparent), asked_as: { api, fields } };
   const joining = joins === undefined ? asked : { ...asked, joins };
   const run = await runtime.runs.start(parsed, clientOf({ headers }), joining);
   if (cancels && !survives) cancelWhenGone(runtime, run.id, gone(), log);

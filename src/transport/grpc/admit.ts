@@ -6,7 +6,8 @@ import {
 } from '@grpc/grpc-js';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import { type Holder, requireScope, type Scope } from '../auth/scope.ts';
+import { type Needed, requireScope } from '../../runtime/principal/principal.ts';
+import type { Holder } from '../auth/holder.ts';
 import type { TokenAccess } from '../auth/token-access.ts';
 import type { GrpcConnections } from './connections.ts';
 import { PublicCalls } from './public-calls.ts';
@@ -39,9 +40,9 @@ export interface AdmitOptions {
   access: TokenAccess;
   connections: GrpcConnections;
   limits: Limits;
-  /** The service that needs the token, and the scope that each of its methods needs. */
+  /** The service that needs the token, and what each of its methods needs. */
   service: string;
-  scopes: Readonly<Record<string, Scope>>;
+  scopes: Readonly<Record<string, Needed>>;
   /** Hears the code of each refusal of a call. */
   onRefused?(code: string): void;
 }
@@ -56,7 +57,7 @@ export function createAdmissions({
 }: AdmitOptions): Admissions {
   const callers = new WeakMap<Metadata, Holder>();
   const publicCalls = new PublicCalls(limits);
-  const guard = (call: ServerInterceptingCallInterface, needed: Scope) => {
+  const guard = (call: ServerInterceptingCallInterface, needed: Needed) => {
     const over: (() => void)[] = [];
     const end = (error: SvcError) => call.sendStatus(statusOf(error));
     const admit = (metadata: Metadata) => {

@@ -1,6 +1,7 @@
-import type { ServerUnaryCall, sendUnaryData } from '@grpc/grpc-js';
+import type { Metadata, ServerUnaryCall, sendUnaryData } from '@grpc/grpc-js';
 import { asSvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
+import type { Runtime } from '../../runtime/port.ts';
 import { textLength } from '../../runtime/send/json-pieces.ts';
 import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { CallStream, type Streaming } from './call-stream.ts';
@@ -8,6 +9,8 @@ import { statusOf } from './status.ts';
 
 /** What the answers of all calls need. What an answer throws is the status of its call. */
 export interface CallParts {
+  /** What the client of a call may see and change. */
+  runtimeOf(metadata: Metadata): Runtime;
   log: Log;
   unsent: UnsentBytes;
   /** Closes the connection of a peer. */
@@ -18,12 +21,12 @@ type Unary<Q> = ServerUnaryCall<Q, object>;
 
 /** Answers a call with one message, whose bytes count until the client has them. */
 export function unary<Q>(
-  { log, unsent, cut }: CallParts,
-  answer: (request: Q) => object | Promise<object>,
+  { log, unsent, cut, runtimeOf }: CallParts,
+  answer: (runtime: Runtime, request: Q) => object | Promise<object>,
 ) {
   return async (call: Unary<Q>, reply: sendUnaryData<object>): Promise<void> => {
     try {
-      const value = await answer(call.request);
+      const value = await answer(runtimeOf(call.metadata), call.request);
       if (call.cancelled) return;
       const outflow = unsent.enter(() => cut(call.getPeer()));
       call.once('cancelled', () => outflow.leave());
@@ -36,13 +39,16 @@ export function unary<Q>(
 }
 
 /** The same for reads of texts of runs. Only a few answers are made at one time. */
-export function large<Q>({ log, unsent, cut }: CallParts, answer: (request: Q) => Promise<object>) {
+export function large<Q>(
+  { log, unsent, cut, runtimeOf }: CallParts,
+  answer: (runtime: Runtime, request: Q) => Promise<object>,
+) {
   return async (call: Unary<Q>, reply: sendUnaryData<object>): Promise<void> => {
     const outflow = unsent.enter(() => cut(call.getPeer()));
     call.once('cancelled', () => outflow.leave());
     try {
       const made = await unsent.whole(async () => {
-        const value = call.cancelled ? {} : await answer(call.request);
+        const value = call.cancelled ? {} : await answer(runtimeOf(call.metadata), call.request);
         outflow.own(textLength(value));
         return value;
       });
@@ -55,12 +61,13 @@ export function large<Q>({ log, unsent, cut }: CallParts, answer: (request: Q) =
 
 /** Answers a call with a stream, which ends when `answer` does. */
 export function streaming(
-  { log, unsent, cut }: CallParts,
-  answer: (call: Streaming, stream: CallStream) => Promise<void>,
+  { log, unsent, cut, runtimeOf }: CallParts,
+  answer: (runtime: Runtime, call: Streaming, stream: CallStream) => Promise<void>,
 ) {
   return async (call: Streaming): Promise<void> => {
     try {
-      await answer(call, new CallStream(call, unsent, () => cut(call.getPeer())));
+      const stream = new CallStream(call, unsent, () => cut(call.getPeer()));
+      await answer(runtimeOf(call.metadata), call, stream);
       call.end();
     } catch (thrown) {
       call.emit('error', failed(thrown, log));

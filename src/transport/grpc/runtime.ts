@@ -12,10 +12,9 @@ import {
 import { spanOf } from '../../runtime/contract/span.ts';
 import type { RunListQuery, RunWait } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
-import type { Scope } from '../auth/scope.ts';
+import type { Needed } from '../../runtime/principal/principal.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { followWithWaits } from '../follow-with-waits.ts';
-import type { Admissions } from './admit.ts';
 import { foundMessage, RunUpdates, runMessage } from './answer.ts';
 import type { CallStream, Streaming } from './call-stream.ts';
 import { type CallParts, large, streaming, unary } from './calls.ts';
@@ -23,9 +22,7 @@ import { type RunRequest, runInputOf } from './request.ts';
 
 /** The methods of `svc.runtime.v1.Runtime`. `runtime.proto` says what they do. */
 export interface RuntimeCallsOptions extends CallParts {
-  runtime: Runtime;
   limits: Limits;
-  admissions: Pick<Admissions, 'of'>;
   /** Aborted when the listener closes. Streams send a last update and end. */
   closing: AbortSignal;
 }
@@ -33,25 +30,24 @@ export interface RuntimeCallsOptions extends CallParts {
 const CLIENT = 'grpc';
 const searchInput = v.object(runSearchInput);
 
-/** The scope that a token needs for each method. */
-export const methodScopes: Readonly<Record<string, Scope>> = {
-  ...{ Run: 'run', Attach: 'read', Get: 'read', List: 'read', Cancel: 'run' },
-  ...{ Search: 'read', Remove: 'admin', Nodes: 'read', DrainNode: 'admin' },
-  ...{ Models: 'read', Providers: 'read', Status: 'read', WatchStatus: 'read', Stop: 'admin' },
+/** What a token needs for each method. */
+export const methodScopes: Readonly<Record<string, Needed>> = {
+  ...{ Run: 'run', Attach: 'any', Get: 'any', List: 'any', Cancel: 'run' },
+  ...{ Search: 'any', Remove: 'run', Nodes: 'any', DrainNode: 'admin' },
+  ...{ Models: 'any', Providers: 'any', Status: 'any', WatchStatus: 'any', Stop: 'admin' },
 };
 
 export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedServiceImplementation {
-  const { runtime, limits, closing } = options;
-  const health = () => ({ ...runtime.health(), ...runtime.probe() });
+  const { limits, closing } = options;
+  const health = (runtime: Runtime) => ({ ...runtime.health(), ...runtime.probe() });
   return {
-    Run: streaming(options, async (call, stream) => {
+    Run: streaming(options, async (runtime, call, stream) => {
       const request = call.request as RunRequest;
       const { detach = false } = request;
       const run = await runtime.runs.start(
         parseRunInput(runInputOf(request), limits),
         clientOf(call.metadata),
         given({
-          asked_by: options.admissions.of(call.metadata).name ?? undefined,
           within_ms: detach ? undefined : timeLeft(call),
           ...spanOf(call.metadata.get('traceparent')[0]),
         }),
@@ -62,46 +58,46 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
       for (const name of Object.keys(head.getMap())) head.remove(name);
       head.set('svc-run-id', run.id);
       call.sendMetadata(head);
-      await streamRun(options, stream, run.id, 0).finally(leave);
+      await streamRun({ runtime, closing }, stream, run.id, 0).finally(leave);
     }),
-    Attach: streaming(options, async ({ request }, stream) => {
+    Attach: streaming(options, async (runtime, { request }, stream) => {
       const { id = '', from_seq = 0 } = request as { id?: string; from_seq?: number };
       const { finished, seq } = await runtime.runs.head(id);
       if (from_seq > seq + 1 && from_seq > (await runtime.runs.lastSeq()) + 1)
         throw wrong('from_seq', 'The log has no such position yet.');
-      if (!finished || from_seq <= seq) await streamRun(options, stream, id, from_seq);
+      if (!finished || from_seq <= seq) await streamRun({ runtime, closing }, stream, id, from_seq);
     }),
-    Get: large(options, async ({ id = '' }: { id?: string }) =>
+    Get: large(options, async (runtime, { id = '' }: { id?: string }) =>
       runMessage(await runtime.runs.get(id)),
     ),
-    List: large(options, async ({ whole_texts = false, ...query }: ListRequest) => {
+    List: large(options, async (runtime, { whole_texts = false, ...query }: ListRequest) => {
       const { runs, ...page } = await runtime.runs.list({
         ...query,
         texts: whole_texts ? 'whole' : 'short',
       });
       return { ...page, runs: runs.map(runMessage) };
     }),
-    Search: unary(options, async (request: object) => {
+    Search: unary(options, async (runtime, request: object) => {
       const { runs, ...page } = await runtime.runs.search(checkGiven(searchInput, request));
       return { ...page, runs: runs.map(foundMessage) };
     }),
-    Remove: unary(options, async ({ id = '' }: { id?: string }) => ({
+    Remove: unary(options, async (runtime, { id = '' }: { id?: string }) => ({
       removed: id,
       ...(await runtime.runs.remove(id)),
     })),
-    Cancel: unary(options, async ({ id = '' }: { id?: string }) =>
+    Cancel: unary(options, async (runtime, { id = '' }: { id?: string }) =>
       runMessage(await runtime.runs.cancel(id, CLIENT)),
     ),
-    Models: unary(options, async () => ({ models: await runtime.models.list() })),
-    Providers: unary(options, () => ({ providers: runtime.providers.list() })),
-    Nodes: unary(options, () => runtime.nodes.list()),
-    DrainNode: unary(options, ({ id = '' }: { id?: string }) => runtime.nodes.drain(id)),
-    Status: unary(options, () => ({ ...runtime.status(), health: health() })),
-    WatchStatus: streaming(options, async (_, stream) => {
-      await watch(runtime, health, stream, closing);
+    Models: unary(options, async (runtime) => ({ models: await runtime.models.list() })),
+    Providers: unary(options, (runtime) => ({ providers: runtime.providers.list() })),
+    Nodes: unary(options, (runtime) => runtime.nodes.list()),
+    DrainNode: unary(options, (runtime, { id = '' }: { id?: string }) => runtime.nodes.drain(id)),
+    Status: unary(options, (runtime) => ({ ...runtime.status(), health: health(runtime) })),
+    WatchStatus: streaming(options, async (runtime, _, stream) => {
+      await watch(runtime, () => health(runtime), stream, closing);
       if (!stream.over.aborted) throw new SvcError('daemon_stopping', STOPS);
     }),
-    Stop: unary(options, (request: object) =>
+    Stop: unary(options, (runtime, request: object) =>
       runtime.lifecycle(checkGiven(lifecycleInput, { type: 'stop_requested', ...request }), CLIENT),
     ),
   };
@@ -111,7 +107,7 @@ type ListRequest = Omit<RunListQuery, 'texts'> & { whole_texts?: boolean };
 
 /** Sends the run from a position to its end. Throws the error of a run that does not complete. */
 async function streamRun(
-  { runtime, closing }: RuntimeCallsOptions,
+  { runtime, closing }: { runtime: Runtime; closing: AbortSignal },
   stream: CallStream,
   id: string,
   from_seq: number,

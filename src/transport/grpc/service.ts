@@ -7,7 +7,7 @@ import { service as healthService, protoPath } from 'grpc-health-check';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { tooManyValues } from '../../runtime/contract/check.ts';
-import type { Runtime } from '../../runtime/port.ts';
+import type { HomeRuntime } from '../../runtime/port.ts';
 import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import type { TokenAccess } from '../auth/token-access.ts';
 import { createAdmissions, Refused } from './admit.ts';
@@ -30,7 +30,7 @@ export interface GrpcService {
 }
 
 export interface ServiceOptions {
-  runtime: Runtime;
+  runtime: HomeRuntime;
   limits: Limits;
   log: Log;
   unsent: UnsentBytes;
@@ -69,7 +69,7 @@ export function createService(options: ServiceOptions): GrpcService {
     bounded(DEFINITION[SERVICE] as ServiceDefinition, limits.request_values),
     createRuntimeCalls({
       ...options,
-      admissions,
+      runtimeOf: (metadata) => runtime.as(admissions.of(metadata)),
       cut: (peer) => connections.cut(peer),
       closing: closing.signal,
     }),

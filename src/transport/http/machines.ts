@@ -19,6 +19,7 @@ export const machineRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/machines',
     access: 'token',
+    scope: 'read',
     summary: 'The machines: states, transitions, diagram, and the states of the live ones.',
     answers: { 200: machinesRecord },
     answer: listMachines,

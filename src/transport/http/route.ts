@@ -4,12 +4,11 @@ import type * as v from 'valibot';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Configuration } from '../../runtime/contract/settings.ts';
-import type { Asked } from '../../runtime/contract.ts';
 import type { Family } from '../../runtime/metrics/tally.ts';
 import type { Runtime } from '../../runtime/port.ts';
+import type { Needed } from '../../runtime/principal/principal.ts';
 import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
-import type { AccessLevel, Admission } from '../auth/access.ts';
-import type { Scope } from '../auth/scope.ts';
+import type { AccessLevel } from '../auth/access.ts';
 import type { Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
 import type { BodyOptions } from './body.ts';
@@ -24,8 +23,8 @@ export interface Row<Q extends QuerySchema, B extends v.GenericSchema> {
   path: string;
   /** Who may send the request. */
   access: AccessLevel;
-  /** The scope that a token needs. Absent: `read` for GET, `run` for the others. */
-  scope?: Scope;
+  /** What a token needs. Absent: any scope for GET, `run` for the others. */
+  scope?: Needed;
   summary: string;
   /** The parameters after the `?`. Without a schema, none of them is read or refused. */
   query?: Q | ((limits: Limits) => Q);
@@ -72,22 +71,16 @@ export function route<Q extends QuerySchema, B extends v.GenericSchema>(row: Row
   return row as unknown as Route;
 }
 
-/** The scope that a token needs for the route. */
-export function scopeOf({ scope, method }: Pick<Route, 'scope' | 'method'>): Scope {
-  return scope ?? (method === 'GET' ? 'read' : 'run');
-}
-
-/** What a run records of its client. */
-export type Caller = Pick<Asked, 'asked_by'>;
-
-export function callerOf({ name }: Pick<Admission, 'name'>): Caller {
-  return name === null ? {} : { asked_by: name };
+/** What a token needs for the route. */
+export function scopeOf({ scope, method }: Pick<Route, 'scope' | 'method'>): Needed {
+  return scope ?? (method === 'GET' ? 'any' : 'run');
 }
 
 /** What a handler works with. */
 export interface Context<Q = unknown, B = unknown> {
   req: Request;
   res: ServerResponse;
+  /** What the client may see and change of it. */
   runtime: Runtime;
   sessions: Sessions;
   configuration: Configuration;
@@ -104,8 +97,6 @@ export interface Context<Q = unknown, B = unknown> {
   body(options?: ReadOptions): Promise<B>;
   /** True for a client that may see what needs the token. */
   trusted: boolean;
-  /** Who sent the request: what `startRun` records of it. */
-  caller: Caller;
   /**
    * Aborted, with the reason, when the session or token of the request becomes invalid. Its streams
    * end.

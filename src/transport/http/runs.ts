@@ -70,8 +70,6 @@ export const runRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/runs/:id',
     access: 'token',
-    // It may be a run of another program.
-    scope: 'admin',
     summary: 'Removes a finished run from the log.',
     answers: { 200: removedRun },
     answer: removeRun,
@@ -109,7 +107,7 @@ async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   const { req, res, runtime, limits, log, body } = context;
   const asked = await body({ complete: (value) => withKey(value, req.headers['idempotency-key']) });
   const input = checkRunInput(given(asked), limits);
-  const who = { ...context.caller, ...spanOf(req.headers.traceparent) };
+  const who = spanOf(req.headers.traceparent);
   const started = await runtime.runs.start(input, clientOf(req), who);
   if (input.cancel_on_disconnect === true)
     cancelWhenGone(runtime, started.id, clientGone(context), log);

@@ -22,6 +22,7 @@ export const runtimeRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/runtime/state',
     access: 'token',
+    scope: 'read',
     summary:
       'The whole state: daemon, machines, runs, queue, providers, engine; ' +
       'with `?at=<seq>` as it was after that event.',

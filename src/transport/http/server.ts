@@ -4,12 +4,12 @@ import type { Duplex } from 'node:stream';
 import polka, { type Polka, type Request } from 'polka';
 import type { Settings } from '../../config/settings.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
-import type { Runtime } from '../../runtime/port.ts';
+import type { HomeRuntime, Runtime } from '../../runtime/port.ts';
+import { requireScope } from '../../runtime/principal/principal.ts';
 import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
 import { allowOrigin, keepToOrigin, sendOptions } from '../auth/cross-origin.ts';
 import { takePathToken } from '../auth/path-token.ts';
-import { requireScope } from '../auth/scope.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
 import { type Beside, listen, listenBeside } from '../listen.ts';
@@ -22,7 +22,7 @@ import { createListener } from './connection/listener.ts';
 import { IgnoredFields } from './ignored-fields.ts';
 import { sendError } from './reply.ts';
 import { bodyReader, queryOf } from './request.ts';
-import { type Context, callerOf, type Route, scopeOf } from './route.ts';
+import { type Context, type Route, scopeOf } from './route.ts';
 import { Traffic } from './traffic.ts';
 
 /**
@@ -36,7 +36,8 @@ import { Traffic } from './traffic.ts';
  */
 export interface HttpOptions
   extends Omit<AccessOptions, 'sessions' | 'settings'>,
-    Pick<Context, 'runtime' | 'configuration' | 'limits' | 'log' | 'routes'> {
+    Pick<Context, 'configuration' | 'limits' | 'log' | 'routes'> {
+  runtime: HomeRuntime;
   settings: AccessOptions['settings'] & Partial<Pick<Settings, 'strict_requests'>>;
   /** Null: no TLS. */
   certificate?: ServedCertificate | null;
@@ -113,8 +114,8 @@ export function createHttp(options: HttpOptions): Http {
     }
     const { ended, trusted } = admission;
     await route.answer({
-      ...{ req, res, runtime, sessions, limits, log, unsent, routes, closing: closing.signal },
-      ...{ configuration, ended, trusted, caller: callerOf(admission) },
+      ...{ req, res, sessions, limits, log, unsent, routes, closing: closing.signal },
+      ...{ configuration, ended, trusted, runtime: runtime.as(admission) },
       traffic: () => traffic.families(connections.count(), unsent.bytes),
       query: queryOf(route, req, limits) as never,
       body: bodyReader(

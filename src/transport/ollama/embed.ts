@@ -69,7 +69,7 @@ async function vectorsOf(
       return { vectors: [], input_tokens: null };
     }
     const input = parseEmbedInput({ model, ...rest }, context.limits);
-    const asker = { client: clientOf(context.req), ...context.caller };
+    const asker = { client: clientOf(context.req) };
     return await context.runtime.embeddings.embed(input, asker, clientGone(context));
   } catch (thrown) {
     throw inRequest(thrown);

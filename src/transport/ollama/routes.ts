@@ -97,7 +97,7 @@ export const ollamaRoutes: readonly Route[] = [
     ...shared,
     method: 'POST',
     path: '/api/show',
-    scope: 'read',
+    scope: 'any',
     summary: "One model, in Ollama's form.",
     body: showInput,
     answers: { 200: named('OllamaModel', v.looseObject({ capabilities: v.array(text) })) },

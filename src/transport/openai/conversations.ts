@@ -30,6 +30,8 @@ const conversation = named(
   object({
     ...{ id: text, object: v.literal('conversation'), created_at: whole },
     metadata: v.record(text, text),
+    /** Not of this API: the name of the token that made it. Absent: the home did. */
+    asked_by: v.exactOptional(text),
   }),
 );
 const list = named(
@@ -122,10 +124,10 @@ export const conversationRoutes: readonly Route[] = [
 ];
 
 async function create(context: Create): Promise<void> {
-  const { runtime, caller } = context;
+  const { runtime } = context;
   const { items, metadata } = await context.body();
   const messages = await messagesOf(runtime, items ?? [], [], readingOf(context));
-  send(context, await made(context).create({ metadata: metadata ?? {}, messages }, caller));
+  send(context, await made(context).create({ metadata: metadata ?? {}, messages }));
 }
 
 async function add(context: Add): Promise<void> {
@@ -162,9 +164,10 @@ function page(data: readonly Item[], has_more: boolean): object {
 }
 
 function send({ res }: Pick<Context, 'res'>, state: ConversationContext): void {
-  const { conversation_id: id, created_at, metadata } = state;
+  const { conversation_id: id, created_at, metadata, asked_by } = state;
   const seconds = Math.floor(created_at / 1000);
-  sendJson(res, 200, { id, object: 'conversation', created_at: seconds, metadata });
+  const more = asked_by === null ? {} : { asked_by };
+  sendJson(res, 200, { id, object: 'conversation', created_at: seconds, metadata, ...more });
 }
 
 function read(context: Context): Promise<ConversationContext> {

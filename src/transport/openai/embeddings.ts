@@ -77,14 +77,14 @@ export const embeddingsRoute: Route = route({
 });
 
 async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Promise<void> {
-  const { req, res, runtime, limits, caller } = context;
+  const { req, res, runtime, limits } = context;
   // Each id of a token is a value. Their bytes are bounded.
   const values = Math.max(limits.request_values, limits.embed_text_bytes / TOKEN_BYTES);
   const asked = await context.body({ values });
   const { model, dimensions } = asked;
   const texts = textsOf(asked.input);
   const wanted = parseEmbedInput({ texts, model, dimensions }, limits, 'input');
-  const asker = { client: clientOf(req), ...caller };
+  const asker = { client: clientOf(req) };
   const embedding = await runtime.embeddings
     .embed(wanted, asker, endOf(context))
     .catch((error: unknown) => {

@@ -5,11 +5,12 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import type { Settings } from '../../config/settings.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
-import type { Runtime } from '../../runtime/port.ts';
+import type { HomeRuntime } from '../../runtime/port.ts';
+import { requireScope } from '../../runtime/principal/principal.ts';
 import { type Outflow, UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
+import type { Holder } from '../auth/holder.ts';
 import { takePathToken } from '../auth/path-token.ts';
-import { type Holder, requireScope } from '../auth/scope.ts';
 import { rawHttpError } from '../http-error.ts';
 import { onAbort } from '../on-abort.ts';
 import type { SocketRoute } from '../socket-route.ts';
@@ -34,7 +35,7 @@ import { sendAll } from './send-all.ts';
  */
 export interface SocketOptions extends Omit<AccessOptions, 'settings'>, LogSourceOptions {
   settings: AccessOptions['settings'] & Partial<Pick<Settings, 'strict_requests'>>;
-  runtime: Runtime;
+  runtime: HomeRuntime;
   talks?: readonly SocketRoute[];
   log: Log;
   /** Shared with the other transports. */
@@ -107,13 +108,14 @@ export function attachSockets(
   });
   places.set('/v1/events', {
     ...{ scope: 'read', sockets: readers },
-    open: ({ url = '' }) => {
+    open: ({ url = '' }, holder) => {
       const query = parseEventQuery(url);
+      const { history } = runtime.as(holder);
       return ({ client, connection, outflow, heard, signal }) =>
         sendEvents(
           client,
           connection,
-          runtime.history.followLog(query, { signal, ready: () => outflow.reserve() }),
+          history.followLog(query, { signal, ready: () => outflow.reserve() }),
           outflow,
           heard,
         );
@@ -122,12 +124,11 @@ export function attachSockets(
   for (const { path, talk } of options.talks ?? [])
     places.set(path, {
       ...{ scope: 'run', sockets: talkers },
-      open: ({ headers }, { name }) => {
+      open: ({ headers }, holder) => {
         const strict = options.settings.strict_requests === true;
-        const caller = name === null ? {} : { asked_by: name };
         return ({ client, outflow, signal, gone }) =>
           talk({
-            ...{ runtime, limits, log, strict, headers, caller, outflow, signal, gone },
+            ...{ runtime: runtime.as(holder), limits, log, strict, headers, outflow, signal, gone },
             messages: (late) => messagesOf(client, [signal, late]),
             send: (texts) => sendAll(client, texts, outflow),
           });

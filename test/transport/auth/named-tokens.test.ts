@@ -3,10 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SCOPES } from '../../../src/config/settings.ts';
 import type { SvcError } from '../../../src/errors.ts';
+import { requireScope } from '../../../src/runtime/principal/principal.ts';
 import { Meter } from '../../../src/transport/auth/meter.ts';
 import { NamedTokens } from '../../../src/transport/auth/named-tokens.ts';
-import { requireScope, type Scope } from '../../../src/transport/auth/scope.ts';
 import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
 import { type TokenFile, tokenFile } from '../../../src/transport/auth/token-file.ts';
 
@@ -147,17 +148,23 @@ test('a token whose file cannot be written is not valid, and a damaged list is a
   }
 });
 
-test('a scope includes those before it, and a refusal names the needed one', () => {
-  const order: Scope[] = ['read', 'run', 'admin'];
-  for (const [has, scope] of order.entries())
-    for (const [needs, needed] of order.entries())
+test('each scope includes what it says, and a refusal names the needed one', () => {
+  const needs = ['any', 'read', 'run', 'admin'] as const;
+  const includes = { read: ['any', 'read'], run: ['any', 'run'], admin: needs };
+  for (const scope of SCOPES)
+    for (const needed of needs)
       assert.is(
         codeOf(() => requireScope({ name: 'a', scope }, needed)),
-        has >= needs ? 'none' : 'scope_insufficient',
+        (includes[scope] as readonly string[]).includes(needed) ? 'none' : 'scope_insufficient',
+        `${scope} ${needed}`,
       );
   assert.throws(
     () => requireScope({ name: 'editor', scope: 'read' }, 'run'),
     /editor has the scope read, and this request needs run/,
+  );
+  assert.throws(
+    () => requireScope({ name: 'editor', scope: 'run' }, 'read'),
+    /what others asked.*only what it asked itself/,
   );
 });
 
@@ -167,7 +174,7 @@ test('a rate lets its requests through, and says when the next may come', () => 
   const bound = { name: 'a', rate: 3, concurrent: null };
   const refused = () => {
     try {
-      meter.begin(bound);
+      meter.request(bound).begin();
     } catch (error) {
       return Number((error as SvcError).details?.retry_after_ms);
     }
@@ -186,16 +193,16 @@ test('a rate lets its requests through, and says when the next may come', () => 
 test('requests at one time are counted until they end, once each', () => {
   const meter = new Meter(() => 0);
   const bound = { name: 'a', rate: null, concurrent: 2 };
-  const [first] = [meter.begin(bound), meter.begin(bound)];
+  const [first] = [meter.request(bound).begin(), meter.request(bound).begin()];
   assert.is(
-    codeOf(() => meter.begin(bound)),
+    codeOf(() => meter.request(bound).begin()),
     'rate_limited',
   );
   first?.();
   first?.();
-  meter.begin(bound);
+  meter.request(bound).begin();
   assert.is(
-    codeOf(() => meter.begin(bound)),
+    codeOf(() => meter.request(bound).begin()),
     'rate_limited',
   );
 });

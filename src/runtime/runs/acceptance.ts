@@ -1,0 +1,147 @@
+import { refusal } from '../../../machines/daemon.ts';
+import type { NewEvent, RunCreated } from '../../../machines/events.ts';
+import type { Config } from '../../config/config.ts';
+import { SvcError } from '../../errors.ts';
+import { keepsContent } from '../../kernel/content.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { Proposal, RunKey } from '../../kernel/stream.ts';
+import { given } from '../contract/check.ts';
+import type { Asked, RunInput } from '../contract.ts';
+import { unlessWithdrawn } from '../disk/unless-withdrawn.ts';
+import { withPreset } from '../models/alias.ts';
+import type { Principal } from '../principal/principal.ts';
+import { LOCAL } from '../providers/providers.ts';
+import type { Conversations } from './conversations.ts';
+import { newRunId } from './ids.ts';
+import type { Digests } from './keys.ts';
+import { identityOf, type MadeConversations } from './made-conversations.ts';
+import { chooseRoutes, type Route, requestOf } from './route.ts';
+import { notAdmitted, RETRY_AFTER_MS } from './run-errors.ts';
+import type { RunsOptions } from './runs.ts';
+
+/** Accepts new runs, or says why not. It owns nothing: an accepted run is in the kernel. */
+export class Acceptance {
+  private readonly options: Omit<RunsOptions, 'pages' | 'secret'> & {
+    digests: Digests;
+    conversations: Pick<Conversations, 'next'>;
+    made: Pick<MadeConversations, 'join'>;
+  };
+
+  constructor(options: Acceptance['options']) {
+    this.options = options;
+  }
+
+  /** The id of a new run, once it is durable. */
+  async begin(
+    input: RunInput,
+    { client, asked, by }: { client: string; asked: Asked; by: Principal },
+    run_id = newRunId(),
+  ): Promise<RunKey> {
+    const { kernel, config, daemon } = this.options;
+    const unwritable = kernel.failure ?? kernel.stalled;
+    if (unwritable !== null) throw unwritable;
+    // Before the daemon is ready, a configured provider may be missing.
+    if (refusal(kernel.tail(daemon)) === 'not_ready') throw new SvcError('not_ready');
+    if (kernel.backlog >= config.limits.pending_events)
+      throw new SvcError('busy', 'The event log cannot keep up.', { retryAfterMs: RETRY_AFTER_MS });
+    const { conversation, origin } = input;
+    const { joins, ...asker } = asked;
+    const who = {
+      client,
+      ...(origin == null ? {} : { origin }),
+      ...asker,
+      ...(by.name === null ? {} : { asked_by: by.name }),
+      request_digest: this.options.digests.of(identityOf(input, asked)),
+    };
+    const admit = (whole: RunInput, said: object, ...more: Proposal[]) =>
+      this.admit(whole, { ...who, ...said }, { run_id, by }, ...more);
+    if (joins !== undefined)
+      return this.options.made.join(joins, run_id, (entry, { conversation_id, asked_by }) => {
+        const isOwn = asked_by === null || asked_by === by.name;
+        const turns_of = isOwn ? {} : { turns_of: [asked_by] };
+        return admit(input, { conversation: conversation_id, ...turns_of }, entry);
+      });
+    if (conversation == null) return admit(input, {});
+    return this.options.conversations.next({ ...input, conversation }, by, run_id, (turn) => {
+      const { input: whole, ...said } = turn;
+      return admit(whole, given(said));
+    });
+  }
+
+  /** Records the run, and `more` with it. `said`: what its first event has beside the request. */
+  private async admit(
+    asked: RunInput,
+    said: Said,
+    { run_id, by }: { run_id: RunKey; by: Principal },
+    ...more: Proposal[]
+  ): Promise<RunKey> {
+    const { kernel, daemon, config } = this.options;
+    const input = withPreset(asked, config.alias_presets);
+    const targets = this.targets(input);
+    await this.options.budget.check(targets);
+    this.options.fleet?.checkRoom();
+    if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id }))
+      throw notAdmitted(kernel.tail(daemon));
+    // A token that was revoked meanwhile admits nothing.
+    by.ended.throwIfAborted();
+    const recorded = kernel.append([
+      { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
+      { stream: run_id, event: acceptedRun(this.options, run_id, input, targets, said) },
+      ...more,
+    ]);
+    by.ran();
+    await unlessWithdrawn(kernel, run_id, recorded);
+    return run_id;
+  }
+
+  /** Throws the errors of `chooseRoutes`. */
+  targets(input: RunInput): readonly [Route, ...Route[]] {
+    const { config, providers } = this.options;
+    return chooseRoutes(input, config, providers.settings(), (id) => providers.listed(id));
+  }
+}
+
+/** What is recorded of a request beside what the model is asked. */
+type Said = Asked &
+  Pick<RunCreated, 'asked_by' | 'conversation' | 'continues' | 'origin' | 'turns_of'> & {
+    client: string;
+    request_digest: string | null;
+  };
+
+/** The first event of a run, with the limits of this moment. */
+function acceptedRun(
+  { kernel, config }: { kernel: Pick<Kernel, 'clock'>; config: Config },
+  run_id: string,
+  input: RunInput,
+  [first, ...rest]: readonly [Route, ...Route[]],
+  { within_ms = Number.POSITIVE_INFINITY, ...said }: Said,
+): NewEvent<RunCreated> {
+  const { limits } = config;
+  const now = kernel.clock.now();
+  const total = Math.min(input.timeout_ms ?? limits.run_ms, within_ms);
+  const kept = keepsContent(config.history);
+  const resumable = ({ provider }: Route) => provider === LOCAL && kept;
+  return {
+    type: 'run.accepted',
+    run_id,
+    request: requestOf(input, first),
+    ...(rest.length === 0
+      ? {}
+      : { fallbacks: rest.map((route) => ({ ...route, resumable: resumable(route) })) }),
+    idempotency_key: input.idempotency_key ?? null,
+    ...said,
+    client: input.client ?? said.client,
+    ...(input.metadata == null ? {} : { metadata: input.metadata }),
+    recovery: input.recovery ?? config.recovery,
+    resumable: resumable(first),
+    ...(kept ? {} : { content: 'omitted' as const }),
+    max_attempts: limits.run_attempts,
+    target_attempts: limits.target_attempts,
+    max_losses: limits.run_losses,
+    queue_deadline_at: now + Math.min(limits.queue_ms, total),
+    deadline_at: now + total,
+    first_output_ms: limits.first_output_ms,
+    idle_ms: limits.idle_ms,
+    cancel_grace_ms: limits.cancel_grace_ms,
+  };
+}
