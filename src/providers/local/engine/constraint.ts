@@ -1,8 +1,14 @@
-import type { LlamaGrammar, LlamaGrammarEvaluationState, Token } from 'node-llama-cpp';
+import type {
+  GbnfJsonSchema,
+  Llama,
+  LlamaGrammar,
+  LlamaGrammarEvaluationState,
+  Token,
+} from 'node-llama-cpp';
 import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
 import { acceptToken } from './decode/native.ts';
-import { grammarSchema, type Strictness } from './json-schema.ts';
+import { type Strictness, schemaGrammar } from './json-schema.ts';
 import type { LoadedModel } from './load.ts';
 import type { Reader } from './reader/reader.ts';
 
@@ -123,23 +129,21 @@ const TAIL = ' "\\n\\n\\n\\n" [\\n]*';
 const INTEGER = /^(integer-number-rule ::= .*) \(\[eE\].*$/m;
 
 function jsonRules(
-  { library, model, rendered }: LoadedModel,
+  { library, rendered }: LoadedModel,
   schema: unknown,
   strictness: Strictness,
 ): string {
-  const { grammar } = rendered(() =>
-    parsed(
-      () => {
-        const made = grammarSchema(schema, strictness);
-        return new library.LlamaJsonSchemaGrammar(model.llama, made as { type: 'null' });
-      },
-      strictness === 'refuse' ? 'response_format' : 'tools',
-    ),
-  );
-  const [root = '', ...others] = grammar.split('\n');
-  if (!root.startsWith('root ::=') || !root.endsWith(TAIL)) throw new SvcError('engine_failed');
-  return [root.slice(0, -TAIL.length), ...others].join('\n').replace(INTEGER, '$1');
+  const write = (made: GbnfJsonSchema): string => {
+    const { grammar } = new library.LlamaJsonSchemaGrammar(UNPARSED, made as { type: 'null' });
+    const [root = '', ...others] = grammar.split('\n');
+    if (!root.startsWith('root ::=') || !root.endsWith(TAIL)) throw new SvcError('engine_failed');
+    return [root.slice(0, -TAIL.length), ...others].join('\n').replace(INTEGER, '$1');
+  };
+  return rendered(() => schemaGrammar(schema, strictness, write));
 }
+
+/** Instead of llama.cpp, which would parse the text before it is whole. */
+const UNPARSED = { _bindings: { AddonGrammar: class {} } } as unknown as Llama;
 
 /** llama.cpp parses the grammar. It refuses one that refers to itself without a value between. */
 function parsed<G>(make: () => G, param: 'response_format' | 'tools'): G {

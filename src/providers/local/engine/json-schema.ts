@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import type { GbnfJsonSchema } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
 import { isRecord } from '../../../json.ts';
+import { BRANCHES_MAX, branchesOf } from './branches.ts';
+import { type Choice, choiceOf } from './choice.ts';
 
 /**
  * Converts a JSON schema to the part of JSON schema that becomes a grammar. What a grammar cannot
@@ -17,6 +20,11 @@ const PARTS_MAX = 2000;
 const DEPTH_MAX = 32;
 /** Longest bounded list or text: the grammar repeats its rule so often. */
 const REPEATED_MAX = 1000;
+/** The same for all lists and texts of different bounds together. */
+const REPEATED_SUM_MAX = 32_768;
+const GRAMMAR_MAX = 65_536;
+/** Letters of names of properties and fixed values. */
+const LETTERS_MAX = 32_768;
 
 /** They say nothing about which values are valid. */
 const NOTES: ReadonlySet<string> = new Set([
@@ -31,38 +39,63 @@ const KEYS_OF: Readonly<Record<string, readonly string[]>> = {
   object: ['properties', 'required', 'additionalProperties'],
 };
 
+const OBJECT: Made = { type: 'object', additionalProperties: true };
 const ANY: Made = {
-  oneOf: [
-    { type: ['string', 'number', 'boolean', 'null'] },
-    { type: 'array' },
-    { type: 'object', additionalProperties: true },
-  ],
+  oneOf: [{ type: ['string', 'number', 'boolean', 'null'] }, { type: 'array' }, OBJECT],
 };
 
-/** Throws capability_missing, which names the part that no grammar can say. */
-export function grammarSchema(schema: unknown, strictness: Strictness): GbnfJsonSchema {
+/** Makes the grammar of a converted schema. */
+type Write = (schema: GbnfJsonSchema) => string;
+
+/**
+ * The grammar of a schema. Throws capability_missing, which names the part that no grammar can say,
+ * or that makes it too large. A schema that only guides the model is then left out as a whole.
+ */
+export function schemaGrammar(schema: unknown, strictness: Strictness, write: Write): string {
   const conversion = new Conversion(strictness, definitionsOf(schema));
-  const made = conversion.convert(schema, 'the schema', 0);
-  const $defs = Object.fromEntries(
-    Object.entries(conversion.definitions).map(([name, each]) => [
-      name,
-      conversion.convert(each, `$defs.${name}`, 0),
-    ]),
-  );
-  return (Object.keys($defs).length === 0 ? made : { ...made, $defs }) as GbnfJsonSchema;
+  try {
+    const grammar = conversion.grammar(schema, write);
+    if (grammar.length > GRAMMAR_MAX)
+      throw refused(`a schema whose grammar has more than ${GRAMMAR_MAX} letters`, 'the schema');
+    return grammar;
+  } catch (thrown) {
+    if (strictness === 'refuse' || !(thrown instanceof SvcError)) throw thrown;
+    return write(OBJECT as GbnfJsonSchema);
+  }
 }
 
 class Conversion {
-  readonly definitions: Schema;
+  private readonly definitions: Schema;
   private readonly strictness: Strictness;
+  private readonly made: Record<string, Made> = {};
+  /** By the fixed value in its place in the converted schema. */
+  private readonly choices = new Map<string, Choice>();
+  private readonly lengths = new Set<string>();
   private parts = 0;
+  private letters = 0;
+  private repeated = 0;
 
   constructor(strictness: Strictness, definitions: Schema) {
     this.strictness = strictness;
     this.definitions = definitions;
   }
 
-  convert(schema: unknown, at: string, depth: number): Made {
+  grammar(schema: unknown, write: Write): string {
+    const root = this.convert(schema, 'the schema', 0);
+    for (const [name, each] of Object.entries(this.definitions))
+      this.made[name] = this.convert(each, `$defs.${name}`, 0);
+    if (branchesOf(root, this.made, this.choices) > BRANCHES_MAX)
+      throw refused('so many values and forms that begin alike', 'the schema');
+    const hasDefinitions = Object.keys(this.made).length > 0;
+    const made = hasDefinitions ? { ...root, $defs: this.made } : root;
+    return [...this.choices].reduce(
+      (whole, [place, { rule, rules }]) =>
+        [whole.replaceAll(`"\\"${place}\\""`, () => rule), ...rules].join('\n'),
+      write(made as GbnfJsonSchema),
+    );
+  }
+
+  private convert(schema: unknown, at: string, depth: number): Made {
     this.parts += 1;
     if (this.parts > PARTS_MAX || depth > DEPTH_MAX)
       throw refused(`a schema with more than ${PARTS_MAX} parts, or deeper than ${DEPTH_MAX}`, at);
@@ -100,10 +133,10 @@ class Conversion {
 
   private object(schema: Schema, at: string, depth: number): Made {
     const given = isRecord(schema.properties) ? schema.properties : {};
-    const properties = Object.entries(given).map(([name, each]) => [
-      name,
-      this.convert(each, `${at}.properties.${name}`, depth + 1),
-    ]);
+    const properties = Object.entries(given).map(([name, each]) => {
+      this.spell(name, at);
+      return [name, this.convert(each, `${at}.properties.${name}`, depth + 1)];
+    });
     for (const name of Array.isArray(schema.required) ? schema.required : [])
       if (!Object.hasOwn(given, name))
         this.unsaid(`a required property ${JSON.stringify(name)} without a schema`, at);
@@ -161,7 +194,18 @@ class Conversion {
     this.parts += all.length;
     if (all.length === 0 || all.some((each) => typeof each === 'object' && each !== null))
       return this.unsaid('a list or an object as a fixed value', at);
-    return all.length === 1 ? { const: all[0] } : { enum: all };
+    const texts = all.map((each) => JSON.stringify(each));
+    for (const text of texts) this.spell(text, at);
+    if (texts.length === 1) return { const: all[0] };
+    const place = randomUUID();
+    this.choices.set(place, choiceOf(`choice${this.choices.size}`, texts));
+    return { const: place };
+  }
+
+  private spell(text: string, at: string): void {
+    this.letters += text.length;
+    if (this.letters > LETTERS_MAX)
+      throw refused(`more than ${LETTERS_MAX} letters of fixed values and names`, at);
   }
 
   private counts(schema: Schema, keys: readonly string[], at: string): Made {
@@ -169,7 +213,16 @@ class Conversion {
     const wrong = given.find(
       (key) => !Number.isSafeInteger(schema[key]) || (schema[key] as number) > REPEATED_MAX,
     );
-    if (wrong === undefined) return Object.fromEntries(given.map((key) => [key, schema[key]]));
+    if (wrong === undefined) {
+      const bounds = Object.fromEntries(given.map((key) => [key, schema[key]]));
+      const key = JSON.stringify(bounds);
+      const isShared = bounds.maxItems === undefined && this.lengths.has(key);
+      this.lengths.add(key);
+      if (!isShared) this.repeated += Math.max(0, ...(Object.values(bounds) as number[]));
+      if (this.repeated > REPEATED_SUM_MAX)
+        throw refused(`lists and texts of more than ${REPEATED_SUM_MAX} items and letters`, at);
+      return bounds;
+    }
     this.unsaid(`${wrong} ${JSON.stringify(schema[wrong])}`, at);
     return {};
   }

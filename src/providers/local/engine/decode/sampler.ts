@@ -61,13 +61,16 @@ export class TokenSampler {
     return async (context, index) => {
       const { judged, explained } = this.sampling;
       const judging = said.length < judged;
-      this.native.applyConfig(this.config(said));
+      const config = this.config(said);
+      this.native.applyConfig(config);
+      const before = process.cpuUsage();
       const sampled =
         judging || explained
           ? await context.sampleToken(index, this.native, explained, judging)
           : ([await context.sampleToken(index, this.native)] as const);
       const [token, probabilities, confidence] = sampled;
       if (token < 0) throw new SvcError('engine_failed');
+      if (config.grammarEvaluationState !== undefined) boundForm(process.cpuUsage(before));
       return {
         token: token as Token,
         probability: confidence ?? null,
@@ -100,6 +103,23 @@ export class TokenSampler {
     };
   }
 }
+
+/**
+ * Ends an answer whose form is so ambiguous that llama.cpp has more and more ways to go on. It
+ * cannot be stopped within a token, and other runs wait for it.
+ */
+function boundForm({ user, system }: NodeJS.CpuUsage): void {
+  if ((user + system) / 1000 <= FORM_MS) return;
+  throw new SvcError(
+    'capability_missing',
+    'The form of the answer leaves too many ways to go on: one token took more than ' +
+      `${FORM_MS / 1000} s of processor time.`,
+    { param: 'response_format', hint: 'Use fewer values and forms that begin alike.' },
+  );
+}
+
+/** Well within the time that a cancelled run has to stop. */
+const FORM_MS = 4000;
 
 function pairs(list: readonly number[]): ReadonlyMap<Token, number> {
   const map = new Map<Token, number>();
