@@ -16,7 +16,10 @@ test('a build without the packages says what to do, and leaves dist as it is', (
       cwd: folder,
       encoding: 'utf8',
     });
-    assert.equal([status, stdout, stderr], [1, '', 'Run npm install first.\n']);
+    assert.equal(
+      [status, stdout, stderr],
+      [1, '', 'The packages of this checkout are missing. Run first: npm install\n'],
+    );
     assert.ok(existsSync(join(folder, 'dist', 'kept')));
   } finally {
     rmSync(folder, { recursive: true });

@@ -98,19 +98,25 @@ async function follow(
 async function withReason(record: Run, input: Input, paths: Paths): Promise<Run> {
   const { error, provider: id } = record;
   if (error?.code.startsWith('provider_') !== true) return record;
-  const { providers } = await askDaemon(paths, 'provider.list').catch(() => ({ providers: [] }));
+  const isAboutKey = error.code === 'provider_unauthorised';
+  const isUnnamed = id !== LOCAL && !isNamed(id, input);
+  if (!isAboutKey && !isUnnamed) return record;
+  const { providers } = await askDaemon(paths, 'provider.list', {}, { timeout_ms: LIST_MS }).catch(
+    () => ({ providers: [] }),
+  );
   const provider = providers.find((each) => each.id === id);
   if (provider === undefined) return record;
-  const isAboutKey = error.code === 'provider_unauthorised';
   const own = isAboutKey ? keyOfThisShell(provider, paths) : null;
   if (own !== null) return { ...record, error: own.body() };
-  if (!provider.default || id === LOCAL || isNamed(id, input)) return record;
+  if (!provider.default || !isUnnamed) return record;
   const message = `${id} was asked because it is your default provider. ${error.message}`;
   const hint = `${error.hint} To choose another default: svc provider default local`;
   return { ...record, error: { ...error, message, hint } };
 }
 
 const LOCAL = 'local';
+/** The daemon has the list in memory. */
+const LIST_MS = 3_000;
 
 /** Whether the request itself names the provider. */
 function isNamed(id: string, { provider, model, cloud, conversation }: Input): boolean {
