@@ -168,6 +168,7 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
       pages,
       limits: config.limits,
       elsewhere: options.fleet?.changes,
+      waitsFor: (id) => options.fleet?.waitsFor(id) ?? Promise.resolve(null),
       status,
       getRun: (id) => runs.get(id),
       version: () => daemon().context.version,

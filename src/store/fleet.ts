@@ -48,8 +48,8 @@ export interface Fleet {
   claimRun(run_id: string): Promise<ClaimedRun | null>;
   /** The node that has an unfinished run; null if it has none. */
   ownerOf(run_id: string): Promise<string | null>;
-  /** What a node looks for at each poll. It counts waiting runs up to a number. */
-  look(most: number): Promise<Look>;
+  /** What a node looks for at each poll. */
+  look(query: LookQuery): Promise<Look>;
   /** The place of a run without an owner in the fair order, from 1; null for any other run. */
   position(run_id: string): Promise<number | null>;
   /**
@@ -154,10 +154,13 @@ export interface ClaimQuery {
 }
 
 /** A model file, as its digest or as what identifies it on one disk, behind a name. */
-export interface WantedFile {
+export interface WantedFile extends WantedModel {
+  file: string;
+}
+
+export interface WantedModel {
   provider: string;
   model: string;
-  file: string;
 }
 
 export interface ClaimedRun {
@@ -170,6 +173,16 @@ export interface ClaimedRun {
   downtime_ms: number;
   /** All its events, if it waited and they are small. Null: read them from the log. */
   events: readonly StoredEvent[] | null;
+}
+
+export interface LookQuery {
+  /** Waiting runs are counted up to this number. */
+  most: number;
+  /** After so long without a node, a run that was cut off is left. */
+  left_ms: number;
+  /** Providers of this node that list their models, and these, as `provider/model`. */
+  lists: readonly string[];
+  listed: readonly string[];
 }
 
 export interface Look {
@@ -189,6 +202,13 @@ export interface Waiting {
   due: string[];
   /** Files for which runs are kept. The first ones, if many. */
   wanted: WantedFile[];
+  /** Models of runs at providers that list theirs, and not these. The first ones, if many. */
+  unlisted: WantedModel[];
+  /**
+   * Runs that were cut off, and that no node took for `left_ms` of the time in which one lived. The
+   * first ones, if many.
+   */
+  left: string[];
 }
 
 export interface CancelAsk {

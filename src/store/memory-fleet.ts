@@ -8,6 +8,7 @@ import type {
   FleetChange,
   SharedStore,
   WantedFile,
+  WantedModel,
 } from './fleet.ts';
 import { accessTo, type Line, MemoryLog } from './memory.ts';
 import { type Epoch, type Lease, MemoryLeases } from './memory-leases.ts';
@@ -77,12 +78,14 @@ export class MemoryFleet {
       claim: call((query) => this.claim(held(), query)),
       claimRun: call((run_id) => this.claimRun(held(), run_id)),
       ownerOf: call((run_id) => this.owners.get(run_id)?.node_id ?? null),
-      look: call((most) => ({
+      look: call(({ most, left_ms, lists, listed }) => ({
         ...{ last_seq: this.log.lastSeq, late: this.leases.isAnyLate, asks: this.asked.length > 0 },
         waiting: {
           runs: Math.min(most, this.fairly().length),
           due: this.fairly((line) => this.isDue(line)),
           wanted: firstOfEach(this.keptNow()),
+          unlisted: this.unlisted(lists, new Set(listed)),
+          left: this.fairly(({ run_id }) => this.isLeft(run_id, left_ms)),
         },
       })),
       position: call((run_id) => placeOf(this.fairly(), run_id)),
@@ -153,6 +156,7 @@ export class MemoryFleet {
 
   private free(run_id: string): void {
     this.owners.set(run_id, {
+      since: this.now(),
       node_id: null,
       waits: this.log.runOf(run_id)?.state === 'queued',
       kept: null,
@@ -175,7 +179,7 @@ export class MemoryFleet {
     const { provider, data } = line;
     const { model } = JSON.parse(data) as { model: string };
     const kept = { provider, model, file, until: this.now() + ms };
-    this.owners.set(run_id, { node_id: null, waits: false, kept });
+    this.owners.set(run_id, { since: this.now(), node_id: null, waits: false, kept });
     this.tell({ waiting: true });
   }
 
@@ -204,6 +208,23 @@ export class MemoryFleet {
 
   private claimRun(lease: Lease, run_id: string): ClaimedRun | null {
     return this.owners.get(run_id)?.node_id === null ? this.take(lease, run_id) : null;
+  }
+
+  private unlisted(lists: readonly string[], listed: ReadonlySet<string>): WantedModel[] {
+    const found = new Map<string, WantedModel>();
+    for (const { run_id, provider, data } of this.log.oldestFirst()) {
+      const { model } = JSON.parse(data) as { model: string };
+      const name = `${provider}/${model}`;
+      if (this.owners.get(run_id)?.node_id === null && lists.includes(provider))
+        if (!listed.has(name)) found.set(name, { provider, model });
+    }
+    return [...found.values()];
+  }
+
+  private isLeft(run_id: string, left_ms: number): boolean {
+    const { node_id, waits, kept = null, since = 0 } = this.owners.get(run_id) ?? {};
+    const isKept = kept !== null && kept.until > this.now();
+    return node_id === null && !waits && !isKept && since + left_ms <= this.now();
   }
 
   private isDue({ run_id, due_at }: Line): boolean {
@@ -282,6 +303,8 @@ export class MemoryFleet {
 }
 
 interface Owner {
+  /** When it was released. */
+  since: number;
   node_id: string | null;
   waits: boolean;
   kept: Kept | null;
@@ -292,7 +315,7 @@ type Kept = WantedFile & { until: number };
 type Reservation = Epoch & { run_id: string };
 
 function own(node_id: string): Owner {
-  return { node_id, waits: false, kept: null };
+  return { since: 0, node_id, waits: false, kept: null };
 }
 
 function isSame(one: WantedFile, other: WantedFile): boolean {

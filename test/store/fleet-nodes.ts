@@ -1,5 +1,5 @@
 import type { Test } from 'uvu';
-import type { ClaimedRun, NodeFacts, SharedStore } from '../../src/store/fleet.ts';
+import type { ClaimedRun, LookQuery, NodeFacts, SharedStore } from '../../src/store/fleet.ts';
 import type { Commit, RunRow } from '../../src/store/port.ts';
 import { accepted, event } from './samples.ts';
 
@@ -94,4 +94,7 @@ export function next(name: string, version: number, row: RunRow): Commit {
 }
 
 export const ALL = { providers: ['local', 'cloud'], models: [], files: [], limit: 100 };
+/** A look of a node whose providers take each model. */
+export const LOOK: LookQuery = { most: 9, left_ms: 60_000, lists: [], listed: [] };
+export const NONE = { unlisted: [], left: [] };
 export const ids = (runs: readonly ClaimedRun[]) => runs.map(({ run_id }) => run_id);

@@ -1,5 +1,15 @@
 import * as assert from 'uvu/assert';
-import { ALL, accept, type FleetTest, ids, LEASE_MS, next } from './fleet-nodes.ts';
+import {
+  ALL,
+  accept,
+  type FleetTest,
+  ids,
+  LEASE_MS,
+  LOAD,
+  LOOK,
+  NONE,
+  next,
+} from './fleet-nodes.ts';
 import { run } from './samples.ts';
 
 /** What every fleet promises of its runs: owners, claims, keys and cancels. */
@@ -9,17 +19,42 @@ export function testFleetRuns(fleet: FleetTest): void {
 }
 
 function testClaims(fleet: FleetTest): void {
+  fleet('models that no node lists, and runs that no node takes, are seen', async (nodes) => {
+    const dead = await nodes.join('dead');
+    const [path, known] = [
+      run('run_1', { model: '/srv/m.gguf', state: 'streaming' }),
+      run('run_2', { model: 'known', state: 'streaming' }),
+    ];
+    await dead.append(accept('dead', path, known));
+    const query = { ...LOOK, left_ms: LEASE_MS, lists: ['local'], listed: ['local/known'] };
+    await nodes.pass(LEASE_MS + 1);
+    const b = await nodes.join('b');
+    assert.is((await b.fleet.takeOver()).length, 1);
+    const look = async () => (await b.fleet.look(query)).waiting;
+    const unlisted = [{ provider: 'local', model: '/srv/m.gguf' }];
+    assert.equal(await look(), { runs: 2, due: [], wanted: [], unlisted, left: [] });
+    await nodes.pass(LEASE_MS / 2);
+    assert.equal((await look()).left, [], 'no node lived before');
+    await nodes.pass(LEASE_MS / 2 + 1);
+    await b.fleet.renew(LOAD);
+    assert.equal((await look()).left.sort(), ['run_1', 'run_2']);
+    await b.fleet.claimRun('run_2');
+    assert.equal((await look()).left, ['run_1']);
+    await b.fleet.claimRun('run_1');
+    assert.equal(await look(), { runs: 0, due: [], wanted: [], ...NONE });
+  });
+
   fleet('an accepted run belongs to its node, until it is released', async (nodes) => {
     const a = await nodes.join('a');
     const b = await nodes.join('b');
     await a.append(accept('a', run('run_1'), run('run_2')));
-    assert.equal((await b.fleet.look(9)).waiting, { runs: 0, due: [], wanted: [] });
+    assert.equal((await b.fleet.look(LOOK)).waiting, { runs: 0, due: [], wanted: [], ...NONE });
     assert.is(await b.fleet.ownerOf('run_1'), 'a');
     assert.equal(await b.fleet.claim(ALL), []);
     assert.is(await b.fleet.claimRun('run_1'), null);
     assert.equal(await b.unfinishedRuns(), []);
     await a.fleet.release(['run_1', 'unknown']);
-    assert.equal((await b.fleet.look(9)).waiting, { runs: 1, due: [], wanted: [] });
+    assert.equal((await b.fleet.look(LOOK)).waiting, { runs: 1, due: [], wanted: [], ...NONE });
     assert.is(await b.fleet.ownerOf('run_1'), null);
     const events = await b.readStream('run_1', 1, 10);
     assert.is(events.length, 1);
@@ -37,13 +72,13 @@ function testClaims(fleet: FleetTest): void {
     await a.append(next('a', 2, run('run_2', { state: 'running' })));
     await b.fleet.release(['run_1']);
     await a.fleet.release(['run_2']);
-    assert.is((await a.fleet.look(9)).waiting.runs, 0);
+    assert.is((await a.fleet.look(LOOK)).waiting.runs, 0);
   });
 
   fleet('one look says what there is to do', async (nodes) => {
     const [a, b] = [await nodes.join('a'), await nodes.join('b')];
-    const nothing = { runs: 0, due: [], wanted: [] };
-    assert.equal(await b.fleet.look(9), {
+    const nothing = { runs: 0, due: [], wanted: [], ...NONE };
+    assert.equal(await b.fleet.look(LOOK), {
       last_seq: 0,
       late: false,
       asks: false,
@@ -51,12 +86,17 @@ function testClaims(fleet: FleetTest): void {
     });
     await a.append(accept('a', run('run_1')));
     await b.fleet.ask('run_1', 'http');
-    assert.equal(await b.fleet.look(9), { last_seq: 1, late: false, asks: true, waiting: nothing });
+    assert.equal(await b.fleet.look(LOOK), {
+      last_seq: 1,
+      late: false,
+      asks: true,
+      waiting: nothing,
+    });
     await nodes.pass(LEASE_MS + 1);
-    assert.ok((await b.fleet.look(9)).late);
+    assert.ok((await b.fleet.look(LOOK)).late);
     const c = await nodes.join('c');
     await c.fleet.takeOver();
-    const { late, waiting } = await c.fleet.look(9);
+    const { late, waiting } = await c.fleet.look(LOOK);
     assert.equal([late, waiting.runs], [false, 1]);
   });
 
@@ -134,22 +174,27 @@ function testClaims(fleet: FleetTest): void {
       );
       await a.append(next('a', 2, run('run_3', { ...due, state: 'running' })));
       assert.equal(
-        (await a.fleet.look(9)).waiting,
-        { runs: 0, due: [], wanted: [] },
+        (await a.fleet.look(LOOK)).waiting,
+        { runs: 0, due: [], wanted: [], ...NONE },
         'they have an owner',
       );
       await a.fleet.release(['run_1', 'run_2', 'run_4']);
-      assert.equal((await a.fleet.look(2)).waiting, { runs: 2, due: ['run_1'], wanted: [] });
+      assert.equal((await a.fleet.look({ ...LOOK, most: 2 })).waiting, {
+        runs: 2,
+        due: ['run_1'],
+        wanted: [],
+        ...NONE,
+      });
       await nodes.pass(LEASE_MS + 1000);
       const b = await nodes.join('b');
       await b.fleet.takeOver();
       assert.equal(
-        (await b.fleet.look(9)).waiting,
-        { runs: 4, due: ['run_1'], wanted: [] },
+        (await b.fleet.look(LOOK)).waiting,
+        { runs: 4, due: ['run_1'], wanted: [], ...NONE },
         'run_3 had begun',
       );
       await b.fleet.claimRun('run_1');
-      assert.equal((await b.fleet.look(9)).waiting, { runs: 3, due: [], wanted: [] });
+      assert.equal((await b.fleet.look(LOOK)).waiting, { runs: 3, due: [], wanted: [], ...NONE });
     },
   );
 
@@ -198,8 +243,8 @@ function testClaims(fleet: FleetTest): void {
       assert.is(await b.fleet.ownerOf('run_1'), 'a', 'it is not a run of this node');
       await a.fleet.keepFor('run_1', file.file, 5000);
       await a.fleet.keepFor('run_2', 'sha256:3', 5000);
-      const { wanted, ...rest } = (await b.fleet.look(9)).waiting;
-      assert.equal(rest, { runs: 2, due: [] });
+      const { wanted, ...rest } = (await b.fleet.look(LOOK)).waiting;
+      assert.equal(rest, { runs: 2, due: [], ...NONE });
       assert.equal(wanted.sort(byModel), [{ ...file, model: 'large', file: 'sha256:3' }, file]);
       assert.equal(await b.fleet.claim(ALL), []);
       assert.equal(await b.fleet.claim({ ...ALL, files: others }), []);
@@ -212,7 +257,7 @@ function testClaims(fleet: FleetTest): void {
       const [fits] = await a.fleet.claim({ ...ALL, files: [file] });
       assert.equal([fits?.run_id, fits?.kept], ['run_1', true]);
       assert.equal(await a.unfinishedRuns(), ['run_1']);
-      assert.equal((await a.fleet.look(9)).waiting, { runs: 0, due: [], wanted: [] });
+      assert.equal((await a.fleet.look(LOOK)).waiting, { runs: 0, due: [], wanted: [], ...NONE });
       await nodes.pass(LEASE_MS + 1);
       const c = await nodes.join('c');
       await c.fleet.takeOver();

@@ -8,6 +8,7 @@ import type { Log } from '../../kernel/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
 import type { ClaimedRun, Fleet } from '../../store/fleet.ts';
 import type { EventStore } from '../../store/port.ts';
+import { LOCAL } from '../providers/providers.ts';
 import type { Scheduler } from '../runs/scheduler.ts';
 import type { MissingFile, ModelFiles } from './model-files.ts';
 
@@ -18,7 +19,7 @@ export interface ClaimsOptions {
   scheduler: Scheduler;
   /** Stream of this boot's daemon machine. */
   daemon: DaemonKey;
-  files: Pick<ModelFiles, 'here' | 'missing'>;
+  files: Pick<ModelFiles, 'here' | 'unlisted' | 'missing'>;
   /** For so long, a run waits for a node with its model file. */
   keep_ms: number;
   /** What this node can ask now: a provider for each of its models, or for these. */
@@ -144,7 +145,10 @@ export class Claims {
   }
 
   private async take({ provider, models }: Offer, limit: number): Promise<number> {
-    const named = models?.map((model) => `${provider}/${model}`) ?? [];
+    const unlisted = this.options.files.unlisted.filter((one) => one.provider === provider);
+    const named = [...(models ?? []), ...unlisted.map(({ model }) => model)].map(
+      (model) => `${provider}/${model}`,
+    );
     const claimed = await this.sure(
       this.options.fleet.claim({
         ...{ providers: models === null ? [provider] : [], models: named, limit },
@@ -217,7 +221,7 @@ export class Claims {
       this.giveBack(run_id);
       return;
     }
-    const by = end === null || end === 'due' ? null : end.by;
+    const by = end === null || typeof end === 'string' ? null : end.by;
     const cancel = { type: 'run.cancel_requested', by: by ?? '' } as const;
     // The clock of the database counts, and this one may be behind.
     const now = end === 'due' ? Number.POSITIVE_INFINITY : kernel.clock.now();
@@ -226,7 +230,7 @@ export class Claims {
         ? cancel
         : waits && isIn(snapshot, 'queued')
           ? passedDeadline(snapshot, now)
-          : afterCrash(snapshot, downtime_ms);
+          : ((end === 'left' ? leftAlone(snapshot) : null) ?? afterCrash(snapshot, downtime_ms));
     const admitted = { stream: daemon, event: { type: 'daemon.run_admitted', run_id } } as const;
     const proposed = kernel.append(
       event === null ? [admitted] : [admitted, { stream: run_id, event }],
@@ -266,8 +270,21 @@ const LOST: Omit<ClaimedRun, 'run_id'> = {
   ...{ waits: true, kept: false, downtime_ms: 0, events: null },
 };
 
-/** Who cancels a run, or that its deadline has come. */
-type End = { by: string } | 'due';
+/** Who cancels a run, that its deadline has come, or that no node went on with it. */
+type End = { by: string } | 'due' | 'left';
+
+/** The end of a run that could go on, if a node had what it needs. Null: it ends in another way. */
+function leftAlone(snapshot: RunSnapshot): NewEvent<RunEvent> | null {
+  if (afterCrash(snapshot, 0)?.type !== 'run.recovered') return null;
+  const message = `Its node stopped, and no node with ${needOf(snapshot)} went on with it in time.`;
+  return { type: 'run.interrupted', error: { code: 'run_interrupted', message, retryable: true } };
+}
+
+/** What a node needs to go on with a run. */
+export function needOf({ context: { request } }: RunSnapshot): string {
+  const { provider, model } = request;
+  return provider === LOCAL ? `the model ${model}` : `the provider ${provider}`;
+}
 
 /** The event of the first deadline that has come while no node had the run. */
 function passedDeadline(snapshot: RunSnapshot, now: number): NewEvent<RunEvent> | null {

@@ -1,4 +1,5 @@
 import { isTerminalEvent } from '../../../machines/events.ts';
+import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import { pause } from '../../kernel/clock.ts';
@@ -13,7 +14,7 @@ import { unknownRun } from '../runs/run-errors.ts';
 import type { Scheduler } from '../runs/scheduler.ts';
 import { Cancels } from './cancels.ts';
 import { Changes } from './changes.ts';
-import { Claims, type Offer } from './claims.ts';
+import { Claims, needOf, type Offer } from './claims.ts';
 import { FleetKeys } from './fleet-keys.ts';
 import { ModelFiles } from './model-files.ts';
 import { Releases } from './releases.ts';
@@ -28,7 +29,7 @@ export interface FleetRunsOptions {
   offers(): readonly Offer[];
   /** Which file a model of this node is. Null: none, or it cannot be read. */
   fileOf(provider: string, model: string): Promise<string | null>;
-  limits: Pick<Limits, 'fleet_poll_ms' | 'lease_ms' | 'queue_runs'>;
+  limits: Pick<Limits, 'fleet_poll_ms' | 'lease_ms' | 'queue_ms' | 'queue_runs'>;
   log: Log;
   /** Throws lease_lost if another node has the runs of this one. */
   confirm?(): Promise<void>;
@@ -144,6 +145,17 @@ export class FleetRuns {
     return runRecord(instance.snapshot, instance.seq, place);
   }
 
+  /** What a run without a node waits for. Null: it has ended, or a node has it. */
+  async waitsFor(run_id: string): Promise<string | null> {
+    const { store, limits } = this.options;
+    const [head, owner] = await Promise.all([store.runHead(run_id), store.fleet.ownerOf(run_id)]);
+    if (head === null || head.finished || owner !== null) return null;
+    const snapshot = (await foldStream(store, run_id))?.snapshot as RunSnapshot | undefined;
+    if (snapshot === undefined || snapshot.status !== 'active') return null;
+    const most = isIn(snapshot, 'queued') ? '' : `, for ${limits.queue_ms / 1000} s at most`;
+    return `a node with ${needOf(snapshot)} and a free place${most}`;
+  }
+
   /** Resolves when the run has ended, or is here. Throws daemon_stopping. */
   cancel(run_id: RunKey, by: string): Promise<void> {
     return this.cancels.cancel(run_id, by);
@@ -169,8 +181,9 @@ export class FleetRuns {
         const { last_seq, asks, waiting } = await this.look();
         this.changes.found(last_seq);
         this.waiting = waiting.runs;
-        if (!this.over.signal.aborted) await this.files.answer(waiting.wanted);
+        if (!this.over.signal.aborted) await this.files.answer(waiting);
         for (const run_id of waiting.due) await this.claims.takeOne(run_id, 'due');
+        for (const run_id of waiting.left) await this.claims.takeOne(run_id, 'left');
         // What waits here may start now that this node takes runs again.
         if (this.waiting > 0 || scheduler.queued > 0) this.claims.expect();
         this.claims.lookAgain();
@@ -184,11 +197,17 @@ export class FleetRuns {
 
   /** One statement, unless a node is to be fenced. Then the next one has its runs. */
   private async look(): Promise<Look> {
-    const { limits, store, onTakenOver } = this.options;
-    const look = await store.fleet.look(limits.queue_runs);
+    const { limits, offers, store, onTakenOver } = this.options;
+    const lists = offers().filter(({ models }) => models !== null);
+    const query = {
+      ...{ most: limits.queue_runs, left_ms: limits.queue_ms },
+      lists: lists.map(({ provider }) => provider),
+      listed: lists.flatMap(({ provider, models }) => models?.map((m) => `${provider}/${m}`) ?? []),
+    };
+    const look = await store.fleet.look(query);
     const taken = look.late ? await store.fleet.takeOver() : [];
     if (taken.length === 0) return look;
     onTakenOver?.(taken);
-    return store.fleet.look(limits.queue_runs);
+    return store.fleet.look(query);
   }
 }

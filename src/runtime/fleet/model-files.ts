@@ -1,7 +1,7 @@
 import { fileToResume } from '../../../machines/run-next.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
-import type { ClaimedRun, Fleet, WantedFile } from '../../store/fleet.ts';
+import type { ClaimedRun, Fleet, Waiting, WantedFile, WantedModel } from '../../store/fleet.ts';
 import type { Offer } from './claims.ts';
 
 export interface ModelFilesOptions {
@@ -27,11 +27,14 @@ export interface MissingFile {
  *
  * 1. A node without the file releases the run. Then it is kept for the nodes that have it.
  * 2. A node that has the file says so at each poll, until it has a free place for the run.
- * 3. When no node has said so for `keep_ms`, any node takes the run. There it ends as interrupted.
+ * 3. A node has a model whose file it can read, whether or not it has listed it.
+ * 4. When no node has said so for `keep_ms`, any node takes the run. There it ends as interrupted.
  */
 export class ModelFiles {
   /** Files of this node, as of the last poll. */
   here: readonly WantedFile[] = [];
+  /** Models that this node has and did not list at its last probe: paths, and new files. */
+  unlisted: readonly WantedModel[] = [];
   private readonly options: ModelFilesOptions;
 
   constructor(options: ModelFilesOptions) {
@@ -39,7 +42,9 @@ export class ModelFiles {
   }
 
   /** Says which of the files this node has. The runs for them wait for it. */
-  async answer(wanted: readonly WantedFile[]): Promise<void> {
+  async answer({ wanted, unlisted }: Pick<Waiting, 'wanted' | 'unlisted'>): Promise<void> {
+    const readable = await Promise.all(unlisted.map((one) => this.fileOf(one)));
+    this.unlisted = unlisted.filter((_, index) => readable[index] != null);
     const found = await Promise.all(wanted.map((one) => this.has(one)));
     this.here = wanted.filter((_, index) => found[index]);
     if (this.here.length > 0) await this.options.fleet.keepOn(this.here, this.options.keep_ms);
@@ -59,10 +64,12 @@ export class ModelFiles {
     return (await this.has({ ...snapshot.context.request, file })) ? null : { run_id, file };
   }
 
-  private async has({ provider, model, file }: WantedFile): Promise<boolean> {
+  private async has({ file, ...model }: WantedFile): Promise<boolean> {
+    return (await this.fileOf(model)) === file;
+  }
+
+  private async fileOf({ provider, model }: WantedModel): Promise<string | null> {
     const { offers, fileOf } = this.options;
-    const offered = offers().find((one) => one.provider === provider);
-    if (offered === undefined || offered.models?.includes(model) === false) return false;
-    return (await fileOf(provider, model)) === file;
+    return offers().some((one) => one.provider === provider) ? fileOf(provider, model) : null;
   }
 }

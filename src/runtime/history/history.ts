@@ -15,6 +15,7 @@ import type {
 import { Checkpoints } from './checkpoints.ts';
 import { exportRun } from './export.ts';
 import { instancesOf, machinesRecord } from './instances.ts';
+import { clock } from './sentences.ts';
 import { runAt, snapshotAt } from './state-at.ts';
 import { type CurrentSources, currentSnapshot } from './state-now.ts';
 import { whyRun } from './why.ts';
@@ -53,6 +54,8 @@ export interface HistoryOptions extends CurrentSources {
   pages: EventPages;
   /** What other nodes append. Absent: this daemon has the log alone. */
   elsewhere?: Elsewhere | undefined;
+  /** What a run without a node waits for. */
+  waitsFor?(run_id: string): Promise<string | null>;
   version(): string;
 }
 
@@ -85,7 +88,11 @@ export function createHistory(options: HistoryOptions): History {
     },
     whyRun: async (id) => {
       opened();
-      return (await whyRun(store, id)) ?? (await removed(options, id));
+      const why = (await whyRun(store, id)) ?? (await removed(options, id));
+      const wanted = (await options.waitsFor?.(id)) ?? null;
+      if (wanted === null) return why;
+      const waits = `${clock(kernel.clock.now())} it waits for ${wanted}`;
+      return { ...why, explanation: [...why.explanation, waits] };
     },
     async *exportRun(id, { redact }) {
       opened();

@@ -19,13 +19,17 @@ export interface ClaimedRow extends QueryResultRow, Partial<StoredRow> {
   last_seq: number;
 }
 
-/** The downtime of a run: the time since the boot of its last event was last seen. */
-export const TAKEN = `
-  select run_id, waits, file, svc_runs_seq, greatest(0, extract(epoch from clock_timestamp() - (
+/** When the boot of the last event of a run was last seen. */
+export const SEEN = `(
     select seen_at from svc_boots where boot_id = (
       select boot_id from svc_events where stream = run_id order by version desc limit 1
     )
-  )) * 1000)::float8 as downtime`;
+  )`;
+
+/** The downtime of a run: the time since then. */
+export const TAKEN = `
+  select run_id, waits, file, svc_runs_seq,
+    greatest(0, extract(epoch from clock_timestamp() - ${SEEN}) * 1000)::float8 as downtime`;
 
 /** An event of a waiting run has its prompt. A larger one is read when its turn comes. */
 const EVENT_BYTES_MAX = 65_536;

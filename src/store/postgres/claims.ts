@@ -2,7 +2,7 @@ import type { QueryResultRow } from 'pg';
 import type { CancelAsk, ClaimQuery, Fleet, Look, Waiting, WantedFile } from '../fleet.ts';
 import type { HeldLease } from './append/appends.ts';
 import { notifyOf } from './channel.ts';
-import { ANSWER, TAKEN, toClaimed } from './claimed.ts';
+import { ANSWER, SEEN, TAKEN, toClaimed } from './claimed.ts';
 import type { Connections } from './connections.ts';
 
 export type Claims = Pick<
@@ -69,8 +69,8 @@ export function createClaims(connections: Connections, lease: HeldLease): Claims
       one<string>('select node_id as value from svc_runs where run_id = $1 and not finished', [
         run_id,
       ]),
-    look: async (most) => {
-      const [row] = await connections.read<LookRow>(LOOK, [most]);
+    look: async ({ most, left_ms, lists, listed }) => {
+      const [row] = await connections.read<LookRow>(LOOK, [most, left_ms, lists, listed]);
       if (row === undefined) throw connections.asError(new Error('it has no answer'));
       const { last_seq, late, asks, ...waiting } = row;
       return { last_seq, late, asks, waiting };
@@ -237,7 +237,22 @@ select coalesce((select last_seq from svc_log where id = 1), 0) as last_seq,
       and file_until > clock_timestamp()
     limit ${OTHERS}
   ) as files
-) as wanted`;
+) as wanted, (
+  select coalesce(json_agg(row_to_json(models)), '[]') from (
+    select distinct provider, model from svc_runs
+    where not finished and node_id is null and provider = any($3)
+      and provider || '/' || model <> all($4)
+    limit ${OTHERS}
+  ) as models
+) as unlisted, array(
+  select run_id from svc_runs
+  where not finished and node_id is null and not waits
+    and (file is null or file_until <= clock_timestamp())
+    and greatest(${SEEN}, (
+      select min(since) from svc_nodes where gone is null and until > clock_timestamp()
+    )) <= clock_timestamp() - $2::float8 * interval '1 millisecond'
+  limit ${OTHERS}
+) as "left"`;
 
 const POSITION = `
 select value from (

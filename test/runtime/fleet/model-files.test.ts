@@ -70,4 +70,47 @@ test('a run that begins again needs no model file, and one that is cancelled end
   assert.is((await b.runtime.runs.get(again.id)).output, 'from b');
 });
 
+const UNLISTED = { prompt: 'first', model: 'local//models/new.gguf' };
+
+test('a run of a model that no node lists goes on where its file can be read', async () => {
+  const a = await fleet.boot('a', 1, {}, ['small'], 'one');
+  const { id } = await a.runtime.runs.start(UNLISTED, 'one');
+  await settle();
+  const b = await fleet.boot('b', 1, {}, ['small']);
+  await fleet.kill(a);
+  await fleet.pass(30_000);
+  assert.is(await stateOf(b, id), 'streaming');
+  const why = async (node: FleetNode) =>
+    (await node.runtime.history.whyRun(id)).explanation.at(-1) ?? '';
+  assert.match(
+    await why(b),
+    / it waits for a node with the model \/models\/new.gguf and a free place, for 600 s at most$/,
+  );
+  const c = await fleet.boot('c', 1, {}, ['small'], 'one');
+  await fleet.pass(2000);
+  assert.equal([b.provider.asked, c.provider.asked], [[], ['first']]);
+  assert.not.match(await why(b), /waits/);
+  await c.provider.one();
+  assert.is((await b.runtime.runs.get(id)).output, 'from afrom c');
+});
+
+test('a run that no node can go on with ends, says why, and keeps its text', async () => {
+  const limits = { queue_ms: 60_000 };
+  const a = await fleet.boot('a', 1, limits, ['small'], 'one');
+  const { id } = await a.runtime.runs.start(UNLISTED, 'one');
+  await settle();
+  const b = await fleet.boot('b', 1, limits, ['small']);
+  await fleet.kill(a);
+  await fleet.pass(60_000);
+  assert.is(await stateOf(b, id), 'streaming');
+  await fleet.pass(20_000);
+  const { state, error, output } = await b.runtime.runs.get(id);
+  assert.equal([state, error?.code, output], ['interrupted', 'run_interrupted', 'from a']);
+  assert.match(
+    error?.message ?? '',
+    /no node with the model \/models\/new.gguf went on with it in time/,
+  );
+  assert.is(b.scheduler.unsettled, 0);
+});
+
 test.run();

@@ -9,6 +9,7 @@ import { Notices } from '../../../src/store/postgres/notices.ts';
 import { migrate } from '../../../src/store/postgres/schema.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
 import { waitFor } from '../../helpers/wait.ts';
+import { LOOK, NONE } from '../fleet-nodes.ts';
 import { codeOf } from '../samples.ts';
 
 const on = postgresPrograms === null ? test.skip : test;
@@ -105,7 +106,7 @@ on('nodes that claim at once get each run once, and none is left', () =>
       claimed.push(...some.flatMap(ids));
     }
     assert.equal([...claimed].sort(), [...names].sort());
-    assert.equal((await a.claims.look(9)).waiting, { runs: 0, due: [], wanted: [] });
+    assert.equal((await a.claims.look(LOOK)).waiting, { runs: 0, due: [], wanted: [], ...NONE });
   }),
 );
 

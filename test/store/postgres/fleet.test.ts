@@ -17,7 +17,8 @@ test.after(() => server?.end());
 
 /** To let time pass is to move every time that the database has kept. */
 const PASS = [
-  'update svc_nodes set until = until - $1::interval, late_at = late_at - $1::interval',
+  `update svc_nodes set until = until - $1::interval, since = since - $1::interval,
+     late_at = late_at - $1::interval`,
   'update svc_runs set file_until = file_until - $1::interval',
   'update svc_boots set seen_at = seen_at - $1::interval',
 ];
