@@ -7,11 +7,11 @@ import type {
   Fleet,
   FleetChange,
   SharedStore,
-  WantedFile,
   WantedModel,
 } from './fleet.ts';
 import { accessTo, type Line, MemoryLog } from './memory.ts';
 import { type Epoch, type Lease, MemoryLeases } from './memory-leases.ts';
+import { firstOfEach, isSame, type Kept, type Owner, own } from './memory-owners.ts';
 import type { Commit } from './port.ts';
 import { fromEventRow, toRows } from './row.ts';
 import { createStore } from './store.ts';
@@ -211,14 +211,12 @@ export class MemoryFleet {
   }
 
   private unlisted(lists: readonly string[], listed: ReadonlySet<string>): WantedModel[] {
-    const found = new Map<string, WantedModel>();
-    for (const { run_id, provider, data } of this.log.oldestFirst()) {
+    const found = this.log.oldestFirst().flatMap(({ run_id, provider, data }) => {
       const { model } = JSON.parse(data) as { model: string };
-      const name = `${provider}/${model}`;
-      if (this.owners.get(run_id)?.node_id === null && lists.includes(provider))
-        if (!listed.has(name)) found.set(name, { provider, model });
-    }
-    return [...found.values()];
+      const waits = this.owners.get(run_id)?.node_id === null && lists.includes(provider);
+      return waits && !listed.has(`${provider}/${model}`) ? { provider, model } : [];
+    });
+    return [...new Map(found.map((one) => [`${one.provider}/${one.model}`, one])).values()];
   }
 
   private isLeft(run_id: string, left_ms: number): boolean {
@@ -302,31 +300,7 @@ export class MemoryFleet {
   }
 }
 
-interface Owner {
-  /** When it was released. */
-  since: number;
-  node_id: string | null;
-  waits: boolean;
-  kept: Kept | null;
-}
-
-type Kept = WantedFile & { until: number };
-
 type Reservation = Epoch & { run_id: string };
-
-function own(node_id: string): Owner {
-  return { since: 0, node_id, waits: false, kept: null };
-}
-
-function isSame(one: WantedFile, other: WantedFile): boolean {
-  return one.provider === other.provider && one.model === other.model && one.file === other.file;
-}
-
-function firstOfEach(all: readonly Kept[]): WantedFile[] {
-  return all
-    .filter((kept, index) => all.findIndex((one) => isSame(one, kept)) === index)
-    .map(({ provider, model, file }) => ({ provider, model, file }));
-}
 
 function placeOf(run_ids: readonly string[], run_id: string): number | null {
   const index = run_ids.indexOf(run_id);

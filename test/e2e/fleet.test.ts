@@ -81,6 +81,57 @@ on('a run accepted by one daemon is answered by the other, and both show it', as
   await until(1, first.id, 'completed');
 });
 
+on('a node that stops, or lost its lease, asks its clients to try again', async () => {
+  const asked = ['/v1/runs', '/v1/responses', '/v1/chat/completions', '/v1/nodes'] as const;
+  const problems: string[] = [];
+  let isOver = false;
+  const body = { input: 'x', messages: [{ role: 'user', content: 'x' }], model: 'm' };
+  const client = async (path: string, turn: number) => {
+    const home = fleet.home(0);
+    const how =
+      path === '/v1/runs'
+        ? { method: 'POST', body: { prompt: 'x' } }
+        : path === '/v1/nodes'
+          ? {}
+          : { method: 'POST', body };
+    while (!isOver) {
+      const left = AbortSignal.timeout(3000);
+      const gone = new Promise<null>((resolve) =>
+        left.addEventListener('abort', () => resolve(null)),
+      );
+      const answer = await Promise.race([ask(home, path, how).catch(() => null), gone]);
+      if (answer?.status === 500) problems.push(`${turn} ${path} ${answer.text}`);
+      if (answer === null) await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const boot = await fleet.bootOf(0);
+  const clients = asked.map(client);
+  fleet.life(0).child.kill('SIGSTOP');
+  await waitFor('it has lost its lease', async () => {
+    const rows = await fleet.read<{ gone: string | null }>(
+      `select gone from svc_nodes where boot_id = '${boot}'`,
+    );
+    return rows[0]?.gone === 'lost';
+  });
+  fleet.life(0).child.kill('SIGCONT');
+  await waitFor(
+    'it has joined again',
+    async () => (await fleet.bootOf(0).catch(() => boot)) !== boot,
+  );
+  await waitFor(
+    'it is ready',
+    async () => (await ask(fleet.home(0), '/readyz').catch(() => null))?.status === 200,
+  );
+  const exited = once(fleet.life(0).child, 'exit');
+  await fleet
+    .life(0)
+    .ask((control) => control.call('lifecycle', { type: 'stop_requested', timeout_ms: 500 }));
+  await exited;
+  isOver = true;
+  await Promise.all(clients);
+  assert.equal(problems, []);
+});
+
 on('a cancel through one daemon ends a run of the other, and one key gives one run', async () => {
   const key = { prompt: 'first', idempotency_key: 'k' };
   const both = await Promise.all([start(0, key), start(1, key)]);

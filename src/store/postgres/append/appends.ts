@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode, SvcError } from '../../../errors.ts';
-import { codeOf } from '../../failure.ts';
+import { codeOf, notOpen } from '../../failure.ts';
 import { type Appended, CONFLICT, type Commit } from '../../port.ts';
 import { conflict, type EventRow } from '../../row.ts';
 import type { Connections } from '../connections.ts';
@@ -78,7 +78,7 @@ export class Appends {
         }
         isUnknown ||= !isRefused(error) && isAway(error);
         if (!isAway(error) && !hasCode(error, 'store_stalled')) throw this.asAppendError(error);
-        await this.wait();
+        await this.wait(isUnknown);
       }
     }
   }
@@ -119,9 +119,10 @@ export class Appends {
     return this.connections.asError(error);
   }
 
-  private async wait(): Promise<void> {
+  /** Throws when the log is closed first: run_unconfirmed if the commit may count, or not_ready. */
+  private async wait(isUnknown: boolean): Promise<void> {
     await delay(this.retry_ms, undefined, { signal: this.closing }).catch(() => {
-      throw new SvcError('store_failed', 'The event log was closed before the database answered.');
+      throw isUnknown ? new SvcError('run_unconfirmed') : notOpen();
     });
   }
 }
