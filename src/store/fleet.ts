@@ -163,6 +163,16 @@ export interface WantedModel {
   model: string;
 }
 
+/** What is wanted, as one text. */
+export function keyOf({ provider, model, file }: WantedModel & Partial<WantedFile>): string {
+  return `${provider}/${model}${file === undefined ? '' : ` ${file}`}`;
+}
+
+/** Each of them once. */
+export function distinct<T extends WantedModel>(all: readonly T[]): T[] {
+  return [...new Map(all.map((one) => [keyOf(one), one])).values()];
+}
+
 export interface ClaimedRun {
   run_id: string;
   /** It was queued when it was released. Otherwise it was cut off. */

@@ -1,17 +1,19 @@
 import { SvcError } from '../errors.ts';
 import { defaultLimits } from '../limits.ts';
-import type {
-  CancelAsk,
-  ClaimedRun,
-  ClaimQuery,
-  Fleet,
-  FleetChange,
-  SharedStore,
-  WantedModel,
+import {
+  type CancelAsk,
+  type ClaimedRun,
+  type ClaimQuery,
+  distinct,
+  type Fleet,
+  type FleetChange,
+  keyOf,
+  type SharedStore,
+  type WantedFile,
+  type WantedModel,
 } from './fleet.ts';
 import { accessTo, type Line, MemoryLog } from './memory.ts';
 import { type Epoch, type Lease, MemoryLeases } from './memory-leases.ts';
-import { firstOfEach, isSame, type Kept, type Owner, own } from './memory-owners.ts';
 import type { Commit } from './port.ts';
 import { fromEventRow, toRows } from './row.ts';
 import { createStore } from './store.ts';
@@ -73,7 +75,7 @@ export class MemoryFleet {
       keepOn: call((files, ms) => {
         held();
         for (const kept of this.keptNow())
-          if (files.some((one) => isSame(one, kept))) kept.until = this.now() + ms;
+          if (files.some((one) => keyOf(one) === keyOf(kept))) kept.until = this.now() + ms;
       }),
       claim: call((query) => this.claim(held(), query)),
       claimRun: call((run_id) => this.claimRun(held(), run_id)),
@@ -83,7 +85,7 @@ export class MemoryFleet {
         waiting: {
           runs: Math.min(most, this.fairly().length),
           due: this.fairly((line) => this.isDue(line)),
-          wanted: firstOfEach(this.keptNow()),
+          wanted: distinct(this.keptNow().map(({ until: _, ...file }) => file)),
           unlisted: this.unlisted(lists, new Set(listed)),
           left: this.fairly(({ run_id }) => this.isLeft(run_id, left_ms)),
         },
@@ -198,7 +200,7 @@ export class MemoryFleet {
       return (
         node_id === null &&
         (providers.includes(provider) || models.includes(`${provider}/${model}`)) &&
-        (kept === null || !open.includes(kept) || files.some((one) => isSame(one, kept)))
+        (kept === null || !open.includes(kept) || files.some((one) => keyOf(one) === keyOf(kept)))
       );
     };
     return this.fairly(suits)
@@ -216,7 +218,7 @@ export class MemoryFleet {
       const waits = this.owners.get(run_id)?.node_id === null && lists.includes(provider);
       return waits && !listed.has(`${provider}/${model}`) ? { provider, model } : [];
     });
-    return [...new Map(found.map((one) => [`${one.provider}/${one.model}`, one])).values()];
+    return distinct(found);
   }
 
   private isLeft(run_id: string, left_ms: number): boolean {
@@ -300,7 +302,23 @@ export class MemoryFleet {
   }
 }
 
+/** Who has a run of a fleet in memory. */
+interface Owner {
+  /** When it was released. */
+  since: number;
+  node_id: string | null;
+  waits: boolean;
+  kept: Kept | null;
+}
+
+/** A run that is kept for a file, and how long. */
+type Kept = WantedFile & { until: number };
+
 type Reservation = Epoch & { run_id: string };
+
+function own(node_id: string): Owner {
+  return { since: 0, node_id, waits: false, kept: null };
+}
 
 function placeOf(run_ids: readonly string[], run_id: string): number | null {
   const index = run_ids.indexOf(run_id);

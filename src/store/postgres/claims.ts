@@ -1,5 +1,12 @@
 import type { QueryResultRow } from 'pg';
-import type { CancelAsk, ClaimQuery, Fleet, Look, Waiting, WantedFile } from '../fleet.ts';
+import {
+  type CancelAsk,
+  type ClaimQuery,
+  type Fleet,
+  keyOf,
+  type Look,
+  type Waiting,
+} from '../fleet.ts';
 import type { HeldLease } from './append/appends.ts';
 import { notifyOf } from './channel.ts';
 import { ANSWER, SEEN, TAKEN, toClaimed } from './claimed.ts';
@@ -112,10 +119,7 @@ function toAsk({ run_id, by }: { run_id: string | null; by: string }): CancelAsk
   return run_id === null ? [] : [{ run_id, by }];
 }
 
-/** A file as the statements compare it. */
-function keyOf({ provider, model, file }: WantedFile): string {
-  return `${provider}/${model} ${file}`;
-}
+/** A file as the statements compare it: as `keyOf` writes it. */
 const KEY = `provider || '/' || model || ' ' || file`;
 
 /** The lease of this node: $1 and $2. Without it there is no row, and nothing else happens. */
