@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client, ClientBase, ClientConfig, Pool, QueryConfig, QueryResultRow } from 'pg';
 import { databaseName } from '../../config/store/address.ts';
+import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { asDatabaseError, isAway } from './failure.ts';
 import { HighWater } from './high-water.ts';
@@ -127,6 +128,34 @@ export class Connections {
     }
   }
 
+  /**
+   * A commit is a prepared statement, which belongs to a connection. A pooler may give each
+   * transaction another one. Throws store_foreign.
+   */
+  async refusePooler(): Promise<void> {
+    const clients = await Promise.all([this.connect(), this.connect()]).catch((error: unknown) => {
+      throw this.asError(error);
+    });
+    try {
+      const owners = new Map<number, Client>();
+      const last = new Map<Client, number>();
+      for (let turn = 0; turn < POOLER_TURNS; turn += 1)
+        for (const client of clients) {
+          const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+          const pid = rows[0]?.pid ?? 0;
+          const isShared =
+            (owners.get(pid) ?? client) !== client || (last.get(client) ?? pid) !== pid;
+          if (isShared) throw pooled(this.name);
+          owners.set(pid, client);
+          last.set(client, pid);
+        }
+    } catch (error) {
+      throw this.asError(error);
+    } finally {
+      await Promise.all(clients.map((client) => client.end().catch(ignore)));
+    }
+  }
+
   /** The error for callers. */
   asError(error: unknown): Error {
     return asDatabaseError(error, this.name);
@@ -166,6 +195,21 @@ export class Connections {
 
 /** The library ends the process for an error that nothing hears. */
 const ignore = () => {};
+
+/** Each client asks so often for its process of the database. */
+const POOLER_TURNS = 3;
+
+function pooled(name: string): SvcError {
+  return new SvcError(
+    'store_foreign',
+    `The database ${name} is behind a pooler that gives each transaction another connection.`,
+    {
+      hint:
+        'Let it pool sessions, as pgbouncer does with pool_mode = session. ' +
+        'Or name the database itself in store.',
+    },
+  );
+}
 
 /** Idle connections beyond this are closed. */
 const IDLE_MS = 30_000;

@@ -190,6 +190,7 @@ class Opened {
         { hint: 'Upgrade it, or name another one in store.' },
       );
     await connections.transaction((client) => migrate(client, connections.name, randomUUID()));
+    await connections.refusePooler();
     const [log] = await connections.read<{
       first_seq: number | null;
       last_seq: number;

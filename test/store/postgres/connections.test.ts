@@ -1,9 +1,13 @@
 import type { ClientConfig, Pool } from 'pg';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { SvcError } from '../../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
+import type { OpenReport } from '../../../src/store/port.ts';
 import { Connections } from '../../../src/store/postgres/connections.ts';
+import { createPostgresStore } from '../../../src/store/postgres/postgres.ts';
 import { migrate, SCHEMA } from '../../../src/store/postgres/schema.ts';
+import { Pooler } from '../../helpers/pooler.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
 import { codeOf } from '../samples.ts';
 
@@ -34,6 +38,30 @@ async function connected(
 
 const migrated = (connections: Connections, log_id = 'log') =>
   connections.transaction((client) => migrate(client, connections.name, log_id));
+
+on('a pooler of transactions is refused at the start, and one of sessions is not', async () => {
+  assert.ok(server);
+  const address = await server.database();
+  for (const mode of ['session', 'transaction'] as const) {
+    const pooler = await Pooler.start(server.folder, mode);
+    const store = createPostgresStore({
+      ...{ address: address.replace(server.folder, pooler.folder), password: null },
+      limits: defaultLimits,
+    });
+    try {
+      const opened = await store.open().catch((error: SvcError) => error);
+      if (mode === 'session') assert.is((opened as OpenReport).last_seq, 0);
+      else {
+        assert.is((opened as SvcError).code, 'store_foreign');
+        assert.match((opened as SvcError).message, /a pooler that gives each transaction another/);
+        assert.match((opened as SvcError).hint, /pool_mode = session/);
+      }
+    } finally {
+      await store.close();
+      await pooler.end();
+    }
+  }
+});
 
 on('daemons that start together make the tables once', () =>
   connected(async (connections) => {
