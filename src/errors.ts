@@ -582,7 +582,7 @@ export const errors = {
     meaning: 'The disk or the database does not respond, so the event log cannot be used now.',
     hint:
       'Check the disk or the database. The daemon continues once it responds. ' +
-      'Then send the request again with the same idempotency key.',
+      'Then send the request again, with its idempotency key if it had one.',
   },
   engine_missing: {
     ...startup,
@@ -980,6 +980,11 @@ export class SvcError extends Error implements AttemptDetails {
     return this.keptStatus ?? this.spec.http;
   }
 
+  /** When a client may ask again: with each error that is retryable, and with no other. */
+  get waitMs(): number | null {
+    return this.retryable ? (this.retryAfterMs ?? WAIT_MS) : null;
+  }
+
   /** The provider's own status, if an answer keeps it. */
   private get keptStatus(): number | null {
     const { keepsStatus } = this.spec;
@@ -1009,11 +1014,12 @@ export class SvcError extends Error implements AttemptDetails {
       hint: this.hint,
       docs: `docs/errors.md#${this.code}`,
     };
-    const { keptStatus: status, retryAfterMs: retry_after_ms } = this;
+    const { keptStatus: status, retryAfterMs } = this;
+    const { retry_after_ms: _, ...others } = this.details ?? {};
     const details = {
-      ...this.details,
+      ...others,
       ...(status === null ? {} : { status }),
-      ...(retry_after_ms === null ? {} : { retry_after_ms }),
+      ...(retryAfterMs === null || !this.retryable ? {} : { retry_after_ms: retryAfterMs }),
     };
     return Object.keys(details).length === 0 ? body : { ...body, details };
   }
@@ -1028,6 +1034,9 @@ export class SvcError extends Error implements AttemptDetails {
     };
   }
 }
+
+/** The wait of an answer where no better one is known. */
+const WAIT_MS = 1000;
 
 /** A hint of the table with the ids that it is about. Without one its placeholder stays. */
 export function filledHint(

@@ -32,6 +32,14 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     print(table([by.toUpperCase(), ...counts, 'IN', 'OUT', currency], rows));
   }
   if (usage.covers_since !== null) note(`Runs are counted since ${usage.covers_since}.`);
+  const { cached_tokens = 0, cache_write_tokens = 0 } = total;
+  if (cached_tokens + cache_write_tokens > 0)
+    note(
+      `Of IN, ${cached_tokens} tokens were in the caches of providers, and ` +
+        `${cache_write_tokens} were written into them.`,
+    );
+  const unlisted = total.runs - groups.reduce((sum, { runs }) => sum + runs, 0);
+  if (unlisted > 0) note(`${unlisted} runs used no tokens, and are only in the total.`);
   if (total.estimated_runs > 0)
     note(`${total.estimated_runs} runs without numbers of their provider are estimated.`);
   if (estimated_embeddings > 0)

@@ -290,9 +290,10 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     env: 'SVC_PRICES',
     default: {},
     meaning:
-      'What a million tokens cost, by provider/model or provider/*. ' +
-      'A model without a price has an unknown cost.',
-    expects: 'an object such as {"openai/gpt-4o-mini": {"input": 0.15, "output": 0.6}}',
+      'What a million tokens cost, by provider/model or provider/*. cached_input and cache_write ' +
+      'are optional. A model without a price has an unknown cost.',
+    expects:
+      'an object such as {"openai/gpt-4o": {"input": 2.5, "cached_input": 1.25, "output": 10}}',
     read: readPrices,
     fromText: jsonText,
   },

@@ -83,6 +83,9 @@ const DURATION_MAX_MS = 1e15;
 export interface Price {
   readonly input: number;
   readonly output: number;
+  /** Of input that the provider has in its cache, and that it writes into it. Absent: `input`. */
+  readonly cached_input?: number;
+  readonly cache_write?: number;
 }
 
 export function readPrices(value: unknown): Record<string, Price> | undefined {
@@ -91,8 +94,15 @@ export function readPrices(value: unknown): Record<string, Price> | undefined {
     typeof each === 'number' && Number.isFinite(each) && each >= 0;
   const isPrice = (each: unknown) => {
     if (typeof each !== 'object' || each === null) return false;
-    const { input, output, ...rest } = each as Record<string, unknown>;
-    return isAmount(input) && isAmount(output) && Object.keys(rest).length === 0;
+    const {
+      input,
+      output,
+      cached_input = input,
+      cache_write = input,
+      ...rest
+    } = each as Record<string, unknown>;
+    const amounts = [input, output, cached_input, cache_write];
+    return amounts.every(isAmount) && Object.keys(rest).length === 0;
   };
   if (!Object.values(value).every(isPrice)) return undefined;
   const entries = Object.entries(value as Record<string, Price>);

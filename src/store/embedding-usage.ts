@@ -1,7 +1,8 @@
 import type Database from 'better-sqlite3';
 import type { EmbeddingCounted, EmbeddingSent } from '../../machines/events.ts';
 import type { StoredEvent } from './port.ts';
-import { HOUR_MS, HOUR_ROWS_MAX, OTHERS, type UsageQuery, type UsageSum } from './usage-sums.ts';
+import { SumsTable } from './sqlite/sums-table.ts';
+import { HOUR_MS, type Shape, type UsageQuery, type UsageSum } from './usage-sums.ts';
 
 /**
  * A table beside the log, which follows from it: what requests for embeddings used at cloud
@@ -63,91 +64,64 @@ create table if not exists embedding_usage (
   primary key (hour, provider, model, client)
 ) strict, without rowid;`;
 
+export const EMBEDDINGS: Shape = {
+  table: 'embedding_usage',
+  key: ['provider', 'model', 'client'],
+  sums: ['requests', 'input_tokens', 'estimated'],
+};
+
 /** Creates the table unless it is there. Throws if it is damaged. */
 export function addEmbeddingTable(db: Database.Database): void {
   db.exec(TABLE);
-  prepare(db);
+  new EmbeddingTable(db);
 }
-
-/** Since an hour, and of one client alone unless it is null. */
-export interface OfClient {
-  from_hour: number;
-  client: string | null;
-}
-export const OF_CLIENT = 'hour >= @from_hour and client = coalesce(@client, client)';
 
 /** Counts requests and reads the sums. */
 export class EmbeddingTable {
-  private readonly statements: ReturnType<typeof prepare>;
+  private readonly rows: SumsTable<EmbeddingUsage, EmbeddingSum>;
 
   constructor(db: Database.Database) {
-    this.statements = prepare(db);
+    this.rows = new SumsTable(db, EMBEDDINGS);
   }
 
   /** In the transaction of the caller. */
   add(usage: EmbeddingUsage): void {
-    const { add, insert, rows } = this.statements;
-    if (add.run(usage).changes > 0) return;
-    const isFull = (rows.get(usage.hour) ?? 0) >= HOUR_ROWS_MAX;
-    insert.run(isFull ? { ...usage, client: OTHERS } : usage);
+    this.rows.add(usage);
+  }
+
+  fold(now_hour: number): boolean {
+    return this.rows.fold(now_hour);
   }
 
   firstHour(): number | null {
-    return this.statements.first.get() ?? null;
+    return this.rows.firstHour();
   }
 
-  sums({ key, ...of }: OfClient & Pick<UsageQuery, 'key'>): UsageSum[] {
-    return this.statements.sums[key ?? 'none'].all(of).map(asSum);
+  sums(query: UsageQuery): UsageSum[] {
+    return this.rows.sums(query).map(embeddingSum);
   }
 }
 
-type Sum = Pick<UsageSum, 'key' | 'provider' | 'model' | 'input_tokens'> & {
+export type EmbeddingSum = Pick<UsageSum, 'key' | 'provider' | 'model' | 'input_tokens'> & {
   requests: number;
   estimated: number;
 };
 
-function asSum({ requests, estimated, ...sum }: Sum): UsageSum {
+export function embeddingSum({ requests, estimated, ...sum }: EmbeddingSum): UsageSum {
   return {
     ...sum,
     ...{ cloud: true, runs: 0, embeddings: requests, output_tokens: 0 },
+    ...{ cached_tokens: 0, cache_write_tokens: 0 },
     ...{ estimated: 0, estimated_embeddings: estimated },
-  };
-}
-
-function prepare(db: Database.Database) {
-  const sums = (key: string) =>
-    db.prepare<[OfClient], Sum>(
-      `select ${key} as key, provider, model, sum(requests) as requests,
-         sum(input_tokens) as input_tokens, sum(estimated) as estimated
-       from embedding_usage where ${OF_CLIENT} group by 1, 2, 3 order by 1, 2, 3`,
-    );
-  return {
-    add: db.prepare<[EmbeddingUsage]>(
-      `update embedding_usage set requests = requests + @requests,
-         input_tokens = input_tokens + @input_tokens, estimated = estimated + @estimated
-       where hour = @hour and provider = @provider and model = @model and client = @client`,
-    ),
-    insert: db.prepare<[EmbeddingUsage]>(
-      `insert into embedding_usage
-         values (@hour, @provider, @model, @client, @requests, @input_tokens, @estimated)
-       on conflict do update set requests = requests + excluded.requests,
-         input_tokens = input_tokens + excluded.input_tokens,
-         estimated = estimated + excluded.estimated`,
-    ),
-    rows: db
-      .prepare<[number], number>('select count(*) from embedding_usage where hour = ?')
-      .pluck(),
-    first: db.prepare<[], number | null>('select min(hour) from embedding_usage').pluck(),
-    sums: { none: sums('null'), day: sums('hour / 24'), client: sums('client') },
   };
 }
 
 /** The same sums, of usages in memory. */
 export function sumEmbeddings(
   all: readonly EmbeddingUsage[],
-  { from_hour, key, client: of }: OfClient & Pick<UsageQuery, 'key'>,
+  { from_hour, key, client: of }: UsageQuery,
 ): UsageSum[] {
-  const sums = new Map<string, Sum>();
+  const sums = new Map<string, EmbeddingSum>();
   for (const { hour, provider, model, client, requests, input_tokens, estimated } of all) {
     if (hour < from_hour || client !== (of ?? client)) continue;
     const value = key === 'day' ? Math.floor(hour / 24) : key === 'client' ? client : null;
@@ -160,10 +134,10 @@ export function sumEmbeddings(
       estimated: before.estimated + estimated,
     });
   }
-  return [...sums.values()].sort(byKey).map(asSum);
+  return [...sums.values()].sort(byKey).map(embeddingSum);
 }
 
-function byKey(a: Sum, b: Sum): number {
+function byKey(a: EmbeddingSum, b: EmbeddingSum): number {
   const [one, other] = [a, b].map(({ key, provider, model }) => `${key} ${provider} ${model}`);
   return Number(a.key ?? 0) - Number(b.key ?? 0) || (one ?? '').localeCompare(other ?? '');
 }

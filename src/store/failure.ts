@@ -49,6 +49,12 @@ const AWAY = 'Move away what is in its place; svc makes a new one when it starts
 /** Our statements are valid, so SQLITE_ERROR means that the tables are not ours. */
 const DAMAGE = ['SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_ERROR', 'SQLITE_MISMATCH'];
 
+/** True if a page of the file is damaged. An index of words is no page of runs. */
+export function isDamage(thrown: unknown): boolean {
+  const code = codeOf(thrown);
+  return code.startsWith('SQLITE_CORRUPT') && code !== 'SQLITE_CORRUPT_VTAB';
+}
+
 /** True if there was no space, and so nothing changed. */
 export function isFull(thrown: unknown): boolean {
   // Node has no name for EDQUOT.

@@ -255,7 +255,7 @@ export interface EventStore {
   /** Streams of other machines that begin in this part of the log, in its order. */
   startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]>;
   /** Finished runs with these words, newest first. */
-  searchRuns(query: SearchQuery): Promise<FoundRun[]>;
+  searchRuns(query: SearchQuery): Promise<(FoundRun | DamagedRun)[]>;
   /** How many finished runs a search does not find yet. Absent: it finds all. */
   unindexedRuns?(): Promise<number>;
   countRuns(): Promise<{ finished: number; unfinished: number }>;

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
-import { codeOf } from './failure.ts';
+import { codeOf, isDamage } from './failure.ts';
 import { MISPLACED } from './places.ts';
 import { dataDigest, fieldsDigest, isSame, RUN_FIELDS, type RunFields } from './run-digest.ts';
 import { UNINDEXED } from './words.ts';
@@ -69,6 +69,15 @@ export class Projection {
    * `seq`: where the run was accepted.
    */
   problemOf(run_id: string, seq: number, data: boolean): string | null {
+    try {
+      return this.problemIn(run_id, seq, data);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return 'is in a damaged page';
+    }
+  }
+
+  private problemIn(run_id: string, seq: number, data: boolean): string | null {
     const { whole, fields, last } = this.statements;
     const row = data ? whole.get(run_id) : fields.get(run_id);
     if (row === undefined) return 'is missing';

@@ -3,14 +3,12 @@ import {
   addEmbeddingTable,
   EmbeddingTable,
   type EmbeddingUsage,
-  OF_CLIENT,
-  type OfClient,
   sumEmbeddings,
 } from './embedding-usage.ts';
+import { SumsTable } from './sqlite/sums-table.ts';
 import {
   HOUR_MS,
-  HOUR_ROWS_MAX,
-  OTHERS,
+  type Shape,
   type UsageQuery,
   type UsageSum,
   type UsageSums,
@@ -23,6 +21,7 @@ import {
  * 1. A run is counted once, in the transaction of its last event.
  * 2. Removed history stays counted. The only text of a user is the name of the client.
  * 3. A log of an older version is counted when it is first opened, as far as it goes back.
+ * 4. An older version writes `usage` by position. So the tokens of caches have a table beside it.
  */
 
 /** What one run used, when it ended. */
@@ -36,6 +35,9 @@ export interface RunUsage {
   cloud: boolean;
   input_tokens: number;
   output_tokens: number;
+  /** Input tokens that the provider had in its cache, and that it wrote into it. */
+  cached_tokens: number;
+  cache_write_tokens: number;
   /** The provider did not say all numbers, so they are estimated. */
   estimated: boolean;
 }
@@ -66,12 +68,33 @@ insert into usage
     sum(json_extract(data, '$.record.usage.output_tokens') is null)
   from runs where finished = 1 and ended_at is not null and json_valid(data) group by 1, 2, 3, 4, 5;`;
 
+const KEY = ['provider', 'model', 'client', 'cloud'];
+export const USAGE: Shape = {
+  table: 'usage',
+  key: KEY,
+  sums: ['runs', 'input_tokens', 'output_tokens', 'estimated'],
+  beside: { table: 'cache_usage', sums: ['cached_tokens', 'cache_write_tokens'] },
+};
+
+const BESIDE = `
+create table if not exists cache_usage (
+  hour integer not null,
+  provider text not null,
+  model text not null,
+  client text not null,
+  cloud integer not null,
+  cached_tokens integer not null,
+  cache_write_tokens integer not null,
+  primary key (hour, provider, model, client, cloud)
+) strict, without rowid;`;
+
 /** Creates the tables, unless they are there: those of runs in one transaction. */
 export function addUsageTables(db: Database.Database): void {
   if (!hasUsage(db)) db.transaction(() => db.exec(TABLES))();
+  db.exec(BESIDE);
   addEmbeddingTable(db);
   // Tables that are damaged are found here, where the open reports it.
-  prepare(db);
+  new SumsTable(db, USAGE);
   db.prepare('select run_id, accepted_seq from cloud_runs');
 }
 
@@ -81,25 +104,17 @@ function hasUsage(db: Database.Database): boolean {
 
 /** Counts runs and embeddings, and reads the sums. */
 export class UsageTable {
-  private readonly statements: ReturnType<typeof prepare>;
+  private readonly runs: SumsTable<Row, RunSum>;
   private readonly embeddings: EmbeddingTable;
 
   constructor(db: Database.Database) {
-    this.statements = prepare(db);
+    this.runs = new SumsTable(db, USAGE);
     this.embeddings = new EmbeddingTable(db);
   }
 
   /** In the transaction of the caller. */
   add(usage: RunUsage): void {
-    const { add, insert, rows } = this.statements;
-    const row = {
-      ...usage,
-      cloud: usage.cloud ? 1 : 0,
-      estimated: usage.estimated ? 1 : 0,
-    };
-    if (add.run(row).changes > 0) return;
-    const isFull = (rows.get(usage.hour) ?? 0) >= HOUR_ROWS_MAX;
-    insert.run(isFull ? { ...row, client: OTHERS } : row);
+    this.runs.add({ ...countedOnce(usage), cloud: usage.cloud ? 1 : 0 });
   }
 
   /** In the transaction of the caller. */
@@ -107,16 +122,21 @@ export class UsageTable {
     this.embeddings.add(usage);
   }
 
-  read({ from_hour, key, client }: UsageQuery): UsageSums {
-    const { first, sums } = this.statements;
-    const ofRuns = sums[key ?? 'none']
-      .all({ from_hour, client: client ?? null })
-      .map((sum) => ({ ...sum, ...NO_EMBEDDINGS, cloud: sum.cloud === 1 }));
+  /** Folds one old day, in the transaction of the caller. False: none is left. */
+  fold(now_hour: number): boolean {
+    return this.runs.fold(now_hour) || this.embeddings.fold(now_hour);
+  }
+
+  read(query: UsageQuery): UsageSums {
     return {
-      since_hour: earliest([first.get() ?? null, this.embeddings.firstHour()]),
-      sums: [...ofRuns, ...this.embeddings.sums({ from_hour, key, client: client ?? null })],
+      since_hour: earliest([this.runs.firstHour(), this.embeddings.firstHour()]),
+      sums: [...this.runs.sums(query).map(ofRuns), ...this.embeddings.sums(query)],
     };
   }
+}
+
+export function ofRuns(sum: RunSum): UsageSum {
+  return { ...sum, ...NO_EMBEDDINGS, cloud: Boolean(sum.cloud) };
 }
 
 const NO_EMBEDDINGS = { embeddings: 0, estimated_embeddings: 0 };
@@ -126,35 +146,15 @@ function earliest(hours: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : Math.min(...known);
 }
 
-type Row = Omit<RunUsage, 'cloud' | 'estimated'> & { cloud: number; estimated: number };
-type Sum = Omit<UsageSum, 'cloud' | keyof typeof NO_EMBEDDINGS> & { cloud: number };
-
-function prepare(db: Database.Database) {
-  const sums = (key: string) =>
-    db.prepare<[OfClient], Sum>(
-      `select ${key} as key, provider, model, cloud, sum(runs) as runs, sum(input_tokens) as input_tokens,
-         sum(output_tokens) as output_tokens, sum(estimated) as estimated
-       from usage where ${OF_CLIENT} group by 1, 2, 3, 4 order by 1, 2, 3, 4`,
-    );
-  return {
-    add: db.prepare<[Row]>(
-      `update usage set runs = runs + 1, input_tokens = input_tokens + @input_tokens,
-         output_tokens = output_tokens + @output_tokens, estimated = estimated + @estimated
-       where hour = @hour and provider = @provider and model = @model and client = @client
-         and cloud = @cloud`,
-    ),
-    insert: db.prepare<[Row]>(
-      `insert into usage values (@hour, @provider, @model, @client, @cloud, 1, @input_tokens, @output_tokens, @estimated)
-       on conflict do update set runs = runs + 1,
-         input_tokens = input_tokens + excluded.input_tokens,
-         output_tokens = output_tokens + excluded.output_tokens,
-         estimated = estimated + excluded.estimated`,
-    ),
-    rows: db.prepare<[number], number>('select count(*) from usage where hour = ?').pluck(),
-    first: db.prepare<[], number | null>('select min(hour) from usage').pluck(),
-    sums: { none: sums('null'), day: sums('hour / 24'), client: sums('client') },
-  };
+/** As the row of one run. */
+export function countedOnce(usage: RunUsage) {
+  return { ...usage, runs: 1, estimated: usage.estimated ? 1 : 0 };
 }
+
+type Row = Omit<RunUsage, 'cloud' | 'estimated'> & Record<'runs' | 'cloud' | 'estimated', number>;
+export type RunSum = Omit<UsageSum, 'cloud' | keyof typeof NO_EMBEDDINGS> & {
+  cloud: number | boolean;
+};
 
 /** The same sums, of usages in memory. */
 export function sumUsage(
@@ -172,10 +172,13 @@ export function sumUsage(
     const sum = sums.get(name) ?? {
       ...{ key: value, provider, model, cloud, ...NO_EMBEDDINGS },
       ...{ runs: 0, input_tokens: 0, output_tokens: 0, estimated: 0 },
+      ...{ cached_tokens: 0, cache_write_tokens: 0 },
     };
     sum.runs += 1;
     sum.input_tokens += usage.input_tokens;
     sum.output_tokens += usage.output_tokens;
+    sum.cached_tokens += usage.cached_tokens;
+    sum.cache_write_tokens += usage.cache_write_tokens;
     sum.estimated += usage.estimated ? 1 : 0;
     sums.set(name, sum);
   }

@@ -1,8 +1,10 @@
 import type Database from 'better-sqlite3';
+import { isDamage } from './failure.ts';
 import { FIRST_OF_ASKER } from './places.ts';
-import type { FoundRun, SearchQuery } from './port.ts';
+import type { DamagedRun, FoundRun, SearchQuery } from './port.ts';
 import { BEGUN_MAX, isBeginning, tooManyBegin } from './search-terms.ts';
 import { snippetOf } from './snippet.ts';
+import { ReadableRuns } from './sqlite/readable.ts';
 
 /** Searches the index of words. */
 export class WordSearch {
@@ -15,13 +17,34 @@ export class WordSearch {
   }
 
   /** Newest first. Throws the error of SQLite if the index is damaged. */
-  find({ terms, before, asked_by, limit }: SearchQuery): FoundRun[] {
+  find({ terms, before, asked_by, limit }: SearchQuery): (FoundRun | DamagedRun)[] {
     const match = this.matchOf(terms);
     if (match === null) return [];
-    const params = { match, before: before ?? null, limit };
-    return this.searchFor(asked_by === undefined ? 'true' : `rowid in (${FIRST_OF_ASKER})`)
-      .all(asked_by === undefined ? params : { ...params, asked_by })
-      .map(({ prompt, answer, ...row }) => ({ ...row, ...snippetOf([prompt, answer]) }));
+    const whose = asked_by === undefined ? 'true' : `rowid in (${FIRST_OF_ASKER})`;
+    const own = asked_by === undefined ? {} : { asked_by };
+    try {
+      const all = this.searchFor(whose).all({ match, before: before ?? null, limit, ...own });
+      return all.map(found);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return this.readable(whose, { match, before: before ?? null, limit, ...own });
+    }
+  }
+
+  /** The same runs, without those in damaged pages. */
+  private readable(whose: string, params: SearchParams): (FoundRun | DamagedRun)[] {
+    const rows = new ReadableRuns(this.db);
+    const at = params.before === null ? null : rows.positionOf(params.before);
+    const positions = this.db
+      .prepare<[SearchParams & { at: number | null }], number>(
+        `select rowid from run_words where run_words match @match and ${whose}
+           and (@at is null or rowid < @at) order by rowid desc limit @limit`,
+      )
+      .pluck()
+      .all({ ...params, at });
+    const one = this.db.prepare<[SearchParams & { at: number }], FoundRow>(searchOf('rowid = @at'));
+    const read = (position: number) => one.get({ ...params, before: null, at: position });
+    return [...rows.each(positions, read)].map((row) => ('damage' in row ? row : found(row)));
   }
 
   private searchFor(whose: string): Database.Statement<[SearchParams], FoundRow> {
@@ -63,6 +86,10 @@ export class WordSearch {
     const folded = last.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
     return this.begun.all(folded, `${folded}\u{10ffff}`, limit).map((word) => before + word);
   }
+}
+
+function found({ prompt, answer, ...row }: FoundRow): FoundRun {
+  return { ...row, ...snippetOf([prompt, answer]) };
 }
 
 interface SearchParams {

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../errors.ts';
 import { codeOf } from './failure.ts';
-import type { FoundRun, SearchQuery } from './port.ts';
+import type { DamagedRun, FoundRun, SearchQuery } from './port.ts';
 import { WordSearch } from './word-search.ts';
 
 /**
@@ -160,7 +160,7 @@ export class Words {
   }
 
   /** Newest first. Throws store_corrupt until the next open if the index is damaged. */
-  find(query: SearchQuery): FoundRun[] {
+  find(query: SearchQuery): (FoundRun | DamagedRun)[] {
     if (this.dropped) throw damaged();
     try {
       return this.words.find(query);

@@ -38,17 +38,15 @@ export function rawHttpError(error: SvcError): string {
 
 /** Extra headers of some errors. */
 function specific(error: SvcError): Record<string, string> {
-  const { http: status, code, retryAfterMs, retryable, details } = error;
+  const { http: status, code, waitMs, details } = error;
   const allow = details?.allow;
   // The key of a provider is none that a browser could ask for.
   const realm = code === 'provider_unauthorised' ? 'provider' : 'svc';
-  const isLimit = retryable && (status === 429 || status === 503);
-  const wait_ms = retryAfterMs ?? (isLimit ? 1000 : null);
   return {
     ...(status === 401 ? { 'WWW-Authenticate': `Bearer realm="${realm}"` } : {}),
     ...(status === 405 && Array.isArray(allow) ? { Allow: allow.join(', ') } : {}),
     ...(status === 426 ? { Upgrade: 'websocket' } : {}),
-    ...(wait_ms === null ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(wait_ms / 1000))) }),
+    ...(waitMs === null ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(waitMs / 1000))) }),
     ...(mayBeRepeated(error) ? {} : { 'X-Should-Retry': 'false' }),
   };
 }

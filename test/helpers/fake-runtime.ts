@@ -177,7 +177,13 @@ export function fakeRuntime(): FakeRuntime {
       note('usage');
       const none = {
         ...{ runs: 0, embeddings: 0, input_tokens: 0, output_tokens: 0 },
-        ...{ estimated_runs: 0, estimated_embeddings: 0, cost: 0 },
+        ...{
+          cached_tokens: 0,
+          cache_write_tokens: 0,
+          estimated_runs: 0,
+          estimated_embeddings: 0,
+          cost: 0,
+        },
       };
       return {
         ...{ by: 'model', since: null, covers_since: null, currency: 'USD', groups: [] },

@@ -3,13 +3,15 @@ import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SCHEMA_VERSION } from '../../machines/events.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
-import { accepted, codeOf, event, run, series } from './samples.ts';
+import { accepted, codeOf, event, foundIn, run, series } from './samples.ts';
 import { testUsage } from './usage-conformance.ts';
 
 export interface Subject {
   store: EventStore;
   /** Another store over the same log, once the first is closed. */
   again(): EventStore;
+  /** False: it is in memory, where sums of usage have no bounds. */
+  bounded?: boolean;
   remove(): void | Promise<void>;
 }
 
@@ -511,11 +513,11 @@ function testRuns(opened: Opened): void {
       [await found('naï*'), await found('aemo*'), await found('zz*')],
       [['run_3'], [], []],
     );
-    const [begun] = await store.searchRuns({ terms: ['sock*'], limit: 1 });
+    const [begun] = await foundIn(store, { terms: ['sock*'], limit: 1 });
     const [from, to] = begun?.matches[0] ?? [];
     assert.is(begun?.snippet.slice(from, to), 'socket', 'the whole word is marked');
     assert.equal(await found('"quoted" OR daemon'), []);
-    const [socket] = await store.searchRuns({
+    const [socket] = await foundIn(store, {
       terms: ['socket'],
       limit: 1,
     });

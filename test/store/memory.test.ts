@@ -4,7 +4,7 @@ import { storeConformance } from './conformance.ts';
 
 storeConformance(test, () => {
   const store = createMemoryStore();
-  return { store, again: () => store, remove: () => {} };
+  return { store, bounded: false, again: () => store, remove: () => {} };
 });
 
 test.run();

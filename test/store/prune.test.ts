@@ -276,4 +276,77 @@ test(
   }),
 );
 
+/** Finished runs of a boot, each with its words, and with two events of the daemon. */
+async function busy(store: EventStore, boot_id: string, count: number): Promise<void> {
+  const daemon = `daemon:${boot_id}` as const;
+  let [seq, version] = [1, 1];
+  await store.append({
+    events: [event(1, daemon, 1, { type: 'daemon.boot_started', boot_id })],
+    runs: [],
+  });
+  for (let from = 0; from < count; from += 100) {
+    const events: StoredEvent[] = [];
+    const rows = [];
+    for (let index = from; index < from + 100; index += 1) {
+      const name = `run_${String(index).padStart(6, '0')}`;
+      const words = Array.from({ length: 40 }, (_, word) => `w${(index * 7 + word) % 5000}`);
+      const output = words.join(' ');
+      const own = (place: number, type: string) =>
+        event(++seq, name, place, { type, boot_id, data: { output } });
+      const said = (type: string) =>
+        event(++seq, daemon, ++version, { type, boot_id, data: { run_id: name } });
+      events.push(
+        own(1, 'run.accepted'),
+        said('daemon.run_admitted'),
+        own(2, 'run.output_appended'),
+      );
+      events.push(own(3, 'run.completed'), said('daemon.run_settled'));
+      const fields = { finished: true, state: 'completed', seq: seq - 1 };
+      rows.push(run(name, { ...fields, record: { prompt: `ask ${index}`, output } }));
+    }
+    await store.append({ events, runs: rows });
+  }
+  await store.append({
+    events: [
+      event(seq + 1, 'daemon:boot_2', 1, { type: 'daemon.boot_started', boot_id: 'boot_2' }),
+    ],
+    runs: [],
+  });
+}
+
+test(
+  'a log far beyond a small bound keeps as many runs as fit, and what old daemons said goes first',
+  placed(async (place) => {
+    const max_bytes = 1_048_576;
+    const store = place.store();
+    await store.open();
+    await busy(store, 'boot_1', 2000);
+    await store.searchRuns({ terms: ['w1'], limit: 1 });
+    await store.close();
+    await store.open();
+    const left: number[] = [];
+    for (let round = 0; round < 4; round += 1) {
+      await pruneAll(store, { ...ALL, before_at: null, max_bytes });
+      left.push((await store.countRuns()).finished);
+    }
+    assert.ok((left[0] ?? 0) >= 100, `${left.join(', ')} runs are left`);
+    assert.is(left.at(-1), left[1], 'a later round removes nothing');
+    assert.ok((left[1] ?? 0) >= 0.8 * (left[0] ?? 0), `${left.join(', ')} runs are left`);
+    assert.ok((await store.verify()).ok);
+    const [newest] = await store.listRuns({ limit: 1 });
+    assert.is(newest?.run_id, 'run_001999');
+    await store.close();
+    const db = new Database(place.database, { readonly: true });
+    const said = db.prepare<[], number>(
+      "select count(*) from events where stream = 'daemon:boot_1'",
+    );
+    assert.is(said.pluck().get(), 0);
+    const used = db.prepare<[], number>(
+      `select sum(pgsize) from dbstat where name in ('events', 'runs') or name like 'sqlite_autoindex_%'`,
+    );
+    assert.ok((used.pluck().get() ?? 0) >= max_bytes / 3, 'and it is not empty');
+    db.close();
+  }),
+);
+
 test.run();

@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SCHEMA_VERSION } from '../../machines/events.ts';
 import type { Limits } from '../../src/limits.ts';
-import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
+import type {
+  Commit,
+  EventStore,
+  FoundRun,
+  RunRow,
+  SearchQuery,
+  StoredEvent,
+} from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 
@@ -65,6 +72,15 @@ export function series(
     ),
     runs: [],
   };
+}
+
+/** What a search finds in a log without damage. */
+export async function foundIn(store: EventStore, query: SearchQuery): Promise<FoundRun[]> {
+  const rows = await store.searchRuns(query);
+  return rows.map((row) => {
+    if ('damage' in row) throw new Error(row.damage);
+    return row;
+  });
 }
 
 /** The code of a rejection; null if the promise resolves. */

@@ -1,7 +1,18 @@
 import * as assert from 'uvu/assert';
 import type { EventStore, StoredEvent } from '../../src/store/port.ts';
 import type { RunUsage } from '../../src/store/usage.ts';
-import { HOUR_MS, HOUR_ROWS_MAX, type UsageQuery } from '../../src/store/usage-sums.ts';
+import {
+  DAY_ROWS_MAX,
+  HOUR_MS,
+  HOUR_ROWS_MAX,
+  HOURS_KEPT,
+  NAME_CHARS_MAX,
+  OTHER_CLIENTS,
+  OTHER_MODELS,
+  SUMS_MAX,
+  type UsageQuery,
+  type UsageSum,
+} from '../../src/store/usage-sums.ts';
 import type { Subject } from './conformance.ts';
 import { event, run } from './samples.ts';
 
@@ -24,8 +35,9 @@ export function testUsage(opened: Opened): void {
       (await of.usage({ from_hour: 0, key: null, ...query })).sums.map((sum) => [
         ...[sum.key, sum.model, sum.cloud, sum.runs, sum.embeddings],
         ...[sum.input_tokens, sum.output_tokens, sum.estimated, sum.estimated_embeddings],
+        ...(sum.cached_tokens === 0 ? [] : [sum.cached_tokens, sum.cache_write_tokens]),
       ]);
-    const ofRuns = (key: unknown) => [key, 'm', true, 1, 0, 7, 8, 1, 0];
+    const ofRuns = (key: unknown) => [key, 'm', true, 1, 0, 7, 8, 1, 0, 3, 2];
     // The provider counted 25 tokens of the first request, which were estimated as 10.
     const all = [ofRuns(null), [null, 'e', true, 0, 3, 35, 0, 0, 2]];
     assert.equal(await rows(store), all);
@@ -55,21 +67,116 @@ export function testUsage(opened: Opened): void {
     await again.close();
   });
 
-  opened('clients beyond the bound of an hour are counted together', async (store) => {
-    const events = Array.from({ length: HOUR_ROWS_MAX + 2 }, (_, index) =>
-      sent(index + 1, { client: `client ${index}` }),
+  opened(
+    'clients beyond half of the rows of an hour are counted together',
+    async (store, given) => {
+      const events = Array.from({ length: HOUR_ROWS_MAX + 2 }, (_, index) =>
+        sent(index + 1, { client: `client ${index}` }),
+      ).flat();
+      await store.append({ events, runs: [] });
+      const { sums } = await store.usage({ from_hour: 0, key: null });
+      assert.equal(
+        sums.map(({ model, embeddings }) => [model, embeddings]),
+        [['e', HOUR_ROWS_MAX + 2]],
+      );
+      const clients = (await store.usage({ from_hour: 0, key: 'client' })).sums;
+      if (given.bounded === false) return;
+      assert.is(clients.length, HOUR_ROWS_MAX / 2 + 1);
+      assert.is(
+        clients.find(({ key }) => key === OTHER_CLIENTS)?.embeddings,
+        HOUR_ROWS_MAX / 2 + 2,
+      );
+    },
+  );
+
+  opened(
+    'models beyond the rows of an hour, without tokens and with long names have none',
+    async (...args) => {
+      const [store, given] = args;
+      if (given.bounded === false) return;
+      const hours = [HOUR, HOUR + 1];
+      const usages = hours.flatMap((hour) =>
+        Array.from({ length: HOUR_ROWS_MAX + 50 }, (_, index) => ({
+          ...{ ...USED, hour, model: `model ${index}`, client: `client ${index}` },
+        })),
+      );
+      const odd = [
+        { ...USED, hour: HOUR + 2, model: 'mistyped', input_tokens: 0, output_tokens: 0 },
+        { ...USED, hour: HOUR + 2, model: 'x'.repeat(NAME_CHARS_MAX + 1) },
+      ];
+      await commit(store, [
+        ...usages,
+        ...odd,
+        USED,
+        { ...USED, input_tokens: 0, output_tokens: 0 },
+      ]);
+      const { sums } = await store.usage({ from_hour: HOUR, key: 'day' });
+      assert.is(sums.length, SUMS_MAX);
+      assert.is(sum(sums, 'runs'), usages.length + 4);
+      assert.is(sum(sums, 'input_tokens'), 7 * (usages.length + 2));
+      // They have a name of the answer too.
+      const others = sums.find(({ model }) => model === OTHER_MODELS);
+      assert.equal([others?.provider, others?.cloud, others?.runs], ['far', true, 2 * 51 + 4]);
+      assert.is(others?.cached_tokens, 3 * (2 * 51 + 4));
+    },
+  );
+
+  opened('after some days the hours of a day become its largest rows', async (store, given) => {
+    if (given.bounded === false) return;
+    const usages = Array.from({ length: 2 * DAY_ROWS_MAX }, (_, index) =>
+      [0, 5, 23].map((hour) => ({
+        ...{ ...USED, hour: HOUR + hour, model: `model ${index}`, input_tokens: 1000 + index },
+      })),
     ).flat();
-    await store.append({ events, runs: [] });
-    const { sums } = await store.usage({ from_hour: 0, key: null });
-    assert.is(sums[0]?.embeddings, HOUR_ROWS_MAX + 2);
-    const clients = (await store.usage({ from_hour: 0, key: 'client' })).sums;
-    assert.ok(clients.length <= HOUR_ROWS_MAX + 2, `${clients.length}`);
+    await commit(store, [...usages, { ...USED, hour: HOUR + 24, model: 'recent' }]);
+    const before = await store.usage({ from_hour: HOUR, key: 'day' });
+    await fold(store, HOUR + 24 + HOURS_KEPT);
+    const { sums, since_hour } = await store.usage({ from_hour: HOUR, key: 'day' });
+    for (const name of ['runs', 'input_tokens', 'cached_tokens', 'cache_write_tokens'] as const)
+      assert.is(sum(sums, name), sum(before.sums, name), name);
+    assert.is(since_hour, HOUR);
+    const models = sums.map(({ model }) => model);
+    assert.is(models.length, DAY_ROWS_MAX + 2);
+    assert.ok(models.includes(`model ${2 * DAY_ROWS_MAX - 1}`) && models.includes('recent'));
+    assert.not(models.includes('model 0'));
+    // Its hours are one now, and the rows of the next day are still hours.
+    const later = await store.usage({ from_hour: HOUR + 1, key: null });
+    assert.equal(
+      later.sums.map(({ model }) => model),
+      ['recent'],
+    );
   });
+}
+
+/** Finished runs that used this. */
+async function commit(store: EventStore, usages: readonly RunUsage[]): Promise<void> {
+  const name = (index: number) => `run_${index}`;
+  await store.append({
+    events: usages.map((_, index) => event(index + 1, name(index), 1, { type: 'run.accepted' })),
+    runs: usages.map((usage, index) =>
+      run(name(index), { finished: true, seq: index + 1, record: {}, usage }),
+    ),
+  });
+}
+
+async function fold(store: EventStore, now_hour: number): Promise<void> {
+  const now = now_hour * HOUR_MS;
+  const query = { before_at: null, max_bytes: null, keep_boot: 'boot_1', limit: 50 };
+  for (let more = true; more; )
+    ({ more } = await store.prune({ ...query, clock: { now, even_since: 0 } }));
+}
+
+function sum(
+  sums: readonly UsageSum[],
+  name: 'runs' | 'input_tokens' | 'cached_tokens' | 'cache_write_tokens',
+) {
+  return sums.reduce((total, one) => total + one[name], 0);
 }
 
 const USED: RunUsage = {
   ...{ hour: HOUR, provider: 'far', model: 'm', client: 'mine', cloud: true },
   ...{ input_tokens: 7, output_tokens: 8, estimated: true },
+  ...{ cached_tokens: 3, cache_write_tokens: 2 },
 };
 
 const STREAM = 'provider:far:boot_1';

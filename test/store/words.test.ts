@@ -12,7 +12,7 @@ import { toRows } from '../../src/store/row.ts';
 import { EventLog } from '../../src/store/sqlite/event-log.ts';
 import { addWords, Words } from '../../src/store/words.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { accepted, event, type Place, placed, run } from './samples.ts';
+import { accepted, event, foundIn, type Place, placed, run } from './samples.ts';
 
 /** The full-text index beside the log. */
 
@@ -126,10 +126,10 @@ test(
     const fields = { finished: true, state: 'completed', seq: 1, record };
     await store.append(accepted(1, [run('run_1', fields)]));
     const terms = Array.from({ length: 16 }, (_, index) => 'a '.repeat(index + 1).trim());
-    const [repeated] = await store.searchRuns({ terms, limit: 9 });
+    const [repeated] = await foundIn(store, { terms, limit: 9 });
     assert.is(repeated?.run_id, 'run_1');
     assert.ok((repeated?.snippet.length ?? 0) <= 210);
-    const [found] = await store.searchRuns({ terms: ['needle'], limit: 9 });
+    const [found] = await foundIn(store, { terms: ['needle'], limit: 9 });
     const { snippet = '', matches = [] } = found ?? {};
     assert.match(snippet, /^…b .*b needle c .*…$/);
     assert.equal(
@@ -161,7 +161,7 @@ test(
         },
       );
     assert.equal(await found(store, 'aaa123*'), ['run_1'], '11 words');
-    const [repeated] = await store.searchRuns({ terms: ['depl*', 'DÉPLOY*'], limit: 9 });
+    const [repeated] = await foundIn(store, { terms: ['depl*', 'DÉPLOY*'], limit: 9 });
     const { snippet = '', matches = [] } = repeated ?? {};
     assert.equal(
       matches.slice(0, 3).map(([from, to]) => snippet.slice(from, to)),

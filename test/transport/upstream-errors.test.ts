@@ -149,11 +149,24 @@ test('the end that a key leads to is read again, and is no reason to repeat', as
   context.says({ status: 429, error: { message: 'Slow' }, headers: { 'retry-after': '45' } });
   const key = { 'idempotency-key': 'k' };
   for (const _ of [1, 2]) {
-    const { status, headers } = await post(context, 'openai', {}, key);
+    const { status, headers, text } = await post(context, 'openai', {}, key);
     assert.equal([status, headers['x-should-retry']], [429, 'false']);
-    assert.ok(Number(headers['retry-after']) <= 46);
+    assert.is(headers['retry-after'], undefined);
+    const { retryable, hint } = JSON.parse(text).error;
+    assert.is(retryable, false);
+    assert.match(hint, 'another idempotency key');
   }
   assert.is(context.asked(), 1);
+  for (const api of ['responses', 'anthropic', 'ollama'] as const) {
+    const headers = { 'idempotency-key': api };
+    await post(context, api, {}, headers);
+    const again = await post(context, api, {}, headers);
+    assert.equal(
+      [again.headers['x-should-retry'], again.headers['retry-after']],
+      ['false', undefined],
+    );
+    assert.match(again.text, 'another idempotency key');
+  }
 });
 
 test('a stream that fails after its headers names the same error', async (context) => {

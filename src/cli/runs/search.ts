@@ -4,7 +4,7 @@ import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { wholeFlag } from '../parse/flag-values.ts';
 import { ago } from '../print/format.ts';
-import { note, paint, print, printJson } from '../print/output.ts';
+import { note, paint, print, printJson, warn } from '../print/output.ts';
 import { withRuns } from './run-reads.ts';
 
 const LIMIT_DEFAULT = 20;
@@ -19,14 +19,16 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     .join(' ');
   const page = await withRuns(paths, (runs) => runs.search({ words, limit }));
   if (json) printJson(page);
-  else if (page.runs.length === 0) note('No finished run has these words.');
+  else if (page.runs.length === 0 && page.damaged === undefined)
+    note('No finished run has these words.');
   else {
     print(page.runs.map(found).join('\n\n'));
     if (page.next !== null) note('There are more. Search for more words, or raise --limit.');
   }
+  for (const { message } of page.damaged ?? []) warn(`${message} See: svc doctor`);
   if (!json && page.unindexed !== undefined)
     note(`${page.unindexed} older runs are not searched yet: their index is being built.`);
-  return 0;
+  return page.damaged === undefined ? 0 : 1;
 }
 
 type Found = Results['run.search']['runs'][number];

@@ -215,6 +215,7 @@ export const run = named(
       input_tokens: orNull(whole),
       output_tokens: orNull(whole),
       cached_tokens: v.exactOptional(whole),
+      cache_write_tokens: v.exactOptional(whole),
       reasoning_tokens: v.exactOptional(whole),
     }),
     queue_position: orNull(whole),
@@ -299,6 +300,7 @@ export const searchPage = named(
     ),
     /** Pass as `before` for the next page. It is null on the last page. */
     next: orNull(text),
+    damaged: runPage.entries.damaged,
     /** How many older runs are not searched yet: their index is being built. */
     unindexed: v.exactOptional(whole),
   }),

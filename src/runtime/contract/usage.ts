@@ -4,7 +4,7 @@ import { named, object, oneOf, text, time, whole } from './vocabulary.ts';
 /** What runs and embeddings used: the request, and the answer. */
 
 export const usageInput = {
-  /** Runs that ended before this time are not counted. Whole hours are. */
+  /** Runs that ended before this time are not counted. Whole hours are; before 3 days, days. */
   since: v.nullish(time),
   by: v.nullish(oneOf(['model', 'provider', 'client', 'day'])),
 };
@@ -17,6 +17,10 @@ const group = object({
   embeddings: whole,
   input_tokens: whole,
   output_tokens: whole,
+  /** Input tokens that providers had in their caches. */
+  cached_tokens: whole,
+  /** Input tokens that they wrote into them. */
+  cache_write_tokens: whole,
   /** Runs whose provider did not say all numbers, so they are estimated. */
   estimated_runs: whole,
   /** The same of requests for embeddings. */

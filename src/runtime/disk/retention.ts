@@ -18,7 +18,8 @@ export interface RetentionOptions {
 }
 
 /**
- * Keeps the history within its bounds: a round at the start, then one every `prune_every_ms`.
+ * Keeps the history and the sums of usage within their bounds: a round at the start, then one
+ * every `prune_every_ms`.
  *
  * 1. A round works in small steps, and commits pass between them.
  * 2. After a clock jump, age-based pruning is skipped for an hour: one boot with a wrong clock
@@ -48,9 +49,7 @@ export class Retention {
 
   /** The daemon is ready. */
   start(): void {
-    const { keep } = this.options;
-    if (this.closing.signal.aborted || (keep.keep_days === null && keep.keep_bytes === null))
-      return;
+    if (this.closing.signal.aborted) return;
     this.round = this.prune()
       .catch((error: unknown) => this.report(error))
       .then(() => this.later());

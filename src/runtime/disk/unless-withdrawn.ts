@@ -23,7 +23,7 @@ export async function unlessWithdrawn(
       recorded.then(resolve, reject);
     });
   } catch (error) {
-    if (hasCode(error, 'store_failed'))
+    if (hasCode(error, 'store_failed', 'store_corrupt'))
       throw new SvcError('run_unconfirmed', undefined, { cause: error });
     if (kernel.stalled !== null)
       kernel

@@ -77,17 +77,28 @@ export function cutOff(run: RunSnapshot | undefined): SvcError {
  * The error of a run, for a client that asks for its answer now. Null: it has none.
  *
  * 1. What is left of a wait counts from now. A wait that is over says nothing.
- * 2. It is settled if svc has repeated the attempt, or if a key leads to the same run.
+ * 2. It is settled if svc has repeated the attempt.
+ * 3. A key leads to the same end for ever, so under it nothing can be asked again.
  */
 export function errorOfRun(
   { error, ended_at, attempts, idempotency_key }: RunRecord,
   now: number,
 ): SvcError | null {
   if (error === null) return null;
-  const failure = fromBody(error, { settled: attempts > 1 || idempotency_key !== null });
+  if (idempotency_key !== null) return endOfKey(fromBody(error));
+  const failure = fromBody(error, { settled: attempts > 1 });
   if (failure.retryAfterMs === null || ended_at === null) return failure;
   const left_ms = failure.retryAfterMs - (now - Date.parse(ended_at));
   return failure.with({ retryAfterMs: left_ms > 0 ? left_ms : null });
+}
+
+function endOfKey(failure: SvcError): SvcError {
+  return failure.with({
+    ...{ settled: true, retryable: false, retryAfterMs: null },
+    ...(failure.retryable
+      ? { hint: 'This is the end of the run. Ask again with another idempotency key.' }
+      : {}),
+  });
 }
 
 /** Providers throw SvcError. A store error is not a failure of the provider. */

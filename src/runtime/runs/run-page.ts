@@ -1,4 +1,5 @@
 import type { Config } from '../../config/config.ts';
+import { hasCode } from '../../errors.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
 import type { ConversationPage, RunListQuery, RunPage } from '../contract.ts';
@@ -29,13 +30,16 @@ export async function runPage(
       if (count >= limit) return page;
       count += 1;
       if ('damage' in row) {
-        Object.assign(page, {
-          damaged: [...(page.damaged ?? []), { id: row.run_id, message: row.damage }],
-          next: row.run_id,
-        });
+        page.damaged = [...(page.damaged ?? []), { id: row.run_id, message: row.damage }];
+        page.next = row.run_id;
         continue;
       }
-      const whole = await wholeOf(row);
+      const whole = await wholeOf(row).catch((error: unknown) => damageOf(error, row.run_id));
+      if ('message' in whole) {
+        page.damaged = [...(page.damaged ?? []), whole];
+        page.next = row.run_id;
+        continue;
+      }
       const run = short ? shortRecord(whole as RunRecord & Record<string, unknown>) : whole;
       length += run.prompt.length + (run.system?.length ?? 0) + run.output.length;
       if (page.runs.length > 0 && length > config.limits.page_bytes) return page;
@@ -44,6 +48,12 @@ export async function runPage(
     }
   }
   return page;
+}
+
+/** A run whose events are damaged. Any other error is thrown. */
+function damageOf(error: unknown, id: string): { id: string; message: string } {
+  if (!hasCode(error, 'store_corrupt')) throw error;
+  return { id, message: error.message };
 }
 
 /** Runs of one page without a limit in the query. */

@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Limits } from '../../limits.ts';
-import type { EventStore } from '../../store/port.ts';
+import type { EventStore, FoundRun } from '../../store/port.ts';
 import { given, wrong } from '../contract/check.ts';
 import type { RunSearchQuery, SearchPage } from '../contract.ts';
 import { findRun, LAST, type Names, namesIn } from './find.ts';
@@ -30,15 +30,21 @@ export async function searchRuns(
     ...own,
     ...(before === undefined ? {} : { before }),
   });
-  const runs = found.slice(0, limit).map(({ run_id: id, created_at, ...run }) => ({
-    ...{ id, ...run },
-    created_at: isoTime(created_at),
-  }));
+  const shown = found.slice(0, limit);
+  const runs = shown.flatMap((row) => ('damage' in row ? [] : recordOf(row)));
+  const damaged = shown.flatMap((row) =>
+    'damage' in row ? { id: row.run_id, message: row.damage } : [],
+  );
   const unindexed = (await store.unindexedRuns?.()) ?? 0;
   return {
-    ...{ runs, next: found.length > limit ? (runs.at(-1)?.id ?? null) : null },
+    ...{ runs, next: found.length > limit ? (shown.at(-1)?.run_id ?? null) : null },
+    ...(damaged.length === 0 ? {} : { damaged }),
     ...(unindexed === 0 ? {} : { unindexed }),
   };
+}
+
+function recordOf({ run_id: id, created_at, ...run }: FoundRun) {
+  return { id, ...run, created_at: isoTime(created_at) };
 }
 
 /**

@@ -44,6 +44,8 @@ export function usageOf(context: RunContext): RunUsage {
     cloud: request.cloud,
     input_tokens: counts ? input : 0,
     output_tokens: counts ? answered : 0,
+    cached_tokens: told ? Math.min(usage.cached_tokens ?? 0, input) : 0,
+    cache_write_tokens: told ? Math.min(usage.cache_write_tokens ?? 0, input) : 0,
     estimated: counts && !told,
   };
 }

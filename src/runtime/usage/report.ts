@@ -1,19 +1,23 @@
 import type { Config } from '../../config/config.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { EventStore } from '../../store/port.ts';
-import { HOUR_MS, type UsageSum } from '../../store/usage-sums.ts';
+import { firstHour, HOUR_MS, type UsageSum } from '../../store/usage-sums.ts';
 import { given } from '../contract/check.ts';
 import type { UsageInput, UsageRecord } from '../contract/usage.ts';
 import type { Budget } from './budget.ts';
 import { costOf } from './price.ts';
 
-/** What was used since a time. It begins with a whole hour, because hours are what is counted. */
+/**
+ * What was used since a time. It begins with a whole hour or day: those are what is counted.
+ * Runs without tokens are in the total, and give no model and no client a group.
+ */
 export async function usageReport(
   { store, config, budget }: { store: Pick<EventStore, 'usage'>; config: Config; budget: Budget },
   { since, by = 'model' }: UsageInput,
   asked_by?: string,
 ): Promise<UsageRecord> {
-  const from_hour = since == null ? 0 : Math.floor(Date.parse(since) / HOUR_MS);
+  const today = Math.floor(budget.resetsAt() / HOUR_MS) - 24;
+  const from_hour = since == null ? 0 : firstHour(Math.floor(Date.parse(since) / HOUR_MS), today);
   const key = by === 'day' || by === 'client' ? by : null;
   const { since_hour, sums } = await store.usage(given({ from_hour, key, client: asked_by }));
   const groups = new Map<string, Group>();
@@ -22,7 +26,7 @@ export async function usageReport(
     const name = nameOf(sum, by ?? 'model');
     const group = groups.get(name) ?? newGroup(name);
     groups.set(name, group);
-    const cost = sum.cloud || hasTokens(sum) ? costOf(sum, sum, config.prices) : 0;
+    const cost = isUsed(sum) ? costOf(sum, sum, config.prices) : 0;
     for (const one of [group, total]) add(one, sum, sum.cloud ? cost : (cost ?? 0));
   }
   const { budget_per_day, budget_tokens_per_day, currency } = config;
@@ -32,7 +36,7 @@ export async function usageReport(
     since: since_hour === null ? null : isoTime(Math.max(since_hour, from_hour) * HOUR_MS),
     covers_since: since_hour === null ? null : isoTime(since_hour * HOUR_MS),
     currency,
-    groups: [...groups.values()].map(finished),
+    groups: [...groups.values()].filter((group) => isUsed(group) || isFixed(by)).map(finished),
     total: finished(total),
     budget: {
       per_day: budget_per_day,
@@ -50,6 +54,8 @@ interface Group {
   embeddings: number;
   input_tokens: number;
   output_tokens: number;
+  cached_tokens: number;
+  cache_write_tokens: number;
   estimated_runs: number;
   estimated_embeddings: number;
   cost: number;
@@ -59,6 +65,7 @@ interface Group {
 function newGroup(name: string): Group {
   return {
     ...{ name, runs: 0, embeddings: 0, input_tokens: 0, output_tokens: 0 },
+    ...{ cached_tokens: 0, cache_write_tokens: 0 },
     ...{ estimated_runs: 0, estimated_embeddings: 0, cost: 0 },
     without_price: new Set(),
   };
@@ -69,6 +76,8 @@ function add(group: Group, sum: UsageSum, cost: number | null): void {
   group.embeddings += sum.embeddings;
   group.input_tokens += sum.input_tokens;
   group.output_tokens += sum.output_tokens;
+  group.cached_tokens += sum.cached_tokens;
+  group.cache_write_tokens += sum.cache_write_tokens;
   group.estimated_runs += sum.estimated;
   group.estimated_embeddings += sum.estimated_embeddings;
   group.cost += cost ?? 0;
@@ -79,8 +88,13 @@ function finished({ without_price, ...group }: Group) {
   return { ...group, without_price: [...without_price] };
 }
 
-function hasTokens({ input_tokens, output_tokens }: UsageSum): boolean {
-  return input_tokens + output_tokens > 0;
+function isUsed(sum: Pick<UsageSum, 'input_tokens' | 'output_tokens' | 'embeddings'>): boolean {
+  return sum.input_tokens + sum.output_tokens + sum.embeddings > 0;
+}
+
+/** Its groups are not named by clients. */
+function isFixed(by: UsageInput['by']): boolean {
+  return by === 'day' || by === 'provider';
 }
 
 function nameOf({ key, provider, model }: UsageSum, by: string): string {

@@ -5,6 +5,7 @@ import { openSnapshot } from './alone.ts';
 import { fromColumn } from './columns.ts';
 import type { DatabaseOptions } from './connections.ts';
 import type { Read } from './event-reads.ts';
+import { USED_BY_RUNS } from './usage.ts';
 
 /** Rows of one page. A page of events also has a size. */
 const PAGE = 1000;
@@ -41,9 +42,14 @@ async function readHead(read: Read): Promise<LogHead> {
 
 /** In the order of SQLite. */
 const KEY = `hour, provider collate "C", model collate "C", client collate "C"`;
+/** Tables of an older version may lack sums of caches. */
+const CACHED = USED_BY_RUNS.sums
+  .filter((name) => name.startsWith('cache'))
+  .map((name) => `nullif((to_jsonb(u) ->> '${name}')::bigint, 0) as ${name}`);
 const USAGE = `
-select hour, provider, model, client, cloud, runs, input_tokens, output_tokens, estimated
-from svc_usage order by ${KEY}, cloud`;
+select hour, provider, model, client, cloud, runs, input_tokens, output_tokens, estimated,
+  ${CACHED.join(', ')}
+from svc_usage u order by ${KEY}, cloud`;
 const EMBEDDINGS = `
 select hour, provider, model, client, requests, input_tokens, estimated
 from svc_embedding_usage order by ${KEY}`;

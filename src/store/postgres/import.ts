@@ -3,13 +3,14 @@ import { SvcError } from '../../errors.ts';
 import type { RunRow } from '../port.ts';
 import { conflict, type EventRow, toRunLine } from '../row.ts';
 import type { LogTarget } from '../transfer/port.ts';
+import type { Shape } from '../usage-sums.ts';
 import { type Alone, connectAlone } from './alone.ts';
 import type { AppendAnswer } from './append/append-statement.ts';
 import { prepareRows, withoutSeq } from './append/commit.ts';
-import { toColumn } from './columns.ts';
 import type { DatabaseOptions } from './connections.ts';
 import { isDuplicate } from './failure.ts';
 import { migrate } from './schema.ts';
+import { columnsOf, listsOf, typeOf, USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 
 /**
  * Opens an empty database, or one without tables, to write a whole log into it. Throws
@@ -92,23 +93,20 @@ class PostgresTarget implements LogTarget {
   }
 
   async usage(rows: Parameters<LogTarget['usage']>[0]): Promise<void> {
-    await this.alone.read(ADD_USAGE, [
-      ...keyColumns(rows),
-      rows.map(({ cloud }) => cloud),
-      rows.map(({ runs }) => runs),
-      rows.map(({ input_tokens }) => input_tokens),
-      rows.map(({ output_tokens }) => output_tokens),
-      rows.map(({ estimated }) => estimated),
-    ]);
+    await this.add(USED_BY_RUNS, rows);
   }
 
   async embeddings(rows: Parameters<LogTarget['embeddings']>[0]): Promise<void> {
-    await this.alone.read(ADD_EMBEDDINGS, [
-      ...keyColumns(rows),
-      rows.map(({ requests }) => requests),
-      rows.map(({ input_tokens }) => input_tokens),
-      rows.map(({ estimated }) => estimated),
-    ]);
+    await this.add(USED_BY_EMBEDDINGS, rows);
+  }
+
+  private async add(shape: Shape, rows: readonly object[]): Promise<void> {
+    const names = columnsOf(shape);
+    const lists = names.map((name, index) => `$${index + 1}::${typeOf(name)}[]`);
+    await this.alone.read(
+      `insert into ${shape.table} (${names.join(', ')}) select * from unnest(${lists.join(', ')})`,
+      listsOf(shape, rows),
+    );
   }
 
   async finish(): Promise<void> {
@@ -135,17 +133,6 @@ insert into svc_nodes (node_id, epoch, until, since, version, host, boot_id, cap
   draining, addresses)
 values ($1, $2, 'infinity', clock_timestamp(), '', '', $1, 0, 0, false, '{}')`;
 
-const ADD_USAGE = `
-insert into svc_usage (hour, provider, model, client, cloud, runs, input_tokens, output_tokens,
-  estimated)
-select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bool[], $6::bigint[],
-  $7::bigint[], $8::bigint[], $9::bigint[])`;
-
-const ADD_EMBEDDINGS = `
-insert into svc_embedding_usage (hour, provider, model, client, requests, input_tokens, estimated)
-select * from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-  $7::bigint[])`;
-
 /** Only boots with a run that has not ended. */
 const ADD_BOOTS = `
 insert into svc_boots (boot_id, node_id, epoch, seen_at)
@@ -155,14 +142,3 @@ where boot_id in (
   select (select boot_id from svc_events where stream = run_id order by version desc limit 1)
   from svc_runs where not finished
 )`;
-
-function keyColumns(
-  rows: readonly { hour: number; provider: string; model: string; client: string }[],
-): unknown[] {
-  return [
-    rows.map(({ hour }) => hour),
-    rows.map(({ provider }) => toColumn(provider)),
-    rows.map(({ model }) => toColumn(model)),
-    rows.map(({ client }) => toColumn(client)),
-  ];
-}

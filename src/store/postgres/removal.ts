@@ -4,10 +4,12 @@ import { titleStream } from '../places.ts';
 import type { PruneQuery, PruneReport } from '../port.ts';
 import { pruneOrder, type SizedRun } from '../prune/order.ts';
 import { type Moment, oldAtSteps } from '../prune/run-age.ts';
+import { HOUR_MS } from '../usage-sums.ts';
 import type { HeldLease } from './append/appends.ts';
 import { ROW_BYTES } from './append/commit.ts';
 import { fromColumn } from './columns.ts';
 import type { Connections } from './connections.ts';
+import { foldUsage } from './usage.ts';
 
 /** The lock of the node that removes history: the letters `svcr`. */
 const REMOVAL_LOCK = 0x73766372;
@@ -101,7 +103,9 @@ class PruneStep {
   }
 
   async run(): Promise<PruneReport> {
-    const { max_bytes, limit } = this.query;
+    const { max_bytes, limit, clock } = this.query;
+    if (clock !== undefined && (await this.fold(clock.now)))
+      return { runs: 0, events: 0, more: true };
     if (max_bytes !== null && (await this.measure())) return { runs: 0, events: 0, more: true };
     const last = await this.lastEvent();
     if (last === null) return NOTHING;
@@ -114,6 +118,10 @@ class PruneStep {
     const more = this.runs >= limit;
     const over = !more && (await this.isOver());
     return { runs: this.runs, events: this.events, more, ...(over ? { over } : {}) };
+  }
+
+  private fold(now: number): Promise<boolean> {
+    return foldUsage((text, values = []) => this.all(text, [...values]), Math.floor(now / HOUR_MS));
   }
 
   /** Measures finished runs. True if there may be more of them. */
@@ -172,29 +180,37 @@ class PruneStep {
     return step.value <= now;
   }
 
-  /** Removes old boots that are before each run. Those of present nodes stay. */
+  /**
+   * Removes old boots that are before each run. From a log that is too large what earlier daemons
+   * said goes too, wherever it is. Boots of present nodes stay.
+   */
   private async removeBoots(): Promise<void> {
     const { before_at, keep_boot } = this.query;
     const over = await this.isOver();
     if (before_at === null && !over) return;
-    const streams = await this.all<{ stream: string; bytes: number }>(
-      `with kept as (select coalesce(min(accepted_seq), (select last_seq from svc_log where id = 1)) as seq
-         from svc_runs),
-       found as (select e.stream, e.seq from svc_events e, kept
-         where e.version = 1 and e.type <> 'run.accepted' and e.seq < kept.seq order by e.seq)
+    const found = await this.all<{ stream: string; bytes: number; aged: boolean }>(
+      `with log as (select last_seq as seq from svc_log where id = 1),
+       kept as (select coalesce(min(accepted_seq), (select seq from log)) as seq from svc_runs),
+       found as (select e.stream, e.seq, e.type from svc_events e, kept
+         where e.version = 1 and e.type <> 'run.accepted'
+           and (e.seq < kept.seq or ($2 and e.type = 'daemon.boot_started')) order by e.seq)
        select found.stream, (select sum(octet_length(data) + ${ROW_BYTES}) from svc_events e
-           where e.stream = found.stream) as bytes
-         from found, kept, lateral (select seq, at, boot_id from svc_events e
+           where e.stream = found.stream) as bytes, last.at < $3 and last.seq < kept.seq as aged
+         from found, kept, log, lateral (select seq, at, boot_id from svc_events e
            where e.stream = found.stream order by version desc limit 1) as last
          where last.boot_id <> $1 and last.boot_id not in (select boot_id from svc_nodes)
-           and last.seq < kept.seq and ($2 or last.at < $3) order by found.seq limit $4`,
+           and last.seq < log.seq
+           and (last.seq < kept.seq or ($2 and found.type = 'daemon.boot_started'))
+           and ($2 or last.at < $3) order by found.seq limit $4`,
       [keep_boot, over, before_at ?? Number.NEGATIVE_INFINITY, STEP_STREAMS],
     );
-    this.events += await removeStreams(
-      this.client,
-      streams.map(({ stream }) => stream),
-    );
-    for (const { bytes } of streams) this.forget(bytes);
+    const streams: string[] = [];
+    for (const { stream, bytes, aged } of found) {
+      if (!aged && !this.exceeds(1)) continue;
+      streams.push(stream);
+      this.forget(bytes);
+    }
+    this.events += await removeStreams(this.client, streams);
   }
 
   private async removeSurplus(last: Moment): Promise<void> {

@@ -159,6 +159,17 @@ alter table svc_runs add column file text, add column file_until timestamptz;
 create index svc_runs_kept on svc_runs (provider, model, file)
   where not finished and node_id is null and file is not null;`;
 
+/**
+ * Older versions write their own columns by name, so these need no version of the tables. A fleet
+ * may have nodes of both.
+ */
+const ADDED = `
+alter table svc_usage add column if not exists cached_tokens bigint not null default 0,
+  add column if not exists cache_write_tokens bigint not null default 0;`;
+const LACKS_ADDED = `
+select not exists (select from pg_attribute
+  where attrelid = 'svc_usage'::regclass and attname = 'cache_write_tokens') as lacks`;
+
 /** The code of a statement that took too long. */
 const TIMEOUT = '57014';
 
@@ -189,7 +200,7 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
   });
   const version = await schemaVersion(client);
   if (version > SCHEMA) throw tooNew(name, version);
-  if (version === SCHEMA) return addAskers(client);
+  if (version === SCHEMA) return addLater(client);
   if (version === 0)
     await client.query('create table svc_meta (name text primary key, value text not null)');
   for (const migration of MIGRATIONS.slice(version)) await client.query(migration);
@@ -198,7 +209,14 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
      on conflict (name) do update set value = excluded.value where svc_meta.name = 'schema'`,
     [String(SCHEMA), log_id],
   );
+  await addLater(client);
+}
+
+/** What needs no version of the tables. */
+async function addLater(client: ClientBase): Promise<void> {
   await addAskers(client);
+  const [found] = (await client.query<{ lacks: boolean }>(LACKS_ADDED)).rows;
+  if (found?.lacks === true) await client.query(ADDED);
 }
 
 /** The lock is kept for long only by an import. */

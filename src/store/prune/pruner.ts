@@ -1,31 +1,18 @@
 import type Database from 'better-sqlite3';
-import { isFull } from '../failure.ts';
 import { Gaps, type Removed } from '../gaps.ts';
 import { titleStream } from '../places.ts';
 import type { PruneQuery, PruneReport } from '../port.ts';
-import { pragma } from '../schema.ts';
+import { UsageTable } from '../usage.ts';
+import { HOUR_MS } from '../usage-sums.ts';
+import { LogFile } from './log-file.ts';
 import { pruneOrder } from './order.ts';
 import { type Moment, oldAt } from './run-age.ts';
 import { RunSizes } from './run-sizes.ts';
 
 /** Events removed in one step, unless one run has more. A commit may have to wait for them. */
 const STEP_EVENTS = 2000;
-/** Pages moved in one step while the file shrinks. */
-const STEP_PAGES = 500;
-/**
- * A file up to this size is rebuilt after the last step, which takes moments and leaves no
- * traces.
- * In a larger file each event is overwritten in place. A copy that SQLite moved to another page
- * may stay until that page is used again.
- * A larger file shrinks only if this much, and a quarter of it, is free.
- */
-const SMALL_BYTES = 16 * 1024 * 1024;
-
 /** Small young runs go when the log exceeds its limit this many times. */
 const YOUNG_FACTOR = 2;
-/** Pages that may stay in the WAL after a checkpoint: a reader used them, or they are newer. */
-const LEFT_PAGES = 16_384;
-
 /**
  * Removes history: whole finished runs, and the events of old boots. For size, the boots go
  * first, then runs in the order of `order.ts`.
@@ -36,7 +23,10 @@ const LEFT_PAGES = 16_384;
  * 4. No run goes for bytes that cannot be removed: the events of the current boot, and runs in
  *    progress.
  * 5. Small young runs stay until the log exceeds twice its limit.
- * 6. Each step is one transaction. Removed data is overwritten in the file. After the last step
+ * 6. Only what goes with runs and boots counts: see `log-file.ts`. What daemons of earlier boots
+ *    said goes before any run, from its end.
+ * 7. Sums of old hours are folded, whatever the size.
+ * 8. Each step is one transaction. Removed data is overwritten in the file. After the last step
  *    it is not in the WAL either.
  */
 export class Pruner {
@@ -46,24 +36,33 @@ export class Pruner {
   /** When runs from before a clock jump are old. */
   private readonly oldAt = new Map<string, number>();
   private readonly statements: ReturnType<typeof prepare>;
-  /** Removed data may still be in the WAL. */
-  private untidy = false;
+  private readonly usage: UsageTable;
+  private readonly file: LogFile;
 
   constructor(db: Database.Database) {
     this.db = db;
     this.gaps = new Gaps(db);
     this.sizes = new RunSizes(db);
     this.statements = prepare(db);
+    this.usage = new UsageTable(db);
+    this.file = new LogFile(db);
   }
 
   /** One step. `present_bytes`: about the bytes of the current boot's events. */
   prune(query: PruneQuery, last_seq: number, present_bytes: number): PruneReport {
+    if (query.clock !== undefined && this.fold(query.clock.now))
+      return { runs: 0, events: 0, more: true };
     const max_bytes =
       query.max_bytes === null ? null : query.max_bytes + present_bytes + this.sizes.unfinished();
     const report = this.db
       .transaction(() => this.remove({ ...query, max_bytes }, last_seq))
       .immediate();
     return this.tidy(report, max_bytes);
+  }
+
+  private fold(now: number): boolean {
+    const fold = this.db.transaction(() => this.usage.fold(Math.floor(now / HOUR_MS)));
+    return fold.immediate();
   }
 
   /**
@@ -90,9 +89,10 @@ export class Pruner {
 
   /** Shrinks the file after a step, and empties the WAL after the last one. */
   private tidy(report: PruneReport, max_bytes: number | null): PruneReport {
-    if (report.events > 0) this.untidy = true;
-    if (report.more || this.shrink()) return { ...report, more: true };
-    const trouble = this.checkpoint();
+    if (report.events > 0) this.file.removed();
+    if (report.more || this.file.shrink()) return { ...report, more: true };
+    const trouble = this.file.checkpoint();
+    this.file.forget();
     return {
       ...report,
       ...(this.isOver(max_bytes) ? { over: true } : {}),
@@ -104,7 +104,10 @@ export class Pruner {
     const removed: Removed[] = [];
     const isFull = (count: number) => count >= query.limit || removed.length >= STEP_EVENTS;
     let runs = this.removeAged(query, last_seq, removed);
-    let more = isFull(runs) || this.removeBoots(query, last_seq, removed);
+    let more =
+      isFull(runs) ||
+      this.removeBoots(query, last_seq, removed) ||
+      this.removeDaemons(query, last_seq, removed);
     if (!more && this.isOver(query.max_bytes)) {
       more = this.sizes.measure(last_seq);
       for (const run_id of more ? [] : this.tooMany(query, last_seq)) {
@@ -190,6 +193,22 @@ export class Pruner {
     return removed.length >= STEP_EVENTS;
   }
 
+  /** What daemons of earlier boots said, if the log is too large. Whether there may be more. */
+  private removeDaemons(
+    { max_bytes, keep_boot }: PruneQuery,
+    last_seq: number,
+    removed: Removed[],
+  ): boolean {
+    const { daemons, lastOf } = this.statements;
+    for (const stream of this.isOver(max_bytes) ? daemons.all(keep_boot) : []) {
+      if (removed.length >= STEP_EVENTS) return true;
+      const last = lastOf.get(stream);
+      if (last === undefined || last.seq >= last_seq || !this.isOver(max_bytes)) continue;
+      this.removeStream(stream, last.version - STEP_EVENTS, removed);
+    }
+    return removed.length >= STEP_EVENTS;
+  }
+
   /** The events of a stream after a version. */
   private removeStream(stream: string, after: number, removed: Removed[]): void {
     for (const event of this.statements.eventsOf.iterate(stream, after)) removed.push(event);
@@ -197,60 +216,7 @@ export class Pruner {
   }
 
   private isOver(max_bytes: number | null): boolean {
-    return (
-      max_bytes !== null &&
-      (this.pages('page_count') - this.pages('freelist_count')) * this.pages('page_size') >
-        max_bytes
-    );
-  }
-
-  /** Shrinks the file a little. True if there is more to do. */
-  private shrink(): boolean {
-    if (!this.untidy) return false;
-    const [free, all, size] = [
-      this.pages('freelist_count'),
-      this.pages('page_count'),
-      this.pages('page_size'),
-    ];
-    if (this.pages('auto_vacuum') !== 0 && free * size > SMALL_BYTES && free * 4 > all) {
-      this.db.exec(`pragma incremental_vacuum(${STEP_PAGES})`);
-      return true;
-    }
-    if (all * size <= SMALL_BYTES) this.rebuild();
-    return false;
-  }
-
-  /**
-   * Writes the WAL back into the database, and empties it after a removal. Returns why it cannot;
-   * null if done. A WAL that was not emptied is emptied after the next step.
-   */
-  private checkpoint(): string | null {
-    try {
-      const [result] = this.db.pragma(
-        `wal_checkpoint(${this.untidy ? 'truncate' : 'passive'})`,
-      ) as { busy: number; log: number; checkpointed: number }[];
-      const left = result === undefined ? 0 : result.log - result.checkpointed;
-      if (left > (this.untidy ? 0 : LEFT_PAGES))
-        return `${left} pages of the write-ahead log were not written back.`;
-      if (this.untidy && result?.busy === 1) return 'The write-ahead log is being read.';
-      this.untidy = false;
-      return null;
-    } catch (error) {
-      return error instanceof Error ? error.message : String(error);
-    }
-  }
-
-  private rebuild(): void {
-    try {
-      this.db.exec('vacuum');
-    } catch (error) {
-      // On a full disk the file keeps its size. Removed data is overwritten anyway.
-      if (!isFull(error)) throw error;
-    }
-  }
-
-  private pages(name: 'page_count' | 'freelist_count' | 'page_size' | 'auto_vacuum'): number {
-    return Number(pragma(this.db, name));
+    return this.file.isOver(max_bytes);
   }
 }
 
@@ -266,6 +232,9 @@ function prepare(db: Database.Database) {
     ),
     mayGo: ids<[string, number]>(
       'select run_id from runs where run_id = ? and finished = 1 and seq < ?',
+    ),
+    daemons: ids<[string]>(
+      "select stream from events where type = 'daemon.boot_started' and boot_id <> ? order by seq",
     ),
     oldestKept: db.prepare<[], number | null>('select min(accepted_seq) from runs').pluck(),
     starts: ids<[number]>(

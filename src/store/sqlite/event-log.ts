@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Calls, Opened } from '../calls.ts';
-import { codeOf, isFull } from '../failure.ts';
+import { asStoreError, codeOf, isDamage, isFull } from '../failure.ts';
 import { type HighWater, type Mark, readMark } from '../files/high-water.ts';
 import { Presence } from '../files/presence.ts';
 import { canWriteBeside, type Reserve } from '../files/reserve.ts';
@@ -11,6 +11,7 @@ import { verifyLog } from '../inspect/verify.ts';
 import {
   type Appended,
   CONFLICT,
+  type DamagedRun,
   type FoundRun,
   type PruneQuery,
   type PruneReport,
@@ -96,7 +97,7 @@ export class EventLog extends Reads implements Calls {
     return this.writes.usage.read(query);
   }
 
-  searchRuns(query: SearchQuery): FoundRun[] {
+  searchRuns(query: SearchQuery): (FoundRun | DamagedRun)[] {
     return this.wordSteps.find(query);
   }
 
@@ -279,7 +280,9 @@ export class EventLog extends Reads implements Calls {
   }
 
   private fail(cause: unknown): SvcError {
-    this.failure = new SvcError('store_failed', undefined, { cause });
+    this.failure = isDamage(cause)
+      ? asStoreError(cause, this.options.database)
+      : new SvcError('store_failed', undefined, { cause });
     return this.failure;
   }
 }

@@ -74,8 +74,10 @@ export function openAlone(options: OpenOptions): OpenedLog & { close(): void } {
 type StoredUsage = Omit<UsageRow, 'cloud'> & { cloud: number };
 
 const USAGE = `
-select hour, provider, model, client, cloud, runs, input_tokens, output_tokens, estimated
-from usage order by hour, provider, model, client, cloud`;
+select hour, provider, model, client, cloud, runs, input_tokens, output_tokens, estimated,
+  cached_tokens, cache_write_tokens
+from usage left join cache_usage using (hour, provider, model, client, cloud)
+order by hour, provider, model, client, cloud`;
 const EMBEDDINGS = `
 select hour, provider, model, client, requests, input_tokens, estimated
 from embedding_usage order by hour, provider, model, client`;

@@ -47,6 +47,7 @@ export function openSqliteTarget(options: OpenOptions): LogTarget {
     const writes = new CommitWrites(db, statements, words);
     const addGap = db.prepare<[number, number, Buffer]>('insert into gaps values (?, ?, ?)');
     const addUsage = db.prepare('insert into usage values (?, ?, ?, ?, ?, ?, ?, ?, ?)');
+    const addCached = db.prepare('insert into cache_usage values (?, ?, ?, ?, ?, ?, ?)');
     const addEmbeddings = db.prepare('insert into embedding_usage values (?, ?, ?, ?, ?, ?, ?)');
     let last: Mark = before;
     statements.begin.run();
@@ -67,6 +68,9 @@ export function openSqliteTarget(options: OpenOptions): LogTarget {
             const { runs, input_tokens, output_tokens, estimated } = sums;
             const key = [hour, provider, model, client, cloud ? 1 : 0];
             addUsage.run(...key, runs, input_tokens, output_tokens, estimated);
+            const { cached_tokens, cache_write_tokens } = sums;
+            if (cached_tokens || cache_write_tokens)
+              addCached.run(...key, cached_tokens ?? 0, cache_write_tokens ?? 0);
           }
         }),
       embeddings: (rows) =>

@@ -1,6 +1,8 @@
 import type Database from 'better-sqlite3';
+import { isDamage } from '../failure.ts';
 import {
   ASKER,
+  FIRST_OF_ASKER,
   IN_CONVERSATION,
   LAST_OF_ASKER,
   LAST_OF_BOTH,
@@ -21,6 +23,7 @@ import {
 } from '../projection.ts';
 import { shortData } from '../short-run.ts';
 import { atMost, EventReads } from './event-reads.ts';
+import { ReadableRuns } from './readable.ts';
 
 type ListParams = {
   before: string | null;
@@ -29,9 +32,15 @@ type ListParams = {
   conversation: string | null;
   asked_by: string | null;
   limit: number;
+  at?: number | null;
 };
 
 const NEWEST = '@before is null';
+/** Read from the index alone. */
+const POSITIONS = `select accepted_seq from runs indexed by runs_newest
+  where (@at is null or accepted_seq < @at) and (@state is null or state = @state)
+    and (@provider is null or provider = @provider)
+    and (@asked_by is null or accepted_seq in (${FIRST_OF_ASKER})) order by accepted_seq desc`;
 const OLDER = 'accepted_seq < (select accepted_seq from runs where run_id = @before)';
 
 /** Reads runs, with prepared statements. A damaged row is store_corrupt, with its `run_id`. */
@@ -64,36 +73,61 @@ export class Reads extends EventReads {
   }
 
   /** The stored data of each run. A damaged row does not hide the others. */
-  listRuns({
-    limit,
-    before,
-    state,
-    provider,
-    cloud = false,
-    conversation,
-    latest = false,
-    asked_by,
-    unfinished = false,
-    short = false,
-  }: RunQuery): (string | DamagedRun)[] {
-    const statement = this.listWhere(
-      before === undefined ? NEWEST : OLDER,
+  listRuns(query: RunQuery): (string | DamagedRun)[] {
+    const { before, state, provider, cloud = false, conversation, limit } = query;
+    const { latest = false, asked_by, unfinished = false } = query;
+    const conditions = [
       ...(cloud ? ['r.run_id in (select run_id from cloud_runs)'] : []),
       ...(conversation === undefined ? [] : [IN_CONVERSATION]),
       ...(latest ? [LATEST] : []),
       ...(asked_by === undefined ? [] : [`r.${OF_ASKER}`]),
       ...(unfinished ? ['r.finished = 0'] : []),
-    );
-    const page: (string | DamagedRun)[] = [];
-    let size = 0;
-    for (const row of statement.iterate({
+    ];
+    const params: ListParams = {
       before: before ?? null,
       state: state ?? null,
       provider: provider ?? null,
       conversation: conversation ?? null,
       asked_by: asked_by ?? null,
       limit: atMost(limit),
-    })) {
+    };
+    try {
+      const statement = this.listWhere(before === undefined ? NEWEST : OLDER, ...conditions);
+      return this.pageOf(statement.iterate(params), query);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return this.pageOf(this.readable(params, conditions), query);
+    }
+  }
+
+  /** The same rows, without those in damaged pages. An index says where they are. */
+  private *readable(params: ListParams, conditions: string[]): Iterable<StoredRun | DamagedRun> {
+    const rows = new ReadableRuns(this.db);
+    const one = this.listWhere('r.accepted_seq = @at', ...conditions);
+    const before = params.before === null ? null : rows.positionOf(params.before);
+    const positions = this.db
+      .prepare<[ListParams], number>(POSITIONS)
+      .pluck()
+      .all({ ...params, at: before });
+    let left = params.limit;
+    for (const row of rows.each(positions, (at) => one.get({ ...params, at, limit: 1 }))) {
+      yield row;
+      left -= 1;
+      if (left === 0) return;
+    }
+  }
+
+  private pageOf(
+    rows: Iterable<StoredRun | DamagedRun>,
+    { short = false }: RunQuery,
+  ): (string | DamagedRun)[] {
+    const page: (string | DamagedRun)[] = [];
+    let size = 0;
+    for (const row of rows) {
+      if ('damage' in row) {
+        page.push(row);
+        continue;
+      }
       size += row.data.length;
       if (page.length > 0 && size > this.pageBytes) break;
       const problem = storedProblem(row);

@@ -1,4 +1,4 @@
-import type { FoundRun, SearchQuery } from '../port.ts';
+import type { DamagedRun, FoundRun, SearchQuery } from '../port.ts';
 import type { Words } from '../words.ts';
 
 export interface WordStepsOptions {
@@ -39,7 +39,7 @@ export class WordSteps {
     return this.step(() => this.options.words.build());
   }
 
-  find(query: SearchQuery): FoundRun[] {
+  find(query: SearchQuery): (FoundRun | DamagedRun)[] {
     this.catchUp();
     return this.options.words.find(query);
   }

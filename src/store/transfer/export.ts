@@ -65,10 +65,14 @@ export async function* exportLog(
         `It has ${events} up to ${seq}.`,
     );
   for await (const rows of source.usage())
-    yield digested(rows.map((usage) => otherLine({ usage })).join(''));
+    yield digested(rows.map((usage) => otherLine({ usage: withoutNulls(usage) })).join(''));
   for await (const rows of source.embeddings())
     yield digested(rows.map((embeddings) => otherLine({ embeddings })).join(''));
   yield otherLine({ end: { events, last_seq: seq, digest: digest.digest('hex') } });
+}
+
+function withoutNulls<T extends object>(row: T): T {
+  return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as T;
 }
 
 /** Its text was shown and not stored. Only the record of its run may have it. */

@@ -40,6 +40,9 @@ export interface UsageRow {
   input_tokens: number;
   output_tokens: number;
   estimated: number;
+  /** Absent: none. Older versions ignore them. */
+  cached_tokens?: number | null;
+  cache_write_tokens?: number | null;
 }
 
 /**

@@ -7,7 +7,7 @@ import type { SvcError } from '../../errors.ts';
  * every language read them without a file of ours.
  */
 export function statusOf(error: SvcError): StatusObject {
-  const { message, spec, code, hint, retryable, param, retryAfterMs } = error;
+  const { message, spec, code, hint, retryable, param, waitMs } = error;
   const text = message.slice(0, MESSAGE_MAX).toWellFormed();
   // Several targets have no code of their own.
   const name = (code === 'targets_failed' ? OF_STATUS[error.http] : undefined) ?? spec.grpc;
@@ -22,8 +22,7 @@ export function statusOf(error: SvcError): StatusObject {
     },
   };
   const parts = [packed('ErrorInfo', info)];
-  if (retryAfterMs !== null)
-    parts.push(packed('RetryInfo', { retry_delay: durationOf(retryAfterMs) }));
+  if (waitMs !== null) parts.push(packed('RetryInfo', { retry_delay: durationOf(waitMs) }));
   metadata.set(
     'grpc-status-details-bin',
     encoded('Status', { code: number, message: text, details: parts }),

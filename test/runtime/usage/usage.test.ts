@@ -3,7 +3,9 @@ import * as assert from 'uvu/assert';
 import type { Settings } from '../../../src/config/settings.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
+import { costOf } from '../../../src/runtime/usage/price.ts';
 import type { EventStore } from '../../../src/store/port.ts';
+import { OTHER_MODELS } from '../../../src/store/usage-sums.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
 import { codeOf, waitFor } from '../../helpers/wait.ts';
@@ -95,11 +97,53 @@ test('an answer that was cut is estimated, and a failure without output counts n
   await runtime.runs.cancel(id, 'test');
   await waitFor('it has ended', () => !kernel.instances.has(id));
   await ask('near/n');
-  const { groups } = await runtime.usage({});
-  const [far, failed] = groups;
+  const { groups, total } = await runtime.usage({});
+  const [far, ...others] = groups;
   assert.equal([far?.estimated_runs, far?.output_tokens], [1, 100]);
   assert.ok((far?.input_tokens ?? 0) > 0);
-  assert.equal([failed?.runs, failed?.input_tokens, failed?.output_tokens], [1, 0, 0]);
+  assert.equal([others, total.runs, total.output_tokens], [[], 2, 100]);
+  const near_group = (await runtime.usage({ by: 'provider' })).groups.find(
+    ({ name }) => name === 'near',
+  );
+  assert.equal([near_group?.runs, near_group?.input_tokens], [1, 0]);
+});
+
+test('input of a cache has its price in the report and in the budget', async () => {
+  const far = new ScriptedProvider('far', () => [
+    output('it'),
+    {
+      ...{ type: 'finish', finish_reason: 'stop' },
+      usage: { input_tokens: 1000, output_tokens: 10, cached_tokens: 900, cache_write_tokens: 60 },
+    },
+  ]);
+  const price = { input: 100, output: 1000, cached_input: 10, cache_write: 125 };
+  const { ask, runtime } = await boot({ prices: { 'far/*': price } }, { far });
+  await ask('far/m');
+  const { groups, total, budget } = await runtime.usage({});
+  assert.equal([total.cached_tokens, total.cache_write_tokens], [900, 60]);
+  // 40 at 100, 900 at 10, 60 at 125, 10 at 1000.
+  const cost = (4000 + 9000 + 7500 + 10_000) / 1e6;
+  assert.equal([groups[0]?.cost, total.cost, budget.spent], [cost, cost, cost]);
+});
+
+test('without rates of its cache, its input costs as any other', () => {
+  const tokens = { input_tokens: 100, output_tokens: 0, cached_tokens: 60, cache_write_tokens: 40 };
+  const prices = { 'far/*': { input: 2, output: 4 } };
+  assert.is(costOf({ provider: 'far', model: 'm' }, tokens, prices), 200 / 1e6);
+});
+
+test('models that are counted together have the dearest price of their provider', () => {
+  const prices = {
+    'far/*': { input: 0, output: 4, cached_input: 1 },
+    'far/dear': { input: 8, output: 2 },
+    'other/m': { input: 99, output: 99 },
+  };
+  const others = { provider: 'far', model: OTHER_MODELS };
+  assert.is(costOf(others, { input_tokens: 1e6, output_tokens: 1e6 }, prices), 12);
+  assert.is(
+    costOf({ ...others, provider: 'far2' }, { input_tokens: 1, output_tokens: 1 }, prices),
+    null,
+  );
 });
 
 test('runs that are removed stay counted, and since names whole hours', async () => {

@@ -6,7 +6,10 @@ import { ALL, accept, ids, next } from '../fleet-nodes.ts';
 import { run } from '../samples.ts';
 import { databaseOf, makePlace, type Place } from './subject.ts';
 
-/** A database of an older version, with a log, is upgraded by the next start. */
+/**
+ * A database of an older version, with a log, is upgraded by the next start. An older build may
+ * have made the present version without its added columns.
+ */
 
 const on = postgresPrograms === null ? test.skip : test;
 let server: Postgres | null = null;
@@ -52,7 +55,7 @@ function schemaOf({ address }: Place): string {
   return new URL(address).searchParams.get('options')?.split('=').at(-1) ?? '';
 }
 
-for (let version = 1; version < SCHEMA; version += 1)
+for (let version = 1; version <= SCHEMA; version += 1)
   on(`the tables of version ${version} are upgraded with their rows`, async () => {
     const database = await databaseOf(server);
     const [current, old] = [makePlace(database), makePlace(database)];

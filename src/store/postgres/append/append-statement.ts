@@ -1,5 +1,12 @@
-import { HOUR_ROWS_MAX, OTHERS } from '../../usage-sums.ts';
+import {
+  HOUR_ROWS_MAX,
+  NAME_CHARS_MAX,
+  OTHER_CLIENTS,
+  OTHER_MODELS,
+  type Shape,
+} from '../../usage-sums.ts';
 import { notify } from '../channel.ts';
+import { columnsOf, typeOf, USED_BY_EMBEDDINGS, USED_BY_RUNS } from '../usage.ts';
 
 /**
  * One commit as one statement, so that it is one transaction with one round trip. A node that is
@@ -62,44 +69,36 @@ const PARTS = {
     select r.accepted_seq, r.run_id, given.prompt::tsvector, given.answer::tsvector
     from new_runs r join given_runs given using (run_id) where r.finished
     on conflict (run_id) do update set prompt = excluded.prompt, answer = excluded.answer`,
-  new_usage: `insert into svc_usage as u (hour, provider, model, client, cloud, runs, input_tokens,
-      output_tokens, estimated)
-    select hour, provider, model, client, cloud, count(*), sum(input_tokens), sum(output_tokens),
-      sum(estimated)
-    from (select given.hour, given.provider, given.model,
-        ${clientWithin('svc_usage', 'and u.cloud = given.cloud')} as client,
-        given.cloud, given.input_tokens, given.output_tokens, given.estimated
-      from unnest($35::bigint[], $36::text[], $37::text[], $38::text[], $39::bool[], $40::bigint[],
-        $41::bigint[], $42::bigint[])
-        as given (hour, provider, model, client, cloud, input_tokens, output_tokens, estimated)
-    ) as named, log
-    group by hour, provider, model, client, cloud
-    on conflict (hour, provider, model, client, cloud) do update set runs = u.runs + excluded.runs,
-      input_tokens = u.input_tokens + excluded.input_tokens,
-      output_tokens = u.output_tokens + excluded.output_tokens,
-      estimated = u.estimated + excluded.estimated`,
-  new_embeddings: `insert into svc_embedding_usage as u (hour, provider, model, client, requests,
-      input_tokens, estimated)
-    select hour, provider, model, client, sum(requests), sum(input_tokens), sum(estimated)
-    from (select given.hour, given.provider, given.model,
-        ${clientWithin('svc_embedding_usage', '')} as client,
-        given.requests, given.input_tokens, given.estimated
-      from unnest($43::bigint[], $44::text[], $45::text[], $46::text[], $47::bigint[], $48::bigint[],
-        $49::bigint[]) as given (hour, provider, model, client, requests, input_tokens, estimated)
-    ) as named, log
-    group by hour, provider, model, client
-    on conflict (hour, provider, model, client) do update set requests = u.requests + excluded.requests,
-      input_tokens = u.input_tokens + excluded.input_tokens,
-      estimated = u.estimated + excluded.estimated`,
+  new_usage: addSums(USED_BY_RUNS, 35),
+  new_embeddings: addSums(USED_BY_EMBEDDINGS, 46),
 };
 
-/** The client of a row, as long as its hour has room for one more. */
-function clientWithin(table: string, also: string): string {
-  return `case when exists (select 1 from ${table} u where u.hour = given.hour
-      and u.provider = given.provider and u.model = given.model and u.client = given.client ${also})
-    or (select count(*) from ${table} u where u.hour = given.hour) + dense_rank() over (
-      partition by given.hour order by given.provider, given.model, given.client) <= ${HOUR_ROWS_MAX}
-    then given.client else '${OTHERS}' end`;
+/** Adds to a table of sums, in the rows for which its hours have room: see `usage-sums.ts`. */
+function addSums(shape: Shape, first: number): string {
+  const { table, key, sums } = shape;
+  const names = columnsOf(shape);
+  const given = names.map((name, index) => `$${first + index}::${typeOf(name)}[]`);
+  const same = ['hour', ...key].map((name) => `u.${name} = given.${name}`).join(' and ');
+  const tokens = sums.filter((name) => /^(in|out)put_tokens$/.test(name)).join(' + ');
+  const within = (rows: number, name: string, other: string) =>
+    `case when is_known or (is_named and before + ${name}_place <= ${rows})
+       then ${name} else '${other}' end`;
+  const placed: Readonly<Record<string, string>> = {
+    model: within(HOUR_ROWS_MAX, 'model', OTHER_MODELS),
+    client: within(HOUR_ROWS_MAX / 2, 'client', OTHER_CLIENTS),
+  };
+  return `insert into ${table} as u (${names.join(', ')})
+    select ${['hour', ...key].map((name) => placed[name] ?? name).join(', ')},
+      ${sums.map((name) => `sum(${name})`).join(', ')}
+    from (select given.*, exists (select from ${table} u where ${same}) as is_known,
+        char_length(model) <= ${NAME_CHARS_MAX} and ${tokens} <> 0 as is_named,
+        (select count(*) from ${table} u where u.hour = given.hour) as before,
+        dense_rank() over (partition by hour order by provider, model) as model_place,
+        dense_rank() over (partition by hour order by ${key.join(', ')}) as client_place
+      from unnest(${given.join(', ')}) as given (${names.join(', ')})) as placed, log
+    group by ${['hour', ...key].map((_, index) => index + 1).join(', ')}
+    on conflict (${['hour', ...key].join(', ')})
+      do update set ${sums.map((name) => `${name} = u.${name} + excluded.${name}`).join(', ')}`;
 }
 
 /** `base`: the position before the first event; null if nothing was written. */
@@ -118,5 +117,5 @@ export const APPEND = `with ${Object.entries(PARTS)
   .join(',\n')}
 select (select base from log) as base, (select bytes from log) as bytes, (select present from fence) as present,
   (select valid from fence) as valid, (select stream from gap) as gap, (select run_id from other) as other,
-  (select ${notify(`'{"last_seq":' || base + $6::int || ',"streams":' || $50::text || '}'`)}
+  (select ${notify(`'{"last_seq":' || base + $6::int || ',"streams":' || $53::text || '}'`)}
     from log)`;

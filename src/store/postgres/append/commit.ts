@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto';
 import type { QueryConfig } from 'pg';
 import { checkContinuity } from '../../continuity.ts';
-import type { EmbeddingUsage } from '../../embedding-usage.ts';
 import type { Commit, RunRow } from '../../port.ts';
 import { type CommitRows, type EventRow, toRows } from '../../row.ts';
 import { dataDigest } from '../../run-digest.ts';
-import type { RunUsage } from '../../usage.ts';
+import { countedOnce } from '../../usage.ts';
 import { toColumn } from '../columns.ts';
 import { vectorOf } from '../tokens.ts';
+import { listsOf, USED_BY_EMBEDDINGS, USED_BY_RUNS } from '../usage.ts';
 import { APPEND } from './append-statement.ts';
 
 /** One commit as the parameters of its statement. */
@@ -55,8 +55,11 @@ export function prepareRows(rows: CommitRows, runs: readonly RunRow[]): Prepared
     events.reduce((sum, { data }) => sum + Buffer.byteLength(data) + ROW_BYTES, 0),
     ...eventColumns(events),
     ...runColumns(runs, rows, before),
-    ...usageColumns(rows.runs.flatMap(({ usage }) => usage ?? [])),
-    ...embeddingColumns(rows.embeddings),
+    ...listsOf(
+      USED_BY_RUNS,
+      rows.runs.flatMap(({ usage }) => (usage === null ? [] : countedOnce(usage))),
+    ),
+    ...listsOf(USED_BY_EMBEDDINGS, rows.embeddings),
     streamsText(known),
   ];
   return {
@@ -169,31 +172,6 @@ function runColumns(given: readonly RunRow[], { events, runs }: CommitRows, befo
 
 function toOptional(text: string | null): string | null {
   return text === null ? null : toColumn(text);
-}
-
-function usageColumns(usages: readonly RunUsage[]): unknown[] {
-  return [
-    usages.map(({ hour }) => hour),
-    usages.map(({ provider }) => toColumn(provider)),
-    usages.map(({ model }) => toColumn(model)),
-    usages.map(({ client }) => toColumn(client)),
-    usages.map(({ cloud }) => cloud),
-    usages.map(({ input_tokens }) => input_tokens),
-    usages.map(({ output_tokens }) => output_tokens),
-    usages.map(({ estimated }) => (estimated ? 1 : 0)),
-  ];
-}
-
-function embeddingColumns(usages: readonly EmbeddingUsage[]): unknown[] {
-  return [
-    usages.map(({ hour }) => hour),
-    usages.map(({ provider }) => toColumn(provider)),
-    usages.map(({ model }) => toColumn(model)),
-    usages.map(({ client }) => toColumn(client)),
-    usages.map(({ requests }) => requests),
-    usages.map(({ input_tokens }) => input_tokens),
-    usages.map(({ estimated }) => estimated),
-  ];
 }
 
 /** The streams of a notice. It has at most 8000 bytes. */

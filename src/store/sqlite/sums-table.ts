@@ -1,0 +1,134 @@
+import type Database from 'better-sqlite3';
+import {
+  DAY_ROWS_MAX,
+  HOUR_ROWS_MAX,
+  HOURS_KEPT,
+  largestSums,
+  NAME_CHARS_MAX,
+  OTHER_CLIENTS,
+  OTHER_MODELS,
+  type Shape,
+  SUMS_MAX,
+  type UsageQuery,
+} from '../usage-sums.ts';
+
+/** Since an hour, and of one client alone unless it is null. */
+const OF_CLIENT = 'hour >= @from_hour and client = coalesce(@client, client)';
+
+/** What any row has. A table has further columns. */
+export interface SumsRow {
+  hour: number;
+  provider: string;
+  model: string;
+  client: string;
+  input_tokens: number;
+  output_tokens?: number;
+}
+
+/** One table of sums in SQLite: see `usage-sums.ts`. */
+export class SumsTable<Row extends SumsRow, Sum> {
+  private readonly statements: ReturnType<typeof prepare<Row, Sum>>;
+  private readonly besides: readonly (keyof Row)[];
+  /** Days before this one have few rows. */
+  private foldedTo = 0;
+
+  constructor(db: Database.Database, shape: Shape) {
+    this.statements = prepare<Row, Sum>(db, shape);
+    this.besides = (shape.beside?.sums ?? []) as (keyof Row)[];
+  }
+
+  /** In the transaction of the caller. */
+  add(row: Row): void {
+    const { add, insert, insertBeside } = this.statements;
+    const isKnown = add.run(row).changes > 0;
+    const placed = isKnown ? row : this.placed(row);
+    if (!isKnown) insert.run(placed);
+    if (this.besides.some((sum) => row[sum] !== 0)) insertBeside?.run(placed);
+  }
+
+  private placed(row: Row): Row {
+    const { hour, model, input_tokens, output_tokens = 0 } = row;
+    const rows = this.statements.rows.get(hour) ?? 0;
+    const isNamed = input_tokens + output_tokens !== 0 && model.length <= NAME_CHARS_MAX;
+    if (!isNamed || rows >= HOUR_ROWS_MAX)
+      return { ...row, model: OTHER_MODELS, client: OTHER_CLIENTS };
+    return rows >= HOUR_ROWS_MAX / 2 ? { ...row, client: OTHER_CLIENTS } : row;
+  }
+
+  firstHour(): number | null {
+    return this.statements.first.get() ?? null;
+  }
+
+  sums({ from_hour, key, client = null }: UsageQuery): Sum[] {
+    return this.statements.sums[key ?? 'none'].all({ from_hour, client });
+  }
+
+  /** Folds the hours of one old day, in the transaction of the caller. False: none is left. */
+  fold(now_hour: number): boolean {
+    const { unfolded, ofDay, drop, insert, dropBeside, insertBeside } = this.statements;
+    const before = now_hour - HOURS_KEPT - 24;
+    const day = unfolded.get(this.foldedTo, before);
+    if (day === undefined) {
+      this.foldedTo = Math.max(this.foldedTo, before);
+      return false;
+    }
+    const hour = day * 24;
+    const rows = ofDay.all(hour, hour + 24);
+    drop.run(hour, hour + 24);
+    dropBeside?.run(hour, hour + 24);
+    for (const row of rows) {
+      insert.run({ ...row, hour });
+      if (this.besides.some((sum) => row[sum] !== 0)) insertBeside?.run({ ...row, hour });
+    }
+    this.foldedTo = hour;
+    return true;
+  }
+}
+
+function prepare<Row extends SumsRow, Sum>(db: Database.Database, shape: Shape) {
+  const { table, key, sums, beside } = shape;
+  const plus = (sum: string) => `${sum} = ${sum} + excluded.${sum}`;
+  const insertInto = (name: string, columns: readonly string[]) =>
+    db.prepare<[Row]>(
+      `insert into ${name} (${['hour', ...key, ...columns].join(', ')})
+       values (${['hour', ...key, ...columns].map((column) => `@${column}`).join(', ')})
+       on conflict do update set ${columns.map(plus).join(', ')}`,
+    );
+  const dropFrom = (name: string) =>
+    db.prepare<[number, number]>(`delete from ${name} where hour >= ? and hour < ?`);
+  const others = key.filter((column) => column !== 'client');
+  const columnsOf = (by: string) => ({ key: by, ...Object.fromEntries(others.map((c) => [c, c])) });
+  const read = (by: string, each?: string) =>
+    db.prepare<[{ from_hour: number; client: string | null }], Sum>(
+      largestSums(shape, {
+        ...{ where: OF_CLIENT, columns: columnsOf(by), max: SUMS_MAX },
+        ...(each === undefined ? {} : { each }),
+      }),
+    );
+  return {
+    add: db.prepare<[Row]>(
+      `update ${table} set ${sums.map((sum) => `${sum} = ${sum} + @${sum}`).join(', ')}
+       where ${['hour', ...key].map((column) => `${column} = @${column}`).join(' and ')}`,
+    ),
+    insert: insertInto(table, sums),
+    insertBeside: beside === undefined ? null : insertInto(beside.table, beside.sums),
+    rows: db.prepare<[number], number>(`select count(*) from ${table} where hour = ?`).pluck(),
+    first: db.prepare<[], number | null>(`select min(hour) from ${table}`).pluck(),
+    sums: { none: read('null'), day: read('hour / 24', 'key'), client: read('client') },
+    /** The first day in these hours with rows of hours, or with too many. */
+    unfolded: db
+      .prepare<[number, number], number>(
+        `select hour / 24 from ${table} where hour >= ? and hour <= ? group by 1
+         having max(hour % 24) > 0 or sum(model <> '${OTHER_MODELS}') > ${DAY_ROWS_MAX} limit 1`,
+      )
+      .pluck(),
+    ofDay: db.prepare<[number, number], Row>(
+      largestSums(shape, {
+        ...{ where: 'hour >= ? and hour < ?', max: DAY_ROWS_MAX },
+        columns: Object.fromEntries(key.map((column) => [column, column])),
+      }),
+    ),
+    drop: dropFrom(table),
+    dropBeside: beside === undefined ? null : dropFrom(beside.table),
+  };
+}
