@@ -282,6 +282,7 @@ export const removedRun = named(
 export const searchPage = named(
   'SearchPage',
   object({
+    ...runPage.entries,
     /** Finished runs with the words, newest first. */
     runs: v.array(
       object({
@@ -298,9 +299,6 @@ export const searchPage = named(
         matches: v.array(v.tuple([whole, whole])),
       }),
     ),
-    /** Pass as `before` for the next page. It is null on the last page. */
-    next: orNull(text),
-    damaged: runPage.entries.damaged,
     /** How many older runs are not searched yet: their index is being built. */
     unindexed: v.exactOptional(whole),
   }),
