@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
+import { stripVTControlCharacters } from 'node:util';
 
-// Runs a program and gives its output. It throws the last words of one that fails.
+// Runs a program and gives its output, without the movements of its cursor between two pieces. It
+// throws the last words of one that fails.
 export function run(command, args, { env = {}, cwd, input = '', bound_ms = 240_000 } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env: { ...process.env, ...env } });
@@ -13,7 +15,7 @@ export function run(command, args, { env = {}, cwd, input = '', bound_ms = 240_0
     child.once('error', reject);
     child.once('close', (code) => {
       clearTimeout(timer);
-      if (code === 0) resolve(said);
+      if (code === 0) resolve(stripVTControlCharacters(said));
       else
         reject(
           Object.assign(
