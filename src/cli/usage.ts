@@ -39,7 +39,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
         `${cache_write_tokens} were written into them.`,
     );
   const unlisted = total.runs - groups.reduce((sum, { runs }) => sum + runs, 0);
-  if (unlisted > 0) note(`${unlisted} runs used no tokens, and are only in the total.`);
+  if (unlisted > 0) note(`Runs without tokens, only in the total: ${unlisted}.`);
   if (total.estimated_runs > 0)
     note(`${total.estimated_runs} runs without numbers of their provider are estimated.`);
   if (estimated_embeddings > 0)
