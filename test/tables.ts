@@ -204,7 +204,7 @@ const RESULTS: Readonly<Record<Method, string>> = {
   'model.remove': 'the model that was deleted',
   'model.ps': '`models` in memory, and the bound of their memory',
   'model.load': 'the model, once it is in memory',
-  'model.unload': '`unloaded`: the id of the model that is not in memory',
+  'model.unload': '`unloaded`: the id of the model that is not in memory, and `freed_bytes`',
   'model.search': '`models` of the hub: reference, downloads, licence',
   'model.pull': 'progress at each change, then the model',
   'model.pull_cancel': '`cancelled`: false when other clients wait for the same pull',

@@ -229,7 +229,8 @@ function recordBoot(
 function logEachEvent(kernel: Kernel, log: Logger): void {
   kernel.subscribe('all', ({ seq, stream: key, type }) => {
     // A line that is not written must cost nothing: there is one for each piece of output.
-    if (log.isLevelEnabled('debug'))
-      log.debug({ seq, stream: key, ...(isRun(key) ? { run_id: key } : {}) }, type);
+    const level = type === 'run.output_appended' ? 'trace' : 'debug';
+    if (log.isLevelEnabled(level))
+      log[level]({ seq, stream: key, ...(isRun(key) ? { run_id: key } : {}) }, type);
   });
 }

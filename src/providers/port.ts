@@ -57,8 +57,8 @@ export interface ModelRecord {
   id: string;
   provider: string;
   name: string;
-  /** `partial`: a download that was removed. */
-  state: 'available' | 'loaded' | 'loading' | 'invalid' | 'partial';
+  /** `partial`: a download that was removed. `not_checked`: its header was not read yet. */
+  state: 'available' | 'loaded' | 'loading' | 'invalid' | 'partial' | 'not_checked';
   /** Why it is invalid. */
   problem?: string | null;
   /** The program whose file it is, such as `svc` or `ollama`. */

@@ -52,7 +52,10 @@ test('a model is loaded, shown with its memory and its time, and unloaded by the
     /^local\/other +answers +idle +\d+ MiB +0 +1 thread +\d+ +in (120|119) min/m,
   );
   assert.match(shown.stderr, /Reserved: .* for local models\./);
-  assert.equal(await json('model', 'unload', 'other'), { unloaded: 'local/other' });
+  assert.match((await home.svc(['model', 'load', 'other'])).stdout, /other is in memory already: /);
+  const freed_bytes = loaded.memory_bytes;
+  assert.equal(await json('model', 'unload', 'other'), { unloaded: 'local/other', freed_bytes });
+  assert.match((await home.svc(['model', 'unload', 'other'])).stdout, /other was not in memory\./);
   assert.not((await names()).includes('other'));
 });
 
@@ -75,7 +78,9 @@ test('the routes and those of Ollama show, load and unload the same models', asy
   assert.not((await names()).includes('other'));
   assert.is((await ask('POST', '/v1/models/load', { model: 'other' }))[0], 200);
   const answer = await ask('POST', '/v1/models/unload', { model: 'other' });
-  assert.equal(answer, [200, { unloaded: 'local/other' }]);
+  const [status, { unloaded, freed_bytes }] = answer as [number, Record<string, unknown>];
+  assert.equal([status, unloaded], [200, 'local/other']);
+  assert.ok(Number(freed_bytes) > 0);
 });
 
 test('a run with keep_alive of Ollama decides how long its model stays', async () => {

@@ -7,11 +7,14 @@ import { notInForce } from '../daemon/not-in-force.ts';
 import { ago, duration, endedAgo } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 
-export function checkDaemon({ running, runtime, paths }: DoctorContext): Check[] {
+export function checkDaemon({ running, runtime, paths, config }: DoctorContext): Check[] {
   if (running !== null)
     return [
       describe(running),
-      ...notInForce(running.status).map((text) => warn('configuration', text)),
+      // The daemon knows what was wrong when it looked. What is wrong now has a check already.
+      ...(config === null ? [] : notInForce(running.status)).map((text) =>
+        warn('configuration', text),
+      ),
       ...lastBoot(running.status.last_boot),
     ];
   if (runtime.kind === 'missing') return [ok('daemon', 'not running')];

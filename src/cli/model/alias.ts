@@ -2,7 +2,7 @@ import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { note, print, printJson } from '../print/output.ts';
+import { note, print, printJson, warn } from '../print/output.ts';
 import { table } from '../print/table.ts';
 
 /** Lists the aliases, sets one or removes one. */
@@ -23,6 +23,8 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     name === undefined
       ? await askDaemon(paths, 'model.aliases')
       : await askDaemon(paths, 'model.alias', { name, model: model ?? null });
+  if (model !== undefined && !(await isKnown(paths, model)))
+    warn(`No model is called ${model} now. Runs with ${name} fail until there is one.`);
   if (json) printJson({ aliases });
   else if (name !== undefined)
     print(
@@ -41,6 +43,17 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     );
   return 0;
 }
+
+/** A provider may have models that it does not list. */
+async function isKnown(paths: Context['paths'], model: string): Promise<boolean> {
+  if (/^(?!local\/).+\//.test(model)) return true;
+  const { models } = await askDaemon(paths, 'model.list', {}, { timeout_ms: LIST_MS });
+  const name = model.replace(/^local\//, '').replace(/\.gguf$/i, '');
+  return models.some((one) => one.id === model || one.name === name);
+}
+
+/** Each provider has its own, shorter limit. */
+const LIST_MS = 30_000;
 
 /** A model, or the targets of a run one after the other. */
 function inOrder(target: string | readonly string[] = ''): string {

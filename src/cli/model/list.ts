@@ -16,7 +16,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   if (models.length === 0) note('No provider has a model. See them with: svc provider list');
   const rows = models.map((model) => [
     `${model.id}${model.default ? ' *' : ''}`,
-    model.state,
+    model.state.replace('_', ' '),
     bytes(model.size_bytes),
     parameters(model.parameters),
     model.quantization ?? '-',

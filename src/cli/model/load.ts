@@ -8,6 +8,7 @@ import { print, printJson } from '../print/output.ts';
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const keep = flags['keep-alive'];
   const keep_alive_ms = typeof keep === 'string' ? keepAlive(keep) : null;
+  const asked_at = performance.now();
   const model = await askDaemon(
     paths,
     'model.load',
@@ -16,8 +17,12 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   );
   if (json) printJson(model);
   else {
-    const took = model.load_ms === null ? '' : `, in ${duration(model.load_ms)}`;
-    print(`Loaded ${oneLine(model.id)}: ${bytes(model.memory_bytes)} reserved${took}.`);
+    const { load_ms } = model;
+    // A load that took longer than this request was before it.
+    const was = load_ms !== null && load_ms > performance.now() - asked_at;
+    const took = load_ms === null || was ? '' : `, in ${duration(load_ms)}`;
+    const what = `${oneLine(model.id)}${was ? ' is in memory already' : ''}`;
+    print(`${was ? '' : 'Loaded '}${what}: ${bytes(model.memory_bytes)} reserved${took}.`);
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
+import { bytes } from '../print/format.ts';
 import { print, printJson } from '../print/output.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
@@ -11,7 +12,8 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     { timeout_ms: UNLOAD_MS },
   );
   if (json) printJson(result);
-  else print(`${oneLine(result.unloaded)} is not in memory.`);
+  else if (result.freed_bytes == null) print(`${oneLine(result.unloaded)} was not in memory.`);
+  else print(`Unloaded ${oneLine(result.unloaded)}: ${bytes(result.freed_bytes)} freed.`);
   return 0;
 }
 

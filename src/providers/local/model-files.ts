@@ -108,6 +108,24 @@ export async function refuseForeign(path: string): Promise<void> {
   }
 }
 
+/** The one that is the same file under another path, so that it is loaded once. */
+export async function twinOf<F extends { path: string }>(
+  path: string,
+  files: readonly F[],
+): Promise<F | null> {
+  const place = await placeOf(path);
+  for (const file of files) if (place !== null && (await placeOf(file.path)) === place) return file;
+  return null;
+}
+
+/** Device and inode. Null: it cannot be read. */
+function placeOf(path: string): Promise<string | null> {
+  return stat(path, { bigint: true }).then(
+    ({ dev, ino }) => `${dev} ${ino}`,
+    () => null,
+  );
+}
+
 /** What downloads left in the folder. */
 export async function partialsIn(folder: string, filesMax: number): Promise<PartialModel[]> {
   const paths = await modelFilesIn(folder, filesMax, (name) => name.endsWith('.gguf.partial'));

@@ -29,7 +29,7 @@ export function modelRecord({
   default: isDefault,
   built_in,
   source,
-  digest: known,
+  digest: recorded,
 }: ModelFacts): ModelRecord {
   const {
     architecture = null,
@@ -39,15 +39,19 @@ export function modelRecord({
     capabilities = [],
     digest = null,
   } = inspection ?? {};
+  const problem =
+    version === null ? 'it is not a file that can be read' : (inspection?.problem ?? null);
+  // The engine read the header of a file that it has.
+  const known = inspection === null && in_engine === 'available' ? 'not_checked' : in_engine;
   return {
     id: file.id,
     provider: 'local',
     name: file.name,
-    state: version === null || (inspection?.problem ?? null) !== null ? 'invalid' : in_engine,
+    state: problem === null ? known : 'invalid',
     size_bytes: version?.size_bytes ?? null,
-    problem: version === null ? 'it is not a file that can be read' : (inspection?.problem ?? null),
+    problem,
     source,
-    digest: digest ?? known,
+    digest: digest ?? recorded,
     ...{ architecture, quantization, parameters, context_length, capabilities },
     default: isDefault,
     built_in,

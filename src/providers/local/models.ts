@@ -17,6 +17,7 @@ import {
   nameIn,
   partialsIn,
   refuseForeign,
+  twinOf,
 } from './model-files.ts';
 import { identityOf } from './model-identity.ts';
 import { modelRecord, partialRecord } from './model-record.ts';
@@ -69,7 +70,8 @@ export class LocalModels {
       const found = this.isOurs(path)
         ? await this.probe(path)
         : await this.probe(path).catch(nullUnlessExhausted);
-      if (found !== null) return found;
+      if (found !== null)
+        return this.isOurs(path) ? found : ((await twinOf(path, await this.files())) ?? found);
     }
     const other = await this.findOther(short);
     if (other !== null) return fileOf(other);

@@ -29,6 +29,6 @@ export function unknownModel(
   return new SvcError(
     'model_unknown',
     `${what} ${JSON.stringify(name)}. Known: ${list}.${advice}`,
-    { param: 'model', details: { known } },
+    { param: 'model', hint: 'See: svc model list', details: { known } },
   );
 }

@@ -48,3 +48,9 @@ export const loadedModels = named(
   }),
 );
 export type LoadedRecord = v.InferOutput<typeof loadedModels>;
+
+export const unloadedModel = named(
+  'Unloaded',
+  object({ unloaded: text, freed_bytes: orNull(v.number()) }),
+);
+export type UnloadedModel = v.InferOutput<typeof unloadedModel>;

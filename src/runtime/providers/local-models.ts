@@ -3,7 +3,13 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import { LOAD_LOOK_MS } from '../../limits.ts';
 import type { LoadedModel, LoadedModels, ModelLoads } from '../../providers/port.ts';
-import type { LoadedModelRecord, LoadedRecord, LoadInput, ModelLoad } from '../contract.ts';
+import type {
+  LoadedModelRecord,
+  LoadedRecord,
+  LoadInput,
+  ModelLoad,
+  UnloadedModel,
+} from '../contract.ts';
 import { chooseRoutes, type Route } from '../runs/route.ts';
 import { LOCAL, type Providers } from './providers.ts';
 
@@ -83,9 +89,17 @@ export class Loads {
     return progress === null ? null : { model, progress };
   }
 
-  /** Resolves when the model is not in memory. Throws model_in_use while it has work. */
-  async unload(model: string): Promise<{ unloaded: string }> {
-    return { unloaded: await this.options.models.unload(this.nameOf(model)) };
+  /**
+   * Resolves when the model is not in memory. `freed_bytes` is null if it was not. Throws
+   * model_in_use while it has work.
+   */
+  async unload(model: string): Promise<UnloadedModel> {
+    const { models, now } = this.options;
+    const before = models.loaded(now()).models;
+    const unloaded = await models.unload(this.nameOf(model));
+    const freed = before.filter(({ id }) => id === unloaded);
+    const bytes = freed.reduce((sum, { memory_bytes }) => sum + (memory_bytes ?? 0), 0);
+    return { unloaded, freed_bytes: freed.length === 0 ? null : bytes };
   }
 
   /** Unloads the model, after its work if it has any. */

@@ -39,6 +39,7 @@ import type {
   StateSnapshot,
   StatusRecord,
   StoredEvent,
+  UnloadedModel,
 } from '../../runtime/contract.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
@@ -155,7 +156,9 @@ export const methods = {
   /** Local models in memory. */
   'model.ps': answers<LoadedRecord>()(none),
   'model.load': answers<LoadedModelRecord>()(loadInput),
-  'model.unload': answers<{ unloaded: string }>()(v.object({ model: name() })),
+  'model.unload': answers<Partial<UnloadedModel> & { unloaded: string }>()(
+    v.object({ model: name() }),
+  ),
   /** The most downloaded models of the hub with these words. */
   'model.search': answers<{ models: FoundModel[] }>()(v.object({ words: name(255) })),
   /** The record now and at each change. The result is the model. */

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -154,8 +155,24 @@ test('a listing that reaches its deadline returns what it has read, and the next
   makeGguf(put('a.gguf'));
   const early = (await local.provider.models(AbortSignal.abort())).find(({ name }) => name === 'a');
   assert.is(early?.parameters, null);
-  assert.is(early?.state, 'available');
+  assert.is(early?.state, 'not_checked');
   assert.ok(((await byName('a'))?.parameters ?? 0) > 0);
+});
+
+test('the same file by another path is the listed model', async () => {
+  makeGguf(put('a.gguf'));
+  const elsewhere = mkdtempSync(join(tmpdir(), 'svc-twin-'));
+  try {
+    for (const make of [linkSync, symlinkSync]) {
+      const path = join(elsewhere, `${make.name}.gguf`);
+      make(put('a.gguf'), path);
+      await readAnswer(local, { model: path, max_tokens: 1 });
+    }
+  } finally {
+    rmSync(elsewhere, { recursive: true });
+  }
+  const loaded = local.models.loaded(Date.now()).models.map(({ id }) => id);
+  assert.equal(loaded, ['local/a']);
 });
 
 test('a changed file is read again', async () => {

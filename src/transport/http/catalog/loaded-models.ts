@@ -1,7 +1,11 @@
 import type * as v from 'valibot';
 import { loadInput } from '../../../runtime/contract/inputs.ts';
-import { loadedModel, loadedModels } from '../../../runtime/contract/loaded-models.ts';
-import { name, named, object, text } from '../../../runtime/contract/vocabulary.ts';
+import {
+  loadedModel,
+  loadedModels,
+  unloadedModel,
+} from '../../../runtime/contract/loaded-models.ts';
+import { name, named, object } from '../../../runtime/contract/vocabulary.ts';
 import { sendJson } from '../reply.ts';
 import { type Context, type Route, route } from '../route.ts';
 import { clientGone } from '../run-request.ts';
@@ -33,7 +37,7 @@ export const loadedModelRoutes: readonly Route[] = [
     access: 'token',
     summary: 'Removes a local model from memory. While it answers runs, that is 409.',
     body: unloadInput,
-    answers: { 200: named('Unloaded', object({ unloaded: text })) },
+    answers: { 200: unloadedModel },
     answer: unload,
   }),
 ];

@@ -86,6 +86,7 @@ const MEANINGS = {
   },
   model: {
     available: ['good', 'It is there, and not in memory.'],
+    not_checked: ['plain', 'Its file was not read yet.'],
     loaded: ['good', 'It is in memory.'],
     idle: ['good', 'It is in memory and waits.'],
     busy: ['active', 'It computes an answer.'],
