@@ -60,13 +60,38 @@ export function forgetMarkdown(box) {
 
 /** Null: it is to be drawn as it is written. @param {string} text */
 function read(text) {
-  if (lexer === null || text.length > MARKDOWN_CHARACTERS) return null;
+  if (lexer === null || text.length > MARKDOWN_CHARACTERS || isDeep(text)) return null;
   try {
     return lexer(text);
   } catch {
     return null;
   }
 }
+
+/**
+ * Whether the library would need seconds for the text, before it says how deep it is: lists and
+ * quotes within each other, or marks in one line that open and never close.
+ * @param {string} text
+ */
+export function isDeep(text) {
+  return text.split('\n').some((line) => {
+    const [begin = ''] = (RULE.test(line) ? null : NESTED.exec(line)) ?? [];
+    const marks = begin.match(/>|[-*+.)][ \t]/g)?.length ?? 0;
+    const indent = /^[ \t]*/.exec(line)?.[0].replaceAll('\t', '    ').length ?? 0;
+    return (
+      marks > MARKDOWN_DEPTH ||
+      (marks > 0 && indent > MARKDOWN_DEPTH * 4) ||
+      (line.match(OPENING)?.length ?? 0) > MARKS_OF_A_LINE
+    );
+  });
+}
+
+/** A line across the page. */
+const RULE = /^[ \t]*(?:-[ \t]*)+$|^[ \t]*(?:\*[ \t]*)+$/;
+const NESTED = /^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+|>[ \t]?)+/;
+const OPENING = /[*_~]{1,3}|\[|`+|</g;
+/** More in one line are no writing. */
+const MARKS_OF_A_LINE = 2000;
 
 /**
  * A block is one node, so that blocks and nodes have the same places.
