@@ -6,7 +6,8 @@ const TORTURES = {
   points: 'Kills a daemon at each n-th write and sync of the log.',
   failover: 'Kills the first of two providers twice, while runs ask for both.',
   owners: 'Many processes want the daemon of one home at once, also after a SIGKILL and a stop.',
-  fleet: 'Kills, stops and cuts off three daemons on one PostgreSQL, and kills the database.',
+  fleet:
+    'Kills, stops and cuts off three daemons on one PostgreSQL, sets their clocks, kills the database.',
   kills: 'Kills the built daemon and its engine with SIGKILL at random moments, under load.',
 };
 

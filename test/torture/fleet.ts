@@ -16,6 +16,8 @@ export interface FleetTorture {
   out_of_order: number;
   /** Events of a boot after another node had raised its epoch. */
   writes_by_a_fenced_node: number;
+  /** Events of runs beside the time of the database, and runs that a wrong deadline ended. */
+  wrong_times: number;
   other_problems: number;
   faults: Record<string, number>;
   /** From the fault to the moment when another node had all runs of the dead one. */
@@ -31,8 +33,8 @@ const LIMITS = { lease_ms: LEASE_MS, fleet_poll_ms: 250, store_retry_ms: 100 };
 
 /**
  * Three daemons on one PostgreSQL, and clients that ask any of them. At random a node is killed or
- * stopped, connections are cut, and the database is killed. Then the log is compared with what the
- * clients have seen.
+ * stopped, connections are cut, a clock is set, and the database is killed. Then the log is compared
+ * with what the clients have seen.
  */
 export async function tortureFleet(options: {
   seed: number;
@@ -42,9 +44,11 @@ export async function tortureFleet(options: {
   signal: AbortSignal;
 }): Promise<FleetTorture> {
   const draw = random(options.seed);
+  const began_at = Date.now();
   const provider = await startProvider(6, 60);
   const fleet = await RealFleet.start({
     ...{ nodes: 3, base_url: provider.base_url, max_runs: 4, limits: LIMITS, durable: true },
+    clocks: [0, 0, 0],
   });
   const epochs = new Epochs(fleet.address);
   try {
@@ -58,7 +62,7 @@ export async function tortureFleet(options: {
     clients.finish();
     await within(working, QUIET_MS, 'a client never had the end of its run');
     await epochs.stop();
-    return await check(fleet, clients, faults, epochs);
+    return await check(fleet, clients, faults, epochs, began_at);
   } finally {
     await epochs.stop();
     await stop(fleet, provider);
@@ -70,7 +74,19 @@ async function stop(fleet: RealFleet, provider: Upstream): Promise<void> {
   await provider.stop();
 }
 
-const FAULTS = ['kill', 'kill', 'pause', 'pause', 'cut', 'cut', 'database'] as const;
+const FAULTS = [
+  'kill',
+  'kill',
+  'pause',
+  'pause',
+  'cut',
+  'cut',
+  'clock',
+  'clock',
+  'database',
+] as const;
+/** How wrong a clock is. The first of the nodes has the right time, so that some node takes runs. */
+const CLOCKS_MS = [0, 0, 300, -300, 3_600_000, -3_600_000, 86_400_000, -86_400_000] as const;
 
 class Faults {
   readonly counts: Record<string, number> = {};
@@ -93,6 +109,7 @@ class Faults {
     if (fault === 'kill') await this.kill(node);
     else if (fault === 'pause') await this.pause(node);
     else if (fault === 'cut') await this.cut();
+    else if (fault === 'clock') this.clock(this.draw.whole(1, this.fleet.homes.length - 1));
     else await this.database();
   }
 
@@ -102,14 +119,23 @@ class Faults {
       if (life === null) await this.fleet.boot(node);
   }
 
+  /** Another node takes the runs of this one. It does so only with the right time. */
+  private spare(node: number): void {
+    this.fleet.setClock((node + 1) % this.fleet.homes.length, 0);
+  }
+
   private async kill(node: number): Promise<void> {
+    this.spare(node);
     const boot = await this.bootOf(node);
     await this.fleet.kill(node);
+    // It starts with another time too.
+    if (node > 0 && this.draw.chance(0.5)) this.clock(node);
     if (this.draw.chance(0.7)) await this.takenOver(boot);
     await this.fleet.boot(node);
   }
 
   private async pause(node: number): Promise<void> {
+    this.spare(node);
     const boot = await this.bootOf(node);
     const { child } = this.fleet.life(node);
     child.kill('SIGSTOP');
@@ -120,6 +146,11 @@ class Faults {
       if (child.exitCode !== null) throw new Error(this.fleet.life(node).printed().slice(-3000));
       return (await this.bootOf(node)) !== boot;
     });
+  }
+
+  /** Someone sets the clock of a machine. */
+  private clock(node: number): void {
+    this.fleet.setClock(node, this.draw.pick(CLOCKS_MS));
   }
 
   /** Some of the connections, of any node. */
@@ -162,6 +193,7 @@ async function check(
   clients: FleetClients,
   { counts, takeovers }: Faults,
   epochs: Epochs,
+  began_at: number,
 ): Promise<FleetTorture> {
   const ends = await fleet.read<{ stream: string; type: string }>(
     `select stream, type from svc_events where stream like 'run\\_%' order by seq`,
@@ -191,6 +223,14 @@ async function check(
     `select min(idempotency_key) as key from svc_runs where idempotency_key is not null
      group by idempotency_key having count(*) > 1`,
   );
+  // By the clock of the database, a run is younger than the torture, and none lasts ten minutes.
+  const times = await fleet.read<{ stream: string; type: string; off: number }>(
+    `select stream, type, at - extract(epoch from clock_timestamp()) * 1000 as off
+     from svc_events where stream like 'run\\_%' and (type = 'run.timed_out'
+       or at > extract(epoch from clock_timestamp()) * 1000 + 2000 or at < $1)`,
+    [began_at - 2000],
+  );
+  const wrong = times.map(({ stream, type, off }) => `wrong time: ${stream} ${type} ${off} ms`);
   const fenced = await epochs.lateWrites(fleet);
   const order = clients.problems.filter((problem) => problem.startsWith('out of order'));
   const others = clients.problems.filter((problem) => !problem.startsWith('out of order'));
@@ -203,6 +243,7 @@ async function check(
     duplicated_ends: twice.length + shared.length + unequal.length,
     out_of_order: order.length + gaps.length + holes.length,
     writes_by_a_fenced_node: fenced.length,
+    wrong_times: wrong.length,
     other_problems: others.length,
     faults: counts,
     takeover_p50_ms: sorted.length === 0 ? null : at(0.5),
@@ -218,7 +259,7 @@ async function check(
       ...lost.map((id) => `lost: ${id}`),
       ...[...twice, ...shared].map((what) => `two ends: ${what}`),
       ...gaps.map(({ stream }) => `the versions of ${stream} have a gap`),
-      ...[...holes, ...order, ...fenced, ...others],
+      ...[...holes, ...order, ...fenced, ...wrong, ...others],
     ],
   };
 }
