@@ -33,8 +33,8 @@ const LIMITS = { lease_ms: LEASE_MS, fleet_poll_ms: 250, store_retry_ms: 100 };
 
 /**
  * Three daemons on one PostgreSQL, and clients that ask any of them. At random a node is killed or
- * stopped, connections are cut, a clock is set, and the database is killed. Then the log is compared
- * with what the clients have seen.
+ * stopped, connections are cut, a clock is set, and the database is killed. Then the log is
+ * compared with what the clients have seen.
  */
 export async function tortureFleet(options: {
   seed: number;
@@ -85,7 +85,7 @@ const FAULTS = [
   'clock',
   'database',
 ] as const;
-/** How wrong a clock is. The first of the nodes has the right time, so that some node takes runs. */
+/** How wrong a clock is. The first node has the right time, so that some node takes runs. */
 const CLOCKS_MS = [0, 0, 300, -300, 3_600_000, -3_600_000, 86_400_000, -86_400_000] as const;
 
 class Faults {
