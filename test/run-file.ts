@@ -23,7 +23,10 @@ export interface RunOptions {
   /** The file's own temporary folder, empty. Its name also identifies what the file has started. */
   folder: string;
   bound_ms: number;
-  /** Grace period after the end of the file for children that are about to exit. */
+  /**
+   * Grace period for children that are about to exit after the end of the file. So long its own
+   * process may also go on after its tests.
+   */
   leave_ms: number;
   signal: AbortSignal;
   time: ProcessorTime;
@@ -50,17 +53,26 @@ export async function runFile(
   const expired = AbortSignal.timeout(bound_ms);
   const kill = () => killGroup(child);
   for (const cause of [expired, signal]) cause.addEventListener('abort', kill);
-  const output = collect(child);
+  const open = new AbortController();
+  let ending: NodeJS.Timeout | undefined;
+  const output = collect(child, () => {
+    ending ??= setTimeout(() => open.abort(), leave_ms);
+  });
+  open.signal.addEventListener('abort', kill);
   const end = await new Promise<string | number | null>((resolve) => {
     child.once('exit', (code, by) => resolve(by ?? code));
     child.once('error', () => resolve('not started'));
   });
+  clearTimeout(ending);
   const waited_s = time.ended();
   for (const cause of [expired, signal]) cause.removeEventListener('abort', kill);
   if (expired.aborted) problems.push(`it was killed at its bound of ${bound_ms / 1000} s`);
+  else if (open.signal.aborted)
+    problems.push('it went on after its tests: one of them left something open');
   else if (end !== 0 && end !== 1) problems.push(`it crashed: ${end}`);
-  const leaked = await endLeft(child, folder, expired.aborted ? 0 : leave_ms, signal);
-  if (leaked.length > 0 && !expired.aborted)
+  const wasKilled = expired.aborted || open.signal.aborted;
+  const leaked = await endLeft(child, folder, wasKilled ? 0 : leave_ms, signal);
+  if (leaked.length > 0 && !wasKilled)
     problems.push(`it left ${leaked.length} running: ${leaked.join(', ')}`);
   const text = await output();
   return {
@@ -92,10 +104,13 @@ function count(
 
 /**
  * Collects the output of a child. A leaked process may keep the stream open, so the wait is
- * bounded.
+ * bounded. `tested` is called once uvu has printed its totals.
  */
-function collect(child: ChildProcess): () => Promise<string> {
+function collect(child: ChildProcess, tested: () => void): () => Promise<string> {
   const parts: Buffer[] = [];
+  child.stdout?.on('data', (part: Buffer) => {
+    if (/^ {2}Duration:/m.test(part.toString('latin1'))) tested();
+  });
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
   for (const stream of [child.stdout, child.stderr])
     stream?.on('data', (part: Buffer) => parts.push(part));

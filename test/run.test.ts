@@ -68,6 +68,14 @@ for (const [fixture, { says, sum }] of Object.entries(refused)) {
   });
 }
 
+test('a failed test that leaves a listener open is reported in seconds, not at the bound', () => {
+  const { lines, code, text } = run('open', '--leave', '1');
+  assert.match(text, 'planted failure');
+  assert.match(text, /it went on after its tests: one of them left something open/);
+  assert.is(lines.at(-1), '1 passed, 1 failed');
+  assert.is(code, 1);
+});
+
 test('a file that hangs is killed at its bound', () => {
   const { lines, code, text } = run('hangs', '--bound', '2');
   assert.match(text, /killed at its bound of 2 s/);
