@@ -12,6 +12,7 @@ import { makeRoom, type Resident, type RoomBounds } from './engine-room.ts';
  * 5. After its turn a model gets no new run while an earlier run waits for its memory. So it ends
  *    its work. Turns have a bound, so no model starves another.
  * 6. While a run waits for the end of turns, no later run takes the memory of a model.
+ * 7. Tokens together leave a place to the home, so runs of theirs that hang do not keep it out.
  */
 
 export interface QueuedRun {
@@ -20,6 +21,8 @@ export interface QueuedRun {
   model: string;
   /** The engine died while it computed this run. */
   isolated?: boolean;
+  /** Name of the token that asked it. Absent or null: the home did. */
+  asker?: string | null;
 }
 
 export interface ActiveRun extends Omit<QueuedRun, 'run_id'> {
@@ -51,6 +54,11 @@ export interface Concurrency {
   ofProvider?(provider: string): number | undefined;
   /** One model of the local engine, which answers all its runs in one context. */
   local: number;
+  /**
+   * Places that tokens leave to the home wherever there are more: of all, of a provider, of a local
+   * model. Absent: none.
+   */
+  kept?: number;
   /** Absent: there is room for one local model. */
   room?: Room;
 }
@@ -69,21 +77,40 @@ export function runsToStart(
     known ??= new LocalPlaces({ queue, active, limits, now });
     return known;
   };
-  const running = new Map<string, number>();
-  for (const { provider } of active) running.set(provider, (running.get(provider) ?? 0) + 1);
+  const running = Map.groupBy(active, ({ provider }) => provider);
+  const taken: ActiveRun[] = [...active];
   for (const run of queue) {
-    if (active.length + started.length >= limits.total) break;
+    if (taken.length >= limits.total) break;
     const { provider } = run;
-    const peers = running.get(provider) ?? 0;
+    const peers = running.get(provider) ?? [];
     const isFree =
-      provider === LOCAL
+      !isKept(run, taken, limits.total, limits) &&
+      (provider === LOCAL
         ? places().take(run)
-        : peers < (limits.ofProvider?.(provider) ?? limits.perProvider);
+        : hasPlace(run, peers, limits.ofProvider?.(provider) ?? limits.perProvider, limits));
     if (!isFree) continue;
-    running.set(provider, peers + 1);
+    running.set(provider, [...peers, run]);
+    taken.push(run);
     started.push(run.run_id);
   }
   return started;
+}
+
+type Kept = Pick<Concurrency, 'kept'>;
+
+function hasPlace(run: ActiveRun, peers: readonly ActiveRun[], limit: number, kept: Kept) {
+  return peers.length < limit && !isKept(run, peers, limit, kept);
+}
+
+/** Whether the places that are left beside these runs are kept for the home. */
+function isKept(
+  { asker }: ActiveRun,
+  peers: readonly ActiveRun[],
+  limit: number,
+  { kept = 0 }: Kept,
+): boolean {
+  if (asker == null || kept === 0 || limit <= kept) return false;
+  return peers.filter((peer) => peer.asker != null).length >= limit - kept;
 }
 
 /** How many more runs of a provider may be active beside the known ones. */
@@ -115,7 +142,7 @@ interface Decision {
 /** The local models and their runs, while one decision is made. */
 class LocalPlaces {
   private readonly room: Room;
-  private readonly limit: number;
+  private readonly limits: Concurrency;
   private readonly queue: readonly QueuedRun[];
   private readonly residents = new Map<string, Occupant>();
   private readonly running = new Map<string, ActiveRun[]>();
@@ -127,9 +154,10 @@ class LocalPlaces {
   private waits = false;
   private queued: Set<string> | null = null;
 
-  constructor({ queue, active, limits: { local, room }, now }: Decision) {
+  constructor({ queue, active, limits, now }: Decision) {
+    const { room } = limits;
     this.room = room ?? ONE_MODEL;
-    this.limit = local;
+    this.limits = limits;
     this.queue = queue;
     const never = Number.POSITIVE_INFINITY;
     const times = { used_at: never, loaded_at: never };
@@ -148,7 +176,10 @@ class LocalPlaces {
     if (found === undefined || this.closed.has(found.key)) return false;
     const { key, bytes } = found;
     const peers = this.running.get(key) ?? [];
-    const isFull = peers.length >= this.limit || peers.some((other) => !canShare(run, other));
+    const { limits } = this;
+    // The run of the home that may come takes the place, so later runs are not closed out.
+    if (isKept(run, peers, limits.local, limits)) return false;
+    const isFull = peers.length >= limits.local || peers.some((other) => !canShare(run, other));
     if (isFull || !(this.residents.has(key) || this.hasRoom(key, bytes))) {
       this.closed.add(key);
       return false;

@@ -26,6 +26,13 @@ export const limitSpecs = {
     100_000,
     'Runs in the queue or active at one time. More get the error busy.',
   ),
+  token_runs_percent: limit(
+    75,
+    1,
+    100,
+    'Part of queue_runs that the tokens of programs take together, in percent. ' +
+      'The home always has the rest.',
+  ),
   active_runs: limit(64, 1, 4096, 'Active runs of all providers together.'),
   provider_runs: limit(16, 1, 1024, 'Active runs of one provider.'),
   local_runs: limit(

@@ -63,6 +63,11 @@ const model: FlagSpec = {
   value: '<name>',
   summary: "The model: provider/name, one of the provider's names, or a path to a GGUF file.",
 };
+const keepRuns: FlagSpec = {
+  name: 'keep-runs',
+  summary: 'Let what was asked with the token go on.',
+};
+
 const force: FlagSpec = { name: 'force', summary: 'Do not wait for active runs.' };
 const drain = time('timeout', 'Longest wait for active runs (default 30)');
 const wait = time('wait', 'Longest wait until the daemon is ready (default 30)');
@@ -820,8 +825,10 @@ const table = [
   command('token rotate', {
     summary:
       'Replace the token of this home, and print the new one. ' +
-      'Clients of the old token are disconnected and every browser is signed out.',
-    examples: ['token rotate'],
+      'Clients of the old token are disconnected, every browser is signed out, and the runs of ' +
+      'the home are cancelled.',
+    flags: [keepRuns],
+    examples: ['token rotate', 'token rotate --keep-runs'],
   }),
   command('token create', {
     summary:
@@ -837,7 +844,7 @@ const table = [
           'admin (everything). Default: run.',
       },
       { name: 'rate', value: '<n>/min', summary: 'Most requests a minute.' },
-      { name: 'concurrent', value: '<n>', summary: 'Most requests at one time.' },
+      { name: 'concurrent', value: '<n>', summary: 'Most runs and other requests at one time.' },
     ],
     examples: ['token create --name editor', 'token create --name ci --scope read --rate 60/min'],
   }),
@@ -848,8 +855,9 @@ const table = [
   }),
   command('token revoke', {
     args: '<name>',
-    summary: 'Remove the token of a program. Its requests and streams end.',
-    examples: ['token revoke editor'],
+    summary: 'Remove the token of a program. Its requests end, and its runs are cancelled.',
+    flags: [keepRuns],
+    examples: ['token revoke editor', 'token revoke editor --keep-runs'],
   }),
   command('service install', {
     summary:

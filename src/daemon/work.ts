@@ -134,6 +134,8 @@ export function buildWork(options: WorkOptions) {
       total: limits.active_runs,
       perProvider: limits.provider_runs,
       local: limits.local_runs,
+      // In a fleet, runs wait for any node, and are taken in a fair order.
+      kept: isShared(store) ? 0 : 1,
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
     room: local.room,

@@ -12,7 +12,7 @@ import {
   type WantedFile,
   type WantedModel,
 } from './fleet.ts';
-import { accessTo, type Line, MemoryLog } from './memory.ts';
+import { accessTo, askerOf, inTurns, type Line, MemoryLog } from './memory.ts';
 import { type Epoch, type Lease, MemoryLeases } from './memory-leases.ts';
 import type { Commit } from './port.ts';
 import { fromEventRow, toRows } from './row.ts';
@@ -246,22 +246,20 @@ export class MemoryFleet {
     };
   }
 
-  /** Runs without an owner: the client with the fewest runs before it, and then the oldest. */
+  /**
+   * Runs without an owner: the asker with the fewest runs before it, then its client with the
+   * fewest, and then the oldest.
+   */
   private fairly(suits: (line: Line) => boolean = () => true): string[] {
     const lines = this.log.oldestFirst().filter(({ run_id }) => this.owners.has(run_id));
-    const before = new Map<string | null, number>();
-    const count = (client: string | null) => {
-      const place = (before.get(client) ?? 0) + 1;
-      before.set(client, place);
-      return place;
-    };
-    for (const { run_id, client } of lines)
-      if (this.owners.get(run_id)?.node_id !== null) count(client);
-    return lines
-      .filter((line) => this.owners.get(line.run_id)?.node_id === null && suits(line))
-      .map(({ run_id, client, accepted_seq }) => ({ run_id, place: count(client), accepted_seq }))
-      .sort((a, b) => a.place - b.place || a.accepted_seq - b.accepted_seq)
-      .map(idOf);
+    const isFree = ({ run_id }: Line) => this.owners.get(run_id)?.node_id === null;
+    const busy = lines.filter((line) => !isFree(line));
+    const waiting = lines.filter((line) => isFree(line) && suits(line));
+    return inTurns(
+      inTurns(waiting, busy, ({ client }) => client ?? ''),
+      busy,
+      askerOf,
+    ).map(idOf);
   }
 
   private reserveKey({ node_id, epoch }: Lease, key: string, run_id: string): string {

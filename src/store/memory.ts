@@ -440,3 +440,27 @@ function firstFrom(rows: readonly EventRow[], by: 'seq' | 'version', from: numbe
 function idsOf(lines: readonly Line[]): string[] {
   return lines.map((line) => line.run_id);
 }
+
+/** These runs as their owners take turns, each after its runs that are busy. */
+export function inTurns(
+  waiting: Line[],
+  busy: readonly Line[],
+  ownerOf: (line: Line) => string,
+): Line[] {
+  const before = new Map<string, number>();
+  const count = (line: Line) => {
+    const place = (before.get(ownerOf(line)) ?? 0) + 1;
+    before.set(ownerOf(line), place);
+    return place;
+  };
+  for (const line of busy) count(line);
+  return waiting
+    .map((line) => ({ line, place: count(line) }))
+    .sort((a, b) => a.place - b.place || a.line.accepted_seq - b.line.accepted_seq)
+    .map(({ line }) => line);
+}
+
+/** The token before the line break, or the home. */
+export function askerOf({ client }: Line): string {
+  return client?.includes('\n') === true ? (client.split('\n')[0] ?? '') : '';
+}

@@ -44,7 +44,10 @@ export interface RunRow {
   conversation?: string;
   /** Where its client was, such as a folder. */
   origin?: string;
-  /** Its client, for the fair order of a fleet. Reads leave it out. */
+  /**
+   * Its client, for the fair order of a fleet. The name of its token comes first, with a line
+   * break. Reads leave it out.
+   */
   client?: string;
   /** While it is queued: when it ends if it still waits. Reads leave it out. */
   due_at?: number;

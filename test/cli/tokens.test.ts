@@ -120,7 +120,10 @@ test('a token lives over a restart until it is revoked, and its streams end with
   const watched = client.stream('WatchStatus');
   await waitFor('the state', () => watched.updates.length > 0);
   const revoked = await home.svc(['token', 'revoke', 'editor']);
-  assert.is(revoked.stdout, 'Revoked the token editor. Its requests have ended.\n');
+  assert.is(
+    revoked.stdout,
+    'Revoked the token editor. Its requests have ended, and 0 runs were cancelled.\n',
+  );
   assert.is((await closed)[0], 1008);
   const end = await watched.ended;
   assert.equal([end.code, end.details], [UNAUTHENTICATED, 'The token editor was revoked.']);
@@ -129,6 +132,37 @@ test('a token lives over a restart until it is revoked, and its streams end with
   const text =
     readFileSync(home.paths.tokens, 'utf8') + (await home.svc(['logs', '--json'])).stdout;
   assert.ok(!text.includes(token));
+});
+
+test('what a token asked is cancelled with it, unless its runs are kept', async ({
+  home,
+  http,
+}) => {
+  const long = { prompt: 'Write a long story.', max_tokens: 4000, model: 'svc-mini' };
+  const started = async (token: string) => {
+    const ids: string[] = [];
+    for (let each = 0; each < 2; each += 1) {
+      const { json } = await ask(`${http}/v1/runs`, {
+        ...{ method: 'POST', headers: bearer(token), body: long },
+      });
+      ids.push(json.id);
+    }
+    return ids;
+  };
+  const stateOf = async (id: string) =>
+    JSON.parse((await home.svc(['runs', 'show', id, '--json'])).stdout).state;
+  const ids = await started(await create(home, '--name', 'editor'));
+  const kept = await started(await create(home, '--name', 'other'));
+  const revoked = await home.svc(['token', 'revoke', 'editor', '--json']);
+  const states = await Promise.all(ids.map(stateOf));
+  const cancelled = states.filter((state) => state === 'cancelled').length;
+  assert.is(JSON.parse(revoked.stdout).cancelled, cancelled);
+  assert.ok(states.every((state) => state === 'cancelled' || state === 'completed'));
+  assert.is(
+    (await home.svc(['token', 'revoke', 'other', '--keep-runs'])).stdout,
+    'Revoked the token other. Its requests have ended. Its runs go on.\n',
+  );
+  for (const id of kept) assert.is.not(await stateOf(id), 'cancelled');
 });
 
 test('a bound on requests answers 429 with the time to wait', async ({ home, http, grpc }) => {

@@ -62,6 +62,8 @@ export interface RuntimeOptions {
     /** The clock of the machine. Absent: it is right. */
     time?: FleetClock;
   };
+  /** Places that tokens leave to the home. The default is none. */
+  kept?: number;
   /** The last step of the start. */
   until?: 'opened' | 'recovered' | 'ready';
 }
@@ -107,6 +109,7 @@ export async function bootRuntime(options: RuntimeOptions) {
         total: config.limits.active_runs,
         perProvider: config.limits.provider_runs,
         local: config.limits.local_runs,
+        kept: options.kept ?? 0,
       },
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },

@@ -135,6 +135,20 @@ function testClaims(fleet: FleetTest): void {
     assert.equal(await claim(['local'], []), ['run_1']);
   });
 
+  fleet('askers take turns, and the clients of each in its turns', async (nodes) => {
+    const a = await nodes.join('a');
+    const of = (client: string, ...names: string[]) => names.map((name) => run(name, { client }));
+    const runs = [
+      ...[...of('cat\na', 'run_1', 'run_2'), ...of('cat\nb', 'run_3'), ...of('cat\nc', 'run_4')],
+      ...[...of('a', 'run_5', 'run_6'), ...of('b', 'run_7'), ...of('dog\na', 'run_8')],
+    ];
+    await a.append(accept('a', ...runs));
+    await a.fleet.release(runs.map(({ run_id }) => run_id));
+    const order = ['run_1', 'run_5', 'run_8', 'run_3', 'run_7', 'run_4', 'run_6', 'run_2'];
+    const places = await Promise.all(order.map((run_id) => a.fleet.position(run_id)));
+    assert.equal(places, [1, 2, 3, 4, 5, 6, 7, 8]);
+  });
+
   fleet('clients take turns, and a run says its place', async (nodes) => {
     const a = await nodes.join('a');
     const of = (client: string, ...names: string[]) => names.map((name) => run(name, { client }));

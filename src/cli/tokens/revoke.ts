@@ -2,9 +2,17 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
 
-export async function run({ paths, args, json }: Context): Promise<number> {
-  const revoked = await askDaemon(paths, 'token.revoke', { name: args[0] ?? '' });
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const keep_runs = flags['keep-runs'] === true;
+  const revoked = await askDaemon(paths, 'token.revoke', { name: args[0] ?? '', keep_runs });
   if (json) printJson(revoked);
-  else print(`Revoked the token ${revoked.name}. Its requests have ended.`);
+  else print(`Revoked the token ${revoked.name}. ${endedText(revoked.cancelled, keep_runs)}`);
   return 0;
+}
+
+/** What ended with a token. */
+export function endedText(cancelled: number, keep_runs: boolean): string {
+  if (keep_runs) return 'Its requests have ended. Its runs go on.';
+  const runs = cancelled === 1 ? '1 run was' : `${cancelled} runs were`;
+  return `Its requests have ended, and ${runs} cancelled.`;
 }

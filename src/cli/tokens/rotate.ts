@@ -3,14 +3,26 @@ import { replaceSecret } from '../../home/home.ts';
 import type { Paths } from '../../home/paths.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { print, printJson } from '../print/output.ts';
+import { note, print, printJson } from '../print/output.ts';
 import { readToken } from './read-token.ts';
+import { endedText } from './revoke.ts';
 
-export async function run({ paths, json }: Context): Promise<number> {
-  const token = await rotate(paths);
-  if (json) printJson({ token });
-  else print(token);
+export async function run({ paths, flags, json }: Context): Promise<number> {
+  const keep_runs = flags['keep-runs'] === true;
+  const rotated = await rotate(paths, keep_runs);
+  if (json) printJson(rotated);
+  else {
+    print(rotated.token);
+    const { cancelled } = rotated;
+    if (cancelled > 0) note(`The old token has ended. ${endedText(cancelled, keep_runs)}`);
+  }
   return 0;
+}
+
+interface Rotated {
+  token: string;
+  /** Runs of the home that were cancelled. */
+  cancelled: number;
 }
 
 /**
@@ -18,14 +30,14 @@ export async function run({ paths, json }: Context): Promise<number> {
  * file is replaced; a daemon that started meanwhile may have read the old file, so it is asked
  * again.
  */
-async function rotate(paths: Paths): Promise<string> {
-  const asked = async () => (await askDaemon(paths, 'token.rotate')).token;
+async function rotate(paths: Paths, keep_runs: boolean): Promise<Rotated> {
+  const asked = () => askDaemon(paths, 'token.rotate', { keep_runs });
   return asked().catch(async (error: unknown) => {
     if (!isNotRunning(error)) throw error;
     readToken(paths.token);
-    const token = await replaceSecret(paths.token);
+    const replaced = { token: await replaceSecret(paths.token), cancelled: 0 };
     return asked().catch((late: unknown) => {
-      if (isNotRunning(late)) return token;
+      if (isNotRunning(late)) return replaced;
       throw late;
     });
   });

@@ -118,10 +118,13 @@ export class FleetRuns {
     this.changes.wakeAll();
   }
 
-  /** Throws busy when the fleet has as many waiting runs as a node accepts. */
-  checkRoom(): void {
+  /**
+   * Throws busy when the fleet has as many waiting runs as a node accepts. `part`: the part of
+   * these places that the asker may use.
+   */
+  checkRoom(part = 1): void {
     const { queue_runs } = this.options.limits;
-    if (this.waiting < queue_runs) return;
+    if (this.waiting < Math.max(1, Math.floor(queue_runs * part))) return;
     throw new SvcError(
       'busy',
       `${this.waiting} runs wait in the fleet, as many as a node accepts.`,

@@ -3,7 +3,10 @@ import { isRun } from '../../kernel/stream.ts';
 import type { RunRecord } from '../runs/record.ts';
 import type { RunsOptions } from '../runs/runs.ts';
 
-/** Cancels the unfinished runs of an asker. Resolves with the number of those that it cancelled. */
+/**
+ * Cancels the unfinished runs of an asker. Resolves with the number of those that it cancelled. A
+ * run on a node that is away ends later, and is not counted.
+ */
 export async function cancelAll(
   { kernel, store, fleet, config }: Pick<RunsOptions, 'kernel' | 'store' | 'fleet' | 'config'>,
   asked_by: string | null,
@@ -19,7 +22,13 @@ export async function cancelAll(
       ? []
       : await store.listRuns({ asked_by, unfinished: true, short: true, limit });
   const ids = new Set([...here, ...anywhere.map(({ run_id }) => run_id)]);
-  const ended = await Promise.allSettled([...ids].map(cancel));
-  return ended.filter((one) => one.status === 'fulfilled' && one.value.state === 'cancelled')
-    .length;
+  let cancelled = 0;
+  const ends = [...ids].map(async (run_id) => {
+    if ((await cancel(run_id)).state === 'cancelled') cancelled += 1;
+  });
+  const late = Promise.withResolvers<void>();
+  const endWait = kernel.clock.after(2 * config.limits.cancel_grace_ms, () => late.resolve());
+  await Promise.race([Promise.allSettled(ends), late.promise]);
+  endWait();
+  return cancelled;
 }

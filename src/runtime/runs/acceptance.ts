@@ -79,7 +79,10 @@ export class Acceptance {
     const input = withPreset(asked, config.alias_presets);
     const targets = this.targets(input);
     await this.options.budget.check(targets);
-    this.options.fleet?.checkRoom();
+    const { fleet } = this.options;
+    fleet?.checkRoom(by.name === null ? 1 : config.limits.token_runs_percent / 100);
+    const elsewhere = await this.runsElsewhere(by);
+    this.checkShare(by, elsewhere);
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id }))
       throw notAdmitted(kernel.tail(daemon));
     // A token that was revoked meanwhile admits nothing.
@@ -92,6 +95,34 @@ export class Acceptance {
     by.ran();
     await unlessWithdrawn(kernel, run_id, recorded);
     return run_id;
+  }
+
+  /** The unfinished runs of a bounded token that are not on this node. */
+  private async runsElsewhere({ name, concurrent }: Principal): Promise<number> {
+    const { fleet, store, kernel } = this.options;
+    if (fleet === undefined || name === null || concurrent === null) return 0;
+    const query = { asked_by: name, unfinished: true, short: true, limit: concurrent };
+    const runs = await store.listRuns(query);
+    return runs.filter(({ run_id }) => !kernel.instances.has(run_id)).length;
+  }
+
+  /** Throws busy, rate_limited. */
+  private checkShare({ name, concurrent, others }: Principal, elsewhere: number): void {
+    if (name === null) return;
+    const { scheduler, config } = this.options;
+    const { queue_runs, token_runs_percent } = config.limits;
+    const all = scheduler.unsettledOf();
+    if (all >= Math.max(1, Math.floor((queue_runs * token_runs_percent) / 100)))
+      throw new SvcError('busy', `${all} runs of tokens are queued or active, as many as may be.`, {
+        details: { retry_after_ms: RETRY_AFTER_MS },
+      });
+    const own = scheduler.unsettledOf(name) + elsewhere + others();
+    if (concurrent === null || own < concurrent) return;
+    throw new SvcError(
+      'rate_limited',
+      `The token ${name} has ${own} runs and requests in progress, as many as it may have.`,
+      { details: { retry_after_ms: RETRY_AFTER_MS } },
+    );
   }
 
   /** Throws the errors of `chooseRoutes`. */

@@ -5,6 +5,8 @@ export interface Demand {
   provider: string;
   model: string;
   isolated: boolean;
+  /** Name of the token that asked it. Null: the home did. */
+  asker: string | null;
 }
 
 export interface ActiveRun extends Demand {

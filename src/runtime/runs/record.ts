@@ -212,6 +212,11 @@ function recorded({ role, content }: Message): RecordedMessage {
   };
 }
 
+/** In the fair order of a fleet: the token, if there is one, and the client. */
+function fairName({ asked_by, client }: RunSnapshot['context']): string {
+  return asked_by === null ? client : `${asked_by}\n${client}`;
+}
+
 function keyOfRun({ withdrawn, idempotency_key, asked_by }: RunSnapshot['context']): string | null {
   return withdrawn || idempotency_key === null ? null : keyOf(asked_by, idempotency_key);
 }
@@ -234,7 +239,7 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
     cloud: context.sent.length > 0,
     ...(context.conversation === context.run_id ? {} : { conversation: context.conversation }),
     ...(context.origin === null ? {} : { origin: context.origin }),
-    client: context.client,
+    client: fairName(context),
     ...(isIn(snapshot, 'queued')
       ? { due_at: Math.min(context.queue_deadline_at, context.deadline_at) }
       : {}),

@@ -1,4 +1,4 @@
-import { arrive, emptyQueue, type FairQueue, leave, serve } from '../../../machines/fair-queue.ts';
+import { WaitingRuns } from '../../../machines/fair-queue.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { nextAttempt } from '../../../machines/run-next.ts';
 import { type Concurrency, freePlaces, runsToStart } from '../../../machines/runs-to-start.ts';
@@ -17,8 +17,8 @@ import type { OutputBudget } from './output-budget.ts';
  *
  * 1. Both lists follow the proposed states of the run machines. So a run that may start at once is
  *    recorded as started in the commit of its acceptance.
- * 2. Runs that were cut off go first. The others are served in rounds, so a client with a long
- *    backlog delays no other.
+ * 2. Runs that were cut off go first. The others are served as in `fair-queue.ts`: each asker in
+ *    its turn, however many runs it has.
  * 3. A run that killed the engine while it ran alone is served in rounds too. The runs that it cut
  *    off go first.
  * 4. After a restart the queue has the order of acceptance, by the same rounds.
@@ -29,12 +29,8 @@ import type { OutputBudget } from './output-budget.ts';
  *    then on the run takes no place. It leaves the list when its end is durable.
  */
 export class Scheduler {
-  /** In the order in which they are served. */
-  private queue: Waiting[] = [];
+  private readonly queue = new WaitingRuns<Waiting>();
   private readonly active = new ActiveRuns();
-  /** The rounds of each provider. They advance independently. */
-  private readonly turns = new Map<string, FairQueue>();
-  private arrivals = 0;
   private stopLooking: () => void = () => {};
   private readonly options: SchedulerOptions;
   private readonly positionChanges = new Notifier();
@@ -44,7 +40,7 @@ export class Scheduler {
     options.outputs.onRoom(() => this.next());
     const { room } = options;
     if (room !== undefined) {
-      room.queued = () => new Set(this.queue.filter(isLocal).map(({ model }) => model));
+      room.queued = () => new Set(this.queue.list.filter(isLocal).map(({ model }) => model));
       room.onChange(() => this.next());
     }
     const { kernel } = options;
@@ -60,7 +56,7 @@ export class Scheduler {
   }
 
   get queued(): number {
-    return this.queue.length;
+    return this.queue.size;
   }
 
   get running(): number {
@@ -69,7 +65,13 @@ export class Scheduler {
 
   /** Runs whose end is not proposed. */
   get unsettled(): number {
-    return this.queue.length + this.active.taken().length;
+    return this.queue.size + this.active.taken().length;
+  }
+
+  /** The same of the token with this name, or of all tokens. */
+  unsettledOf(name?: string): number {
+    const isOf = ({ asker }: Demand) => asker !== null && asker === (name ?? asker);
+    return [...this.queue.list, ...this.active.taken()].filter(isOf).length;
   }
 
   activeRuns(): RunKey[] {
@@ -78,13 +80,12 @@ export class Scheduler {
 
   /** Waiting, in the order in which they are served. */
   waitingRuns(): RunKey[] {
-    return this.queue.map(({ run_id }) => run_id);
+    return this.queue.list.map(({ run_id }) => run_id);
   }
 
   /** 1 is the next to start; null when the run does not wait. */
   position(run_id: string): number | null {
-    const index = this.queue.findIndex((waiting) => waiting.run_id === run_id);
-    return index < 0 ? null : index + 1;
+    return this.queue.position(run_id);
   }
 
   /**
@@ -108,12 +109,13 @@ export class Scheduler {
   /** Starts the runs that may start now. */
   next(): void {
     const { kernel, daemon, concurrency, outputs, room } = this.options;
-    if (this.queue.length === 0 || !outputs.hasRoom) return;
+    if (this.queue.size === 0 || !outputs.hasRoom) return;
     const snapshot = kernel.tail(daemon);
     if (snapshot === undefined || !(snapshot.hasTag('ready') || isIn(snapshot, 'draining'))) return;
     const now = kernel.clock.now();
     const limits = room === undefined ? concurrency : { ...concurrency, room };
-    if (room !== undefined) for (const run of this.queue) if (isLocal(run)) room.learn(run.model);
+    if (room !== undefined)
+      for (const run of this.queue.list) if (isLocal(run)) room.learn(run.model);
     const started = new Set(
       runsToStart(this.startable(), this.active.taken(), limits, now).filter((run_id) =>
         this.start(stream.run(run_id)),
@@ -121,15 +123,17 @@ export class Scheduler {
     );
     this.lookAgain(now);
     if (started.size === 0) return;
-    for (const { run_id, provider, round } of this.queue)
-      if (started.has(run_id)) this.turns.set(provider, serve(this.turnsOf(provider), round));
-    this.queue = this.queue.filter(({ run_id }) => !started.has(run_id));
+    this.queue.serve(started);
     this.positionChanges.notify();
   }
 
   /** The places at a provider that are free now. */
   freePlaces(provider: string): number {
-    return freePlaces([...this.queue, ...this.active.taken()], this.options.concurrency, provider);
+    return freePlaces(
+      [...this.queue.list, ...this.active.taken()],
+      this.options.concurrency,
+      provider,
+    );
   }
 
   /** Queues a run that waited on no node. The kernel has its state. */
@@ -153,17 +157,17 @@ export class Scheduler {
     return true;
   }
 
-  private startable(): Waiting[] {
+  private startable(): readonly Waiting[] {
     const { othersWait } = this.options;
-    if (othersWait === undefined) return this.queue;
-    const isNew = ({ adopted, round }: Waiting) => !adopted && round !== BEFORE_ALL;
-    return this.queue.filter((run) => !isNew(run) || !othersWait(run.provider));
+    if (othersWait === undefined) return this.queue.list;
+    const isNew = (run: Waiting) => !run.adopted && !this.queue.isFirst(run);
+    return this.queue.list.filter((run) => !isNew(run) || !othersWait(run.provider));
   }
 
   /** No event says that the rest of a model is over, so a timer does. */
   private lookAgain(now: number): void {
     const { room, kernel } = this.options;
-    const at = this.queue.some(isLocal) ? (room?.restEnds(now) ?? null) : null;
+    const at = this.queue.list.some(isLocal) ? (room?.restEnds(now) ?? null) : null;
     this.stopLooking();
     this.stopLooking = at === null ? () => {} : kernel.clock.after(at - now, () => this.next());
   }
@@ -195,47 +199,15 @@ export class Scheduler {
 
   private enqueue(run_id: RunKey, snapshot: RunSnapshot, adopted = false): void {
     const { client, deaths } = snapshot.context;
-    const { provider, model, isolated } = demandOf(snapshot);
-    const killedEngine = isolated && deaths > 0;
-    const round =
-      isIn(snapshot, 'queued') || killedEngine ? this.arrive(provider, client) : BEFORE_ALL;
-    this.arrivals += 1;
-    let index = this.queue.length;
-    while (index > 0 && (this.queue[index - 1]?.round ?? BEFORE_ALL) > round) index -= 1;
-    const demand = { provider, model, isolated, client };
-    this.queue.splice(index, 0, { run_id, ...demand, round, arrival: this.arrivals, adopted });
+    const demand = { ...demandOf(snapshot), client };
+    const killedEngine = demand.isolated && deaths > 0;
+    const isFair = isIn(snapshot, 'queued') || killedEngine;
+    this.queue.add({ run_id, ...demand, adopted }, isFair ? 'fair' : 'first');
     this.positionChanges.notify();
-  }
-
-  /** The round of a new run. At an idle provider it joins the furthest round of all providers. */
-  private arrive(provider: string, client: string): number {
-    const { round, next } = this.turnsOf(provider);
-    const isIdle = !this.queue.some((other) => other.provider === provider);
-    const furthest = isIdle
-      ? Math.max(round, ...[...this.turns.values()].map((turns) => turns.round))
-      : round;
-    const { queue, at } = arrive({ round: furthest, next }, client);
-    this.turns.set(provider, queue);
-    return at;
-  }
-
-  private turnsOf(provider: string): FairQueue {
-    return this.turns.get(provider) ?? emptyQueue;
   }
 
   private leaveQueue(run_id: RunKey): void {
-    const gone = this.queue.find((waiting) => waiting.run_id === run_id);
-    if (gone === undefined) return;
-    const { provider, client, round } = gone;
-    this.queue = this.queue.filter((waiting) => waiting !== gone);
-    if (round !== BEFORE_ALL) {
-      this.turns.set(provider, leave(this.turnsOf(provider), client));
-      for (const later of this.queue)
-        if (later.provider === provider && later.client === client && later.round > round)
-          later.round -= 1;
-      this.queue.sort((a, b) => a.round - b.round || a.arrival - b.arrival);
-    }
-    this.positionChanges.notify();
+    if (this.queue.remove(run_id)) this.positionChanges.notify();
   }
 
   private settle(run_id: RunKey, tail: RunSnapshot): void {
@@ -280,15 +252,12 @@ const ALLOWS_STARTS: ReadonlySet<string> = new Set([
 
 function demandOf({ context }: RunSnapshot): Demand {
   const { provider, model } = context.request;
-  return { provider, model, isolated: context.isolated };
+  return { provider, model, isolated: context.isolated, asker: context.asked_by };
 }
 
 interface Waiting extends Demand {
   run_id: RunKey;
   client: string;
-  round: number;
-  /** Counts the runs that entered the queue: the order within a round. */
-  arrival: number;
   /** It has waited already, on no node of the fleet. */
   adopted: boolean;
 }
@@ -296,6 +265,3 @@ interface Waiting extends Demand {
 function isLocal({ provider }: Waiting): boolean {
   return provider === LOCAL;
 }
-
-/** The round of a run that was cut off: before all others. */
-const BEFORE_ALL = -1;

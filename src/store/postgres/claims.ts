@@ -162,20 +162,32 @@ kept as (
 )
 select exists (select from mine) as held`;
 
+/** Who asked a run: the token before the line break, or the home. */
+const ASKER = `case when position(E'\\n' in client) > 0 then split_part(client, E'\\n', 1) end`;
+
 /**
- * The place of each run that waits: first the clients with the fewest runs before it, then the
- * oldest run.
+ * The place of each run that waits: first the askers with the fewest runs before it, then the
+ * oldest run. The clients of one asker share its places in the same way.
  */
 const PLACES = (suits: string) => `
   select run_id, accepted_seq, coalesce(n, 0) + row_number() over (
-    partition by client order by accepted_seq
+    partition by asker order by turn, accepted_seq
   ) as place
-  from svc_runs
+  from (
+    select run_id, accepted_seq, ${ASKER} as asker, coalesce(n, 0) + row_number() over (
+      partition by client order by accepted_seq
+    ) as turn
+    from svc_runs
+    left join (
+      select client, count(*) as n from svc_runs
+      where not finished and node_id is not null group by client
+    ) as active using (client)
+    where not finished and node_id is null and ${suits}
+  ) as turns
   left join (
-    select client, count(*) as n from svc_runs
-    where not finished and node_id is not null group by client
-  ) as active using (client)
-  where not finished and node_id is null and ${suits}`;
+    select ${ASKER} as busy, count(*) as n from svc_runs
+    where not finished and node_id is not null group by busy
+  ) as active on busy is not distinct from asker`;
 
 /** A run that is kept for a file is free for the nodes with its file, and later for all. */
 const FREE = `(file is null or file_until <= clock_timestamp() or ${KEY} = any($7))`;

@@ -227,12 +227,12 @@ function defaultPort(socket: Socket): number {
 
 /** What the request has as its token, once for each place. Empty text: the place has none. */
 function sentTokens(request: IncomingMessage): string[] {
-  const { headers, headersDistinct } = request;
-  const { authorization } = headers;
+  const { headersDistinct } = request;
   const inPath = pathTokenOf(request);
   return [
     ...(inPath === null ? [] : [inPath]),
-    ...(authorization === undefined ? [] : [bearerOf(authorization)]),
+    // Node.js keeps only the first one in its other list.
+    ...(headersDistinct.authorization ?? []).map(bearerOf),
     ...(headersDistinct['x-api-key'] ?? []),
   ];
 }

@@ -99,6 +99,7 @@ export function createHandlers({
   signInPage,
 }: HandlerOptions): Handlers {
   const health = () => ({ ...runtime.health(), ...runtime.probe() });
+  const cancelAll = (asked_by: string | null) => runtime.runs.cancelAll(asked_by, 'token');
   const more = (): StatusMore => {
     const { keys, problem } = configChanges();
     const started_at = new Date(performance.timeOrigin).toISOString();
@@ -203,8 +204,14 @@ export function createHandlers({
     'token.list': () => ({ tokens: tokens.list() }),
     'token.create': ({ name, scope, rate = null, concurrent = null }) =>
       tokens.create({ name, scope, rate, concurrent }),
-    'token.revoke': ({ name }) => tokens.revoke(name),
-    'token.rotate': async () => ({ token: await changeToken() }),
+    'token.revoke': async ({ name, keep_runs = false }) => {
+      const revoked = await tokens.revoke(name);
+      return { ...revoked, cancelled: keep_runs ? 0 : await cancelAll(name) };
+    },
+    'token.rotate': async ({ keep_runs = false }) => {
+      const token = await changeToken();
+      return { token, cancelled: keep_runs ? 0 : await cancelAll(null) };
+    },
   };
 }
 

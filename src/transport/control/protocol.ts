@@ -208,10 +208,14 @@ export const methods = {
       concurrent: v.nullish(wholeFrom(1, RATE_MAX)),
     }),
   ),
-  /** What the token admitted ends with it. */
-  'token.revoke': answers<NamedToken>()(v.object({ name: name(64) })),
-  /** A new token. Connections of the old one end. */
-  'token.rotate': answers<{ token: string }>()(none),
+  /** What the token admitted ends with it, and its runs are cancelled unless they are kept. */
+  'token.revoke': answers<NamedToken & { cancelled: number }>()(
+    v.object({ name: name(64), keep_runs: v.nullish(flag) }),
+  ),
+  /** A new token. Connections of the old one end, and the runs of the home as above. */
+  'token.rotate': answers<{ token: string; cancelled: number }>()(
+    v.object({ keep_runs: v.nullish(flag) }),
+  ),
 };
 
 /** Earlier names of methods, which still answer. */

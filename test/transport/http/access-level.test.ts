@@ -106,6 +106,18 @@ test('two tokens in one request must both be right', async ({ http }) => {
   }
 });
 
+test('two Authorization headers are one token, or none', async ({ http }) => {
+  const other = 'Bearer another';
+  for (const [sent, status] of [
+    [[BEARER.authorization, BEARER.authorization], 200],
+    [[BEARER.authorization, other], 401],
+    [[other, BEARER.authorization], 401],
+  ] as const) {
+    const headers = { authorization: sent } as unknown as Record<string, string>;
+    assert.is((await ask(`${http.url}/v1/runs`, { headers })).status, status, sent.join());
+  }
+});
+
 test('a token in the path is a token like any other, and nothing shows it', async ({ http }) => {
   const asked = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     ask(`${http.url}/t/${path}`, { method, headers });
