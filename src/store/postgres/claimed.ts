@@ -59,3 +59,30 @@ function eventsOf(rows: readonly ClaimedRow[]): StoredEvent[] | null {
     rows.at(-1)?.seq === rows[0]?.last_seq;
   return isWhole ? (rows as unknown as StoredRow[]).map(checked) : null;
 }
+
+/** Who asked a run: the token before the line break, or the home. */
+const ASKER = `case when position(E'\\n' in client) > 0 then split_part(client, E'\\n', 1) end`;
+
+/**
+ * The place of each run that waits: first the askers with the fewest runs before it, then the
+ * oldest run. The clients of one asker share its places in the same way.
+ */
+export const PLACES = (suits: string) => `
+  select run_id, accepted_seq, coalesce(n, 0) + row_number() over (
+    partition by asker order by turn, accepted_seq
+  ) as place
+  from (
+    select run_id, accepted_seq, ${ASKER} as asker, coalesce(n, 0) + row_number() over (
+      partition by client order by accepted_seq
+    ) as turn
+    from svc_runs
+    left join (
+      select client, count(*) as n from svc_runs
+      where not finished and node_id is not null group by client
+    ) as active using (client)
+    where not finished and node_id is null and ${suits}
+  ) as turns
+  left join (
+    select ${ASKER} as busy, count(*) as n from svc_runs
+    where not finished and node_id is not null group by busy
+  ) as active on busy is not distinct from asker`;

@@ -9,7 +9,7 @@ import {
 } from '../fleet.ts';
 import type { HeldLease } from './append/appends.ts';
 import { notifyOf } from './channel.ts';
-import { ANSWER, SEEN, TAKEN, toClaimed } from './claimed.ts';
+import { ANSWER, PLACES, SEEN, TAKEN, toClaimed } from './claimed.ts';
 import type { Connections } from './connections.ts';
 
 export type Claims = Pick<
@@ -161,33 +161,6 @@ kept as (
   where not finished and svc_runs.node_id is null and file is not null and ${KEY} = any($3)
 )
 select exists (select from mine) as held`;
-
-/** Who asked a run: the token before the line break, or the home. */
-const ASKER = `case when position(E'\\n' in client) > 0 then split_part(client, E'\\n', 1) end`;
-
-/**
- * The place of each run that waits: first the askers with the fewest runs before it, then the
- * oldest run. The clients of one asker share its places in the same way.
- */
-const PLACES = (suits: string) => `
-  select run_id, accepted_seq, coalesce(n, 0) + row_number() over (
-    partition by asker order by turn, accepted_seq
-  ) as place
-  from (
-    select run_id, accepted_seq, ${ASKER} as asker, coalesce(n, 0) + row_number() over (
-      partition by client order by accepted_seq
-    ) as turn
-    from svc_runs
-    left join (
-      select client, count(*) as n from svc_runs
-      where not finished and node_id is not null group by client
-    ) as active using (client)
-    where not finished and node_id is null and ${suits}
-  ) as turns
-  left join (
-    select ${ASKER} as busy, count(*) as n from svc_runs
-    where not finished and node_id is not null group by busy
-  ) as active on busy is not distinct from asker`;
 
 /** A run that is kept for a file is free for the nodes with its file, and later for all. */
 const FREE = `(file is null or file_until <= clock_timestamp() or ${KEY} = any($7))`;

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js';
@@ -76,6 +77,7 @@ export function createService(options: ServiceOptions): GrpcService {
   );
   REFLECTION.addToServer(server);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  refuseTwoTokens(server);
   return {
     serve: (connection) => injector.injectConnection(connection),
     drain() {
@@ -85,6 +87,19 @@ export function createService(options: ServiceOptions): GrpcService {
     },
     close: () => server.forceShutdown(),
   };
+}
+
+/**
+ * Node.js keeps only the first Authorization header of a call. With different ones the call gets
+ * none, so it is refused as one without a token. This is where the library keeps its listeners.
+ */
+function refuseTwoTokens(server: Server): void {
+  const { http2Servers } = server as unknown as { http2Servers: Map<EventEmitter, unknown> };
+  const look = (_: unknown, headers: { authorization?: string }, __: number, raw: string[]) => {
+    const sent = raw.filter((_, index) => index % 2 === 1 && raw[index - 1] === 'authorization');
+    if (sent.some((each) => each !== sent[0])) headers.authorization = '';
+  };
+  for (const http2 of http2Servers.keys()) http2.prependListener('stream', look);
 }
 
 /** The service, which decodes no request with more fields. */
