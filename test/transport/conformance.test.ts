@@ -170,6 +170,7 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { body: { items: [{ role: 'user', content: 'x' }], metadata: { a: 'b' } }, status: 200 },
     { body: { items: 1 }, status: 400 },
   ],
+  'GET /v1/conversations': [{ status: 200 }, { path: '/v1/conversations?limit=0', status: 400 }],
   'GET /v1/conversations/:id': [{ status: 200 }, { path: '/v1/conversations/conv_x', status: 404 }],
   'POST /v1/conversations/:id': [{ body: { metadata: { a: 'c' } }, status: 200 }],
   'POST /v1/conversations/:id/items': [
