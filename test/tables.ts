@@ -12,6 +12,7 @@ import { limitSpecs } from '../src/limits.ts';
 import { type Events, type Method, methods } from '../src/transport/control/protocol.ts';
 import { scopeOf } from '../src/transport/http/route.ts';
 import { routes } from '../src/transport/routes.ts';
+import { ASKERS, groups } from './e2e/principals.ts';
 import { MAN_FILE, manPage } from './man.ts';
 
 /**
@@ -21,6 +22,7 @@ import { MAN_FILE, manPage } from './man.ts';
 
 /** Which tables each file has. */
 export const documents: Record<string, readonly TableName[]> = {
+  'SECURITY.md': ['principals'],
   'docs/cli.md': ['commands', 'exit-codes'],
   'docs/http.md': ['routes'],
   'docs/protocol.md': ['methods'],
@@ -36,6 +38,14 @@ const tables = {
       commands.map(({ name, args, summary }) => [
         `\`${['svc', name, args].filter(Boolean).join(' ')}\``,
         `${summary}${flagsOf(name)}`,
+      ]),
+    ),
+  principals: () =>
+    table(
+      ['What', 'Nobody', '`read`', '`run`: its own', "`run`: others'", '`admin`', 'The home'],
+      Object.values(groups).map(({ what, outcomes }) => [
+        what,
+        ...ASKERS.map((asker) => OUTCOMES[outcomes[asker]]),
       ]),
     ),
   'exit-codes': () => table(['Exit code', 'Cause', 'Errors'], exitCodes()),
@@ -149,6 +159,8 @@ function code(value: string | null, none: string): string {
 }
 
 export type TableName = keyof typeof tables;
+
+const OUTCOMES = { yes: 'yes', own: 'only its own', 401: '401', 403: '403', 404: '404' } as const;
 
 /** What the errors of one exit code have in common. */
 const CAUSES: Record<number, string> = {

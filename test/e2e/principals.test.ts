@@ -1,0 +1,242 @@
+import { once } from 'node:events';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { WebSocket } from 'ws';
+import { methodScopes } from '../../src/transport/grpc/runtime.ts';
+import { routes, talks } from '../../src/transport/routes.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { type Life, serve } from '../torture/daemon.ts';
+import { type RuntimeClient, runtimeClient } from '../transport/grpc/runtime-client.ts';
+import { ask } from '../transport/http/boot.ts';
+import { ASKERS, type Asker, groups, type Outcome } from './principals.ts';
+
+/** Each row of the table of principals, at the built daemon: HTTP, gRPC, WebSocket, local socket. */
+interface World {
+  home: Home;
+  life: Life;
+  http: string;
+  grpc: RuntimeClient;
+  tokens: Record<Asker, string | null>;
+}
+const test = suite<World>('principals');
+
+test.before(async (context) => {
+  context.home = makeHome();
+  const { home } = context;
+  context.life = await serve(home);
+  const { addresses } = await context.life.ask((client) => client.call('status'));
+  context.http = addresses.http ?? '';
+  const made = async (name: string, scope: string) =>
+    (await home.svc(['token', 'create', '--name', name, '--scope', scope])).stdout.trim();
+  context.tokens = {
+    none: null,
+    read: await made('reader', 'read'),
+    own: await made('cat', 'run'),
+    other: await made('dog', 'run'),
+    admin: await made('ops', 'admin'),
+    home: (await home.svc(['token'])).stdout.trim(),
+  };
+  context.grpc = runtimeClient(addresses.grpc ?? '');
+});
+test.after(async ({ home, life, grpc }) => {
+  grpc.close();
+  await life.stop(0);
+  await home.close();
+});
+
+type Send = (asker: Asker, method: string, path: string, body?: object) => ReturnType<typeof ask>;
+
+function sender({ http, tokens }: World): Send {
+  return (asker, method, path, body) => {
+    const token = tokens[asker];
+    const headers: Record<string, string> =
+      token === null ? {} : { authorization: `Bearer ${token}` };
+    return ask(http + path, { method, headers, ...(body === undefined ? {} : { body }) });
+  };
+}
+
+/** A response that has ended, and a conversation with an item: both of `own`. */
+async function made(send: Send) {
+  const body = {
+    model: 'svc-mini',
+    input: 'What is a run?',
+    max_output_tokens: 16,
+    background: true,
+  };
+  const response = String((await send('own', 'POST', '/v1/responses', body)).json.id);
+  await waitFor('it ends', async () => {
+    const { json } = await send('own', 'GET', `/v1/responses/${response}`);
+    return json.status === 'completed' || json.status === 'incomplete';
+  });
+  const items = [{ role: 'user', content: 'kept' }];
+  const conversation = String((await send('own', 'POST', '/v1/conversations', { items })).json.id);
+  const [item] = (await send('own', 'GET', `/v1/conversations/${conversation}/items`)).json.data;
+  return { run: response.replace('resp_', 'run_'), response, conversation, item: String(item.id) };
+}
+type Made = Awaited<ReturnType<typeof made>>;
+
+function pathOf(path: string, { run, response, conversation, item }: Made): string {
+  const id = path.startsWith('/v1/runs')
+    ? run
+    : path.startsWith('/v1/responses')
+      ? response
+      : path.startsWith('/v1/conversations')
+        ? conversation
+        : 'nothing';
+  const query = path.endsWith('/search') ? '?words=run' : '';
+  const parts: Record<string, string> = {
+    ':id': id,
+    ':item': item,
+    ':name': 'run',
+    ':provider': 'x',
+  };
+  return path.replace(/:\w+/g, (name) => parts[name] ?? name).replace('*', 'x') + query;
+}
+
+/** The body of a change. Others are refused as invalid, which comes after the check. */
+const BODIES: Readonly<Record<string, object>> = {
+  'POST /v1/conversations/:id': { metadata: { a: 'b' } },
+  'POST /v1/conversations/:id/items': { items: [{ role: 'user', content: 'more' }] },
+};
+
+/** One that needs what it names. The others may be refused for what they send. */
+const ONE = new Set(['sees', 'changes']);
+
+function check(status: number, expected: Outcome, isOne: boolean, what: string): void {
+  if (typeof expected === 'number') assert.is(status, expected, what);
+  else if (isOne) assert.ok(status < 400, `${what}: ${status}`);
+  else assert.ok(status !== 401 && status !== 403, `${what}: ${status}`);
+}
+
+test('each route, method of gRPC and WebSocket that needs a token has one row', () => {
+  const all = Object.values(groups);
+  const sorted = (names: readonly string[]) => [...names].sort();
+  assert.equal(
+    sorted(all.flatMap(({ http }) => http)),
+    sorted(
+      routes
+        .filter(({ access }) => access === 'token')
+        .map(({ method, path }) => `${method} ${path}`),
+    ),
+  );
+  assert.equal(sorted(all.flatMap(({ grpc }) => grpc)), sorted(Object.keys(methodScopes)));
+  const sockets = ['/v1/events', '/v1/logs', ...talks.map(({ path }) => path)];
+  assert.equal(sorted(all.flatMap(({ ws }) => ws)), sorted(sockets));
+});
+
+test('HTTP', async (context) => {
+  const send = sender(context);
+  const kept = await made(send);
+  for (const [name, { http, outcomes }] of Object.entries(groups))
+    for (const operation of http) {
+      const [method = '', path = ''] = operation.split(' ');
+      let at = name === 'changes' ? await made(send) : kept;
+      // Who is refused comes first: a change can be made once.
+      const order = ASKERS.toSorted(
+        (a, b) => Number(outcomes[a] === 'yes') - Number(outcomes[b] === 'yes'),
+      );
+      let changed = false;
+      for (const asker of order) {
+        const expected = outcomes[asker];
+        if (name === 'changes' && expected === 'yes' && changed) at = await made(send);
+        const body = method === 'GET' ? undefined : (BODIES[operation] ?? {});
+        const { status, text } = await send(asker, method, pathOf(path, at), body);
+        check(status, expected, ONE.has(name), `${operation} by ${asker}`);
+        changed ||= expected === 'yes';
+        if (name !== 'lists' || path === '/v1/usage' || status >= 400) continue;
+        assert.is(text.includes(at.run), asker !== 'other', `${operation} by ${asker}`);
+      }
+    }
+});
+
+const GRPC: Readonly<Record<number, number>> = { 16: 401, 7: 403, 5: 404 };
+const STREAMS = new Set(['Run', 'Attach', 'WatchStatus']);
+
+test('gRPC', async (context) => {
+  const { grpc, tokens } = context;
+  const send = sender(context);
+  const kept = await made(send);
+  /** The status in numbers of HTTP, and the answer. */
+  const call = async (method: string, request: object, token: string | null) => {
+    if (!STREAMS.has(method)) {
+      const answer = await grpc
+        .ask(method, request, { token })
+        .catch((error: { code: number }) => error);
+      const code = Number((answer as { code?: number }).code ?? 0);
+      return { status: GRPC[code] ?? (code === 0 ? 200 : 400), text: JSON.stringify(answer) };
+    }
+    const stream = grpc.stream(method, request, { token });
+    let over = false;
+    const ended = stream.ended.finally(() => {
+      over = true;
+    });
+    await waitFor('the stream answers', () => over || stream.updates.length > 0);
+    stream.call.cancel();
+    const { code } = await ended;
+    return { status: stream.updates.length > 0 ? 200 : (GRPC[code] ?? 400), text: '' };
+  };
+  for (const [name, { grpc: operations, outcomes }] of Object.entries(groups))
+    for (const method of operations) {
+      let at = name === 'changes' ? await made(send) : kept;
+      const order = ASKERS.toSorted(
+        (a, b) => Number(outcomes[a] === 'yes') - Number(outcomes[b] === 'yes'),
+      );
+      let changed = false;
+      for (const asker of order) {
+        const expected = outcomes[asker];
+        if (name === 'changes' && expected === 'yes' && changed) at = await made(send);
+        const requests: Record<string, object> = {
+          ...{ Search: { words: 'run' }, Stop: { mode: 'nothing' }, DrainNode: { id: 'nothing' } },
+          ...{
+            Get: { id: at.run },
+            Attach: { id: at.run },
+            Cancel: { id: at.run },
+            Remove: { id: at.run },
+          },
+        };
+        const { status, text } = await call(method, requests[method] ?? {}, tokens[asker]);
+        check(status, expected, ONE.has(name), `${method} by ${asker}`);
+        changed ||= expected === 'yes';
+        if (name === 'lists')
+          assert.is(
+            text.includes(at.run),
+            !['other', 'none'].includes(asker),
+            `${method} by ${asker}`,
+          );
+      }
+    }
+});
+
+test('WebSocket', async ({ http, tokens }) => {
+  for (const { ws, outcomes } of Object.values(groups))
+    for (const path of ws)
+      for (const asker of ASKERS) {
+        const token = tokens[asker];
+        const socket = new WebSocket(`${http.replace('http', 'ws')}${path}`, {
+          headers: token === null ? {} : { authorization: `Bearer ${token}` },
+        });
+        socket.on('error', () => {});
+        const opened = once(socket, 'open').then(() => 200);
+        const refused = once(socket, 'unexpected-response').then(([, res]) =>
+          Number(res.statusCode),
+        );
+        check(await Promise.race([opened, refused]), outcomes[asker], false, `${path} by ${asker}`);
+        socket.terminate();
+      }
+});
+
+test('the local socket is the home, with HTTP and with its protocol', async (context) => {
+  const { home, life } = context;
+  const { run } = await made(sender(context));
+  await life.ask(async (client) => {
+    assert.is((await client.call('run.get', { id: run })).asked_by, 'cat');
+    const { runs } = await client.call('run.list', {});
+    assert.ok(runs.some(({ id }) => id === run));
+    assert.ok((await client.call('log.read', { from_seq: 1, limit: 5 })).events.length > 0);
+  });
+  for (const path of [`/v1/runs/${run}`, '/v1/runtime/state', '/v1/settings', '/v1/usage'])
+    assert.is((await home.svc(['api', 'GET', path])).code, 0, path);
+});
+
+test.run();
