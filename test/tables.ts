@@ -42,7 +42,15 @@ const tables = {
     ),
   principals: () =>
     table(
-      ['What', 'Nobody', '`read`', '`run`: its own', "`run`: others'", '`admin`', 'The home'],
+      [
+        'What',
+        'Without a token',
+        '`read`',
+        '`run`: its own',
+        "`run`: others'",
+        '`admin`',
+        'The home',
+      ],
       Object.values(groups).map(({ what, outcomes }) => [
         what,
         ...ASKERS.map((asker) => OUTCOMES[outcomes[asker]]),

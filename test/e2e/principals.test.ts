@@ -11,7 +11,7 @@ import { type RuntimeClient, runtimeClient } from '../transport/grpc/runtime-cli
 import { ask } from '../transport/http/boot.ts';
 import { ASKERS, type Asker, groups, type Outcome } from './principals.ts';
 
-/** Each row of the table of principals, at the built daemon: HTTP, gRPC, WebSocket, local socket. */
+/** Each row of the table, at the built daemon: HTTP, gRPC, WebSocket and the local socket. */
 interface World {
   home: Home;
   life: Life;

@@ -1,6 +1,6 @@
 /**
  * Who may do what: the table of SECURITY.md, which `principals.test.ts` holds the daemon to. Each
- * route, method of gRPC and WebSocket that needs a token stands in one row.
+ * route, method of gRPC and WebSocket that needs a token has one row.
  */
 
 /** `own` and `other`: of a token with the scope `run`, at what it asked and what others asked. */
