@@ -81,7 +81,6 @@ test('a value or a name that is wrong is refused, and the file stays', async ({ 
     [['log_level'], /The value of log_level is missing/],
     [['providers.x', '{}'], /svc provider add/],
     [['aliases.fast', 'tiny'], /svc config set aliases '<json>'/],
-    [['presets.calm', '{}'], /svc config set presets '<json>'/],
     [['keep_alive.tiny', '5'], /svc config set keep_alive '<json>'/],
   ] as const) {
     const { code, stderr } = await home.svc(['config', 'set', ...args]);

@@ -1,6 +1,7 @@
 // biome-ignore-all lint/complexity/useLiteralKeys: a planted bug changes private members
 
 import { isTerminalEvent } from '../../machines/events.ts';
+import { type WaitingRun, WaitingRuns } from '../../machines/fair-queue.ts';
 import { runMachine } from '../../machines/run.ts';
 import { isIn } from '../../machines/step.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
@@ -213,10 +214,11 @@ export const mutants: readonly Mutant[] = [
     name: 'a client goes before the others whatever row it has',
     breaks: ['fair'],
     apply: () => {
-      const turns = Scheduler.prototype as unknown as {
-        arrive(provider: string, client: string): number;
+      const waiting = WaitingRuns.prototype as unknown as {
+        arrive(run: WaitingRun): { round: number; turn: number };
       };
-      return patch(turns, 'arrive', () => (_provider, client) => hashOf(client) % 7);
+      const row = ({ client }: WaitingRun) => hashOf(client) % 7;
+      return patch(waiting, 'arrive', () => (run) => ({ round: row(run), turn: row(run) }));
     },
   },
   {

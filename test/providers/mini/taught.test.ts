@@ -78,6 +78,7 @@ const UNTAUGHT: readonly string[] = [
   ...['token create', 'token create --concurrent', 'token create --json', 'token create --name'],
   ...['token create --rate', 'token create --scope', 'token list', 'token list --json'],
   ...['token revoke', 'token revoke --json', 'token rotate', 'token rotate --json'],
+  ...['token revoke --keep-runs', 'token rotate --keep-runs'],
   ...['run --context', 'run --file', 'run --format', 'run --min-p', 'run --preset,t'],
   ...['run --schema', 'run --stats', 'run --stop', 'run --top-k', 'run --top-p'],
   ...['run --repeat-penalty', 'runs attach --stats'],
