@@ -20,7 +20,7 @@ export class WordSearch {
   find({ terms, before, asked_by, limit }: SearchQuery): (FoundRun | DamagedRun)[] {
     const match = this.matchOf(terms);
     if (match === null) return [];
-    const whose = asked_by === undefined ? 'true' : `rowid in (${FIRST_OF_ASKER})`;
+    const whose = asked_by === undefined ? 'true' : OF_ASKER;
     const own = asked_by === undefined ? {} : { asked_by };
     try {
       const all = this.searchFor(whose).all({ match, before: before ?? null, limit, ...own });
@@ -100,6 +100,9 @@ interface SearchParams {
 }
 type FoundRow = Omit<FoundRun, 'snippet' | 'matches'> & { prompt: string; answer: string };
 
+/** `+`: matches are looked through. To look up each run of an asker among them takes seconds. */
+const OF_ASKER = `+run_words.rowid in (${FIRST_OF_ASKER})`;
+
 /**
  * The snippet is made here: `snippet` of FTS5 compares each match in a text with all others. A text
  * of one repeated word would take minutes.
@@ -110,7 +113,7 @@ const searchOf = (whose: string) => `select r.run_id, r.state, r.provider,
     highlight(run_words, 0, char(2), char(3)) as prompt,
     highlight(run_words, 1, char(2), char(3)) as answer
   from run_words cross join runs r on r.accepted_seq = run_words.rowid
-  where run_words match @match and ${whose === 'true' ? whose : `run_words.${whose}`}
+  where run_words match @match and ${whose}
     and (@before is null
       or run_words.rowid < (select accepted_seq from runs where run_id = @before))
   order by run_words.rowid desc limit @limit`;

@@ -81,8 +81,7 @@ export class Acceptance {
     await this.options.budget.check(targets);
     const { fleet } = this.options;
     fleet?.checkRoom(by.name === null ? 1 : config.limits.token_runs_percent / 100);
-    const elsewhere = await this.runsElsewhere(by);
-    this.checkShare(by, elsewhere);
+    this.checkShare(by, fleet === undefined ? 0 : await this.runsElsewhere(by));
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id }))
       throw notAdmitted(kernel.tail(daemon));
     // A token that was revoked meanwhile admits nothing.
@@ -99,8 +98,8 @@ export class Acceptance {
 
   /** The unfinished runs of a bounded token that are not on this node. */
   private async runsElsewhere({ name, concurrent }: Principal): Promise<number> {
-    const { fleet, store, kernel } = this.options;
-    if (fleet === undefined || name === null || concurrent === null) return 0;
+    const { store, kernel } = this.options;
+    if (name === null || concurrent === null) return 0;
     const query = { asked_by: name, unfinished: true, short: true, limit: concurrent };
     const runs = await store.listRuns(query);
     return runs.filter(({ run_id }) => !kernel.instances.has(run_id)).length;

@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { readLastBoot } from '../../../src/runtime/runs/recover.ts';
 import { eventsOf } from '../../helpers/events.ts';
+import { holder } from '../principal/principals.ts';
 import { type FleetNode, FleetOfNodes, settle } from './fleet-nodes.ts';
 
 const test = suite('the runs of a fleet');
@@ -270,6 +271,31 @@ test('one key gives one run, on two nodes at once', async () => {
   assert.is(later.id, one?.id);
   const { runs } = await a.runtime.runs.list({});
   assert.is(runs.length, 1);
+});
+
+test('the runs of a token end with it on every node, and keys are its own on each', async () => {
+  const a = await fleet.boot('a', 1);
+  const b = await fleet.boot('b', 1);
+  const cat = holder('cat');
+  const input = { prompt: 'first', idempotency_key: 'k' };
+  const first = await a.runtime.as(cat).runs.start(input, 'one');
+  assert.is((await b.runtime.as(cat).runs.start(input, 'one')).id, first.id);
+  const home = await b.runtime.runs.start(input, 'one');
+  assert.is.not(home.id, first.id);
+  const waits = await a.runtime.as(cat).runs.start({ prompt: 'it waits on no node' }, 'one');
+  await settle();
+  const bounded = b.runtime.as(holder('cat', 'run', { concurrent: 2 }));
+  assert.is(await codeOf(bounded.runs.start({ prompt: 'x' }, 'one')), 'rate_limited');
+  assert.is(await codeOf(b.runtime.as(holder('dog')).runs.get(first.id)), 'run_unknown');
+  const cancelled = b.runtime.runs.cancelAll('cat', 'token');
+  // The provider of the first does not stop, so its grace passes.
+  await fleet.pass(12_000);
+  assert.is(await cancelled, 2);
+  assert.equal(
+    [await stateOf(a, first.id), await stateOf(a, waits.id)],
+    ['cancelled', 'cancelled'],
+  );
+  assert.is.not(await stateOf(a, home.id), 'cancelled');
 });
 
 test('a key whose run was refused is free again on every node', async () => {
