@@ -42,7 +42,9 @@ export class WordSearch {
       )
       .pluck()
       .all({ ...params, at });
-    const one = this.db.prepare<[SearchParams & { at: number }], FoundRow>(searchOf('rowid = @at'));
+    const one = this.db.prepare<[SearchParams & { at: number }], FoundRow>(
+      searchOf('run_words.rowid = @at'),
+    );
     const read = (position: number) => one.get({ ...params, before: null, at: position });
     return [...rows.each(positions, read)].map((row) => ('damage' in row ? row : found(row)));
   }
