@@ -52,10 +52,14 @@ export class KeyFilter {
   }
 }
 
-/** How much of the end of a text is a beginning of the key. */
+/** How much of the end of a text is a beginning of the key. Most pieces have none. */
 function beginningAt(text: string, key: string): number {
-  for (let length = Math.min(text.length, key.length - 1); length > FREE; length -= 1)
-    if (text.endsWith(key.slice(0, length))) return length;
+  const [first = ''] = key;
+  let at = text.indexOf(first, Math.max(0, text.length - key.length + 1));
+  while (at >= 0 && text.length - at > FREE) {
+    if (key.startsWith(text.slice(at))) return text.length - at;
+    at = text.indexOf(first, at + 1);
+  }
   return 0;
 }
 
