@@ -40,18 +40,19 @@ function needs(needed: Needed) {
 }
 const [reads, admin] = [needs('read'), needs('admin')];
 
-/** The first value is the id of a run. */
-function ofRun(needed: Needed) {
+/** The first value is the id of a run, or of a conversation that a program made. */
+function of(what: 'run' | 'conversation', needed: Needed) {
   return <A extends unknown[], R>(call: (id: string, ...rest: A) => Promise<R>, gate: Gate) =>
     async (id: string, ...rest: A): Promise<R> => {
       gate.need(needed);
-      await gate.run(id);
+      await gate[what](id);
       return call(id, ...rest);
     };
 }
-const [seesRun, changesRun] = [ofRun('any'), ofRun('run')];
+const [seesRun, changesRun] = [of('run', 'any'), of('run', 'run')];
+const changesConversation = of('conversation', 'run');
 
-/** The same for a stream. */
+/** The first value is the id of a run. */
 const followsRun = <A extends unknown[], R>(
   call: (id: string, ...rest: A) => AsyncIterable<R>,
   gate: Gate,
@@ -61,16 +62,16 @@ const followsRun = <A extends unknown[], R>(
     yield* call(id, ...rest);
   };
 
-/** The first value is the id of a conversation that a program made. */
-function ofConversation(needed: Needed) {
-  return <A extends unknown[], R>(call: (id: string, ...rest: A) => Promise<R>, gate: Gate) =>
-    async (id: string, ...rest: A): Promise<R> => {
-      gate.need(needed);
-      await gate.conversation(id);
-      return call(id, ...rest);
-    };
+/** A page of runs, which begins before a run that the token may see. */
+function ofOwn<Q extends { before?: string }, R>(
+  call: (query: Q, asked_by?: string) => Promise<R>,
+  gate: Gate,
+) {
+  return async (query: Q): Promise<R> => {
+    if (query.before !== undefined) await gate.run(query.before);
+    return call(query, gate.own);
+  };
 }
-const changesConversation = ofConversation('run');
 
 /** The first value names a model. */
 function ofModel(needed: Needed) {
@@ -104,14 +105,7 @@ const rules: Rules<Runtime> = {
       return call(input, client, asked, gate.by);
     },
     countTokens: asksModel,
-    list: (call, gate) => async (query) => {
-      if (query.before !== undefined) await gate.run(query.before);
-      return call(query, gate.own);
-    },
-    search: (call, gate) => async (query) => {
-      if (query.before !== undefined) await gate.run(query.before);
-      return call(query, gate.own);
-    },
+    ...{ list: ofOwn, search: ofOwn },
     find: (call, gate) => (written) => call(written, gate.own),
     ...{ failure: seesRun, get: seesRun, show: seesRun, asked: seesRun, head: seesRun },
     ...{ askerOf: seesRun, follow: followsRun, lastSeq: any },
@@ -122,7 +116,7 @@ const rules: Rules<Runtime> = {
         gate.need('run');
         return call(made, gate.by);
       },
-      get: ofConversation('any'),
+      get: of('conversation', 'any'),
       page: any,
       ...{ add: changesConversation, removeItem: changesConversation },
       ...{ describe: changesConversation, delete: changesConversation },
