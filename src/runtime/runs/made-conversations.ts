@@ -20,7 +20,6 @@ import type { Asked, ConversationPage, RunHead, RunInput, RunPage } from '../con
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import { busy, type Conversations } from './conversations.ts';
-
 import { isMade, newConversationId, newRunId } from './ids.ts';
 import { moved, unknownConversation } from './run-errors.ts';
 import { conversationPage } from './run-page.ts';
@@ -36,7 +35,7 @@ import { conversationPage } from './run-page.ts';
 export class MadeConversations {
   private readonly options: {
     kernel: Kernel;
-    store: Pick<EventStore, 'readStream' | 'lastEvent' | 'getRun'>;
+    store: Pick<EventStore, 'readStream' | 'lastEvent' | 'getRun' | 'askerOf'>;
     config: Config;
     conversations: Pick<Conversations, 'alone'>;
     head(run_id: string): Promise<RunHead>;
@@ -125,13 +124,13 @@ export class MadeConversations {
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const run = await store.getRun(run_id);
     if (run === null || (run.conversation ?? run_id) !== run_id) throw unknownConversation(run_id);
-    const asked_by = run.record?.asked_by as string | undefined;
+    const asked_by = await store.askerOf(run_id);
     const key = stream.conversation(run_id);
     const begin = async () => {
       const isNew = (await kernel.load(key)) === undefined;
       this.checkCount(key);
       const created = { conversation_id: run_id, metadata, messages: [] };
-      const who = asked_by === undefined ? {} : { asked_by };
+      const who = asked_by === null ? {} : { asked_by };
       const event: Proposal['event'] & { type: `conversation.${string}` } = isNew
         ? { type: 'conversation.created', ...created, ...who }
         : { type: 'conversation.described', metadata };
