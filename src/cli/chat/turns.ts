@@ -77,9 +77,8 @@ export class Chat {
     const ask = () => nextTurn({ ...this.whole(''), ...this.place }, paths);
     const next = await ask()
       .catch((error: unknown) => {
-        if (this.place.conversation !== LAST || !hasCode(error, 'run_unknown')) throw error;
+        noteNoneYet(error, this.place);
         this.place = {};
-        note(oneLine(`${error.message} A new conversation begins.`));
         return ask();
       })
       .catch(whenUnasked);
@@ -123,8 +122,7 @@ export class Chat {
       this.stdout,
       STOPPING_MS,
     ).catch((error: unknown) => {
-      if (place.conversation !== LAST || !hasCode(error, 'run_unknown')) throw error;
-      note(oneLine(`${error.message} A new conversation begins.`));
+      noteNoneYet(error, place);
       return null;
     });
     if (answered === null) return this.turn(message, {});
@@ -265,6 +263,12 @@ export class Chat {
 
 /** An answer that stops at once needs no words before it does. */
 const STOPPING_MS = 2_000;
+
+/** Says that there is nothing to continue yet. Throws any other error. */
+function noteNoneYet(error: unknown, { conversation }: Place): void {
+  if (conversation !== LAST || !hasCode(error, 'run_unknown')) throw error;
+  note(oneLine(`${error.message} A new conversation begins.`));
+}
 
 function given(values: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));

@@ -4,6 +4,7 @@ import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
+import { listModels } from '../model/list-models.ts';
 import { shortened } from '../print/format.ts';
 import { turnsText } from '../run/answer.ts';
 
@@ -45,14 +46,14 @@ const PROMPT_WIDTH = 40;
  * is only said. Throws model_unknown for the local engine.
  */
 export async function checkModel({ provider, model }: Next, paths: Paths): Promise<string | null> {
-  const { models } = await askDaemon(paths, 'model.list', {}, { timeout_ms: LIST_MS });
+  const { models } = await listModels(paths);
   const names = models.filter((each) => each.provider === provider).map(({ name }) => name);
   if (names.length === 0 || names.includes(model)) return null;
   const near = suggest(model, names);
   const meant = near === null ? '' : ` Did you mean: ${provider}/${near}?`;
   if (provider !== LOCAL) return `${provider} does not list ${model}.${meant}`;
   // A local file has more names than the one in the list.
-  await askDaemon(paths, 'model.show', { id: model }, { timeout_ms: LIST_MS }).catch(
+  await askDaemon(paths, 'model.show', { id: model }, { timeout_ms: SHOW_MS }).catch(
     (error: unknown) => {
       if (!hasCode(error, 'model_unknown') || near === null) throw error;
       throw new SvcError('model_unknown', error.message, { hint: meant.trim(), param: 'model' });
@@ -62,5 +63,5 @@ export async function checkModel({ provider, model }: Next, paths: Paths): Promi
 }
 
 const LOCAL = 'local';
-/** Each provider has its own, shorter limit. */
-const LIST_MS = 30_000;
+/** The header of a file may have to be read first. */
+const SHOW_MS = 30_000;

@@ -4,6 +4,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson, warn } from '../print/output.ts';
 import { table } from '../print/table.ts';
+import { listModels } from './list-models.ts';
 
 /** Lists the aliases, sets one or removes one. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
@@ -47,13 +48,10 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
 /** A provider may have models that it does not list. */
 async function isKnown(paths: Context['paths'], model: string): Promise<boolean> {
   if (/^(?!local\/).+\//.test(model)) return true;
-  const { models } = await askDaemon(paths, 'model.list', {}, { timeout_ms: LIST_MS });
+  const { models } = await listModels(paths);
   const name = model.replace(/^local\//, '').replace(/\.gguf$/i, '');
   return models.some((one) => one.id === model || one.name === name);
 }
-
-/** Each provider has its own, shorter limit. */
-const LIST_MS = 30_000;
 
 /** A model, or the targets of a run one after the other. */
 function inOrder(target: string | readonly string[] = ''): string {

@@ -1,12 +1,12 @@
 import { oneLine } from '../../logs/plain.ts';
-import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes, parameters } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
+import { listModels } from './list-models.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
-  const { models, ...rest } = await askDaemon(paths, 'model.list', {}, { timeout_ms: LIST_MS });
+  const { models, ...rest } = await listModels(paths);
   // A daemon of an older version does not have them.
   const { partial = [], folder }: Partial<typeof rest> = rest;
   if (json) {
@@ -43,6 +43,3 @@ export async function run({ paths, json }: Context): Promise<number> {
     );
   return 0;
 }
-
-/** Each provider has its own, shorter limit. */
-const LIST_MS = 30_000;
