@@ -217,7 +217,10 @@ export class MemoryLog implements Calls {
       before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
     const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
     const newest = new Map(
-      this.oldestFirst().map(({ conversation, run_id }) => [conversation ?? run_id, run_id]),
+      (latest ? this.oldestFirst() : []).map((line) => [
+        line.conversation ?? line.run_id,
+        line.run_id,
+      ]),
     );
     const wanted = older.filter(
       (line) =>
