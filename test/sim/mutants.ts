@@ -1,7 +1,6 @@
 // biome-ignore-all lint/complexity/useLiteralKeys: a planted bug changes private members
 
 import { isTerminalEvent } from '../../machines/events.ts';
-import { type WaitingRun, WaitingRuns } from '../../machines/fair-queue.ts';
 import { runMachine } from '../../machines/run.ts';
 import { isIn } from '../../machines/step.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
@@ -13,6 +12,7 @@ import { type DaemonKey, isDaemon, stream } from '../../src/kernel/stream.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { Keys } from '../../src/runtime/runs/keys.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
+import { type WaitingRun, WaitingRuns } from '../../src/runtime/runs/waiting-runs.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { everyEffect } from '../helpers/kernel.ts';
 import type { LifeOptions } from './life.ts';

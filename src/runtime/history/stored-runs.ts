@@ -3,11 +3,12 @@ import type { Config } from '../../config/config.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import type { RunListQuery, RunPage, RunSearchQuery, SearchPage } from '../contract.ts';
+import { findConversation } from '../conversations/find-conversation.ts';
 import { findRun, namesIn } from '../runs/find.ts';
 import { type RunRecord, runRecord } from '../runs/record.ts';
 import { unknownRun } from '../runs/run-errors.ts';
 import { runPage } from '../runs/run-page.ts';
-import { findConversation, searchRuns } from '../runs/search.ts';
+import { searchRuns } from '../runs/search.ts';
 
 /** What it reads of a log. */
 export type StoredReads = Pick<

@@ -4,7 +4,7 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { RunHead } from '../contract.ts';
-import type { Conversations } from './conversations.ts';
+import type { Conversations } from '../conversations/conversations.ts';
 import { unknownRun } from './run-errors.ts';
 
 export interface RemoveSources {

@@ -1,8 +1,8 @@
 import type { Config } from '../../config/config.ts';
 import { hasCode } from '../../errors.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
-import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
-import type { ConversationPage, RunListQuery, RunPage } from '../contract.ts';
+import { shortRecord } from '../../store/short-run.ts';
+import type { RunListQuery, RunPage } from '../contract.ts';
 import type { RunRecord } from './record.ts';
 
 /**
@@ -60,32 +60,3 @@ function damageOf(error: unknown, id: string): { id: string; message: string } {
 const PAGE_RUNS = 20;
 /** Reads of one page. */
 const PAGE_READS = 16;
-
-/**
- * The conversations of a page with the newest run of each. Its request has the turns before it, so
- * no other run is read.
- */
-export async function conversationPage(
-  { runs, next, damaged }: RunPage,
-  titleOf: (conversation: string) => Promise<string | null>,
-): Promise<ConversationPage> {
-  const rows = runs.map(async ({ conversation, ...run }) => {
-    const { id, state, provider, model, cloud, created_at, client, messages } = run;
-    const asked = messages?.filter(({ role }) => role === 'user') ?? [];
-    const [first] = asked.flatMap(({ content }) => content.filter(({ type }) => type === 'text'));
-    const prompt = first !== undefined && 'text' in first ? first.text : run.prompt;
-    return {
-      id: conversation ?? id,
-      title: await titleOf(conversation ?? id),
-      prompt: prompt.slice(0, SHORT_CHARACTERS),
-      turns: Math.max(1, asked.length),
-      client,
-      run: { id, state, provider, model, cloud, created_at },
-    };
-  });
-  return {
-    conversations: await Promise.all(rows),
-    next,
-    ...(damaged === undefined ? {} : { damaged }),
-  };
-}

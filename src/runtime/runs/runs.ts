@@ -20,6 +20,9 @@ import type {
   RunSearchQuery,
   SearchPage,
 } from '../contract.ts';
+import { Conversations } from '../conversations/conversations.ts';
+import { findConversation } from '../conversations/find-conversation.ts';
+import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { FleetRuns } from '../fleet/fleet-runs.ts';
 import { withPreset } from '../models/alias.ts';
@@ -28,10 +31,8 @@ import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
 import { Acceptance } from './acceptance.ts';
-import { Conversations } from './conversations.ts';
 import { findRun, namesIn } from './find.ts';
 import { Digests, Keys } from './keys.ts';
-import { identityOf, MadeConversations } from './made-conversations.ts';
 import { type RunRecord, runRecord } from './record.ts';
 import { type RecordBytes, Records } from './record-bytes.ts';
 import { type Removal, removeRun } from './remove.ts';
@@ -48,7 +49,7 @@ import {
 import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
-import { findConversation, searchRuns } from './search.ts';
+import { searchRuns } from './search.ts';
 
 export interface RunsOptions {
   kernel: Kernel;

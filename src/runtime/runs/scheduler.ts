@@ -1,4 +1,3 @@
-import { WaitingRuns } from '../../../machines/fair-queue.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { nextAttempt } from '../../../machines/run-next.ts';
 import { type Concurrency, freePlaces, runsToStart } from '../../../machines/runs-to-start.ts';
@@ -11,13 +10,14 @@ import type { LocalRoom } from '../../providers/port.ts';
 import { LOCAL } from '../providers/providers.ts';
 import { ActiveRuns, type Demand } from './active-runs.ts';
 import type { OutputBudget } from './output-budget.ts';
+import { WaitingRuns } from './waiting-runs.ts';
 
 /**
  * Starts the waiting runs in their order. It owns the queue and the list of active runs.
  *
  * 1. Both lists follow the proposed states of the run machines. So a run that may start at once is
  *    recorded as started in the commit of its acceptance.
- * 2. Runs that were cut off go first. The others are served as in `fair-queue.ts`: each asker in
+ * 2. Runs that were cut off go first. The others are served as in `waiting-runs.ts`: each asker in
  *    its turn, however many runs it has.
  * 3. A run that killed the engine while it ran alone is served in rounds too. The runs that it cut
  *    off go first.

@@ -1,12 +1,8 @@
-import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, FoundRun } from '../../store/port.ts';
-import { given, wrong } from '../contract/check.ts';
+import { wrong } from '../contract/check.ts';
 import type { RunSearchQuery, SearchPage } from '../contract.ts';
-import { findRun, LAST, type Names, namesIn } from './find.ts';
-import { isMade } from './ids.ts';
-import { unknownRun } from './run-errors.ts';
 
 /** Runs of one page without a limit in the query, and words of one search. */
 const PAGE_RUNS = 20;
@@ -54,32 +50,4 @@ function recordOf({ run_id: id, created_at, ...run }: FoundRun) {
 export function termsOf(words: string): string[] {
   const terms = words.replace(/\p{Cc}/gu, ' ').match(/"[^"]*"|[^\s"]+/g) ?? [];
   return terms.filter((term) => /[\p{L}\p{N}]/u.test(term)).map((term) => term.replaceAll('"', ''));
-}
-
-/** The first run of the conversation of a run, which may be gone. Throws run_unknown. */
-export async function findConversation(
-  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'>,
-  written: string,
-  names: Names = {},
-): Promise<string> {
-  if (isMade(written)) return written;
-  const { asked_by, origin = null } = names;
-  const id = await findRun(namesIn(store, names), written).catch((error: unknown) => {
-    throw written === LAST ? noneYet(origin) : error;
-  });
-  const isSeen = asked_by === undefined || (await store.askerOf(id)) === asked_by;
-  const row = isSeen ? await store.getRun(id) : null;
-  if (row !== null) return row.conversation ?? row.run_id;
-  const own = given({ asked_by });
-  const [later] = await store.listRuns({ conversation: id, limit: 1, short: true, ...own });
-  if (later === undefined) throw unknownRun(id);
-  return id;
-}
-
-function noneYet(origin: string | null): SvcError {
-  return new SvcError(
-    'run_unknown',
-    origin === null ? 'There is no run yet.' : 'No conversation was begun in this folder.',
-    { param: 'conversation', hint: 'Begin one: svc run "…". Or name one with --conversation.' },
-  );
 }

@@ -11,11 +11,11 @@ import { checkRunInput } from '../contract/inputs.ts';
 import type { NextInput, RunAsked, RunInput } from '../contract.ts';
 import type { FleetKeys } from '../fleet/fleet-keys.ts';
 import { HOME, ownOnly, type Principal } from '../principal/principal.ts';
-import { findRun, namesIn } from './find.ts';
-import { isMade, newRunId } from './ids.ts';
-import type { RunRecord } from './record.ts';
-import { unknownRun } from './run-errors.ts';
-import { findConversation } from './search.ts';
+import { findRun, namesIn } from '../runs/find.ts';
+import { isMade, newRunId } from '../runs/ids.ts';
+import type { RunRecord } from '../runs/record.ts';
+import { unknownRun } from '../runs/run-errors.ts';
+import { findConversation } from './find-conversation.ts';
 
 export interface ConversationsOptions {
   store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'>;

@@ -19,10 +19,10 @@ import { textBytes } from '../contract/inputs.ts';
 import type { Asked, ConversationPage, RunHead, RunInput, RunPage } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
+import { isMade, newConversationId, newRunId } from '../runs/ids.ts';
+import { moved, unknownConversation } from '../runs/run-errors.ts';
+import { conversationPage } from './conversation-page.ts';
 import { busy, type Conversations } from './conversations.ts';
-import { isMade, newConversationId, newRunId } from './ids.ts';
-import { moved, unknownConversation } from './run-errors.ts';
-import { conversationPage } from './run-page.ts';
 
 /**
  * Conversations that a program makes before their first run, and the metadata of any conversation.

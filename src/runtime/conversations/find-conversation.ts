@@ -1,0 +1,34 @@
+import { SvcError } from '../../errors.ts';
+import type { EventStore } from '../../store/port.ts';
+import { given } from '../contract/check.ts';
+import { findRun, LAST, type Names, namesIn } from '../runs/find.ts';
+import { isMade } from '../runs/ids.ts';
+import { unknownRun } from '../runs/run-errors.ts';
+
+/** The first run of the conversation of a run, which may be gone. Throws run_unknown. */
+export async function findConversation(
+  store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'>,
+  written: string,
+  names: Names = {},
+): Promise<string> {
+  if (isMade(written)) return written;
+  const { asked_by, origin = null } = names;
+  const id = await findRun(namesIn(store, names), written).catch((error: unknown) => {
+    throw written === LAST ? noneYet(origin) : error;
+  });
+  const isSeen = asked_by === undefined || (await store.askerOf(id)) === asked_by;
+  const row = isSeen ? await store.getRun(id) : null;
+  if (row !== null) return row.conversation ?? row.run_id;
+  const own = given({ asked_by });
+  const [later] = await store.listRuns({ conversation: id, limit: 1, short: true, ...own });
+  if (later === undefined) throw unknownRun(id);
+  return id;
+}
+
+function noneYet(origin: string | null): SvcError {
+  return new SvcError(
+    'run_unknown',
+    origin === null ? 'There is no run yet.' : 'No conversation was begun in this folder.',
+    { param: 'conversation', hint: 'Begin one: svc run "…". Or name one with --conversation.' },
+  );
+}
