@@ -51,7 +51,12 @@ export function afterFault(
   const failed = counted(before?.failed ?? [], request, limit);
   const opens = unauthorised || limited || failed.length >= limit || before?.retry_at != null;
   const circuit: ModelCircuit = {
-    ...{ model, failed, limited, error, failed_at: at, trial: null },
+    model,
+    failed,
+    limited,
+    error,
+    failed_at: at,
+    trial: null,
     openings: Math.min(OPENINGS_COUNTED, (before?.openings ?? 0) + (opens ? 1 : 0)),
     retry_at: opens ? (retry_at ?? at) : null,
   };

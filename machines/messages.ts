@@ -123,10 +123,21 @@ export const VERBOSITIES = ['low', 'medium', 'high'] as const;
 export type Verbosity = (typeof VERBOSITIES)[number];
 
 const WISHES: Readonly<Record<keyof Wishes, true>> = {
-  ...{ tools: true, tool_choice: true, parallel_tool_calls: true, response_format: true },
-  ...{ stop: true, top_p: true, top_k: true, min_p: true, logprobs: true },
-  ...{ presence_penalty: true, frequency_penalty: true, repeat_penalty: true },
-  ...{ reasoning_effort: true, verbosity: true, context_tokens: true },
+  tools: true,
+  tool_choice: true,
+  parallel_tool_calls: true,
+  response_format: true,
+  stop: true,
+  top_p: true,
+  top_k: true,
+  min_p: true,
+  logprobs: true,
+  presence_penalty: true,
+  frequency_penalty: true,
+  repeat_penalty: true,
+  reasoning_effort: true,
+  verbosity: true,
+  context_tokens: true,
 };
 
 /** The wishes of a request that has more fields. One that is null or undefined is absent. */

@@ -127,7 +127,8 @@ export function freePlaces(
 export const LOCAL = 'local';
 
 const ONE_MODEL: Room = {
-  ...{ bytes: 1, models: 1 },
+  bytes: 1,
+  models: 1,
   find: (key) => ({ key, bytes: 1 }),
   residents: () => [],
 };

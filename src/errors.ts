@@ -998,8 +998,18 @@ export class SvcError extends Error implements AttemptDetails {
     const { code, param, hint, details, retryable, retryAfterMs, lost, computing } = this;
     const { discard, status, settled, cause } = this;
     return new SvcError(code, message ?? this.message, {
-      ...{ param: param ?? undefined, hint, details, retryable, retryAfterMs, lost, computing },
-      ...{ discard, status, settled, cause, ...changes },
+      param: param ?? undefined,
+      hint,
+      details,
+      retryable,
+      retryAfterMs,
+      lost,
+      computing,
+      discard,
+      status,
+      settled,
+      cause,
+      ...changes,
     });
   }
 
@@ -1028,7 +1038,9 @@ export class SvcError extends Error implements AttemptDetails {
   summary(): ErrorSummary {
     const { code, message, retryable, param, keptStatus: status } = this;
     return {
-      ...{ code, message, retryable },
+      code,
+      message,
+      retryable,
       ...(param === null ? {} : { param }),
       ...(status === null ? {} : { status }),
     };

@@ -39,7 +39,7 @@ export const HARD_WORDS: Readonly<Record<string, string>> = {
   'of its own': 'its own',
 };
 
-export const SENTENCE_WORDS_MAX = 20;
+export const SENTENCE_WORDS_MAX = 25;
 
 const PATTERN = new RegExp(`\\b(${Object.keys(HARD_WORDS).join('|')})\\b`, 'gi');
 

@@ -52,8 +52,21 @@ test.after(async () => {
 });
 
 const LEAVES = [
-  ...['x/../../../../any/endpoint:deleteEverything#', '..', '.', './m', 'm/..', 'a//b', '/m', 'm/'],
-  ...['m?alt=', 'm#', 'a%2e%2e/b', '%2e%2e', 'a\\..\\b', 'm\nHost: x', 'publishers/../../m'],
+  'x/../../../../any/endpoint:deleteEverything#',
+  '..',
+  '.',
+  './m',
+  'm/..',
+  'a//b',
+  '/m',
+  'm/',
+  'm?alt=',
+  'm#',
+  'a%2e%2e/b',
+  '%2e%2e',
+  'a\\..\\b',
+  'm\nHost: x',
+  'publishers/../../m',
 ];
 const BREAKS = ['a\nExecStartPre=/bin/touch /x\nX=', 'a\rb', 'a\0b', 'a\x1b]0;x\x07', 'a\x85b'];
 const MARKUP = [
@@ -298,7 +311,15 @@ test(
     await store.open();
     try {
       for (const words of [
-        ...['"', "' OR 1=1 --", 'a" OR "b', 'NEAR(a b)', 'text:a', '*', 'a*"', ') OR (', 'a\0b'],
+        '"',
+        "' OR 1=1 --",
+        'a" OR "b',
+        'NEAR(a b)',
+        'text:a',
+        '*',
+        'a*"',
+        ') OR (',
+        'a\0b',
       ]) {
         const found = await searchRuns(store, { words }, defaultLimits).catch(
           (error: SvcError) => error.code,

@@ -36,7 +36,8 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
   const headers = {
     accept: flags.stream === true ? 'text/event-stream' : '*/*',
     // How a stream ended comes after it.
-    ...{ te: 'trailers', connection: 'close, TE' },
+    te: 'trailers',
+    connection: 'close, TE',
     ...(body === null ? {} : { 'content-type': 'application/json', 'content-length': body.length }),
   };
   try {

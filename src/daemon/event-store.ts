@@ -43,7 +43,9 @@ interface Made {
 
 function own({ paths, config, log, onFatal }: EventStoreOptions): Made {
   const store = createSqliteStore({
-    ...{ database: paths.database, highWater: paths.highWater, limits: config.limits },
+    database: paths.database,
+    highWater: paths.highWater,
+    limits: config.limits,
     ...mending(log),
     onAlarm: (error) => onFatal(asSvcError(error, 'store_failed')),
   });

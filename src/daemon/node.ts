@@ -39,7 +39,9 @@ export class Node {
     this.options = options;
     const { paths, boot_id, store } = options;
     this.file = readNodeFile(paths.node) ?? {
-      ...{ node_id: newNodeId(), boot_id: null, host_boot_id: null },
+      node_id: newNodeId(),
+      boot_id: null,
+      host_boot_id: null,
     };
     // The runtime file is still that of the boot before.
     this.replaces = this.endedBoot();
@@ -70,7 +72,8 @@ export class Node {
   private taken(cause: SvcError): SvcError {
     const { node_id } = this.file;
     return new SvcError('daemon_already_running', cause.message, {
-      ...{ cause, details: { node_id } },
+      cause,
+      details: { node_id },
       hint:
         'It runs in another home: one of the two is a copy. To join as a new node, delete ' +
         `${this.options.paths.node}, then run: svc start`,

@@ -68,7 +68,12 @@ export function buildParts(options: PartsOptions) {
   const clock = isSharedStore(config.store) ? new FleetClock(limits) : new SystemClock();
 
   const { store, size, place, verification } = createEventStore({
-    ...{ paths, config, clock, log, boot_id, onFatal },
+    paths,
+    config,
+    clock,
+    log,
+    boot_id,
+    onFatal,
   });
   const kernel = new Kernel({
     store: strippingStore(store, config.history),
@@ -101,7 +106,14 @@ export function buildParts(options: PartsOptions) {
   const history = new DaemonHistory(kernel, streams.daemon);
   const stopReports = new StopReports(kernel, streams.daemon);
   const work = buildWork({
-    ...{ paths, config, kernel, store, clock, log, boot_id, streams },
+    paths,
+    config,
+    kernel,
+    store,
+    clock,
+    log,
+    boot_id,
+    streams,
     onTakenOver: (nodes) => node?.keeper.tookOver(nodes),
     confirm: async () => node?.keeper.confirm(),
     takesRuns: () => !(clock instanceof FleetClock) || clock.trouble === null,
@@ -141,7 +153,14 @@ export function buildParts(options: PartsOptions) {
   const node =
     isShared(store) && time !== null
       ? new Node({
-          ...{ store, paths, kernel, time, log, limits, boot_id, version },
+          store,
+          paths,
+          kernel,
+          time,
+          log,
+          limits,
+          boot_id,
+          version,
           load: () => ({
             active: work.scheduler.activeRuns().length,
             capacity: limits.active_runs,
@@ -155,7 +174,9 @@ export function buildParts(options: PartsOptions) {
       : null;
   const traces = startTraces(kernel, {
     endpoint: config.otlp_endpoint ?? (process.env.OTEL_EXPORTER_OTLP_ENDPOINT || null),
-    ...{ version, boot_id, log },
+    version,
+    boot_id,
+    log,
   });
   const live = new LiveConfig({
     config,
@@ -167,7 +188,11 @@ export function buildParts(options: PartsOptions) {
     },
   });
   const transports = buildTransports({
-    ...{ paths, config, logging, runtime, live },
+    paths,
+    config,
+    logging,
+    runtime,
+    live,
     token: secrets.token,
   });
 

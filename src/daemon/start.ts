@@ -42,7 +42,8 @@ export async function startDaemon(parts: Parts): Promise<void> {
   const last_boot = await readLastBoot(store, last_boot_id, hostBootId(), parts.rejoins);
   // Before the first commit: the clock of the database may be far from that of this machine.
   const recovering = kernel.tryAppend(streams.daemon, {
-    ...{ type: 'daemon.store_opened', last_boot },
+    type: 'daemon.store_opened',
+    last_boot,
     ...(parts.node === null
       ? {}
       : { start_deadline_at: parts.clock.now() + parts.config.limits.start_ms }),

@@ -43,12 +43,17 @@ export function buildTransports(options: TransportOptions) {
     session: (line) => log.info({}, line),
   });
   const http = createHttp({
-    ...{ ...common, ...signIn.access, refusals, routes },
+    ...common,
+    ...signIn.access,
+    refusals,
+    routes,
     configuration: live,
     sessions: signIn.sessions,
   });
   const sockets = attachSockets(http, {
-    ...{ ...common, ...signIn.access, talks },
+    ...common,
+    ...signIn.access,
+    talks,
     hub: logging.hub,
     folder: paths.logs,
   });

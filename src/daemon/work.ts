@@ -147,12 +147,18 @@ export function buildWork(options: WorkOptions) {
   });
   const fleet = isShared(store)
     ? new FleetRuns({
-        ...{ store, kernel, scheduler, limits, log },
+        store,
+        kernel,
+        scheduler,
+        limits,
+        log,
         daemon: streams.daemon,
         offers: () => offersOf(providers),
         fileOf: (provider, model) =>
           provider === LOCAL ? local.identify(model) : Promise.resolve(null),
-        ...{ onTakenOver, confirm, takesRuns },
+        onTakenOver,
+        confirm,
+        takesRuns,
       })
     : undefined;
   const executor = new RunExecutor({

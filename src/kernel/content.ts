@@ -119,8 +119,15 @@ type Fields = Record<string, unknown>;
 
 /** What was asked and what was answered, in a request, in a record and beside the request. */
 const ASKED: ReadonlySet<string> = new Set([
-  ...['prompt', 'system', 'messages', 'tools', 'tool_choice', 'response_format', 'stop'],
-  ...['metadata', 'asked_as'],
+  'prompt',
+  'system',
+  'messages',
+  'tools',
+  'tool_choice',
+  'response_format',
+  'stop',
+  'metadata',
+  'asked_as',
 ]);
 const ANSWERED: ReadonlySet<string> = new Set(['output', 'output_parts', 'stop_sequence']);
 

@@ -78,7 +78,9 @@ export class Kernel {
     this.clock = options.clock;
     this.omitsOutput = options.store.omitsOutput === true;
     this.stalls = new Stalls({
-      ...{ clock: options.clock, log: options.log, place: options.place ?? null },
+      clock: options.clock,
+      log: options.log,
+      place: options.place ?? null,
       late_ms: options.limits.commit_late_ms,
     });
     this.timers = new DeadlineTimers(this, options.log);
@@ -156,8 +158,10 @@ export class Kernel {
   private draft(proposals: readonly Proposal[]): Pending[] | Refusal {
     const { boot_id, project } = this.options;
     return draft(proposals, {
-      ...{ at: this.clock.now(), boot_id },
-      ...{ instances: this.instances, project },
+      at: this.clock.now(),
+      boot_id,
+      instances: this.instances,
+      project,
     });
   }
 

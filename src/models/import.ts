@@ -58,7 +58,11 @@ export async function importModel(
     }
     const at = new Date().toISOString();
     await context.origins?.write(paths.target, file, {
-      ...{ reference: source.path, url: null, revision: null, sha256, at },
+      reference: source.path,
+      url: null,
+      revision: null,
+      sha256,
+      at,
     });
     return paths.target;
   } catch (thrown) {

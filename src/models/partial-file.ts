@@ -177,7 +177,11 @@ export class PartialFile {
     this.noted = this.bytes;
     const { host_boot_id } = this;
     this.sidecar = {
-      ...{ url, etag, size_bytes, sha256, host_boot_id },
+      url,
+      etag,
+      size_bytes,
+      sha256,
+      host_boot_id,
       // Earlier versions of svc ignore a sidecar without this number, and do not know parts.
       synced_bytes: this.scattered ? null : bytesIn(this.synced),
       ...(this.scattered ? { parts: [...this.have], synced_parts: [...this.synced] } : {}),

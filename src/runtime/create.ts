@@ -93,7 +93,10 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
     fleet: options.fleet,
   });
   const embeddings = new Embeddings({
-    ...{ kernel, config, providers, budget: options.budget },
+    kernel,
+    config,
+    providers,
+    budget: options.budget,
     daemon: streams.daemon,
   });
   // Health reports the proposed state while the disk does not take events.
@@ -136,7 +139,8 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
   });
   const probe = () => ({ live: daemon().hasTag('live'), ready: daemon().hasTag('ready') });
   const metrics = new Metrics({
-    ...{ kernel, scheduler },
+    kernel,
+    scheduler,
     report: () => reportRecord(sources()),
     ready: () => probe().ready,
     followers: () => pages.followers,
@@ -157,7 +161,9 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
     nodes: new Nodes(isShared(options.store) ? options.store.fleet : null, Date.now),
     models: new Models({ kernel, config, providers, local: localModels, saveChoices, change }),
     loads: new Loads({
-      ...{ config, providers, models: localModels },
+      config,
+      providers,
+      models: localModels,
       requestOf: (id) => (isRun(id) ? kernel.snapshot(id)?.context.request : undefined),
       now: () => kernel.clock.now(),
     }),

@@ -31,14 +31,17 @@ export function embeddingUsage({ type, at, data }: StoredEvent): EmbeddingUsage 
     const sent = data as unknown as EmbeddingSent;
     return {
       ...placeOf(sent, at),
-      ...{ requests: 1, input_tokens: sent.estimated_tokens, estimated: 1 },
+      requests: 1,
+      input_tokens: sent.estimated_tokens,
+      estimated: 1,
     };
   }
   if (type !== 'provider.embedding_counted') return null;
   const counted = data as unknown as EmbeddingCounted;
   return {
     ...placeOf(counted, counted.sent_at),
-    ...{ requests: 0, input_tokens: counted.input_tokens - counted.estimated_tokens },
+    requests: 0,
+    input_tokens: counted.input_tokens - counted.estimated_tokens,
     estimated: -1,
   };
 }
@@ -110,9 +113,14 @@ export type EmbeddingSum = Pick<UsageSum, 'key' | 'provider' | 'model' | 'input_
 export function embeddingSum({ requests, estimated, ...sum }: EmbeddingSum): UsageSum {
   return {
     ...sum,
-    ...{ cloud: true, runs: 0, embeddings: requests, output_tokens: 0 },
-    ...{ cached_tokens: 0, cache_write_tokens: 0 },
-    ...{ estimated: 0, estimated_embeddings: estimated },
+    cloud: true,
+    runs: 0,
+    embeddings: requests,
+    output_tokens: 0,
+    cached_tokens: 0,
+    cache_write_tokens: 0,
+    estimated: 0,
+    estimated_embeddings: estimated,
   };
 }
 
@@ -128,7 +136,9 @@ export function sumEmbeddings(
     const name = JSON.stringify([value, provider, model]);
     const before = sums.get(name) ?? { requests: 0, input_tokens: 0, estimated: 0 };
     sums.set(name, {
-      ...{ key: value, provider, model },
+      key: value,
+      provider,
+      model,
       requests: before.requests + requests,
       input_tokens: before.input_tokens + input_tokens,
       estimated: before.estimated + estimated,

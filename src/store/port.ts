@@ -4,9 +4,8 @@ import type { UsageQuery, UsageSums } from './usage-sums.ts';
 
 /**
  * The port to the event log. It has one writer. After `open`, any method may be called at any
- * time.
- * Implementations: `sqlite.ts` (in a worker thread) and `memory.ts`. Both pass one conformance
- * suite.
+ * time. Implementations: `sqlite/` in a worker thread, and `postgres/` for a fleet. Both pass one
+ * conformance suite, as does the store in memory of the tests.
  */
 
 /** One recorded event. `data` is the event without `type` and `at`. */

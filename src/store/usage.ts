@@ -170,9 +170,17 @@ export function sumUsage(
       key === 'day' ? Math.floor(usage.hour / 24) : key === 'client' ? usage.client : null;
     const name = JSON.stringify([value, provider, model, cloud]);
     const sum = sums.get(name) ?? {
-      ...{ key: value, provider, model, cloud, ...NO_EMBEDDINGS },
-      ...{ runs: 0, input_tokens: 0, output_tokens: 0, estimated: 0 },
-      ...{ cached_tokens: 0, cache_write_tokens: 0 },
+      key: value,
+      provider,
+      model,
+      cloud,
+      ...NO_EMBEDDINGS,
+      runs: 0,
+      input_tokens: 0,
+      output_tokens: 0,
+      estimated: 0,
+      cached_tokens: 0,
+      cache_write_tokens: 0,
     };
     sum.runs += 1;
     sum.input_tokens += usage.input_tokens;

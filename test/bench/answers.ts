@@ -70,8 +70,10 @@ const models: readonly Model[] = [
     file: () => new URL('../../src/providers/mini/svc-mini.gguf', import.meta.url).pathname,
     asked: [
       {
-        ...{ length: 'a question', prompt: 'How do I start the daemon?' },
-        ...{ clients: SHORT.clients, tokens: 64 },
+        length: 'a question',
+        prompt: 'How do I start the daemon?',
+        clients: SHORT.clients,
+        tokens: 64,
       },
     ],
   },
@@ -267,8 +269,18 @@ async function startLlamaServer(file: string): Promise<Server | null> {
   const running = await startServer({
     command: path,
     args: (port) => [
-      ...['--model', file, '--host', '127.0.0.1', '--port', String(port), '--threads', '1'],
-      ...['--parallel', String(PARALLEL), '--ctx-size', String(PARALLEL * CONTEXT)],
+      '--model',
+      file,
+      '--host',
+      '127.0.0.1',
+      '--port',
+      String(port),
+      '--threads',
+      '1',
+      '--parallel',
+      String(PARALLEL),
+      '--ctx-size',
+      String(PARALLEL * CONTEXT),
     ],
     probe: '/v1/models',
   });

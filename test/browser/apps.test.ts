@@ -37,7 +37,10 @@ apps.before(async (context) => {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   Object.assign(context, {
-    ...{ home, life, server, url: addresses.http },
+    home,
+    life,
+    server,
+    url: addresses.http,
     token: readFileSync(home.paths.token, 'utf8').trim(),
     origin: `http://localhost:${(server.address() as AddressInfo).port}`,
     browser: await launchBrowser(executable),
@@ -74,7 +77,9 @@ function ask(page: Page, asked: Asked): Promise<string> {
     const type = { 'Content-Type': plain ? 'text/plain' : 'application/json' };
     try {
       const answer = await fetch(`${url}/v1/chat/completions`, {
-        ...{ method: 'POST', credentials, body },
+        method: 'POST',
+        credentials,
+        body,
         headers: { ...type, ...headers },
       });
       const text = await answer.text();

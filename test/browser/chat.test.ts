@@ -257,7 +257,8 @@ const PNG = Buffer.from(
   'base64',
 );
 const fileOf = (name: string, buffer: Buffer) => ({
-  ...{ name, buffer },
+  name,
+  buffer,
   mimeType: 'application/octet-stream',
 });
 

@@ -14,7 +14,7 @@ const isThere = on.isThere.bind(on);
 const isGone = on.isGone.bind(on);
 const inBrowser = on.inBrowser.bind(on);
 
-const FOLDER = 'src/transport/http/console';
+const FOLDER = 'src/console';
 const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
   .map((file) => file.replaceAll('\\', '/'))
   .filter((file) => /\.(html|css|js)$/.test(file));
@@ -394,7 +394,9 @@ function canBeRead(colorScheme: 'light' | 'dark', width: number): void {
   };
   const viewport = { width, height: width < 1000 ? 844 : 800 };
   inBrowser(`each page is readable, ${colorScheme} and ${width} wide`, act, {
-    ...{ colorScheme, viewport, reducedMotion: 'reduce' },
+    colorScheme,
+    viewport,
+    reducedMotion: 'reduce',
   });
 }
 

@@ -35,13 +35,33 @@ test('each number of a request has its flag', () => {
 test('flags of the answer reach the daemon', async ({ home, daemon }) => {
   answer(daemon);
   const { code, stderr } = await home.svc([
-    ...['run', 'p', '--stop', 'END', '--stop', '\n', '--top-p', '0.9', '--top-k', '40'],
-    ...['--min-p', '.05', '--repeat-penalty', '1.1', '--max-tokens', '9', '--format', 'json'],
+    'run',
+    'p',
+    '--stop',
+    'END',
+    '--stop',
+    '\n',
+    '--top-p',
+    '0.9',
+    '--top-k',
+    '40',
+    '--min-p',
+    '.05',
+    '--repeat-penalty',
+    '1.1',
+    '--max-tokens',
+    '9',
+    '--format',
+    'json',
   ]);
   assert.is(code, 0, stderr);
   assert.equal(asked(daemon), {
     prompt: 'p',
-    ...{ max_tokens: 9, top_p: 0.9, top_k: 40, min_p: 0.05, repeat_penalty: 1.1 },
+    max_tokens: 9,
+    top_p: 0.9,
+    top_k: 40,
+    min_p: 0.05,
+    repeat_penalty: 1.1,
     stop: ['END', '\n'],
     response_format: { type: 'json' },
   });
@@ -162,21 +182,30 @@ test('a preset gives what the command line does not say', async ({ home, daemon 
   answer(daemon);
   const presets = {
     'commit-message': {
-      ...{ system: 'You write commit messages.', template: 'For $& this:\n{prompt}' },
-      ...{ model: 'groq/m', temperature: 0, stop: ['END'] },
+      system: 'You write commit messages.',
+      template: 'For $& this:\n{prompt}',
+      model: 'groq/m',
+      temperature: 0,
+      stop: ['END'],
     },
     plain: { system: 's' },
   };
   writeFileSync(home.paths.config, JSON.stringify({ presets }), { mode: 0o600 });
   assert.is((await home.svc(['run', 'a $& b', '-t', 'commit-message'])).code, 0);
   assert.equal(asked(daemon), {
-    ...{ model: 'groq/m', system: 'You write commit messages.', temperature: 0, stop: ['END'] },
+    model: 'groq/m',
+    system: 'You write commit messages.',
+    temperature: 0,
+    stop: ['END'],
     prompt: 'For $& this:\na $& b',
   });
   const flags = ['--temperature', '1', '--system', 'mine', '-p', 'local'];
   await home.svc(['run', 'x', '--preset', 'commit-message', ...flags]);
   assert.equal(asked(daemon), {
-    ...{ provider: 'local', system: 'mine', temperature: 1, stop: ['END'] },
+    provider: 'local',
+    system: 'mine',
+    temperature: 1,
+    stop: ['END'],
     prompt: 'For $& this:\nx',
   });
   await home.svc(['run', 'x', '-t', 'plain']);

@@ -23,8 +23,22 @@ const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] 
 };
 /** Modules of Node that take a millisecond or more to load. */
 const SLOW = [
-  ...['http', 'https', 'http2', 'tls', 'child_process', 'worker_threads', 'inspector', 'module'],
-  ...['net', 'stream', 'crypto', 'perf_hooks', 'timers/promises', 'fs/promises', 'v8', 'zlib'],
+  'http',
+  'https',
+  'http2',
+  'tls',
+  'child_process',
+  'worker_threads',
+  'inspector',
+  'module',
+  'net',
+  'stream',
+  'crypto',
+  'perf_hooks',
+  'timers/promises',
+  'fs/promises',
+  'v8',
+  'zlib',
 ];
 /** Modules of Node above those of an empty script. A socket needs 24 of them. */
 const BUILTINS_MAX = { alone: 5, asking: 26 };

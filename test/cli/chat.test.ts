@@ -223,15 +223,20 @@ test('a chat sets, attaches and presets, and refuses what is not there', async (
   const presets = { short: { system: 'Be short.', template: 'Now: {prompt}' } };
   writeFileSync(home.paths.config, JSON.stringify({ presets }));
   const lines = [
-    ...['/model nosuch', '/model far/gpd', '/set temperatur 1', '/set temperature 9'],
-    ...['/set temperature 0', '/set', '/modle', '/preset none', '/preset short'],
-    ...[
-      `/file ${join(home.folder, 'gone')}`,
-      `/file ${join(home.folder, 'note.txt')}`,
-      '/stats',
-      'one',
-      'two',
-    ],
+    '/model nosuch',
+    '/model far/gpd',
+    '/set temperatur 1',
+    '/set temperature 9',
+    '/set temperature 0',
+    '/set',
+    '/modle',
+    '/preset none',
+    '/preset short',
+    `/file ${join(home.folder, 'gone')}`,
+    `/file ${join(home.folder, 'note.txt')}`,
+    '/stats',
+    'one',
+    'two',
   ];
   const { stdout, stderr } = await home.svc(['chat'], { stdin: `${lines.join('\n')}\n` });
   assert.is(stdout, 'answer 1\nanswer 2\n', stderr);

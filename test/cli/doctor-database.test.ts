@@ -45,7 +45,8 @@ async function says(address: string, password?: string): Promise<string[]> {
   const config = loadConfig('/nowhere/config.json', {
     env: {
       SVC_STORE: at,
-      ...{ SVC_LIMIT_STORE_WAIT_MS: '10', SVC_LIMIT_STORE_RETRY_MS: '10' },
+      SVC_LIMIT_STORE_WAIT_MS: '10',
+      SVC_LIMIT_STORE_RETRY_MS: '10',
     },
   });
   const checks: Check[] = await checkDatabase(config);

@@ -4,8 +4,14 @@ import type { DoctorContext } from '../../src/cli/doctor/check.ts';
 import { checkEngine } from '../../src/cli/doctor/engine-check.ts';
 
 const engine = (state: string, model: string, error: string | null = null) => ({
-  ...{ state, since: '2026-11-22T00:00:00.000Z', model, pid: 1, threads: 2 },
-  ...{ context_length: 4096, parallel: 4, error },
+  state,
+  since: '2026-11-22T00:00:00.000Z',
+  model,
+  pid: 1,
+  threads: 2,
+  context_length: 4096,
+  parallel: 4,
+  error,
 });
 
 test('each engine of the daemon has its line', async () => {

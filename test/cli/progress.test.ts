@@ -11,7 +11,10 @@ import { StatusLine } from '../../src/cli/run/status-line.ts';
 
 const failed: Fact = {
   type: 'failed',
-  ...{ provider: 'lab', message: 'Too many requests.', attempt: 1, attempts_max: 3 },
+  provider: 'lab',
+  message: 'Too many requests.',
+  attempt: 1,
+  attempts_max: 3,
   wait_ms: 2000,
 };
 

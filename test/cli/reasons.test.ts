@@ -30,7 +30,9 @@ test('an empty answer is asked for again without a count of attempts', async ({ 
   daemon.on('run.start', ({ event, result }) => {
     const failed = (attempt: number, code: string) =>
       event({
-        ...{ seq: attempt + 1, at, type: 'run.attempt_failed' },
+        seq: attempt + 1,
+        at,
+        type: 'run.attempt_failed',
         data: { attempt, error: { code, message: `Said ${code}.` }, retry_at: Date.parse(at) },
       });
     event({ run });

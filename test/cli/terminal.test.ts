@@ -15,28 +15,26 @@ const EVIL = `e\u001b]0;gone\u0007\u001b[8m\u009b2J\r\n${FORGED}\u202etxet\u2066
 
 const evilRun = {
   ...run,
-  ...{
-    state: 'failed',
-    provider: EVIL,
-    model: EVIL,
-    prompt: EVIL,
-    messages: [
-      { role: EVIL, content: [{ type: 'text', text: EVIL }] },
-      {
-        role: 'assistant',
-        content: [{ type: 'tool_call', id: EVIL, name: EVIL, arguments: EVIL }],
-      },
-      { role: 'tool', content: [{ type: 'tool_result', id: EVIL, text: EVIL, is_error: false }] },
-    ],
-    output_parts: [
-      { type: 'reasoning', text: EVIL },
-      { type: 'tool_call', id: EVIL, name: EVIL, arguments: EVIL },
-    ],
-    system: EVIL,
-    output: EVIL,
-    finish_reason: EVIL,
-    client: EVIL,
-  },
+  state: 'failed',
+  provider: EVIL,
+  model: EVIL,
+  prompt: EVIL,
+  messages: [
+    { role: EVIL, content: [{ type: 'text', text: EVIL }] },
+    {
+      role: 'assistant',
+      content: [{ type: 'tool_call', id: EVIL, name: EVIL, arguments: EVIL }],
+    },
+    { role: 'tool', content: [{ type: 'tool_result', id: EVIL, text: EVIL, is_error: false }] },
+  ],
+  output_parts: [
+    { type: 'reasoning', text: EVIL },
+    { type: 'tool_call', id: EVIL, name: EVIL, arguments: EVIL },
+  ],
+  system: EVIL,
+  output: EVIL,
+  finish_reason: EVIL,
+  client: EVIL,
   error: new SvcError('provider_failed', EVIL, { hint: EVIL }).body(),
 };
 const evilModel = {
@@ -64,55 +62,52 @@ const provider = {
 };
 /** As a daemon of version 0.1.0 sends it: with a prompt instead of messages. */
 const accepted = {
-  ...{
-    seq: 1,
-    version: 1,
-    stream: 'run_1',
-    type: 'run.accepted',
-    at: status.since,
-    boot_id: 'boot_1',
-  },
+  seq: 1,
+  version: 1,
+  stream: 'run_1',
+  type: 'run.accepted',
+  at: status.since,
+  boot_id: 'boot_1',
   data: {
     run_id: 'run_1',
     request: { prompt: EVIL, system: EVIL, provider: EVIL, model: EVIL, cloud: false, params: {} },
-    ...{
-      client: EVIL,
-      idempotency_key: EVIL,
-      max_attempts: 1,
-      queue_deadline_at: 1e15,
-      deadline_at: 1e15,
-    },
-    ...{ first_output_ms: 1, idle_ms: 1, cancel_grace_ms: 1 },
+    client: EVIL,
+    idempotency_key: EVIL,
+    max_attempts: 1,
+    queue_deadline_at: 1e15,
+    deadline_at: 1e15,
+    first_output_ms: 1,
+    idle_ms: 1,
+    cancel_grace_ms: 1,
   },
 };
 const snapshot = {
-  ...{
-    status: { ...status, state: EVIL, state_path: EVIL, version: EVIL },
-    runs: [evilRun],
-    queue: { length: 0, capacity: 1 },
-    providers: [provider],
-  },
-  ...{
-    engine: { state_path: EVIL, model: EVIL },
-    seq: 1,
-    first_seq: 1,
-    last_seq: 1,
-    at: status.since,
-    boot_id: EVIL,
-  },
+  status: { ...status, state: EVIL, state_path: EVIL, version: EVIL },
+  runs: [evilRun],
+  queue: { length: 0, capacity: 1 },
+  providers: [provider],
+  engine: { state_path: EVIL, model: EVIL },
+  seq: 1,
+  first_seq: 1,
+  last_seq: 1,
+  at: status.since,
+  boot_id: EVIL,
 };
 const pull = {
-  ...{
-    id: 'pull_1',
-    file: EVIL,
-    choices: [EVIL],
-    existing: false,
-    state: 'downloading',
-    error: { message: EVIL },
-    retry_at: status.since,
-    sha256: EVIL,
-  },
-  ...{ verified: null, offset_bytes: 5, attempt: 1, bytes: 5, hashed_bytes: 0, size_bytes: 10 },
+  id: 'pull_1',
+  file: EVIL,
+  choices: [EVIL],
+  existing: false,
+  state: 'downloading',
+  error: { message: EVIL },
+  retry_at: status.since,
+  sha256: EVIL,
+  verified: null,
+  offset_bytes: 5,
+  attempt: 1,
+  bytes: 5,
+  hashed_bytes: 0,
+  size_bytes: 10,
 };
 
 /** A daemon all of whose texts are hostile. */

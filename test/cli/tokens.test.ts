@@ -143,7 +143,9 @@ test('what a token asked is cancelled with it, unless its runs are kept', async 
     const ids: string[] = [];
     for (let each = 0; each < 2; each += 1) {
       const { json } = await ask(`${http}/v1/runs`, {
-        ...{ method: 'POST', headers: bearer(token), body: long },
+        method: 'POST',
+        headers: bearer(token),
+        body: long,
       });
       ids.push(json.id);
     }

@@ -27,7 +27,8 @@ export async function install(
   for (const file of readdirSync(SCRIPTS)) copyFileSync(join(SCRIPTS, file), join(folder, file));
   const started = (command: string, env = {}): Installed => ({
     command: [command, join(folder, script), ...args],
-    ...{ folder, env },
+    folder,
+    env,
   });
   const addPackages = async (names: readonly string[]) => {
     writeFileSync(join(folder, 'package.json'), '{ "private": true }');
@@ -74,7 +75,9 @@ async function finished(
   env: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const { code, printed } = await runBounded([command, ...args], {
-    ...{ cwd, env, bound_ms: INSTALL_MS },
+    cwd,
+    env,
+    bound_ms: INSTALL_MS,
   });
   if (code !== 0) throw new Error(`${command} ${args.join(' ')}: ${printed.slice(-600).trim()}`);
 }

@@ -20,7 +20,11 @@ test('each client has its script', () => {
 });
 
 const client: Client = {
-  ...{ name: 'x', from: 'npm', packages: ['@a/x@1.2.3'], script: 'x.mjs', ran: 'all' },
+  name: 'x',
+  from: 'npm',
+  packages: ['@a/x@1.2.3'],
+  script: 'x.mjs',
+  ran: 'all',
   known: { 'needs the': 'this machine has no network' },
 };
 const line = (name: string, ok: boolean) => `CASE ${JSON.stringify({ name, ok, why: 'w' })}`;

@@ -15,8 +15,14 @@ test('every field of a preset is taken as it is', () => {
     cloud: true,
     stop: ['END'],
     response_format: { type: 'json', schema: { type: 'object' } },
-    ...{ max_tokens: 5, temperature: 0, top_p: 0.5, top_k: 0, min_p: 1, repeat_penalty: 0.1 },
-    ...{ seed: 7, context_tokens: 8192 },
+    max_tokens: 5,
+    temperature: 0,
+    top_p: 0.5,
+    top_k: 0,
+    min_p: 1,
+    repeat_penalty: 0.1,
+    seed: 7,
+    context_tokens: 8192,
   };
   assert.equal(readPresets({ all: preset, none: {} }), { all: preset, none: {} });
   assert.is(presetProblem({}), null);

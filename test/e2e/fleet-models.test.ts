@@ -18,7 +18,10 @@ let fleet: RealFleet;
 test.before(async () => {
   if (postgresPrograms === null) return;
   fleet = await RealFleet.start({
-    ...{ nodes: 3, base_url: 'http://127.0.0.1:9/v1', max_runs: 1, env: ENVIRONMENT },
+    nodes: 3,
+    base_url: 'http://127.0.0.1:9/v1',
+    max_runs: 1,
+    env: ENVIRONMENT,
     limits: { ...SHORT, lease_ms: LEASE_MS },
     prepare: ({ paths }, index) => {
       mkdirSync(paths.models, { recursive: true, mode: 0o700 });

@@ -41,7 +41,11 @@ async function ask(method: string, path: string, body?: object): Promise<[number
 
 test('a model is loaded, shown with its memory and its time, and unloaded by the command line', async () => {
   const loaded = await json<LoadedRecord['models'][number]>(
-    ...['model', 'load', 'other', '--keep-alive', '2h'],
+    'model',
+    'load',
+    'other',
+    '--keep-alive',
+    '2h',
   );
   assert.equal([loaded.id, loaded.keep_alive_ms], ['local/other', 7_200_000]);
   assert.ok((loaded.memory_bytes ?? 0) > 0);

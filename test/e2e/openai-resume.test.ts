@@ -13,7 +13,10 @@ const test = suite<{ home: Home; life: Life }>('an answer in the API of OpenAI')
 withLocalModels(test);
 
 const asking = (seed: number) => ({
-  ...{ model: 'local/slow', temperature: 0.7, seed, max_completion_tokens: 500 },
+  model: 'local/slow',
+  temperature: 0.7,
+  seed,
+  max_completion_tokens: 500,
   messages: [{ role: 'user' as const, content: 'Tell me all of it: 日本語 🙂' }],
   stream: true as const,
 });

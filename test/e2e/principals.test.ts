@@ -187,13 +187,13 @@ test('gRPC', async (context) => {
         const expected = outcomes[asker];
         if (name === 'changes' && expected === 'yes' && changed) at = await made(send);
         const requests: Record<string, object> = {
-          ...{ Search: { words: 'run' }, Stop: { mode: 'nothing' }, DrainNode: { id: 'nothing' } },
-          ...{
-            Get: { id: at.run },
-            Attach: { id: at.run },
-            Cancel: { id: at.run },
-            Remove: { id: at.run },
-          },
+          Search: { words: 'run' },
+          Stop: { mode: 'nothing' },
+          DrainNode: { id: 'nothing' },
+          Get: { id: at.run },
+          Attach: { id: at.run },
+          Cancel: { id: at.run },
+          Remove: { id: at.run },
         };
         const { status, text } = await call(method, requests[method] ?? {}, tokens[asker]);
         check(status, expected, ONE.has(name), `${method} by ${asker}`);

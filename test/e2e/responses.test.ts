@@ -43,7 +43,9 @@ async function read(
 }
 
 const ASK = {
-  ...{ model: 'local/slow', input: 'Tell me all of it: 日本語 🙂', temperature: 0.8 },
+  model: 'local/slow',
+  input: 'Tell me all of it: 日本語 🙂',
+  temperature: 0.8,
   max_output_tokens: 600,
 };
 const KILLS = [5, 12, 12];
@@ -51,7 +53,8 @@ const KILLS = [5, 12, 12];
 test('three times by a kill of the daemon is whole, and each event comes once', async (context) => {
   const heard: ResponseStreamEvent[] = [];
   const created = await (await clientOf(context.life)).responses.create({
-    ...{ ...ASK, background: true },
+    ...ASK,
+    background: true,
     stream: true,
   });
   await read(created, heard, context.life, KILLS[0] ?? 0);
@@ -89,7 +92,10 @@ test('three times by a kill of the daemon is whole, and each event comes once', 
   const { request } = why.events[0]?.data ?? {};
   const { seed } = request as { seed: number };
   const undisturbed = await followAnswer(context.home, {
-    ...{ prompt: ASK.input, model: 'slow', temperature: ASK.temperature, seed },
+    prompt: ASK.input,
+    model: 'slow',
+    temperature: ASK.temperature,
+    seed,
     max_tokens: ASK.max_output_tokens,
   });
   assert.is(text, undisturbed.text);
@@ -98,7 +104,10 @@ test('three times by a kill of the daemon is whole, and each event comes once', 
 test('in the background, without a reader, is whole after the next start', async (context) => {
   const client = await clientOf(context.life);
   const { id } = await client.responses.create({
-    ...{ ...ASK, temperature: 0, max_output_tokens: 500, background: true },
+    ...ASK,
+    temperature: 0,
+    max_output_tokens: 500,
+    background: true,
   });
   await waitFor(
     'it has begun',
@@ -113,7 +122,10 @@ test('in the background, without a reader, is whole after the next start', async
   });
   assert.is(whole.usage?.output_tokens, 500);
   const undisturbed = await followAnswer(context.home, {
-    ...{ prompt: ASK.input, model: 'slow', temperature: 0, max_tokens: 500 },
+    prompt: ASK.input,
+    model: 'slow',
+    temperature: 0,
+    max_tokens: 500,
   });
   assert.is(whole.output_text, undisturbed.text);
   await later.responses.delete(id);

@@ -45,8 +45,10 @@ test('a run that survives a kill has one trace, under the span of its client', a
   const roots = collector.spans.filter(({ name }) => name.startsWith('chat'));
   assert.equal(
     roots.map(({ traceId, parentSpanId, attributes }) => [
-      ...[traceId, parentSpanId],
-      ...[attributes['gen_ai.response.id'], attributes['svc.run.outcome']],
+      traceId,
+      parentSpanId,
+      attributes['gen_ai.response.id'],
+      attributes['svc.run.outcome'],
     ]),
     [['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7', id, 'completed']],
   );

@@ -57,7 +57,8 @@ export function driveEngines(perform: (effect: Effect) => void): EngineDrivers {
   };
   return {
     ports: { create, forget: (number) => void all.delete(number) },
-    ...{ all, events },
+    all,
+    events,
     state: () => (latest === null ? 'cold' : statePath(latest.snapshot())),
     snapshot: () => current().snapshot(),
     tryAppend: (event) => current().tryAppend(event),

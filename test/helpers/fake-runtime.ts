@@ -176,20 +176,28 @@ export function fakeRuntime(): FakeRuntime {
     async usage() {
       note('usage');
       const none = {
-        ...{ runs: 0, embeddings: 0, input_tokens: 0, output_tokens: 0 },
-        ...{
-          cached_tokens: 0,
-          cache_write_tokens: 0,
-          estimated_runs: 0,
-          estimated_embeddings: 0,
-          cost: 0,
-        },
+        runs: 0,
+        embeddings: 0,
+        input_tokens: 0,
+        output_tokens: 0,
+        cached_tokens: 0,
+        cache_write_tokens: 0,
+        estimated_runs: 0,
+        estimated_embeddings: 0,
+        cost: 0,
       };
       return {
-        ...{ by: 'model', since: null, covers_since: null, currency: 'USD', groups: [] },
+        by: 'model',
+        since: null,
+        covers_since: null,
+        currency: 'USD',
+        groups: [],
         total: { name: 'total', ...none, without_price: [] },
         budget: {
-          ...{ per_day: null, tokens_per_day: null, spent: 0, spent_tokens: 0 },
+          per_day: null,
+          tokens_per_day: null,
+          spent: 0,
+          spent_tokens: 0,
           resets_at: new Date(0).toISOString(),
         },
       };
@@ -288,8 +296,14 @@ export function fakeRuntime(): FakeRuntime {
         const { record } = find(id);
         const { provider, model, cloud, prompt, system } = record;
         const request = {
-          ...{ provider, model, cloud, messages: shortMessages(prompt, system) },
-          ...{ max_tokens: null, temperature: null, seed: 1, seed_asked: false },
+          provider,
+          model,
+          cloud,
+          messages: shortMessages(prompt, system),
+          max_tokens: null,
+          temperature: null,
+          seed: 1,
+          seed_asked: false,
         };
         return {
           request,

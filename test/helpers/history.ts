@@ -2,12 +2,12 @@ import { promptOf } from '../../machines/messages.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { statePath } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
-import { manualClock } from '../../src/kernel/clock.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/port.ts';
+import { manualClock } from './manual-clock.ts';
 import { bootRuntime } from './runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from './scripted-provider.ts';
+import { createMemoryStore } from './store/memory.ts';
 import { turns } from './turns.ts';
 import { waitFor } from './wait.ts';
 

@@ -1,15 +1,15 @@
 import type { Effect } from '../../machines/effects.ts';
 import type { RunRequest } from '../../machines/messages.ts';
 import type { SvcError } from '../../src/errors.ts';
-import { type ManualClock, manualClock } from '../../src/kernel/clock.ts';
 import { Kernel } from '../../src/kernel/kernel.ts';
 import type { EffectHandlers, Log } from '../../src/kernel/port.ts';
 import { type Proposal, stream } from '../../src/kernel/stream.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { projectEvent } from '../../src/runtime/runs/record.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { type Asking, asking } from './asking.ts';
+import { type ManualClock, manualClock } from './manual-clock.ts';
+import { createMemoryStore } from './store/memory.ts';
 
 export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 

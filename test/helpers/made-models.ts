@@ -6,9 +6,22 @@ import { THINKS, TOOLS } from '../fixtures/models/templates.ts';
  * What the model `calls` says: a text and two tool calls. Its tokens do not end where marks end.
  */
 export const CALLS = [
-  ...['Let me', ' see.', '\n\n<tool', '_call>\n{"', 'name": "wea', 'ther", "argu', 'ments": {"ci'],
-  ...['ty": "Pa', 'ris"}', '}\n</tool_', 'call>\n<tool_ca', 'll>{"name":"sum","arguments":', '[1,'],
-  ...[' 2]', ' }</tool', '_call>'],
+  'Let me',
+  ' see.',
+  '\n\n<tool',
+  '_call>\n{"',
+  'name": "wea',
+  'ther", "argu',
+  'ments": {"ci',
+  'ty": "Pa',
+  'ris"}',
+  '}\n</tool_',
+  'call>\n<tool_ca',
+  'll>{"name":"sum","arguments":',
+  '[1,',
+  ' 2]',
+  ' }</tool',
+  '_call>',
 ];
 /** What the model `thinks` says: reasoning, then text. */
 export const THOUGHTS = ['<thi', 'nk>\nHm', '. Well', '.\n</th', 'ink>\n', '\nYes, in', 'deed.'];

@@ -52,14 +52,17 @@ export function playTurns(play: Play): Played {
   const queued = (model: string) => queue.some((run) => run.model === model);
   const occupants = (at: number): Occupant[] =>
     [...loaded].map(([model, { turn, used_at, runs }]) => ({
-      ...{ model, bytes: 1, used_at },
+      model,
+      bytes: 1,
+      used_at,
       busy: runs > 0 || turn.loaded_at === null,
       in_turn: at < turnEnds(turn, play),
       resting: at < restEnds(turn),
       loaded_at: turn.loaded_at ?? Number.POSITIVE_INFINITY,
     }));
   const room: Room = {
-    ...{ bytes: places, models: 8 },
+    bytes: places,
+    models: 8,
     find: (key) => ({ key, bytes: 1 }),
     residents: occupants,
   };
@@ -73,7 +76,9 @@ export function playTurns(play: Play): Played {
     for (const each of leaving) loaded.delete(each.model);
     loads += 1;
     loaded.set(model, {
-      ...{ turn: { asked_at: now, loaded_at: null, idle_since: null }, used_at: now, runs: 0 },
+      turn: { asked_at: now, loaded_at: null, idle_since: null },
+      used_at: now,
+      runs: 0,
     });
     agenda.push({
       at: now + load_ms,

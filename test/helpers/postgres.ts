@@ -72,7 +72,8 @@ export async function startPostgres({
   const port = tls === null ? PORT : await freePort();
   const settings = [
     ...(tls === null ? ['listen_addresses='] : [...writeTls(data, tls, isRoot), `port=${port}`]),
-    ...[`unix_socket_directories=${folder}`, 'max_connections=200'],
+    `unix_socket_directories=${folder}`,
+    'max_connections=200',
     ...(durable ? [] : ['fsync=off', 'full_page_writes=off']),
   ];
   const address = (name: string) =>

@@ -3,7 +3,6 @@ import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { ModelChoices } from '../../src/config/models-file.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { SvcError } from '../../src/errors.ts';
-import type { ManualClock } from '../../src/kernel/clock.ts';
 import { stream, streamPort } from '../../src/kernel/stream.ts';
 import type { Limits } from '../../src/limits.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
@@ -26,6 +25,7 @@ import type { EventStore } from '../../src/store/port.ts';
 import { facts } from '../store/fleet-nodes.ts';
 import { bootStarted } from './boot-event.ts';
 import { bootKernel, silent } from './kernel.ts';
+import type { ManualClock } from './manual-clock.ts';
 import { providerConfig } from './provider-config.ts';
 import { ScriptedProvider } from './scripted-provider.ts';
 
@@ -105,12 +105,10 @@ export async function bootRuntime(options: RuntimeOptions) {
     kernel,
     daemon,
     concurrency: {
-      ...{
-        total: config.limits.active_runs,
-        perProvider: config.limits.provider_runs,
-        local: config.limits.local_runs,
-        kept: options.kept ?? 0,
-      },
+      total: config.limits.active_runs,
+      perProvider: config.limits.provider_runs,
+      local: config.limits.local_runs,
+      kept: options.kept ?? 0,
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
     outputs,
@@ -143,13 +141,11 @@ export async function bootRuntime(options: RuntimeOptions) {
     random: options.random ?? (() => 0),
   });
   const puller = new Puller({
-    ...{
-      folder: '/nonexistent/svc/models',
-      env,
-      limits: config.limits,
-      log: silent,
-      host_boot_id: 'host',
-    },
+    folder: '/nonexistent/svc/models',
+    env,
+    limits: config.limits,
+    log: silent,
+    host_boot_id: 'host',
     ...options.puller,
     stream: (id) => streamPort(kernel, stream.pull(id, boot_id)),
     now: () => clock.now(),
@@ -170,7 +166,11 @@ export async function bootRuntime(options: RuntimeOptions) {
   const fleet =
     options.node &&
     new FleetRuns({
-      ...{ store: options.node.store, kernel, scheduler, daemon, limits: config.limits },
+      store: options.node.store,
+      kernel,
+      scheduler,
+      daemon,
+      limits: config.limits,
       offers: () =>
         [...providers.settings().keys()].map((provider) => ({
           provider,
@@ -195,8 +195,17 @@ export async function bootRuntime(options: RuntimeOptions) {
   const saved: [string, unknown][] = [];
   let choices: ModelChoices = { default: null, provider: null, aliases: {}, presets: {} };
   const runtime = createRuntime({
-    ...{ kernel, store, config, providers, budget, scheduler, history, pulls, stopReports },
-    ...{ streams, fleet },
+    kernel,
+    store,
+    config,
+    providers,
+    budget,
+    scheduler,
+    history,
+    pulls,
+    stopReports,
+    streams,
+    fleet,
     home: '/nonexistent',
     secret: 'the secret of this home',
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
@@ -257,9 +266,24 @@ export async function bootRuntime(options: RuntimeOptions) {
 
 /** The built-in model in memory. */
 const LOADED: LoadedModel = {
-  ...{ id: 'local/svc-mini', name: 'svc-mini', path: '/models/svc-mini.gguf' },
-  ...{ state: 'idle', state_path: 'warm.idle', since: 0, progress: null, runs: 0 },
-  ...{ memory_bytes: 1, pid: 1, threads: 1, context_length: 512, parallel: 4, load_ms: 1 },
-  ...{ purpose: 'answers', gpu: 'cpu', gpu_layers: 0 },
-  ...{ keep_ms: 1, expires_at: null, error: null },
+  id: 'local/svc-mini',
+  name: 'svc-mini',
+  path: '/models/svc-mini.gguf',
+  state: 'idle',
+  state_path: 'warm.idle',
+  since: 0,
+  progress: null,
+  runs: 0,
+  memory_bytes: 1,
+  pid: 1,
+  threads: 1,
+  context_length: 512,
+  parallel: 4,
+  load_ms: 1,
+  purpose: 'answers',
+  gpu: 'cpu',
+  gpu_layers: 0,
+  keep_ms: 1,
+  expires_at: null,
+  error: null,
 };

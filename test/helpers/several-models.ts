@@ -84,7 +84,11 @@ export async function askSeveralModels(options: SeveralModels): Promise<SeveralO
     const passed_ms = performance.now() - began;
     const { loads, asked } = await countIn(control);
     return {
-      ...{ statuses, loads, most, passed_ms, longest_wait_ms: longest },
+      statuses,
+      loads,
+      most,
+      passed_ms,
+      longest_wait_ms: longest,
       loads_in_order: loadsInOrder(asked),
     };
   } finally {

@@ -4,8 +4,14 @@ import { EventPages } from '../../src/kernel/event-pages.ts';
 import type { StoredEvent } from '../../src/store/port.ts';
 
 const event = (seq: number, text = 'é'): StoredEvent => ({
-  ...{ seq, stream: 'run_1', version: seq, type: 'run.output_appended', schema: 1 },
-  ...{ at: 1_000, boot_id: 'boot_1', data: { text } },
+  seq,
+  stream: 'run_1',
+  version: seq,
+  type: 'run.output_appended',
+  schema: 1,
+  at: 1_000,
+  boot_id: 'boot_1',
+  data: { text },
 });
 
 test('followers at the same position share one page, read once and written once', async () => {

@@ -10,10 +10,10 @@ import { LogTail } from '../../src/kernel/log-tail.ts';
 import { stream } from '../../src/kernel/stream.ts';
 import type { OutputPart } from '../../src/providers/port.ts';
 import type { EventRecord } from '../../src/runtime/contract.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 const PIECES = RECENT_MAX * 2;

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
 import { turns } from '../helpers/turns.ts';
 
 const LATE_MS = 5_000;

@@ -4,9 +4,9 @@ import type { SvcError } from '../../src/errors.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowLogOptions, followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel, request } from '../helpers/kernel.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
 import { turns } from '../helpers/turns.ts';
 
 const LIMITS = { feed_events: 16, feed_bytes: 1e6, event_followers: 2, store_page_bytes: 1e6 };
@@ -101,7 +101,8 @@ test('events that come while a follower waits for its turn share its page', asyn
   const pages: number[][] = [];
   const reading = (async () => {
     const follow = slices({
-      ...{ signal: stop.signal, ready },
+      signal: stop.signal,
+      ready,
       wants: ({ stream }) => stream !== 'run_1',
     });
     for await (const { events } of follow) pages.push(events.map(({ seq }) => seq));

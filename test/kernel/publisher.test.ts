@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import type { StoredEvent } from '../../src/store/port.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
 import { turns } from '../helpers/turns.ts';
 
 const RUNS = Array.from({ length: 7 }, (_, index) => `run_${index}`);

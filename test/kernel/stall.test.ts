@@ -3,8 +3,8 @@ import * as assert from 'uvu/assert';
 import type { NewEvent, RunEvent } from '../../machines/events.ts';
 import { isIn } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
 import { turns } from '../helpers/turns.ts';
 
 const RUN = 'run_1';
@@ -36,14 +36,14 @@ async function boot() {
         {
           stream: PROVIDER,
           event: {
-            ...{
-              type: 'provider.configured',
-              provider_id: 'p',
-              kind: 'local',
-              adapter: 'a',
-              base_url: null,
-            },
-            ...{ failure_limit: 3, probe_every_ms: 1_000, probe_timeout_ms: PROBE_MS },
+            type: 'provider.configured',
+            provider_id: 'p',
+            kind: 'local',
+            adapter: 'a',
+            base_url: null,
+            failure_limit: 3,
+            probe_every_ms: 1_000,
+            probe_timeout_ms: PROBE_MS,
           },
         },
       ]),

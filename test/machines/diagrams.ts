@@ -4,9 +4,9 @@ import { instance } from '@viz-js/viz';
 import type { AnyStateMachine } from 'xstate';
 import { machines } from '../../machines/all.ts';
 import { describe } from '../../machines/describe.ts';
-import { dot } from '../../machines/diagrams/dot.ts';
 import { mermaid } from '../../machines/diagrams/mermaid.ts';
 import type { WalkOf } from '../../machines/diagrams/outline.ts';
+import { dot } from './pictures/dot.ts';
 
 /**
  * Draws every machine: `npm run diagrams`. The same machine always gives the same bytes.

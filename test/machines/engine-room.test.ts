@@ -4,7 +4,13 @@ import * as assert from 'uvu/assert';
 import { makeRoom, type Resident } from '../../machines/engine-room.ts';
 
 const resident = (model: string, changes: Partial<Resident> = {}): Resident => ({
-  ...{ model, bytes: 10, busy: false, wanted: false, in_turn: false, used_at: 0, loaded_at: 0 },
+  model,
+  bytes: 10,
+  busy: false,
+  wanted: false,
+  in_turn: false,
+  used_at: 0,
+  loaded_at: 0,
   ...changes,
 });
 const names = (residents: Resident[] | null) => residents?.map(({ model }) => model) ?? null;

@@ -14,19 +14,27 @@ const roomFor = (
   loaded: readonly string[] = [],
   more: Partial<Occupant> = { in_turn: true },
 ): Room => ({
-  ...{ bytes: models, models: 8 },
+  bytes: models,
+  models: 8,
   find: (key) => ({ key, bytes: 1 }),
   residents: () =>
     loaded.map((model, at) => ({
-      ...{ model, bytes: 1, busy: false, in_turn: false, resting: false },
-      ...{ used_at: at, loaded_at: at },
+      model,
+      bytes: 1,
+      busy: false,
+      in_turn: false,
+      resting: false,
+      used_at: at,
+      loaded_at: at,
       ...more,
     })),
 });
 const OVER = { in_turn: false };
 const limits = { total: 20, perProvider: 2, local: 2 };
 const waiting = (run_id: string, model: string, more: Partial<QueuedRun> = {}): QueuedRun => ({
-  ...{ run_id, provider: 'local', model },
+  run_id,
+  provider: 'local',
+  model,
   ...more,
 });
 const active = (model: string, isolated = false): ActiveRun => ({

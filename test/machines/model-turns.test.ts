@@ -9,8 +9,15 @@ import { type Play, playTurns } from '../helpers/play-turns.ts';
 const limits = { turn_ms: 20_000, turn_max_ms: 300_000 };
 /** The clients and runs of the bench, with a load that takes a second. */
 const bench: Play = {
-  ...{ models: 3, places: 2, clients: 8, runs: 200 },
-  ...{ run_ms: 300, load_ms: 1000, think_ms: 20, turn_ms: 10_000, turn_max_ms: 300_000 },
+  models: 3,
+  places: 2,
+  clients: 8,
+  runs: 200,
+  run_ms: 300,
+  load_ms: 1000,
+  think_ms: 20,
+  turn_ms: 10_000,
+  turn_max_ms: 300_000,
 };
 
 test('a turn begins when the model is loaded, and lasts at least its length', () => {
@@ -51,7 +58,9 @@ test('the turn follows the events of the engine', () => {
   assert.equal(turn, { asked_at: 20, loaded_at: 50, idle_since: 50 });
   assert.is(see({ type: 'engine.work_started' }, 60).idle_since, null);
   assert.equal(see({ type: 'engine.work_finished' }, 80), {
-    ...{ asked_at: 20, loaded_at: 50, idle_since: 80 },
+    asked_at: 20,
+    loaded_at: 50,
+    idle_since: 80,
   });
   assert.is(see({ type: 'engine.stop_requested', reason: 'room' }, 90).loaded_at, null);
 });

@@ -135,7 +135,8 @@ test('work that was lost after text was delivered is an interruption; lost befor
 test('work that is lost after output resumes if its provider and its policy allow, up to a limit', () => {
   const lost = (change: Partial<RunContext>) =>
     afterFailure(context({ outputs: 2, resumable: true, ...change }), retryable, NOW, {
-      ...{ lost: true, computing: 1 },
+      lost: true,
+      computing: 1,
     }).type;
   assert.is(lost({}), 'run.suspended');
   assert.is(lost({ recovery: 'restart' }), 'run.suspended');
@@ -174,7 +175,10 @@ test('a load that is killed spends no attempt, unless the run has another target
   for (const outputs of [0, 2]) {
     const waiting = context({ outputs, resumable: true, failures: 2, deaths: 2 });
     assert.equal(afterFailure(waiting, killed, NOW, { lost: true, computing: 0 }), {
-      ...{ type: 'run.suspended', attempt: 1, error: killed, computing: 0 },
+      type: 'run.suspended',
+      attempt: 1,
+      error: killed,
+      computing: 0,
     });
   }
   const next = { provider: 'near', model: 'm', cloud: false };
@@ -191,7 +195,10 @@ test('a death of the engine while it loads is no death of the run that waits for
   const resumed = context({ outputs: 2, resumable: true, deaths: 2 });
   const ofLoad = { lost: true, computing: 0 };
   assert.equal(afterFailure(resumed, died, NOW, ofLoad), {
-    ...{ type: 'run.suspended', attempt: 1, error: died, computing: 0 },
+    type: 'run.suspended',
+    attempt: 1,
+    error: died,
+    computing: 0,
   });
   const asked = context({ deaths: 2 });
   assert.is(afterFailure(asked, died, NOW, ofLoad).type, 'run.attempt_failed', 'it may recur');

@@ -3,10 +3,10 @@ import * as assert from 'uvu/assert';
 import type { Recovery } from '../../machines/events.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import type { SvcError } from '../../src/errors.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
 import { turns } from '../helpers/turns.ts';
 import { waitFor } from '../helpers/wait.ts';
 

@@ -1,6 +1,6 @@
 import { SvcError } from '../../src/errors.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Appended, Commit, EventStore, StoredEvent } from '../../src/store/port.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
 
 /**
  * The disk that survives each boot: the memory store with the faults of a real disk.

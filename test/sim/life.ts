@@ -77,7 +77,11 @@ export class Life {
     this.store = options.connect(() => this.ending === null);
     const { store } = this;
     const kernelOptions: KernelOptions = {
-      ...{ store, clock, boot_id, limits: config.limits, log: silent },
+      store,
+      clock,
+      boot_id,
+      limits: config.limits,
+      log: silent,
       project: projectEvent,
       onFatal: () => {
         this.isFatal = true;
@@ -99,7 +103,11 @@ export class Life {
     });
     const budget = new Budget({ kernel, store, config });
     const executor = new RunExecutor({
-      ...{ kernel, store, limits: config.limits, log: silent, outputs },
+      kernel,
+      store,
+      limits: config.limits,
+      log: silent,
+      outputs,
       provider: ({ provider }) => upstreams.get(provider),
       refusal: (context) => budget.enter(context),
       enter: options.enter,
@@ -126,14 +134,12 @@ export class Life {
     };
     const stopRequests = new Notifier<number>();
     this.runtime = createRuntime({
-      ...{
-        kernel,
-        store,
-        config,
-        scheduler: this.scheduler,
-        history,
-        stopReports: this.stopReports,
-      },
+      kernel,
+      store,
+      config,
+      scheduler: this.scheduler,
+      history,
+      stopReports: this.stopReports,
       providers: providers as unknown as Providers,
       budget,
       pulls: {} as Pulls,

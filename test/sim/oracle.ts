@@ -221,18 +221,18 @@ export class Oracle {
     const snapshot = init(definitionOf(run_id).machine, created).snapshot as unknown as RunSnapshot;
     const alias = `r${this.runs.size + 1}`;
     const run: RunView = {
-      ...{
-        id: run_id,
-        alias,
-        snapshot,
-        created,
-        accepted_seq: event.seq,
-        version: 1,
-        ended: false,
-        working: false,
-        awake_at: this.awake(event.at),
-      },
-      ...{ token_ids: [], active_at: event.at, events: [event] },
+      id: run_id,
+      alias,
+      snapshot,
+      created,
+      accepted_seq: event.seq,
+      version: 1,
+      ended: false,
+      working: false,
+      awake_at: this.awake(event.at),
+      token_ids: [],
+      active_at: event.at,
+      events: [event],
     };
     this.runs.set(run_id, run);
     this.unfinished.set(run_id, run);

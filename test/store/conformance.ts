@@ -432,8 +432,11 @@ function testRuns(opened: Opened): void {
       });
     const done = (_: unknown, index: number) =>
       run(`run_${index + 1}`, {
-        ...{ seq: index + 1, finished: index !== 5, state: index === 5 ? 'queued' : 'completed' },
-        ...{ record: index === 5 ? null : { prompt: 'a daemon', output: '' }, origin: '/x' },
+        seq: index + 1,
+        finished: index !== 5,
+        state: index === 5 ? 'queued' : 'completed',
+        record: index === 5 ? null : { prompt: 'a daemon', output: '' },
+        origin: '/x',
         ...(index === 3 ? { conversation: 'run_1' } : {}),
       });
     await store.append({ events: askers.map(first), runs: askers.map(done) });
@@ -524,8 +527,12 @@ function testRuns(opened: Opened): void {
     const { snippet = '', matches: [[begin, end] = [0, 0]] = [], ...rest } = socket ?? {};
     assert.is(snippet.slice(begin, end), 'socket');
     assert.equal(rest, {
-      ...{ run_id: 'run_2', state: 'completed', provider: 'local', model: 'mini' },
-      ...{ created_at: 1000, conversation: 'run_1' },
+      run_id: 'run_2',
+      state: 'completed',
+      provider: 'local',
+      model: 'mini',
+      created_at: 1000,
+      conversation: 'run_1',
     });
     await store.append({ events: [event(5, 'other', 1)], runs: [] });
     await store.removeRun('run_1');

@@ -15,7 +15,10 @@ async function filled(place: Place): Promise<void> {
   const record = (index: number) => ({ prompt: `needle ${index}`, output: 'text '.repeat(60) });
   const runs = Array.from({ length: RUNS }, (_, index) =>
     run(`run_${index}`, {
-      ...{ finished: true, state: 'completed', seq: index + 1, conversation: 'run_0' },
+      finished: true,
+      state: 'completed',
+      seq: index + 1,
+      conversation: 'run_0',
       record: record(index),
     }),
   );

@@ -201,7 +201,9 @@ function testLog(fleet: FleetTest): void {
     const commit = accept('b', run('run_2', { seq: 1 }), run('run_3', { seq: 2 }));
     assert.is((await b.append(commit)).first_seq, 2);
     const done = run('run_3', {
-      ...{ state: 'completed', finished: true, seq: 1 },
+      state: 'completed',
+      finished: true,
+      seq: 1,
       record: { id: 'run_3', seq: 1 },
     });
     assert.is((await b.append({ ...next('b', 2, done), runs: [done] })).first_seq, 4);
@@ -276,7 +278,12 @@ function testNodes(fleet: FleetTest): void {
     const rows = await fleet.nodes();
     assert.equal(
       rows.map(({ node_id, state, version, host, active, capacity }) => [
-        ...[node_id, state, version, host, active, capacity],
+        node_id,
+        state,
+        version,
+        host,
+        active,
+        capacity,
       ]),
       [
         ['a', 'active', '1.0.0', 'here', 0, 4],

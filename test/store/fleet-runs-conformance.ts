@@ -139,8 +139,12 @@ function testClaims(fleet: FleetTest): void {
     const a = await nodes.join('a');
     const of = (client: string, ...names: string[]) => names.map((name) => run(name, { client }));
     const runs = [
-      ...[...of('cat\na', 'run_1', 'run_2'), ...of('cat\nb', 'run_3'), ...of('cat\nc', 'run_4')],
-      ...[...of('a', 'run_5', 'run_6'), ...of('b', 'run_7'), ...of('dog\na', 'run_8')],
+      ...of('cat\na', 'run_1', 'run_2'),
+      ...of('cat\nb', 'run_3'),
+      ...of('cat\nc', 'run_4'),
+      ...of('a', 'run_5', 'run_6'),
+      ...of('b', 'run_7'),
+      ...of('dog\na', 'run_8'),
     ];
     await a.append(accept('a', ...runs));
     await a.fleet.release(runs.map(({ run_id }) => run_id));
@@ -217,7 +221,10 @@ function testClaims(fleet: FleetTest): void {
     await a.append(accept('a', run('run_1'), run('run_2')));
     await a.fleet.release(['run_1', 'run_2']);
     assert.equal(await a.fleet.claimRun('run_2'), {
-      ...{ run_id: 'run_2', waits: true, kept: false, downtime_ms: 0 },
+      run_id: 'run_2',
+      waits: true,
+      kept: false,
+      downtime_ms: 0,
       events: await a.readStream('run_2', 1, 10),
     });
     assert.is(await a.fleet.claimRun('run_2'), null);

@@ -1,5 +1,5 @@
 import { test } from 'uvu';
-import { MemoryFleet } from '../../src/store/memory-fleet.ts';
+import { MemoryFleet } from '../helpers/store/memory-fleet.ts';
 import { fleetConformance } from './fleet-conformance.ts';
 
 fleetConformance(test, async () => {

@@ -1,5 +1,5 @@
 import { test } from 'uvu';
-import { createMemoryStore } from '../../src/store/memory.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
 import { storeConformance } from './conformance.ts';
 
 storeConformance(test, () => {

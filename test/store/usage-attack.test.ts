@@ -78,8 +78,14 @@ function attack(
   const one = db.transaction((hour: number) => {
     for (let index = 0; index < names; index += 1)
       usage.add({
-        ...{ hour, provider: 'far', cloud: true, input_tokens: 1, output_tokens: 1 },
-        ...{ cached_tokens: 0, cache_write_tokens: 0, estimated: false },
+        hour,
+        provider: 'far',
+        cloud: true,
+        input_tokens: 1,
+        output_tokens: 1,
+        cached_tokens: 0,
+        cache_write_tokens: 0,
+        estimated: false,
         model: `${hour} ${index} `.padEnd(NAME_CHARS_MAX, 'x'),
         client: `client ${index}`,
       });

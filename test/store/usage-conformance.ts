@@ -33,8 +33,15 @@ export function testUsage(opened: Opened): void {
     await store.append({ events: [...sent(4, { at: AT + 24 * HOUR_MS }), counted(5)], runs: [] });
     const rows = async (of: EventStore, query: Partial<UsageQuery> = {}) =>
       (await of.usage({ from_hour: 0, key: null, ...query })).sums.map((sum) => [
-        ...[sum.key, sum.model, sum.cloud, sum.runs, sum.embeddings],
-        ...[sum.input_tokens, sum.output_tokens, sum.estimated, sum.estimated_embeddings],
+        sum.key,
+        sum.model,
+        sum.cloud,
+        sum.runs,
+        sum.embeddings,
+        sum.input_tokens,
+        sum.output_tokens,
+        sum.estimated,
+        sum.estimated_embeddings,
         ...(sum.cached_tokens === 0 ? [] : [sum.cached_tokens, sum.cache_write_tokens]),
       ]);
     const ofRuns = (key: unknown) => [key, 'm', true, 1, 0, 7, 8, 1, 0, 3, 2];
@@ -97,7 +104,10 @@ export function testUsage(opened: Opened): void {
       const hours = [HOUR, HOUR + 1];
       const usages = hours.flatMap((hour) =>
         Array.from({ length: HOUR_ROWS_MAX + 50 }, (_, index) => ({
-          ...{ ...USED, hour, model: `model ${index}`, client: `client ${index}` },
+          ...USED,
+          hour,
+          model: `model ${index}`,
+          client: `client ${index}`,
         })),
       );
       const odd = [
@@ -125,7 +135,10 @@ export function testUsage(opened: Opened): void {
     if (given.bounded === false) return;
     const usages = Array.from({ length: 2 * DAY_ROWS_MAX }, (_, index) =>
       [0, 5, 23].map((hour) => ({
-        ...{ ...USED, hour: HOUR + hour, model: `model ${index}`, input_tokens: 1000 + index },
+        ...USED,
+        hour: HOUR + hour,
+        model: `model ${index}`,
+        input_tokens: 1000 + index,
       })),
     ).flat();
     await commit(store, [...usages, { ...USED, hour: HOUR + 24, model: 'recent' }]);
@@ -174,9 +187,16 @@ function sum(
 }
 
 const USED: RunUsage = {
-  ...{ hour: HOUR, provider: 'far', model: 'm', client: 'mine', cloud: true },
-  ...{ input_tokens: 7, output_tokens: 8, estimated: true },
-  ...{ cached_tokens: 3, cache_write_tokens: 2 },
+  hour: HOUR,
+  provider: 'far',
+  model: 'm',
+  client: 'mine',
+  cloud: true,
+  input_tokens: 7,
+  output_tokens: 8,
+  estimated: true,
+  cached_tokens: 3,
+  cache_write_tokens: 2,
 };
 
 const STREAM = 'provider:far:boot_1';
@@ -195,6 +215,8 @@ function sent(
 function counted(seq: number): StoredEvent {
   const data = { ...asked, request: 'r2', estimated_tokens: 10, sent_at: AT, input_tokens: 25 };
   return event(seq, `${STREAM}:2`, 2, {
-    ...{ at: AT + 24 * HOUR_MS, type: 'provider.embedding_counted', data },
+    at: AT + 24 * HOUR_MS,
+    type: 'provider.embedding_counted',
+    data,
   });
 }

@@ -19,7 +19,9 @@ import { accepted, event, foundIn, type Place, placed, run } from './samples.ts'
 const SECRET = 'xyzzyplugh';
 const done = (index: number, prompt: string) =>
   run(`run_${index}`, {
-    ...{ finished: true, state: 'completed', seq: index },
+    finished: true,
+    state: 'completed',
+    seq: index,
     record: { prompt, output: `answer ${index}` },
   });
 

@@ -39,8 +39,12 @@ export class FleetClients {
   private async client(name: string): Promise<void> {
     for (let turn = 0; !this.isOver; turn += 1) {
       const run: FleetRun = {
-        ...{ key: `${name}-${turn}`, ids: new Set<string>(), last_seq: 0, version: 0 },
-        ...{ ends: [], cancelled: false },
+        key: `${name}-${turn}`,
+        ids: new Set<string>(),
+        last_seq: 0,
+        version: 0,
+        ends: [],
+        cancelled: false,
       };
       const id = await this.start(name, run);
       this.runs.push(run);
@@ -61,7 +65,8 @@ export class FleetClients {
     for (;;) {
       const answer = await bounded(
         ask(this.anyHome(), '/v1/runs', {
-          ...{ method: 'POST', body },
+          method: 'POST',
+          body,
           headers: { 'idempotency-key': run.key },
         }),
       );

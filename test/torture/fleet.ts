@@ -47,7 +47,11 @@ export async function tortureFleet(options: {
   const began_at = Date.now();
   const provider = await startProvider(6, 60);
   const fleet = await RealFleet.start({
-    ...{ nodes: 3, base_url: provider.base_url, max_runs: 4, limits: LIMITS, durable: true },
+    nodes: 3,
+    base_url: provider.base_url,
+    max_runs: 4,
+    limits: LIMITS,
+    durable: true,
     clocks: [0, 0, 0],
   });
   const epochs = new Epochs(fleet.address);
@@ -172,7 +176,8 @@ class Faults {
   private async takenOver(boot: string): Promise<void> {
     const began = performance.now();
     await waitFor('another node has the runs of a dead one', () => this.epochs.isOver(boot), {
-      ...{ within_ms: 60_000, every_ms: 5 },
+      within_ms: 60_000,
+      every_ms: 5,
     });
     this.takeovers.push(performance.now() - began);
   }
@@ -259,7 +264,11 @@ async function check(
       ...lost.map((id) => `lost: ${id}`),
       ...[...twice, ...shared].map((what) => `two ends: ${what}`),
       ...gaps.map(({ stream }) => `the versions of ${stream} have a gap`),
-      ...[...holes, ...order, ...fenced, ...wrong, ...others],
+      ...holes,
+      ...order,
+      ...fenced,
+      ...wrong,
+      ...others,
     ],
   };
 }

@@ -77,7 +77,8 @@ class Round {
   async configure(): Promise<void> {
     const [http, grpc] = await freePorts(2);
     const settings = {
-      ...{ http: `127.0.0.1:${http}`, grpc: `127.0.0.1:${grpc}` },
+      http: `127.0.0.1:${http}`,
+      grpc: `127.0.0.1:${grpc}`,
       providers: { mock: { base_url: this.upstream.base_url } },
     };
     writeFileSync(this.home.paths.config, JSON.stringify(settings), { mode: 0o600 });

@@ -71,7 +71,10 @@ test('a stream of events has each step of a load once, without an id, until the 
 test('a gRPC stream has each step of a load, without a position', async () => {
   const { real, load, open } = await loadingModel();
   const grpc = createGrpc({
-    ...{ runtime: real.runtime, limits: real.config.limits, log: silent, unsent: real.unsent },
+    runtime: real.runtime,
+    limits: real.config.limits,
+    log: silent,
+    unsent: real.unsent,
     access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN }),
   });
   const client = runtimeClient(await grpc.listen('127.0.0.1', 0));

@@ -80,7 +80,9 @@ test('run.start on the local socket counts before it checks', async ({ real }) =
 test('gRPC counts the fields of a request before it decodes it', async ({ real }) => {
   const { runtime, config, unsent } = real;
   const grpc = createGrpc({
-    ...{ runtime, unsent, log: silent },
+    runtime,
+    unsent,
+    log: silent,
     limits: { ...config.limits, request_values: 20_000 },
     access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN }),
   });

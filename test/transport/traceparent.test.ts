@@ -35,7 +35,10 @@ const ways: Record<string, (real: Real, traceparent: string) => Promise<string>>
   },
   gRPC: async ({ runtime, config, unsent }, traceparent) => {
     const grpc = createGrpc({
-      ...{ runtime, unsent, log: silent, limits: config.limits },
+      runtime,
+      unsent,
+      log: silent,
+      limits: config.limits,
       access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN }),
     });
     const client = runtimeClient(await grpc.listen('127.0.0.1', 0));

@@ -94,7 +94,9 @@ async function halfOpen(): Promise<Walked> {
   const harness = await Harness.build(
     {
       ...QUIET,
-      ...{ LIMIT_PROBE_FAILURES: 1, ...SHORT, ...SHORT_REFUSED },
+      LIMIT_PROBE_FAILURES: 1,
+      ...SHORT,
+      ...SHORT_REFUSED,
     },
     { providers: { up: {}, far: CLOUD, gone: CLOUD, left: CLOUD } },
   );
@@ -414,5 +416,11 @@ function is(harness: Harness, id: string, state: string): Promise<unknown> {
 }
 
 export const providerScenarios = [
-  ...[toldByRuns, oneTooMany, halfOpen, toldByProbes, oneModel, newKeys, embeds],
+  toldByRuns,
+  oneTooMany,
+  halfOpen,
+  toldByProbes,
+  oneModel,
+  newKeys,
+  embeds,
 ];

@@ -311,6 +311,12 @@ async function movedOn(): Promise<Walked> {
 }
 
 export const runScenarios = [
-  ...[everyEnd, handedOver, killed, suspended, stuckWork, lostWork, notKept],
+  everyEnd,
+  handedOver,
+  killed,
+  suspended,
+  stuckWork,
+  lostWork,
+  notKept,
   movedOn,
 ];

@@ -10,12 +10,12 @@ import {
 import { init, stateName, statePath, step } from '../../machines/step.ts';
 import type { Parts } from '../../src/daemon/parts.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
-import { manualClock } from '../../src/kernel/clock.ts';
 import { definitionOf } from '../../src/kernel/registry.ts';
 import { type RunKey, stream } from '../../src/kernel/stream.ts';
-import { createMemoryStore } from '../../src/store/memory.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../src/store/port.ts';
+import { manualClock } from '../helpers/manual-clock.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
+import { createMemoryStore } from '../helpers/store/memory.ts';
 import { turns } from '../helpers/turns.ts';
 import { Walked } from './edges.ts';
 import { type Move, SteppedProvider } from './stepped-provider.ts';
@@ -35,15 +35,17 @@ export type Action =
   | { do: 'stale'; at: number };
 
 const LIMITS = {
-  ...{ queue_runs: 3, provider_runs: 2, local_runs: 1, run_attempts: 2, run_losses: 2 },
-  ...{
-    first_output_ms: 1000,
-    idle_ms: 1000,
-    queue_ms: 2000,
-    cancel_grace_ms: 500,
-    drain_ms: 3000,
-    close_ms: 2000,
-  },
+  queue_runs: 3,
+  provider_runs: 2,
+  local_runs: 1,
+  run_attempts: 2,
+  run_losses: 2,
+  first_output_ms: 1000,
+  idle_ms: 1000,
+  queue_ms: 2000,
+  cancel_grace_ms: 500,
+  drain_ms: 3000,
+  close_ms: 2000,
 };
 
 /**

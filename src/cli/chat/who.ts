@@ -26,7 +26,9 @@ export async function nextText(next: Next, paths: Paths): Promise<string> {
   ];
   if (conversation === undefined) return oneLine([...who, 'a new conversation'].join(' · '));
   const { runs, next: more } = await askDaemon(paths, 'run.list', {
-    ...{ conversation, limit: TURNS_MAX, texts: 'short' },
+    conversation,
+    limit: TURNS_MAX,
+    texts: 'short',
   });
   const turns = `${runs.length}${more === null ? '' : ' or more'}`;
   const said = [

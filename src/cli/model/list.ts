@@ -30,7 +30,13 @@ export async function run({ paths, json }: Context): Promise<number> {
     print(
       table(
         [
-          ...['MODEL', 'STATE', 'SIZE', 'PARAMETERS', 'QUANTIZATION', 'CONTEXT', 'SOURCE'],
+          'MODEL',
+          'STATE',
+          'SIZE',
+          'PARAMETERS',
+          'QUANTIZATION',
+          'CONTEXT',
+          'SOURCE',
           'CAPABILITIES, OR WHAT IS WRONG',
         ],
         rows,

@@ -18,8 +18,14 @@ export async function run({ paths, json }: Context): Promise<number> {
       table(
         ['NODE', 'STATE', 'SINCE', 'RUNS', 'PLACES', 'VERSION', 'HOST', 'LEASE', 'CLOCK'],
         found.nodes.map((node) => [
-          ...[oneLine(node.id), node.state, node.since, String(node.runs)],
-          ...[String(node.capacity), oneLine(node.version), oneLine(node.host), leaseOf(node)],
+          oneLine(node.id),
+          node.state,
+          node.since,
+          String(node.runs),
+          String(node.capacity),
+          oneLine(node.version),
+          oneLine(node.host),
+          leaseOf(node),
           clockOf(node),
         ]),
       ),

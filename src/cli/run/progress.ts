@@ -51,8 +51,11 @@ export interface Progress {
 }
 
 export const idle: Progress = {
-  ...{ wait: null, since: 0, step_since: 0 },
-  ...{ provider: null, answering: false },
+  wait: null,
+  since: 0,
+  step_since: 0,
+  provider: null,
+  answering: false,
 };
 
 /** A shorter wait needs no words. */

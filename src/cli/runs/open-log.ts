@@ -63,7 +63,8 @@ async function fromDatabase(paths: Paths): Promise<StoredLog | null> {
   const log = await sharedLog(paths);
   if (log === null) return null;
   return {
-    ...{ ...log, from: 'file' },
+    ...log,
+    from: 'file',
     findRun: (written) => findRun(namesIn(log), written),
     problems: async () => (await log.verify()).problems,
     close: () => void log.close(),

@@ -72,7 +72,8 @@ async function turnsOf(client: ControlClient, conversation: string): Promise<str
   const ids: string[] = [];
   for (let before: string | null = null; ; ) {
     const page: Page = await client.call('run.list', {
-      ...{ conversation, texts: 'short' },
+      conversation,
+      texts: 'short',
       ...(before === null ? {} : { before }),
     });
     ids.push(...page.runs.map(({ id }) => id), ...(page.damaged ?? []).map(({ id }) => id));

@@ -48,7 +48,8 @@ async function write(source: LogSource, output: Output, signal: AbortSignal): Pr
   const progress = new EventProgress(!isTerminal(1));
   const { events } = source.head;
   const options = {
-    ...{ program: programVersion(), now: Date.now() },
+    program: programVersion(),
+    now: Date.now(),
     onProgress: (done: number) => progress.at(done, events),
   };
   for await (const piece of exportLog(source, options)) {

@@ -31,7 +31,8 @@ async function importFrom(bytes: AsyncIterable<Uint8Array>, paths: Paths) {
   try {
     const progress = new EventProgress(true);
     const imported = await importLog(bytes, {
-      ...{ target, folder: foldRows() },
+      target,
+      folder: foldRows(),
       onProgress: (events, of) => progress.at(events, of),
     });
     return { imported, name };

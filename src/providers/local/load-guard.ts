@@ -106,7 +106,12 @@ export class LoadGuard {
 
 /** The shape of the built-in model. A test compares it with the file. */
 export const MINI: Omit<ModelShape, 'weights'> = {
-  ...{ layers: 4, width: 160, heads: 5, cached: 320, vocabulary: 8430, context: 512 },
+  layers: 4,
+  width: 160,
+  heads: 5,
+  cached: 320,
+  vocabulary: 8430,
+  context: 512,
 };
 
 interface KnownVersion extends Checked {

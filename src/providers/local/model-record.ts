@@ -52,7 +52,11 @@ export function modelRecord({
     problem,
     source,
     digest: digest ?? recorded,
-    ...{ architecture, quantization, parameters, context_length, capabilities },
+    architecture,
+    quantization,
+    parameters,
+    context_length,
+    capabilities,
     default: isDefault,
     built_in,
     path: file.path,
@@ -63,8 +67,13 @@ export function modelRecord({
 /** The record of an unfinished download. */
 export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord {
   const record = modelRecord({
-    ...{ file, inspection: null, in_engine: 'available', source: 'svc', digest: null },
-    ...{ default: false, built_in: false },
+    file,
+    inspection: null,
+    in_engine: 'available',
+    source: 'svc',
+    digest: null,
+    default: false,
+    built_in: false,
     version: { path: file.path, size_bytes, modified_ms: 0 },
   });
   return { ...record, state: 'partial' };
@@ -80,7 +89,11 @@ export function loadedRecord(
   const { info, since, due_at, idle_ms, error } = snapshot.context;
   const isIdle = isIn(snapshot, 'idle');
   return {
-    ...{ id: model.id, name: model.name, path: model.path, purpose, memory_bytes },
+    id: model.id,
+    name: model.name,
+    path: model.path,
+    purpose,
+    memory_bytes,
     state: STATES.find(([state]) => isIn(snapshot, state))?.[1] ?? 'failed',
     state_path: statePath(snapshot),
     since,

@@ -289,7 +289,11 @@ export class LocalModels {
     const other = (await this.otherModels()).find(({ name }) => name === file.name);
     return {
       record: modelRecord({
-        ...{ file, version, inspection, ...flags, in_engine: engines.stateOf(file.path) },
+        file,
+        version,
+        inspection,
+        ...flags,
+        in_engine: engines.stateOf(file.path),
         source: other?.source ?? 'svc',
         digest: inspection?.digest === null ? await this.recordedDigest(file) : null,
       }),

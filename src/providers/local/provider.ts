@@ -92,7 +92,15 @@ export function createLocalProvider({
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
   const guard = new LoadGuard({ built_in, file: join(cache, 'engine-quarantine.json'), limits });
   const engines = new Engines({
-    ...{ engines: ports, load, env, limits, log, built_in, guard, keep, now },
+    engines: ports,
+    load,
+    env,
+    limits,
+    log,
+    built_in,
+    guard,
+    keep,
+    now,
     find: (name) => find(name),
     identify: (file) => models.identify(file),
     budget_bytes: budget_bytes ?? defaultBudget(),

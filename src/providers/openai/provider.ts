@@ -74,7 +74,10 @@ async function* streamAnswer(
       method: 'POST',
       url: `${config.base_url}/chat/completions`,
       headers: { ...settingHeaders(config), ...JSON_TYPE, ...keyHeader(config, secrets.key) },
-      ...{ body: forms.body(model, plain), model, secrets, signal },
+      body: forms.body(model, plain),
+      model,
+      secrets,
+      signal,
       instead: forms.instead(model, plain),
     });
     for await (const part of readEvents(answered.body, new ChatAnswer(asked), asked)) {

@@ -163,7 +163,14 @@ export type Fields = Record<string, unknown>;
 
 /** Where an event of another protocol has its text. */
 const TEXTS = [
-  ...['delta', 'text', 'content', 'output', 'response', 'message', 'candidates', 'choices'],
+  'delta',
+  'text',
+  'content',
+  'output',
+  'response',
+  'message',
+  'candidates',
+  'choices',
   'content_block',
 ];
 

@@ -104,7 +104,8 @@ function refusal(issue: v.BaseIssue<unknown>): SvcError {
   if (!isUnknownField(issue)) return wrong(param, `${param} ${issue.message}`);
   const name = param.slice(0, 80);
   return new SvcError('invalid_request', `${JSON.stringify(name)} ${issue.message}`, {
-    ...{ param: name, details: { unknown: 'field' } },
+    param: name,
+    details: { unknown: 'field' },
   });
 }
 

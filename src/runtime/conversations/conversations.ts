@@ -170,7 +170,9 @@ export class Conversations {
     let newest: Ended | null = null;
     for (let before: string | undefined; ; ) {
       const page = await store.listRuns({
-        ...{ conversation, limit: PAGE_RUNS, short: true },
+        conversation,
+        limit: PAGE_RUNS,
+        short: true,
         ...(before === undefined ? {} : { before }),
       });
       for (const row of page) {
@@ -264,7 +266,8 @@ function checkLength(whole: RunInput, limits: Limits): void {
     if (!(error instanceof SvcError)) throw error;
     const { code, message, cause, param } = error;
     throw new SvcError(code, `The conversation cannot go on. ${message}`, {
-      ...{ cause, param: param ?? undefined },
+      cause,
+      param: param ?? undefined,
       hint: 'Begin a new conversation: send the prompt without the old one.',
     });
   }

@@ -151,7 +151,9 @@ export class Claims {
     );
     const claimed = await this.sure(
       this.options.fleet.claim({
-        ...{ providers: models === null ? [provider] : [], models: named, limit },
+        providers: models === null ? [provider] : [],
+        models: named,
+        limit,
         files: this.options.files.here,
       }),
     );
@@ -267,7 +269,10 @@ export class Claims {
 
 /** A run of this node that is not in its kernel. */
 const LOST: Omit<ClaimedRun, 'run_id'> = {
-  ...{ waits: true, kept: false, downtime_ms: 0, events: null },
+  waits: true,
+  kept: false,
+  downtime_ms: 0,
+  events: null,
 };
 
 /** Who cancels a run, that its deadline has come, or that no node went on with it. */

@@ -71,14 +71,25 @@ export class FleetRuns {
     const keep_ms = Math.max(limits.lease_ms, 3 * poll_ms);
     this.files = new ModelFiles({ fleet, kernel, keep_ms, offers, fileOf });
     this.claims = new Claims({
-      ...{ fleet, store, kernel, scheduler, daemon, log, keep_ms, files: this.files },
+      fleet,
+      store,
+      kernel,
+      scheduler,
+      daemon,
+      log,
+      keep_ms,
+      files: this.files,
       isReleasing: (run_id) => this.releases.isSending(run_id),
       providers: () => (this.takesRuns ? offers() : []),
       onCutOff: () => this.serveAsks(),
       onWaiting: (run_id) => this.releases.consider(run_id),
     });
     this.releases = new Releases({
-      ...{ fleet, kernel, scheduler, poll_ms, log },
+      fleet,
+      kernel,
+      scheduler,
+      poll_ms,
+      log,
       isOffered: ({ provider, model }) =>
         offers().some((one) => one.provider === provider && (one.models?.includes(model) ?? true)),
       onReleased: (runs) => {
@@ -203,7 +214,8 @@ export class FleetRuns {
     const { limits, offers, store, onTakenOver } = this.options;
     const lists = offers().filter(({ models }) => models !== null);
     const query = {
-      ...{ most: limits.queue_runs, left_ms: limits.queue_ms },
+      most: limits.queue_runs,
+      left_ms: limits.queue_ms,
       lists: lists.map(({ provider }) => provider),
       listed: lists.flatMap(({ provider, models }) => models?.map((m) => `${provider}/${m}`) ?? []),
     };

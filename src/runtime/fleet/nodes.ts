@@ -40,7 +40,13 @@ export class Nodes {
   private record(row: NodeRow): NodeRecord {
     const { node_id, state, since, capacity, active, version, host, lease_ms_left, clock } = row;
     return {
-      ...{ id: node_id, state, since: isoTime(since), capacity, runs: active, version, host },
+      id: node_id,
+      state,
+      since: isoTime(since),
+      capacity,
+      runs: active,
+      version,
+      host,
       lease_until: lease_ms_left > 0 ? isoTime(this.now() + lease_ms_left) : null,
       clock_ms: clock?.clock_ms ?? null,
       takes_runs: clock?.takes_runs ?? true,

@@ -154,7 +154,12 @@ export function publicReport(report: ReportRecord): PublicReport {
   } = report;
   return {
     ...health,
-    ...{ ready_when, runs, embeddings, queue, memory, last_boot },
+    ready_when,
+    runs,
+    embeddings,
+    queue,
+    memory,
+    last_boot,
     log: { ...log, verified: { ...log.verified, problems: [] } },
     transitions: transitions.filter(({ event }) => !RUN_EVENTS.has(event)),
     providers: providers.map(({ id, kind, state }) => ({ id, kind, state })),

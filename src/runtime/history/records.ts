@@ -34,7 +34,10 @@ function stateOf(record: EngineRecord): EngineState {
 export function providerState(snapshot: ProviderSnapshot, at: number): ProviderState {
   const { provider_id, kind, adapter, base_url, error, since, models } = snapshot.context;
   return {
-    ...{ id: provider_id, kind, adapter, base_url },
+    id: provider_id,
+    kind,
+    adapter,
+    base_url,
     state: stateName(snapshot),
     state_path: statePath(snapshot),
     reason: error?.message ?? null,

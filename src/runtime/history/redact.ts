@@ -14,7 +14,11 @@ export function redacted(event: StoredEvent): StoredEvent {
 
 /** Fields with texts of users, even if a text happens to be our word. */
 const SAID = new Set([
-  ...['prompt', 'system', 'arguments', 'data', 'token'],
+  'prompt',
+  'system',
+  'arguments',
+  'data',
+  'token',
   'text',
   'message',
   'output',

@@ -93,9 +93,21 @@ export class EventTallies {
 
   families(): Family[] {
     return [
-      ...[this.events, this.accepted, this.ended, this.errors, this.output, this.input],
-      ...[this.queueWait, this.firstOutput, this.duration, this.speed, this.commits],
-      ...[this.loads, this.crashes, this.faults, this.pulls],
+      this.events,
+      this.accepted,
+      this.ended,
+      this.errors,
+      this.output,
+      this.input,
+      this.queueWait,
+      this.firstOutput,
+      this.duration,
+      this.speed,
+      this.commits,
+      this.loads,
+      this.crashes,
+      this.faults,
+      this.pulls,
     ].map((tally) => tally.family());
   }
 

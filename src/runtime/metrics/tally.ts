@@ -69,7 +69,8 @@ export class Histogram {
     const found = find(this.series, labels, (named) => ({
       labels: named,
       counts: this.buckets.map(() => 0),
-      ...{ sum: 0, count: 0 },
+      sum: 0,
+      count: 0,
     }));
     const bucket = this.buckets.findIndex((bound) => seen <= bound);
     if (bucket >= 0) found.counts[bucket] = (found.counts[bucket] ?? 0) + 1;

@@ -78,7 +78,8 @@ export class Admission {
       }
       if (!usable.ok || trial === null) return usable;
       const isMine = await kernel.tryAppend(stream, {
-        ...{ type: 'provider.trial_started', trial: request },
+        type: 'provider.trial_started',
+        trial: request,
         ...(trial.of === 'model' ? { model } : {}),
         until: kernel.clock.now() + limits.first_output_ms,
       });

@@ -177,7 +177,10 @@ function refusal({ id, error, faulted, retry_at, trial_until }: Closed, now: num
 
 /** Codes of a failure that a refusal has too. The others say only that something failed. */
 const KEPT: readonly (string | undefined)[] = [
-  ...['provider_unauthorised', 'provider_busy', 'provider_overloaded', 'provider_quota_exceeded'],
+  'provider_unauthorised',
+  'provider_busy',
+  'provider_overloaded',
+  'provider_quota_exceeded',
 ];
 
 function refusalCode(error: Failure | null): ErrorCode {

@@ -51,7 +51,12 @@ export async function recordedAnswer(
 ): Promise<Resume> {
   const token_ids = await recordedTokens(store, run_id);
   return {
-    ...{ text: output, parts, token_ids, threads, batched, model_file },
+    text: output,
+    parts,
+    token_ids,
+    threads,
+    batched,
+    model_file,
     ...(prompt_parts ? { prompt_parts } : {}),
   };
 }

@@ -206,7 +206,10 @@ export class RunExecutor {
       for (const part of parts) this.options.outputs.add(run_id, textOf(part));
     }
     const recorder = new OutputRecorder({
-      ...{ kernel, run_id, attempt, characters_max: limits.output_buffer_bytes },
+      kernel,
+      run_id,
+      attempt,
+      characters_max: limits.output_buffer_bytes,
       onRefused: () => mine.stop(),
     });
 

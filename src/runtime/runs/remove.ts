@@ -86,7 +86,9 @@ async function damagedAfter(
   const damaged: string[] = [];
   for (let before: string | undefined; ; ) {
     const page = await store.listRuns({
-      ...{ conversation, limit: PAGE_RUNS, short: true },
+      conversation,
+      limit: PAGE_RUNS,
+      short: true,
       ...(before === undefined ? {} : { before }),
     });
     for (const row of page) {

@@ -94,7 +94,9 @@ export function errorOfRun(
 
 function endOfKey(failure: SvcError): SvcError {
   return failure.with({
-    ...{ settled: true, retryable: false, retryAfterMs: null },
+    settled: true,
+    retryable: false,
+    retryAfterMs: null,
     ...(failure.retryable
       ? { hint: 'This is the end of the run. Ask again with another idempotency key.' }
       : {}),

@@ -86,18 +86,23 @@ export class Runs {
     this.keys = new Keys(options.store, digests, options.fleet?.keys);
     this.records = new Records(options.kernel, options.store);
     this.joinable = new Conversations({
-      ...{ store: options.store, config: options.config, fleet: options.fleet?.keys },
+      store: options.store,
+      config: options.config,
+      fleet: options.fleet?.keys,
       askedOf: (run_id) => this.asked(run_id),
     });
     const made = new MadeConversations({
-      ...{ ...options, conversations: this.joinable },
+      ...options,
+      conversations: this.joinable,
       head: (run_id) => this.head(run_id),
     });
     this.conversations = this.joinable;
     this.made = made;
     this.acceptance = new Acceptance({
       ...options,
-      ...{ digests, conversations: this.joinable, made },
+      digests,
+      conversations: this.joinable,
+      made,
     });
   }
 

@@ -22,7 +22,8 @@ export async function searchRuns(
   const limit = Math.max(1, Math.min(wanted, page_runs));
   const found = await store.searchRuns({
     // The same word again finds nothing more, and costs as much.
-    ...{ terms: [...new Set(terms.map((term) => term.toLowerCase()))], limit: limit + 1 },
+    terms: [...new Set(terms.map((term) => term.toLowerCase()))],
+    limit: limit + 1,
     ...own,
     ...(before === undefined ? {} : { before }),
   });
@@ -33,7 +34,8 @@ export async function searchRuns(
   );
   const unindexed = (await store.unindexedRuns?.()) ?? 0;
   return {
-    ...{ runs, next: found.length > limit ? (shown.at(-1)?.run_id ?? null) : null },
+    runs,
+    next: found.length > limit ? (shown.at(-1)?.run_id ?? null) : null,
     ...(damaged.length === 0 ? {} : { damaged }),
     ...(unindexed === 0 ? {} : { unindexed }),
   };

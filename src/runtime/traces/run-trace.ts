@@ -45,9 +45,14 @@ export function traceRuns(kernel: Kernel, onTrace: (trace: RunTrace) => void): v
     if (!isTerminalEvent(type)) return;
     open.delete(stream);
     onTrace({
-      ...{ traceparent: context.traceparent, outcome: type.slice('run.'.length) },
-      ...{ started_at: context.created_at, first_output_at: context.first_output_at, ended_at: at },
-      ...{ error: errorOf(type, context), attempts, context },
+      traceparent: context.traceparent,
+      outcome: type.slice('run.'.length),
+      started_at: context.created_at,
+      first_output_at: context.first_output_at,
+      ended_at: at,
+      error: errorOf(type, context),
+      attempts,
+      context,
     });
   });
 }

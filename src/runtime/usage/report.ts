@@ -64,9 +64,16 @@ interface Group {
 
 function newGroup(name: string): Group {
   return {
-    ...{ name, runs: 0, embeddings: 0, input_tokens: 0, output_tokens: 0 },
-    ...{ cached_tokens: 0, cache_write_tokens: 0 },
-    ...{ estimated_runs: 0, estimated_embeddings: 0, cost: 0 },
+    name,
+    runs: 0,
+    embeddings: 0,
+    input_tokens: 0,
+    output_tokens: 0,
+    cached_tokens: 0,
+    cache_write_tokens: 0,
+    estimated_runs: 0,
+    estimated_embeddings: 0,
+    cost: 0,
     without_price: new Set(),
   };
 }

@@ -60,7 +60,8 @@ export class Audit {
     if (!isNeeded) return false;
     this.state = {
       ...this.state,
-      ...{ seq: 0, complete: false },
+      seq: 0,
+      complete: false,
       problems: problems.filter(({ kind }) => kind !== 'index'),
     };
     this.save(true);

@@ -30,7 +30,9 @@ async function openCopy(
 ): Promise<EventStore> {
   const mark = join(folder, 'events.high-water');
   const store = createSqliteStore({
-    ...{ database: copy, highWater: mark, project },
+    database: copy,
+    highWater: mark,
+    project,
     limits: { ...limits, reserve_bytes: limitSpecs.reserve_bytes.min },
   });
   try {
@@ -48,7 +50,8 @@ function named(thrown: unknown, copy: string, original: string): unknown {
   if (!(thrown instanceof SvcError)) return thrown;
   const { code, cause, details } = thrown;
   return new SvcError(code, thrown.message.replaceAll(copy, original), {
-    ...{ cause, hint: thrown.hint.replaceAll(copy, original) },
+    cause,
+    hint: thrown.hint.replaceAll(copy, original),
     ...(details === undefined ? {} : { details }),
   });
 }

@@ -59,7 +59,10 @@ export class Connections {
     this.config = config;
     const pool = (max: number) => {
       const made = new pg.Pool({
-        ...{ ...config, max, min: 0, idleTimeoutMillis: IDLE_MS },
+        ...config,
+        max,
+        min: 0,
+        idleTimeoutMillis: IDLE_MS,
         // The pool waits for it before the first statement.
         onConnect: (client) => this.prepare(client),
       });

@@ -40,8 +40,14 @@ export class Leases
   async join(node: NodeFacts, replaces: string | null): Promise<Joined> {
     const { node_id, boot_id, version, host, capacity, addresses, clock } = node;
     const values = [
-      ...[node_id, boot_id, version, host, capacity, JSON.stringify({ ...addresses, clock })],
-      ...[replaces, this.lease_ms],
+      node_id,
+      boot_id,
+      version,
+      host,
+      capacity,
+      JSON.stringify({ ...addresses, clock }),
+      replaces,
+      this.lease_ms,
     ];
     const [row] = await this.connections.read<{
       epoch: number | null;
@@ -65,7 +71,12 @@ export class Leases
     const { node_id, epoch, boot_id, addresses } = this.lease;
     const { clock } = load;
     const [row] = await this.connections.read<{ draining: boolean }>(RENEW, [
-      ...[node_id, epoch, boot_id, load.active, load.capacity, this.lease_ms],
+      node_id,
+      epoch,
+      boot_id,
+      load.active,
+      load.capacity,
+      this.lease_ms,
       JSON.stringify({ ...addresses, clock }),
     ]);
     if (row === undefined) return 'lost';

@@ -159,7 +159,9 @@ class Opened {
     this.claims = createClaims(connections, this.leases);
     this.notices = new Notices(connections, store_retry_ms);
     this.appends = new Appends({
-      ...{ connections, lease: this.leases, retry_ms: store_retry_ms },
+      connections,
+      lease: this.leases,
+      retry_ms: store_retry_ms,
       closing: this.closing.signal,
     });
     this.read = (text, values) => this.track(this.readInOrder(text, values));

@@ -70,7 +70,8 @@ export async function readUsage(
 function sumsOf(shape: Shape, key: UsageQuery['key']): string {
   const others = shape.key.filter((column) => column !== 'client');
   return largestSums(shape, {
-    ...{ where: 'hour >= $1 and client = coalesce($2::text, client)', max: SUMS_MAX },
+    where: 'hour >= $1 and client = coalesce($2::text, client)',
+    max: SUMS_MAX,
     columns: {
       key: KEYS[key ?? 'none'],
       ...Object.fromEntries(others.map((column) => [column, binary(column)])),
@@ -111,7 +112,8 @@ function foldOf({ table, key, sums }: Shape): string {
   const largest = largestSums(
     { table: 'gone', key, sums },
     {
-      ...{ where: 'true', max: DAY_ROWS_MAX },
+      where: 'true',
+      max: DAY_ROWS_MAX,
       columns: Object.fromEntries(key.map((column) => [column, binary(column)])),
     },
   );

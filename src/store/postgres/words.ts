@@ -48,7 +48,7 @@ function foundRun(row: RunRow, terms: readonly string[]): FoundRun {
   const texts = [record?.prompt, record?.output].map((text) =>
     typeof text === 'string' ? marked(text.slice(0, TEXT_MAX).normalize('NFC'), terms) : '',
   );
-  return { ...{ run_id, state, provider, model, created_at, conversation }, ...snippetOf(texts) };
+  return { run_id, state, provider, model, created_at, conversation, ...snippetOf(texts) };
 }
 
 /** The text with marks around the terms. */

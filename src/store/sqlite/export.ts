@@ -33,8 +33,11 @@ export function openSqliteSource(options: OpenOptions): LogSource | null {
     .pluck();
   return {
     head: {
-      ...{ store: 'sqlite', log_id: logName(db), writers: 0 },
-      ...{ events: last.seq - (removed.get() ?? 0), last_seq: last.seq },
+      store: 'sqlite',
+      log_id: logName(db),
+      writers: 0,
+      events: last.seq - (removed.get() ?? 0),
+      last_seq: last.seq,
     },
     page: (from_seq) => ask(() => reads.readAll(from_seq, PAGE)),
     record: (run_id, seq) =>

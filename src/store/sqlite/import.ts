@@ -77,8 +77,13 @@ export function openSqliteTarget(options: OpenOptions): LogTarget {
         ask(() => {
           for (const { hour, provider, model, client, ...sums } of rows)
             addEmbeddings.run(
-              ...[hour, provider, model, client],
-              ...[sums.requests, sums.input_tokens, sums.estimated],
+              hour,
+              provider,
+              model,
+              client,
+              sums.requests,
+              sums.input_tokens,
+              sums.estimated,
             );
         }),
       finish: () =>

@@ -101,7 +101,9 @@ function prepare<Row extends SumsRow, Sum>(db: Database.Database, shape: Shape) 
   const read = (by: string, each?: string) =>
     db.prepare<[{ from_hour: number; client: string | null }], Sum>(
       largestSums(shape, {
-        ...{ where: OF_CLIENT, columns: columnsOf(by), max: SUMS_MAX },
+        where: OF_CLIENT,
+        columns: columnsOf(by),
+        max: SUMS_MAX,
         ...(each === undefined ? {} : { each }),
       }),
     );
@@ -124,7 +126,8 @@ function prepare<Row extends SumsRow, Sum>(db: Database.Database, shape: Shape) 
       .pluck(),
     ofDay: db.prepare<[number, number], Row>(
       largestSums(shape, {
-        ...{ where: 'hour >= ? and hour < ?', max: DAY_ROWS_MAX },
+        where: 'hour >= ? and hour < ?',
+        max: DAY_ROWS_MAX,
         columns: Object.fromEntries(key.map((column) => [column, column])),
       }),
     ),

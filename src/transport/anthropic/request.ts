@@ -160,7 +160,10 @@ export function readMessages(
     stream: stream === true,
     input: given({
       ...input,
-      ...{ max_tokens, temperature, top_p, top_k },
+      max_tokens,
+      temperature,
+      top_p,
+      top_k,
       stop: stop_sequences?.length === 0 ? null : stop_sequences,
       metadata: user_id == null ? null : { user_id },
     }),

@@ -48,7 +48,8 @@ export async function threadOf(
     if (!(cause instanceof SvcError) || cause.code !== 'run_unknown') throw cause;
     const shown = JSON.stringify(id.slice(0, 80));
     throw new SvcError('thread_not_found', `The log has no complete message ${shown}.`, {
-      ...{ cause, param: 'thread.previous_message_id' },
+      cause,
+      param: 'thread.previous_message_id',
     });
   }
 }

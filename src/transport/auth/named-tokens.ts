@@ -78,7 +78,10 @@ export class NamedTokens {
         });
       const token = `svc_${randomBytes(32).toString('base64url')}`;
       const entry: TokenEntry = {
-        ...{ name, scope, rate, concurrent },
+        name,
+        scope,
+        rate,
+        concurrent,
         sha256: sha256(token).toString('hex'),
         created_at: this.now(),
         used_at: null,
@@ -115,7 +118,7 @@ export class NamedTokens {
     this.timer ??= setTimeout(() => void this.save().catch(() => {}), WRITE_EVERY_MS).unref();
     const { name, scope, concurrent } = entry;
     const request = meter.request(entry);
-    return { ...{ name, scope, concurrent, ended: end.signal }, ...request };
+    return { name, scope, concurrent, ended: end.signal, ...request };
   }
 
   /** Writes the last uses. */
@@ -151,7 +154,10 @@ export class NamedTokens {
 
 function recordOf({ name, scope, rate, concurrent, created_at, used_at }: TokenEntry): NamedToken {
   return {
-    ...{ name, scope, rate, concurrent },
+    name,
+    scope,
+    rate,
+    concurrent,
     created_at: new Date(created_at).toISOString(),
     last_used: used_at === null ? null : new Date(used_at).toISOString(),
   };

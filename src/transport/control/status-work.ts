@@ -13,14 +13,21 @@ export interface StatusWork {
 export function statusWork({ loads, providers }: Pick<Runtime, 'loads' | 'providers'>): StatusWork {
   return {
     models: loads.list().models.map(({ id, purpose, state, runs, memory_bytes }) => ({
-      ...{ id, purpose, state, runs, memory_bytes },
+      id,
+      purpose,
+      state,
+      runs,
+      memory_bytes,
     })),
     failing: providers.list().flatMap(({ id, state, reason, retry_at, faulty_models }) => [
       ...(FAILING.has(state) || (state === 'probing' && reason !== null)
         ? [{ id, state, reason, retry_at }]
         : []),
       ...faulty_models.map(({ model, state, reason, retry_at }) => ({
-        ...{ id: targetName({ provider: id, model }), state, reason, retry_at },
+        id: targetName({ provider: id, model }),
+        state,
+        reason,
+        retry_at,
       })),
     ]),
   };

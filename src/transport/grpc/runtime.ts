@@ -32,9 +32,20 @@ const searchInput = v.object(runSearchInput);
 
 /** What a token needs for each method. */
 export const methodScopes: Readonly<Record<string, Needed>> = {
-  ...{ Run: 'run', Attach: 'any', Get: 'any', List: 'any', Cancel: 'run' },
-  ...{ Search: 'any', Remove: 'run', Nodes: 'any', DrainNode: 'admin' },
-  ...{ Models: 'any', Providers: 'any', Status: 'any', WatchStatus: 'any', Stop: 'admin' },
+  Run: 'run',
+  Attach: 'any',
+  Get: 'any',
+  List: 'any',
+  Cancel: 'run',
+  Search: 'any',
+  Remove: 'run',
+  Nodes: 'any',
+  DrainNode: 'admin',
+  Models: 'any',
+  Providers: 'any',
+  Status: 'any',
+  WatchStatus: 'any',
+  Stop: 'admin',
 };
 
 export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedServiceImplementation {

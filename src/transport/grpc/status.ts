@@ -17,7 +17,9 @@ export function statusOf(error: SvcError): StatusObject {
     reason: code.toUpperCase(),
     domain: 'svc',
     metadata: {
-      ...{ code, hint: hint.slice(0, MESSAGE_MAX), retryable: String(retryable) },
+      code,
+      hint: hint.slice(0, MESSAGE_MAX),
+      retryable: String(retryable),
       ...(param === null ? {} : { param }),
     },
   };

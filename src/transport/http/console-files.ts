@@ -41,7 +41,7 @@ const POLICY = [
 ].join('; ');
 
 const files = new Map([
-  ...readFiles(fileURLToPath(new URL('console', import.meta.url))),
+  ...readFiles(fileURLToPath(new URL('../../console', import.meta.url))),
   ...readLibraries(),
   runFields(),
 ]);

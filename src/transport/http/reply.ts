@@ -45,7 +45,9 @@ export function sendError(
   if (error.code === 'internal')
     log.error(
       {
-        ...{ err: error.cause ?? error, method: req.method, path: pathOf(req) },
+        err: error.cause ?? error,
+        method: req.method,
+        path: pathOf(req),
         request_id: res.getHeader('X-Request-Id'),
       },
       'a request failed',

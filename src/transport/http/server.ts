@@ -114,8 +114,18 @@ export function createHttp(options: HttpOptions): Http {
     }
     const { ended, trusted } = admission;
     await route.answer({
-      ...{ req, res, sessions, limits, log, unsent, routes, closing: closing.signal },
-      ...{ configuration, ended, trusted, runtime: runtime.as(admission) },
+      req,
+      res,
+      sessions,
+      limits,
+      log,
+      unsent,
+      routes,
+      closing: closing.signal,
+      configuration,
+      ended,
+      trusted,
+      runtime: runtime.as(admission),
       traffic: () => traffic.families(connections.count(), unsent.bytes),
       query: queryOf(route, req, limits) as never,
       body: bodyReader(

@@ -132,7 +132,9 @@ function callOf(call: Answer['calls'][number], index: number): object {
 function logprobOf({ token, logprob, top }: TokenLogprob): object {
   const bytes = (text: string) => [...Buffer.from(text)];
   return {
-    ...{ token, logprob, bytes: bytes(token) },
+    token,
+    logprob,
+    bytes: bytes(token),
     top_logprobs: top.map((one) => ({ ...one, bytes: bytes(one.token) })),
   };
 }

@@ -128,7 +128,10 @@ function sendStatuses(
   return sendLive(
     context,
     {
-      ...{ type: 'application/x-ndjson', run_id: null, heartbeat: null, begin: 'late' },
+      type: 'application/x-ndjson',
+      run_id: null,
+      heartbeat: null,
+      begin: 'late',
       failure: (error) => lineOf(errorOf(error)),
     },
     async ({ write, signal }) => {

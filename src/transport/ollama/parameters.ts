@@ -89,8 +89,13 @@ export function inputOf(sent: Shared, isLocal: boolean): RunInput {
   const { top_k, min_p, repeat_penalty } = rest;
   return given({
     model: sent.model,
-    ...{ temperature, top_p, presence_penalty, frequency_penalty },
-    ...{ top_k, min_p, repeat_penalty },
+    temperature,
+    top_p,
+    presence_penalty,
+    frequency_penalty,
+    top_k,
+    min_p,
+    repeat_penalty,
     reasoning_effort: typeof sent.think === 'string' ? sent.think : null,
     // Zero and less mean no bound of the request.
     max_tokens: num_predict == null || num_predict < 1 ? null : num_predict,

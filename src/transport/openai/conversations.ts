@@ -28,7 +28,9 @@ const itemsInput = named(
 const conversation = named(
   'Conversation',
   object({
-    ...{ id: text, object: v.literal('conversation'), created_at: whole },
+    id: text,
+    object: v.literal('conversation'),
+    created_at: whole,
     metadata: v.record(text, text),
     /** Not of this API: the name of the token that made it. Absent: the home did. */
     asked_by: v.exactOptional(text),
@@ -37,8 +39,11 @@ const conversation = named(
 const list = named(
   'ConversationItems',
   object({
-    ...{ object: v.literal('list'), data: v.array(anything) },
-    ...{ first_id: v.nullable(text), last_id: v.nullable(text), has_more: flag },
+    object: v.literal('list'),
+    data: v.array(anything),
+    first_id: v.nullable(text),
+    last_id: v.nullable(text),
+    has_more: flag,
   }),
 );
 const item = named('ConversationItem', v.looseObject({ type: text, id: text }));
@@ -52,20 +57,26 @@ const PATH = '/v1/conversations';
 
 export const conversationRoutes: readonly Route[] = [
   route({
-    ...{ ...shared, method: 'POST', path: PATH },
+    ...shared,
+    method: 'POST',
+    path: PATH,
     summary: 'OpenAI: makes a conversation, with items or without.',
     body: createInput,
     answers: { 200: conversation },
     answer: create,
   }),
   route({
-    ...{ ...shared, method: 'GET', path: `${PATH}/:id` },
+    ...shared,
+    method: 'GET',
+    path: `${PATH}/:id`,
     summary: 'OpenAI: a conversation.',
     answers: { 200: conversation },
     answer: async (context: Context) => send(context, await read(context)),
   }),
   route({
-    ...{ ...shared, method: 'POST', path: `${PATH}/:id` },
+    ...shared,
+    method: 'POST',
+    path: `${PATH}/:id`,
     summary: 'OpenAI: replaces the metadata of a conversation. `title` is its title.',
     body: changeInput,
     answers: { 200: conversation },
@@ -75,7 +86,9 @@ export const conversationRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ ...shared, method: 'DELETE', path: `${PATH}/:id` },
+    ...shared,
+    method: 'DELETE',
+    path: `${PATH}/:id`,
     summary: 'OpenAI: deletes a conversation. Its runs stay in the history.',
     answers: {
       200: named(
@@ -90,21 +103,27 @@ export const conversationRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ ...shared, method: 'POST', path: `${PATH}/:id/items` },
+    ...shared,
+    method: 'POST',
+    path: `${PATH}/:id/items`,
     summary: 'OpenAI: adds items to a conversation.',
     body: itemsInput,
     answers: { 200: list },
     answer: add,
   }),
   route({
-    ...{ ...shared, method: 'GET', path: `${PATH}/:id/items` },
+    ...shared,
+    method: 'GET',
+    path: `${PATH}/:id/items`,
     summary: 'OpenAI: the items of a conversation, those of its responses included.',
     query: itemsQuery,
     answers: { 200: list },
     answer: listItems,
   }),
   route({
-    ...{ ...shared, method: 'GET', path: `${PATH}/:id/items/:item` },
+    ...shared,
+    method: 'GET',
+    path: `${PATH}/:id/items/:item`,
     summary: 'OpenAI: one item of a conversation.',
     answers: { 200: item },
     answer: async (context: Context) => {
@@ -113,7 +132,9 @@ export const conversationRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ ...shared, method: 'DELETE', path: `${PATH}/:id/items/:item` },
+    ...shared,
+    method: 'DELETE',
+    path: `${PATH}/:id/items/:item`,
     summary: 'OpenAI: removes an item from a conversation. A run that has it keeps it.',
     answers: { 200: conversation },
     answer: async (context: Context) => {

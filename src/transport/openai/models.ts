@@ -43,7 +43,9 @@ async function allModels(runtime: Context['runtime']): Promise<Model[]> {
   const aliases = Object.entries(runtime.models.aliases()).map(([alias, target]) => {
     const [first = '', ...others] = [target].flat();
     return {
-      ...{ id: alias, name: alias, ...form(alias) },
+      id: alias,
+      name: alias,
+      ...form(alias),
       owned_by: first.split('/')[0] ?? '',
       alias_of: first,
       ...(others.length === 0 ? {} : { alias_targets: [first, ...others] }),
@@ -59,7 +61,10 @@ function described({ path: _, ...model }: ModelRecord): Model {
 /** What both APIs say of any model. */
 function form(display_name: string): Record<string, unknown> {
   return {
-    ...{ object: 'model', created: 0 },
-    ...{ type: 'model', display_name, created_at: new Date(0).toISOString() },
+    object: 'model',
+    created: 0,
+    type: 'model',
+    display_name,
+    created_at: new Date(0).toISOString(),
   };
 }

@@ -43,7 +43,9 @@ export const sampling = {
   presence_penalty,
   frequency_penalty,
   /** Of llama-server, which speaks this API too. */
-  ...{ top_k, min_p, repeat_penalty },
+  top_k,
+  min_p,
+  repeat_penalty,
   /** One text or a list. */
   stop: v.nullish(v.union([text, v.unwrap(stop)], 'must be a text, or a list of texts.')),
   /** OpenAI takes any 64-bit number. */

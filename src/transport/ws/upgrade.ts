@@ -100,14 +100,16 @@ export function attachSockets(
   const [readers, talkers] = [serverFor(limits.client_frame_bytes), serverFor(limits.body_bytes)];
   const places = new Map<string, Place>();
   places.set('/v1/logs', {
-    ...{ scope: 'read', sockets: readers },
+    scope: 'read',
+    sockets: readers,
     open: ({ url = '' }) => {
       const query = parseLogQuery(url, limits, Date.now());
       return ({ client, outflow, signal }) => sendLogs(client, query, outflow, signal);
     },
   });
   places.set('/v1/events', {
-    ...{ scope: 'read', sockets: readers },
+    scope: 'read',
+    sockets: readers,
     open: ({ url = '' }, holder) => {
       const query = parseEventQuery(url);
       const { history } = runtime.as(holder);
@@ -123,12 +125,20 @@ export function attachSockets(
   });
   for (const { path, talk } of options.talks ?? [])
     places.set(path, {
-      ...{ scope: 'run', sockets: talkers },
+      scope: 'run',
+      sockets: talkers,
       open: ({ headers }, holder) => {
         const strict = options.settings.strict_requests === true;
         return ({ client, outflow, signal, gone }) =>
           talk({
-            ...{ runtime: runtime.as(holder), limits, log, strict, headers, outflow, signal, gone },
+            runtime: runtime.as(holder),
+            limits,
+            log,
+            strict,
+            headers,
+            outflow,
+            signal,
+            gone,
             messages: (late) => messagesOf(client, [signal, late]),
             send: (texts) => sendAll(client, texts, outflow),
           });

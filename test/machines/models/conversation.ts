@@ -27,7 +27,10 @@ export function conversationModel(): Model {
       { type: 'conversation.items_added', at: NOW, messages },
       ...[0, 1, 2, 3].map(
         (place): ConversationEvent => ({
-          ...{ type: 'conversation.run_added', at: NOW, run_id: `run_${place}`, place },
+          type: 'conversation.run_added',
+          at: NOW,
+          run_id: `run_${place}`,
+          place,
         }),
       ),
       { type: 'conversation.item_removed', at: NOW, item: 'in_1_0' },

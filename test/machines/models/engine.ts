@@ -54,7 +54,11 @@ export function engineModel(): Model {
         { type: 'engine.deadline_passed', at: NOW, attempt: of },
         ...[{ signal: 'SIGSEGV' }, { signal: 'SIGKILL', reason: 'outside' as const }].map(
           (end): EngineEvent => ({
-            ...{ type: 'engine.exited', at: NOW, attempt: of, exit_code: null, ...end },
+            type: 'engine.exited',
+            at: NOW,
+            attempt: of,
+            exit_code: null,
+            ...end,
           }),
         ),
       ]),

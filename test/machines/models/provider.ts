@@ -13,7 +13,10 @@ const error: Failure = {
 };
 
 const EMBEDDING = {
-  ...{ request: 'embedding_1', provider: 'ollama', model: 'e5', client: 'test' },
+  request: 'embedding_1',
+  provider: 'ollama',
+  model: 'e5',
+  client: 'test',
   estimated_tokens: 1,
 };
 
@@ -103,8 +106,13 @@ export function providerModel({
         { type: 'provider.probe_failed', at: NOW, probe: of, error, unauthorised: false },
         { type: 'provider.probe_failed', at: NOW, probe: of, error, unauthorised: true },
         {
-          ...{ type: 'provider.probe_failed', at: NOW, probe: of, error, unauthorised: false },
-          ...{ limited: true, retry_at: NOW + 9000 },
+          type: 'provider.probe_failed',
+          at: NOW,
+          probe: of,
+          error,
+          unauthorised: false,
+          limited: true,
+          retry_at: NOW + 9000,
         },
       ]),
       { type: 'provider.answered', at: NOW },
@@ -112,8 +120,12 @@ export function providerModel({
       { type: 'provider.faulted', at: NOW, error, unauthorised: true },
       { type: 'provider.faulted', at: NOW, error, unauthorised: false, retry_at: NOW + 5000 },
       {
-        ...{ type: 'provider.faulted', at: NOW, error, unauthorised: false },
-        ...{ limited: true, retry_at: NOW + 9000 },
+        type: 'provider.faulted',
+        at: NOW,
+        error,
+        unauthorised: false,
+        limited: true,
+        retry_at: NOW + 9000,
       },
       { type: 'provider.wait_ended', at: NOW },
       { type: 'provider.trial_started', at: NOW, trial: 'run_1', until: NOW + 7000 },

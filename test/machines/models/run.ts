@@ -96,8 +96,12 @@ export function runModel({
         { type: 'run.attempt_failed', at: NOW, attempt: of, error: lasting, retry_at: NOW + 500 },
         ...[...left.slice(0, 2), foreign].map((next) => goesOn(of, retryable, next)),
         {
-          ...{ type: 'run.sent_to_cloud', at: NOW, attempt: of },
-          ...{ provider: 'far', model: 'm9', bytes: 20 },
+          type: 'run.sent_to_cloud',
+          at: NOW,
+          attempt: of,
+          provider: 'far',
+          model: 'm9',
+          bytes: 20,
         },
         { type: 'run.failed', at: NOW, attempt: of, error: lasting },
         ...[undefined, 0, 1, 2].map(

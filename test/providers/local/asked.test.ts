@@ -339,7 +339,8 @@ test('the built-in model answers the last prompt of a conversation', async () =>
 
 test('an answer goes on with the last message of the assistant', async () => {
   const begin = (said: string, more: Partial<Message> = {}): Message => ({
-    ...{ role: 'assistant', content: [{ type: 'text', text: said }] },
+    role: 'assistant',
+    content: [{ type: 'text', text: said }],
     ...more,
   });
   const asked = (...messages: Message[]) => count({ model: 'calls', messages });

@@ -17,13 +17,20 @@ async function ask(seed_asked: boolean, seed: number, resume: Partial<Resume> | 
   const heard = { token_ids: [] as number[], text: '', batched: false };
   const request = runRequest({ model, seed_asked, seed, temperature: 0.8, max_tokens: 100 });
   const whole = {
-    ...{ text: '', parts: [], token_ids: [] },
-    ...{ threads: null, batched: false, model_file: null },
+    text: '',
+    parts: [],
+    token_ids: [],
+    threads: null,
+    batched: false,
+    model_file: null,
   };
   const stream = local.provider.stream(
     {
       // Nothing is reused of another client.
-      ...{ run_id: `run_${runs}`, client: `client ${runs}`, attempt: 1, request },
+      run_id: `run_${runs}`,
+      client: `client ${runs}`,
+      attempt: 1,
+      request,
       resume: resume === null ? null : { ...whole, ...resume },
     },
     new AbortController().signal,

@@ -30,7 +30,9 @@ test.before(async () => {
   const shape = shapeOf(await checkGguf(path, MIB), await weightsOf(path));
   const each = memoryNeeds(shape, { parallel: 1, context_tokens: CONTEXT });
   local = makeLocalProvider({
-    ...{ models, model: 'a', budget_bytes: Math.floor(2.5 * each) },
+    models,
+    model: 'a',
+    budget_bytes: Math.floor(2.5 * each),
     limits: { cancel_grace_ms: 200, local_runs: 1, engine_context_tokens: CONTEXT },
   });
 });

@@ -5,8 +5,16 @@ import { deviceOf, openModel } from '../../../src/providers/local/engine/load.ts
 import type { LoadOrder } from '../../../src/providers/local/engine/messages.ts';
 
 const order: LoadOrder = {
-  ...{ type: 'load', path: '/m.gguf', purpose: 'answers', gpu_layers: 'auto', threads: 1 },
-  ...{ threads_file: '/t', parallel: 4, context_tokens: 4096, batching: false, template_ms: 1 },
+  type: 'load',
+  path: '/m.gguf',
+  purpose: 'answers',
+  gpu_layers: 'auto',
+  threads: 1,
+  threads_file: '/t',
+  parallel: 4,
+  context_tokens: 4096,
+  batching: false,
+  template_ms: 1,
 };
 
 /** What the library is asked for. */

@@ -27,7 +27,9 @@ const nested = (ways: number) => ({
   $defs: {
     d: {
       anyOf: Array.from({ length: ways }, (_, way) => ({
-        ...{ type: 'array', minItems: 2, maxItems: 2 },
+        type: 'array',
+        minItems: 2,
+        maxItems: 2,
         prefixItems: [{ $ref: '#/$defs/d' }, { const: way }],
       })),
     },
@@ -57,7 +59,8 @@ test('forms that begin alike are counted, also through references', () => {
   const alike = 'so many values and forms that begin alike';
   const objects = (count: number) => ({
     anyOf: Array.from({ length: count }, (_, at) => ({
-      ...{ type: 'object', properties: { kind: { const: `k${at}` } } },
+      type: 'object',
+      properties: { kind: { const: `k${at}` } },
     })),
   });
   assert.is(refusal(objects(40)), 'accepted');

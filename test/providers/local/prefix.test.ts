@@ -45,9 +45,16 @@ test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 async function open(path: string, more: Partial<LoadOrder> = {}): Promise<Engine> {
   const order: LoadOrder = {
-    ...{ type: 'load', path, threads: 1, threads_file: join(folder, 'threads.json') },
-    ...{ purpose: 'answers', gpu_layers: 'auto' },
-    ...{ parallel: 2, context_tokens: 2048, batching: false, template_ms: 10_000 },
+    type: 'load',
+    path,
+    threads: 1,
+    threads_file: join(folder, 'threads.json'),
+    purpose: 'answers',
+    gpu_layers: 'auto',
+    parallel: 2,
+    context_tokens: 2048,
+    batching: false,
+    template_ms: 10_000,
     ...more,
   };
   const loaded = await loadModel(order, () => {});
@@ -90,8 +97,18 @@ const said = (role: Message['role'], text: string): Message =>
 const LONG = Array.from({ length: 40 }, (_, at) => `sentence ${at}`).join('. ');
 const FIRST = [said('user', LONG)];
 const NEW: RunOrder = {
-  ...{ type: 'run', id: 0, client: 'me', messages: FIRST, max_tokens: 1, temperature: 0 },
-  ...{ seed: 7, exact: false, only_count: false, wishes: {}, call_key: 'a', resume: null },
+  type: 'run',
+  id: 0,
+  client: 'me',
+  messages: FIRST,
+  max_tokens: 1,
+  temperature: 0,
+  seed: 7,
+  exact: false,
+  only_count: false,
+  wishes: {},
+  call_key: 'a',
+  resume: null,
 };
 const next = (answer: string, ask = 'and then?') => [
   ...FIRST,

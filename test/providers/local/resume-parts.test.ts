@@ -142,8 +142,13 @@ test('a call that must be made, at a temperature', async () => {
 test('penalties, top_p, probabilities and a stop text', async () => {
   const request: Asking = {
     model: 'random',
-    ...{ temperature: 0.9, top_p: 0.9, presence_penalty: 1, frequency_penalty: 0.5 },
-    ...{ logprobs: 2, max_tokens: 60, seed: 4 },
+    temperature: 0.9,
+    top_p: 0.9,
+    presence_penalty: 1,
+    frequency_penalty: 0.5,
+    logprobs: 2,
+    max_tokens: 60,
+    seed: 4,
   };
   const { whole } = await readAll(first, request);
   const narrow = { top_k: 30, min_p: 0.01, repeat_penalty: 1.3, presence_penalty: 0 };

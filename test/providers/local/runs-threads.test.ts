@@ -15,9 +15,16 @@ test.after(() => rmSync(folder, { recursive: true, force: true }));
 
 const loaded = await loadModel(
   {
-    ...{ type: 'load', path: makeGguf(join(folder, 'made.gguf')), threads: 2 },
-    ...{ threads_file: join(folder, 'threads.json'), purpose: 'answers', gpu_layers: 0 },
-    ...{ parallel: 2, context_tokens: 512, batching: false, template_ms: 10_000 },
+    type: 'load',
+    path: makeGguf(join(folder, 'made.gguf')),
+    threads: 2,
+    threads_file: join(folder, 'threads.json'),
+    purpose: 'answers',
+    gpu_layers: 0,
+    parallel: 2,
+    context_tokens: 512,
+    batching: false,
+    template_ms: 10_000,
   },
   () => {},
 );
@@ -33,9 +40,18 @@ let last = 0;
 function start(resume: RunOrder['resume'] = null): number {
   last += 1;
   runs.start({
-    ...{ type: 'run', id: last, client: `client ${last}`, max_tokens: 40, temperature: 0 },
+    type: 'run',
+    id: last,
+    client: `client ${last}`,
+    max_tokens: 40,
+    temperature: 0,
     messages: [{ role: 'user', content: [{ type: 'text', text: 'Say it.' }] }],
-    ...{ seed: 7, exact: true, only_count: false, wishes: {}, call_key: 'a', resume },
+    seed: 7,
+    exact: true,
+    only_count: false,
+    wishes: {},
+    call_key: 'a',
+    resume,
   });
   return last;
 }

@@ -84,9 +84,13 @@ test('OpenAI gets no reasoning in messages, others do', () => {
 
 test('effort, single calls and sampling are sent by the names that servers know', async () => {
   const body = await sent({
-    ...{ reasoning_effort: 'low', parallel_tool_calls: false, top_k: 5, min_p: 0.1 },
+    reasoning_effort: 'low',
+    parallel_tool_calls: false,
+    top_k: 5,
+    min_p: 0.1,
     verbosity: 'high',
-    ...{ repeat_penalty: 1, tools: [{ name: 't', description: null, parameters: {} }] },
+    repeat_penalty: 1,
+    tools: [{ name: 't', description: null, parameters: {} }],
   });
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = body;
   assert.equal([reasoning_effort, parallel_tool_calls, top_k, min_p], ['low', false, 5, 0.1]);
@@ -110,7 +114,8 @@ test('sampling that a server does not know is refused before it is asked', async
 
 test('a beginning of the answer is refused: servers differ in what follows an assistant', () => {
   const said = (role: 'user' | 'assistant') => ({
-    ...{ role, content: [{ type: 'text' as const, text: 'So' }] },
+    role,
+    content: [{ type: 'text' as const, text: 'So' }],
   });
   const messages = [said('user'), { ...said('assistant'), continued: true as const }];
   assert.throws(

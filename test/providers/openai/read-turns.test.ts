@@ -60,7 +60,11 @@ function answer(text: string): ReturnType<typeof readEvents> {
   const piece = Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
   body.onResponseData({ pause() {} } as never, piece);
   const asked = {
-    ...{ run_id: 'run_1', key: null, model: 'm', request: {}, limits: defaultLimits },
+    run_id: 'run_1',
+    key: null,
+    model: 'm',
+    request: {},
+    limits: defaultLimits,
     secrets: { key: null, place: null, texts: [] },
   };
   return readEvents(body, new ChatAnswer(asked), asked);

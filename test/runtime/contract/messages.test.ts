@@ -115,7 +115,8 @@ test('tools are checked with the short form, too', () => {
   const tool = { name: 'f', parameters: {} };
   assert.equal(refused({ prompt: 'Hi', tools: [tool, tool] }), ['invalid_request', 'tools']);
   assert.equal(refused({ prompt: 'Hi', tool_choice: 'required' }), [
-    ...['invalid_request', 'tool_choice'],
+    'invalid_request',
+    'tool_choice',
   ]);
 });
 
@@ -125,10 +126,12 @@ test('a schema has bounds, before anything walks it', () => {
   const wide = { enum: Array.from({ length: 20_001 }, () => 1) };
   for (const schema of [deep, wide]) {
     assert.equal(refused({ prompt: 'Hi', tools: [{ name: 'f', parameters: schema }] }), [
-      ...['invalid_request', 'tools.0.parameters'],
+      'invalid_request',
+      'tools.0.parameters',
     ]);
     assert.equal(refused({ prompt: 'Hi', response_format: { type: 'json', schema } }), [
-      ...['invalid_request', 'response_format.schema'],
+      'invalid_request',
+      'response_format.schema',
     ]);
   }
   const half = { enum: Array.from({ length: 10_000 }, () => 1) };

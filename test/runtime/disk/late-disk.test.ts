@@ -4,10 +4,10 @@ import { endBlockedStop } from '../../../src/daemon/blocked-stop.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { Notifier } from '../../../src/kernel/notifier.ts';
 import { DiskMonitor } from '../../../src/runtime/disk/disk-monitor.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import { gatedStore, silent } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { turns } from '../../helpers/turns.ts';
 
 const codeOf = (work: Promise<unknown>) =>
@@ -44,7 +44,11 @@ async function boot() {
   };
   return {
     ...booted,
-    ...{ store, reads, local, ended, run },
+    store,
+    reads,
+    local,
+    ended,
+    run,
     hang: async () => {
       store.hold();
       const waiting = codeOf(

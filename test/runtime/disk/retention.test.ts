@@ -1,11 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import { manualClock } from '../../../src/kernel/clock.ts';
 import type { Kernel } from '../../../src/kernel/kernel.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { Retention, type RetentionOptions } from '../../../src/runtime/disk/retention.ts';
 import type { PruneQuery, PruneReport } from '../../../src/store/port.ts';
+import { manualClock } from '../../helpers/manual-clock.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 

@@ -5,11 +5,11 @@ import type { Settings } from '../../../src/config/settings.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Limits } from '../../../src/limits.ts';
 import { parseEmbedInput } from '../../../src/runtime/contract/embed-input.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { turns } from '../../helpers/turns.ts';
 
 const codeOf = (work: Promise<unknown>) =>
@@ -99,7 +99,10 @@ test('the log says what goes to a cloud before it goes: its size and who asked, 
   });
   assert.equal(sent, { ...common, type: 'provider.embedding_sent', texts: 2, bytes: 13 });
   assert.equal(counted, {
-    ...{ ...common, type: 'provider.embedding_counted', sent_at: events[0]?.at, input_tokens: 7 },
+    ...common,
+    type: 'provider.embedding_counted',
+    sent_at: events[0]?.at,
+    input_tokens: 7,
   });
   assert.equal(
     events.slice(2).map(({ type }) => type),

@@ -1,12 +1,12 @@
 import { promptOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
-import { type ManualClock, manualClock } from '../../../src/kernel/clock.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import { FleetClock } from '../../../src/runtime/fleet/fleet-clock.ts';
 import type { SharedStore } from '../../../src/store/fleet.ts';
-import { MemoryFleet } from '../../../src/store/memory-fleet.ts';
+import { type ManualClock, manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { MemoryFleet } from '../../helpers/store/memory-fleet.ts';
 import { turns } from '../../helpers/turns.ts';
 import { LOAD } from '../../store/fleet-nodes.ts';
 
@@ -38,7 +38,9 @@ export class FleetOfNodes {
     await time?.follow(store.fleet);
     const provider = new Stepwise(id, file);
     const runtime = await bootRuntime({
-      ...{ local: provider.port, clock, boot_id: `boot_${id}` },
+      local: provider.port,
+      clock,
+      boot_id: `boot_${id}`,
       node: { id, store, models, file, ...(time === undefined ? {} : { time }) },
       limits: { local_runs: places, ...limits },
     });

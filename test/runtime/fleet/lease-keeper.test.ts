@@ -2,15 +2,15 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { statePath } from '../../../machines/step.ts';
 import { SvcError } from '../../../src/errors.ts';
-import { manualClock } from '../../../src/kernel/clock.ts';
 import { stream } from '../../../src/kernel/stream.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { FleetClock } from '../../../src/runtime/fleet/fleet-clock.ts';
 import { LeaseKeeper } from '../../../src/runtime/fleet/lease-keeper.ts';
 import type { Fleet, SharedStore } from '../../../src/store/fleet.ts';
-import { MemoryFleet } from '../../../src/store/memory-fleet.ts';
 import { bootStarted } from '../../helpers/boot-event.ts';
 import { bootKernel, silent } from '../../helpers/kernel.ts';
+import { manualClock } from '../../helpers/manual-clock.ts';
+import { MemoryFleet } from '../../helpers/store/memory-fleet.ts';
 import { turns } from '../../helpers/turns.ts';
 import { codeOf } from '../../store/samples.ts';
 
@@ -67,7 +67,10 @@ class World {
       },
     };
     const keeper = new LeaseKeeper({
-      ...{ fleet, kernel, clock: this.clock, log: silent },
+      fleet,
+      kernel,
+      clock: this.clock,
+      log: silent,
       time: this.timeOf(),
       limits: { lease_renew_ms: RENEW_MS },
       node: { node_id, boot_id, host: 'here' },
@@ -144,8 +147,10 @@ test('a lease that cannot be renewed is late, and goes on when the database is b
   assert.is(state(), 'holding.renewed');
   assert.is(keeper.report()?.trouble, null);
   assert.equal(await recorded(store, key), [
-    ...['lease.requested', 'lease.granted'],
-    ...['lease.renewal_failed', 'lease.renewed'],
+    'lease.requested',
+    'lease.granted',
+    'lease.renewal_failed',
+    'lease.renewed',
   ]);
   assert.equal(heard.lost, []);
 });
@@ -159,8 +164,10 @@ test('a node that was taken over learns it at its next renewal, once, and renews
   b.keeper.tookOver(await b.store.fleet.takeOver());
   await turns(20);
   assert.equal(await recorded(b.store, a.key), [
-    ...['lease.requested', 'lease.granted'],
-    ...['lease.renewal_failed', 'lease.lost'],
+    'lease.requested',
+    'lease.granted',
+    'lease.renewal_failed',
+    'lease.lost',
   ]);
   a.away.error = null;
   await world.pass(5 * RENEW_MS);
@@ -235,8 +242,10 @@ test('a stop records that the lease is left, and then releases it', async () => 
       stream: daemon,
       event: {
         type: 'daemon.stop_requested',
-        ...{ by: 'test', mode: 'force' },
-        ...{ drain_deadline_at: world.clock.now(), close_deadline_at: world.clock.now() + 5000 },
+        by: 'test',
+        mode: 'force',
+        drain_deadline_at: world.clock.now(),
+        close_deadline_at: world.clock.now() + 5000,
       },
     },
   ]);
@@ -250,8 +259,10 @@ test('a stop records that the lease is left, and then releases it', async () => 
   assert.equal(await world.states(), ['a left']);
   await world.pass(2 * LEASE_MS);
   assert.equal(await recorded(store, key), [
-    ...['lease.requested', 'lease.granted'],
-    ...['lease.leave_requested', 'lease.left'],
+    'lease.requested',
+    'lease.granted',
+    'lease.leave_requested',
+    'lease.left',
   ]);
 });
 

@@ -1,11 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { manualClock } from '../../../src/kernel/clock.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { Nodes, oldestBoot } from '../../../src/runtime/fleet/nodes.ts';
 import { Verification } from '../../../src/runtime/health/verification.ts';
-import { MemoryFleet } from '../../../src/store/memory-fleet.ts';
 import { silent } from '../../helpers/kernel.ts';
+import { manualClock } from '../../helpers/manual-clock.ts';
+import { MemoryFleet } from '../../helpers/store/memory-fleet.ts';
 import { turns } from '../../helpers/turns.ts';
 import { facts, LOAD } from '../../store/fleet-nodes.ts';
 import { codeOf } from '../../store/samples.ts';
@@ -66,7 +66,10 @@ test('one node checks the log, and another one does when that one has left', asy
     await store.fleet.join(facts(name), null);
     const report = { seq: 0, at: null, complete: true, problems: [], damaged: 0 };
     const check = new Verification({
-      ...{ clock, limits: defaultLimits, log: silent, size: () => 0 },
+      clock,
+      limits: defaultLimits,
+      log: silent,
+      size: () => 0,
       isMine: async () => oldestBoot(await store.fleet.nodes()) === `boot_${name}`,
       store: {
         verified: async () => report,

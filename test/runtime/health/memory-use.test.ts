@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 
 test('a process without free descriptors reports a health warning with the cause, and recovers', async () => {
   const { runtime } = await bootRuntime({

@@ -1,10 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunInput } from '../../../src/runtime/contract.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import { Meter } from '../../../src/transport/auth/meter.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { codeOf, waitFor } from '../../helpers/wait.ts';
 import { holder, said } from './principals.ts';
 
@@ -146,8 +146,14 @@ test('the queue is fair by asker first, and then by client', async () => {
   );
   const order = places.sort((a, b) => a.place - b.place).map(({ name }) => name);
   assert.equal(order, [
-    ...['cat a', 'dog a'],
-    ...['cat b', 'home a', 'cat c', 'home b', 'cat a2', 'home a2'],
+    'cat a',
+    'dog a',
+    'cat b',
+    'home a',
+    'cat c',
+    'home b',
+    'cat a2',
+    'home a2',
   ]);
   await cat.runs.cancel(ids['cat b'] ?? '', 'test');
   const place = async (name: string) => (await runtime.runs.get(ids[name] ?? '')).queue_position;

@@ -2,9 +2,9 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunInput } from '../../../src/runtime/contract.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { codeOf, waitFor } from '../../helpers/wait.ts';
 import { holder, said } from './principals.ts';
 

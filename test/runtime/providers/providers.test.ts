@@ -1,7 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import { providerConfig } from '../../helpers/provider-config.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import {
@@ -11,6 +10,7 @@ import {
   ScriptedProvider,
   untilAborted,
 } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -179,7 +179,9 @@ test('a cloud provider is not probed, and a removed one no longer', async () => 
 test('a run that must stay on this machine is not sent to a provider that became a cloud one', async () => {
   const store = createMemoryStore();
   const before = await bootRuntime({
-    ...{ local: new ScriptedProvider('local', []), store, limits: { provider_runs: 1 } },
+    local: new ScriptedProvider('local', []),
+    store,
+    limits: { provider_runs: 1 },
     remote: {
       other: {
         port: new ScriptedProvider('other', (_, signal) => [untilAborted(signal)]),

@@ -4,9 +4,9 @@ import type { Message } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { RunInput, RunRecord } from '../../../src/runtime/contract.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { codeOf, waitFor } from '../../helpers/wait.ts';
 
 /** It answers each prompt with its number, and keeps what it was asked. */
@@ -42,8 +42,12 @@ test('a turn gets the turns before it, and is a run of their conversation', asyn
   const third = await said(runtime, { prompt: 'three', conversation: second.id });
   assert.equal([third.conversation, third.continues], [first.id, second.id]);
   assert.equal(lastAsked(local), [
-    ...['system: be kind', 'user: one', 'assistant: answer 1', 'user: two'],
-    ...['assistant: answer 2', 'user: three'],
+    'system: be kind',
+    'user: one',
+    'assistant: answer 1',
+    'user: two',
+    'assistant: answer 2',
+    'user: three',
   ]);
   const { runs } = await runtime.runs.list({ conversation: second.id });
   assert.equal(
@@ -149,10 +153,13 @@ test('reasoning is left out, a system text replaces the earlier one, and results
   const result = { type: 'tool_result', id: 'c1', text: 'seen', is_error: false } as const;
   await said(runtime, {
     messages: [{ role: 'tool', content: [result] }],
-    ...{ conversation: first.id, continues: first.id },
+    conversation: first.id,
+    continues: first.id,
   });
   assert.equal(local.asked.at(-1)?.request.messages.at(-2)?.content.at(-1), {
-    ...{ type: 'tool_call', ...call, arguments: '{}' },
+    type: 'tool_call',
+    ...call,
+    arguments: '{}',
   });
 });
 

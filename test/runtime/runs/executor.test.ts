@@ -4,7 +4,6 @@ import { isTerminalEvent } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import {
@@ -14,6 +13,7 @@ import {
   ScriptedProvider,
   untilAborted,
 } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -173,7 +173,8 @@ test('when answers are too large together, the provider with the most text loses
     finish(),
   ]);
   const { runtime, kernel, outputs, scheduler } = await bootRuntime({
-    ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
+    local: new ScriptedProvider('local', []),
+    limits: { answers_bytes: 1024 },
     remote: { greedy: { port: greedy, kind: 'local' }, modest: { port: modest, kind: 'local' } },
   });
   const start = async (provider: string, prompt: string) =>
@@ -209,7 +210,8 @@ test('while a cut answer still keeps its text, a new run waits', async () => {
     }
   };
   const { runtime, kernel, scheduler } = await bootRuntime({
-    ...{ local: new ScriptedProvider('local', []), limits: { answers_bytes: 1024 } },
+    local: new ScriptedProvider('local', []),
+    limits: { answers_bytes: 1024 },
     remote: { slow: { port: slow, kind: 'local' } },
   });
   const { id: large } = await runtime.runs.start({ prompt: 'large', provider: 'slow' }, 'test');

@@ -73,7 +73,10 @@ test('a target that fails is tried again, and then the next one answers', async 
   assert.is(near.asked.length, 2);
   assert.equal(
     run.failed_attempts?.map(({ attempt, provider, model, code }) => [
-      ...[attempt, provider, model, code],
+      attempt,
+      provider,
+      model,
+      code,
     ]),
     [
       [1, 'near', 'm1', 'provider_failed'],

@@ -6,11 +6,11 @@ import { type ContentSettings, keepsContent } from '../../../src/kernel/content.
 import type { Asked, RunInput } from '../../../src/runtime/contract.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
 import { Digests, requestDigest } from '../../../src/runtime/runs/keys.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 

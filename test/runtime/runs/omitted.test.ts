@@ -4,9 +4,9 @@ import { SvcError } from '../../../src/errors.ts';
 import { strippingStore } from '../../../src/kernel/content.ts';
 import { foldStream } from '../../../src/kernel/fold.ts';
 import type { AttemptRequest } from '../../../src/providers/port.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 

@@ -4,10 +4,10 @@ import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { OutputBudget } from '../../../src/runtime/runs/output-budget.ts';
 import { recoverRuns } from '../../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../../src/runtime/runs/scheduler.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { bootStarted } from '../../helpers/boot-event.ts';
 import { accepted, bootKernel, silent } from '../../helpers/kernel.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 
 const RUNS = 60;
 const START_MS = 3_000;

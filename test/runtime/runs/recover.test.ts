@@ -3,16 +3,16 @@ import * as assert from 'uvu/assert';
 import { isTerminalEvent, type Recovery } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
 import type { SvcError } from '../../../src/errors.ts';
-import { manualClock } from '../../../src/kernel/clock.ts';
 import { stream } from '../../../src/kernel/stream.ts';
 import type { AttemptRequest } from '../../../src/providers/port.ts';
 import { readLastBoot, recoverRuns } from '../../../src/runtime/runs/recover.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
+import { manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -122,8 +122,12 @@ test('a resumed run continues from its recorded tokens: its provider gets them w
       {
         attempt: 2,
         resume: {
-          ...{ text: 'Once upon a ', parts: [], token_ids: [100, 101, 102] },
-          ...{ threads: null, batched: false, model_file: null },
+          text: 'Once upon a ',
+          parts: [],
+          token_ids: [100, 101, 102],
+          threads: null,
+          batched: false,
+          model_file: null,
         },
       },
     ],

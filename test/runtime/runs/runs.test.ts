@@ -5,7 +5,6 @@ import { promptOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { EventRecord, EventSlice, RunPage } from '../../../src/runtime/contract.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import {
@@ -15,6 +14,7 @@ import {
   ScriptedProvider,
   untilAborted,
 } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { turns } from '../../helpers/turns.ts';
 
 const never = new AbortController().signal;

@@ -7,10 +7,10 @@ import { foldStream } from '../../../src/kernel/fold.ts';
 import { digestOf, exportRun } from '../../../src/runtime/history/export.ts';
 import { foldRunFile, parseRunFile } from '../../../src/runtime/history/run-file.ts';
 import { runRecord, runRow } from '../../../src/runtime/runs/record.ts';
-import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { EventStore, StoredEvent } from '../../../src/store/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { parseLines } from '../../walk/recorded/logs.ts';
 

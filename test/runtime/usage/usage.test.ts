@@ -13,7 +13,8 @@ import { codeOf, waitFor } from '../../helpers/wait.ts';
 /** What runs use, and the budget of a day. far is a cloud provider, near is on this machine. */
 
 const used = (input_tokens: number, output_tokens: number): OutputPart => ({
-  ...{ type: 'finish', finish_reason: 'stop' },
+  type: 'finish',
+  finish_reason: 'stop',
   usage: { input_tokens, output_tokens },
 });
 const says = (id: string) => new ScriptedProvider(id, [output(`from ${id}`), used(1000, 500)]);
@@ -51,7 +52,10 @@ test('runs are summed by model, provider, client and day, with their cost', asyn
   await ask('near/n', { client: 'command line 41' });
   const rows = async (by: 'model' | 'provider' | 'client' | 'day') =>
     (await runtime.usage({ by })).groups.map(({ name, runs, input_tokens, cost }) => [
-      ...[name, runs, input_tokens, cost],
+      name,
+      runs,
+      input_tokens,
+      cost,
     ]);
   assert.equal(await rows('model'), [
     ['far/dear', 1, 1000, 4],
@@ -112,7 +116,8 @@ test('input of a cache has its price in the report and in the budget', async () 
   const far = new ScriptedProvider('far', () => [
     output('it'),
     {
-      ...{ type: 'finish', finish_reason: 'stop' },
+      type: 'finish',
+      finish_reason: 'stop',
       usage: { input_tokens: 1000, output_tokens: 10, cached_tokens: 900, cache_write_tokens: 60 },
     },
   ]);

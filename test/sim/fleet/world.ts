@@ -1,8 +1,8 @@
 import { isTerminalEvent } from '../../../machines/events.ts';
-import { manualClock } from '../../../src/kernel/clock.ts';
-import { MemoryFleet } from '../../../src/store/memory-fleet.ts';
 import type { StoredEvent } from '../../../src/store/port.ts';
+import { manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
+import { MemoryFleet } from '../../helpers/store/memory-fleet.ts';
 import { turns } from '../../helpers/turns.ts';
 import { Stepwise } from '../../runtime/fleet/fleet-nodes.ts';
 import { LEASE_MS, LOAD } from '../../store/fleet-nodes.ts';
@@ -201,8 +201,11 @@ export class FleetWorld {
     const provider = new Stepwise(name, file);
     provider.onForeign = () => this.givesUp(name);
     const booted = await bootRuntime({
-      ...{ local: provider.port, clock: this.clock, boot_id },
-      ...{ node: { id: name, store, file }, limits: { local_runs: 1 } },
+      local: provider.port,
+      clock: this.clock,
+      boot_id,
+      node: { id: name, store, file },
+      limits: { local_runs: 1 },
     }).catch((error: { code?: string }) => {
       // The boot before has its lease still.
       if (error.code === 'daemon_already_running') return null;
@@ -211,8 +214,13 @@ export class FleetWorld {
     if (booted === null) return;
     this.stood.delete(name);
     this.lives.set(name, {
-      ...{ ...booted, boot_id, provider, link },
-      ...{ isRenewing: false, isLost: false, renewed_at: this.clock.now() },
+      ...booted,
+      boot_id,
+      provider,
+      link,
+      isRenewing: false,
+      isLost: false,
+      renewed_at: this.clock.now(),
       whole_since: this.clock.now(),
     });
   }

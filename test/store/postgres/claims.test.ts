@@ -37,7 +37,9 @@ async function withNodes(
   const nodes: Node[] = [];
   for (const node_id of names) {
     const connections = await Connections.create({
-      ...{ address, password: null, limits: defaultLimits },
+      address,
+      password: null,
+      limits: defaultLimits,
     });
     await connections.transaction((client) => migrate(client, connections.name, 'log'));
     await connections.read(

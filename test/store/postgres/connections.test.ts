@@ -45,7 +45,8 @@ on('a pooler of transactions is refused at the start, and one of sessions is not
   for (const mode of ['session', 'transaction'] as const) {
     const pooler = await Pooler.start(server.folder, mode);
     const store = createPostgresStore({
-      ...{ address: address.replace(server.folder, pooler.folder), password: null },
+      address: address.replace(server.folder, pooler.folder),
+      password: null,
       limits: defaultLimits,
     });
     try {

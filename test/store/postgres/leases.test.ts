@@ -29,7 +29,9 @@ class Place {
 
   async leases(): Promise<Leases> {
     const connections = await Connections.create({
-      ...{ address: this.address, password: null, limits: defaultLimits },
+      address: this.address,
+      password: null,
+      limits: defaultLimits,
     });
     this.opened.push(connections);
     await connections.transaction((client) => migrate(client, connections.name, 'log'));

@@ -34,7 +34,9 @@ export function makePlace(database: string): Place {
     ask,
     store: ({ limits = {}, node_id = 'node_1', ...options } = {}) => {
       const store = createPostgresStore({
-        ...{ address, password: null, ...options },
+        address,
+        password: null,
+        ...options,
         limits: { ...defaultLimits, ...limits },
       });
       return {
@@ -52,7 +54,11 @@ export function makePlace(database: string): Place {
 }
 
 const NODE: NodeFacts = {
-  ...{ node_id: '', boot_id: '', version: '0', host: 'h', capacity: 1 },
+  node_id: '',
+  boot_id: '',
+  version: '0',
+  host: 'h',
+  capacity: 1,
   addresses: { http: '', grpc: '', socket: null },
 };
 

@@ -9,8 +9,15 @@ import type { LogSource, LogTarget } from '../../../src/store/transfer/port.ts';
 import { event } from '../samples.ts';
 
 const USAGE = {
-  ...{ hour: 1, provider: 'p', model: 'm', client: 'c', cloud: true },
-  ...{ runs: 2, input_tokens: 3, output_tokens: 4, estimated: 0 },
+  hour: 1,
+  provider: 'p',
+  model: 'm',
+  client: 'c',
+  cloud: true,
+  runs: 2,
+  input_tokens: 3,
+  output_tokens: 4,
+  estimated: 0,
 };
 
 /** Three events; the third position was removed. The texts look like the marks of the format. */
@@ -36,8 +43,11 @@ async function imported(bytes: Uint8Array, chunk = 7) {
   const note = (name: string) => async (value?: unknown) => void written.push([name, value]);
   const target: LogTarget = {
     append: async (events) => void written.push(...events),
-    ...{ skip: note('skip'), usage: note('usage'), embeddings: note('embeddings') },
-    ...{ finish: note('finish'), close: note('close') },
+    skip: note('skip'),
+    usage: note('usage'),
+    embeddings: note('embeddings'),
+    finish: note('finish'),
+    close: note('close'),
   };
   const file = async function* () {
     for (let at = 0; at < bytes.length; at += chunk) yield bytes.subarray(at, at + chunk);

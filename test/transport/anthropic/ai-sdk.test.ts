@@ -18,14 +18,22 @@ test.after.each(({ real }) => real.close());
 const modelOf = ({ url }: Real) =>
   createAnthropic({ baseURL: `${url}/v1`, apiKey: TOKEN })('local/svc-mini');
 const part = (kind: 'reasoning' | 'refusal', text: string): OutputPart => ({
-  ...{ type: 'output', kind, text, token_ids: [] },
+  type: 'output',
+  kind,
+  text,
+  token_ids: [],
 });
 const call: OutputPart = {
-  ...{ type: 'output', kind: 'tool_call', call: { id: 'c1', name: 'weather' } },
-  ...{ text: '{"city":"Oslo"}', token_ids: [] },
+  type: 'output',
+  kind: 'tool_call',
+  call: { id: 'c1', name: 'weather' },
+  text: '{"city":"Oslo"}',
+  token_ids: [],
 };
 const ended = (finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'): OutputPart => ({
-  ...{ type: 'finish', finish_reason, usage: { input_tokens: 12, output_tokens: 5 } },
+  type: 'finish',
+  finish_reason,
+  usage: { input_tokens: 12, output_tokens: 5 },
 });
 
 test('every kind of answer is read, whole and streamed', async ({ real }) => {
@@ -56,10 +64,13 @@ test('a tool makes its round trip, whole and streamed', async ({ real }) => {
       ? [output('It rains.', 1), ended('stop')]
       : [part('reasoning', 'I ask.'), output('Let me see.', 1), call, ended('tool_calls')];
   const inputSchema = jsonSchema<{ city: string }>({
-    ...{ type: 'object', properties: { city: { type: 'string' } } },
+    type: 'object',
+    properties: { city: { type: 'string' } },
   });
   const asking = {
-    ...{ model: modelOf(real), prompt: 'The weather in Oslo?', maxRetries: 0 },
+    model: modelOf(real),
+    prompt: 'The weather in Oslo?',
+    maxRetries: 0,
     tools: { weather: tool({ inputSchema, execute: async ({ city }) => `rain in ${city}` }) },
     stopWhen: stepCountIs(3),
   };
@@ -78,7 +89,9 @@ test('an object is made to its schema', async ({ real }) => {
       ? [output('{"city":"Oslo"}', 1), ended('stop')]
       : [{ ...call, call: { id: 'c1', name: tools[0]?.name ?? '' } } as never, ended('tool_calls')];
   const schema = jsonSchema<{ city: string }>({
-    ...{ type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    type: 'object',
+    properties: { city: { type: 'string' } },
+    required: ['city'],
   });
   const asking = { model: modelOf(real), schema, prompt: 'Where?', maxRetries: 0 };
   assert.equal((await generateObject(asking)).object, { city: 'Oslo' });

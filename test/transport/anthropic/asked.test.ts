@@ -23,11 +23,13 @@ const ASKED = {
 const PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const WEATHER = {
-  ...{ name: 'weather', description: 'Tells the weather.' },
+  name: 'weather',
+  description: 'Tells the weather.',
   input_schema: { type: 'object' as const, properties: { city: { type: 'string' } } },
 };
 const ended: OutputPart = {
-  ...{ type: 'finish', finish_reason: 'stop' },
+  type: 'finish',
+  finish_reason: 'stop',
   usage: { input_tokens: 12, output_tokens: 5, cached_tokens: 4 },
 };
 async function failed(asked: Promise<unknown>): Promise<InstanceType<typeof Anthropic.APIError>> {
@@ -80,7 +82,8 @@ test('images of results reach the model in the next message of the user', async 
   const asked = real.provider.asked[0]?.request.messages.slice(2) ?? [];
   const shown = { type: 'image', media_type: 'image/png', data: PNG };
   const named = (id: string) => ({
-    ...{ type: 'text', text: `This image is the result of the tool call ${id}:` },
+    type: 'text',
+    text: `This image is the result of the tool call ${id}:`,
   });
   const answered = (id: string, text: string) => ({
     role: 'tool',

@@ -61,12 +61,11 @@ test('each kind of document is a text in its place', async ({ real }) => {
         text('<document>\n{"a": "ä"}\n</document>'),
         text('<document>\nPlain.\n</document>'),
         text('<document>\nShort.\n</document>'),
-        ...[
-          text('<document>\n'),
-          text('See'),
-          { type: 'image', media_type: 'image/png', data: PNG },
-        ],
-        ...[text('\n</document>'), text('What is it?')],
+        text('<document>\n'),
+        text('See'),
+        { type: 'image', media_type: 'image/png', data: PNG },
+        text('\n</document>'),
+        text('What is it?'),
       ],
     },
   ]);
@@ -84,7 +83,9 @@ test('the result of a tool may have documents', async ({ real }) => {
   assert.is(status, 200);
   assert.equal(real.provider.asked[0]?.request.messages.at(-1)?.content, [
     {
-      ...{ type: 'tool_result', id: 'c1', is_error: false },
+      type: 'tool_result',
+      id: 'c1',
+      is_error: false,
       text: 'Found:\n<document>\nThe first page.\n\nThe second page.\n</document>',
     },
   ]);

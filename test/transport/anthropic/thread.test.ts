@@ -12,20 +12,28 @@ import { bootReal, type Real } from '../http/real.ts';
 const test = suite<{ real: Real; client: Anthropic }>('threads of Anthropic');
 
 const ended = (finish_reason: 'stop' | 'tool_calls'): OutputPart => ({
-  ...{ type: 'finish', finish_reason, usage: { input_tokens: 12, output_tokens: 5 } },
+  type: 'finish',
+  finish_reason,
+  usage: { input_tokens: 12, output_tokens: 5 },
 });
 const thought: OutputPart = { type: 'output', kind: 'reasoning', text: 'Hm.', token_ids: [] };
 const call: OutputPart = {
-  ...{ type: 'output', kind: 'tool_call', call: { id: 'c1', name: 'weather' } },
-  ...{ text: '{"city":"Oslo"}', token_ids: [] },
+  type: 'output',
+  kind: 'tool_call',
+  call: { id: 'c1', name: 'weather' },
+  text: '{"city":"Oslo"}',
+  token_ids: [],
 };
 const WEATHER = {
-  ...{ name: 'weather', description: 'Tells the weather.' },
+  name: 'weather',
+  description: 'Tells the weather.',
   input_schema: { type: 'object' as const, properties: { city: { type: 'string' as const } } },
 };
 const ASKED = { model: 'local/svc-mini', max_tokens: 100 };
 const FIRST = {
-  ...{ ...ASKED, system: 'Be brief.', tools: [WEATHER] },
+  ...ASKED,
+  system: 'Be brief.',
+  tools: [WEATHER],
   messages: [{ role: 'user' as const, content: 'The weather in Oslo?' }],
 };
 const RESULT = {
@@ -83,7 +91,8 @@ test('what the log does not have is thread_not_found, so that clients send all o
     const { status, json } = await send(real, { messages: [RESULT], thread });
     assert.equal([status, json.error.type], [404, 'not_found_error'], id);
     assert.equal(json.error.details, {
-      ...{ error_code: 'thread_not_found', param: 'thread.previous_message_id' },
+      error_code: 'thread_not_found',
+      param: 'thread.previous_message_id',
     });
   }
 });

@@ -76,7 +76,9 @@ function askApp(
   const access = createAccess({ settings, token: () => TOKEN, sessions: { find: () => null } });
   const headers = { host: `127.0.0.1:${PORT}`, origin, ...sent };
   const request = {
-    ...{ url: '/v1/runs', method, headers },
+    url: '/v1/runs',
+    method,
+    headers,
     rawHeaders: [],
     headersDistinct: Object.fromEntries(Object.entries(headers).map(([k, each]) => [k, [each]])),
     socket: { localPort: PORT, localAddress: '127.0.0.1', remoteAddress: '127.0.0.1' },

@@ -25,7 +25,9 @@ test('the status names the models in memory, and only the providers and models o
   assert.equal(statusWork(runtime).failing, [
     { id: 'far', state: 'degraded', reason, retry_at: null },
     {
-      ...{ id: 'far/m', state: 'rate_limited', reason },
+      id: 'far/m',
+      state: 'rate_limited',
+      reason,
       retry_at: new Date(clock.now() + 20_000).toISOString(),
     },
   ]);

@@ -144,7 +144,9 @@ test('a client that waits gets heartbeats, and a late failure as the last part',
   const script = [() => opened, failure];
   const real = await bootReal({ routes, script, limits: { heartbeat_ms: 20 } });
   const sent = request(`${real.url}/toy?prompt=hi`, {
-    ...{ method: 'POST', headers: { ...BEARER, ...NDJSON }, agent: false },
+    method: 'POST',
+    headers: { ...BEARER, ...NDJSON },
+    agent: false,
   });
   sent.end();
   const text = await new Promise<string>((resolve) =>
@@ -167,7 +169,9 @@ test('what a client does not read is counted, and not made ahead', async ({ real
   const piece = 'x'.repeat(100_000);
   real.provider.script = [...Array.from({ length: 100 }, () => output(piece, 1)), finish()];
   const sent = request(`${real.url}/toy?prompt=hi`, {
-    ...{ method: 'POST', headers: { ...BEARER, ...NDJSON }, agent: false },
+    method: 'POST',
+    headers: { ...BEARER, ...NDJSON },
+    agent: false,
   });
   sent.end();
   const res = await new Promise<IncomingMessage>((resolve) => sent.once('response', resolve));

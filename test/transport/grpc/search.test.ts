@@ -18,7 +18,10 @@ const test = suite<{ real: Real; grpc: Grpc; client: RuntimeClient }>('searches 
 test.before.each(async (context) => {
   const real = await bootReal({ script: [output('Hello'), finish()] });
   const grpc = createGrpc({
-    ...{ runtime: real.runtime, limits: real.config.limits, log: silent, unsent: real.unsent },
+    runtime: real.runtime,
+    limits: real.config.limits,
+    log: silent,
+    unsent: real.unsent,
     access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN }),
   });
   const client = runtimeClient(await grpc.listen('127.0.0.1', 0));
@@ -84,10 +87,16 @@ test('a run that works is not removed', async ({ client, real }) => {
 
 test('a method needs the scope of its route', () => {
   const same = {
-    ...{ Run: 'POST /v1/runs', Attach: 'GET /v1/runs/:id/events', Get: 'GET /v1/runs/:id' },
-    ...{ List: 'GET /v1/runs', Search: 'GET /v1/runs/search', Remove: 'DELETE /v1/runs/:id' },
-    ...{ Cancel: 'POST /v1/runs/:id/cancel', Models: 'GET /v1/models' },
-    ...{ Providers: 'GET /v1/providers', Stop: 'POST /v1/runtime/events' },
+    Run: 'POST /v1/runs',
+    Attach: 'GET /v1/runs/:id/events',
+    Get: 'GET /v1/runs/:id',
+    List: 'GET /v1/runs',
+    Search: 'GET /v1/runs/search',
+    Remove: 'DELETE /v1/runs/:id',
+    Cancel: 'POST /v1/runs/:id/cancel',
+    Models: 'GET /v1/models',
+    Providers: 'GET /v1/providers',
+    Stop: 'POST /v1/runtime/events',
   };
   for (const [method, name] of Object.entries(same)) {
     const route = routes.find((row) => `${row.method} ${row.path}` === name);

@@ -53,7 +53,10 @@ test('a call with two different Authorization headers has no token', async () =>
   runtime.bring('ready');
   const refused: string[] = [];
   const grpc = createGrpc({
-    ...{ runtime, limits: defaultLimits, log: silent, certificate: null },
+    runtime,
+    limits: defaultLimits,
+    log: silent,
+    certificate: null,
     unsent: new UnsentBytes(defaultLimits, silent),
     access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN }),
     onRefused: (code) => refused.push(code),

@@ -37,7 +37,7 @@ test('only files of known types are read from the folder', () => {
 
 test('the page and its files need no token, have a strict policy, and are cached until they change', async () => {
   const http = await boot();
-  const names = [...readFiles('src/transport/http/console').keys(), 'marked.js'];
+  const names = [...readFiles('src/console').keys(), 'marked.js'];
   for (const path of names.map((name) => (name === 'index.html' ? '/' : `/console/${name}`))) {
     const accept = path === '/' ? 'text/html,*/*;q=0.8' : '*/*';
     const { status, headers } = await ask(`${http.url}${path}`, { headers: { accept } });

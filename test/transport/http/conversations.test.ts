@@ -34,7 +34,10 @@ test('each conversation is one row, at its newest run, with its turns', async ({
   const rows = await list(real);
   assert.equal(
     rows.map((row: { id: string; prompt: string; turns: number; run: { id: string } }) => [
-      ...[row.id, row.prompt, row.turns, row.run.id],
+      row.id,
+      row.prompt,
+      row.turns,
+      row.run.id,
     ]),
     [
       [one, 'First?', 2, later],

@@ -51,7 +51,13 @@ export async function bootReal(
   };
   const unsent = new UnsentBytes(limits, silent);
   const http = createHttp({
-    ...{ runtime, settings, token, sessions, limits, log, unsent },
+    runtime,
+    settings,
+    token,
+    sessions,
+    limits,
+    log,
+    unsent,
     routes: options.routes ?? routes,
     configuration: new LiveConfig({ config, reload: () => config, changed: () => {} }),
   });

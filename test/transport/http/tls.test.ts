@@ -156,9 +156,14 @@ test('a WebSocket client follows the log over TLS', async ({ folder, pair, open 
     stdout: 'none',
   });
   const channel = attachSockets(http, {
-    ...{ runtime: http.runtime, hub: daemon.hub, folder, limits: http.limits, log: daemon.log },
+    runtime: http.runtime,
+    hub: daemon.hub,
+    folder,
+    limits: http.limits,
+    log: daemon.log,
     settings: { auth: true, allowed_origins: [], http: '127.0.0.1:0' },
-    ...{ token: () => TOKEN, sessions: { find: () => null } },
+    token: () => TOKEN,
+    sessions: { find: () => null },
   });
   const url = `wss://127.0.0.1:${http.port}/v1/logs?follow=1`;
   const client = new WebSocket(url, { ca: pair.cert, headers: BEARER });

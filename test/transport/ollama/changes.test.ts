@@ -18,9 +18,19 @@ test.before.each(async (context) => {
 test.after.each(({ real }) => real.close());
 
 const MODEL = {
-  ...{ id: 'local/svc-mini', provider: 'local', name: 'svc-mini', state: 'loaded' },
-  ...{ size_bytes: 1234, digest: null, quantization: null, parameters: null },
-  ...{ context_length: null, capabilities: [], default: true, built_in: true, path: null },
+  id: 'local/svc-mini',
+  provider: 'local',
+  name: 'svc-mini',
+  state: 'loaded',
+  size_bytes: 1234,
+  digest: null,
+  quantization: null,
+  parameters: null,
+  context_length: null,
+  capabilities: [],
+  default: true,
+  built_in: true,
+  path: null,
 } as ModelRecord;
 const messages = [{ role: 'user', content: 'Hi' }];
 
@@ -39,7 +49,10 @@ test('what create makes answers with its system text and parameters, unless a re
 }) => {
   const statuses: string[] = [];
   for await (const { status } of await client.create({
-    ...{ model: 'mario', from: 'svc-mini', system: 'You are Mario.', stream: true },
+    model: 'mario',
+    from: 'svc-mini',
+    system: 'You are Mario.',
+    stream: true,
     parameters: { temperature: 0.25, stop: ['<end>'], num_predict: 9, num_ctx: 8192 },
   }))
     statuses.push(status);
@@ -51,8 +64,11 @@ test('what create makes answers with its system text and parameters, unless a re
   const asked = real.provider.asked.map(({ request }) => request);
   assert.equal(
     asked.map(({ model, temperature, max_tokens, stop, context_tokens }) => [
-      ...[model, temperature, max_tokens],
-      ...[stop, context_tokens],
+      model,
+      temperature,
+      max_tokens,
+      stop,
+      context_tokens,
     ]),
     [0.25, 0.25, 1].map((temperature) => ['svc-mini', temperature, 9, ['<end>'], 8192]),
   );
@@ -148,8 +164,11 @@ test('a pull shows how far it is, in the words that programs know', async ({ rea
   assert.equal(
     lines.map(({ status }) => status),
     [
-      ...['pulling manifest', 'pulling m.gguf', 'waiting: It is away.'],
-      ...['verifying sha256 digest', 'success'],
+      'pulling manifest',
+      'pulling m.gguf',
+      'waiting: It is away.',
+      'verifying sha256 digest',
+      'success',
     ],
   );
   assert.equal([lines[1]?.total, lines[1]?.completed], [8, 4]);
@@ -193,8 +212,18 @@ test('empty and null fields mean nothing, and a name is as good as a model', asy
   assert.is((await post('show', { model: '', name: '' })).status, 400);
   const options = { repeat_last_n: 3, typical_p: 0.7, num_thread: 8, temperature: null };
   const { headers, status } = await post('generate', {
-    ...{ model: 'svc-mini', prompt: 'x', stream: false, keep_alive: '', format: '', think: null },
-    ...{ suffix: '', template: '', system: '', context: null, raw: false, options },
+    model: 'svc-mini',
+    prompt: 'x',
+    stream: false,
+    keep_alive: '',
+    format: '',
+    think: null,
+    suffix: '',
+    template: '',
+    system: '',
+    context: null,
+    raw: false,
+    options,
   });
   assert.is(status, 200);
   assert.is(

@@ -25,11 +25,17 @@ export function end(reason: 'stop' | 'length' | 'tool_calls' = 'stop'): OutputPa
   return { type: 'finish', finish_reason: reason, usage };
 }
 export const call = (id: string, text: string): OutputPart => ({
-  ...{ type: 'output', kind: 'tool_call', text, token_ids: [] },
+  type: 'output',
+  kind: 'tool_call',
+  text,
+  token_ids: [],
   call: { id, name: 'weather' },
 });
 export const think = (text: string): OutputPart => ({
-  ...{ type: 'output', kind: 'reasoning', text, token_ids: [] },
+  type: 'output',
+  kind: 'reasoning',
+  text,
+  token_ids: [],
 });
 export const weather = {
   type: 'function' as const,

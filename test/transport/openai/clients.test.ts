@@ -63,7 +63,10 @@ test('the helper for streams has the whole answer at its end', async ({ client }
 
 test('tool calls, whole and streamed, and their results', async ({ real, client }) => {
   const script = [
-    ...[think('hm'), call('a', '{"city":'), call('b', '{}'), call('a', '"Bern"}')],
+    think('hm'),
+    call('a', '{"city":'),
+    call('b', '{}'),
+    call('a', '"Bern"}'),
     end('tool_calls'),
   ];
   real.provider.script = script;
@@ -157,13 +160,27 @@ test('an answer that has a schema is parsed', async ({ real, client }) => {
 });
 
 test('each parameter reaches the provider', async ({ real, client }) => {
+  const ofNeighbours = { top_k: 5, min_p: 0.1, repeat_penalty: 1.2 };
   await client.chat.completions.create({
     ...hi,
-    ...{ temperature: 0.5, top_p: 0.9, presence_penalty: 1, frequency_penalty: -1, seed: -1 },
-    ...{ max_completion_tokens: 7, stop: 'END', logprobs: true, top_logprobs: 2, n: 1 },
-    ...{ reasoning_effort: 'xhigh', parallel_tool_calls: false, verbosity: 'low' },
-    ...{ top_k: 5, min_p: 0.1, repeat_penalty: 1.2 },
-    ...{ metadata: { team: 'a' }, user: 'me', store: false, service_tier: 'auto' },
+    temperature: 0.5,
+    top_p: 0.9,
+    presence_penalty: 1,
+    frequency_penalty: -1,
+    seed: -1,
+    max_completion_tokens: 7,
+    stop: 'END',
+    logprobs: true,
+    top_logprobs: 2,
+    n: 1,
+    reasoning_effort: 'xhigh',
+    parallel_tool_calls: false,
+    verbosity: 'low',
+    ...ofNeighbours,
+    metadata: { team: 'a' },
+    user: 'me',
+    store: false,
+    service_tier: 'auto',
   });
   const { temperature, top_p, presence_penalty, frequency_penalty, seed } = asked(real);
   assert.equal([temperature, top_p, presence_penalty, frequency_penalty], [0.5, 0.9, 1, -1]);
@@ -350,8 +367,13 @@ test('the bytes of a stream are those that clients need', async ({ real }) => {
       return run?.output_parts?.length === 4;
     });
   real.provider.script = [
-    ...[think('t'), output('x', 1), call('a', '{'), call('b', '')],
-    ...[async () => void (await recorded()), call('a', '}'), end()],
+    think('t'),
+    output('x', 1),
+    call('a', '{'),
+    call('b', ''),
+    async () => void (await recorded()),
+    call('a', '}'),
+    end(),
   ];
   const { text, headers } = await real.get('/v1/chat/completions', {
     method: 'POST',

@@ -87,10 +87,16 @@ test('a response follows what the conversation says, and is added to it', async 
   });
   real.provider.script = [think('hm'), output('Hello Ada.', 1), end()];
   const first = await client.responses.create({
-    ...{ model: MODEL, conversation: id, input: 'Greet me.', instructions: 'Sing.' },
+    model: MODEL,
+    conversation: id,
+    input: 'Greet me.',
+    instructions: 'Sing.',
   });
   assert.equal(roles(real), [
-    ...['system Sing.', 'system Be brief.', 'user My name is Ada.', 'user Greet me.'],
+    'system Sing.',
+    'system Be brief.',
+    'user My name is Ada.',
+    'user Greet me.',
   ]);
   assert.equal(first.conversation, { id });
   const run_id = first.id.replace('resp_', 'run_') as RunKey;
@@ -103,19 +109,32 @@ test('a response follows what the conversation says, and is added to it', async 
   await client.conversations.items.create(id, { items: [user('Louder.')] });
   real.provider.script = [output('HELLO.', 1), end()];
   const second = await client.responses.create({
-    ...{ model: MODEL, conversation: { id }, input: 'Now.', stream: true },
+    model: MODEL,
+    conversation: { id },
+    input: 'Now.',
+    stream: true,
   });
   for await (const _ of second);
   assert.equal(roles(real), [
-    ...['system Be brief.', 'user My name is Ada.', 'user Greet me.', 'assistant hm Hello Ada.'],
-    ...['user Louder.', 'user Now.'],
+    'system Be brief.',
+    'user My name is Ada.',
+    'user Greet me.',
+    'assistant hm Hello Ada.',
+    'user Louder.',
+    'user Now.',
   ]);
   const items = await client.conversations.items.list(id, { order: 'asc' });
   assert.equal(
     said(items),
     [
-      ...['developer Be brief.', 'user My name is Ada.', 'user Greet me.', 'reasoning hm'],
-      ...['assistant Hello Ada.', 'user Louder.', 'user Now.', 'assistant HELLO.'],
+      'developer Be brief.',
+      'user My name is Ada.',
+      'user Greet me.',
+      'reasoning hm',
+      'assistant Hello Ada.',
+      'user Louder.',
+      'user Now.',
+      'assistant HELLO.',
     ].map((line) => line.replace('developer', 'system')),
   );
   // Without an item, its messages are made of all that is left.
@@ -123,8 +142,13 @@ test('a response follows what the conversation says, and is added to it', async 
   await client.conversations.items.delete(String(greet?.id), { conversation_id: id });
   await client.responses.create({ model: MODEL, conversation: id, input: 'Again.' });
   assert.equal(roles(real), [
-    ...['system Be brief.', 'user My name is Ada.', 'assistant hm Hello Ada.', 'user Louder.'],
-    ...['user Now.', 'assistant HELLO.', 'user Again.'],
+    'system Be brief.',
+    'user My name is Ada.',
+    'assistant hm Hello Ada.',
+    'user Louder.',
+    'user Now.',
+    'assistant HELLO.',
+    'user Again.',
   ]);
 });
 
@@ -222,7 +246,9 @@ test('its changes and its texts are bounded, and a full one can be deleted', asy
   assert.equal(await refused(more(400)), [413, 'prompt_too_large', 'items']);
   const large = { items: [user('x'.repeat(1000))] };
   assert.equal(await refused(client.conversations.create(large)), [
-    ...[413, 'prompt_too_large', 'items'],
+    413,
+    'prompt_too_large',
+    'items',
   ]);
   await more(100);
   for (let change = 3; change <= 10; change += 1)
@@ -237,7 +263,9 @@ test('its changes and its texts are bounded, and a full one can be deleted', asy
 });
 
 const weatherTool = {
-  ...{ type: 'function', strict: null, name: 'weather' },
+  type: 'function',
+  strict: null,
+  name: 'weather',
   parameters: (weather as { function: { parameters?: object } }).function.parameters ?? {},
 } as OpenAI.Responses.FunctionTool;
 

@@ -29,7 +29,11 @@ const CITY = {
 
 const langchain = (real: Real, more: object = {}) =>
   new ChatOpenAI({
-    ...{ model: MODEL, apiKey: TOKEN, maxRetries: 0, streamUsage: true, ...more },
+    model: MODEL,
+    apiKey: TOKEN,
+    maxRetries: 0,
+    streamUsage: true,
+    ...more,
     configuration: { baseURL: `${real.url}/v1` },
   });
 
@@ -52,7 +56,9 @@ test('LangChain: an answer, whole and streamed, with its usage', async ({ real }
 
 test('LangChain: tool calls and their results', async ({ real }) => {
   const weather = langchainTool(() => 'sun', {
-    ...{ name: 'weather', description: 'Says the weather.', schema: CITY },
+    name: 'weather',
+    description: 'Says the weather.',
+    schema: CITY,
   });
   const model = langchain(real).bindTools([weather]);
   real.provider.script = [call('a', '{"city":'), call('a', '"Bern"}'), end('tool_calls')];
@@ -102,8 +108,11 @@ function tokensOf(message: object): number {
 
 const sdk = (real: Real) =>
   createOpenAICompatible({
-    ...{ name: 'svc', baseURL: `${real.url}/v1`, apiKey: TOKEN },
-    ...{ includeUsage: true, supportsStructuredOutputs: true },
+    name: 'svc',
+    baseURL: `${real.url}/v1`,
+    apiKey: TOKEN,
+    includeUsage: true,
+    supportsStructuredOutputs: true,
   })(MODEL);
 
 test('AI SDK: an answer, whole and streamed, with reasoning and usage', async ({ real }) => {
@@ -145,7 +154,9 @@ test('AI SDK: a tool is called, and its result is asked about', async ({ real })
 test('AI SDK: an object of a schema', async ({ real }) => {
   real.provider.script = [output('{"city":"Bern"}', 1), end()];
   const { object } = await generateObject({
-    ...{ model: sdk(real), prompt: 'Where?', maxRetries: 0 },
+    model: sdk(real),
+    prompt: 'Where?',
+    maxRetries: 0,
     schema: jsonSchema<{ city: string }>(CITY),
   });
   assert.equal(object, { city: 'Bern' });
@@ -157,7 +168,9 @@ test('AI SDK: a failure in the middle of a stream, and an abort', async ({ real 
   real.provider.script = [output('a', 1), failure];
   const errors: unknown[] = [];
   const broken = streamText({
-    ...{ model: sdk(real), prompt: 'Hi', maxRetries: 0 },
+    model: sdk(real),
+    prompt: 'Hi',
+    maxRetries: 0,
     onError: ({ error }) => void errors.push(error),
   });
   await broken.consumeStream();
@@ -166,7 +179,10 @@ test('AI SDK: a failure in the middle of a stream, and an abort', async ({ real 
   real.provider.script = (_, signal) => [output('a', 1), untilAborted(signal)];
   const leave = new AbortController();
   const left = streamText({
-    ...{ model: sdk(real), prompt: 'Hi', maxRetries: 0, abortSignal: leave.signal },
+    model: sdk(real),
+    prompt: 'Hi',
+    maxRetries: 0,
+    abortSignal: leave.signal,
   });
   for await (const part of left.textStream) if (part === 'a') leave.abort();
   await waitFor('the run is cancelled', async () =>

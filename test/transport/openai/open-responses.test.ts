@@ -13,12 +13,37 @@ test.before.each(async (context) => {
 test.after.each(({ real }) => real.close());
 
 const FIELDS = [
-  ...['id', 'object', 'created_at', 'completed_at', 'status', 'incomplete_details', 'model'],
-  ...['previous_response_id', 'instructions', 'output', 'error', 'tools', 'tool_choice'],
-  ...['truncation', 'parallel_tool_calls', 'text', 'top_p', 'presence_penalty'],
-  ...['frequency_penalty', 'top_logprobs', 'temperature', 'reasoning', 'usage'],
-  ...['max_output_tokens', 'max_tool_calls', 'store', 'background', 'service_tier', 'metadata'],
-  ...['safety_identifier', 'prompt_cache_key'],
+  'id',
+  'object',
+  'created_at',
+  'completed_at',
+  'status',
+  'incomplete_details',
+  'model',
+  'previous_response_id',
+  'instructions',
+  'output',
+  'error',
+  'tools',
+  'tool_choice',
+  'truncation',
+  'parallel_tool_calls',
+  'text',
+  'top_p',
+  'presence_penalty',
+  'frequency_penalty',
+  'top_logprobs',
+  'temperature',
+  'reasoning',
+  'usage',
+  'max_output_tokens',
+  'max_tool_calls',
+  'store',
+  'background',
+  'service_tier',
+  'metadata',
+  'safety_identifier',
+  'prompt_cache_key',
 ];
 const post = async (real: Real, body: object, path = '/v1/responses') =>
   (await real.get(path, { method: 'POST', body: { model: MODEL, ...body } })).json;
@@ -37,8 +62,13 @@ test('a response has every field, with a number where the request has none', asy
 
 test('a response has what was asked', async ({ real }) => {
   const wishes = {
-    ...{ temperature: 0.5, top_p: 0.9, presence_penalty: 1, frequency_penalty: -1 },
-    ...{ safety_identifier: 'someone', prompt_cache_key: 'a key', max_output_tokens: 9 },
+    temperature: 0.5,
+    top_p: 0.9,
+    presence_penalty: 1,
+    frequency_penalty: -1,
+    safety_identifier: 'someone',
+    prompt_cache_key: 'a key',
+    max_output_tokens: 9,
   };
   const response = await post(real, { input: 'Hi', ...wishes });
   for (const [field, value] of Object.entries(wishes)) assert.is(response[field], value, field);
@@ -60,7 +90,8 @@ test('a history with phases, a call of a function, and a stream with the same en
   assert.equal([called.output[0].type, called.tools[0].name], ['function_call', 'weather']);
   real.provider.script = [output('Hi', 1), end()];
   const { text } = await real.get('/v1/responses', {
-    ...{ method: 'POST', body: { model: MODEL, input: 'Hi', stream: true } },
+    method: 'POST',
+    body: { model: MODEL, input: 'Hi', stream: true },
   });
   const events = text.split('\n').flatMap((line) => (line.startsWith('data: ') ? [line] : []));
   const { type, response } = JSON.parse((events.at(-1) ?? '').slice(6));

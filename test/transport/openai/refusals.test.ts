@@ -96,9 +96,7 @@ test('a schema that is none is refused, and names its tool', async ({ real, clie
     deep,
     wide,
   ])
-    assert.equal(await errorOf(withSchema(schema)), [
-      ...[400, 'invalid_request', 'tools.0.parameters'],
-    ]);
+    assert.equal(await errorOf(withSchema(schema)), [400, 'invalid_request', 'tools.0.parameters']);
   const endless = `${'{"not":'.repeat(50_000)}{}${'}'.repeat(50_000)}`;
   const tool = `{"type":"function","function":{"name":"f","parameters":${endless}}}`;
   const { status, json } = await real.get('/v1/chat/completions', {
@@ -126,7 +124,9 @@ test('a schema that is none is refused, and names its tool', async ({ real, clie
 test('sizes have bounds', async ({ real, client }) => {
   const many = Array.from({ length: 5000 }, () => HI[0]) as typeof HI;
   assert.equal(await errorOf(client.chat.completions.create({ ...hi, messages: many })), [
-    ...[400, 'invalid_request', 'messages'],
+    400,
+    'invalid_request',
+    'messages',
   ]);
   const large = [{ role: 'user' as const, content: 'x'.repeat(10 * 1024 * 1024) }];
   const [status] = await errorOf(client.chat.completions.create({ ...hi, messages: large }));
@@ -145,7 +145,9 @@ test('a body with very many values is refused before any of them is checked', as
   assert.equal(begun, [413, 'body_too_large', null]);
   const few = Array(most - 10).fill(1);
   assert.equal(await errorOf(client.chat.completions.create({ ...hi, messages: few })), [
-    ...[400, 'invalid_request', 'messages'],
+    400,
+    'invalid_request',
+    'messages',
   ]);
 });
 

@@ -12,8 +12,14 @@ const asked = (fields: AskedResponse['fields'] = {}): AskedResponse => ({
   run_id: `run_${KEY}`,
   created_at: 1_700_000_000_000,
   request: {
-    ...{ provider: 'local', model: 'm', cloud: false, messages: [] },
-    ...{ max_tokens: null, temperature: null, seed: 1, seed_asked: false },
+    provider: 'local',
+    model: 'm',
+    cloud: false,
+    messages: [],
+    max_tokens: null,
+    temperature: null,
+    seed: 1,
+    seed_asked: false,
   },
   fields,
   metadata: null,
@@ -59,7 +65,10 @@ test('the events of a text come in the order of OpenAI, numbered from zero', () 
   const { response } = events.at(-1) as unknown as { response: Record<string, unknown> };
   assert.equal(response.output, [
     {
-      ...{ type: 'message', id: `msg_${KEY}_0`, role: 'assistant', status: 'completed' },
+      type: 'message',
+      id: `msg_${KEY}_0`,
+      role: 'assistant',
+      status: 'completed',
       content: [{ type: 'output_text', text: 'Hello', annotations: [], logprobs: [] }],
     },
   ]);

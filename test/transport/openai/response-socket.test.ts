@@ -99,7 +99,10 @@ test('the last response is continued on its connection only, also without store'
   const more = { input: 'Two', store: false, previous_response_id: id };
   const other = await connect(real);
   assert.equal(errorIn(await other.turn(more)), [
-    ...['error', 400, 'previous_response_not_found', 'previous_response_id'],
+    'error',
+    400,
+    'previous_response_not_found',
+    'previous_response_id',
   ]);
   assert.is(last(await other.turn({ input: 'Anew' })).type, 'response.completed');
   other.socket.terminate();

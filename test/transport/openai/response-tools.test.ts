@@ -16,11 +16,15 @@ test.before.each(async (context) => {
 test.after.each(({ real }) => real.close());
 
 const patch = {
-  ...{ type: 'custom', name: 'apply_patch', description: 'Edits files.' },
+  type: 'custom',
+  name: 'apply_patch',
+  description: 'Edits files.',
   format: { type: 'grammar', syntax: 'lark', definition: 'start: "x"' },
 };
 const agents = {
-  ...{ type: 'namespace', name: 'agents', description: 'About agents.' },
+  type: 'namespace',
+  name: 'agents',
+  description: 'About agents.',
   tools: [
     { type: 'function', name: 'list', description: 'Lists.', parameters: {}, strict: false },
     { type: 'custom', name: 'say' },
@@ -28,7 +32,11 @@ const agents = {
 };
 const called = (id: string, name: string, ...pieces: string[]): OutputPart[] =>
   pieces.map((text) => ({
-    ...{ type: 'output', kind: 'tool_call', text, token_ids: [], call: { id, name } },
+    type: 'output',
+    kind: 'tool_call',
+    text,
+    token_ids: [],
+    call: { id, name },
   }));
 const INPUT = 'line "one"\nline two';
 const written = JSON.stringify({ input: INPUT });
@@ -132,7 +140,9 @@ test('tools that servers run are left out and named, and a forced one is refused
   const strict = await bootOpenai({ strict_requests: true });
   try {
     assert.equal(await errorOf(create(strict.client, { tools })), [
-      ...[400, 'invalid_request', 'tools.1.type'],
+      400,
+      'invalid_request',
+      'tools.1.type',
     ]);
   } finally {
     await strict.real.close();
@@ -198,7 +208,9 @@ test('an image in a result is shown to the model after the results', async ({ re
   const call = { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' };
   const image = { type: 'input_image', image_url: 'data:image/png;base64,iVBORw0KGgoAAAAN' };
   const input = [
-    ...[{ role: 'user', content: 'Look.' }, call, { ...call, call_id: 'b' }],
+    { role: 'user', content: 'Look.' },
+    call,
+    { ...call, call_id: 'b' },
     { type: 'function_call_output', call_id: 'a', output: [image] },
     { type: 'function_call_output', call_id: 'b', output: 'fine' },
   ];
@@ -207,15 +219,11 @@ test('an image in a result is shown to the model after the results', async ({ re
   assert.equal(
     messages.map(({ role, content }) => [role, content.map(({ type }) => type).join()]),
     [
-      ...[
-        ['user', 'text'],
-        ['assistant', 'tool_call,tool_call'],
-        ['tool', 'tool_result'],
-      ],
-      ...[
-        ['tool', 'tool_result'],
-        ['user', 'text,image'],
-      ],
+      ['user', 'text'],
+      ['assistant', 'tool_call,tool_call'],
+      ['tool', 'tool_result'],
+      ['tool', 'tool_result'],
+      ['user', 'text,image'],
     ],
   );
 });
@@ -226,7 +234,8 @@ test('a file of an input reaches the model as text, also from a tool', async ({ 
   const call = { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' };
   const input = [
     { role: 'user', content: [{ type: 'input_text', text: 'Read.' }, file] },
-    ...[call, { type: 'function_call_output', call_id: 'a', output: [file] }],
+    call,
+    { type: 'function_call_output', call_id: 'a', output: [file] },
   ];
   await create(client, { input });
   const said = '<document title="sky.txt">\nThe sky is blue.\n</document>';

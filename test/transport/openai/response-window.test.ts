@@ -74,7 +74,9 @@ test('a conversation is compacted to what others wrote and a summary', async ({ 
   ];
   assert.equal(texts(real), read);
   await client.responses.create({
-    ...{ model: MODEL, input: 'Go.', previous_response_id: compacted.id },
+    model: MODEL,
+    input: 'Go.',
+    previous_response_id: compacted.id,
   });
   assert.equal(texts(real), read, 'also by its id');
   const run = await real.runtime.runs.get(compacted.id.replace('resp_', 'run_'));
@@ -88,7 +90,9 @@ test('a trigger at the end of an input streams the summary as an item', async ({
   real.provider.script = [output('In short.', 1), end()];
   const input = [...CONVERSATION, { type: 'compaction_trigger' }];
   const stream = await client.responses.create({
-    ...{ model: MODEL, input: input as never, stream: true },
+    model: MODEL,
+    input: input as never,
+    stream: true,
   });
   const types: string[] = [];
   for await (const { type } of stream) types.push(type.replace('response.', ''));
@@ -116,12 +120,12 @@ test('a summary that is not whole is an error, and one of another service is ref
   }
   const foreign = [{ type: 'compaction', encrypted_content: 'gAAAA' }];
   assert.equal(await errorOf(client.responses.create({ model: MODEL, input: foreign as never })), [
-    ...[400, 'invalid_request', 'input.0.encrypted_content'],
+    400,
+    'invalid_request',
+    'input.0.encrypted_content',
   ]);
   assert.equal((await errorOf(compact(client, { model: undefined }))).slice(0, 1), [400]);
-  assert.equal(await errorOf(compact(client, { input: null })), [
-    ...[400, 'invalid_request', 'input'],
-  ]);
+  assert.equal(await errorOf(compact(client, { input: null })), [400, 'invalid_request', 'input']);
 });
 
 test('the words of the paths are no ids', async ({ real }) => {

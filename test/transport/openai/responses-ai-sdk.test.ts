@@ -52,8 +52,10 @@ test('a tool is called, and its result is sent back', async ({ real }) => {
       ? [output('Sunny.', 1), end()]
       : [think('I ask.'), call('c1', '{"city":'), call('c1', '"Bonn"}'), end('tool_calls')];
   const schema = jsonSchema<{ city: string }>({
-    ...{ type: 'object', properties: { city: { type: 'string' } } },
-    ...{ required: ['city'], additionalProperties: false },
+    type: 'object',
+    properties: { city: { type: 'string' } },
+    required: ['city'],
+    additionalProperties: false,
   });
   const cities: string[] = [];
   const weather = tool({
@@ -65,7 +67,10 @@ test('a tool is called, and its result is sent back', async ({ real }) => {
     },
   });
   const ask = {
-    ...{ model: modelOf(real), prompt: 'Weather?', tools: { weather }, maxRetries: 0 },
+    model: modelOf(real),
+    prompt: 'Weather?',
+    tools: { weather },
+    maxRetries: 0,
     stopWhen: stepCountIs(3),
   };
   assert.is((await generateText(ask)).text, 'Sunny.');
@@ -79,7 +84,9 @@ test('an answer that fails is an error', async ({ real }) => {
   real.provider.script = [output('one ', 1), new Error('broken')];
   const errors: unknown[] = [];
   const stream = streamText({
-    ...{ model: modelOf(real), prompt: 'Hi', maxRetries: 0 },
+    model: modelOf(real),
+    prompt: 'Hi',
+    maxRetries: 0,
     onError: ({ error }) => void errors.push(error),
   });
   for await (const _ of stream.textStream);

@@ -17,7 +17,10 @@ test.after.each(({ real }) => real.close());
 
 const modelOf = (real: Real) =>
   new ChatOpenAI({
-    ...{ model: MODEL, apiKey: TOKEN, useResponsesApi: true, maxRetries: 0 },
+    model: MODEL,
+    apiKey: TOKEN,
+    useResponsesApi: true,
+    maxRetries: 0,
     configuration: { baseURL: `${real.url}/v1` },
   });
 

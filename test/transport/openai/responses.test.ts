@@ -17,8 +17,11 @@ test.after.each(({ real }) => real.close());
 
 const PNG = 'data:image/png;base64,iVBORw0KGgoAAAAN';
 const weather = {
-  ...{ type: 'function' as const, name: 'weather', description: 'Says the weather.' },
-  ...{ parameters: { type: 'object', properties: { city: { type: 'string' } } }, strict: true },
+  type: 'function' as const,
+  name: 'weather',
+  description: 'Says the weather.',
+  parameters: { type: 'object', properties: { city: { type: 'string' } } },
+  strict: true,
 };
 const list = async (events: AsyncIterable<ResponseStreamEvent>) => {
   const all: ResponseStreamEvent[] = [];
@@ -30,8 +33,13 @@ const runOf = (id: string) => id.replace('resp_', 'run_');
 test('an input is answered, and its response is kept', async ({ real, client }) => {
   const { data: response, response: http } = await client.responses
     .create({
-      ...{ model: MODEL, input: 'Hi', instructions: 'Be brief.', metadata: { a: 'b' } },
-      ...{ max_output_tokens: 99, temperature: 0.5, top_p: 0.9 },
+      model: MODEL,
+      input: 'Hi',
+      instructions: 'Be brief.',
+      metadata: { a: 'b' },
+      max_output_tokens: 99,
+      temperature: 0.5,
+      top_p: 0.9,
     })
     .withResponse();
   assert.is(response.output_text, 'Hello you');
@@ -59,7 +67,10 @@ test('effort, verbosity and a single call at most are asked, and shown', async (
   client,
 }) => {
   const response = await client.responses.create({
-    ...{ model: MODEL, input: 'Hi', tools: [weather], parallel_tool_calls: false },
+    model: MODEL,
+    input: 'Hi',
+    tools: [weather],
+    parallel_tool_calls: false,
     reasoning: { effort: 'low' },
     text: { verbosity: 'high' },
   });
@@ -107,7 +118,8 @@ test('reasoning is a summary, also in a stream that is resumed inside of it', as
   assert.is(message?.type, 'message');
   const delta = about[1]?.sequence_number ?? 0;
   const rest = await client.responses.retrieve(response?.id ?? '', {
-    ...{ stream: true, starting_after: delta - 1 },
+    stream: true,
+    starting_after: delta - 1,
   });
   assert.equal(await list(rest), events.slice(delta));
 });
@@ -120,7 +132,10 @@ test('a tool is called, and its result continues the conversation', async ({ rea
       ? [output('Sunny.', 1), end()]
       : [think('I ask.'), call('c1', '{"city":'), call('c1', '"Bonn"}'), end('tool_calls')];
   const first = await client.responses.create({
-    ...{ model: MODEL, input: 'Weather in Bonn?', tools: [weather], tool_choice: 'required' },
+    model: MODEL,
+    input: 'Weather in Bonn?',
+    tools: [weather],
+    tool_choice: 'required',
   });
   const [reasoning, called] = first.output;
   assert.is(reasoning?.type, 'reasoning');
@@ -131,14 +146,18 @@ test('a tool is called, and its result continues the conversation', async ({ rea
   assert.equal(first.tools, [weather]);
   const result = { type: 'function_call_output' as const, call_id: 'c1', output: '21 C' };
   const second = await client.responses.create({
-    ...{ model: MODEL, tools: [weather], previous_response_id: first.id, input: [result] },
+    model: MODEL,
+    tools: [weather],
+    previous_response_id: first.id,
+    input: [result],
   });
   assert.is(second.output_text, 'Sunny.');
   assert.is(second.previous_response_id, first.id);
   const roles = () => asked(real).messages.map(({ role }) => role);
   assert.equal(roles(), ['user', 'assistant', 'tool']);
   const echoed = await client.responses.create({
-    ...{ model: MODEL, tools: [weather] },
+    model: MODEL,
+    tools: [weather],
     input: [
       { role: 'user', content: 'Weather?' },
       ...(first.output as ResponseInputItem[]),
@@ -152,7 +171,8 @@ test('a tool is called, and its result continues the conversation', async ({ rea
     ['reasoning', 'tool_call'],
   );
   const referred = await client.responses.create({
-    ...{ model: MODEL, tools: [weather] },
+    model: MODEL,
+    tools: [weather],
     input: [
       { role: 'user', content: 'Weather?' },
       ...first.output.map(({ id }) => ({ type: 'item_reference' as const, id: id ?? '' })),
@@ -181,7 +201,8 @@ test('a streamed tool call and its arguments are what the client assembles', asy
 
 test('a response continues an earlier one without its instructions', async ({ real, client }) => {
   const first = await client.responses.create({
-    ...{ model: MODEL, instructions: 'Old.' },
+    model: MODEL,
+    instructions: 'Old.',
     input: [
       {
         role: 'user',
@@ -193,7 +214,10 @@ test('a response continues an earlier one without its instructions', async ({ re
     ],
   });
   const second = await client.responses.create({
-    ...{ model: MODEL, instructions: 'New.', previous_response_id: first.id, input: 'And now?' },
+    model: MODEL,
+    instructions: 'New.',
+    previous_response_id: first.id,
+    input: 'And now?',
   });
   const { messages } = asked(real);
   assert.equal(
@@ -281,7 +305,9 @@ test('a response is cancelled when its connection closes, unless it is in the ba
   const ids: string[] = [];
   for (const background of [false, true]) {
     const stream = await client.responses.create({
-      ...{ model: MODEL, input: 'Go', background },
+      model: MODEL,
+      input: 'Go',
+      background,
       stream: true,
     });
     for await (const event of stream) {
@@ -331,13 +357,18 @@ test('JSON answers and probabilities are asked for, and reported', async ({ real
   const top = [{ token: '{}', logprob: -0.5 }];
   real.provider.script = [
     {
-      ...{ type: 'output', text: '{}', token_ids: [1] },
+      type: 'output',
+      text: '{}',
+      token_ids: [1],
       logprobs: [{ token: '{}', logprob: -0.5, top }],
     },
     end('length'),
   ];
   const response = await client.responses.create({
-    ...{ model: MODEL, input: 'Hi', include: ['message.output_text.logprobs'], top_logprobs: 1 },
+    model: MODEL,
+    input: 'Hi',
+    include: ['message.output_text.logprobs'],
+    top_logprobs: 1,
     text: { format: { type: 'json_schema', name: 'n', schema, strict: true } },
   });
   assert.equal(asked(real).response_format, { type: 'json', name: 'n', schema });
@@ -356,7 +387,9 @@ test('a response without store is answered, and no later request finds it', asyn
   assert.equal([status, code], [404, 'run_unknown']);
   const again = { model: MODEL, input: 'And?', previous_response_id: made.id };
   assert.equal(await errorOf(client.responses.create(again)), [
-    ...[400, 'previous_response_not_found', 'previous_response_id'],
+    400,
+    'previous_response_not_found',
+    'previous_response_id',
   ]);
 });
 
@@ -407,7 +440,9 @@ test('a daemon that stops says so, with a number that the client continues after
 }) => {
   real.provider.script = (_, signal) => [output('one ', 1), untilAborted(signal), end()];
   const stream = await client.responses.create({
-    ...{ model: MODEL, input: 'Go', background: true },
+    model: MODEL,
+    input: 'Go',
+    background: true,
     stream: true,
   });
   let last = -1;
@@ -443,9 +478,17 @@ test('too much is refused: messages, bytes and nesting', async ({ real, client }
 
 test('what has no effect is accepted', async ({ client }) => {
   const response = await client.responses.create({
-    ...{ model: MODEL, input: 'Hi', store: true, user: 'u', service_tier: 'auto' },
-    ...{ truncation: 'disabled', parallel_tool_calls: true, reasoning: { summary: 'auto' } },
-    ...{ prompt_cache_key: 'k', safety_identifier: 's', include: ['reasoning.encrypted_content'] },
+    model: MODEL,
+    input: 'Hi',
+    store: true,
+    user: 'u',
+    service_tier: 'auto',
+    truncation: 'disabled',
+    parallel_tool_calls: true,
+    reasoning: { summary: 'auto' },
+    prompt_cache_key: 'k',
+    safety_identifier: 's',
+    include: ['reasoning.encrypted_content'],
   });
   assert.is(response.status, 'completed');
 });

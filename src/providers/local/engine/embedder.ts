@@ -36,9 +36,13 @@ export async function loadEmbedder(
     throw tooLarge(cause);
   });
   return {
-    ...{ model, context },
+    model,
+    context,
     info: {
-      ...{ threads, context_length: contextSize, parallel: 1, chat_template: 'none' },
+      threads,
+      context_length: contextSize,
+      parallel: 1,
+      chat_template: 'none',
       batching: false,
       load_ms: Math.round(performance.now() - startedAt),
       ...deviceOf(model),

@@ -14,7 +14,12 @@ type Part = string | LlamaText | undefined;
 
 /** Templates of the library whose calls have a name, and JSON as arguments. */
 const CALLING: ReadonlySet<string> = new Set([
-  ...['Qwen', 'DeepSeek', 'Mistral', 'Seed', 'Llama 3.1', 'Llama 3.2 lightweight'],
+  'Qwen',
+  'DeepSeek',
+  'Mistral',
+  'Seed',
+  'Llama 3.1',
+  'Llama 3.2 lightweight',
 ]);
 
 /** The form of tool calls. Null: the template has none. */
@@ -134,7 +139,9 @@ export function knowsReasoningTags({ fileInfo }: LlamaModel): boolean {
 
 const CLOSE_TAG = '\n</think>';
 const TAGS = {
-  ...{ open: looseMark('<think>'), close: looseMark(CLOSE_TAG), closeText: CLOSE_TAG },
+  open: looseMark('<think>'),
+  close: looseMark(CLOSE_TAG),
+  closeText: CLOSE_TAG,
   atStart: false,
 };
 

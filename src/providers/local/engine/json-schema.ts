@@ -28,8 +28,19 @@ const LETTERS_MAX = 32_768;
 
 /** They say nothing about which values are valid. */
 const NOTES: ReadonlySet<string> = new Set([
-  ...['title', 'description', 'default', 'examples', 'deprecated', 'readOnly', 'writeOnly'],
-  ...['$schema', '$id', '$comment', '$defs', 'definitions', 'format'],
+  'title',
+  'description',
+  'default',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+  '$schema',
+  '$id',
+  '$comment',
+  '$defs',
+  'definitions',
+  'format',
 ]);
 const SIMPLE = ['string', 'number', 'integer', 'boolean', 'null'];
 const FORMATS = ['date', 'time', 'date-time'];

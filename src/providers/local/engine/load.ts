@@ -123,7 +123,14 @@ export async function loadModel(
   const speed = gain === null ? '' : `: their speed is ${gain} percent of one run`;
   console.error(`runs are computed ${batching ? 'in one batch' : 'one by one'}${speed}`);
   return {
-    ...{ library, model, wrapper, parallel, context_length, batch, built_in, gate },
+    library,
+    model,
+    wrapper,
+    parallel,
+    context_length,
+    batch,
+    built_in,
+    gate,
     decoder: new Decoder(nativeContext(context), threads),
     context,
     keepsNothing: cannotGoBack(model),

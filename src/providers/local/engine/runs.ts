@@ -86,7 +86,9 @@ export class Runs {
     let prompt_parts: number[] | undefined;
     const output = new OutputBatcher((piece) => {
       this.send({
-        ...{ type: 'output', id, threads: this.threads },
+        type: 'output',
+        id,
+        threads: this.threads,
         ...piece,
         ...(member.batched ? { batched: true } : {}),
         ...(prompt_parts === undefined ? {} : { prompt_parts }),
@@ -99,7 +101,9 @@ export class Runs {
       const prompt = fittingPrompt(loaded, order);
       const resumed = resumedParts(order, prompt);
       const reuse = {
-        ...{ client, repeatable: order.exact || loaded.repeatable, shares: !exact },
+        client,
+        repeatable: order.exact || loaded.repeatable,
+        shares: !exact,
         ...(resumed === undefined ? {} : { parts: resumed }),
       };
       const taken = sequences.take(prompt, reuse);

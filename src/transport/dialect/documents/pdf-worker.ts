@@ -11,8 +11,11 @@ parentPort?.postMessage(
 
 async function read(): Promise<PdfText> {
   const file = await getDocument({
-    ...{ data: bytes, verbosity: 0, isEvalSupported: false },
-    ...{ disableFontFace: true, useSystemFonts: false },
+    data: bytes,
+    verbosity: 0,
+    isEvalSupported: false,
+    disableFontFace: true,
+    useSystemFonts: false,
   }).promise;
   if (file.numPages > pages)
     return { problem: `has ${file.numPages} pages; at most ${pages} are read` };

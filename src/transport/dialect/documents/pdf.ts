@@ -85,7 +85,8 @@ async function readAlone(bytes: Buffer, limits: PdfLimits, signal: AbortSignal):
     workerData: { bytes: new Uint8Array(bytes), ...bounds },
     resourceLimits: { maxOldGenerationSizeMb: Math.ceil(document_memory_bytes / MIB) },
     // The library writes warnings.
-    ...{ stdout: true, stderr: true },
+    stdout: true,
+    stderr: true,
   });
   const end = (problem: string) => resolve({ problem });
   const before = process.memoryUsage.rss();

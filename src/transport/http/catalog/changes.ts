@@ -34,42 +34,54 @@ const admin = { access: 'token', scope: 'admin' } as const;
 
 export const changeRoutes: readonly Route[] = [
   route({
-    ...{ ...admin, method: 'POST', path: '/v1/models/pull' },
+    ...admin,
+    method: 'POST',
+    path: '/v1/models/pull',
     summary: 'Downloads a model: its record at each change, one a line. Leaving cancels it.',
     body: named('PullInput', pullInput),
     answers: { 200: { type: 'application/x-ndjson' } },
     answer: pull,
   }),
   route({
-    ...{ ...admin, method: 'POST', path: '/v1/models/remove' },
+    ...admin,
+    method: 'POST',
+    path: '/v1/models/remove',
     summary: 'Deletes the file of a local model.',
     body: named('RemoveInput', one),
     answers: { 200: named('Removed', object({ removed: text })) },
     answer: removeModel,
   }),
   route({
-    ...{ ...admin, method: 'POST', path: '/v1/providers' },
+    ...admin,
+    method: 'POST',
+    path: '/v1/providers',
     summary: 'Adds a known provider, or a server on this machine.',
     body: addInput,
     answers: { 200: provider },
     answer: addProvider,
   }),
   route({
-    ...{ ...admin, method: 'DELETE', path: '/v1/providers/:id' },
+    ...admin,
+    method: 'DELETE',
+    path: '/v1/providers/:id',
     summary: 'Removes a provider.',
     answers: { 200: provider },
     answer: async ({ req, res, runtime }: Context) =>
       sendJson(res, 200, await runtime.providers.remove(idOf(req))),
   }),
   route({
-    ...{ ...admin, method: 'POST', path: '/v1/providers/:id/test' },
+    ...admin,
+    method: 'POST',
+    path: '/v1/providers/:id/test',
     summary: 'Asks a provider whether it answers, and waits for the outcome.',
     answers: { 200: provider },
     answer: async ({ req, res, runtime }: Context) =>
       sendJson(res, 200, await runtime.providers.test(idOf(req))),
   }),
   route({
-    ...{ ...admin, method: 'POST', path: '/v1/providers/:id/default' },
+    ...admin,
+    method: 'POST',
+    path: '/v1/providers/:id/default',
     summary: 'Makes it the provider of runs that name none.',
     answers: { 200: provider },
     answer: async ({ req, res, runtime }: Context) =>

@@ -69,7 +69,10 @@ export class ResponseEvents {
     this.asked = asked;
     this.state = {
       status: asked.fields.background === true ? 'queued' : 'in_progress',
-      ...{ usage: null, error: null, finish_reason: null, completed_at: null },
+      usage: null,
+      error: null,
+      finish_reason: null,
+      completed_at: null,
     };
   }
 

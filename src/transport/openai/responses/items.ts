@@ -94,7 +94,9 @@ export function emptied(part: OutputPart): OutputPart {
 export function logprobOf({ token, logprob, top }: TokenLogprob): Item {
   const bytes = (of: string) => [...Buffer.from(of)];
   return {
-    ...{ token, logprob, bytes: bytes(token) },
+    token,
+    logprob,
+    bytes: bytes(token),
     top_logprobs: top.map((one) => ({ ...one, bytes: bytes(one.token) })),
   };
 }
@@ -117,8 +119,10 @@ function itemsOfMessage({ role, content }: Message, names: SentNames, custom: Se
   return content.map((part) => {
     if (part.type === 'tool_result')
       return {
-        ...{ type: custom.has(part.id) ? 'custom_tool_call_output' : 'function_call_output' },
-        ...{ call_id: part.id, output: part.text, status: 'completed' },
+        type: custom.has(part.id) ? 'custom_tool_call_output' : 'function_call_output',
+        call_id: part.id,
+        output: part.text,
+        status: 'completed',
       };
     if (part.type === 'tool_call' && sentName(names, part.name).custom === true)
       custom.add(part.id);

@@ -93,7 +93,7 @@ async function streamResponse(
       failure: (error) => {
         const { code, message, param } = bodyOf(error);
         const sequence_number = Math.max(after, response.last);
-        return frame({ type: 'error', sequence_number, ...{ code, message, param } });
+        return frame({ type: 'error', sequence_number, code, message, param });
       },
     },
     async ({ signal, outflow, write }) => {
@@ -126,7 +126,7 @@ function aheadOf({ last, isOver }: ResponseEvents): SvcError {
   );
 }
 
-function frame(event: { readonly type: string; readonly sequence_number: number }): string {
+function frame(event: { readonly type: string; readonly [field: string]: unknown }): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 

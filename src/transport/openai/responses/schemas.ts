@@ -83,7 +83,10 @@ const message = v.variant(
     object({ ...system, role: v.literal('developer') }),
     object({ ...common, type, role: v.literal('user'), content: shown }),
     object({
-      ...{ ...common, type, role: v.literal('assistant'), content: answered },
+      ...common,
+      type,
+      role: v.literal('assistant'),
+      content: answered,
       phase: v.nullish(text),
     }),
   ],
@@ -91,7 +94,9 @@ const message = v.variant(
 );
 const called = { ...common, name: text, namespace: v.nullish(text), call_id: name(256) };
 const functionCall = object({
-  ...{ ...called, type: v.literal('function_call'), arguments: text },
+  ...called,
+  type: v.literal('function_call'),
+  arguments: text,
   /** Clients of OpenAI add it when they read an answer. */
   parsed_arguments: v.optional(v.unknown()),
 });
@@ -99,23 +104,29 @@ const customCall = object({ ...called, type: v.literal('custom_tool_call'), inpu
 /** The call has the name already. */
 const answeredCall = { ...common, call_id: name(256), output: shown, name: v.nullish(text) };
 const functionCallOutput = object({
-  ...{ ...answeredCall, type: v.literal('function_call_output') },
+  ...answeredCall,
+  type: v.literal('function_call_output'),
   namespace: v.nullish(text),
 });
 const customCallOutput = object({ ...answeredCall, type: v.literal('custom_tool_call_output') });
 const reasoning = object({
-  ...{ ...common, type: v.literal('reasoning') },
+  ...common,
+  type: v.literal('reasoning'),
   summary: v.nullish(v.array(object({ type: v.literal('summary_text'), text }))),
   content: v.nullish(v.array(object({ type: v.literal('reasoning_text'), text }))),
   encrypted_content: unread('must be null: only the service that made it can read it.'),
 });
 const itemReference = object({ type: v.literal('item_reference'), id: text });
 const additionalTools = object({
-  ...{ ...common, type: v.literal('additional_tools'), tools: sentTools },
+  ...common,
+  type: v.literal('additional_tools'),
+  tools: sentTools,
   role: v.nullish(text),
 });
 const compaction = object({
-  ...{ ...common, type: v.literal('compaction'), encrypted_content: text },
+  ...common,
+  type: v.literal('compaction'),
+  encrypted_content: text,
   created_by: v.nullish(text),
 });
 const compactionTrigger = object({ ...common, type: v.literal('compaction_trigger') });

@@ -49,7 +49,8 @@ export class TokenSampler {
     this.native = newSampler(model);
     this.sampling = sampling;
     this.usual = {
-      ...{ temperature, seed },
+      temperature,
+      seed,
       topP: top_p ?? DEFAULTS.topP,
       topK: top_k ?? DEFAULTS.topK,
       minP: min_p ?? DEFAULTS.minP,

@@ -57,7 +57,11 @@ export class Sequences {
   constructor(options: SequencesOptions) {
     this.options = options;
     this.free = Array.from({ length: options.parallel }, (_, place) => ({
-      ...{ place, tokens: [], client: '', parts: [], alone: 0 },
+      place,
+      tokens: [],
+      client: '',
+      parts: [],
+      alone: 0,
     }));
   }
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 // @ts-expect-error: the page is checked by its own tsconfig, without types for others.
-import { ApiError, ask, askText } from '../../../src/transport/http/console/daemon/api.js';
+import { ApiError, ask, askText } from '../../src/console/daemon/api.js';
 
 /** What the page's `ask` makes of this answer. */
 async function asked(

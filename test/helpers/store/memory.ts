@@ -1,8 +1,8 @@
-import type { Calls, Opened } from './calls.ts';
-import { checkContinuity } from './continuity.ts';
-import type { EmbeddingUsage } from './embedding-usage.ts';
-import { notOpen } from './failure.ts';
-import { titleStream } from './places.ts';
+import type { Calls, Opened } from '../../../src/store/calls.ts';
+import { checkContinuity } from '../../../src/store/continuity.ts';
+import type { EmbeddingUsage } from '../../../src/store/embedding-usage.ts';
+import { notOpen } from '../../../src/store/failure.ts';
+import { titleStream } from '../../../src/store/places.ts';
 import type {
   Appended,
   EventStore,
@@ -15,15 +15,21 @@ import type {
   SearchQuery,
   VerifiedReport,
   VerifyReport,
-} from './port.ts';
-import { pruneOrder, type SizedRun } from './prune/order.ts';
-import { oldAt } from './prune/run-age.ts';
-import { type CommitRows, conflict, type EventRow, fromRunData, type RunLine } from './row.ts';
-import { isBeginning } from './search-terms.ts';
-import { shortData } from './short-run.ts';
-import { createStore, type StoredLog } from './store.ts';
-import { type RunUsage, sumUsage } from './usage.ts';
-import type { UsageQuery, UsageSums } from './usage-sums.ts';
+} from '../../../src/store/port.ts';
+import { pruneOrder, type SizedRun } from '../../../src/store/prune/order.ts';
+import { oldAt } from '../../../src/store/prune/run-age.ts';
+import {
+  type CommitRows,
+  conflict,
+  type EventRow,
+  fromRunData,
+  type RunLine,
+} from '../../../src/store/row.ts';
+import { isBeginning } from '../../../src/store/search-terms.ts';
+import { shortData } from '../../../src/store/short-run.ts';
+import { createStore, type StoredLog } from '../../../src/store/store.ts';
+import { type RunUsage, sumUsage } from '../../../src/store/usage.ts';
+import type { UsageQuery, UsageSums } from '../../../src/store/usage-sums.ts';
 
 /**
  * The event log in memory: the promises of the one on disk, except durability. Its content outlives
@@ -419,8 +425,14 @@ function foundRun(row: RunRow, terms: readonly string[]): FoundRun | null {
   if (first === undefined || places.includes(undefined)) return null;
   const { index, input, 0: all } = first;
   return {
-    ...{ run_id, state, provider, model, created_at, conversation },
-    ...{ snippet: input, matches: [[index, index + all.length]] },
+    run_id,
+    state,
+    provider,
+    model,
+    created_at,
+    conversation,
+    snippet: input,
+    matches: [[index, index + all.length]],
   };
 }
 

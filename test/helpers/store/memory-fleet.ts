@@ -1,5 +1,5 @@
-import { SvcError } from '../errors.ts';
-import { defaultLimits } from '../limits.ts';
+import { SvcError } from '../../../src/errors.ts';
+import { defaultLimits } from '../../../src/limits.ts';
 import {
   type CancelAsk,
   type ClaimedRun,
@@ -11,12 +11,12 @@ import {
   type SharedStore,
   type WantedFile,
   type WantedModel,
-} from './fleet.ts';
+} from '../../../src/store/fleet.ts';
+import type { Commit } from '../../../src/store/port.ts';
+import { fromEventRow, toRows } from '../../../src/store/row.ts';
+import { createStore } from '../../../src/store/store.ts';
 import { accessTo, askerOf, inTurns, type Line, MemoryLog } from './memory.ts';
 import { type Epoch, type Lease, MemoryLeases } from './memory-leases.ts';
-import type { Commit } from './port.ts';
-import { fromEventRow, toRows } from './row.ts';
-import { createStore } from './store.ts';
 
 /**
  * A fleet in memory: the promises of the one in PostgreSQL, except durability. It owns the log, the
@@ -81,7 +81,9 @@ export class MemoryFleet {
       claimRun: call((run_id) => this.claimRun(held(), run_id)),
       ownerOf: call((run_id) => this.owners.get(run_id)?.node_id ?? null),
       look: call(({ most, left_ms, lists, listed }) => ({
-        ...{ last_seq: this.log.lastSeq, late: this.leases.isAnyLate, asks: this.asked.length > 0 },
+        last_seq: this.log.lastSeq,
+        late: this.leases.isAnyLate,
+        asks: this.asked.length > 0,
         waiting: {
           runs: Math.min(most, this.fairly().length),
           due: this.fairly((line) => this.isDue(line)),
@@ -290,7 +292,10 @@ export class MemoryFleet {
 
   private tell(change: Partial<FleetChange>): void {
     const whole = {
-      ...{ last_seq: this.log.lastSeq, streams: [], waiting: false, asks: false },
+      last_seq: this.log.lastSeq,
+      streams: [],
+      waiting: false,
+      asks: false,
       ...change,
     };
     for (const listener of this.listeners)

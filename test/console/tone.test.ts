@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { machines } from '../../../machines/all.ts';
-import { describe } from '../../../machines/describe.ts';
+import { machines } from '../../machines/all.ts';
+import { describe } from '../../machines/describe.ts';
 // @ts-expect-error The console has no types: its files are JavaScript.
-import { toneOf, wordsOf } from '../../../src/transport/http/console/state/tone.js';
+import { toneOf, wordsOf } from '../../src/console/state/tone.js';
 
 const TONES = ['good', 'active', 'warn', 'bad', 'plain'];
 

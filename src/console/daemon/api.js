@@ -69,7 +69,10 @@ export async function askText(path) {
 export async function askLines(path, { body, signal, onLine }) {
   await proveDaemon();
   const response = await send(path, {
-    ...{ method: 'POST', body, headers: {}, signal },
+    method: 'POST',
+    body,
+    headers: {},
+    signal,
     within_ms: LONG_MS,
   });
   if (!response.ok || response.body === null)

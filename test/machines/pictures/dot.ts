@@ -1,6 +1,11 @@
 import type { AnyStateMachine } from 'xstate';
-import { anyCard, card, mark, portOf, sharedCard } from './card.ts';
-import { type Edge, type Outline, outline, type State, type WalkOf } from './outline.ts';
+import {
+  type Edge,
+  type Outline,
+  outline,
+  type State,
+  type WalkOf,
+} from '../../../machines/diagrams/outline.ts';
 import {
   type Outcome,
   outcomeOf,
@@ -10,7 +15,8 @@ import {
   paints,
   type Walk,
   walks,
-} from './paint.ts';
+} from '../../../machines/diagrams/paint.ts';
+import { anyCard, card, mark, portOf, sharedCard } from './card.ts';
 
 /**
  * The machine in the language of Graphviz. A page can highlight its parts by their ids, which are

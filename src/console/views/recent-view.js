@@ -131,7 +131,7 @@ async function find() {
 
 /**
  * One row of each conversation, at the newest run that has the words.
- * @param {import('../../../../runtime/contract.ts').SearchPage['runs']} runs
+ * @param {import('../../runtime/contract.ts').SearchPage['runs']} runs
  * @param {string} wanted
  */
 function foundIn(runs, wanted) {
@@ -186,7 +186,9 @@ function row(one) {
     el(
       'button',
       {
-        ...{ type: 'button', class: 'quiet', 'aria-label': `${text} ${name}` },
+        type: 'button',
+        class: 'quiet',
+        'aria-label': `${text} ${name}`,
         click: () => void act(work),
       },
       text,

@@ -6,7 +6,7 @@ import { ask } from '../daemon/api.js';
  * presets and bounds of its settings. Read when first needed, and again after a failure.
  *
  * @typedef {{ min: number, max: number, whole: boolean }} NumberField
- * @typedef {import('../../../../config/presets.ts').Preset} Preset
+ * @typedef {import('../../config/presets.ts').Preset} Preset
  * @typedef {{ numbers: Record<string, NumberField>, images: Record<string, string>, prompt_place:
  * string, presets: Record<string, Preset>, bytes: number }} RunFacts
  */

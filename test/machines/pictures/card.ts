@@ -1,5 +1,5 @@
-import type { Edge, Label, Outline, State } from './outline.ts';
-import { outcomeOf, outcomes, paintOf, paints, walks } from './paint.ts';
+import type { Edge, Label, Outline, State } from '../../../machines/diagrams/outline.ts';
+import { outcomeOf, outcomes, paintOf, paints, walks } from '../../../machines/diagrams/paint.ts';
 
 const NAME_SIZE = 15;
 const ROW_SIZE = 12;

@@ -1,10 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { RunRecord } from '../../../src/runtime/contract.ts';
 // @ts-expect-error The console has no types: its files are JavaScript.
-import { MESSAGE_CHARACTERS, MESSAGES_SHOWN } from '../../../src/transport/http/console/bounds.js';
+import { MESSAGE_CHARACTERS, MESSAGES_SHOWN } from '../../src/console/bounds.js';
 // @ts-expect-error The same.
-import { conversation, silentParts } from '../../../src/transport/http/console/parts/messages.js';
+import { conversation, silentParts } from '../../src/console/parts/messages.js';
+import type { RunRecord } from '../../src/runtime/contract.ts';
 
 interface Line {
   name: string;

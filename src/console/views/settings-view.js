@@ -16,8 +16,8 @@ import { model, on } from '../state/model.js';
  *    rows, has changed.
  * 2. A row that is open stays open, also when it is drawn again.
  *
- * @typedef {import('../../../../runtime/contract/settings.ts').SettingsRecord} Settings
- * @typedef {import('../../../../runtime/contract/settings.ts').SettingRecord} Setting
+ * @typedef {import('../../runtime/contract/settings.ts').SettingsRecord} Settings
+ * @typedef {import('../../runtime/contract/settings.ts').SettingRecord} Setting
  */
 export function mountSettings() {
   for (const id of ['settings-find', 'settings-which']) byId(id).addEventListener('input', draw);
@@ -147,7 +147,10 @@ function facts({ default: usual, expects, source, variable, change, pending }) {
 function editor({ key, value, hidden, change }) {
   const command = el('code', {});
   const field = el('input', {
-    ...{ type: 'text', autocomplete: 'off', spellcheck: 'false', placeholder: 'the default' },
+    type: 'text',
+    autocomplete: 'off',
+    spellcheck: 'false',
+    placeholder: 'the default',
     value: hidden ? '' : textOf(value),
     input: () => show(),
   });

@@ -1,4 +1,4 @@
-import { SvcError } from '../errors.ts';
+import { SvcError } from '../../../src/errors.ts';
 import type {
   Joined,
   NodeFacts,
@@ -7,7 +7,7 @@ import type {
   NodeState,
   Renewal,
   TakenOver,
-} from './fleet.ts';
+} from '../../../src/store/fleet.ts';
 
 /**
  * The leases of a fleet in memory. It owns the rows of the nodes, and when each boot was last seen.
@@ -64,14 +64,21 @@ export class MemoryLeases {
     const epoch = (before?.epoch ?? 0) + 1;
     const until = now + this.lease_ms;
     this.nodes.set(facts.node_id, {
-      ...{ facts, epoch, until, since: now },
-      ...{ late_at: null, draining: false, active: 0, gone: null },
+      facts,
+      epoch,
+      until,
+      since: now,
+      late_at: null,
+      draining: false,
+      active: 0,
+      gone: null,
     });
     this.sees(facts.boot_id);
     return {
       granted: { node_id: facts.node_id, boot_id: facts.boot_id, epoch },
       joined: {
-        ...{ epoch, lease_ms: this.lease_ms },
+        epoch,
+        lease_ms: this.lease_ms,
         previous_boot_id: before?.facts.boot_id ?? null,
       },
     };
@@ -99,7 +106,9 @@ export class MemoryLeases {
       .map((node) => ({
         ...node.facts,
         clock: node.facts.clock ?? null,
-        ...{ state: stateOf(node, now), epoch: node.epoch, since: node.since },
+        state: stateOf(node, now),
+        epoch: node.epoch,
+        since: node.since,
         active: node.active,
         lease_ms_left: node.gone === null ? Math.max(0, node.until - now) : 0,
       }))

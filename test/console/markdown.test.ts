@@ -2,23 +2,19 @@ import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 // @ts-expect-error The console has no types: its files are JavaScript.
-import { isDeep } from '../../../src/transport/http/console/parts/markdown.js';
+import { isDeep } from '../../src/console/parts/markdown.js';
 
 const lines = (count: number, line: (at: number) => string) =>
   Array.from({ length: count }, (_, at) => line(at)).join('\n');
 
 test('what would keep the page busy for seconds is found before it is read as Markdown', () => {
   const deep = {
-    ...{
-      dashes: `${'- '.repeat(29_000)}a`,
-      numbers: '1. '.repeat(20_000),
-      quotes: '>'.repeat(60_000),
-    },
-    ...{
-      emphasis: 'a**b'.repeat(15_000),
-      strikes: 'a~~b'.repeat(15_000),
-      links: '['.repeat(60_000),
-    },
+    dashes: `${'- '.repeat(29_000)}a`,
+    numbers: '1. '.repeat(20_000),
+    quotes: '>'.repeat(60_000),
+    emphasis: 'a**b'.repeat(15_000),
+    strikes: 'a~~b'.repeat(15_000),
+    links: '['.repeat(60_000),
     lists: lines(240, (at) => `${'  '.repeat(at)}- a`),
   };
   for (const [name, text] of Object.entries(deep)) {

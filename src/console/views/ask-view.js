@@ -138,7 +138,10 @@ export async function askAgain() {
   const fields = askedFields();
   if (typeof fields === 'string') return say(byId('ask-said'), fields);
   await send(() => ({
-    ...{ prompt, provider, model: name, client: 'console' },
+    prompt,
+    provider,
+    model: name,
+    client: 'console',
     ...(system === null ? {} : { system }),
     ...(continues === undefined ? {} : { conversation: conversation ?? continues, continues }),
     ...fields,

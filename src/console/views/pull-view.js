@@ -31,7 +31,7 @@ let own = null;
  */
 let begun = null;
 
-/** @typedef {import('../../../../runtime/pulls/record.ts').PullRecord} PullRecord */
+/** @typedef {import('../../runtime/pulls/record.ts').PullRecord} PullRecord */
 
 async function start() {
   const field = /** @type {HTMLInputElement} */ (byId('pull-reference'));

@@ -105,24 +105,49 @@ function drawCharts() {
   ) => (value === null ? '–' : as(value));
   const note = runs.length < FIGURE_RUNS ? span : `${span}, latest ${FIGURE_RUNS} runs`;
   drawChart(byId('chart-rate'), {
-    ...{ title: 'Runs a minute', kind: 'bars', points: rate, from, to, step: 60_000, note },
-    ...{ now: String(last(rate) ?? 0), format: (value) => String(value) },
+    title: 'Runs a minute',
+    kind: 'bars',
+    points: rate,
+    from,
+    to,
+    step: 60_000,
+    note,
+    now: String(last(rate) ?? 0),
+    format: (value) => String(value),
     // Half a run is no number of runs.
     unit: () => 2,
   });
   drawChart(byId('chart-first'), {
-    ...{ title: 'Time to first token', kind: 'line', points: first, from, to, note },
-    ...{ now: shown(last(first), lasting), format: lasting },
+    title: 'Time to first token',
+    kind: 'line',
+    points: first,
+    from,
+    to,
+    note,
+    now: shown(last(first), lasting),
+    format: lasting,
   });
   drawChart(byId('chart-speed'), {
-    ...{ title: 'Tokens a second', kind: 'line', points: speed, from, to, note },
-    ...{ now: shown(last(speed), paced), format: (value) => String(Number(value.toFixed(1))) },
+    title: 'Tokens a second',
+    kind: 'line',
+    points: speed,
+    from,
+    to,
+    note,
+    now: shown(last(speed), paced),
+    format: (value) => String(Number(value.toFixed(1))),
   });
   const models = reserved === 0 ? '' : `, and ${sized(reserved)} for models`;
   drawChart(byId('chart-memory'), {
-    ...{ title: 'Memory of the daemon', kind: 'line', points: samples, from, to },
-    ...{ note: `since this page was opened${models}`, unit: byteUnit },
-    ...{ now: shown(last(samples), sized), format: sized },
+    title: 'Memory of the daemon',
+    kind: 'line',
+    points: samples,
+    from,
+    to,
+    note: `since this page was opened${models}`,
+    unit: byteUnit,
+    now: shown(last(samples), sized),
+    format: sized,
   });
 }
 
@@ -147,7 +172,7 @@ export function perMinute(all, from, to) {
   return points;
 }
 
-/** @param {import('../../../../runtime/contract/usage.ts').UsageRecord} usage */
+/** @param {import('../../runtime/contract/usage.ts').UsageRecord} usage */
 function drawUsage({ groups, currency, budget, covers_since }) {
   const row = (/** @type {typeof groups[number]} */ one) =>
     el(

@@ -1,0 +1,35 @@
+import type { Clock } from '../../src/kernel/clock.ts';
+
+export interface ManualClock extends Clock {
+  /** Advances the time and fires due timers, in order. */
+  advance(ms: number): void;
+}
+
+export function manualClock(start = 0): ManualClock {
+  let now = start;
+  let timers: { at: number; call: () => void }[] = [];
+  return {
+    now: () => now,
+    after(ms, call, signal) {
+      if (signal?.aborted) return () => {};
+      const timer = { at: now + Math.max(0, ms), call };
+      const cancel = () => {
+        timers = timers.filter((other) => other !== timer);
+      };
+      timers.push(timer);
+      signal?.addEventListener('abort', cancel);
+      return cancel;
+    },
+    advance(ms) {
+      const end = now + ms;
+      for (;;) {
+        const next = timers.filter((timer) => timer.at <= end).sort((a, b) => a.at - b.at)[0];
+        if (next === undefined) break;
+        timers = timers.filter((other) => other !== next);
+        now = Math.max(now, next.at);
+        next.call();
+      }
+      now = end;
+    },
+  };
+}
