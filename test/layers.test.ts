@@ -49,7 +49,14 @@ const PORTS = [
   'src/providers/keys/port.ts',
   'src/models/port.ts',
 ];
-const SERVES = ['src/runtime', 'src/transport/auth', ...TRANSPORT_PARTS(), 'machines', ...TABLES];
+const SERVES = [
+  'src/contract',
+  'src/runtime',
+  'src/transport/auth',
+  ...TRANSPORT_PARTS(),
+  'machines',
+  ...TABLES,
+];
 /** What a command needs to find the daemon and the files of its home. */
 const PLACE = ['src/config', 'src/home', ...TABLES];
 const CLIENT = [
@@ -92,10 +99,15 @@ const layers: Record<string, Layer> = {
   'src/home': { may: TABLES, types: ['src/transport/control/protocol.ts'] },
   'src/logs': { may: TABLES },
 
+  // What goes in and comes out, for every listener and the command line.
+  'src/contract': {
+    may: ['machines/messages.ts', ...TABLES],
+    types: ['machines', 'src/kernel', 'src/store/port.ts', 'src/runtime', ...PORTS],
+  },
   'src/store': { may: ['machines', ...TABLES] },
   'src/kernel': { may: ['src/store', 'machines', ...TABLES], types: PORTS },
   'src/runtime': {
-    may: ['src/kernel', 'src/store', ...PORTS, 'machines', ...TABLES],
+    may: ['src/contract', 'src/kernel', 'src/store', ...PORTS, 'machines', ...TABLES],
     types: ['src/config/models-file.ts'],
   },
 
@@ -119,7 +131,7 @@ const layers: Record<string, Layer> = {
   'src/http-client': { may: TABLES },
 
   'src/transport': {
-    may: [...TABLES, 'src/runtime/contract', 'machines/describe.ts', 'machines/run.ts'],
+    may: [...TABLES, 'src/contract', 'machines/describe.ts', 'machines/run.ts'],
     types: ['src/runtime', ...PORTS],
   },
   // It joins the routes of every API.
@@ -144,19 +156,20 @@ const layers: Record<string, Layer> = {
   'src/cli/commands.ts': { may: [] },
   'src/cli': {
     may: [...CLIENT, ...PLACE, 'src/logs'],
-    types: ['src/transport/control', 'src/runtime'],
+    types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
   'src/cli/daemon/serve.ts': { may: ['src/cli', 'src/daemon.ts', ...PLACE] },
   // The status of a dead daemon is folded from its log.
   'src/cli/daemon/find-status.ts': {
     may: ['src/cli', 'src/store/inspect/inspect.ts', 'machines', 'src/transport/control', ...PLACE],
-    types: ['src/runtime'],
+    types: ['src/contract', 'src/runtime'],
   },
   // These commands fold the log themselves, also without a daemon.
   'src/cli/runs': {
     may: [
       'src/cli',
       'src/store',
+      'src/contract',
       'src/kernel',
       'src/runtime',
       'machines',
@@ -168,12 +181,12 @@ const layers: Record<string, Layer> = {
   },
   // They read and write the store themselves.
   'src/cli/transfer': {
-    may: ['src/cli', 'src/store', 'src/runtime', 'src/logs', ...PLACE],
+    may: ['src/cli', 'src/contract', 'src/store', 'src/runtime', 'src/logs', ...PLACE],
   },
   // The table of short names is also read without a daemon.
   'src/cli/model': {
     may: ['src/cli', 'src/models/catalogue.ts', ...CLIENT, ...PLACE, 'src/logs'],
-    types: ['src/transport/control', 'src/runtime'],
+    types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
   'src/cli/completion': {
     may: ['src/cli', 'src/models/catalogue.ts', ...PLACE],
@@ -189,12 +202,12 @@ const layers: Record<string, Layer> = {
       ...CLIENT,
       ...PLACE,
     ],
-    types: ['src/transport/control', 'src/runtime'],
+    types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
   'src/cli/machines': { may: ['src/cli', 'machines', ...PLACE] },
   'src/cli/doctor': {
     may: ['src/cli', 'src/store', 'machines', ...CLIENT, ...PLACE, 'src/logs'],
-    types: ['src/transport/control', 'src/runtime'],
+    types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
 
   'src/daemon': { may: ['src', 'machines'] },

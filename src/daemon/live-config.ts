@@ -2,13 +2,13 @@ import { existsSync, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import type { SettingSpec } from '../config/layers.ts';
 import { findSetting, settingKeys } from '../config/setting-keys.ts';
-import { asSvcError } from '../errors.ts';
 import type {
   AppliedSettings,
   Configuration,
   SettingRecord,
   SettingsRecord,
-} from '../runtime/contract/settings.ts';
+} from '../contract/settings.ts';
+import { asSvcError } from '../errors.ts';
 
 /** What the files say, and the daemon does not do. */
 export interface ConfigChanges {

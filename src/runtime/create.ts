@@ -3,6 +3,7 @@ import { type DaemonEvent, isTerminalEvent, type NewEvent } from '../../machines
 import { accepted, stateName, statePath } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
 import type { ProviderConfig } from '../config/provider.ts';
+import type { LifecycleInput, LifecycleResult, StatusRecord } from '../contract/contract.ts';
 import { descriptorTrouble } from '../descriptors.ts';
 import { SvcError } from '../errors.ts';
 import { isoTime } from '../kernel/clock.ts';
@@ -13,7 +14,6 @@ import { type DaemonKey, isRun } from '../kernel/stream.ts';
 import type { ModelLoads } from '../providers/port.ts';
 import { isShared } from '../store/fleet.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
-import type { LifecycleInput, LifecycleResult, StatusRecord } from './contract.ts';
 import { answeringStore } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';
 import type { FleetRuns } from './fleet/fleet-runs.ts';

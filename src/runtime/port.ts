@@ -1,7 +1,4 @@
 import type { StopReport } from '../../machines/events.ts';
-import type { EventRecord } from '../kernel/event-page.ts';
-import type { Notifier } from '../kernel/notifier.ts';
-import type { UsageInput } from './contract/usage.ts';
 import type {
   HealthRecord,
   LifecycleInput,
@@ -10,7 +7,10 @@ import type {
   ReportRecord,
   StatusRecord,
   UsageRecord,
-} from './contract.ts';
+} from '../contract/contract.ts';
+import type { UsageInput } from '../contract/usage.ts';
+import type { EventRecord } from '../kernel/event-page.ts';
+import type { Notifier } from '../kernel/notifier.ts';
 import type { Embeddings } from './embeddings/embeddings.ts';
 import type { Nodes } from './fleet/nodes.ts';
 import type { History } from './history/history.ts';

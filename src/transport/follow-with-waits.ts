@@ -1,4 +1,4 @@
-import type { EventSlice, RunFollowing, RunWait } from '../runtime/contract.ts';
+import type { EventSlice, RunFollowing, RunWait } from '../contract/contract.ts';
 import type { Runtime } from '../runtime/port.ts';
 
 /**

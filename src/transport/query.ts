@@ -2,9 +2,8 @@ import * as v from 'valibot';
 import { stateNames } from '../../machines/describe.ts';
 import { runMachine } from '../../machines/run.ts';
 import { LOG_LEVELS } from '../config/settings.ts';
-import { limitSpecs } from '../limits.ts';
-import { check, wrong } from '../runtime/contract/check.ts';
-import { WORDS_MAX } from '../runtime/contract/inputs.ts';
+import { check, wrong } from '../contract/check.ts';
+import { WORDS_MAX } from '../contract/inputs.ts';
 import {
   digits,
   name,
@@ -13,7 +12,8 @@ import {
   positionOrZero,
   query,
   truth,
-} from '../runtime/contract/vocabulary.ts';
+} from '../contract/vocabulary.ts';
+import { limitSpecs } from '../limits.ts';
 
 /**
  * The parameters of each request target, as HTTP and WebSocket requests and the OpenAPI document

@@ -268,7 +268,7 @@ onTty('with --json the value is the same, and none is written raw', async ({ hom
 });
 
 test('a client, a provider and a model are refused when their names hold control characters', async () => {
-  const { parseRunInput } = await import('../../src/runtime/contract/inputs.ts');
+  const { parseRunInput } = await import('../../src/contract/inputs.ts');
   const { defaultLimits } = await import('../../src/limits.ts');
   for (const field of ['client', 'provider', 'model'])
     for (const character of ['\u0000', '\u001b', '\u007f', '\u009b', '\n'])

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { MESSAGE_CHARACTERS, MESSAGES_SHOWN } from '../../src/console/bounds.js';
 // @ts-expect-error The same.
 import { conversation, silentParts } from '../../src/console/parts/messages.js';
-import type { RunRecord } from '../../src/runtime/contract.ts';
+import type { RunRecord } from '../../src/contract/contract.ts';
 
 interface Line {
   name: string;

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ReportRecord } from '../../src/runtime/contract.ts';
+import type { ReportRecord } from '../../src/contract/contract.ts';
 import { type ControlClient, connect } from '../../src/transport/control/client.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { LoadedRecord } from '../../src/runtime/contract.ts';
+import type { LoadedRecord } from '../../src/contract/contract.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 

@@ -1,4 +1,4 @@
-import type { EventRecord, EventSlice } from '../../src/runtime/contract.ts';
+import type { EventRecord, EventSlice } from '../../src/contract/contract.ts';
 
 /** The events of a stream, parsed from the JSON that clients get. */
 export async function* eventsOf(slices: AsyncIterable<EventSlice>): AsyncGenerator<EventRecord> {

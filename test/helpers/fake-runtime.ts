@@ -2,9 +2,6 @@ import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon.ts';
 import { type DaemonEvent, isTerminalEvent, type NewEvent } from '../../machines/events.ts';
 import { shortMessages } from '../../machines/messages.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
-import { SvcError } from '../../src/errors.ts';
-import { EventPage } from '../../src/kernel/event-page.ts';
-import { Notifier } from '../../src/kernel/notifier.ts';
 import type {
   EventRecord,
   EventSlice,
@@ -13,7 +10,10 @@ import type {
   RunInput,
   RunRecord,
   StatusRecord,
-} from '../../src/runtime/contract.ts';
+} from '../../src/contract/contract.ts';
+import { SvcError } from '../../src/errors.ts';
+import { EventPage } from '../../src/kernel/event-page.ts';
+import { Notifier } from '../../src/kernel/notifier.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
 import type { HomeRuntime, Runtime } from '../../src/runtime/port.ts';
 import { errorOfRun } from '../../src/runtime/runs/run-errors.ts';

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { EventRecord } from '../../src/contract/contract.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { strippingStore } from '../../src/kernel/content.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
@@ -9,7 +10,6 @@ import { followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
 import { stream } from '../../src/kernel/stream.ts';
 import type { OutputPart } from '../../src/providers/port.ts';
-import type { EventRecord } from '../../src/runtime/contract.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../helpers/scripted-provider.ts';

@@ -1,10 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { EventRecord } from '../../src/contract/contract.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowOptions, followStream } from '../../src/kernel/feed.ts';
 import { RECENT_BYTES_MAX, RECENT_MAX } from '../../src/kernel/instance.ts';
 import type { RunKey } from '../../src/kernel/stream.ts';
-import type { EventRecord } from '../../src/runtime/contract.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';

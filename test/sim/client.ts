@@ -1,6 +1,6 @@
 import { isTerminalEvent, type Recovery } from '../../machines/events.ts';
+import type { RunInput, RunRecord } from '../../src/contract/contract.ts';
 import type { SvcError } from '../../src/errors.ts';
-import type { RunInput, RunRecord } from '../../src/runtime/contract.ts';
 import { Follower } from './follower.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';

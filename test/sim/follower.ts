@@ -1,6 +1,6 @@
 import { isTerminalEvent } from '../../machines/events.ts';
+import type { EventRecord } from '../../src/contract/contract.ts';
 import { SvcError } from '../../src/errors.ts';
-import type { EventRecord } from '../../src/runtime/contract.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
+import type { ProviderRecord, ReportRecord } from '../../contract/contract.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { RuntimeFound } from '../../home/runtime-file.ts';
-import type { ProviderRecord, ReportRecord } from '../../runtime/contract.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 
 /** The result of one check. */

@@ -3,8 +3,8 @@ import { open } from 'node:fs/promises';
 import { extname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { EngineRecord } from '../../contract/contract.ts';
 import { packageRoot } from '../../home/paths.ts';
-import type { EngineRecord } from '../../runtime/contract.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 /** The file is beside this one, in the sources and in the build. */

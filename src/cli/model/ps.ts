@@ -1,4 +1,4 @@
-import type { LoadedModelRecord } from '../../runtime/contract.ts';
+import type { LoadedModelRecord } from '../../contract/contract.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes, duration } from '../print/format.ts';

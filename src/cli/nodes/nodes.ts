@@ -1,5 +1,5 @@
+import type { NodeRecord } from '../../contract/contract.ts';
 import { oneLine } from '../../logs/plain.ts';
-import type { NodeRecord } from '../../runtime/contract.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { duration } from '../print/format.ts';

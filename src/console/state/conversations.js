@@ -5,7 +5,7 @@ import { ask } from '../daemon/api.js';
 /**
  * Conversations, as the daemon lists them.
  *
- * @typedef {import('../../runtime/contract.ts').ConversationPage} Page
+ * @typedef {import('../../contract/contract.ts').ConversationPage} Page
  * @typedef {Page['conversations'][number]} Conversation
  */
 

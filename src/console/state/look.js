@@ -11,7 +11,7 @@ import { changed, model } from './model.js';
  * 2. A look changes `connected` only if it is true, or a look without an answer has cleared it.
  * 3. Listeners get only reports that came in time.
  *
- * @typedef {import('../../runtime/contract.ts').ReportRecord} Report
+ * @typedef {import('../../contract/contract.ts').ReportRecord} Report
  */
 
 /** @type {Set<(report: Report) => void>} */

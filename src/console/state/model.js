@@ -6,12 +6,12 @@
  * 2. `run` is the chosen run at that position. Its output grows with the events, without further
  *    requests.
  *
- * @typedef {import('../../runtime/contract.ts').StateSnapshot} Snapshot
- * @typedef {import('../../runtime/contract.ts').MachinesRecord['machines'][number]} Machine
- * @typedef {import('../../runtime/contract.ts').InstanceRecord} Instance
- * @typedef {import('../../runtime/contract.ts').RunWhyRecord} Why
- * @typedef {import('../../runtime/contract.ts').EventRecord} LogEvent
- * @typedef {import('../../runtime/contract.ts').RunRecord} Run
+ * @typedef {import('../../contract/contract.ts').StateSnapshot} Snapshot
+ * @typedef {import('../../contract/contract.ts').MachinesRecord['machines'][number]} Machine
+ * @typedef {import('../../contract/contract.ts').InstanceRecord} Instance
+ * @typedef {import('../../contract/contract.ts').RunWhyRecord} Why
+ * @typedef {import('../../contract/contract.ts').EventRecord} LogEvent
+ * @typedef {import('../../contract/contract.ts').RunRecord} Run
  * @typedef {'machines' | 'snapshot' | 'runs' | 'run' | 'output' | 'events' | 'connection'
  * | 'walk' | 'models'} Part
  */

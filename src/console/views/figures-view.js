@@ -172,7 +172,7 @@ export function perMinute(all, from, to) {
   return points;
 }
 
-/** @param {import('../../runtime/contract/usage.ts').UsageRecord} usage */
+/** @param {import('../../contract/usage.ts').UsageRecord} usage */
 function drawUsage({ groups, currency, budget, covers_since }) {
   const row = (/** @type {typeof groups[number]} */ one) =>
     el(

@@ -12,7 +12,7 @@ import { onEvent } from '../state/present.js';
 /**
  * The models of all providers. Local ones can be loaded, unloaded and removed.
  *
- * @typedef {import('../../runtime/contract.ts').LoadedModelRecord} Loaded
+ * @typedef {import('../../contract/contract.ts').LoadedModelRecord} Loaded
  * @typedef {{ id: string, name: string, provider: string, state: string, problem?: string | null,
  * size_bytes: number | null, quantization: string | null, context_length: number | null, built_in:
  * boolean, default: boolean, source?: string, alias_of?: string }} Model

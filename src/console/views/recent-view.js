@@ -131,7 +131,7 @@ async function find() {
 
 /**
  * One row of each conversation, at the newest run that has the words.
- * @param {import('../../runtime/contract.ts').SearchPage['runs']} runs
+ * @param {import('../../contract/contract.ts').SearchPage['runs']} runs
  * @param {string} wanted
  */
 function foundIn(runs, wanted) {

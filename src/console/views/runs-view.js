@@ -35,7 +35,7 @@ export function mountRuns() {
 
 /**
  * What the search found; null without words.
- * @type {import('../../runtime/contract.ts').SearchPage['runs'] | null}
+ * @type {import('../../contract/contract.ts').SearchPage['runs'] | null}
  */
 let found = null;
 /** @type {ReturnType<typeof setTimeout> | undefined} */

@@ -16,8 +16,8 @@ import { model, on } from '../state/model.js';
  *    rows, has changed.
  * 2. A row that is open stays open, also when it is drawn again.
  *
- * @typedef {import('../../runtime/contract/settings.ts').SettingsRecord} Settings
- * @typedef {import('../../runtime/contract/settings.ts').SettingRecord} Setting
+ * @typedef {import('../../contract/settings.ts').SettingsRecord} Settings
+ * @typedef {import('../../contract/settings.ts').SettingRecord} Setting
  */
 export function mountSettings() {
   for (const id of ['settings-find', 'settings-which']) byId(id).addEventListener('input', draw);

@@ -1,5 +1,5 @@
+import type { ConversationPage, RunPage } from '../../contract/contract.ts';
 import { SHORT_CHARACTERS } from '../../store/short-run.ts';
-import type { ConversationPage, RunPage } from '../contract.ts';
 
 /**
  * The conversations of a page with the newest run of each. Its request has the turns before it, so

@@ -1,14 +1,14 @@
 import { type Message, type MessagePart, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
+import { given, wrong } from '../../contract/check.ts';
+import type { NextInput, RunAsked, RunInput } from '../../contract/contract.ts';
+import { boundConversation } from '../../contract/conversation.ts';
+import { checkRunInput } from '../../contract/inputs.ts';
 import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { RunKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
-import { given, wrong } from '../contract/check.ts';
-import { boundConversation } from '../contract/conversation.ts';
-import { checkRunInput } from '../contract/inputs.ts';
-import type { NextInput, RunAsked, RunInput } from '../contract.ts';
 import type { FleetKeys } from '../fleet/fleet-keys.ts';
 import { HOME, ownOnly, type Principal } from '../principal/principal.ts';
 import { findRun, namesIn } from '../runs/find.ts';

@@ -1,6 +1,6 @@
+import { given } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
 import type { EventStore } from '../../store/port.ts';
-import { given } from '../contract/check.ts';
 import { findRun, LAST, type Names, namesIn } from '../runs/find.ts';
 import { isMade } from '../runs/ids.ts';
 import { unknownRun } from '../runs/run-errors.ts';

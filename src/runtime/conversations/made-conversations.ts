@@ -2,6 +2,14 @@ import type { ConversationContext } from '../../../machines/conversation.ts';
 import type { ConversationEvent, NewEvent } from '../../../machines/events.ts';
 import type { Message } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
+import type {
+  Asked,
+  ConversationPage,
+  RunHead,
+  RunInput,
+  RunPage,
+} from '../../contract/contract.ts';
+import { textBytes } from '../../contract/inputs.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import { foldStream } from '../../kernel/fold.ts';
@@ -15,8 +23,6 @@ import {
   stream,
 } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
-import { textBytes } from '../contract/inputs.ts';
-import type { Asked, ConversationPage, RunHead, RunInput, RunPage } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import { isMade, newConversationId, newRunId } from '../runs/ids.ts';

@@ -1,7 +1,7 @@
+import type { NodeList, NodeRecord } from '../../contract/nodes.ts';
 import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Fleet, NodeRow } from '../../store/fleet.ts';
-import type { NodeList, NodeRecord } from '../contract/nodes.ts';
 
 /** The nodes of the fleet, as users see them. Without a fleet there are none. */
 export class Nodes {

@@ -1,11 +1,11 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
 import { statePath } from '../../../machines/step.ts';
+import type { ReportRecord } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { Notifier } from '../../kernel/notifier.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
 import type { StoredEvent } from '../../store/port.ts';
-import type { ReportRecord } from '../contract.ts';
 
 /** State changes of this boot in the health report. */
 const TRANSITIONS_MAX = 32;

@@ -1,9 +1,9 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import { isIn, statePath } from '../../../machines/step.ts';
+import type { EngineRecord } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import { isEngine } from '../../kernel/stream.ts';
-import type { EngineRecord } from '../contract.ts';
 
 /** The states of the engine machines, oldest first. */
 export function engineSnapshots(

@@ -2,8 +2,6 @@ import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { AnyEvent } from '../../../machines/events.ts';
 import { isIn, stateName, statePath } from '../../../machines/step.ts';
-import { isoTime } from '../../kernel/clock.ts';
-import type { VerifiedReport } from '../../store/port.ts';
 import type {
   HealthRecord,
   ProviderRecord,
@@ -11,7 +9,9 @@ import type {
   ReportRecord,
   StatusRecord,
   VerifiedRecord,
-} from '../contract.ts';
+} from '../../contract/contract.ts';
+import { isoTime } from '../../kernel/clock.ts';
+import type { VerifiedReport } from '../../store/port.ts';
 import type { LeaseReport } from '../fleet/lease-keeper.ts';
 import { engineRecord, mainEngine, present } from './engines.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';

@@ -1,9 +1,3 @@
-import { SvcError } from '../../errors.ts';
-import type { Elsewhere } from '../../kernel/elsewhere.ts';
-import type { EventPages } from '../../kernel/event-pages.ts';
-import { type FollowLogOptions, followLog } from '../../kernel/log-feed.ts';
-import { LogTail } from '../../kernel/log-tail.ts';
-import type { EventStore, StoredEvent } from '../../store/port.ts';
 import type {
   EventSlice,
   LogQuery,
@@ -11,7 +5,13 @@ import type {
   RunRecord,
   RunWhyRecord,
   StateSnapshot,
-} from '../contract.ts';
+} from '../../contract/contract.ts';
+import { SvcError } from '../../errors.ts';
+import type { Elsewhere } from '../../kernel/elsewhere.ts';
+import type { EventPages } from '../../kernel/event-pages.ts';
+import { type FollowLogOptions, followLog } from '../../kernel/log-feed.ts';
+import { LogTail } from '../../kernel/log-tail.ts';
+import type { EventStore, StoredEvent } from '../../store/port.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { exportRun } from './export.ts';
 import { instancesOf, machinesRecord } from './instances.ts';

@@ -1,15 +1,15 @@
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn, stateName, statePath } from '../../../machines/step.ts';
-import { isoTime } from '../../kernel/clock.ts';
-import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
 import type {
   EngineRecord,
   EngineState,
   ProviderState,
   RunRecord,
   ShortenedRun,
-} from '../contract.ts';
+} from '../../contract/contract.ts';
+import { isoTime } from '../../kernel/clock.ts';
+import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
 import { engineRecord, mainEngine, present } from '../health/engines.ts';
 import { faultyModels } from '../providers/records.ts';
 

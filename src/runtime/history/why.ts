@@ -1,9 +1,9 @@
 import { type RunSnapshot, runMachine } from '../../../machines/run.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
+import type { RunWhyRecord } from '../../contract/contract.ts';
 import { toRecord } from '../../kernel/event-page.ts';
 import { streamOf } from '../../kernel/pages.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
-import type { RunWhyRecord } from '../contract.ts';
 import { clock, day, sentence } from './sentences.ts';
 
 const OUTPUT = 'run.output_appended';

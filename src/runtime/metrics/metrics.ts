@@ -1,5 +1,5 @@
+import type { ReportRecord } from '../../contract/contract.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { ReportRecord } from '../contract.ts';
 import type { Scheduler } from '../runs/scheduler.ts';
 import { EventTallies } from './event-tallies.ts';
 import { ProcessFigures } from './process-families.ts';

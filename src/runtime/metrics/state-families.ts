@@ -1,4 +1,4 @@
-import type { ReportRecord } from '../contract.ts';
+import type { ReportRecord } from '../../contract/contract.ts';
 import { type Family, gauge } from './tally.ts';
 
 /** What is read from the state of the machines at each scrape. */

@@ -1,5 +1,5 @@
 import type { Presets } from '../../config/presets.ts';
-import type { RunInput } from '../contract.ts';
+import type { RunInput } from '../../contract/contract.ts';
 
 /**
  * The alias that a name means. Programs of Ollama write `:latest` after a name that has no tag.

@@ -3,11 +3,17 @@ import type { ModelChoices } from '../../config/models-file.ts';
 import { type Preset, presetProblem } from '../../config/presets.ts';
 import { refuseConfigured } from '../../config/refuse-configured.ts';
 import { settingSpecs } from '../../config/settings.ts';
+import { given } from '../../contract/check.ts';
+import type {
+  Aliases,
+  ModelDetails,
+  NextInput,
+  NextTurn,
+  RunInput,
+} from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { ModelRecord, PartialModel } from '../../providers/port.ts';
-import { given } from '../contract/check.ts';
-import type { Aliases, ModelDetails, NextInput, NextTurn, RunInput } from '../contract.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';

@@ -1,6 +1,6 @@
+import { wrong } from '../../contract/check.ts';
+import type { RunInput } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import { wrong } from '../contract/check.ts';
-import type { RunInput } from '../contract.ts';
 import type { Runtime } from '../port.ts';
 import { isMade } from '../runs/ids.ts';
 import { unknownConversation, unknownRun } from '../runs/run-errors.ts';

@@ -1,15 +1,15 @@
 import type { Config } from '../../config/config.ts';
-import { asSvcError, SvcError } from '../../errors.ts';
-import { isoTime } from '../../kernel/clock.ts';
-import { LOAD_LOOK_MS } from '../../limits.ts';
-import type { LoadedModel, LoadedModels, ModelLoads } from '../../providers/port.ts';
 import type {
   LoadedModelRecord,
   LoadedRecord,
   LoadInput,
   ModelLoad,
   UnloadedModel,
-} from '../contract.ts';
+} from '../../contract/contract.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
+import { isoTime } from '../../kernel/clock.ts';
+import { LOAD_LOOK_MS } from '../../limits.ts';
+import type { LoadedModel, LoadedModels, ModelLoads } from '../../providers/port.ts';
 import { chooseRoutes, type Route } from '../runs/route.ts';
 import { LOCAL, type Providers } from './providers.ts';
 

@@ -3,10 +3,10 @@ import type { NewEvent, ProviderCreated } from '../../../machines/events.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
+import type { FaultyModel, ProviderRecord } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Limits } from '../../limits.ts';
 import type { ModelRecord } from '../../providers/port.ts';
-import type { FaultyModel, ProviderRecord } from '../contract.ts';
 import { PROBE_SLACK_MS } from './probe.ts';
 
 /** The event that creates the machine of a provider. `config` is null for the built-in engine. */

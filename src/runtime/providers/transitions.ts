@@ -1,8 +1,8 @@
 import { stateName } from '../../../machines/step.ts';
+import type { ProviderRecord } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { ProviderKey } from '../../kernel/stream.ts';
-import type { ProviderRecord } from '../contract.ts';
 
 /** State changes of one provider in its record. */
 export const TRANSITIONS_MAX = 10;

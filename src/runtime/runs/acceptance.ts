@@ -1,12 +1,12 @@
 import { refusal } from '../../../machines/daemon.ts';
 import type { NewEvent, RunCreated } from '../../../machines/events.ts';
 import type { Config } from '../../config/config.ts';
+import { given } from '../../contract/check.ts';
+import type { Asked, RunInput } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Proposal, RunKey } from '../../kernel/stream.ts';
-import { given } from '../contract/check.ts';
-import type { Asked, RunInput } from '../contract.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { identityOf, type MadeConversations } from '../conversations/made-conversations.ts';
 import { unlessWithdrawn } from '../disk/unless-withdrawn.ts';

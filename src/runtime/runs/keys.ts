@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto';
+import type { RunInput } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { RunKey } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
-import type { RunInput } from '../contract.ts';
 import type { FleetKeys } from '../fleet/fleet-keys.ts';
 
 /**

@@ -1,9 +1,9 @@
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import type { RunHead } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
-import type { RunHead } from '../contract.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { unknownRun } from './run-errors.ts';
 

@@ -1,9 +1,9 @@
 import type { RunCreated } from '../../../machines/events.ts';
+import type { RunAsked } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { isRun } from '../../kernel/stream.ts';
 import { type EventStore, toEvent } from '../../store/port.ts';
-import type { RunAsked } from '../contract.ts';
 import { unknownRun } from './run-errors.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { Config } from '../../config/config.ts';
+import type { RunListQuery, RunPage } from '../../contract/contract.ts';
 import { hasCode } from '../../errors.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { shortRecord } from '../../store/short-run.ts';
-import type { RunListQuery, RunPage } from '../contract.ts';
 import type { RunRecord } from './record.ts';
 
 /**

@@ -1,13 +1,6 @@
 import { isTerminalEvent } from '../../../machines/events.ts';
 import type { Config } from '../../config/config.ts';
-import { SvcError } from '../../errors.ts';
-import { keepsContent } from '../../kernel/content.ts';
-import type { EventPages } from '../../kernel/event-pages.ts';
-import { followStream } from '../../kernel/feed.ts';
-import type { Kernel } from '../../kernel/kernel.ts';
-import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
-import type { EventStore, RunRow } from '../../store/port.ts';
-import { given } from '../contract/check.ts';
+import { given } from '../../contract/check.ts';
 import type {
   Asked,
   EventSlice,
@@ -19,7 +12,14 @@ import type {
   RunPage,
   RunSearchQuery,
   SearchPage,
-} from '../contract.ts';
+} from '../../contract/contract.ts';
+import { SvcError } from '../../errors.ts';
+import { keepsContent } from '../../kernel/content.ts';
+import type { EventPages } from '../../kernel/event-pages.ts';
+import { followStream } from '../../kernel/feed.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
+import type { EventStore, RunRow } from '../../store/port.ts';
 import { Conversations } from '../conversations/conversations.ts';
 import { findConversation } from '../conversations/find-conversation.ts';
 import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';

@@ -1,8 +1,8 @@
+import { wrong } from '../../contract/check.ts';
+import type { RunSearchQuery, SearchPage } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, FoundRun } from '../../store/port.ts';
-import { wrong } from '../contract/check.ts';
-import type { RunSearchQuery, SearchPage } from '../contract.ts';
 
 /** Runs of one page without a limit in the query, and words of one search. */
 const PAGE_RUNS = 20;

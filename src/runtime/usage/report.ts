@@ -1,9 +1,9 @@
 import type { Config } from '../../config/config.ts';
+import { given } from '../../contract/check.ts';
+import type { UsageInput, UsageRecord } from '../../contract/usage.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { EventStore } from '../../store/port.ts';
 import { firstHour, HOUR_MS, type UsageSum } from '../../store/usage-sums.ts';
-import { given } from '../contract/check.ts';
-import type { UsageInput, UsageRecord } from '../contract/usage.ts';
 import type { Budget } from './budget.ts';
 import { costOf } from './price.ts';
 

@@ -1,6 +1,6 @@
 import type { Usage } from '../../../machines/events.ts';
 import type { OutputPart } from '../../../machines/messages.ts';
-import type { RunRecord } from '../../runtime/contract.ts';
+import type { RunRecord } from '../../contract/contract.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';

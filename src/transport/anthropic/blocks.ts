@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
-import { wrong } from '../../runtime/contract/check.ts';
-import { anything, flag, object, text } from '../../runtime/contract/vocabulary.ts';
+import { wrong } from '../../contract/check.ts';
+import { anything, flag, object, text } from '../../contract/vocabulary.ts';
 import { documentParts, type FileTexts } from './documents.ts';
 
 /** The messages of a request of Anthropic's API, and the same as messages of a run. */

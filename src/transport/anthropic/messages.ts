@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { parseRunInput } from '../../runtime/contract/inputs.ts';
-import { named, object, text, whole } from '../../runtime/contract/vocabulary.ts';
-import type { RunRecord } from '../../runtime/contract.ts';
+import type { RunRecord } from '../../contract/contract.ts';
+import { parseRunInput } from '../../contract/inputs.ts';
+import { named, object, text, whole } from '../../contract/vocabulary.ts';
 import { sendAnswer, streamAnswer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import { startFor } from '../dialect/start.ts';

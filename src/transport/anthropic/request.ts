@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { ReasoningEffort, Tool, ToolChoice } from '../../../machines/messages.ts';
-import { SvcError } from '../../errors.ts';
-import { given, wrong } from '../../runtime/contract/check.ts';
+import { given, wrong } from '../../contract/check.ts';
+import type { RunInput } from '../../contract/contract.ts';
 import {
   anything,
   filled,
@@ -11,8 +11,8 @@ import {
   object,
   oneOf,
   text,
-} from '../../runtime/contract/vocabulary.ts';
-import type { RunInput } from '../../runtime/contract.ts';
+} from '../../contract/vocabulary.ts';
+import { SvcError } from '../../errors.ts';
 import { estimatedTokens } from '../dialect/prompt-tokens.ts';
 import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
 import type { FileTexts } from './documents.ts';

@@ -1,4 +1,4 @@
-import type { RunRecord } from '../../runtime/contract.ts';
+import type { RunRecord } from '../../contract/contract.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
 import { emptyMessage, ending, signatureOf, usageOf } from './answer.ts';

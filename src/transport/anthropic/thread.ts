@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Message, OutputPart, Tool } from '../../../machines/messages.ts';
+import { object, text } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import { object, text } from '../../runtime/contract/vocabulary.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { runIdOf } from '../dialect/ids.ts';
 

@@ -1,13 +1,13 @@
+import { checkGiven } from '../../contract/check.ts';
+import type { EventSlice, RunRecord, RunWait } from '../../contract/contract.ts';
+import { parseRunInput } from '../../contract/inputs.ts';
+import type { AppliedSettings } from '../../contract/settings.ts';
+import { spanOf } from '../../contract/span.ts';
 import { SvcError } from '../../errors.ts';
 import { build } from '../../home/build.ts';
 import type { Limits } from '../../limits.ts';
 import type { PullInput } from '../../models/port.ts';
 import type { ModelRecord } from '../../providers/port.ts';
-import { checkGiven } from '../../runtime/contract/check.ts';
-import { parseRunInput } from '../../runtime/contract/inputs.ts';
-import type { AppliedSettings } from '../../runtime/contract/settings.ts';
-import { spanOf } from '../../runtime/contract/span.ts';
-import type { EventSlice, RunRecord, RunWait } from '../../runtime/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import type { NamedTokens } from '../auth/named-tokens.ts';

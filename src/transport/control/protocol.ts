@@ -1,22 +1,7 @@
 import * as v from 'valibot';
 import type { StopReport } from '../../../machines/events.ts';
 import { SCOPES } from '../../config/settings.ts';
-import type { ErrorBody } from '../../errors.ts';
-import type { FoundModel } from '../../models/port.ts';
-import type { ModelRecord, PartialModel } from '../../providers/port.ts';
-import type { Given } from '../../runtime/contract/check.ts';
-import {
-  lifecycleInput,
-  loadInput,
-  nextInput,
-  providerInput,
-  pullInput,
-  runListInput,
-  runSearchInput,
-} from '../../runtime/contract/inputs.ts';
-import type { AppliedSettings } from '../../runtime/contract/settings.ts';
-import { type UsageRecord, usageInput } from '../../runtime/contract/usage.ts';
-import { count, flag, name, oneOf, text, wholeFrom } from '../../runtime/contract/vocabulary.ts';
+import type { Given } from '../../contract/check.ts';
 import type {
   Aliases,
   EventRecord,
@@ -40,7 +25,22 @@ import type {
   StatusRecord,
   StoredEvent,
   UnloadedModel,
-} from '../../runtime/contract.ts';
+} from '../../contract/contract.ts';
+import {
+  lifecycleInput,
+  loadInput,
+  nextInput,
+  providerInput,
+  pullInput,
+  runListInput,
+  runSearchInput,
+} from '../../contract/inputs.ts';
+import type { AppliedSettings } from '../../contract/settings.ts';
+import { type UsageRecord, usageInput } from '../../contract/usage.ts';
+import { count, flag, name, oneOf, text, wholeFrom } from '../../contract/vocabulary.ts';
+import type { ErrorBody } from '../../errors.ts';
+import type { FoundModel } from '../../models/port.ts';
+import type { ModelRecord, PartialModel } from '../../providers/port.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import type { NamedToken } from '../auth/named-tokens.ts';

@@ -1,5 +1,5 @@
 import { targetName } from '../../../machines/failover.ts';
-import type { LoadedModelRecord, ProviderRecord } from '../../runtime/contract.ts';
+import type { LoadedModelRecord, ProviderRecord } from '../../contract/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 
 /** What `svc status` says beside the state of the daemon. An older daemon does not say it. */

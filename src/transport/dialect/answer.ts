@@ -1,5 +1,5 @@
 import type { OutputPart, TokenLogprob } from '../../../machines/messages.ts';
-import type { RunRecord } from '../../runtime/contract.ts';
+import type { RunRecord } from '../../contract/contract.ts';
 import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
 import { sendLarge } from '../http/large.ts';
 import { type Live, type LiveOptions, sendLive, whyCut } from '../http/live.ts';

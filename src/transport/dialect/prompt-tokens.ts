@@ -1,7 +1,7 @@
 import { type Message, type Tool, textOf } from '../../../machines/messages.ts';
+import type { RunInput } from '../../contract/contract.ts';
+import { parseRunInput } from '../../contract/inputs.ts';
 import { hasCode } from '../../errors.ts';
-import { parseRunInput } from '../../runtime/contract/inputs.ts';
-import type { RunInput } from '../../runtime/contract.ts';
 import { tokensIn } from '../../runtime/runs/usage-of.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone } from '../http/run-request.ts';

@@ -1,7 +1,7 @@
-import { given, wrong } from '../../runtime/contract/check.ts';
-import { parseRunInput } from '../../runtime/contract/inputs.ts';
-import { spanOf } from '../../runtime/contract/span.ts';
-import type { Asked, RunInput, RunRecord } from '../../runtime/contract.ts';
+import { given, wrong } from '../../contract/check.ts';
+import type { Asked, RunInput, RunRecord } from '../../contract/contract.ts';
+import { parseRunInput } from '../../contract/inputs.ts';
+import { spanOf } from '../../contract/span.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone, clientOf, withKey } from '../http/run-request.ts';

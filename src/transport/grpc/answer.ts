@@ -1,8 +1,8 @@
 import { type Failure, isTerminalEvent } from '../../../machines/events.ts';
 import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
 import { TIMEOUT_ERROR } from '../../../machines/run-context.ts';
+import type { RunRecord, SearchPage, StoredEvent } from '../../contract/contract.ts';
 import { fromBody, SvcError } from '../../errors.ts';
-import type { RunRecord, SearchPage, StoredEvent } from '../../runtime/contract.ts';
 
 /** Records and events in the form of `runtime.proto`. A field that is null is absent. */
 

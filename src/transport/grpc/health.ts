@@ -5,7 +5,7 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js';
 import { status } from '@grpc/grpc-js';
-import type { Probe } from '../../runtime/contract.ts';
+import type { Probe } from '../../contract/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 
 /**

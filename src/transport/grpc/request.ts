@@ -1,4 +1,4 @@
-import { wrong } from '../../runtime/contract/check.ts';
+import { wrong } from '../../contract/check.ts';
 
 /**
  * A request as the run contract has it. Nothing is checked here that the contract checks. Fields

@@ -1,16 +1,16 @@
 import type { Metadata, UntypedServiceImplementation } from '@grpc/grpc-js';
 import * as v from 'valibot';
-import { SvcError } from '../../errors.ts';
-import type { Limits } from '../../limits.ts';
-import { checkGiven, given, wrong } from '../../runtime/contract/check.ts';
+import { checkGiven, given, wrong } from '../../contract/check.ts';
+import type { RunListQuery, RunWait } from '../../contract/contract.ts';
 import {
   CLIENT_MAX,
   lifecycleInput,
   parseRunInput,
   runSearchInput,
-} from '../../runtime/contract/inputs.ts';
-import { spanOf } from '../../runtime/contract/span.ts';
-import type { RunListQuery, RunWait } from '../../runtime/contract.ts';
+} from '../../contract/inputs.ts';
+import { spanOf } from '../../contract/span.ts';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { Needed } from '../../runtime/principal/principal.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';

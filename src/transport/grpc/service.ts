@@ -5,9 +5,9 @@ import { Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js
 import { loadSync } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { service as healthService, protoPath } from 'grpc-health-check';
+import { tooManyValues } from '../../contract/check.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import { tooManyValues } from '../../runtime/contract/check.ts';
 import type { HomeRuntime } from '../../runtime/port.ts';
 import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import type { TokenAccess } from '../auth/token-access.ts';

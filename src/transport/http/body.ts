@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tooManyValues } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
 import { excessOf } from '../../json.ts';
-import { tooManyValues } from '../../runtime/contract/check.ts';
 import { onAbort } from '../on-abort.ts';
 
 export interface BodyOptions {

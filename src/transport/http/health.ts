@@ -1,5 +1,5 @@
-import { anyReport, health } from '../../runtime/contract/records.ts';
-import type { HealthRecord, PublicReport } from '../../runtime/contract.ts';
+import type { HealthRecord, PublicReport } from '../../contract/contract.ts';
+import { anyReport, health } from '../../contract/records.ts';
 import { publicHealth, publicReport } from '../../runtime/health/health.ts';
 import { sendJson } from './reply.ts';
 import { type Content, type Context, type Route, route } from './route.ts';

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { machines } from '../../../machines/all.ts';
+import { machines as machinesRecord } from '../../contract/history.ts';
 import { SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
-import { machines as machinesRecord } from '../../runtime/contract/history.ts';
 import { sendJson } from './reply.ts';
 import { type Context, type Route, route } from './route.ts';
 import {

@@ -1,5 +1,5 @@
-import { check, checkKnown } from '../../runtime/contract/check.ts';
-import { boundConversation } from '../../runtime/contract/conversation.ts';
+import { check, checkKnown } from '../../contract/check.ts';
+import { boundConversation } from '../../contract/conversation.ts';
 import { readQuery } from '../query.ts';
 import { readJson } from './body.ts';
 import type { Context, ReadOptions, Route } from './route.ts';

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Request } from 'polka';
 import type * as v from 'valibot';
+import type { Configuration } from '../../contract/settings.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import type { Configuration } from '../../runtime/contract/settings.ts';
 import type { Family } from '../../runtime/metrics/tally.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { Needed } from '../../runtime/principal/principal.ts';

@@ -1,6 +1,6 @@
 import type * as v from 'valibot';
+import { runWhy } from '../../contract/history.ts';
 import { asSvcError } from '../../errors.ts';
-import { runWhy } from '../../runtime/contract/history.ts';
 import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
 import { exportQuery, noQuery } from '../query.ts';
 import { sendLarge } from './large.ts';

@@ -1,15 +1,15 @@
 import type * as v from 'valibot';
-import { hasCode } from '../../errors.ts';
-import { given, wrong } from '../../runtime/contract/check.ts';
-import { conversationPage } from '../../runtime/contract/conversation-page.ts';
+import { given, wrong } from '../../contract/check.ts';
+import { conversationPage } from '../../contract/conversation-page.ts';
 import {
   type ConversationListQuery,
   checkRunInput,
   type RunInput,
   runInput,
-} from '../../runtime/contract/inputs.ts';
-import { removedRun, run, runPage, searchPage } from '../../runtime/contract/records.ts';
-import { spanOf } from '../../runtime/contract/span.ts';
+} from '../../contract/inputs.ts';
+import { removedRun, run, runPage, searchPage } from '../../contract/records.ts';
+import { spanOf } from '../../contract/span.ts';
+import { hasCode } from '../../errors.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import {
   type AtQuery,

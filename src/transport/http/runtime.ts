@@ -1,7 +1,7 @@
-import { given } from '../../runtime/contract/check.ts';
-import { stateSnapshot } from '../../runtime/contract/history.ts';
-import { type LifecycleInput, lifecycleInput } from '../../runtime/contract/inputs.ts';
-import { lifecycleResult } from '../../runtime/contract/records.ts';
+import { given } from '../../contract/check.ts';
+import { stateSnapshot } from '../../contract/history.ts';
+import { type LifecycleInput, lifecycleInput } from '../../contract/inputs.ts';
+import { lifecycleResult } from '../../contract/records.ts';
 import { type AtQuery, atQuery } from '../query.ts';
 import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type * as v from 'valibot';
+import { sessionInput } from '../../contract/inputs.ts';
+import { named, object, text, time } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import { sessionInput } from '../../runtime/contract/inputs.ts';
-import { named, object, text, time } from '../../runtime/contract/vocabulary.ts';
 import { isSecure } from '../auth/access.ts';
 import { cookieName } from '../auth/session.ts';
 import { proofQuery } from '../query.ts';

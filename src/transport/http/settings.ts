@@ -1,4 +1,4 @@
-import { appliedSettings, settingsRecord } from '../../runtime/contract/settings.ts';
+import { appliedSettings, settingsRecord } from '../../contract/settings.ts';
 import { sendJson } from './reply.ts';
 import { type Context, type Route, route } from './route.ts';
 

@@ -1,5 +1,5 @@
+import { errorAnswer } from '../../contract/records.ts';
 import { SvcError } from '../../errors.ts';
-import { errorAnswer } from '../../runtime/contract/records.ts';
 import { eventQuery, logQuery } from '../query.ts';
 import { type Route, route } from './route.ts';
 

@@ -1,6 +1,6 @@
 import { isTerminalEvent } from '../../../machines/events.ts';
+import type { RunWait } from '../../contract/contract.ts';
 import { fromBody } from '../../errors.ts';
-import type { RunWait } from '../../runtime/contract.ts';
 import { followWithWaits } from '../follow-with-waits.ts';
 import { sendLive, whyCut } from './live.ts';
 import type { Context } from './route.ts';

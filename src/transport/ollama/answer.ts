@@ -1,6 +1,6 @@
 import type { TokenLogprob } from '../../../machines/messages.ts';
+import type { RunRecord } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import type { RunRecord } from '../../runtime/contract.ts';
 import type { Answer } from '../dialect/answer.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';

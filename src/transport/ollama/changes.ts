@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import type { Preset } from '../../config/presets.ts';
+import { check, given, wrong } from '../../contract/check.ts';
+import { anything, flag, name, named, object, words } from '../../contract/vocabulary.ts';
 import { asSvcError, type SvcError } from '../../errors.ts';
-import { check, given, wrong } from '../../runtime/contract/check.ts';
-import { anything, flag, name, named, object, words } from '../../runtime/contract/vocabulary.ts';
 import { aliasOf, withoutTag } from '../../runtime/models/alias.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
 import { sendLive } from '../http/live.ts';

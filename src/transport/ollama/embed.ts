@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { parseEmbedInput } from '../../runtime/contract/embed-input.ts';
-import { flag, name, named, object, words } from '../../runtime/contract/vocabulary.ts';
-import type { EmbeddingRecord } from '../../runtime/contract.ts';
+import type { EmbeddingRecord } from '../../contract/contract.ts';
+import { parseEmbedInput } from '../../contract/embed-input.ts';
+import { flag, name, named, object, words } from '../../contract/vocabulary.ts';
 import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone, clientOf } from '../http/run-request.ts';

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Message, MessagePart, Tool } from '../../../machines/messages.ts';
-import { wrong } from '../../runtime/contract/check.ts';
-import { anything, object, oneOf, text } from '../../runtime/contract/vocabulary.ts';
+import { wrong } from '../../contract/check.ts';
+import { anything, object, oneOf, text } from '../../contract/vocabulary.ts';
 
 /** The messages and tools of a request of Ollama's API, and what they are for a run. */
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
 import type { Preset } from '../../config/presets.ts';
+import { wrong } from '../../contract/check.ts';
+import { anything, flag, name, named, object, text } from '../../contract/vocabulary.ts';
 import type { ModelRecord } from '../../providers/port.ts';
-import { wrong } from '../../runtime/contract/check.ts';
-import { anything, flag, name, named, object, text } from '../../runtime/contract/vocabulary.ts';
 import { aliasOf } from '../../runtime/models/alias.ts';
 import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';

@@ -1,19 +1,12 @@
 import * as v from 'valibot';
 import type { ResponseFormat } from '../../../machines/messages.ts';
 import { numberFields } from '../../config/run-fields.ts';
+import { given, wrong } from '../../contract/check.ts';
+import type { RunInput } from '../../contract/contract.ts';
+import { LOGPROBS_MAX } from '../../contract/inputs.ts';
+import * as vocabulary from '../../contract/vocabulary.ts';
+import { anything, flag, name, object, text, wholeFrom } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import { given, wrong } from '../../runtime/contract/check.ts';
-import { LOGPROBS_MAX } from '../../runtime/contract/inputs.ts';
-import * as vocabulary from '../../runtime/contract/vocabulary.ts';
-import {
-  anything,
-  flag,
-  name,
-  object,
-  text,
-  wholeFrom,
-} from '../../runtime/contract/vocabulary.ts';
-import type { RunInput } from '../../runtime/contract.ts';
 
 /** What the requests of Ollama's API have in common. */
 

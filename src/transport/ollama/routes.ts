@@ -1,6 +1,6 @@
 import * as v from 'valibot';
+import { anything, flag, named, object, text } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import { anything, flag, named, object, text } from '../../runtime/contract/vocabulary.ts';
 import { type Route, route } from '../http/route.ts';
 import {
   copy,

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Message } from '../../../machines/messages.ts';
-import { flag, named, object, text } from '../../runtime/contract/vocabulary.ts';
-import type { RunInput } from '../../runtime/contract.ts';
+import type { RunInput } from '../../contract/contract.ts';
+import { flag, named, object, text } from '../../contract/vocabulary.ts';
 import { collectAnswer, streamAnswer } from '../dialect/answer.ts';
 import { startFor } from '../dialect/start.ts';
 import { sendLarge } from '../http/large.ts';

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
-import { wrong } from '../../runtime/contract/check.ts';
-import { filled } from '../../runtime/contract/vocabulary.ts';
-import type { RunInput } from '../../runtime/contract.ts';
+import { wrong } from '../../contract/check.ts';
+import type { RunInput } from '../../contract/contract.ts';
+import { filled } from '../../contract/vocabulary.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
 import type { FileTexts } from './files.ts';
 import {

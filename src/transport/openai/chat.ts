@@ -1,4 +1,4 @@
-import type { RunRecord } from '../../runtime/contract.ts';
+import type { RunRecord } from '../../contract/contract.ts';
 import { type Answer, sendAnswer, streamAnswer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';

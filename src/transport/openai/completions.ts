@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { RunInput, RunRecord } from '../../runtime/contract.ts';
+import type { RunInput, RunRecord } from '../../contract/contract.ts';
 import { type Answer, sendAnswer, streamAnswer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import { startFor } from '../dialect/start.ts';

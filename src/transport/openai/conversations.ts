@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import type { ConversationContext } from '../../../machines/conversation.ts';
-import { wrong } from '../../runtime/contract/check.ts';
-import { runInput } from '../../runtime/contract/inputs.ts';
-import { anything, flag, named, object, text, whole } from '../../runtime/contract/vocabulary.ts';
+import { wrong } from '../../contract/check.ts';
+import { runInput } from '../../contract/inputs.ts';
+import { anything, flag, named, object, text, whole } from '../../contract/vocabulary.ts';
 import { readingOf } from '../dialect/documents/documents.ts';
 import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';

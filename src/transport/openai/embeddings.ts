@@ -1,7 +1,6 @@
 import * as v from 'valibot';
-import { SvcError } from '../../errors.ts';
-import type { EmbedText } from '../../providers/port.ts';
-import { embedInput, parseEmbedInput, TOKEN_BYTES } from '../../runtime/contract/embed-input.ts';
+import type { EmbeddingRecord } from '../../contract/contract.ts';
+import { embedInput, parseEmbedInput, TOKEN_BYTES } from '../../contract/embed-input.ts';
 import {
   briefly,
   count,
@@ -12,8 +11,9 @@ import {
   oneOf,
   text,
   words,
-} from '../../runtime/contract/vocabulary.ts';
-import type { EmbeddingRecord } from '../../runtime/contract.ts';
+} from '../../contract/vocabulary.ts';
+import { SvcError } from '../../errors.ts';
+import type { EmbedText } from '../../providers/port.ts';
 import { sendLarge } from '../http/large.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { clientGone, clientOf } from '../http/run-request.ts';

@@ -1,4 +1,4 @@
-import { wrong } from '../../runtime/contract/check.ts';
+import { wrong } from '../../contract/check.ts';
 import {
   documentFrame,
   type Reading,

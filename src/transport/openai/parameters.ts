@@ -6,9 +6,10 @@ import {
   type Verbosity,
 } from '../../../machines/messages.ts';
 import { adapterSpec } from '../../config/adapters.ts';
-import { wrong } from '../../runtime/contract/check.ts';
-import { LOGPROBS_MAX, runInput } from '../../runtime/contract/inputs.ts';
-import * as vocabulary from '../../runtime/contract/vocabulary.ts';
+import { wrong } from '../../contract/check.ts';
+import type { RunRecord } from '../../contract/contract.ts';
+import { LOGPROBS_MAX, runInput } from '../../contract/inputs.ts';
+import * as vocabulary from '../../contract/vocabulary.ts';
 import {
   anything,
   flag,
@@ -19,8 +20,7 @@ import {
   oneOf,
   text,
   wholeFrom,
-} from '../../runtime/contract/vocabulary.ts';
-import type { RunRecord } from '../../runtime/contract.ts';
+} from '../../contract/vocabulary.ts';
 import type { Context } from '../http/route.ts';
 
 /** Parameters that several requests of OpenAI share. */

@@ -1,7 +1,7 @@
 import type { FinishReason, Usage } from '../../../machines/events.ts';
 import type { TokenLogprob } from '../../../machines/messages.ts';
+import type { RunRecord } from '../../contract/contract.ts';
 import { type ErrorBody, SvcError } from '../../errors.ts';
-import type { RunRecord } from '../../runtime/contract.ts';
 import type { LiveOptions } from '../http/live.ts';
 import type { Envelope } from '../http-error.ts';
 

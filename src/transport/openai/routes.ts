@@ -1,13 +1,5 @@
 import * as v from 'valibot';
-import {
-  anything,
-  count,
-  flag,
-  named,
-  object,
-  oneOf,
-  text,
-} from '../../runtime/contract/vocabulary.ts';
+import { anything, count, flag, named, object, oneOf, text } from '../../contract/vocabulary.ts';
 import { type Route, route } from '../http/route.ts';
 import { chatCompletion } from './chat.ts';
 import { chatInput } from './chat-input.ts';

@@ -1,4 +1,4 @@
-import type { LogQuery } from '../../runtime/contract.ts';
+import type { LogQuery } from '../../contract/contract.ts';
 import { eventQuery, readQuery } from '../query.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import type { EventSlice } from '../../runtime/contract.ts';
+import type { EventSlice } from '../../contract/contract.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
 import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
 

@@ -1,7 +1,7 @@
+import { wrong } from '../../contract/check.ts';
 import type { Limits } from '../../limits.ts';
 import { parseSince } from '../../logs/filter.ts';
 import type { TailQuery } from '../../logs/tail.ts';
-import { wrong } from '../../runtime/contract/check.ts';
 import { logQuery, readQuery } from '../query.ts';
 
 export interface LogQuery extends TailQuery {

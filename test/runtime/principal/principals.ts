@@ -1,4 +1,4 @@
-import type { RunInput, RunRecord } from '../../../src/runtime/contract.ts';
+import type { RunInput, RunRecord } from '../../../src/contract/contract.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
 import { HOME, type Principal, type Scope } from '../../../src/runtime/principal/principal.ts';
 import { waitFor } from '../../helpers/wait.ts';

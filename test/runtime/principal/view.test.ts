@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { RunInput } from '../../../src/runtime/contract.ts';
+import type { RunInput } from '../../../src/contract/contract.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message } from '../../../machines/messages.ts';
+import type { RunInput, RunRecord } from '../../../src/contract/contract.ts';
 import { SvcError } from '../../../src/errors.ts';
-import type { RunInput, RunRecord } from '../../../src/runtime/contract.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

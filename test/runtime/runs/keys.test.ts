@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Asked, RunInput } from '../../../src/contract/contract.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { type ContentSettings, keepsContent } from '../../../src/kernel/content.ts';
-import type { Asked, RunInput } from '../../../src/runtime/contract.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
 import { Digests, requestDigest } from '../../../src/runtime/runs/keys.ts';
 import type { EventStore } from '../../../src/store/port.ts';

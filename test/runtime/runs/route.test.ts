@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { ProviderConfig } from '../../../src/config/provider.ts';
+import type { RunInput } from '../../../src/contract/contract.ts';
 import type { SvcError } from '../../../src/errors.ts';
-import type { RunInput } from '../../../src/runtime/contract.ts';
 import { chooseRoutes } from '../../../src/runtime/runs/route.ts';
 import { providerConfig } from '../../helpers/provider-config.ts';
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { RunInput } from '../../../src/runtime/contract.ts';
+import type { RunInput } from '../../../src/contract/contract.ts';
 import { termsOf } from '../../../src/runtime/runs/search.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

@@ -1,9 +1,9 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Settings } from '../../../src/config/settings.ts';
+import type { Configuration } from '../../../src/contract/settings.ts';
 import type { Log } from '../../../src/kernel/port.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
-import type { Configuration } from '../../../src/runtime/contract/settings.ts';
 import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp, type Http } from '../../../src/transport/http/server.ts';
 import { routes } from '../../../src/transport/routes.ts';

@@ -1,5 +1,5 @@
-import { wrong } from '../../../runtime/contract/check.ts';
-import { isBase64 } from '../../../runtime/contract/messages.ts';
+import { wrong } from '../../../contract/check.ts';
+import { isBase64 } from '../../../contract/messages.ts';
 import type { Context } from '../../http/route.ts';
 import { clientGone } from '../../http/run-request.ts';
 import { pdfText } from './pdf.ts';

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { provider } from '../../../runtime/contract/records.ts';
-import { usageRecord } from '../../../runtime/contract/usage.ts';
-import { named, object } from '../../../runtime/contract/vocabulary.ts';
+import { provider } from '../../../contract/records.ts';
+import { usageRecord } from '../../../contract/usage.ts';
+import { named, object } from '../../../contract/vocabulary.ts';
 import { usageQuery } from '../../query.ts';
 import { sendJson } from '../reply.ts';
 import { type Context, type Route, route } from '../route.ts';

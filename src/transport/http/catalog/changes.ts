@@ -1,9 +1,9 @@
 import * as v from 'valibot';
 import { kindOf } from '../../../config/provider.ts';
-import { wrong } from '../../../runtime/contract/check.ts';
-import { pullInput } from '../../../runtime/contract/inputs.ts';
-import { provider } from '../../../runtime/contract/records.ts';
-import { name, named, object, text } from '../../../runtime/contract/vocabulary.ts';
+import { wrong } from '../../../contract/check.ts';
+import { pullInput } from '../../../contract/inputs.ts';
+import { provider } from '../../../contract/records.ts';
+import { name, named, object, text } from '../../../contract/vocabulary.ts';
 import { sendLive } from '../live.ts';
 import { sendJson } from '../reply.ts';
 import { type Context, type Route, route } from '../route.ts';

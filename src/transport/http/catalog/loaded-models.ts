@@ -1,11 +1,7 @@
 import type * as v from 'valibot';
-import { loadInput } from '../../../runtime/contract/inputs.ts';
-import {
-  loadedModel,
-  loadedModels,
-  unloadedModel,
-} from '../../../runtime/contract/loaded-models.ts';
-import { name, named, object } from '../../../runtime/contract/vocabulary.ts';
+import { loadInput } from '../../../contract/inputs.ts';
+import { loadedModel, loadedModels, unloadedModel } from '../../../contract/loaded-models.ts';
+import { name, named, object } from '../../../contract/vocabulary.ts';
 import { sendJson } from '../reply.ts';
 import { type Context, type Route, route } from '../route.ts';
 import { clientGone } from '../run-request.ts';

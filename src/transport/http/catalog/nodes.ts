@@ -1,4 +1,4 @@
-import { node, nodeList } from '../../../runtime/contract/nodes.ts';
+import { node, nodeList } from '../../../contract/nodes.ts';
 import { sendJson } from '../reply.ts';
 import { type Context, type Route, route } from '../route.ts';
 

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
+import { runInput } from '../../../contract/inputs.ts';
+import { errorAnswer } from '../../../contract/records.ts';
+import { PLAIN as plainText } from '../../../contract/vocabulary.ts';
 import type { Limits } from '../../../limits.ts';
-import { runInput } from '../../../runtime/contract/inputs.ts';
-import { errorAnswer } from '../../../runtime/contract/records.ts';
-import { PLAIN as plainText } from '../../../runtime/contract/vocabulary.ts';
 import type { Answer, Route } from '../route.ts';
 import { components, type Schema, Schemas } from './schemas.ts';
 

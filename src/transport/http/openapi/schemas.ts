@@ -1,6 +1,6 @@
 import { type ConversionConfig, toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema';
 import * as v from 'valibot';
-import { listed, names } from '../../../runtime/contract/vocabulary.ts';
+import { listed, names } from '../../../contract/vocabulary.ts';
 
 /** Schemas of the contract as JSON Schema. Those with a name are components of the document. */
 

@@ -1,5 +1,5 @@
 import type { Message, OutputPart, TextPart } from '../../../../machines/messages.ts';
-import { wrong } from '../../../runtime/contract/check.ts';
+import { wrong } from '../../../contract/check.ts';
 
 /**
  * A compacted conversation: what the model wrote, called and was answered is one summary, which the

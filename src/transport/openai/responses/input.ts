@@ -1,11 +1,11 @@
 import * as v from 'valibot';
 import type { ConversationContext } from '../../../../machines/conversation.ts';
 import type { Message, ResponseFormat } from '../../../../machines/messages.ts';
+import { given, wrong } from '../../../contract/check.ts';
+import type { Asked, RunInput } from '../../../contract/contract.ts';
+import { runInput } from '../../../contract/inputs.ts';
+import { pick } from '../../../contract/vocabulary.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
-import { given, wrong } from '../../../runtime/contract/check.ts';
-import { runInput } from '../../../runtime/contract/inputs.ts';
-import { pick } from '../../../runtime/contract/vocabulary.ts';
-import type { Asked, RunInput } from '../../../runtime/contract.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
 import { runIdOf } from '../../dialect/ids.ts';

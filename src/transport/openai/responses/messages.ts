@@ -1,5 +1,5 @@
 import type { Message, MessagePart, OutputPart } from '../../../../machines/messages.ts';
-import { wrong } from '../../../runtime/contract/check.ts';
+import { wrong } from '../../../contract/check.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
 import { imageOf } from '../chat-messages.ts';

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { digits, oneOf, query, truth } from '../../../runtime/contract/vocabulary.ts';
+import { digits, oneOf, query, truth } from '../../../contract/vocabulary.ts';
 
 /** Queries of the Responses API. svc leaves nothing out, so `include` changes nothing. */
 

@@ -1,5 +1,5 @@
+import type { RunRecord } from '../../../contract/contract.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
-import type { RunRecord } from '../../../runtime/contract.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Outflow } from '../../../runtime/send/unsent-bytes.ts';
 import { runIdOf } from '../../dialect/ids.ts';

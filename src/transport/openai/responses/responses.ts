@@ -1,6 +1,6 @@
+import { wrong } from '../../../contract/check.ts';
+import type { RunInput, RunRecord } from '../../../contract/contract.ts';
 import type { SvcError } from '../../../errors.ts';
-import { wrong } from '../../../runtime/contract/check.ts';
-import type { RunInput, RunRecord } from '../../../runtime/contract.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { readingOf } from '../../dialect/documents/documents.ts';
 import { idIn } from '../../dialect/ids.ts';

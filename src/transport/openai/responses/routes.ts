@@ -1,14 +1,7 @@
 import * as v from 'valibot';
+import { errorAnswer } from '../../../contract/records.ts';
+import { anything, flag, named, object, text, whole } from '../../../contract/vocabulary.ts';
 import { SvcError } from '../../../errors.ts';
-import { errorAnswer } from '../../../runtime/contract/records.ts';
-import {
-  anything,
-  flag,
-  named,
-  object,
-  text,
-  whole,
-} from '../../../runtime/contract/vocabulary.ts';
 import { type Route, route } from '../../http/route.ts';
 import { compactInput, countInput, responseInput } from './input.ts';
 import { itemsQuery, responseQuery } from './query.ts';

@@ -7,7 +7,7 @@ import {
   oneOf,
   text,
   unread,
-} from '../../../runtime/contract/vocabulary.ts';
+} from '../../../contract/vocabulary.ts';
 import { sentTools } from './tools.ts';
 
 /** The items that an input may have. What svc sends as output is valid as input, too. */

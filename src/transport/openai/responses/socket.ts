@@ -1,8 +1,8 @@
+import { check, checkKnown, given, type Known, wrong } from '../../../contract/check.ts';
+import { boundConversation } from '../../../contract/conversation.ts';
+import { checkSize } from '../../../contract/inputs.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
-import { check, checkKnown, given, type Known, wrong } from '../../../runtime/contract/check.ts';
-import { boundConversation } from '../../../runtime/contract/conversation.ts';
-import { checkSize } from '../../../runtime/contract/inputs.ts';
 import { newRunId } from '../../../runtime/runs/ids.ts';
 import { idIn } from '../../dialect/ids.ts';
 import { startRun } from '../../dialect/start.ts';

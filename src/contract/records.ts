@@ -1,9 +1,9 @@
 import * as v from 'valibot';
-import { REASONING_EFFORTS, VERBOSITIES } from '../../../machines/messages.ts';
-import { RECOVERIES } from '../../config/run-fields.ts';
-import { type ErrorBody, type ErrorCode, errors } from '../../errors.ts';
-import type { EventRecord } from '../../kernel/event-page.ts';
-import type { RunRecord } from '../runs/record.ts';
+import { REASONING_EFFORTS, VERBOSITIES } from '../../machines/messages.ts';
+import { RECOVERIES } from '../config/run-fields.ts';
+import { type ErrorBody, type ErrorCode, errors } from '../errors.ts';
+import type { EventRecord } from '../kernel/event-page.ts';
+import type { RunRecord } from '../runtime/runs/record.ts';
 import { faultyModel } from './faulty-model.ts';
 import { answerPart, recordedMessage, responseFormat, tool, toolChoice } from './messages.ts';
 import { anything, flag, named, object, oneOf, pick, text, time, whole } from './vocabulary.ts';

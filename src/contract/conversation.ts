@@ -1,6 +1,6 @@
-import { SvcError } from '../../errors.ts';
-import { asRecord } from '../../json.ts';
-import type { Limits } from '../../limits.ts';
+import { SvcError } from '../errors.ts';
+import { asRecord } from '../json.ts';
+import type { Limits } from '../limits.ts';
 
 /**
  * Bounds what a request asks a model, by the names that every API has for it. This is done before

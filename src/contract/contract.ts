@@ -4,11 +4,12 @@ import type { Embedding, ModelRecord } from '../providers/port.ts';
 
 export type { EventPage, EventRecord, EventSlice } from '../kernel/event-page.ts';
 export type { RunFollowing } from '../kernel/feed.ts';
+export type { RunRecord } from '../runtime/runs/record.ts';
 export type { StoredEvent } from '../store/port.ts';
-export type * from './contract/conversation-page.ts';
-export type { EmbedInput } from './contract/embed-input.ts';
-export type * from './contract/faulty-model.ts';
-export type * from './contract/history.ts';
+export type * from './conversation-page.ts';
+export type { EmbedInput } from './embed-input.ts';
+export type * from './faulty-model.ts';
+export type * from './history.ts';
 export type {
   ConversationListQuery,
   LifecycleInput,
@@ -18,16 +19,15 @@ export type {
   RunInput,
   RunListQuery,
   RunSearchQuery,
-} from './contract/inputs.ts';
-export type * from './contract/loaded-models.ts';
-export type * from './contract/nodes.ts';
-export type * from './contract/records.ts';
-export type { UsageInput, UsageRecord } from './contract/usage.ts';
-export type { RunRecord } from './runs/record.ts';
+} from './inputs.ts';
+export type * from './loaded-models.ts';
+export type * from './nodes.ts';
+export type * from './records.ts';
+export type { UsageInput, UsageRecord } from './usage.ts';
 
 /**
- * What goes into the runtime and comes out of it. The schemas are in the folder `contract`, the
- * methods in `port.ts`.
+ * What goes into the runtime and comes out of it. The schemas stand beside this file, the
+ * methods in `src/runtime/port.ts`.
  */
 
 /** Through which API a request came, and how. */

@@ -1,13 +1,8 @@
 import * as v from 'valibot';
-import { REASONING_EFFORTS, VERBOSITIES } from '../../../machines/messages.ts';
-import {
-  type NumberFieldName,
-  numberFields,
-  RECOVERIES,
-  STOPS_MAX,
-} from '../../config/run-fields.ts';
-import { SvcError } from '../../errors.ts';
-import { type Limits, limitSpecs } from '../../limits.ts';
+import { REASONING_EFFORTS, VERBOSITIES } from '../../machines/messages.ts';
+import { type NumberFieldName, numberFields, RECOVERIES, STOPS_MAX } from '../config/run-fields.ts';
+import { SvcError } from '../errors.ts';
+import { type Limits, limitSpecs } from '../limits.ts';
 import { checkGiven, checkNesting, checkText, type Given, wrong } from './check.ts';
 import { boundConversation, type ConversationLimits } from './conversation.ts';
 import { checkMessages, message, responseFormat, tool, toolChoice } from './messages.ts';

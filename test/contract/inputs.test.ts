@@ -1,11 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
-import { SvcError } from '../../../src/errors.ts';
-import { defaultLimits } from '../../../src/limits.ts';
-import { check, checkGiven, checkKnown } from '../../../src/runtime/contract/check.ts';
-import { lifecycleInput, parseRunInput } from '../../../src/runtime/contract/inputs.ts';
-import { briefly, object } from '../../../src/runtime/contract/vocabulary.ts';
+import { check, checkGiven, checkKnown } from '../../src/contract/check.ts';
+import { lifecycleInput, parseRunInput } from '../../src/contract/inputs.ts';
+import { briefly, object } from '../../src/contract/vocabulary.ts';
+import { SvcError } from '../../src/errors.ts';
+import { defaultLimits } from '../../src/limits.ts';
 
 function refusal(value: unknown, limits = defaultLimits): SvcError {
   try {

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { SvcError } from '../../errors.ts';
+import { SvcError } from '../errors.ts';
 import type { Leniency } from './vocabulary.ts';
 
 /** The fields that have a value: one that is null counts as not given. */

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
-import { imageSignatures, SIGNATURE_BYTES } from '../../config/run-fields.ts';
+import type { Message, MessagePart, Role } from '../../machines/messages.ts';
+import { imageSignatures, SIGNATURE_BYTES } from '../config/run-fields.ts';
 import { wrong } from './check.ts';
 import { anything, flag, name, object, oneOf, text, whole } from './vocabulary.ts';
 

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { SvcError } from '../../errors.ts';
-import type { Limits } from '../../limits.ts';
-import type { EmbedText } from '../../providers/port.ts';
+import { SvcError } from '../errors.ts';
+import type { Limits } from '../limits.ts';
+import type { EmbedText } from '../providers/port.ts';
 import { checkGiven, checkText, wrong } from './check.ts';
 import { count, flag, name, object, text, wholeFrom } from './vocabulary.ts';
 

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SvcError } from '../../../src/errors.ts';
-import { defaultLimits } from '../../../src/limits.ts';
-import { parseRunInput } from '../../../src/runtime/contract/inputs.ts';
+import { parseRunInput } from '../../src/contract/inputs.ts';
+import { SvcError } from '../../src/errors.ts';
+import { defaultLimits } from '../../src/limits.ts';
 
 const parse = (value: unknown) => parseRunInput(value, defaultLimits);
 
