@@ -1,10 +1,10 @@
 import type { ProviderConfig } from '../config/provider.ts';
+import { filledHint, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import { createSdkProvider } from './ai-sdk/provider.ts';
 import type { ProviderKeys } from './keys/port.ts';
-import { named } from './named.ts';
 import { createRemoteProvider } from './openai/provider.ts';
-import type { ProviderPort } from './port.ts';
+import type { OutputPart, ProviderPort } from './port.ts';
 
 export interface RemoteOptions {
   id: string;
@@ -22,4 +22,46 @@ export function createRemote({ config, ...options }: RemoteOptions): ProviderPor
   if (adapter === 'openai-compatible' && base_url !== null)
     return named(createRemoteProvider({ ...options, config: { ...config, base_url } }));
   return named(createSdkProvider({ ...options, config }));
+}
+
+/**
+ * A provider whose failures have its name. Adapters write `The provider` at the begin of a message,
+ * and `<provider>` in a hint.
+ */
+function named(port: ProviderPort): ProviderPort {
+  const { id } = port;
+  const { countTokens, embed, embedsTokens } = port;
+  const asking = async <T>(work: Promise<T>): Promise<T> => {
+    try {
+      return await work;
+    } catch (thrown) {
+      throw withName(thrown, id);
+    }
+  };
+  return {
+    id,
+    async *stream(attempt, signal): AsyncGenerator<OutputPart> {
+      try {
+        yield* port.stream(attempt, signal);
+      } catch (thrown) {
+        throw withName(thrown, id);
+      }
+    },
+    models: (signal) => asking(port.models(signal)),
+    probe: (signal) => asking(port.probe(signal)),
+    close: () => port.close(),
+    ...(countTokens === undefined
+      ? {}
+      : { countTokens: (...given) => asking(countTokens.apply(port, given)) }),
+    ...(embed === undefined ? {} : { embed: (...given) => asking(embed.apply(port, given)) }),
+    ...(embedsTokens === undefined ? {} : { embedsTokens }),
+  };
+}
+
+function withName(thrown: unknown, provider: string): unknown {
+  if (!(thrown instanceof SvcError)) return thrown;
+  return thrown.with({
+    message: thrown.message.replace(/^The provider\b/, provider),
+    hint: filledHint(thrown.hint, { provider }),
+  });
 }

@@ -3,12 +3,12 @@ import type { RunRequest } from '../../../machines/messages.ts';
 import type { AdapterName } from '../../config/adapters.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import { asRecord } from '../../json.ts';
+import { unauthorised } from '../keys/key-file.ts';
 import { ChatAnswer } from '../openai/chat-answer.ts';
 import type { Asked, EventAnswer } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
 import { isStrict } from '../remote/strict-schema.ts';
 import { AnthropicAnswer } from './anthropic-answer.ts';
-import { awsCredentials } from './aws-credentials.ts';
 import { CohereAnswer } from './cohere-answer.ts';
 import { GeminiAnswer } from './gemini-answer.ts';
 import { ResponsesAnswer } from './responses-answer.ts';
@@ -159,4 +159,32 @@ function named(list: unknown, nameOf: (entry: Record<string, unknown>) => unknow
 
 function afterSlash(name: unknown): unknown {
   return typeof name === 'string' ? name.replace(/^models\//, '') : name;
+}
+
+/**
+ * Credentials of AWS for one request: those of the variables, which the package reads itself, or
+ * of a profile. A profile with a static key is read; one that logs in elsewhere is not. Throws
+ * provider_unauthorised.
+ */
+async function awsCredentials(
+  { profile }: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<object> {
+  if (profile === undefined && (env.AWS_BEARER_TOKEN_BEDROCK || env.AWS_ACCESS_KEY_ID)) return {};
+  const name = profile ?? (env.AWS_PROFILE || 'default');
+  const { loadSharedConfigFiles } = await import('@smithy/core/config');
+  // The user may change the files at any time.
+  const { configFile, credentialsFile } = await loadSharedConfigFiles({ ignoreCache: true });
+  const found = { ...asRecord(configFile[name]), ...asRecord(credentialsFile[name]) };
+  const { aws_access_key_id, aws_secret_access_key, aws_session_token } = found;
+  if (typeof aws_access_key_id !== 'string' || typeof aws_secret_access_key !== 'string')
+    throw unauthorised(
+      'There are no AWS credentials: no key, no AWS_ACCESS_KEY_ID in the daemon, and no key ' +
+        `in the profile ${JSON.stringify(name)}.`,
+    );
+  return {
+    accessKeyId: aws_access_key_id,
+    secretAccessKey: aws_secret_access_key,
+    ...(typeof aws_session_token === 'string' ? { sessionToken: aws_session_token } : {}),
+  };
 }

@@ -1,8 +1,9 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/messages.ts';
+import { SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
-import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
+import type { AttemptRequest, Embedding, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from '../remote/answer.ts';
 import { askedModel } from '../remote/asked-model.ts';
 import {
@@ -11,6 +12,7 @@ import {
   refuseUnsupported,
   unasked,
 } from '../remote/call-options.ts';
+import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import { type Asked, listOf } from '../remote/event-answer.ts';
 import { type Listing, listModels } from '../remote/list-models.ts';
 import { readEvents } from '../remote/read-events.ts';
@@ -20,7 +22,6 @@ import { requestFailure } from '../remote/sdk-error.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
 import { type Adapter, makeAdapter } from './adapter.ts';
-import { embedTexts } from './embed.ts';
 import { type Expected, SdkFetch } from './fetch.ts';
 
 export interface SdkOptions extends Listing {
@@ -183,4 +184,52 @@ async function knownModels(
   await adapter.load();
   if (key === null) await adapter.credentials();
   return [];
+}
+
+/** Texts of one request where the package names no bound. */
+const BATCH_TEXTS = 96;
+
+/** Asks for vectors, one batch after the other. Throws SvcError; after an abort, anything. */
+async function embedTexts(
+  listing: Listing,
+  adapter: Adapter,
+  upstream: Upstream,
+  { texts, options: { dimensions }, ...asked }: EmbedRequest,
+  signal: AbortSignal,
+): Promise<Embedding> {
+  const model = adapter.named(asked.model);
+  const secrets = await readSecrets(listing, texts);
+  const asking = { key: secrets.place, model, secrets };
+  const providerOptions = dimensions === undefined ? {} : adapter.dimensions(dimensions);
+  const sdk = new SdkFetch(upstream, asking, { expected: 'whole' }, signal);
+  const vectors: number[][] = [];
+  let input_tokens: number | null = 0;
+  try {
+    const provider = await adapter.provider(secrets.key, sdk.fetch);
+    const embedding = provider.embeddingModel?.(model);
+    if (embedding === undefined)
+      throw new SvcError('capability_missing', 'The provider computes no embeddings.');
+    const batch = Math.min((await embedding.maxEmbeddingsPerCall) ?? BATCH_TEXTS, BATCH_TEXTS);
+    for (let from = 0; from < texts.length; from += batch) {
+      const values = texts.slice(from, from + batch);
+      const { embeddings, usage } = await embedding.doEmbed({
+        values,
+        providerOptions,
+        abortSignal: signal,
+      });
+      if (embeddings.length !== values.length)
+        throw new SvcError(
+          'provider_failed',
+          `The provider answers with ${embeddings.length} vectors for ${values.length} texts.`,
+          { retryable: false },
+        );
+      vectors.push(...embeddings);
+      input_tokens = tokensSoFar(input_tokens, usage?.tokens);
+    }
+    return { vectors, input_tokens };
+  } catch (thrown) {
+    throw signal.aborted ? thrown : requestFailure(thrown, asking);
+  } finally {
+    await sdk.end();
+  }
 }

@@ -1,10 +1,13 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { extname } from 'node:path';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { Effects } from '../../../machines/effects.ts';
 import type { EngineEvent, Failure, NewEvent } from '../../../machines/events.ts';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
+import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Reply } from './answer.ts';
@@ -16,9 +19,6 @@ import {
   type RunOrder,
   type ToEngine,
 } from './engine/messages.ts';
-import { engineCommand, NOT_BEGUN } from './engine-command.ts';
-import { engineEnvironment } from './engine-environment.ts';
-import { logLines } from './engine-log.ts';
 import { MemoryWatch } from './memory-watch.ts';
 
 export interface EngineProcessOptions {
@@ -291,3 +291,140 @@ const NO_DEBUGGER = ['--disable-sigusr1'].filter((option) =>
 
 /** In the same folder in the sources and in the build. */
 const ENTRY = fileURLToPath(new URL(`./engine/main${extname(import.meta.url)}`, import.meta.url));
+
+/** Arguments for `fork`. */
+interface EngineCommand {
+  execPath?: string;
+  execArgv: string[];
+}
+
+/**
+ * Returns the command that starts the engine process with restricted privileges. On Linux,
+ * `setpriv` prevents new privileges, and kills the process when the daemon dies.
+ */
+function engineCommand(
+  nodeFlags: readonly string[],
+  program: string = process.execPath,
+): EngineCommand {
+  const bounds = [`--max-old-space-size=${HEAP_MB}`, `--max-semi-space-size=${YOUNG_MB}`];
+  const flags = [...bounds, ...nodeFlags];
+  const setpriv = findSetpriv();
+  return setpriv === null
+    ? { execArgv: flags }
+    : { execPath: setpriv, execArgv: [...RESTRAINTS, '--', program, ...flags] };
+}
+
+/** Exit codes of `setpriv` for a program that did not start. */
+const NOT_BEGUN: ReadonlySet<number | null> = new Set([126, 127]);
+
+/** Bound of the JavaScript heap. Weights and contexts are outside it. */
+const HEAP_MB = 1024;
+/** Bound of each half of its young part. A token needs little of it, and more stays resident. */
+const YOUNG_MB = 1;
+const RESTRAINTS = ['--no-new-privs', '--pdeathsig', 'KILL'];
+const PLACES = ['/usr/bin/setpriv', '/bin/setpriv'];
+const PROBE_MS = 2000;
+
+let found: string | null | undefined;
+
+/** Tests `setpriv` once: an old or minimal version lacks some options. */
+function findSetpriv(): string | null {
+  if (found !== undefined) return found;
+  const place = process.platform === 'linux' ? PLACES.find((path) => existsSync(path)) : undefined;
+  const works = (path: string) =>
+    spawnSync(path, [...RESTRAINTS, '--', process.execPath, '--version'], {
+      stdio: 'ignore',
+      timeout: PROBE_MS,
+    }).status === 0;
+  found = place !== undefined && works(place) ? place : null;
+  return found;
+}
+
+/**
+ * Copies the output of the engine process to the log, line by line. Cuts long lines, and drops
+ * lines after the bound.
+ */
+function logLines(
+  source: Readable,
+  log: Log,
+  limits: Pick<Limits, 'log_line_bytes' | 'engine_log_lines'>,
+  fields: object,
+): void {
+  const lengthMax = Math.floor(limits.log_line_bytes / 4);
+  let rest = '';
+  let lines = 0;
+  const write = (line: string) => {
+    lines += 1;
+    if (line === '' || lines > limits.engine_log_lines + 1) return;
+    log.debug(
+      fields,
+      lines > limits.engine_log_lines
+        ? 'more of what the engine prints is left out'
+        : line.slice(0, lengthMax),
+    );
+  };
+  source.setEncoding('utf8');
+  source.on('data', (text: string) => {
+    const parts = (rest + text).split('\n');
+    rest = (parts.pop() ?? '').slice(0, lengthMax);
+    for (const line of parts) write(line.trimEnd());
+  });
+  source.on('end', () => write(rest.trimEnd()));
+  source.on('error', () => {});
+}
+
+/**
+ * Selects the environment of the engine process: variables for its libraries, temporary files and
+ * the GPU. All other variables are dropped, above all the keys of cloud providers. The list has
+ * whole names, because a prefix could match a secret.
+ */
+export function engineEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const given = Object.entries(env).filter(([name]) => NAMES.has(name.toUpperCase()));
+  return { ...ALLOCATOR, ...Object.fromEntries(given) };
+}
+
+const NAMES = new Set([
+  ...Object.keys(ALLOCATOR),
+  'PATH',
+  'HOME',
+  'LANG',
+  'TZ',
+  'TMPDIR',
+  'TMP',
+  'TEMP',
+  'USERPROFILE',
+  'SYSTEMROOT',
+  'WINDIR',
+  'LOCALAPPDATA',
+  'PROGRAMDATA',
+  'LC_ALL',
+  'LC_CTYPE',
+  'LC_MESSAGES',
+  'LC_NUMERIC',
+  'CUDA_VISIBLE_DEVICES',
+  'CUDA_DEVICE_ORDER',
+  'CUDA_PATH',
+  'CUDA_HOME',
+  'CUDA_CACHE_PATH',
+  'CUDA_MODULE_LOADING',
+  'NVIDIA_VISIBLE_DEVICES',
+  'NVIDIA_DRIVER_CAPABILITIES',
+  'GGML_CUDA_ENABLE_UNIFIED_MEMORY',
+  'GGML_CUDA_FORCE_MMQ',
+  'GGML_CUDA_NO_PINNED',
+  'GGML_VK_VISIBLE_DEVICES',
+  'VK_ICD_FILENAMES',
+  'VK_DRIVER_FILES',
+  'VK_LAYER_PATH',
+  'HIP_VISIBLE_DEVICES',
+  'HIP_PATH',
+  'ROCR_VISIBLE_DEVICES',
+  'HSA_OVERRIDE_GFX_VERSION',
+  'HSA_ENABLE_SDMA',
+  'LD_LIBRARY_PATH',
+  'DYLD_LIBRARY_PATH',
+  'XDG_DATA_DIRS',
+  'XDG_RUNTIME_DIR',
+  'OMP_NUM_THREADS',
+  'NODE_V8_COVERAGE',
+]);

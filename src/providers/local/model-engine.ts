@@ -18,7 +18,6 @@ import {
   type Needs,
   type Use,
 } from './model-engine-options.ts';
-import { Turns } from './turns.ts';
 
 export type Order = Omit<RunOrder, 'type' | 'id'>;
 export type VectorsOrder = Omit<EmbedOrder, 'type' | 'id'>;
@@ -316,5 +315,44 @@ export class ModelEngine {
       .catch((error: unknown) =>
         log.debug({ err: error, event: event.type }, 'a event of the engine was not recorded'),
       );
+  }
+}
+
+/** A queue: one turn at a time, in order. */
+class Turns {
+  private last: Promise<void> = Promise.resolve();
+  private present = 0;
+
+  /** Turns that wait or run. */
+  get wanted(): number {
+    return this.present;
+  }
+
+  /**
+   * Waits for all earlier turns. Returns a function that ends this turn. Throws the signal's
+   * reason and skips the turn.
+   */
+  async take(signal: AbortSignal): Promise<() => void> {
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    this.present += 1;
+    const end = () => {
+      this.present -= 1;
+      resolve();
+    };
+    const earlier = this.last;
+    this.last = earlier.then(() => ended);
+    const { promise: aborted, reject } = Promise.withResolvers<never>();
+    const abort = () => reject(signal.reason);
+    try {
+      signal.throwIfAborted();
+      signal.addEventListener('abort', abort, { once: true });
+      await Promise.race([earlier, aborted]);
+      return end;
+    } catch (reason) {
+      end();
+      throw reason;
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
   }
 }

@@ -1,15 +1,17 @@
 import { unlink } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
+import { suggest } from '../../config/suggest.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
+import { isRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
-import { findPulled, type Origins } from '../../models/origins.ts';
+import { findPulled, type Origin, type Origins } from '../../models/origins.ts';
 import type { ModelRecord, PartialModel } from '../port.ts';
 import type { Engines } from './engines.ts';
-import type { ModelInspection } from './inspection.ts';
+import type { ModelInspection, ModelMetadata } from './inspection.ts';
 import { type FileVersion, Inspector } from './inspector.ts';
+import { type ContextPlan, memoryNeeds, shapeOf } from './memory-needs.ts';
 import type { ModelFile } from './model-engine-options.ts';
-import { type ModelExtras, modelExtras } from './model-extras.ts';
 import {
   fileVersion,
   isModelFile,
@@ -22,7 +24,6 @@ import {
 import { identityOf } from './model-identity.ts';
 import { modelRecord, partialRecord } from './model-record.ts';
 import type { OtherModel, OtherModels } from './stores/others.ts';
-import { unknownModel } from './unknown-model.ts';
 
 export interface LocalModelsOptions {
   folder: string;
@@ -321,4 +322,95 @@ function shortName(id: string): string {
 
 function nameOf(path: string): string {
   return basename(path, '.gguf');
+}
+
+/** What `svc model show` adds to the record of a model. An unknown value is null. */
+interface ModelExtras extends ModelMetadata {
+  /** The kind of its chat template. */
+  template: string | null;
+  licence: string | null;
+  /** An estimate of the memory that it needs, with the present limits. */
+  memory_bytes: number | null;
+  /** Where svc has it from. */
+  origin: Origin | null;
+}
+
+function modelExtras(
+  { size_bytes, problem }: ModelRecord,
+  metadata: ModelMetadata | null,
+  origin: Origin | null,
+  plan: ContextPlan,
+): ModelExtras {
+  const known = metadata?.metadata ?? {};
+  const text = (key: string) => {
+    const value = known[key];
+    return typeof value === 'string' && value !== '' ? value : null;
+  };
+  const template = text('tokenizer.chat_template');
+  return {
+    template: template === null ? null : kindOf(template),
+    licence: text('general.license.name') ?? text('general.license'),
+    memory_bytes: (problem ?? null) === null ? memoryOf(known, size_bytes ?? 0, plan) : null,
+    origin,
+    ...(metadata ?? { metadata: {}, metadata_left_out: 0 }),
+  };
+}
+
+function memoryOf(known: Readonly<Record<string, unknown>>, weights: number, plan: ContextPlan) {
+  const numbers = new Map(
+    Object.entries(known).flatMap(([key, value]): [string, number][] => {
+      // A long list is shown by its length.
+      const number = isRecord(value) ? value.count : value;
+      return typeof number === 'number' ? [[key, number]] : [];
+    }),
+  );
+  const architecture = String(known['general.architecture'] ?? '');
+  return memoryNeeds(shapeOf({ architecture, numbers }, weights), plan);
+}
+
+/** The family of a chat template, by the marks that only it has. */
+function kindOf(template: string): string {
+  return KINDS.find(([mark]) => template.includes(mark))?.[1] ?? 'another kind';
+}
+
+const KINDS: readonly (readonly [mark: string, kind: string])[] = [
+  ['<|im_start|>', 'ChatML'],
+  ['<|start_header_id|>', 'Llama 3'],
+  ['<start_of_turn>', 'Gemma'],
+  ['<|start|>', 'Harmony'],
+  ['[INST]', 'Mistral'],
+  ['<｜User｜>', 'DeepSeek'],
+  ['<|start_of_role|>', 'Granite'],
+  ['<|assistant|>', 'Phi or Zephyr'],
+];
+
+/** A longer list is not read. */
+const KNOWN_MAX = 20;
+
+/**
+ * The error for a name without a model: what is known, and what was probably meant. The message has
+ * it all, since the failure of a run keeps no hint.
+ */
+function unknownModel(
+  name: string,
+  { short, isPath, known }: { short: string; isPath: boolean; known: readonly string[] },
+): SvcError {
+  const what = isPath
+    ? 'There is no GGUF file that the daemon can read, and no model,'
+    : 'There is no model';
+  const near = suggest(short, known);
+  const pullable = isShortName(short) ? findKnown(short) : null;
+  const advice =
+    pullable !== null
+      ? ` Download it with: svc model pull ${pullable.name}`
+      : near !== null
+        ? ` Did you mean ${near}?`
+        : '';
+  const rest = known.length > KNOWN_MAX ? `, and ${known.length - KNOWN_MAX} more` : '';
+  const list = `${known.slice(0, KNOWN_MAX).join(', ')}${rest}`;
+  return new SvcError(
+    'model_unknown',
+    `${what} ${JSON.stringify(name)}. Known: ${list}.${advice}`,
+    { param: 'model', hint: 'See: svc model list', details: { known } },
+  );
 }

@@ -1,17 +1,22 @@
+import { SvcError } from '../../errors.ts';
+import { readBounded } from '../../http-client/bounded-body.ts';
+import { asRecord, parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
-import type { AttemptRequest, OutputPart, ProviderPort } from '../port.ts';
+import type { AttemptRequest, Embedding, EmbedText, OutputPart, ProviderPort } from '../port.ts';
 import { askedModel } from '../remote/asked-model.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
+import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
+import { toFailure, tooLarge } from '../remote/failure.ts';
 import { listModels } from '../remote/list-models.ts';
 import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
 import { RequestForms } from '../remote/request-form.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
+import { parseUpstreamError, type Secrets } from '../remote/upstream-error.ts';
 import { chatBody } from './body.ts';
 import { ChatAnswer } from './chat-answer.ts';
-import { embedTexts } from './embed.ts';
 import { type AddressedConfig, JSON_TYPE, keyHeader, settingHeaders } from './request-headers.ts';
 
 export interface RemoteOptions {
@@ -90,4 +95,108 @@ async function* streamAnswer(
   } finally {
     await exchange.end(ended);
   }
+}
+
+/** Texts of one request to the upstream. Servers accept different numbers; all accept this many. */
+const BATCH_TEXTS = 128;
+
+/**
+ * Asks the server for vectors, one batch of texts after the other, so that no response is large.
+ * Throws SvcError. After an abort it closes the connection and throws.
+ */
+async function embedTexts(
+  remote: RemoteOptions,
+  exchange: Exchange,
+  { model, texts, options }: EmbedRequest<EmbedText>,
+  signal: AbortSignal,
+): Promise<Embedding> {
+  const { config, limits } = remote;
+  const said = texts.filter((text) => typeof text === 'string');
+  const secrets = await readSecrets(remote, said);
+  const vectors: number[][] = [];
+  let input_tokens: number | null = 0;
+  let ended: 'complete' | 'broken' = 'broken';
+  try {
+    for (let from = 0; from < texts.length; from += BATCH_TEXTS) {
+      const input = texts.slice(from, from + BATCH_TEXTS);
+      const { body } = await exchange.send({
+        method: 'POST',
+        url: `${config.base_url}/embeddings`,
+        headers: { ...settingHeaders(config), ...JSON_TYPE, ...keyHeader(config, secrets.key) },
+        body: JSON.stringify({ model, input, encoding_format: 'base64', ...options }),
+        model,
+        secrets,
+        signal,
+      });
+      const text = await readBounded(body, limits.provider_vectors_bytes);
+      if (text === null) throw tooLarge('the vectors', limits.provider_vectors_bytes);
+      const read = readEmbedding(parseForeignJson(text), input.length, {
+        key: secrets.place,
+        model,
+        secrets,
+      });
+      vectors.push(...read.vectors);
+      input_tokens = tokensSoFar(input_tokens, read.input_tokens);
+    }
+    ended = 'complete';
+    return { vectors, input_tokens };
+  } catch (thrown) {
+    throw signal.aborted ? thrown : streamFailure(thrown);
+  } finally {
+    await exchange.end(ended);
+  }
+}
+
+/**
+ * Reads `{data: [{index, embedding}], usage}`. A vector is a list of numbers, or base64 of 32-bit
+ * floats. Servers may send the vectors in any order.
+ */
+function readEmbedding(
+  value: unknown,
+  count: number,
+  asked: { key: string | null; model: string; secrets: Secrets },
+): Embedding {
+  const { data, error, usage } = asRecord(value);
+  if (error !== undefined && error !== null)
+    throw toFailure(parseUpstreamError(value, asked.secrets), asked);
+  if (!Array.isArray(data)) throw notVectors('no list of vectors');
+  const vectors = new Array<number[] | undefined>(count).fill(undefined);
+  for (const [place, item] of data.entries()) {
+    const { index = place, embedding } = asRecord(item);
+    const vector = readVector(embedding);
+    if (vector === null) throw notVectors('a vector that cannot be read');
+    if (typeof index !== 'number' || !(index in vectors) || vectors[index] !== undefined)
+      throw notVectors('vectors that belong to no text');
+    vectors[index] = vector;
+  }
+  const whole = vectors.filter((vector) => vector !== undefined);
+  if (whole.length !== count) throw notVectors(`${whole.length} vectors for ${count} texts`);
+  const { prompt_tokens } = asRecord(usage);
+  return {
+    vectors: whole,
+    input_tokens: Number.isSafeInteger(prompt_tokens) ? Number(prompt_tokens) : null,
+  };
+}
+
+function readVector(value: unknown): number[] | null {
+  const vector = typeof value === 'string' ? fromBase64(value) : value;
+  return Array.isArray(vector) && vector.length > 0 && vector.every(Number.isFinite)
+    ? vector
+    : null;
+}
+
+function fromBase64(text: string): number[] | null {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.length % FLOAT_BYTES !== 0) return null;
+  return Array.from({ length: bytes.length / FLOAT_BYTES }, (_, at) =>
+    bytes.readFloatLE(at * FLOAT_BYTES),
+  );
+}
+
+const FLOAT_BYTES = 4;
+
+function notVectors(what: string): SvcError {
+  return new SvcError('provider_failed', `The provider answers with ${what}.`, {
+    retryable: false,
+  });
 }

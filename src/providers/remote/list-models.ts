@@ -1,12 +1,11 @@
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
-import { parseForeignJson } from '../../json.ts';
+import { asRecord, parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
 import type { ModelRecord } from '../port.ts';
 import { streamFailure } from './connection-failure.ts';
-import { readModels } from './models.ts';
 import { readSecrets } from './read-secrets.ts';
 import type { Exchange } from './upstream.ts';
 
@@ -78,5 +77,76 @@ function tooLate(base_url: string, isOpen: boolean): SvcError {
     isOpen ? 'provider_timed_out' : 'provider_unreachable',
     `The provider at ${base_url} ${did} in time.`,
     { retryable: true },
+  );
+}
+
+/** The provider that sent the list. */
+interface Listed {
+  provider: string;
+  /** The configured default. */
+  model: string | null;
+  modelsMax: number;
+}
+
+/**
+ * Reads a list of models: `{data: […]}` as OpenAI sends it, `{models: […]}`, or the bare list. A
+ * missing value becomes null. Throws provider_rejected.
+ */
+function readModels(value: unknown, { provider, model, modelsMax }: Listed): ModelRecord[] {
+  const body = asRecord(value);
+  const list = [value, body.data, body.models].find(Array.isArray);
+  if (list === undefined)
+    throw new SvcError(
+      'provider_rejected',
+      'The provider answers, but not with a list of models; a base_url usually ends in /v1.',
+      { retryable: false },
+    );
+  const records = new Map<string, ModelRecord>();
+  for (const item of list) {
+    const entry = asRecord(item);
+    const name = entry.id ?? entry.name;
+    if (typeof name === 'string' && NAME.test(name) && records.size < modelsMax)
+      records.set(name, toRecord(name, entry, provider, name === model));
+  }
+  return [...records.values()];
+}
+
+const NAME = /^[^\p{Cc}\p{Cf}\s][^\p{Cc}\p{Cf}]{0,255}$/u;
+
+function toRecord(
+  name: string,
+  entry: Record<string, unknown>,
+  provider: string,
+  isDefault: boolean,
+): ModelRecord {
+  const meta = asRecord(entry.meta);
+  return {
+    id: `${provider}/${name}`,
+    provider,
+    name,
+    state: 'available',
+    size_bytes: positive(meta.size),
+    digest: null,
+    quantization: null,
+    parameters: positive(meta.n_params),
+    context_length: positive(
+      entry.context_length,
+      entry.max_model_len,
+      entry.context_window,
+      entry.max_context_length,
+      meta.n_ctx_train,
+    ),
+    capabilities: [],
+    default: isDefault,
+    built_in: false,
+    path: null,
+  };
+}
+
+/** The first positive integer. Servers use several names for the same value. */
+function positive(...values: unknown[]): number | null {
+  return (
+    values.find((value): value is number => Number.isSafeInteger(value) && Number(value) > 0) ??
+    null
   );
 }

@@ -23,11 +23,11 @@ import {
   stream,
 } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
+import { SHORT_CHARACTERS } from '../../store/short-run.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import { isMade, newConversationId, newRunId } from '../runs/ids.ts';
 import { moved, unknownConversation } from '../runs/run-errors.ts';
-import { conversationPage } from './conversation-page.ts';
 import { busy, type Conversations } from './conversations.ts';
 
 /**
@@ -280,4 +280,33 @@ export function identityOf(input: RunInput, { joins }: Asked): RunInput {
   if (joins === undefined) return input;
   const { conversation, said } = joins;
   return { ...input, conversation, messages: [...said] as NonNullable<RunInput['messages']> };
+}
+
+/**
+ * The conversations of a page with the newest run of each. Its request has the turns before it, so
+ * no other run is read.
+ */
+async function conversationPage(
+  { runs, next, damaged }: RunPage,
+  titleOf: (conversation: string) => Promise<string | null>,
+): Promise<ConversationPage> {
+  const rows = runs.map(async ({ conversation, ...run }) => {
+    const { id, state, provider, model, cloud, created_at, client, messages } = run;
+    const asked = messages?.filter(({ role }) => role === 'user') ?? [];
+    const [first] = asked.flatMap(({ content }) => content.filter(({ type }) => type === 'text'));
+    const prompt = first !== undefined && 'text' in first ? first.text : run.prompt;
+    return {
+      id: conversation ?? id,
+      title: await titleOf(conversation ?? id),
+      prompt: prompt.slice(0, SHORT_CHARACTERS),
+      turns: Math.max(1, asked.length),
+      client,
+      run: { id, state, provider, model, cloud, created_at },
+    };
+  });
+  return {
+    conversations: await Promise.all(rows),
+    next,
+    ...(damaged === undefined ? {} : { damaged }),
+  };
 }

@@ -1,11 +1,13 @@
+import { statSync } from 'node:fs';
 import { circuitOf } from '../../../machines/circuit.ts';
 import type { DaemonSnapshot } from '../../../machines/daemon.ts';
-import { stateName } from '../../../machines/step.ts';
+import type { EngineInfo, Failure } from '../../../machines/events.ts';
+import { shownTarget, type Target, targetName } from '../../../machines/failover.ts';
+import type { RunContext } from '../../../machines/run-context.ts';
+import { isIn, stateName } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
-import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
-import { logEngines } from './engine-lines.ts';
-import { logRuns } from './run-lines.ts';
+import type { DaemonKey, EngineKey, ProviderKey } from '../../kernel/stream.ts';
 import { count, mebibytes, seconds } from './words.ts';
 
 /**
@@ -114,4 +116,142 @@ function logPulls(kernel: Kernel, log: Log): void {
         return log.warn({ code: error?.code }, `pull of ${reference} failed: ${error?.message}`);
     }
   });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  idle: 'it had no work',
+  room: 'another model needs its memory',
+  model_changed: 'it starts again with other threads',
+  requested: 'this was asked for',
+};
+
+/**
+ * Logs what models are in memory: loaded, left, died. It owns the model of each engine that lives,
+ * and why it was asked to stop: the machine forgets both.
+ */
+function logEngines(kernel: Kernel, log: Log): void {
+  const live = new Map<EngineKey, { model: string; reason: string | null }>();
+  kernel.subscribe({ machine: 'engine' }, ({ type, stream, data }, snapshot) => {
+    const { info, error } = snapshot.context;
+    const known = live.get(stream);
+    switch (type) {
+      case 'engine.load_requested':
+        return void live.set(stream, { model: String(data.model), reason: null });
+      case 'engine.model_loaded':
+        return info === null ? undefined : log.info({}, loaded(info));
+      case 'engine.load_failed': {
+        const { code, message } = data.error as Failure;
+        return log.warn({ code }, `model ${known?.model} could not be loaded: ${message}`);
+      }
+      case 'engine.stop_requested':
+        if (known !== undefined) known.reason = REASONS[String(data.reason)] ?? null;
+        return;
+      case 'engine.exited': {
+        live.delete(stream);
+        const model = known?.model ?? 'no model';
+        if (isIn(snapshot, 'crashed'))
+          log.warn({ code: error?.code }, `the engine of ${model} died: ${ending(data)}`);
+        else if (known?.reason != null) log.info({}, `model ${model} left memory: ${known.reason}`);
+      }
+    }
+  });
+}
+
+function loaded({
+  model,
+  path,
+  load_ms,
+  threads,
+  context_length,
+  gpu_layers = 0,
+}: EngineInfo): string {
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
+  const parts = [
+    ...(size === undefined ? [] : [mebibytes(size)]),
+    count(threads, 'thread'),
+    `${context_length} tokens of context`,
+    ...(gpu_layers > 0 ? [`${count(gpu_layers, 'layer')} on the GPU`] : []),
+  ];
+  return `model ${model} loaded in ${seconds(load_ms)}: ${parts.join(', ')}`;
+}
+
+function ending({ signal, exit_code, reason }: Record<string, unknown>): string {
+  if (reason === 'memory') return 'it took more memory than it may';
+  if (reason === 'outside') return `something else killed it, ${signal}`;
+  return signal === null ? `exit code ${exit_code}` : String(signal);
+}
+
+/**
+ * Logs when a run was accepted, when it is tried again, and how it ended. No line has a text of the
+ * prompt or of the answer. A message of a provider was cleaned of them before.
+ */
+function logRuns(kernel: Kernel, log: Log): void {
+  kernel.subscribe({ machine: 'run' }, ({ type, at, data }, { context }) => {
+    // Most events are output.
+    if (type === 'run.output_appended') return;
+    const { run_id } = context;
+    switch (type) {
+      case 'run.accepted':
+        return log.info({ run_id }, `${run_id} accepted: ${targetOf(context)}, ${asker(context)}`);
+      case 'run.completed':
+        return log.info(
+          { run_id },
+          `${run_id} completed in ${took(context, at)}${tokens(context, at)}`,
+        );
+      case 'run.cancelled':
+        return log.info(
+          { run_id },
+          `${run_id} cancelled after ${took(context, at)}${tokens(context, at)}`,
+        );
+      case 'run.failed':
+        return warn(log, context, `failed after ${took(context, at)}`);
+      case 'run.interrupted':
+        return warn(log, context, `ended unfinished after ${took(context, at)}`);
+      case 'run.timed_out':
+        return warn(log, context, `took too long and ended after ${took(context, at)}`);
+      case 'run.suspended':
+        return warn(log, context, 'was cut off and waits to resume');
+      case 'run.attempt_failed':
+        return warn(log, context, again(data, at), data.error as Failure);
+    }
+  });
+}
+
+function warn(log: Log, context: RunContext, what: string, error = context.error): void {
+  const { run_id } = context;
+  if (error === null) log.warn({ run_id }, `${run_id} ${what}`);
+  else log.warn({ run_id, code: error.code }, `${run_id} ${what}: ${error.message}`);
+}
+
+/** What follows a failed attempt. */
+function again(data: Record<string, unknown>, at: number): string {
+  const { attempt, retry_at, next } = data as { attempt: number; retry_at: number; next?: Target };
+  return next === undefined
+    ? `failed in attempt ${attempt} and is tried again in ${seconds(retry_at - at)}`
+    : `failed in attempt ${attempt} and goes on with ${targetName(next)}`;
+}
+
+function targetOf({ request }: RunContext): string {
+  const target = shownTarget(request);
+  return request.cloud ? `${target} (cloud)` : target;
+}
+
+/** The name of the token, else the client. */
+function asker({ asked_by, client }: RunContext): string {
+  return asked_by ?? client;
+}
+
+function took({ created_at }: RunContext, at: number): string {
+  return seconds(at - created_at);
+}
+
+/** `: 12 tokens in, 45 out, 37 a second, stop`. */
+function tokens(context: RunContext, at: number): string {
+  const { usage, first_output_at, finish_reason } = context;
+  const input = usage?.input_tokens ?? null;
+  const output = usage?.output_tokens ?? context.output_tokens;
+  const ms = first_output_at === null ? 0 : at - first_output_at;
+  const rate = output > 1 && ms > 0 ? `, ${Math.round((output - 1) / (ms / 1000))} a second` : '';
+  const reason = finish_reason === null ? '' : `, ${finish_reason}`;
+  return `: ${input === null ? '' : `${input} tokens in, `}${output} tokens out${rate}${reason}`;
 }

@@ -2,12 +2,13 @@ import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent, ProviderEvent } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
 import type { ProviderSnapshot } from '../../../machines/provider.ts';
-import { isIn } from '../../../machines/step.ts';
+import { isIn, stateName } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
 import { credentialOf } from '../../config/key-reference.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import type { ProviderRecord } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
+import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type ProviderKey, stream as streams } from '../../kernel/stream.ts';
@@ -15,10 +16,8 @@ import type { ProviderKeys } from '../../providers/keys/port.ts';
 import type { ModelRecord, ProviderPort } from '../../providers/port.ts';
 import { Admission, type Asking, type Patience } from './admission.ts';
 import type { Outcome, Usable } from './circuit.ts';
-import { keyFault } from './key-fault.ts';
 import { askProvider, hasEnded, isSameList, ProviderWatch } from './probe.ts';
 import { configured, knownModels, providerRecord } from './records.ts';
-import { Transitions } from './transitions.ts';
 import { unknownProvider } from './unknown-provider.ts';
 
 /**
@@ -316,5 +315,48 @@ export class Providers {
 
   private snapshot(id: string): ProviderSnapshot {
     return this.options.kernel.snapshot(this.entryOf(id).stream) as ProviderSnapshot;
+  }
+}
+
+/** Why the key of a provider cannot be read. Null: it can, or there is none. */
+async function keyFault(keys: ProviderKeys, config: ProviderConfig): Promise<SvcError | null> {
+  try {
+    await keys.read(config);
+    return null;
+  } catch (thrown) {
+    if (thrown instanceof SvcError) return thrown;
+    throw thrown;
+  }
+}
+
+/** State changes of one provider in its record. */
+const TRANSITIONS_MAX = 10;
+
+type Transition = ProviderRecord['transitions'][number];
+
+/**
+ * The latest state changes of each provider, oldest first. A probe that leads back to the state
+ * before it is no change.
+ */
+class Transitions {
+  private readonly byStream = new Map<string, Transition[]>();
+
+  constructor(kernel: Kernel) {
+    kernel.subscribe({ machine: 'provider' }, ({ stream, at, version }, snapshot) => {
+      const state = stateName(snapshot);
+      const known = version === 1 ? [] : (this.byStream.get(stream) ?? []);
+      if (state === 'probing' || known.at(-1)?.state === state) return;
+      const code = snapshot.context.error?.code ?? null;
+      known.push({ at: isoTime(at), state, code });
+      this.byStream.set(stream, known.slice(-TRANSITIONS_MAX));
+    });
+  }
+
+  of(stream: ProviderKey): Transition[] {
+    return this.byStream.get(stream) ?? [];
+  }
+
+  forget(stream: ProviderKey): void {
+    this.byStream.delete(stream);
   }
 }

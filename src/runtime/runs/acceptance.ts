@@ -1,22 +1,22 @@
 import { refusal } from '../../../machines/daemon.ts';
 import type { NewEvent, RunCreated } from '../../../machines/events.ts';
+import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
 import type { Config } from '../../config/config.ts';
 import { given } from '../../contract/check.ts';
 import type { Asked, RunInput } from '../../contract/contract.ts';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Proposal, RunKey } from '../../kernel/stream.ts';
 import type { Conversations } from '../conversations/conversations.ts';
 import { identityOf, type MadeConversations } from '../conversations/made-conversations.ts';
-import { unlessWithdrawn } from '../disk/unless-withdrawn.ts';
 import { withPreset } from '../models/alias.ts';
 import type { Principal } from '../principal/principal.ts';
 import { LOCAL } from '../providers/providers.ts';
 import { newRunId } from './ids.ts';
 import type { Digests } from './keys.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
-import { notAdmitted, RETRY_AFTER_MS } from './run-errors.ts';
+import { notAdmitted, RETRY_AFTER_MS, withdrawn } from './run-errors.ts';
 import type { RunsOptions } from './runs.ts';
 
 /** Accepts new runs, or says why not. It owns nothing: an accepted run is in the kernel. */
@@ -174,4 +174,35 @@ function acceptedRun(
     idle_ms: limits.idle_ms,
     cancel_grace_ms: limits.cancel_grace_ms,
   };
+}
+
+/**
+ * Resolves when the run is durable, but does not wait for a disk that is full or stalled. Then it
+ * refuses the run and withdraws it, so that the run does not execute later without a client.
+ * Throws store_full, store_stalled, and run_unconfirmed if the log failed.
+ */
+async function unlessWithdrawn(
+  kernel: Kernel,
+  run_id: RunKey,
+  recorded: Promise<void>,
+): Promise<void> {
+  let unlisten = () => {};
+  try {
+    await new Promise<void>((resolve, reject) => {
+      unlisten = kernel.stalls.onStall((cause) =>
+        reject(cause.code === 'store_stalled' ? withdrawn(cause) : cause),
+      );
+      recorded.then(resolve, reject);
+    });
+  } catch (error) {
+    if (hasCode(error, 'store_failed', 'store_corrupt'))
+      throw new SvcError('run_unconfirmed', undefined, { cause: error });
+    if (kernel.stalled !== null)
+      kernel
+        .tryAppend(run_id, { type: 'run.cancel_requested', by: CANCELLED_BY_DISK_FULL })
+        .catch(() => {});
+    throw error;
+  } finally {
+    unlisten();
+  }
 }

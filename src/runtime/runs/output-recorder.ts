@@ -1,9 +1,11 @@
 import type { NewEvent, RunEvent } from '../../../machines/events.ts';
+import type { RunOutput, TokenLogprob } from '../../../machines/messages.ts';
+import { partOf, textOf } from '../../../machines/messages.ts';
+import type { RunContext } from '../../../machines/run-context.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { RunKey } from '../../kernel/stream.ts';
 import { endOfTurn } from '../../kernel/turn.ts';
 import type { OutputPart } from '../../providers/port.ts';
-import { OutputQueue, placeOf } from './output-queue.ts';
 
 export interface OutputRecorderOptions {
   kernel: Kernel;
@@ -79,4 +81,88 @@ export class OutputRecorder {
       ...(prompt_parts === undefined || context?.prompt_parts ? {} : { prompt_parts }),
     };
   }
+}
+
+type Output = Omit<Extract<OutputPart, { type: 'output' }>, 'type'>;
+/** The queue adds to its own lists: a copy for each piece would cost the square of the pieces. */
+type Waiting = Output & { logprobs?: TokenLogprob[] };
+
+/**
+ * The output of one attempt that is not recorded yet, in order.
+ *
+ * 1. Pieces of one kind in a row are one output. A tool call with another id begins a new one.
+ * 2. A piece of a call without tokens joins what waits of its call, whatever waits behind that. The
+ *    answer is the same: a call is one part. Tokens stay in their order.
+ * 3. A piece without text, tokens, call or probabilities is no output.
+ */
+export class OutputQueue {
+  private outputs: Waiting[] = [];
+  /** Characters of all outputs in the queue, and about as many as their probabilities need. */
+  characters = 0;
+
+  get length(): number {
+    return this.outputs.length;
+  }
+
+  add({ type: _, ...output }: Extract<OutputPart, { type: 'output' }>): void {
+    const { text, token_ids, call, logprobs } = output;
+    if (text === '' && token_ids.length === 0 && (call ?? logprobs) === undefined) return;
+    this.characters += lengthOf(output);
+    const waiting = this.openFor(output);
+    if (waiting !== undefined) join(waiting, output);
+    else this.outputs.push(ownOf(output));
+  }
+
+  /** The output that the piece continues. */
+  private openFor({ kind, call, token_ids, logprobs }: Output): Waiting | undefined {
+    const isSame = (waiting: Waiting | undefined) =>
+      waiting?.kind === kind && waiting?.call?.id === call?.id;
+    if (kind === 'tool_call' && token_ids.length === 0 && logprobs === undefined)
+      return this.outputs.findLast(isSame);
+    const last = this.outputs.at(-1);
+    return isSame(last) ? last : undefined;
+  }
+
+  /** Removes the first output. Null: the queue is empty. */
+  take(): Output | null {
+    const first = this.outputs.shift() ?? null;
+    if (first !== null) this.characters -= lengthOf(first);
+    return first;
+  }
+}
+
+function lengthOf({ text, logprobs = [] }: Output): number {
+  return logprobs.reduce((sum, { top }) => sum + LOGPROB_LENGTH * (1 + top.length), text.length);
+}
+/** A token with its probability in the log, about. */
+const LOGPROB_LENGTH = 32;
+
+function ownOf({ token_ids, logprobs, ...output }: Output): Waiting {
+  return {
+    ...output,
+    token_ids: [...token_ids],
+    ...(logprobs === undefined ? {} : { logprobs: [...logprobs] }),
+  };
+}
+
+function join(first: Waiting, { text, token_ids, logprobs, ...rest }: Output): void {
+  Object.assign(first, rest);
+  first.text += text;
+  for (const id of token_ids) first.token_ids.push(id);
+  if (logprobs === undefined) return;
+  first.logprobs ??= [];
+  for (const token of logprobs) first.logprobs.push(token);
+}
+
+/** Where an output begins in the answer so far, for a log that omits its text. */
+function placeOf(
+  output: Output,
+  { output: text, parts }: RunContext,
+): Pick<RunOutput, 'offset' | 'part'> {
+  if (output.kind === undefined) return { offset: text.length };
+  const before: RunContext['parts'] =
+    parts.length > 0 || text === '' ? parts : [{ type: 'text', text }];
+  const part = partOf(before, output);
+  const present = before[part];
+  return { part, offset: present === undefined ? 0 : textOf(present).length };
 }

@@ -1,4 +1,4 @@
-import { isTerminalEvent } from '../../../machines/events.ts';
+import { isTerminalEvent, type RunCreated } from '../../../machines/events.ts';
 import type { Config } from '../../config/config.ts';
 import { given } from '../../contract/check.ts';
 import type {
@@ -19,7 +19,7 @@ import type { EventPages } from '../../kernel/event-pages.ts';
 import { followStream } from '../../kernel/feed.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
-import type { EventStore, RunRow } from '../../store/port.ts';
+import { type EventStore, type RunRow, toEvent } from '../../store/port.ts';
 import { Conversations } from '../conversations/conversations.ts';
 import { findConversation } from '../conversations/find-conversation.ts';
 import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';
@@ -37,7 +37,6 @@ import { type RunRecord, runRecord } from './record.ts';
 import { type RecordBytes, Records } from './record-bytes.ts';
 import { type Removal, removeRun } from './remove.ts';
 import { requestOf } from './route.ts';
-import { runAsked } from './run-asked.ts';
 import {
   cutOff,
   errorOfRun,
@@ -292,4 +291,25 @@ export class Runs {
     if (this.options.fleet === undefined) throw new SvcError('not_ready');
     return this.options.fleet.record(row.run_id);
   }
+}
+
+/**
+ * What a run was asked, with its images. The log may lack the texts: then it is what the log has,
+ * with no messages. Throws run_unknown, not_ready.
+ */
+export async function runAsked(
+  { kernel, store }: { kernel: Kernel; store: Pick<EventStore, 'readStream'> },
+  run_id: string,
+): Promise<RunAsked> {
+  if (!isRun(run_id)) throw unknownRun(run_id);
+  const instance = kernel.instance(run_id);
+  if (instance !== undefined) {
+    const { request, asked_as, metadata, created_at } = instance.snapshot.context;
+    return { request, asked_as, metadata, created_at };
+  }
+  if (!kernel.isOpen) throw new SvcError('not_ready');
+  const [first] = await store.readStream(run_id, 1, 1);
+  if (first === undefined) throw unknownRun(run_id);
+  const { request, asked_as = null, metadata = null, at } = toEvent(first) as RunCreated;
+  return { request, asked_as, metadata, created_at: at };
 }

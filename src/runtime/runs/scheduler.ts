@@ -8,7 +8,6 @@ import type { Log } from '../../kernel/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
 import type { LocalRoom } from '../../providers/port.ts';
 import { LOCAL } from '../providers/providers.ts';
-import { ActiveRuns, type Demand } from './active-runs.ts';
 import type { OutputBudget } from './output-budget.ts';
 import { WaitingRuns } from './waiting-runs.ts';
 
@@ -264,4 +263,62 @@ interface Waiting extends Demand {
 
 function isLocal({ provider }: Waiting): boolean {
   return provider === LOCAL;
+}
+
+/** What a run needs to start. */
+interface Demand {
+  provider: string;
+  model: string;
+  isolated: boolean;
+  /** Name of the token that asked it. Null: the home did. */
+  asker: string | null;
+}
+
+interface ActiveRun extends Demand {
+  run_id: RunKey;
+  /** It ends without having started, such as by a cancel. */
+  unstarted?: boolean;
+  /** Its end is proposed. */
+  ended?: boolean;
+}
+
+/**
+ * The active runs, in the order in which they became active. Each start reads all of them, so it is
+ * a list. To list the values of an object takes far longer than to search a list.
+ */
+class ActiveRuns {
+  private readonly runs: ActiveRun[] = [];
+
+  get size(): number {
+    return this.runs.length;
+  }
+
+  has(run_id: RunKey): boolean {
+    return this.placeOf(run_id) >= 0;
+  }
+
+  /** Adds the run, or changes what is known of it. */
+  set(run: ActiveRun): void {
+    const place = this.placeOf(run.run_id);
+    if (place < 0) this.runs.push(run);
+    else this.runs[place] = run;
+  }
+
+  delete(run_id: RunKey): void {
+    const place = this.placeOf(run_id);
+    if (place >= 0) this.runs.splice(place, 1);
+  }
+
+  keys(): RunKey[] {
+    return this.runs.map(({ run_id }) => run_id);
+  }
+
+  /** Those that take a place. */
+  taken(): ActiveRun[] {
+    return this.runs.filter(({ ended }) => ended !== true);
+  }
+
+  private placeOf(run_id: RunKey): number {
+    return this.runs.findIndex((run) => run.run_id === run_id);
+  }
 }

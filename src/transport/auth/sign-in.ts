@@ -1,12 +1,12 @@
 import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
+import { replaceSecret } from '../../home/home.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { AccessOptions } from './access.ts';
 import { NamedTokens, type NewToken } from './named-tokens.ts';
 import { createSessions } from './session.ts';
 import { sessionFile } from './session-file.ts';
 import { type SignInPage, writeSignInPage } from './sign-in-page.ts';
-import { Token } from './token.ts';
 import { tokenFile } from './token-file.ts';
 
 interface SignInLines {
@@ -62,4 +62,39 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, says:
     /** Marks a connection of the local socket. */
     admit: (socket: object): void => void locals.add(socket),
   };
+}
+
+/**
+ * The valid token.
+ *
+ * 1. A new token is on disk before it is valid, so that a restart never restores the old one.
+ * 2. What the old token admitted ends with it: the signal of the old token is aborted.
+ */
+class Token {
+  private readonly file: string;
+  private value: string;
+  private end = new AbortController();
+
+  constructor(file: string, value: string) {
+    this.file = file;
+    this.value = value;
+  }
+
+  get current(): string {
+    return this.value;
+  }
+
+  /** Aborted when the present token is replaced. */
+  get ended(): AbortSignal {
+    return this.end.signal;
+  }
+
+  /** Throws home_unusable. The present token then stays valid. */
+  async rotate(reason: Error): Promise<string> {
+    this.value = await replaceSecret(this.file);
+    const { end } = this;
+    this.end = new AbortController();
+    end.abort(reason);
+    return this.value;
+  }
 }

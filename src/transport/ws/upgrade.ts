@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type WebSocket, WebSocketServer } from 'ws';
+import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Settings } from '../../config/settings.ts';
+import type { LogQuery } from '../../contract/contract.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { HomeRuntime } from '../../runtime/port.ts';
@@ -13,11 +14,9 @@ import type { Holder } from '../auth/holder.ts';
 import { takePathToken } from '../auth/path-token.ts';
 import { rawHttpError } from '../http-error.ts';
 import { onAbort } from '../on-abort.ts';
+import { eventQuery, readQuery } from '../query.ts';
 import type { SocketRoute } from '../socket-route.ts';
-import { parseEventQuery } from './event-query.ts';
 import { sendEvents } from './events.ts';
-import { keepAlive } from './heartbeat.ts';
-import { messagesOf } from './inbox.ts';
 import { parseLogQuery } from './log-query.ts';
 import { createLogSender, type LogSourceOptions } from './logs.ts';
 import { sendAll } from './send-all.ts';
@@ -235,4 +234,66 @@ export function attachSockets(
 
 function refuse(socket: Duplex, error: SvcError): void {
   socket.end(rawHttpError(error), () => socket.destroy());
+}
+
+/**
+ * `?from=<seq>&follow=1&stream=<name or prefix*>&type=<name or prefix*>`. Throws invalid_request
+ * with the name of the parameter.
+ */
+function parseEventQuery(target: string): LogQuery {
+  const { from, follow = false, ...query } = readQuery(target, eventQuery);
+  return { ...query, follow, ...(from === undefined ? {} : { from_seq: from }) };
+}
+
+/**
+ * Pings at each interval, and ends a connection that misses two pongs. Returns a function that
+ * marks the peer as alive.
+ */
+function keepAlive(socket: WebSocket, every_ms: number): () => void {
+  let unanswered = 0;
+  const timer = setInterval(() => {
+    // Its pongs are not read meanwhile.
+    if (socket.isPaused) return;
+    if (unanswered === 2) return socket.terminate();
+    unanswered += 1;
+    socket.ping();
+  }, every_ms);
+  const heard = () => {
+    unanswered = 0;
+  };
+  socket.on('pong', heard);
+  socket.once('close', () => clearInterval(timer));
+  return heard;
+}
+
+/**
+ * The messages of a client, one at a time. While one waits, the connection is not read. So at most
+ * the rest of one read waits with it. Ends when a signal aborts.
+ */
+function messagesOf(client: WebSocket, signals: readonly AbortSignal[]): AsyncIterable<Buffer> {
+  const waiting: Buffer[] = [];
+  let isBusy = false;
+  let wake = () => {};
+  client.on('message', (data: RawData) => {
+    waiting.push(Array.isArray(data) ? Buffer.concat(data) : Buffer.from(data as Buffer));
+    if (isBusy) client.pause();
+    wake();
+  });
+  for (const signal of signals) onAbort(signal, () => wake());
+  return (async function* () {
+    while (!signals.some(({ aborted }) => aborted)) {
+      const next = waiting.shift();
+      if (next === undefined) {
+        client.resume();
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        continue;
+      }
+      isBusy = true;
+      if (waiting.length === 0) client.resume();
+      yield next;
+      isBusy = false;
+    }
+  })();
 }

@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { shortMessages } from '../../../machines/messages.ts';
-import { seedAt } from '../../../src/providers/local/engine/decode/seed.ts';
+import { seedAt } from '../../../src/providers/local/engine/decode/sampler.ts';
 import { parseFromEngine, parseToEngine } from '../../../src/providers/local/engine/messages.ts';
-import { engineEnvironment } from '../../../src/providers/local/engine-environment.ts';
+import { engineEnvironment } from '../../../src/providers/local/engine-process.ts';
 
 test('a valid message is accepted', () => {
   const run = {

@@ -15,9 +15,9 @@ import { nativeContext } from '../../../src/providers/local/engine/decode/native
 import {
   type Sampling,
   type Step,
+  seedAt,
   TokenSampler,
 } from '../../../src/providers/local/engine/decode/sampler.ts';
-import { seedAt } from '../../../src/providers/local/engine/decode/seed.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 /** The engine calls llama.cpp by parts of the library that are not documented. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { NARROW } from '../../../src/providers/local/engine/processor-build.ts';
+import { NARROW } from '../../../src/providers/local/engine/llama.ts';
 import { makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 
 const isLinux = process.platform === 'linux' && process.arch === 'x64';
@@ -23,7 +23,7 @@ whereKnown('the built-in model has the build for AVX2, also with AVX-512', async
 });
 
 whereKnown('if that build cannot be loaded, the library chooses one', () => {
-  const module = import.meta.resolve('../../../src/providers/local/engine/processor-build.ts');
+  const module = import.meta.resolve('../../../src/providers/local/engine/llama.ts');
   const library = import.meta.resolve('node-llama-cpp');
   const program = `
     const { loadNarrowBuild } = await import(${JSON.stringify(module)});

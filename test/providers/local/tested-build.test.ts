@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { TESTER, TestedBuild } from '../../../src/providers/local/engine/tested-build.ts';
+import { TESTER, TestedBuild } from '../../../src/providers/local/engine/llama.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-build-'));
 const file = join(folder, 'build.json');
-const module = new URL('../../../src/providers/local/engine/tested-build.ts', import.meta.url);
+const module = new URL('../../../src/providers/local/engine/llama.ts', import.meta.url);
 const tester = import.meta
   .resolve('node-llama-cpp')
   .replace('/node-llama-cpp/dist/index.js', TESTER);

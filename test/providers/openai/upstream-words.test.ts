@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { meaningOf, WORDS } from '../../../src/providers/remote/upstream-words.ts';
+import { meaningOf, WORDS } from '../../../src/providers/remote/upstream-error.ts';
 import { outcome, remote } from '../../helpers/remote.ts';
 import { Upstream } from '../../helpers/upstream.ts';
 

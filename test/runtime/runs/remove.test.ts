@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import { runAsked } from '../../../src/runtime/runs/run-asked.ts';
+import { runAsked } from '../../../src/runtime/runs/runs.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

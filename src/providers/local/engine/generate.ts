@@ -1,6 +1,6 @@
-import type { Token } from 'node-llama-cpp';
+import type { LlamaModel, Token } from 'node-llama-cpp';
 import type { TokenLogprob } from '../../../../machines/messages.ts';
-import { type ConfidenceFilter, createConfidenceFilter } from './confidence-filter.ts';
+import { type ConfidenceRule, judge } from '../../mini/confidence.ts';
 import { Constraint } from './constraint.ts';
 import type { Member } from './decode/decoder.ts';
 import type { Parts } from './decode/prompt-parts.ts';
@@ -9,7 +9,6 @@ import type { Slot } from './decode/sequences.ts';
 import { steps } from './decode/steps.ts';
 import { answerForm, requiredForm, thoughtBound } from './form.ts';
 import type { LoadedModel } from './load.ts';
-import { tokenLogprob } from './logprobs.ts';
 import type { Finish, RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
 import { AnswerPieces, checkTokens } from './reader/answer.ts';
@@ -171,4 +170,65 @@ function samplingOf({ loaded, order }: Generation, constraint: Constraint | null
     judged: loaded.gate?.tokens ?? 0,
     explained: wishes.logprobs !== undefined,
   };
+}
+
+interface ConfidenceFilter {
+  /**
+   * Returns the tokens to send now, or that the answer is declined. `ended`: no more tokens come.
+   */
+  accept(
+    tokens: readonly Token[],
+    probability: number | null,
+    ended: boolean,
+  ): readonly Token[] | 'declined';
+}
+
+/**
+ * Buffers the first tokens of an answer until the rule judges them. Without a rule, sends all
+ * tokens.
+ */
+function createConfidenceFilter(rule: ConfidenceRule | null): ConfidenceFilter {
+  if (rule === null) return { accept: (tokens) => tokens };
+  const probabilities: number[] = [];
+  let buffered: Token[] = [];
+  let isOpen = false;
+  return {
+    accept(tokens, probability, ended) {
+      if (isOpen) return tokens;
+      buffered.push(...tokens);
+      probabilities.push(probability ?? 0);
+      const verdict = judge(rule, probabilities, ended);
+      if (verdict === 'declined') return 'declined';
+      if (verdict === 'undecided') return [];
+      isOpen = true;
+      const released = buffered;
+      buffered = [];
+      return released;
+    },
+  };
+}
+
+/** The logarithm of a probability that is too small to count. */
+const LEAST = -9999;
+
+/**
+ * The probability of a token, and of the likeliest ones. They are those of the draw: after
+ * penalties, grammar, top_p and temperature.
+ */
+function tokenLogprob(
+  model: LlamaModel,
+  token: Token,
+  probabilities: ReadonlyMap<Token, number>,
+  most: number,
+): TokenLogprob {
+  const entry = (each: Token, probability: number) => ({
+    token: model.detokenize([each], true),
+    logprob: Math.max(LEAST, Math.log(probability)),
+  });
+  const top: TokenLogprob['top'][number][] = [];
+  for (const [each, probability] of probabilities) {
+    if (top.length >= most || probability === 0) break;
+    top.push(entry(each, probability));
+  }
+  return { ...entry(token, probabilities.get(token) ?? 0), top };
 }

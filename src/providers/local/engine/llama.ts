@@ -1,11 +1,14 @@
-import { enableCompileCache, flushCompileCache } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { createRequire, enableCompileCache, flushCompileCache } from 'node:module';
+import { release } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Llama } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
+import { writeAtomic } from '../../../home/atomic-write.ts';
 import { freeBytes } from '../../../home/disk.ts';
+import { asRecord } from '../../../json.ts';
 import type { LoadOrder } from './messages.ts';
-import { loadNarrowBuild } from './processor-build.ts';
-import { TestedBuild } from './tested-build.ts';
 
 /**
  * Loads llama.cpp, on a GPU if possible and wanted. Imports the library late, after the process
@@ -48,3 +51,112 @@ export async function startLlama(
 
 /** Free space of a disk that the compiled code, of a few megabytes, cannot fill. */
 const CODE_SPARE_BYTES = 256 * 1024 * 1024;
+
+/**
+ * Loads the part of llama.cpp that computes on processors with AVX2. The library has such a part
+ * for each kind of processor, and chooses the one with the most instructions. Those with AVX-512
+ * compute 64 numbers at once. An attention head of `svc-mini` has 32, which they compute one by
+ * one: a token then takes two to three times as long.
+ *
+ * 1. Call it before the library is started, and only if it computes without a GPU.
+ * 2. It loads nothing on another system, or a file that the processor cannot use. Then the library
+ *    chooses.
+ */
+function loadNarrowBuild(file: string = NARROW): void {
+  if (process.platform !== 'linux' || process.arch !== 'x64') return;
+  try {
+    const folder = buildsFolder();
+    const { loadBackends } = createRequire(import.meta.url)(join(folder, ADDON)) as Addon;
+    process.env.GGML_BACKEND_PATH = join(folder, file);
+    // A folder without a build: what is loaded is only the file that the variable names.
+    loadBackends(join(folder, 'none'));
+  } catch (cause) {
+    console.error('the library chooses the build for the processor:', cause);
+  } finally {
+    delete process.env.GGML_BACKEND_PATH;
+  }
+}
+
+/** The file of that part. A test notices when the library names it differently. */
+export const NARROW = 'libggml-cpu-haswell.so';
+const ADDON = 'llama-addon.node';
+
+/** What the library calls too, before it looks for a build itself. */
+interface Addon {
+  loadBackends(folder: string): void;
+}
+
+function buildsFolder(): string {
+  const library = createRequire(import.meta.resolve('node-llama-cpp'));
+  return join(dirname(library.resolve('@node-llama-cpp/linux-x64')), '../bins/linux-x64');
+}
+
+/**
+ * Remembers which build of llama.cpp works on this machine. The library tests a build in another
+ * process, which takes about half of a load.
+ *
+ * 1. A build is used untested only if an engine of the same versions has started with it.
+ * 2. The note is removed before the start and written after it. So a build that kills the engine is
+ *    tested next time.
+ * 3. An unreadable note counts as none.
+ */
+export class TestedBuild {
+  private readonly file: string;
+  private readonly key: string;
+
+  constructor(file: string) {
+    this.file = file;
+    const { version, platform, arch } = process;
+    this.key = `${libraryVersion()} ${version} ${platform} ${arch} ${release()}`;
+  }
+
+  /** Call it before the library is imported. */
+  async trust(): Promise<void> {
+    const text = await readFile(this.file, 'utf8').catch(() => '{}');
+    await rm(this.file, { force: true });
+    const note = asRecord(parsed(text));
+    if (note.key === this.key) await skipTest(note.gpu);
+  }
+
+  async note({ gpu }: Pick<Llama, 'gpu'>): Promise<void> {
+    await writeAtomic(this.file, `${JSON.stringify({ key: this.key, gpu })}\n`).catch(() => {});
+  }
+}
+
+/** The library's module that tests a build. A test notices when it moves. */
+export const TESTER = '/node-llama-cpp/dist/bindings/utils/testBindingBinary.js';
+const LIBRARY = '/node-llama-cpp/dist/index.js';
+
+/**
+ * The build for this GPU counts as tested. Those for others are tested as ever. The hook is there
+ * for one module, which imports nothing at once: from 23.5 to 24.0 Node breaks CommonJS modules
+ * that are imported beside a hook.
+ */
+async function skipTest(gpu: unknown): Promise<void> {
+  const source = `
+    export async function testBindingBinary(path, backends, gpu, ...rest) {
+      if (gpu === ${JSON.stringify(gpu) ?? 'null'}) return true;
+      const real = await import("./testBindingBinary.js?real");
+      return real.testBindingBinary(path, backends, gpu, ...rest);
+    }`;
+  const tester = import.meta.resolve('node-llama-cpp').replace(LIBRARY, TESTER);
+  // Node.js before 22.15 has no hooks, so it tests each time.
+  const hooks = process.getBuiltinModule('node:module').registerHooks?.({
+    load: (url, context, next) =>
+      url === tester ? { format: 'module', source, shortCircuit: true } : next(url, context),
+  });
+  if (hooks !== undefined) await import(tester).finally(() => hooks.deregister());
+}
+
+function libraryVersion(): string {
+  const file = new URL('../package.json', import.meta.resolve('node-llama-cpp'));
+  return String(asRecord(JSON.parse(readFileSync(file, 'utf8'))).version);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { type Context, createContext, Script } from 'node:vm';
 import type {
   ChatWrapper,
   Llama,
@@ -15,15 +16,13 @@ import { Decoder } from './decode/decoder.ts';
 import { cannotGoBack, nativeContext } from './decode/native.ts';
 import { knowsReasoningTags } from './form.ts';
 import { startLlama } from './llama.ts';
-import { findGain, pays } from './measured/gain.ts';
+import { addMeasured, readMeasured } from './measured/file.ts';
 import { idleCores } from './measured/idle.ts';
 import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
 import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import { type ThreadsNow, watchThreads } from './measured/threads-now.ts';
 import type { Loaded, LoadOrder } from './messages.ts';
-import { readOwnMetadata } from './own-metadata.ts';
 import { controlTextsOf, stopTokens, tokenBytesMax } from './prompt.ts';
-import { withinTime } from './time-limit.ts';
 
 /** A model in memory, with one context that several runs share. */
 export interface LoadedModel {
@@ -253,3 +252,103 @@ export function tooLarge(cause: unknown): SvcError {
     { cause },
   );
 }
+
+/** Finds by measurement whether runs in one batch are faster, and remembers it for a model. */
+
+interface GainOptions {
+  /** The model, the engine, the machine and the threads. */
+  key: string;
+  /** JSON file of measurements. */
+  file: string;
+  /** Tokens per second of one run. `limitMs` bounds the measurement. */
+  alone(limitMs: number): Promise<number>;
+  /** Tokens per second of several runs in one batch. */
+  together(limitMs: number): Promise<number>;
+}
+
+/** Time for one of both. A slow token may exceed it. */
+const MEASURE_MS = 200;
+/** Percent of the speed of one run: less is no reason to give up exact answers. */
+const GAIN_LEAST = 115;
+
+/** Percent of the speed of one run that several runs have together. */
+async function findGain({ key, file, alone, together }: GainOptions): Promise<number> {
+  const known = (await readMeasured(file, 'batching'))[key];
+  if (known !== undefined) return known;
+  const one = await alone(MEASURE_MS);
+  const gain = Math.max(1, Math.round((100 * (await together(MEASURE_MS))) / Math.max(one, 0.001)));
+  await addMeasured(file, 'batching', key, gain);
+  return gain;
+}
+
+function pays(gain: number): boolean {
+  return gain >= GAIN_LEAST;
+}
+
+interface OwnMetadata {
+  /** The model belongs to this program. */
+  built_in: boolean;
+  gate: ConfidenceRule | null;
+  /** The answer that replaces a declined one. */
+  fallback: string;
+}
+
+/**
+ * Reads the `svc` metadata of the built-in model. A file with an incomplete or wrong form counts as
+ * without.
+ */
+function readOwnMetadata(metadata: object): OwnMetadata {
+  const own = asRecord(asRecord(metadata).svc);
+  const { tokens, minimum, fallback } = asRecord(own.confidence);
+  const gated =
+    typeof tokens === 'number' && typeof minimum === 'number' && typeof fallback === 'string';
+  return {
+    built_in: own.builtin === true,
+    gate: gated ? { tokens, minimum } : null,
+    fallback: gated ? fallback : '',
+  };
+}
+
+/**
+ * Runs synchronous work that a model file controls, such as its chat template, with a time limit.
+ * V8 stops the work, and no code in it can catch that. The limit is CPU time: on a busy machine the
+ * work is repeated with more time, so it must be repeatable. Throws engine_timed_out.
+ */
+export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
+  for (let timeout = limitMs; ; timeout *= 2) {
+    const before = process.cpuUsage();
+    try {
+      return called(work, timeout) as T;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
+        throw error;
+      const { user, system } = process.cpuUsage(before);
+      if ((user + system) / 1000 < limitMs * COMPUTED && timeout < limitMs * TIMES_MAX) continue;
+      throw new SvcError(
+        'engine_timed_out',
+        `${what} took longer than engine_template_ms allows (${limitMs} ms).`,
+        {
+          cause: error,
+          retryable: false,
+        },
+      );
+    }
+  }
+}
+
+/** In a context that is kept, because a new one takes longer than the work of a usual template. */
+function called(work: () => unknown, timeout: number): unknown {
+  context ??= createContext({ work: null });
+  context.work = work;
+  try {
+    return CALL.runInContext(context, { timeout });
+  } finally {
+    context.work = null;
+  }
+}
+
+let context: Context | undefined;
+const CALL = new Script('work()');
+/** The part of the limit that must be CPU time. */
+const COMPUTED = 0.8;
+const TIMES_MAX = 4;

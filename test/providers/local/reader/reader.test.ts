@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type OutputPart, type Piece, partsAfter } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../../src/errors.ts';
-import { Delivery } from '../../../../src/providers/local/engine/reader/delivery.ts';
+import { Delivery } from '../../../../src/providers/local/engine/reader/answer.ts';
 import { exactMark, looseMark } from '../../../../src/providers/local/engine/reader/mark.ts';
 import { type AnswerForm, Reader } from '../../../../src/providers/local/engine/reader/reader.ts';
 

@@ -2,7 +2,6 @@ import type { LlamaGrammarEvaluationState, LlamaModel, Token } from 'node-llama-
 import { SvcError } from '../../../../errors.ts';
 import type { Sample } from './decoder.ts';
 import { type NativeSampler, nativeState, newSampler, type SamplerConfig } from './native.ts';
-import { seedAt } from './seed.ts';
 
 export interface Step {
   token: Token;
@@ -126,4 +125,15 @@ function pairs(list: readonly number[]): ReadonlyMap<Token, number> {
   const map = new Map<Token, number>();
   for (let at = 1; at < list.length; at += 2) map.set(list[at - 1] as Token, list[at] as number);
   return map;
+}
+
+/**
+ * The seed of one token, from the seed of the run and the position. So a resumed answer continues
+ * identically. Never returns the value that means "random" in llama.cpp.
+ */
+export function seedAt(seed: number, position: number): number {
+  let mixed = (seed ^ Math.imul(position + 1, 0x9e3779b1)) >>> 0;
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return (mixed ^ (mixed >>> 16)) >>> 1;
 }
