@@ -30,11 +30,13 @@ if (major < 22 || minor < (FIRST[major] || 0)) {
   process.exitCode = 1;
 } else {
   const folder = cacheFolder();
-  const [first = '', second] = process.argv.slice(2);
+  const argv = process.argv.slice(2);
+  const isVersion = argv[0] === '--version' || argv[0] === '-v';
+  const [first, second] = isVersion ? ['version'] : argv.filter((word) => word[0] !== '-');
   const quick =
     typeof QUICK === 'undefined'
       ? undefined
-      : [`${first} ${second}`, first].find((name) => QUICK.includes(name));
+      : [`${first} ${second}`, `${first}`].find((name) => QUICK.includes(name));
   const isRead =
     quick === undefined ? Promise.resolve(false) : start(async () => readQuick(quick, folder));
   void isRead.then((done) => done === false && start(() => loadWhole(folder)));
@@ -52,7 +54,7 @@ function start(load: () => Promise<Main>): Promise<unknown> {
 
 function loadWhole(folder: string | null | undefined): Promise<Main> {
   if (folder !== null) process.getBuiltinModule('node:module').enableCompileCache(folder);
-  return import('./cli/loaders.ts').then(({ main }) => main);
+  return import('./cli/program.ts').then(({ main }) => main);
 }
 
 /**

@@ -25,7 +25,7 @@ const { build } = await import('esbuild').catch((error) => {
 const MAIN = 'src/main.ts';
 /** The first file of every other process and thread. They are found by their place. */
 const ENTRIES = [
-  'src/cli/loaders.ts',
+  'src/cli/program.ts',
   'src/cli/doctor/engine-probe.ts',
   'src/providers/local/engine/main.ts',
   'src/providers/local/gguf-worker.ts',
@@ -72,19 +72,26 @@ function withPlaces(text, path) {
   return text.replaceAll('import.meta.url', `PLACE("${place}")`);
 }
 
+/** The whole program imports each file that the table of commands names. */
+function withCommands(text, path) {
+  if (!path.endsWith(join('cli', 'program.ts'))) return text;
+  const files = commands.map(({ file }) => `'${file}': () => import('./${file}.ts'),`);
+  const call = /import\(`[^`]*`\)/;
+  if (!call.test(text)) throw new Error('program.ts imports no command.');
+  return text.replace(call, `({${files.join('\n')}})[file]()`);
+}
+
 /** The first file of each quick command: its text comes from the table of commands. */
 const quick = {
   name: 'quick',
-  async setup({ onResolve, onLoad }) {
-    const { loaders } = await import('../src/cli/loaders.ts');
+  setup({ onResolve, onLoad }) {
     onResolve({ filter: /^quick:/ }, ({ path }) => ({ path, namespace: 'quick' }));
     onLoad({ filter: /^quick:/, namespace: 'quick' }, ({ path }) => {
       const spec = QUICK.find(({ name }) => `quick:${name}` === path);
-      const [, file] = /import\('(.+?)'\)/.exec(String(loaders[spec.name]));
       return {
-        contents: `import { run } from '${file}';
+        contents: `import { run } from './${spec.file}.ts';
           import { quickCommand } from './quick-command.ts';
-          export const main = quickCommand(${JSON.stringify(spec.name)}, ${JSON.stringify(plainForm(spec))}, run);`,
+          export const main = quickCommand(${JSON.stringify(formOf(spec), FORM)}, run);`,
         resolveDir: resolve('src/cli'),
       };
     });
@@ -120,7 +127,9 @@ rmSync('dist', { recursive: true, force: true });
 for (const file of fs.globSync('src/**/*.{proto,html,css,svg,js}'))
   cpSync(file, join('dist', file));
 const { commands } = await import('../src/cli/commands.ts');
-const { plainForm } = await import('../src/cli/parse/plain-form.ts');
+const { formOf } = await import('../src/cli/parse/command-line.ts');
+/** What `CommandForm` in src/cli/parse/line.ts has. */
+const FORM = ['name', 'args', 'flags', 'short', 'value', 'many'];
 const QUICK = commands.filter(({ isQuick }) => isQuick);
 await bundle([MAIN], {
   bundle: false,
@@ -141,6 +150,7 @@ await bundle(
     supported: { 'dynamic-import': false },
     minifyWhitespace: true,
     minifySyntax: true,
+    minifyIdentifiers: true,
     plugins: [quick, outside, changed(withPlaces, withBuiltins)],
     // Code that a bundle drops may have it. What stays is checked below.
     logOverride: { 'empty-import-meta': 'silent' },
@@ -163,7 +173,8 @@ async function bundle(entryPoints, options) {
     sourcesContent: false,
     legalComments: 'none',
     ...(options.bundle === false ? {} : { define: { BUILD, VERSION } }),
-    plugins: options.bundle === false ? [] : [outside, changed(withPlaces, withBuiltins)],
+    plugins:
+      options.bundle === false ? [] : [outside, changed(withCommands, withPlaces, withBuiltins)],
     write: false,
     logLevel: 'warning',
     ...options,

@@ -15,6 +15,8 @@ export interface FlagSpec {
 
 export interface CommandSpec {
   name: string;
+  /** Its code, beside this file and without `.ts`. By default `runs list` is in `runs/list`. */
+  file: string;
   /** As shown: `<id>` is required, `[id]` is optional. */
   args: string;
   summary: string;
@@ -246,18 +248,19 @@ function time(name: string, summary: string): FlagSpec {
   };
 }
 
-function command<const Name extends string>(
-  name: Name,
+function command(
+  name: string,
   {
     args = '',
     flags = [],
     ...spec
   }: Partial<CommandSpec> & Pick<CommandSpec, 'summary' | 'examples'>,
-): CommandSpec & { name: Name } {
-  return { ...spec, name, args, flags: [...flags, json] };
+): CommandSpec {
+  const file = name.includes(' ') ? name.replace(' ', '/') : `${name}/${name}`;
+  return { file, ...spec, name, args, flags: [...flags, json] };
 }
 
-const table = [
+export const commands: readonly CommandSpec[] = [
   command('run', {
     isQuick: true,
     isEveryday: true,
@@ -318,12 +321,14 @@ const table = [
     examples: ['chat', 'chat --model llama3.2 --system "Answer briefly."', 'chat -c'],
   }),
   command('start', {
+    file: 'daemon/start',
     isEveryday: true,
     summary: 'Start the daemon in the background; returns when it is ready.',
     flags: [...listeners, wait],
     examples: ['start', 'start --http 127.0.0.1:0'],
   }),
   command('serve', {
+    file: 'daemon/serve',
     summary:
       'Run the daemon in the foreground and log to stdout. Ctrl-C drains and stops it; ' +
       'a second Ctrl-C stops it at once.',
@@ -331,6 +336,7 @@ const table = [
     examples: ['serve'],
   }),
   command('stop', {
+    file: 'daemon/stop',
     isEveryday: true,
     isQuick: true,
     summary: 'Let active runs end, then stop the daemon; returns when the process is gone.',
@@ -344,11 +350,13 @@ const table = [
     examples: ['stop', 'stop --timeout 5'],
   }),
   command('restart', {
+    file: 'daemon/restart',
     summary: 'Stop the daemon as `stop` does, then start it.',
     flags: [...listeners, drain, force, wait],
     examples: ['restart'],
   }),
   command('status', {
+    file: 'daemon/status',
     isEveryday: true,
     isQuick: true,
     summary:
@@ -403,6 +411,7 @@ const table = [
     examples: ['doctor'],
   }),
   command('version', {
+    file: 'version',
     isQuick: true,
     summary: 'Version of the program, and of the running daemon if it differs.',
     examples: ['version'],
@@ -584,6 +593,7 @@ const table = [
     examples: ['runs list --state failed', 'runs list --conversation last'],
   }),
   command('usage', {
+    file: 'usage',
     isQuick: true,
     summary: 'Runs, tokens and cost; and the budget of this day for cloud providers.',
     flags: [
@@ -688,6 +698,7 @@ const table = [
     ],
   }),
   command('export', {
+    file: 'transfer/export',
     summary:
       'Write the whole log of the configured store as JSON lines for `import`: all events, and ' +
       'what runs used. It has prompts and answers. With SQLite the daemon must be stopped.',
@@ -706,6 +717,7 @@ const table = [
     examples: ['export --output log.jsonl', 'export | gzip > log.jsonl.gz'],
   }),
   command('import', {
+    file: 'transfer/import',
     args: '[file]',
     summary:
       'Read a log that `export` wrote, from a file or stdin, into the configured store. ' +
@@ -739,6 +751,7 @@ const table = [
     examples: ['machines run --format ascii', 'machines daemon --live'],
   }),
   command('console', {
+    file: 'console',
     isEveryday: true,
     summary: 'Open the console in the browser, signed in: live machines, runs, logs and history.',
     flags: [
@@ -875,15 +888,18 @@ const table = [
     examples: ['service status'],
   }),
   command('upgrade', {
+    file: 'upgrade',
     summary: 'Show the version and how to upgrade it. It changes nothing.',
     examples: ['upgrade'],
   }),
   command('uninstall', {
+    file: 'uninstall',
     summary:
       'Stop the daemon, remove its service, and list the files that stay. It deletes no file.',
     examples: ['uninstall'],
   }),
   command('api', {
+    file: 'api',
     args: '<method> <path>',
     summary:
       'Send a request to the HTTP API over the local socket, without a token or a port. ' +
@@ -909,10 +925,6 @@ const table = [
     examples: ['completion bash'],
   }),
 ];
-
-export type CommandName = (typeof table)[number]['name'];
-
-export const commands: readonly CommandSpec[] = table;
 
 /** The commands of a group such as `runs`; empty for a command. */
 export function groupOf(name: string): CommandSpec[] {

@@ -78,7 +78,7 @@ async function fromDaemon(
   // Not imported above: the network of Node is slow to load.
   const { findAddress } = await import('../health/address.ts');
   const { linesFromDaemon } = await import('./from-daemon.ts');
-  const { readToken } = await import('../tokens/read-token.ts');
+  const { readToken } = await import('../token/read-token.ts');
   try {
     const http = await findAddress(paths, 'http');
     return await linesFromDaemon(http, readToken(paths.token), query, show, signal);

@@ -1,6 +1,41 @@
 import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
-import { commands, flagsOf, globalFlags } from '../commands.ts';
+import { type CommandSpec, commands, flagsOf, globalFlags } from '../commands.ts';
+import { argumentNames, type Line, type Misuse, type MisuseKind } from './line.ts';
+
+/** The error for a line that its command cannot read. */
+export function misuse({ kind, subject }: Misuse, spec: CommandSpec, line: Line): SvcError {
+  if (kind === 'flag_unknown') return unknownFlag(subject, line.words);
+  const [message, hint = `See: svc ${spec.name} --help`] = TEXTS[kind](subject, spec, line);
+  return new SvcError('usage', message, { hint });
+}
+
+type Text = (name: string, spec: CommandSpec, line: Line) => readonly [string, hint?: string];
+
+const TEXTS: Readonly<Record<Exclude<MisuseKind, 'flag_unknown'>, Text>> = {
+  flag_twice: (name) => [`--${name} is given twice.`],
+  flag_with_value: (name) => [`--${name} takes no value.`],
+  flag_without_value: (name, spec, { flags }) => {
+    const next = flags.get(name)?.find(({ value }) => value === undefined)?.next;
+    const form = flagsOf(spec).find((flag) => flag.name === name)?.value;
+    return next === undefined
+      ? [`--${name} needs a value: --${name} ${form}`]
+      : [
+          `--${name} needs a value, and ${next} looks like a flag.`,
+          `To give a value that begins with a dash: --${name}=${next}`,
+        ];
+  },
+  argument_empty: (name, spec) => [`${name} of svc ${spec.name} must not be empty.`],
+  argument_missing: (name, { name: command, args, examples }) => [
+    `svc ${command} needs ${name}.`,
+    `For example: svc ${examples[0] ?? `${command} ${args}`}`,
+  ],
+  argument_extra: (name, spec) => {
+    const names = argumentNames(spec);
+    const takes = names.length === 0 ? 'no arguments' : `only ${names.join(' ')}`;
+    return [`svc ${spec.name} takes ${takes}; ${JSON.stringify(name)} is one too many.`];
+  },
+};
 
 /** The error for a flag that the command of these words does not have. */
 export function unknownFlag(word: string, words: readonly string[]): SvcError {
