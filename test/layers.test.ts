@@ -112,6 +112,21 @@ const layers: Record<string, Layer> = {
     types: ['src/config/models-file.ts'],
   },
 
+  // Several daemons on one log. Only the daemon is built of it, and commands read its database.
+  'src/fleet': {
+    may: [
+      'src/kernel',
+      'src/store',
+      'src/runtime',
+      'src/home',
+      'src/config/store/password.ts',
+      'src/contract',
+      'machines',
+      ...TABLES,
+    ],
+    types: ['src/daemon/site.ts', ...PORTS],
+  },
+
   // Providers and pulls check model files with the same reader.
   'src/providers/keys': { may: ['src/config', 'src/home', 'src/descriptors.ts', ...TABLES] },
   'src/providers': {
@@ -170,6 +185,7 @@ const layers: Record<string, Layer> = {
     may: [
       'src/cli',
       'src/store',
+      'src/fleet/postgres',
       'src/contract',
       'src/kernel',
       'src/runtime',
@@ -182,7 +198,15 @@ const layers: Record<string, Layer> = {
   },
   // They read and write the store themselves.
   'src/cli/transfer': {
-    may: ['src/cli', 'src/contract', 'src/store', 'src/runtime', 'src/logs', ...PLACE],
+    may: [
+      'src/cli',
+      'src/contract',
+      'src/store',
+      'src/fleet/postgres',
+      'src/runtime',
+      'src/logs',
+      ...PLACE,
+    ],
   },
   // The table of short names is also read without a daemon.
   'src/cli/model': {
@@ -207,7 +231,15 @@ const layers: Record<string, Layer> = {
   },
   'src/cli/machines': { may: ['src/cli', 'machines', ...PLACE] },
   'src/cli/doctor': {
-    may: ['src/cli', 'src/store', 'machines', ...CLIENT, ...PLACE, 'src/logs'],
+    may: [
+      'src/cli',
+      'src/store',
+      'src/fleet/postgres',
+      'machines',
+      ...CLIENT,
+      ...PLACE,
+      'src/logs',
+    ],
     types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
 

@@ -43,7 +43,7 @@ const LONG_LINES = [
   'src/logs/redact.ts',
   'src/store/indexes.ts',
   'src/store/places.ts',
-  'src/store/postgres/',
+  'src/fleet/postgres/',
   'src/store/schema.ts',
   'src/store/sqlite/writes.ts',
   'src/store/usage.ts',

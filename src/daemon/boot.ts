@@ -44,6 +44,7 @@ export class Boot {
       ...parts.handlers,
       closeDaemon: () =>
         void this.starting
+          .then(() => parts.membership.close())
           .then(() => releaseAll(parts))
           .catch((error: unknown) => this.fail(error)),
     });

@@ -3,10 +3,9 @@ import { isIn } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
 import { saveModelChoices } from '../config/models-file.ts';
 import { removeProvider, saveProvider } from '../config/providers-file.ts';
-import { isShared as isSharedStore } from '../config/store/address.ts';
 import type { SvcError } from '../errors.ts';
+import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
-import { SystemClock } from '../kernel/clock.ts';
 import { strippingStore } from '../kernel/content.ts';
 import { Kernel } from '../kernel/kernel.ts';
 import { Notifier } from '../kernel/notifier.ts';
@@ -16,18 +15,15 @@ import { createLog } from '../logs/log.ts';
 import { createRuntime } from '../runtime/create.ts';
 import { DiskMonitor } from '../runtime/disk/disk-monitor.ts';
 import { Retention } from '../runtime/disk/retention.ts';
-import { FleetClock } from '../runtime/fleet/fleet-clock.ts';
 import { DaemonHistory } from '../runtime/health/daemon-history.ts';
 import { StopReports } from '../runtime/health/stop-report.ts';
+import { Verification } from '../runtime/health/verification.ts';
 import { logEvents } from '../runtime/log-lines/log-lines.ts';
 import { newBootId } from '../runtime/runs/ids.ts';
 import { projectEvent } from '../runtime/runs/record.ts';
 import { startTraces } from '../runtime/traces/traces.ts';
-import { isShared } from '../store/fleet.ts';
-import { createEventStore } from './event-store.ts';
-import { hostBootId } from './host.ts';
 import { LiveConfig } from './live-config.ts';
-import { Node } from './node.ts';
+import { createSite } from './site.ts';
 import { buildTransports } from './transports.ts';
 import { buildWork } from './work.ts';
 
@@ -65,16 +61,9 @@ export function buildParts(options: PartsOptions) {
     redact: config.history.redact,
   });
   const { log } = logging;
-  const clock = isSharedStore(config.store) ? new FleetClock(limits) : new SystemClock();
-
-  const { store, size, place, verification } = createEventStore({
-    paths,
-    config,
-    clock,
-    log,
-    boot_id,
-    onFatal,
-  });
+  const site = createSite({ paths, config, log, boot_id, version, onFatal });
+  const { store, clock, size, place, isMine } = site;
+  const verification = new Verification({ store, clock, limits, log, size, isMine });
   const kernel = new Kernel({
     store: strippingStore(store, config.history),
     place,
@@ -114,9 +103,13 @@ export function buildParts(options: PartsOptions) {
     log,
     boot_id,
     streams,
-    onTakenOver: (nodes) => node?.keeper.tookOver(nodes),
-    confirm: async () => node?.keeper.confirm(),
-    takesRuns: () => !(clock instanceof FleetClock) || clock.trouble === null,
+  });
+  const membership = site.membership({
+    kernel,
+    daemon: streams.daemon,
+    scheduler: work.scheduler,
+    providers: work.providers,
+    identify: (model) => work.local.identify(model),
   });
 
   /** Finished runs that the store had when it was opened. */
@@ -130,8 +123,7 @@ export function buildParts(options: PartsOptions) {
     providers: work.providers,
     budget: work.budget,
     scheduler: work.scheduler,
-    fleet: work.fleet,
-    lease: () => node?.keeper.report() ?? null,
+    placement: membership.runs,
     place,
     history,
     pulls: work.pulls,
@@ -149,29 +141,6 @@ export function buildParts(options: PartsOptions) {
     localModels: work.local.models,
     saveChoices: (edit) => saveModelChoices(paths.config, edit),
   });
-  const time = clock instanceof FleetClock ? clock : null;
-  const node =
-    isShared(store) && time !== null
-      ? new Node({
-          store,
-          paths,
-          kernel,
-          time,
-          log,
-          limits,
-          boot_id,
-          version,
-          load: () => ({
-            active: work.scheduler.activeRuns().length,
-            capacity: limits.active_runs,
-          }),
-          onLost: onFatal,
-          onDrain: () =>
-            runtime
-              .lifecycle({ type: 'stop_requested', mode: 'drain' }, 'fleet')
-              .catch((error: unknown) => log.debug({ err: error }, 'the daemon stops already')),
-        })
-      : null;
   const traces = startTraces(kernel, {
     endpoint: config.otlp_endpoint ?? (process.env.OTEL_EXPORTER_OTLP_ENDPOINT || null),
     version,
@@ -215,7 +184,7 @@ export function buildParts(options: PartsOptions) {
     stopReports,
     stopRequests,
     runtime,
-    node,
+    membership,
     traces,
     ...work,
     ...transports,

@@ -2,12 +2,12 @@ import { ENDINGS } from '../../machines/daemon-context.ts';
 import type { DaemonEvent, LastBoot, NewEvent } from '../../machines/events.ts';
 import { isClearText } from '../config/address.ts';
 import { hasCode } from '../errors.ts';
+import { hostBootId } from '../home/host.ts';
 import { folderOf, processStart, writeRuntimeFile } from '../home/runtime-file.ts';
 import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
 import { isFull } from '../store/failure.ts';
 import type { EventStore } from '../store/port.ts';
 import { removeSignInPages } from '../transport/auth/sign-in-page.ts';
-import { hostBootId } from './host.ts';
 import type { Parts } from './parts.ts';
 
 /** Thrown by a step of the start that comes after a stop. */
@@ -19,6 +19,7 @@ export const STOPPED = Symbol('stopped');
  */
 export async function startDaemon(parts: Parts): Promise<void> {
   const { kernel, store, stored, scheduler, providers, local, streams, log } = parts;
+  const { runtime, membership } = parts;
   const bound = await parts.listeners.bind();
   const warning = parts.warning();
   if (warning !== null) log.warn({}, warning);
@@ -31,26 +32,31 @@ export async function startDaemon(parts: Parts): Promise<void> {
   const opened = await store.open();
   if (opened.reindexed === true)
     log.warn({}, 'an index of the event log was damaged, and was built again from the events');
-  // The lease of a node is the lock of its home: a shared log has no other.
-  const last_boot_id =
-    parts.node === null ? opened.last_boot_id : await parts.node.join({ ...bound, socket: null });
+  const drain = () =>
+    runtime
+      .lifecycle({ type: 'stop_requested', mode: 'drain' }, 'fleet')
+      .catch((error: unknown) => log.debug({ err: error }, 'the daemon stops already'));
+  const { last_boot_id, is_clock_set } = await membership.join(
+    opened,
+    { ...bound, socket: null },
+    drain,
+  );
   const addresses = { ...bound, socket: await withRoom(store, () => parts.control.listen()) };
   log.info({}, `listening: ${bound.http}, gRPC ${bound.grpc}, ${addresses.socket}`);
   await removeSignInPages(parts.paths.signIn);
   await withRoom(store, () => announce(parts, addresses));
   stored.finished = (await store.countRuns()).finished;
   const last_boot = await readLastBoot(store, last_boot_id, hostBootId(), parts.rejoins);
-  // Before the first commit: the clock of the database may be far from that of this machine.
   const recovering = kernel.tryAppend(streams.daemon, {
     type: 'daemon.store_opened',
     last_boot,
-    ...(parts.node === null
-      ? {}
-      : { start_deadline_at: parts.clock.now() + parts.config.limits.start_ms }),
+    ...(is_clock_set
+      ? { start_deadline_at: parts.clock.now() + parts.config.limits.start_ms }
+      : {}),
   });
   kernel.open(opened.last_seq);
   const [, isRecovering] = await Promise.all([listening, recovering]);
-  await parts.node?.keeper.recordLossBefore();
+  await membership.joined();
   if (last_boot !== null && last_boot.ending !== 'clean') log.warn({}, unclean(last_boot));
   if (!isRecovering) throw STOPPED;
   await proceed(parts, { type: 'daemon.listening', addresses });
@@ -65,7 +71,7 @@ export async function startDaemon(parts: Parts): Promise<void> {
   await providers.open();
   await proceed(parts, { type: 'daemon.providers_probed' });
   scheduler.next();
-  parts.fleet?.start();
+  membership.start();
   parts.diskMonitor.started();
   parts.retention.start();
   await parts.verification.start();

@@ -16,12 +16,10 @@ export async function releaseAll({
   kernel,
   store,
   scheduler,
-  fleet,
   stopReports,
   pulls,
   streams,
 }: WorkParts): Promise<void> {
-  fleet?.close();
   const runs = scheduler.activeRuns();
   const reason = 'daemon_stopping';
   await Promise.all(
@@ -46,8 +44,7 @@ export async function releaseAll({
 type WorkParts = Pick<
   Parts,
   'kernel' | 'store' | 'scheduler' | 'stopReports' | 'pulls' | 'streams'
-> &
-  Partial<Pick<Parts, 'fleet'>>;
+>;
 
 /** A suspended run has no work behind it: it waits for the next start. */
 function hasWork(run: RunSnapshot): boolean {
@@ -80,7 +77,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   const isLate = kernel.stalled?.code === 'store_stalled';
   if (owner && failure !== null && kernel.stalled === null) await recordFailure(parts, failure);
   kernel.close();
-  parts.fleet?.close();
+  parts.membership.close();
   parts.diskMonitor.close();
   const quiet = Promise.all([parts.retention.close(), parts.verification.close()]);
   await within(
@@ -105,11 +102,8 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   return failure ?? left;
 }
 
-/** A node releases its lease and its runs first, so that others go on at once. */
-async function closeStore({ node, store, log }: Parts): Promise<void> {
-  await node?.keeper
-    .close()
-    .catch((error: unknown) => log.warn({ err: error }, 'the lease of this node ends by itself'));
+async function closeStore({ membership, store }: Parts): Promise<void> {
+  await membership.leave();
   await store.close();
 }
 

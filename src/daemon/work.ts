@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
+import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Kernel } from '../kernel/kernel.ts';
@@ -14,17 +15,13 @@ import { StoredKeys } from '../providers/keys/stored-keys.ts';
 import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { OtherModels } from '../providers/local/stores/others.ts';
-import type { Offer } from '../runtime/fleet/claims.ts';
-import { FleetRuns } from '../runtime/fleet/fleet-runs.ts';
 import { LOCAL, Providers } from '../runtime/providers/providers.ts';
 import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
 import { OutputBudget } from '../runtime/runs/output-budget.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
 import { Budget } from '../runtime/usage/budget.ts';
-import { isShared, type TakenOver } from '../store/fleet.ts';
 import type { EventStore } from '../store/port.ts';
-import { hostBootId } from './host.ts';
 
 export interface WorkOptions {
   paths: Paths;
@@ -35,21 +32,6 @@ export interface WorkOptions {
   log: Log;
   boot_id: string;
   streams: { daemon: DaemonKey };
-  /** This node has fenced other ones. */
-  onTakenOver(nodes: readonly TakenOver[]): void;
-  /** Throws lease_lost if another node has fenced this one. */
-  confirm(): Promise<void>;
-  /** False while the clock of this node is too far from that of the database. */
-  takesRuns(): boolean;
-}
-
-/** What a node of a fleet can ask: each usable provider, and of the built-in one its models. */
-function offersOf(providers: Providers): Offer[] {
-  const usable = [...providers.settings().keys()].filter((id) => providers.retryAt(id) === null);
-  return usable.map((provider) => ({
-    provider,
-    models: provider === LOCAL ? (providers.listed(LOCAL) ?? []) : null,
-  }));
 }
 
 /** The machines of the engines of this boot. */
@@ -80,7 +62,6 @@ function enginePorts(kernel: Kernel, boot_id: string, limits: Limits): EnginePor
  */
 export function buildWork(options: WorkOptions) {
   const { paths, config, kernel, store, clock, log, boot_id, streams } = options;
-  const { onTakenOver, confirm, takesRuns } = options;
   const { limits } = config;
   const { env } = process;
   const stored = new StoredKeys(paths.keys);
@@ -134,33 +115,13 @@ export function buildWork(options: WorkOptions) {
       total: limits.active_runs,
       perProvider: limits.provider_runs,
       local: limits.local_runs,
-      // In a fleet, runs wait for any node, and are taken in a fair order.
-      kept: isShared(store) ? 0 : 1,
+      kept: 1,
       ofProvider: (id) => providers.config(id)?.max_runs ?? undefined,
     },
     room: local.room,
     outputs,
     log,
-    ...(isShared(store)
-      ? { othersWait: (provider: string) => fleet?.othersWait(provider) === true }
-      : {}),
   });
-  const fleet = isShared(store)
-    ? new FleetRuns({
-        store,
-        kernel,
-        scheduler,
-        limits,
-        log,
-        daemon: streams.daemon,
-        offers: () => offersOf(providers),
-        fileOf: (provider, model) =>
-          provider === LOCAL ? local.identify(model) : Promise.resolve(null),
-        onTakenOver,
-        confirm,
-        takesRuns,
-      })
-    : undefined;
   const executor = new RunExecutor({
     kernel,
     store,
@@ -205,5 +166,5 @@ export function buildWork(options: WorkOptions) {
     stopPull: (params) => puller.stop(params),
     ...local.handlers,
   };
-  return { local, providers, budget, scheduler, fleet, puller, pulls, handlers };
+  return { local, providers, budget, scheduler, puller, pulls, handlers };
 }

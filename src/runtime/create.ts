@@ -12,13 +12,9 @@ import { EventPages } from '../kernel/event-pages.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { type DaemonKey, isRun } from '../kernel/stream.ts';
 import type { ModelLoads } from '../providers/port.ts';
-import { isShared } from '../store/fleet.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
 import { answeringStore } from './disk/refuse-when-stalled.ts';
 import { Embeddings } from './embeddings/embeddings.ts';
-import type { FleetRuns } from './fleet/fleet-runs.ts';
-import type { LeaseReport } from './fleet/lease-keeper.ts';
-import { Nodes } from './fleet/nodes.ts';
 import type { DaemonHistory } from './health/daemon-history.ts';
 import { engineSnapshots } from './health/engines.ts';
 import { type HealthSources, healthRecord, lastBoot, reportRecord } from './health/health.ts';
@@ -26,6 +22,7 @@ import type { StopReports } from './health/stop-report.ts';
 import { createHistory } from './history/history.ts';
 import { Metrics } from './metrics/metrics.ts';
 import { type LocalModelsPort, Models, type ModelsOptions } from './models/models.ts';
+import type { Placement } from './placement.ts';
 import type { HomeRuntime, Runtime } from './port.ts';
 import { viewOf } from './principal/view.ts';
 import { changesOf } from './providers/change.ts';
@@ -62,13 +59,10 @@ export interface RuntimeOptions {
   /** A client asked for a stop. The stop ends at this time at the latest. */
   onStop?(close_deadline_at: number): void;
   localModels: LocalModelsPort & ModelLoads;
-  /** The runs of other nodes. Absent: this daemon has the log alone. */
-  fleet?: FleetRuns | undefined;
+  placement: Placement;
   saveChoices: ModelsOptions['saveChoices'];
   /** The database of the log in messages. Null or absent: a disk. */
   place?: string | null;
-  /** The lease of this node. Absent: this daemon has the log alone. */
-  lease?: () => LeaseReport | null;
 }
 
 /** Builds the runtime that transports use. */
@@ -90,7 +84,7 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
     pages,
     daemon: streams.daemon,
     secret: options.secret,
-    fleet: options.fleet,
+    placement: options.placement,
   });
   const embeddings = new Embeddings({
     kernel,
@@ -133,7 +127,7 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
     stalled: kernel.stalled?.message ?? null,
     place: options.place,
     descriptor_trouble: descriptorTrouble(),
-    lease: options.lease?.() ?? null,
+    placement: options.placement.health(isoTime(kernel.clock.now())),
     service_id: daemon().context.boot_id,
     now: kernel.clock.now(),
   });
@@ -158,7 +152,7 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
       saveChoices,
       change,
     }),
-    nodes: new Nodes(isShared(options.store) ? options.store.fleet : null, Date.now),
+    nodes: options.placement.nodes,
     models: new Models({ kernel, config, providers, local: localModels, saveChoices, change }),
     loads: new Loads({
       config,
@@ -173,8 +167,6 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
       store,
       pages,
       limits: config.limits,
-      elsewhere: options.fleet?.changes,
-      waitsFor: (id) => options.fleet?.waitsFor(id) ?? Promise.resolve(null),
       status,
       getRun: (id) => runs.get(id),
       version: () => daemon().context.version,

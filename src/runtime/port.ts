@@ -12,10 +12,10 @@ import type { UsageInput } from '../contract/usage.ts';
 import type { EventRecord } from '../kernel/event-page.ts';
 import type { Notifier } from '../kernel/notifier.ts';
 import type { Embeddings } from './embeddings/embeddings.ts';
-import type { Nodes } from './fleet/nodes.ts';
 import type { History } from './history/history.ts';
 import type { Family } from './metrics/tally.ts';
 import type { Models } from './models/models.ts';
+import type { NodesPort } from './placement.ts';
 import type { Principal } from './principal/principal.ts';
 import type { Loads } from './providers/local-models.ts';
 import type { ManagedProviders } from './providers/manage.ts';
@@ -40,7 +40,7 @@ export interface Runtime extends DaemonRequests {
   readonly pulls: Pick<Pulls, 'search' | 'pull' | 'import' | 'cancel'>;
   readonly history: History;
   /** The daemons that share the log of this one. */
-  readonly nodes: Public<Nodes>;
+  readonly nodes: NodesPort;
 }
 
 /** The runtime itself, which may do everything. Each transport takes the view of who asks. */

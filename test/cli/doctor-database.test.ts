@@ -6,9 +6,9 @@ import * as assert from 'uvu/assert';
 import type { Check } from '../../src/cli/doctor/check.ts';
 import { checkDatabase } from '../../src/cli/doctor/database-check.ts';
 import { loadConfig } from '../../src/config/config.ts';
+import { createPostgresStore } from '../../src/fleet/postgres/postgres.ts';
+import { SCHEMA } from '../../src/fleet/postgres/schema.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { createPostgresStore } from '../../src/store/postgres/postgres.ts';
-import { SCHEMA } from '../../src/store/postgres/schema.ts';
 import { makePair } from '../helpers/certificate.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../helpers/postgres.ts';
 

@@ -90,6 +90,7 @@ export function fakeRuntime(): FakeRuntime {
     backlog: 0,
     last_commit_ms: null,
     verified: null,
+    placement: { trouble: null, checks: {} },
     store_bytes: null,
     stalled: null,
     service_id: daemon.context.boot_id,

@@ -3,16 +3,18 @@ import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { ModelChoices } from '../../src/config/models-file.ts';
 import type { Settings } from '../../src/config/settings.ts';
 import { SvcError } from '../../src/errors.ts';
+import type { FleetClock } from '../../src/fleet/clock.ts';
+import type { SharedStore } from '../../src/fleet/port.ts';
+import { FleetRuns } from '../../src/fleet/runs.ts';
 import { stream, streamPort } from '../../src/kernel/stream.ts';
 import type { Limits } from '../../src/limits.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
 import { createKeys } from '../../src/providers/keys/keys.ts';
 import type { LoadedModel, ProviderPort } from '../../src/providers/port.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
-import type { FleetClock } from '../../src/runtime/fleet/fleet-clock.ts';
-import { FleetRuns } from '../../src/runtime/fleet/fleet-runs.ts';
 import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
 import { StopReports } from '../../src/runtime/health/stop-report.ts';
+import { OneDaemon } from '../../src/runtime/placement.ts';
 import { Providers } from '../../src/runtime/providers/providers.ts';
 import { Pulls } from '../../src/runtime/pulls/pulls.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
@@ -20,7 +22,6 @@ import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import { Budget } from '../../src/runtime/usage/budget.ts';
-import type { SharedStore } from '../../src/store/fleet.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { facts } from '../store/fleet-nodes.ts';
 import { bootStarted } from './boot-event.ts';
@@ -113,7 +114,6 @@ export async function bootRuntime(options: RuntimeOptions) {
     },
     outputs,
     log: silent,
-    ...(options.node ? { othersWait: (id: string) => fleet?.othersWait(id) ?? false } : {}),
   });
   const port = (id: string) => remote[id]?.port ?? new ScriptedProvider(id, []);
   const providers = new Providers({
@@ -205,7 +205,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     pulls,
     stopReports,
     streams,
-    fleet,
+    placement: fleet ?? new OneDaemon(kernel),
     home: '/nonexistent',
     secret: 'the secret of this home',
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),

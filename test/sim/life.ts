@@ -11,6 +11,7 @@ import { createRuntime } from '../../src/runtime/create.ts';
 import { DiskMonitor } from '../../src/runtime/disk/disk-monitor.ts';
 import { DaemonHistory } from '../../src/runtime/health/daemon-history.ts';
 import { StopReports } from '../../src/runtime/health/stop-report.ts';
+import { OneDaemon } from '../../src/runtime/placement.ts';
 import type { Runtime } from '../../src/runtime/port.ts';
 import type { Providers } from '../../src/runtime/providers/providers.ts';
 import type { Pulls } from '../../src/runtime/pulls/pulls.ts';
@@ -140,6 +141,7 @@ export class Life {
       scheduler: this.scheduler,
       history,
       stopReports: this.stopReports,
+      placement: new OneDaemon(kernel),
       providers: providers as unknown as Providers,
       budget,
       pulls: {} as Pulls,

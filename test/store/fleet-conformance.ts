@@ -1,6 +1,6 @@
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { FleetChange } from '../../src/store/fleet.ts';
+import type { FleetChange } from '../../src/fleet/port.ts';
 import {
   ALL,
   accept,

@@ -1,5 +1,5 @@
 import type { Test } from 'uvu';
-import type { ClaimedRun, LookQuery, NodeFacts, SharedStore } from '../../src/store/fleet.ts';
+import type { ClaimedRun, LookQuery, NodeFacts, SharedStore } from '../../src/fleet/port.ts';
 import type { Commit, RunRow } from '../../src/store/port.ts';
 import { accepted, event } from './samples.ts';
 

@@ -127,6 +127,7 @@ function agrees(snapshot: AnyMachineSnapshot): void {
     daemon: snapshot as DaemonSnapshot,
     last_commit_ms: null,
     verified: null,
+    placement: { trouble: null, checks: {} },
     store_bytes: null,
     stalled: null,
     service_id: 'x',

@@ -8,7 +8,7 @@ import { databaseOf } from '../config/database.ts';
 export async function openSource(paths: Paths): Promise<LogSource | null> {
   const config = loadConfig(paths.config);
   if (isShared(config.store)) {
-    const { openPostgresSource } = await import('../../store/postgres/export.ts');
+    const { openPostgresSource } = await import('../../fleet/postgres/export.ts');
     return openPostgresSource(databaseOf(config));
   }
   const { openSqliteSource } = await import('../../store/sqlite/export.ts');
@@ -19,7 +19,7 @@ export async function openSource(paths: Paths): Promise<LogSource | null> {
 export async function openTarget(paths: Paths): Promise<{ target: LogTarget; name: string }> {
   const config = loadConfig(paths.config);
   if (isShared(config.store)) {
-    const { openPostgresTarget } = await import('../../store/postgres/import.ts');
+    const { openPostgresTarget } = await import('../../fleet/postgres/import.ts');
     return {
       target: await openPostgresTarget(databaseOf(config)),
       name: databaseName(config.store),

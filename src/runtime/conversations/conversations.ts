@@ -9,7 +9,7 @@ import { keepsContent } from '../../kernel/content.ts';
 import type { RunKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
-import type { FleetKeys } from '../fleet/fleet-keys.ts';
+import type { Placement } from '../placement.ts';
 import { HOME, ownOnly, type Principal } from '../principal/principal.ts';
 import { findRun, namesIn } from '../runs/find.ts';
 import { isMade, newRunId } from '../runs/ids.ts';
@@ -20,8 +20,8 @@ import { findConversation } from './find-conversation.ts';
 export interface ConversationsOptions {
   store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'>;
   config: Config;
-  /** Keeps other nodes out. Absent: there are none. */
-  fleet: Pick<FleetKeys, 'alone'> | undefined;
+  /** Keeps other daemons out. */
+  placement: Pick<Placement, 'alone'>;
   /** What a run was asked, with its images. */
   askedOf(run_id: string): Promise<RunAsked>;
 }
@@ -48,7 +48,7 @@ interface Ended {
  * Continues conversations. It owns which of them get or lose a turn at the moment.
  *
  * 1. A conversation is named by its first run, and each of its runs leads to it.
- * 2. It has one run at a time, also in a fleet: while one begins or has not ended, another is
+ * 2. It has one run at a time, on any daemon: while one begins or has not ended, another is
  *    refused.
  * 3. A turn follows the newest run with an answer, or the one that the request names. A turn
  *    without an answer is left out, with its prompt.
@@ -110,12 +110,10 @@ export class Conversations {
     work: () => Promise<T>,
     run_id: RunKey = newRunId(),
   ): Promise<T> {
-    const { fleet } = this.options;
     if (this.beginning.has(conversation)) throw busy(conversation);
     this.beginning.add(conversation);
     try {
-      if (fleet === undefined) return await work();
-      const worked = await fleet.alone(conversation, run_id, work);
+      const worked = await this.options.placement.alone(conversation, run_id, work);
       if (worked === null) throw busy(conversation);
       return worked.done;
     } finally {

@@ -12,7 +12,7 @@ import type {
 } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { VerifiedReport } from '../../store/port.ts';
-import type { LeaseReport } from '../fleet/lease-keeper.ts';
+import type { PlacementHealth } from '../placement.ts';
 import { engineRecord, mainEngine, present } from './engines.ts';
 import { type MemoryUse, memoryUse } from './memory-use.ts';
 
@@ -37,8 +37,7 @@ export interface HealthSources {
   place?: string | null | undefined;
   /** Trouble with the log that does not stop writes. */
   store_trouble?: string | null;
-  /** The lease of this node. Null: this daemon has the log alone. */
-  lease?: LeaseReport | null;
+  placement: PlacementHealth;
   /** Why the process cannot open files now. */
   descriptor_trouble?: string | null;
   service_id: string;
@@ -53,8 +52,7 @@ export function healthRecord(sources: HealthSources): HealthRecord {
   const warning = ready
     ? (sources.stalled ??
       sources.store_trouble ??
-      sources.lease?.trouble ??
-      sources.lease?.clock?.trouble ??
+      sources.placement.trouble ??
       sources.descriptor_trouble ??
       damageWarning(sources.verified) ??
       providersWarning(sources.providers))
@@ -268,31 +266,8 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
         time: at,
       },
     ],
+    ...sources.placement.checks,
   };
-  if (sources.lease != null) {
-    const { epoch, trouble, clock } = sources.lease;
-    results['node:lease'] = [
-      {
-        status: trouble === null ? 'pass' : 'warn',
-        componentType: 'component',
-        observedValue: epoch,
-        observedUnit: 'epoch',
-        time: at,
-        ...(trouble === null ? {} : { output: trouble }),
-      },
-    ];
-    if (clock !== null)
-      results['node:clock'] = [
-        {
-          status: clock.takes_runs ? 'pass' : 'warn',
-          componentType: 'system',
-          observedValue: clock.clock_ms,
-          observedUnit: 'ms',
-          time: at,
-          ...(clock.trouble === null ? {} : { output: clock.trouble }),
-        },
-      ];
-  }
   for (const provider of sources.providers) {
     const [faulty] = provider.faulty_models;
     const down = isDown(provider) || provider.state === 'degraded' || faulty !== undefined;

@@ -7,11 +7,11 @@ import type {
   StateSnapshot,
 } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
-import type { Elsewhere } from '../../kernel/elsewhere.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { type FollowLogOptions, followLog } from '../../kernel/log-feed.ts';
 import { LogTail } from '../../kernel/log-tail.ts';
 import type { EventStore, StoredEvent } from '../../store/port.ts';
+import type { Placement } from '../placement.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { exportRun } from './export.ts';
 import { instancesOf, machinesRecord } from './instances.ts';
@@ -52,10 +52,7 @@ export interface History {
 export interface HistoryOptions extends CurrentSources {
   store: EventStore;
   pages: EventPages;
-  /** What other nodes append. Absent: this daemon has the log alone. */
-  elsewhere?: Elsewhere | undefined;
-  /** What a run without a node waits for. */
-  waitsFor?(run_id: string): Promise<string | null>;
+  placement: Pick<Placement, 'elsewhere' | 'lastSeq' | 'waitsFor'>;
   version(): string;
 }
 
@@ -64,8 +61,8 @@ export interface HistoryOptions extends CurrentSources {
  * log, for followers.
  */
 export function createHistory(options: HistoryOptions): History {
-  const { kernel, store, limits, elsewhere } = options;
-  const lastSeq = () => elsewhere?.lastSeq() ?? Promise.resolve(kernel.durableSeq);
+  const { kernel, store, limits, placement } = options;
+  const { elsewhere } = placement;
   const tail = new LogTail(kernel, limits);
   const checkpoints = new Checkpoints(kernel, options.streams.daemon);
   const opened = () => {
@@ -80,16 +77,16 @@ export function createHistory(options: HistoryOptions): History {
     snapshot: async ({ at }) => {
       if (at === undefined) return currentSnapshot(options);
       opened();
-      return snapshotAt({ store, checkpoints, limits, last_seq: await lastSeq() }, at);
+      return snapshotAt({ store, checkpoints, limits, last_seq: await placement.lastSeq() }, at);
     },
     runAt: async (id, at) => {
       opened();
-      return runAt(store, id, at, await lastSeq());
+      return runAt(store, id, at, await placement.lastSeq());
     },
     whyRun: async (id) => {
       opened();
       const why = (await whyRun(store, id)) ?? (await removed(options, id));
-      const wanted = (await options.waitsFor?.(id)) ?? null;
+      const wanted = await placement.waitsFor(id);
       if (wanted === null) return why;
       const waits = `${clock(kernel.clock.now())} it waits for ${wanted}`;
       return { ...why, explanation: [...why.explanation, waits] };

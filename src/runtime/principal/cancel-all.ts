@@ -5,10 +5,10 @@ import type { RunsOptions } from '../runs/runs.ts';
 
 /**
  * Cancels the unfinished runs of an asker. Resolves with the number of those that it cancelled. A
- * run on a node that is away ends later, and is not counted.
+ * run of a daemon that is away ends later, and is not counted.
  */
 export async function cancelAll(
-  { kernel, store, fleet, config }: Pick<RunsOptions, 'kernel' | 'store' | 'fleet' | 'config'>,
+  { kernel, placement, config }: Pick<RunsOptions, 'kernel' | 'placement' | 'config'>,
   asked_by: string | null,
   cancel: (run_id: string) => Promise<RunRecord>,
 ): Promise<number> {
@@ -16,12 +16,9 @@ export async function cancelAll(
     isRun(stream) && (tail as RunSnapshot).context.asked_by === asked_by ? stream : [],
   );
   const limit = config.limits.queue_runs;
-  // The home of another node is another one.
-  const anywhere =
-    fleet === undefined || asked_by === null
-      ? []
-      : await store.listRuns({ asked_by, unfinished: true, short: true, limit });
-  const ids = new Set([...here, ...anywhere.map(({ run_id }) => run_id)]);
+  // The home of another daemon is another one.
+  const elsewhere = asked_by === null ? [] : await placement.runsElsewhere(asked_by, limit);
+  const ids = new Set([...here, ...elsewhere]);
   let cancelled = 0;
   const ends = [...ids].map(async (run_id) => {
     if ((await cancel(run_id)).state === 'cancelled') cancelled += 1;

@@ -79,9 +79,12 @@ export class Acceptance {
     const input = withPreset(asked, config.alias_presets);
     const targets = this.targets(input);
     await this.options.budget.check(targets);
-    const { fleet } = this.options;
-    fleet?.checkRoom(by.name === null ? 1 : config.limits.token_runs_percent / 100);
-    this.checkShare(by, fleet === undefined ? 0 : await this.runsElsewhere(by));
+    const { placement } = this.options;
+    placement.checkRoom(by.name === null ? 1 : config.limits.token_runs_percent / 100);
+    const { name, concurrent } = by;
+    const isBounded = name !== null && concurrent !== null;
+    const elsewhere = isBounded ? await placement.runsElsewhere(name, concurrent) : [];
+    this.checkShare(by, elsewhere.length);
     if (!kernel.accepts(daemon, { type: 'daemon.run_admitted', run_id }))
       throw notAdmitted(kernel.tail(daemon));
     // A token that was revoked meanwhile admits nothing.
@@ -94,15 +97,6 @@ export class Acceptance {
     by.ran();
     await unlessWithdrawn(kernel, run_id, recorded);
     return run_id;
-  }
-
-  /** The unfinished runs of a bounded token that are not on this node. */
-  private async runsElsewhere({ name, concurrent }: Principal): Promise<number> {
-    const { store, kernel } = this.options;
-    if (name === null || concurrent === null) return 0;
-    const query = { asked_by: name, unfinished: true, short: true, limit: concurrent };
-    const runs = await store.listRuns(query);
-    return runs.filter(({ run_id }) => !kernel.instances.has(run_id)).length;
   }
 
   /** Throws busy, rate_limited. */

@@ -3,7 +3,7 @@ import type { RunInput } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { RunKey } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
-import type { FleetKeys } from '../fleet/fleet-keys.ts';
+import type { Placement } from '../placement.ts';
 
 /**
  * Idempotency keys: the same key and request give the same run, also after a restart. It owns the
@@ -11,24 +11,24 @@ import type { FleetKeys } from '../fleet/fleet-keys.ts';
  *
  * 1. A key belongs to its recorded run, as long as the log has that run. The log is the truth.
  * 2. Of concurrent requests with one key, one starts a run and the others wait for it. After a
- *    refusal, the next one tries. In a fleet, the other nodes wait too.
+ *    refusal, the next one tries. Other daemons of the log wait too.
  * 3. Each asker has its keys apart. Older versions had one space for all. A key of then still leads
  *    its asker to its run, and no other.
  */
 export class Keys {
   private readonly store: EventStore;
   private readonly digests: Digests;
-  private readonly fleet: FleetKeys | undefined;
+  private readonly placement: Pick<Placement, 'once'>;
   private readonly starting = new Map<string, Promise<unknown>>();
 
-  constructor(store: EventStore, digests: Digests, fleet?: FleetKeys) {
+  constructor(store: EventStore, digests: Digests, placement: Pick<Placement, 'once'>) {
     this.store = store;
     this.digests = digests;
-    this.fleet = fleet;
+    this.placement = placement;
   }
 
   /**
-   * The id of the key's run. `start` starts it if there is none, in a fleet with the given id.
+   * The id of the key's run. `start` starts it if there is none, with the id if it gets one.
    * Throws idempotency_conflict, and the errors of `start`.
    */
   async once(
@@ -55,10 +55,7 @@ export class Keys {
 
   private async findOrStart(asked: AskedKey, input: RunInput, start: Start): Promise<string> {
     const find = () => this.find(asked, input);
-    return (
-      (await find()) ??
-      (this.fleet === undefined ? start() : this.fleet.once(asked.key, find, start))
-    );
+    return (await find()) ?? this.placement.once(asked.key, find, start);
   }
 
   private async find(

@@ -24,8 +24,8 @@ import { Conversations } from '../conversations/conversations.ts';
 import { findConversation } from '../conversations/find-conversation.ts';
 import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
-import type { FleetRuns } from '../fleet/fleet-runs.ts';
 import { withPreset } from '../models/alias.ts';
+import type { Placement } from '../placement.ts';
 import { cancelAll } from '../principal/cancel-all.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';
@@ -62,8 +62,7 @@ export interface RunsOptions {
   daemon: DaemonKey;
   /** The key for digests of this home. */
   secret: string;
-  /** The runs of other nodes. Absent: this daemon has them all. */
-  fleet?: FleetRuns | undefined;
+  placement: Placement;
 }
 
 /**
@@ -82,12 +81,12 @@ export class Runs {
   constructor(options: RunsOptions) {
     this.options = options;
     const digests = new Digests(options.secret, keepsContent(options.config.history));
-    this.keys = new Keys(options.store, digests, options.fleet?.keys);
+    this.keys = new Keys(options.store, digests, options.placement);
     this.records = new Records(options.kernel, options.store);
     this.joinable = new Conversations({
       store: options.store,
       config: options.config,
-      fleet: options.fleet?.keys,
+      placement: options.placement,
       askedOf: (run_id) => this.asked(run_id),
     });
     const made = new MadeConversations({
@@ -147,17 +146,13 @@ export class Runs {
   failure = async (run_id: string): Promise<SvcError | null> =>
     errorOfRun(await this.get(run_id), this.options.kernel.clock.now());
 
-  /** Throws run_unknown, not_ready, and in a fleet lease_lost and store_stalled. */
+  /** Throws run_unknown, not_ready, lease_lost, store_stalled. */
   async get(run_id: string): Promise<RunRecord> {
-    const { kernel, scheduler, store, fleet } = this.options;
+    const { kernel, scheduler, store, placement } = this.options;
     const key = runKey(run_id);
-    if (kernel.instances.has(key)) await fleet?.confirm();
+    if (kernel.instances.has(key)) await placement.confirm();
     const instance = kernel.instance(key);
-    // Another node may have read already what this one does not know to be durable yet.
-    if (
-      instance !== undefined &&
-      (fleet === undefined || instance.tailVersion === instance.version)
-    )
+    if (instance !== undefined && placement.isCurrent(instance))
       return runRecord(instance.snapshot, instance.seq, scheduler.position(run_id));
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const row = await store.getRun(run_id);
@@ -199,15 +194,13 @@ export class Runs {
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const head = await store.runHead(run_id);
     if (head === null) throw unknownRun(run_id);
-    // The start has not recovered this run yet, so a follower would see no terminal event.
-    if (!head.finished && this.options.fleet === undefined) throw new SvcError('not_ready');
+    if (!head.finished) this.options.placement.allowAbsent();
     return head;
   }
 
-  /** Position of the last event of the log, of any node. Throws store_stalled in a fleet. */
-  async lastSeq(): Promise<number> {
-    const { kernel, fleet } = this.options;
-    return fleet === undefined ? kernel.durableSeq : fleet.changes.lastSeq();
+  /** Position of the last event of the log. Throws store_stalled. */
+  lastSeq(): Promise<number> {
+    return this.options.placement.lastSeq();
   }
 
   /** Finished runs by the words of their prompts and answers. Throws invalid_request. */
@@ -239,11 +232,11 @@ export class Runs {
    * run_unknown for a run that is removed meanwhile, and the errors of `cutOff`.
    */
   async *follow(run_id: string, options: RunFollowing): AsyncIterable<EventSlice> {
-    const { kernel, store, pages, fleet } = this.options;
+    const { kernel, store, pages, placement } = this.options;
     await this.head(run_id);
     const isLast = (event: { type: string }) => isTerminalEvent(event.type);
     const key = runKey(run_id);
-    const sources = { kernel, store, pages, elsewhere: fleet?.changes };
+    const sources = { kernel, store, pages, elsewhere: placement.elsewhere };
     const over = yield* followStream(sources, key, { ...options, isLast });
     if (over || options.signal.aborted) return;
     if (kernel.closed) throw cutOff(kernel.snapshot(key));
@@ -255,7 +248,7 @@ export class Runs {
     const { kernel } = this.options;
     const key = runKey(run_id);
     return unlessLate(kernel, async () => {
-      if (kernel.instance(key) === undefined) await this.options.fleet?.cancel(key, by);
+      if (kernel.instance(key) === undefined) await this.options.placement.cancel(key, by);
       await kernel.tryAppend(key, { type: 'run.cancel_requested', by });
       await kernel
         .waitFor(key, ({ status }) => status !== 'active')
@@ -268,7 +261,7 @@ export class Runs {
   }
 
   /**
-   * Cancels the unfinished runs of a token on every node, or those of this home (null). Resolves
+   * Cancels the unfinished runs of a token on every daemon, or those of this home (null). Resolves
    * with their number when their work has stopped.
    */
   cancelAll(asked_by: string | null, by: string): Promise<number> {
@@ -287,9 +280,7 @@ export class Runs {
 
   private async fromRow(row: RunRow): Promise<RunRecord> {
     if (row.record !== null) return row.record as unknown as RunRecord;
-    // The start has not recovered this run yet: its record is neither in memory nor stored.
-    if (this.options.fleet === undefined) throw new SvcError('not_ready');
-    return this.options.fleet.record(row.run_id);
+    return this.options.placement.record(row.run_id);
   }
 }
 

@@ -22,8 +22,7 @@ import { WaitingRuns } from './waiting-runs.ts';
  *    off go first.
  * 4. After a restart the queue has the order of acceptance, by the same rounds.
  * 5. Local runs share the memory for models. See `runs-to-start.ts`.
- * 6. In a fleet, a run that does not start at once is released to all nodes. While some wait, no
- *    newcomer starts before them. See `src/runtime/fleet/`.
+ * 6. Where the queue is shared, a run that does not start at once is given away. See `src/fleet/`.
  * 7. The daemon machine gets one `daemon.run_settled` for each run, in the commit of its end. From
  *    then on the run takes no place. It leaves the list when its end is durable.
  */
@@ -33,9 +32,12 @@ export class Scheduler {
   private stopLooking: () => void = () => {};
   private readonly options: SchedulerOptions;
   private readonly positionChanges = new Notifier();
+  private concurrency: Concurrency;
+  private othersWait: ((provider: string) => boolean) | null = null;
 
   constructor(options: SchedulerOptions) {
     this.options = options;
+    this.concurrency = options.concurrency;
     options.outputs.onRoom(() => this.next());
     const { room } = options;
     if (room !== undefined) {
@@ -52,6 +54,15 @@ export class Scheduler {
     kernel.subscribe({ machine: 'run' }, ({ stream }, { status }) => {
       if (status !== 'active') this.forget(stream);
     });
+  }
+
+  /**
+   * Others wait for the places of this daemon too, in a fair order. While they do at a provider, no
+   * newcomer starts there, and no place is kept for the home.
+   */
+  shareQueue(othersWait: (provider: string) => boolean): void {
+    this.othersWait = othersWait;
+    this.concurrency = { ...this.concurrency, kept: 0 };
   }
 
   get queued(): number {
@@ -107,12 +118,12 @@ export class Scheduler {
 
   /** Starts the runs that may start now. */
   next(): void {
-    const { kernel, daemon, concurrency, outputs, room } = this.options;
+    const { kernel, daemon, outputs, room } = this.options;
     if (this.queue.size === 0 || !outputs.hasRoom) return;
     const snapshot = kernel.tail(daemon);
     if (snapshot === undefined || !(snapshot.hasTag('ready') || isIn(snapshot, 'draining'))) return;
     const now = kernel.clock.now();
-    const limits = room === undefined ? concurrency : { ...concurrency, room };
+    const limits = room === undefined ? this.concurrency : { ...this.concurrency, room };
     if (room !== undefined)
       for (const run of this.queue.list) if (isLocal(run)) room.learn(run.model);
     const started = new Set(
@@ -128,14 +139,10 @@ export class Scheduler {
 
   /** The places at a provider that are free now. */
   freePlaces(provider: string): number {
-    return freePlaces(
-      [...this.queue.list, ...this.active.taken()],
-      this.options.concurrency,
-      provider,
-    );
+    return freePlaces([...this.queue.list, ...this.active.taken()], this.concurrency, provider);
   }
 
-  /** Queues a run that waited on no node. The kernel has its state. */
+  /** Queues a run that waited with no daemon. The kernel has its state. */
   adopt(run_id: RunKey): void {
     const tail = this.options.kernel.tail(run_id);
     if (tail === undefined || !tail.hasTag('waiting') || this.position(run_id) !== null) return;
@@ -157,8 +164,8 @@ export class Scheduler {
   }
 
   private startable(): readonly Waiting[] {
-    const { othersWait } = this.options;
-    if (othersWait === undefined) return this.queue.list;
+    const { othersWait } = this;
+    if (othersWait === null) return this.queue.list;
     const isNew = (run: Waiting) => !run.adopted && !this.queue.isFirst(run);
     return this.queue.list.filter((run) => !isNew(run) || !othersWait(run.provider));
   }
@@ -238,8 +245,6 @@ export interface SchedulerOptions {
   /** Nothing starts while the answers in progress fill their budget. */
   outputs: OutputBudget;
   log: Log;
-  /** In a fleet: whether runs wait for a place at this provider on any node. */
-  othersWait?: (provider: string) => boolean;
 }
 
 /** Events of the daemon after which runs may start that could not before. */
@@ -257,7 +262,7 @@ function demandOf({ context }: RunSnapshot): Demand {
 interface Waiting extends Demand {
   run_id: RunKey;
   client: string;
-  /** It has waited already, on no node of the fleet. */
+  /** It has waited already, with no daemon. */
   adopted: boolean;
 }
 

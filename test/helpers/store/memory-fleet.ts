@@ -1,5 +1,4 @@
 import { SvcError } from '../../../src/errors.ts';
-import { defaultLimits } from '../../../src/limits.ts';
 import {
   type CancelAsk,
   type ClaimedRun,
@@ -11,7 +10,8 @@ import {
   type SharedStore,
   type WantedFile,
   type WantedModel,
-} from '../../../src/store/fleet.ts';
+} from '../../../src/fleet/port.ts';
+import { defaultLimits } from '../../../src/limits.ts';
 import type { Commit } from '../../../src/store/port.ts';
 import { fromEventRow, toRows } from '../../../src/store/row.ts';
 import { createStore } from '../../../src/store/store.ts';

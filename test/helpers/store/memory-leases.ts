@@ -7,7 +7,7 @@ import type {
   NodeState,
   Renewal,
   TakenOver,
-} from '../../../src/store/fleet.ts';
+} from '../../../src/fleet/port.ts';
 
 /**
  * The leases of a fleet in memory. It owns the rows of the nodes, and when each boot was last seen.

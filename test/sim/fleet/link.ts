@@ -1,4 +1,4 @@
-import type { FleetChange, SharedStore, TakenOver } from '../../../src/store/fleet.ts';
+import type { FleetChange, SharedStore, TakenOver } from '../../../src/fleet/port.ts';
 
 /**
  * The way of one node to the log. While it is cut, calls wait, and so do answers of calls that the

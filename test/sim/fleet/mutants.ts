@@ -1,6 +1,6 @@
 // biome-ignore-all lint/complexity/useLiteralKeys: a planted bug changes private members
 
-import type { ClaimedRun, SharedStore } from '../../../src/store/fleet.ts';
+import type { ClaimedRun, SharedStore } from '../../../src/fleet/port.ts';
 import { turns } from '../../helpers/turns.ts';
 import type { FleetWorld } from './world.ts';
 

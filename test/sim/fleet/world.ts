@@ -1,10 +1,10 @@
 import { isTerminalEvent } from '../../../machines/events.ts';
 import type { StoredEvent } from '../../../src/store/port.ts';
+import { Stepwise } from '../../fleet/fleet-nodes.ts';
 import { manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { MemoryFleet } from '../../helpers/store/memory-fleet.ts';
 import { turns } from '../../helpers/turns.ts';
-import { Stepwise } from '../../runtime/fleet/fleet-nodes.ts';
 import { LEASE_MS, LOAD } from '../../store/fleet-nodes.ts';
 import type { Random } from '../random.ts';
 import { Link, linked } from './link.ts';

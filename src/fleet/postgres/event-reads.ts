@@ -1,0 +1,151 @@
+import { SvcError } from '../../errors.ts';
+import type { StoredEvent } from '../../store/port.ts';
+import { type EventRow, fromEventRow } from '../../store/row.ts';
+import { isSame } from '../../store/run-digest.ts';
+import { eventDigest } from './append/commit.ts';
+import type { Connections } from './connections.ts';
+import { firstOfAsker } from './schema.ts';
+
+type StoredRow = EventRow & { digest: Buffer };
+
+const COLUMNS = 'seq, stream, version, type, schema, at, boot_id, data, digest';
+
+/** Asks once every earlier commit has ended. */
+export type Read = Connections['read'];
+
+/**
+ * Reads events. Throws store_corrupt, naming the event.
+ *
+ * 1. Each event must match its digest.
+ * 2. The versions of a stream have no gaps, and a finished run has its last event. Otherwise the
+ *    read is refused.
+ */
+export class EventReads {
+  private readonly read: Read;
+  private readonly page_bytes: number;
+
+  constructor(read: Read, page_bytes: number) {
+    this.read = read;
+    this.page_bytes = page_bytes;
+  }
+
+  async readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]> {
+    const rows = await this.page('stream = $1 and version >= $2', 'version', [
+      stream,
+      fromVersion,
+      atMost(limit),
+    ]);
+    let version = Math.max(1, fromVersion);
+    for (const row of rows) {
+      if (row.version !== version)
+        throw missing(
+          row,
+          `Events of ${stream} are missing in the log: version ${row.version} comes where version ${version} belongs.`,
+        );
+      version += 1;
+    }
+    if (rows.length === 0 && limit > 0) await this.checkEnd(stream);
+    return rows.map(checked);
+  }
+
+  async readAll(fromSeq: number, limit: number): Promise<StoredEvent[]> {
+    return (await this.readRows(fromSeq, limit)).map(fromEventRow);
+  }
+
+  /** The same in their stored form. */
+  async readRows(fromSeq: number, limit: number): Promise<EventRow[]> {
+    const values = [null, fromSeq, atMost(limit)];
+    return (await this.page('$1::text is null and seq >= $2', 'seq', values)).map(proven);
+  }
+
+  async lastEvent(stream: string): Promise<StoredEvent | null> {
+    const [row] = await this.read<StoredRow>(
+      `select ${COLUMNS} from svc_events where stream = $1 order by version desc limit 1`,
+      [stream],
+    );
+    return row === undefined ? null : checked(row);
+  }
+
+  async startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]> {
+    const rows = await this.read<{ stream: string }>(
+      `select stream from svc_events where version = 1 and type <> 'run.accepted'
+         and seq between $1 and $2 order by seq limit $3`,
+      [from_seq, to_seq, atMost(limit)],
+    );
+    return rows.map(({ stream }) => stream);
+  }
+
+  /** Ids that begin with this text, in the order of ids. */
+  async runsNamed(prefix: string, limit: number, asked_by?: string): Promise<string[]> {
+    const values = [prefix, `${prefix}${AFTER_IDS}`, atMost(limit)];
+    const rows = await this.read<{ stream: string }>(
+      `select stream from svc_events where stream >= $1 and stream < $2 and version = 1
+         ${asked_by === undefined ? '' : `and seq in (${firstOfAsker('$4')})`}
+         order by stream limit $3`,
+      asked_by === undefined ? values : [...values, asked_by],
+    );
+    return rows.map(({ stream }) => stream);
+  }
+
+  /** Rows up to a size, and at least one. The size is known before their texts are read. */
+  private page(where: string, by: 'version' | 'seq', values: unknown[]): Promise<StoredRow[]> {
+    return this.read<StoredRow>(
+      `select ${COLUMNS} from svc_events where seq in (
+         select seq from (
+           select seq, row_number() over places as place, sum(bytes) over places as size
+           from (select seq, version, octet_length(data) as bytes from svc_events
+             where ${where} order by ${by} limit $3) as heads
+           window places as (order by ${by})
+         ) as sized where place = 1 or size <= ${this.page_bytes}
+       ) order by ${by}`,
+      values,
+    );
+  }
+
+  /** Called when no event of the stream is left. */
+  private async checkEnd(stream: string): Promise<void> {
+    const [end] = await this.read<{ seq: number; last: number | null }>(
+      `select seq, (select max(e.seq) from svc_events e where e.stream = run_id) as last
+       from svc_runs where run_id = $1 and finished`,
+      [stream],
+    );
+    if (end === undefined || (end.last ?? 0) >= end.seq) return;
+    throw missing(
+      { seq: end.seq, stream },
+      `The end of ${stream} is missing in the log: it had come to the event ${end.seq}.`,
+    );
+  }
+}
+
+/** It sorts after each character of an id. */
+const AFTER_IDS = '~';
+const INTEGER_MAX = 2 ** 31 - 1;
+
+export function atMost(limit: number): number {
+  return Math.max(0, Math.min(Math.trunc(limit), INTEGER_MAX));
+}
+
+/** What is wrong with an event, as a sentence. */
+export function eventProblem(row: StoredRow): string | null {
+  return isSame(row.digest, eventDigest(row))
+    ? null
+    : `The event ${row.seq} (${row.type}) does not agree with its digest.`;
+}
+
+export const EVENT_COLUMNS = COLUMNS;
+export type { StoredRow };
+
+/** Throws store_corrupt. */
+export function checked(row: StoredRow): StoredEvent {
+  return fromEventRow(proven(row));
+}
+
+function proven(row: StoredRow): EventRow {
+  const problem = eventProblem(row);
+  if (problem !== null) throw missing(row, problem);
+  return row;
+}
+
+function missing({ seq, stream }: { seq: number; stream: string }, problem: string): SvcError {
+  return new SvcError('store_corrupt', problem, { details: { seq, stream } });
+}

@@ -1,0 +1,73 @@
+import { SvcError } from '../../errors.ts';
+import type { EmbeddingUsage } from '../../store/embedding-usage.ts';
+import type { LogHead, LogSource, UsageRow } from '../../store/transfer/port.ts';
+import { openSnapshot } from './alone.ts';
+import { fromColumn } from './columns.ts';
+import type { DatabaseOptions } from './connections.ts';
+import type { Read } from './event-reads.ts';
+import { USED_BY_RUNS } from './usage.ts';
+
+/** Rows of one page. A page of events also has a size. */
+const PAGE = 1000;
+
+/**
+ * Reads a shared log as it is now, in one transaction that sees no later commit. Daemons go on
+ * meanwhile. Null: the database has no log. Throws store_stalled, store_failed, store_foreign.
+ */
+export async function openPostgresSource(options: DatabaseOptions): Promise<LogSource | null> {
+  return openSnapshot(options, async ({ read, events, runs, close }) => ({
+    head: await readHead(read),
+    page: (from_seq) => events.readRows(from_seq, PAGE),
+    record: async (run_id, seq) => {
+      const run = await runs.getRun(run_id);
+      return run === null || !run.finished || run.seq !== seq ? null : run.record;
+    },
+    usage: () => pagesOf<UsageRow>(read, USAGE),
+    embeddings: () => pagesOf<EmbeddingUsage>(read, EMBEDDINGS),
+    close,
+  }));
+}
+
+async function readHead(read: Read): Promise<LogHead> {
+  const [row] = await read<Omit<LogHead, 'store'>>(
+    `select last_seq, last_seq - removed as events,
+       (select value from svc_meta where name = 'log_id') as log_id,
+       (select count(*) from svc_nodes where gone is null and until > clock_timestamp()) as writers
+     from svc_log where id = 1`,
+  );
+  if (row === undefined) throw new SvcError('store_corrupt', 'The database has no row of the log.');
+  const { log_id, events, last_seq, writers } = row;
+  return { store: 'postgres', log_id, events, last_seq, writers };
+}
+
+/** In the order of SQLite. */
+const KEY = `hour, provider collate "C", model collate "C", client collate "C"`;
+/** Tables of an older version may lack sums of caches. */
+const CACHED = USED_BY_RUNS.sums
+  .filter((name) => name.startsWith('cache'))
+  .map((name) => `nullif((to_jsonb(u) ->> '${name}')::bigint, 0) as ${name}`);
+const USAGE = `
+select hour, provider, model, client, cloud, runs, input_tokens, output_tokens, estimated,
+  ${CACHED.join(', ')}
+from svc_usage u order by ${KEY}, cloud`;
+const EMBEDDINGS = `
+select hour, provider, model, client, requests, input_tokens, estimated
+from svc_embedding_usage order by ${KEY}`;
+
+async function* pagesOf<R extends UsageRow | EmbeddingUsage>(
+  read: Read,
+  query: string,
+): AsyncIterable<R[]> {
+  await read(`declare rows_of_usage no scroll cursor for ${query}`);
+  for (;;) {
+    const page = await read<R & Record<string, unknown>>(`fetch ${PAGE} from rows_of_usage`);
+    if (page.length === 0) break;
+    yield page.map((row) => ({
+      ...row,
+      provider: fromColumn(row.provider),
+      model: fromColumn(row.model),
+      client: fromColumn(row.client),
+    }));
+  }
+  await read('close rows_of_usage');
+}

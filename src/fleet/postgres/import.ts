@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import { SvcError } from '../../errors.ts';
+import type { RunRow } from '../../store/port.ts';
+import { conflict, type EventRow, toRunLine } from '../../store/row.ts';
+import type { LogTarget } from '../../store/transfer/port.ts';
+import type { Shape } from '../../store/usage-sums.ts';
+import { type Alone, connectAlone } from './alone.ts';
+import type { AppendAnswer } from './append/append-statement.ts';
+import { prepareRows, withoutSeq } from './append/commit.ts';
+import type { DatabaseOptions } from './connections.ts';
+import { isDuplicate } from './failure.ts';
+import { migrate } from './schema.ts';
+import { columnsOf, listsOf, typeOf, USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
+
+/**
+ * Opens an empty database, or one without tables, to write a whole log into it. Throws
+ * store_not_empty, daemon_already_running, store_foreign, store_stalled, store_failed.
+ */
+export async function openPostgresTarget(options: DatabaseOptions): Promise<LogTarget> {
+  const alone = await connectAlone(options);
+  try {
+    const target = new PostgresTarget(alone);
+    await target.begin();
+    return target;
+  } catch (error) {
+    await alone.close();
+    throw alone.asError(error);
+  }
+}
+
+/** The node that appends. It is gone when the transaction ends. */
+const NODE = { node_id: '(import)', epoch: 1 };
+
+/**
+ * Writes a log with the statement of each commit, as a node that exists only in its transaction. It
+ * owns that transaction.
+ *
+ * 1. It has the lock of migrations, for which each daemon waits that starts. No other node joins.
+ * 2. Runs that have not ended are cut off afterwards, also those that waited. The node that claims
+ *    one moves its deadlines by the downtime, which counts from the last event of its boot.
+ */
+class PostgresTarget implements LogTarget {
+  private readonly alone: Alone;
+  private last_seq = 0;
+  /** When each boot was last seen. */
+  private readonly boots = new Map<string, number>();
+
+  constructor(alone: Alone) {
+    this.alone = alone;
+  }
+
+  async begin(): Promise<void> {
+    const { client, name, read } = this.alone;
+    await read('begin');
+    await migrate(client, name, randomUUID());
+    // The writer of the file may be slow.
+    await read('set local idle_in_transaction_session_timeout = 0');
+    await read('lock table svc_nodes in share row exclusive mode');
+    const [found] = await read<{ is_used: boolean; nodes: number }>(FOUND);
+    if (found === undefined || found.is_used)
+      throw new SvcError('store_not_empty', `The database ${name} has events already.`);
+    if (found.nodes > 0)
+      throw new SvcError('daemon_already_running', `A daemon uses the database ${name}.`, {
+        hint: 'Stop each node first. See them with: svc nodes',
+      });
+    await read(JOIN, [NODE.node_id, NODE.epoch]);
+  }
+
+  async append(events: readonly EventRow[], runs: readonly RunRow[]): Promise<void> {
+    const lines = runs.map((row) => ({ ...toRunLine(withoutSeq(row)), usage: null }));
+    const commit = prepareRows({ events: [...events], runs: lines, embeddings: [] }, runs);
+    const { rows } = await this.alone.client
+      .query<AppendAnswer & Record<string, unknown>>(commit.statement(NODE))
+      .catch((error: unknown) => {
+        throw isDuplicate(error)
+          ? conflict('An event or an idempotency key is there twice.', error)
+          : this.alone.asError(error);
+      });
+    const [answer] = rows;
+    if (answer === undefined || answer.base !== this.last_seq)
+      throw conflict(`The events after ${this.last_seq} do not continue their streams.`);
+    this.last_seq += events.length;
+    for (const { boot_id, at } of events)
+      this.boots.set(boot_id, Math.max(at, this.boots.get(boot_id) ?? at));
+  }
+
+  async skip(to_seq: number): Promise<void> {
+    await this.alone.read('update svc_log set last_seq = $1, removed = removed + $2 where id = 1', [
+      to_seq,
+      to_seq - this.last_seq,
+    ]);
+    this.last_seq = to_seq;
+  }
+
+  async usage(rows: Parameters<LogTarget['usage']>[0]): Promise<void> {
+    await this.add(USED_BY_RUNS, rows);
+  }
+
+  async embeddings(rows: Parameters<LogTarget['embeddings']>[0]): Promise<void> {
+    await this.add(USED_BY_EMBEDDINGS, rows);
+  }
+
+  private async add(shape: Shape, rows: readonly object[]): Promise<void> {
+    const names = columnsOf(shape);
+    const lists = names.map((name, index) => `$${index + 1}::${typeOf(name)}[]`);
+    await this.alone.read(
+      `insert into ${shape.table} (${names.join(', ')}) select * from unnest(${lists.join(', ')})`,
+      listsOf(shape, rows),
+    );
+  }
+
+  async finish(): Promise<void> {
+    const { read } = this.alone;
+    await read(ADD_BOOTS, [[...this.boots.keys()], [...this.boots.values()]]);
+    await read('update svc_runs set node_id = null, waits = false where not finished');
+    await read('delete from svc_nodes where node_id = $1', [NODE.node_id]);
+    await read('commit');
+  }
+
+  close(): Promise<void> {
+    return this.alone.close();
+  }
+}
+
+const FOUND = `
+select last_seq > 0 or exists (select from svc_events) or exists (select from svc_runs)
+    or exists (select from svc_usage) or exists (select from svc_embedding_usage) as is_used,
+  (select count(*) from svc_nodes where gone is null and until > clock_timestamp()) as nodes
+from svc_log where id = 1`;
+
+const JOIN = `
+insert into svc_nodes (node_id, epoch, until, since, version, host, boot_id, capacity, active,
+  draining, addresses)
+values ($1, $2, 'infinity', clock_timestamp(), '', '', $1, 0, 0, false, '{}')`;
+
+/** Only boots with a run that has not ended. */
+const ADD_BOOTS = `
+insert into svc_boots (boot_id, node_id, epoch, seen_at)
+select boot_id, '', 0, to_timestamp(at / 1000)
+from unnest($1::text[], $2::float8[]) as boots (boot_id, at)
+where boot_id in (
+  select (select boot_id from svc_events where stream = run_id order by version desc limit 1)
+  from svc_runs where not finished
+)`;

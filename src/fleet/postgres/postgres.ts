@@ -1,0 +1,288 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { databaseName } from '../../config/store/address.ts';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
+import { notOpen } from '../../store/failure.ts';
+import type { EventStore, OpenReport, RunRow, StoredEvent } from '../../store/port.ts';
+import { RowMender, type StoreOptions } from '../../store/store.ts';
+import type { Fleet, SharedStore } from '../port.ts';
+import { Appends } from './append/appends.ts';
+import { Audit } from './audit.ts';
+import { type Claims, createClaims } from './claims.ts';
+import { Connections, type DatabaseOptions } from './connections.ts';
+import { EventReads, type Read } from './event-reads.ts';
+import { Leases } from './leases.ts';
+import { mendRun } from './mend.ts';
+import { Notices } from './notices.ts';
+import { Removal } from './removal.ts';
+import { RunReads } from './run-reads.ts';
+import { migrate, SERVER_VERSION_MIN } from './schema.ts';
+import { readUsage } from './usage.ts';
+import { Words } from './words.ts';
+
+export interface PostgresOptions extends Omit<DatabaseOptions, 'limits'>, StoreOptions {
+  limits: DatabaseOptions['limits'] & Pick<Limits, 'lease_ms'>;
+}
+
+/** A shared log, with what the daemon says of it. */
+export interface PostgresStore extends SharedStore {
+  /** Bytes of the log, as this daemon last heard. */
+  size(): number;
+  /** The database in messages. */
+  readonly place: string;
+}
+
+/**
+ * The event log in a PostgreSQL database, which several daemons share. It owns the connections
+ * between `open` and `close`.
+ *
+ * 1. The database does the work of each call, so a call never blocks the event loop.
+ * 2. A read sees the commits that were asked for before it.
+ */
+export function createPostgresStore(options: PostgresOptions): PostgresStore {
+  let opened: Opened | null = null;
+  const now = () => {
+    if (opened === null) throw notOpen();
+    return opened;
+  };
+  /** A method of the open log. */
+  const ask =
+    <A extends unknown[], R>(work: (log: Opened, ...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> =>
+      work(now(), ...args);
+
+  const store: EventStore = {
+    open: async () => {
+      const connections = await Connections.create(options);
+      try {
+        const log = new Opened(connections, options);
+        const report = await log.open();
+        opened = log;
+        return report;
+      } catch (error) {
+        await connections.end();
+        throw error;
+      }
+    },
+    append: ask((log, commit) => log.appends.append(commit)),
+    reserve: ask(async () => true),
+    spendReserve: ask(async () => false),
+    readStream: ask(async (log, ...args) => log.saw(await log.events.readStream(...args))),
+    lastEvent: ask((log, stream) => log.events.lastEvent(stream)),
+    readAll: ask(async (log, ...args) => log.saw(await log.events.readAll(...args))),
+    listRuns: ask((log, query) => log.listRuns(query)),
+    getRun: ask((log, run_id) => log.mender.read(() => log.runs.getRun(run_id))),
+    runsNamed: ask((log, ...args) => log.events.runsNamed(...args)),
+    lastRun: ask((log, ...args) => log.runs.lastRun(...args)),
+    askerOf: ask((log, run_id) => log.runs.askerOf(run_id)),
+    readRecord: ask((log, run_id) => log.mender.read(() => log.runs.readRecord(run_id))),
+    runHead: ask((log, run_id) => log.mender.read(() => log.runs.runHead(run_id))),
+    getRunByKey: ask((log, key) => log.mender.read(() => log.runs.getRunByKey(key))),
+    unfinishedRuns: ask((log) => log.runs.unfinishedRuns(log.leases.current().node_id)),
+    runsAt: ask((log, ...args) => log.runs.runsAt(...args)),
+    startedStreams: ask((log, ...args) => log.events.startedStreams(...args)),
+    searchRuns: ask((log, query) => log.words.find(query)),
+    countRuns: ask((log) => log.runs.countRuns()),
+    usage: ask((log, query) => readUsage(log.read, query)),
+    prune: ask((log, query) => log.removal.prune(query)),
+    removeRun: ask((log, run_id) => log.removal.removeRun(run_id)),
+    verify: ask((log) => log.audit.verify()),
+    verifyPart: ask((log, at, restart) => log.verifyPart(at, restart)),
+    verified: ask(async (log) => log.audit.report()),
+    close: async () => {
+      const log = opened;
+      opened = null;
+      await log?.close();
+    },
+  };
+  const fleet: Fleet = {
+    join: ask((log, ...args) => log.leases.join(...args)),
+    renew: ask((log, load) => log.leases.renew(load)),
+    leave: ask((log) => log.leases.leave()),
+    nodes: ask((log) => log.leases.nodes()),
+    drain: ask((log, node_id) => log.leases.drain(node_id)),
+    takeOver: ask((log) => log.leases.takeOver()),
+    release: ask((log, run_ids) => log.claims.release(run_ids)),
+    keepFor: ask((log, ...args) => log.claims.keepFor(...args)),
+    keepOn: ask((log, ...args) => log.claims.keepOn(...args)),
+    claim: ask((log, query) => log.claims.claim(query)),
+    claimRun: ask((log, run_id) => log.claims.claimRun(run_id)),
+    ownerOf: ask((log, run_id) => log.claims.ownerOf(run_id)),
+    look: ask((log, most) => log.claims.look(most)),
+    position: ask((log, run_id) => log.claims.position(run_id)),
+    reserveKey: ask((log, ...args) => log.claims.reserveKey(...args)),
+    freeKey: ask((log, ...args) => log.claims.freeKey(...args)),
+    ask: ask((log, ...args) => log.claims.ask(...args)),
+    asks: ask((log) => log.claims.asks()),
+    lastSeq: ask(async (log) => log.heard(await log.claims.lastSeq())),
+    time: ask((log) => log.claims.time()),
+    onChange: (listener, signal) => {
+      const log = now();
+      log.notices.onChange((change) => {
+        log.heard(change.last_seq);
+        listener(change);
+      }, signal);
+    },
+  };
+  return {
+    ...store,
+    fleet,
+    size: () => opened?.appends.bytes ?? 0,
+    place: databaseName(options.address),
+  };
+}
+
+/** The log between its open and its close. */
+class Opened {
+  readonly appends: Appends;
+  readonly audit: Audit;
+  readonly events: EventReads;
+  readonly claims: Claims;
+  readonly leases: Leases;
+  readonly notices: Notices;
+  readonly mender: RowMender;
+  readonly read: Read;
+  readonly removal: Removal;
+  readonly runs: RunReads;
+  readonly words: Words;
+  private readonly connections: Connections;
+  private readonly options: PostgresOptions;
+  private readonly closing = new AbortController();
+  private readonly active = new Set<Promise<unknown>>();
+
+  constructor(connections: Connections, options: PostgresOptions) {
+    const { store_page_bytes, store_retry_ms } = options.limits;
+    this.connections = connections;
+    this.options = options;
+    this.leases = new Leases(connections, options.limits.lease_ms);
+    this.claims = createClaims(connections, this.leases);
+    this.notices = new Notices(connections, store_retry_ms);
+    this.appends = new Appends({
+      connections,
+      lease: this.leases,
+      retry_ms: store_retry_ms,
+      closing: this.closing.signal,
+    });
+    this.read = (text, values) => this.track(this.readInOrder(text, values));
+    this.events = new EventReads(this.read, store_page_bytes);
+    this.runs = new RunReads(this.read, store_page_bytes);
+    this.words = new Words(this.read, (run_id) => this.runs.getRun(run_id));
+    this.removal = new Removal(connections, this.leases);
+    this.audit = new Audit(this.read);
+    const { project, onMended } = options;
+    const readStream = (...args: [string, number, number]): Promise<StoredEvent[]> =>
+      this.events.readStream(...args);
+    this.mender = new RowMender({
+      project: project === undefined ? null : (run_id) => project({ readStream }, run_id),
+      put: (row) => this.mend(row),
+      onMended,
+    });
+  }
+
+  async open(): Promise<OpenReport> {
+    const { connections } = this;
+    const [server] = await connections.read<{ version: number }>(
+      `select current_setting('server_version_num')::int as version`,
+    );
+    if (server === undefined || server.version < SERVER_VERSION_MIN)
+      throw new SvcError(
+        'store_foreign',
+        `The database ${connections.name} is older than PostgreSQL ${SERVER_VERSION_MIN / 10_000}.`,
+        { hint: 'Upgrade it, or name another one in store.' },
+      );
+    await connections.transaction((client) => migrate(client, connections.name, randomUUID()));
+    await connections.refusePooler();
+    const [log] = await connections.read<{
+      first_seq: number | null;
+      last_seq: number;
+      bytes: number;
+      boot: string | null;
+    }>(
+      `select (select min(seq) from svc_events) as first_seq, last_seq, bytes,
+         (select boot_id from svc_events where type = 'daemon.boot_started'
+           order by seq desc limit 1) as boot
+       from svc_log where id = 1`,
+    );
+    if (log === undefined)
+      throw new SvcError(
+        'store_corrupt',
+        `The database ${connections.name} has no row of the log.`,
+      );
+    this.appends.bytes = log.bytes;
+    this.heard(log.last_seq);
+    return {
+      first_seq: log.first_seq ?? log.last_seq + 1,
+      last_seq: log.last_seq,
+      last_boot_id: log.boot,
+      full: false,
+    };
+  }
+
+  async listRuns(query: Parameters<RunReads['listRuns']>[0]): ReturnType<RunReads['listRuns']> {
+    const page = await this.runs.listRuns(query);
+    const damaged = page.flatMap((row) => ('damage' in row ? [row.run_id] : []));
+    return (await this.mender.mendAll(damaged)) ? this.runs.listRuns(query) : page;
+  }
+
+  async verifyPart(at: number, restart: boolean) {
+    const { done, damaged } = await this.audit.verifyPart(at, restart);
+    await this.mender.mendAll(damaged);
+    return { done, report: this.audit.report() };
+  }
+
+  /** The database must have these events from now on. */
+  saw(events: StoredEvent[]): StoredEvent[] {
+    for (const event of events) this.connections.highWater.saw(event);
+    return events;
+  }
+
+  heard(last_seq: number): number {
+    this.connections.highWater.heard(last_seq);
+    return last_seq;
+  }
+
+  /** Waits for earlier calls, for a bounded time while the database is away. */
+  async close(): Promise<void> {
+    const late = new AbortController();
+    const { close_ms } = this.options.limits;
+    const bound = delay(close_ms, undefined, { signal: late.signal }).catch(() => {});
+    await Promise.race([Promise.all([this.appends.settled, ...this.active]), bound]);
+    late.abort();
+    this.closing.abort();
+    await this.connections.end();
+  }
+
+  private async readInOrder<R extends object>(
+    text: string,
+    values: readonly unknown[] = [],
+  ): Promise<R[]> {
+    const { store_wait_ms } = this.options.limits;
+    const done = new AbortController();
+    const late = delay(store_wait_ms, 'late', { signal: done.signal }).catch(() => 'done');
+    const first = await Promise.race([this.appends.settled, late]);
+    done.abort();
+    if (first === 'late')
+      throw new SvcError(
+        'store_stalled',
+        `The database ${this.connections.name} does not answer: a commit has waited for ${store_wait_ms} ms.`,
+      );
+    return (await this.connections.read(text, values)) as R[];
+  }
+
+  private track<T>(work: Promise<T>): Promise<T> {
+    const settled = work.then(
+      () => {},
+      () => {},
+    );
+    this.active.add(settled);
+    void settled.then(() => this.active.delete(settled));
+    return work;
+  }
+
+  private async mend(row: RunRow): Promise<boolean> {
+    const mended = await mendRun(this.connections, row);
+    if (mended) this.audit.mended(row.run_id);
+    return mended;
+  }
+}

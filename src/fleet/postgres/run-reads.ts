@@ -1,0 +1,192 @@
+import type { DamagedRun, RunHead, RunQuery, RunRow } from '../../store/port.ts';
+import { damagedRun } from '../../store/projection.ts';
+import { fromRunData } from '../../store/row.ts';
+import { dataDigest, isSame } from '../../store/run-digest.ts';
+import { shortData } from '../../store/short-run.ts';
+import { withSeq } from './append/commit.ts';
+import { toColumn } from './columns.ts';
+import { atMost, type Read } from './event-reads.ts';
+import { ASKER, firstOfAsker, LAST_OF_ASKER, LAST_OF_BOTH } from './schema.ts';
+
+export interface StoredRun {
+  run_id: string;
+  finished: boolean;
+  seq: number;
+  data: string;
+  digest: Buffer;
+}
+
+const COLUMNS = 'run_id, finished, seq, data, digest';
+
+/** Reads rows of runs. A damaged row is store_corrupt, with its `run_id`. */
+export class RunReads {
+  private readonly read: Read;
+  private readonly page_bytes: number;
+
+  constructor(read: Read, page_bytes: number) {
+    this.read = read;
+    this.page_bytes = page_bytes;
+  }
+
+  /** A damaged row does not hide the others. */
+  async listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]> {
+    const { limit, before, state, provider, cloud, conversation, short = false } = query;
+    const { asked_by, unfinished = false } = query;
+    const values: unknown[] = [atMost(limit)];
+    const place = (value: unknown) => `$${values.push(value)}`;
+    const conditions = [
+      ...(before === undefined
+        ? []
+        : [`accepted_seq < (select accepted_seq from svc_runs where run_id = ${place(before)})`]),
+      ...(state === undefined ? [] : [`state = ${place(toColumn(state))}`]),
+      ...(provider === undefined ? [] : [`provider = ${place(toColumn(provider))}`]),
+      ...(cloud === true ? ['cloud'] : []),
+      ...(conversation === undefined ? [] : [inConversation(place(toColumn(conversation)))]),
+      ...(query.latest === true ? [LATEST] : []),
+      ...(asked_by === undefined ? [] : [`accepted_seq in (${firstOfAsker(place(asked_by))})`]),
+      ...(unfinished ? ['not finished'] : []),
+    ];
+    const rows = await this.read<StoredRun & Record<string, unknown>>(
+      `select ${COLUMNS} from svc_runs where run_id in (
+         select run_id from (
+           select run_id, row_number() over places as place, sum(bytes) over places as size
+           from (select run_id, accepted_seq, octet_length(data) as bytes from svc_runs
+             where ${['true', ...conditions].join(' and ')} order by accepted_seq desc limit $1) as heads
+           window places as (order by accepted_seq desc)
+         ) as sized where place = 1 or size <= ${this.page_bytes}
+       ) order by accepted_seq desc`,
+      values,
+    );
+    return rows.map((row) => {
+      const problem = runProblem(row);
+      return problem === null
+        ? toRun(short ? { ...row, data: shortData(row.data) } : row)
+        : { run_id: row.run_id, damage: damagedRun(row.run_id, problem).message };
+    });
+  }
+
+  /** Null only if the log has no such run: a missing row is damage. */
+  async getRun(run_id: string): Promise<RunRow | null> {
+    const row = await this.stored('run_id = $1', run_id);
+    return row === null ? this.missing(run_id) : checked(row);
+  }
+
+  async getRunByKey(key: string): Promise<RunRow | null> {
+    const row = await this.stored('idempotency_key = $1', key);
+    return row === null ? null : checked(row);
+  }
+
+  async readRecord(run_id: string): Promise<Uint8Array | null> {
+    const run = await this.getRun(run_id);
+    return run === null || !run.finished ? null : Buffer.from(JSON.stringify(run.record));
+  }
+
+  async runHead(run_id: string): Promise<RunHead | null> {
+    const [head] = await this.read<{ finished: boolean; seq: number }>(
+      'select finished, seq from svc_runs where run_id = $1',
+      [run_id],
+    );
+    return head ?? this.missing(run_id);
+  }
+
+  async lastRun(origin: string | null, asked_by?: string | null): Promise<string | null> {
+    if (asked_by !== undefined) {
+      const [query, values] =
+        origin === null
+          ? [LAST_OF_ASKER, [asked_by]]
+          : [LAST_OF_BOTH, [asked_by, toColumn(origin)]];
+      return (await this.read<{ run_id: string }>(query, values))[0]?.run_id ?? null;
+    }
+    const query =
+      origin === null
+        ? this.read<{ run_id: string }>(
+            `select stream as run_id from svc_events where version = 1 and type = 'run.accepted'
+               order by seq desc limit 1`,
+          )
+        : this.read<{ run_id: string }>(
+            'select run_id from svc_runs where origin = $1 order by accepted_seq desc limit 1',
+            [toColumn(origin)],
+          );
+    return (await query)[0]?.run_id ?? null;
+  }
+
+  async askerOf(run_id: string): Promise<string | null> {
+    return (await this.read<{ asked_by: string | null }>(ASKER, [run_id]))[0]?.asked_by ?? null;
+  }
+
+  /** Unfinished runs of a node, oldest first. */
+  async unfinishedRuns(node_id: string): Promise<string[]> {
+    return idsOf(
+      await this.read(
+        'select run_id from svc_runs where not finished and node_id = $1 order by accepted_seq',
+        [node_id],
+      ),
+    );
+  }
+
+  async runsAt(seq: number, limit: number): Promise<string[]> {
+    return idsOf(
+      await this.read(
+        `select run_id from svc_runs where accepted_seq <= $1 and (not finished or seq >= $1)
+           order by accepted_seq limit $2`,
+        [seq, atMost(limit)],
+      ),
+    );
+  }
+
+  async countRuns(): Promise<{ finished: number; unfinished: number }> {
+    const [counted] = await this.read<{ finished: number; unfinished: number }>(
+      `select count(*) filter (where finished) as finished,
+         count(*) filter (where not finished) as unfinished from svc_runs`,
+    );
+    return counted ?? { finished: 0, unfinished: 0 };
+  }
+
+  private async stored(where: string, value: string): Promise<StoredRun | null> {
+    // A name with a NUL character cannot be in a column.
+    if (value.includes('\0')) return null;
+    const [row] = await this.read<StoredRun & Record<string, unknown>>(
+      `select ${COLUMNS} from svc_runs where ${where}`,
+      [value],
+    );
+    return row ?? null;
+  }
+
+  private async missing(run_id: string): Promise<null> {
+    const accepted = await this.read(
+      `select 1 from svc_events where stream = $1 and version = 1 and type = 'run.accepted'`,
+      [run_id],
+    );
+    if (accepted.length > 0) throw damagedRun(run_id, 'is missing');
+    return null;
+  }
+}
+
+/** What is wrong with a row, as the end of a sentence. */
+export function runProblem({ run_id, data, digest }: StoredRun): string | null {
+  return isSame(digest, dataDigest(run_id, data)) ? null : 'does not agree with its digest';
+}
+
+function checked(row: StoredRun): RunRow {
+  const problem = runProblem(row);
+  if (problem !== null) throw damagedRun(row.run_id, problem);
+  return toRun(row);
+}
+
+function toRun({ data, seq }: StoredRun): RunRow {
+  return withSeq(fromRunData(data), seq);
+}
+
+/** Runs that no other run of their conversation follows. */
+const LATEST = `not exists (select 1 from svc_runs as later
+  where later.conversation = coalesce(svc_runs.conversation, svc_runs.run_id)
+    and later.accepted_seq > svc_runs.accepted_seq)`;
+
+/** The later runs of a conversation name its first run. */
+function inConversation(first: string): string {
+  return `(conversation = ${first} or run_id = ${first} and conversation is null)`;
+}
+
+function idsOf(rows: readonly Record<string, unknown>[]): string[] {
+  return rows.map(({ run_id }) => String(run_id));
+}

@@ -1,0 +1,274 @@
+import type { ClientBase } from 'pg';
+import { SvcError } from '../../errors.ts';
+import { codeOf } from '../../store/failure.ts';
+
+/** Raised when the tables change. A newer version is refused. */
+export const SCHEMA = 3;
+/** Older versions of PostgreSQL are refused: `NNmmmm`. */
+export const SERVER_VERSION_MIN = 130_000;
+/** The lock of migrations: the letters `svce`. */
+const MIGRATION_LOCK = 0x73766365;
+
+/**
+ * The log and what follows from it.
+ *
+ * `svc_log` has one row. Each commit locks it and raises `last_seq`. So positions have the order of
+ * the commits, and no hole is filled later.
+ * Texts of JSON are `text`: `jsonb` has no NUL character. Milliseconds are `float8`, as numbers of
+ * JavaScript.
+ */
+const LOG = `
+create table svc_log (
+  id integer primary key check (id = 1),
+  last_seq bigint not null,
+  removed bigint not null,
+  bytes bigint not null
+);
+insert into svc_log values (1, 0, 0, 0);
+create table svc_events (
+  seq bigint primary key,
+  stream text collate "C" not null,
+  version bigint not null,
+  type text not null,
+  schema integer not null,
+  at float8 not null,
+  boot_id text not null,
+  data text not null,
+  digest bytea not null,
+  constraint svc_events_version unique (stream, version)
+);
+create index svc_events_boots on svc_events (seq) where type = 'daemon.boot_started';
+create index svc_events_starts on svc_events (seq) where version = 1 and type <> 'run.accepted';
+create index svc_events_accepted on svc_events (seq) where version = 1 and type = 'run.accepted';`;
+
+/**
+ * `node_id` is the node that has an unfinished run; null: any node may claim it. `waits`: it was
+ * released before it started. `bytes`: what a finished run has in the log, null until it is
+ * measured.
+ */
+const RUNS = `
+create table svc_runs (
+  run_id text collate "C" primary key,
+  accepted_seq bigint not null,
+  idempotency_key text,
+  finished boolean not null,
+  ended_at float8,
+  state text not null,
+  provider text not null,
+  model text not null,
+  client text not null,
+  cloud boolean not null,
+  conversation text,
+  origin text,
+  seq bigint not null,
+  data text not null,
+  digest bytea not null,
+  bytes bigint,
+  node_id text,
+  waits boolean not null
+);
+create unique index svc_runs_key on svc_runs (idempotency_key) where idempotency_key is not null;
+create index svc_runs_newest on svc_runs (accepted_seq, state, provider);
+create index svc_runs_unfinished on svc_runs (accepted_seq) where not finished;
+create index svc_runs_claimable on svc_runs (accepted_seq) where not finished and node_id is null;
+create index svc_runs_owned on svc_runs (node_id, accepted_seq) where not finished;
+create index svc_runs_ended on svc_runs (ended_at) where finished;
+create index svc_runs_conversation on svc_runs (conversation, accepted_seq) where conversation is not null;
+create index svc_runs_origin on svc_runs (origin, accepted_seq) where origin is not null;
+create index svc_runs_cloud on svc_runs (accepted_seq) where cloud;
+create table svc_words (
+  accepted_seq bigint primary key,
+  run_id text collate "C" not null unique,
+  prompt tsvector not null,
+  answer tsvector not null
+);
+create index svc_words_found on svc_words using gin (prompt, answer);`;
+
+const USAGE = `
+create table svc_usage (
+  hour bigint not null,
+  provider text not null,
+  model text not null,
+  client text not null,
+  cloud boolean not null,
+  runs bigint not null,
+  input_tokens bigint not null,
+  output_tokens bigint not null,
+  estimated bigint not null,
+  primary key (hour, provider, model, client, cloud)
+);
+create table svc_embedding_usage (
+  hour bigint not null,
+  provider text not null,
+  model text not null,
+  client text not null,
+  requests bigint not null,
+  input_tokens bigint not null,
+  estimated bigint not null,
+  primary key (hour, provider, model, client)
+);`;
+
+/**
+ * All times of leases are those of the database. `late_at`: when the lease was last found ended,
+ * and renewed. `gone`: `left` or `lost`; null while the node has a lease.
+ */
+const NODES = `
+create table svc_nodes (
+  node_id text primary key,
+  epoch bigint not null,
+  until timestamptz not null,
+  since timestamptz not null,
+  late_at timestamptz,
+  gone text,
+  version text not null,
+  host text not null,
+  boot_id text not null,
+  capacity integer not null,
+  active integer not null,
+  draining boolean not null,
+  addresses text not null
+);
+create table svc_boots (
+  boot_id text primary key,
+  node_id text not null,
+  epoch bigint not null,
+  seen_at timestamptz not null
+);
+create table svc_keys (
+  key text primary key,
+  run_id text not null,
+  node_id text not null,
+  epoch bigint not null
+);
+create table svc_asks (
+  run_id text not null,
+  ask text not null,
+  by text not null,
+  at timestamptz not null,
+  primary key (run_id, ask)
+);`;
+
+/** `due_at`: when a queued run ends, if no node has started it by then. */
+const DUE = `
+alter table svc_runs add column due_at float8;
+create index svc_runs_due on svc_runs (due_at) where not finished and node_id is null and waits;`;
+
+/** `file`: the model file for which a run that was cut off is kept, until `file_until`. */
+const KEPT = `
+alter table svc_runs add column file text, add column file_until timestamptz;
+create index svc_runs_kept on svc_runs (provider, model, file)
+  where not finished and node_id is null and file is not null;`;
+
+/**
+ * Older versions write their own columns by name, so these need no version of the tables. A fleet
+ * may have nodes of both.
+ */
+const ADDED = `
+alter table svc_usage add column if not exists cached_tokens bigint not null default 0,
+  add column if not exists cache_write_tokens bigint not null default 0;`;
+const LACKS_ADDED = `
+select not exists (select from pg_attribute
+  where attrelid = 'svc_usage'::regclass and attname = 'cache_write_tokens') as lacks`;
+
+/** The code of a statement that took too long. */
+const TIMEOUT = '57014';
+
+/** What leads from each version to the next one. */
+export const MIGRATIONS: readonly string[] = [LOG + RUNS + USAGE + NODES, DUE, KEPT];
+
+/** The version of the tables; 0: there are none. */
+export async function schemaVersion(client: ClientBase): Promise<number> {
+  const [there] = (
+    await client.query<{ there: boolean }>(`select to_regclass('svc_meta') is not null as there`)
+  ).rows;
+  if (there?.there !== true) return 0;
+  const { rows } = await client.query<{ value: string }>(
+    `select value from svc_meta where name = 'schema'`,
+  );
+  return Number(rows[0]?.value ?? 0);
+}
+
+/**
+ * Creates or upgrades the tables, in the transaction of the caller. The lock makes daemons that
+ * start together follow each other. Throws store_foreign.
+ */
+export async function migrate(client: ClientBase, name: string, log_id: string): Promise<void> {
+  // Only other migrations wait for this one, and a start may be slow.
+  await client.query('set local idle_in_transaction_session_timeout = 60000');
+  await client.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK]).catch((cause) => {
+    throw codeOf(cause) === TIMEOUT ? busy(name, cause) : cause;
+  });
+  const version = await schemaVersion(client);
+  if (version > SCHEMA) throw tooNew(name, version);
+  if (version === SCHEMA) return addLater(client);
+  if (version === 0)
+    await client.query('create table svc_meta (name text primary key, value text not null)');
+  for (const migration of MIGRATIONS.slice(version)) await client.query(migration);
+  await client.query(
+    `insert into svc_meta values ('schema', $1), ('log_id', $2)
+     on conflict (name) do update set value = excluded.value where svc_meta.name = 'schema'`,
+    [String(SCHEMA), log_id],
+  );
+  await addLater(client);
+}
+
+/** What needs no version of the tables. */
+async function addLater(client: ClientBase): Promise<void> {
+  await addAskers(client);
+  const [found] = (await client.query<{ lacks: boolean }>(LACKS_ADDED)).rows;
+  if (found?.lacks === true) await client.query(ADDED);
+}
+
+/** The lock is kept for long only by an import. */
+function busy(name: string, cause: unknown): SvcError {
+  return new SvcError('store_stalled', `A log is being imported into the database ${name}.`, {
+    cause,
+    hint: 'Start the daemon when svc import has ended.',
+  });
+}
+
+export function tooNew(name: string, version: number): SvcError {
+  return new SvcError(
+    'store_foreign',
+    `A newer svc made the tables in the database ${name}: version ${version}, and this one knows ${SCHEMA}.`,
+    { hint: 'Install that version of svc on this machine too, or name another database in store.' },
+  );
+}
+
+/**
+ * Who asked the runs, as in `src/store/places.ts`. The escapes of JSON are taken out first: no name
+ * of a token has one, and the database refuses some of them in any text.
+ */
+const ASKED_BY = `(replace(data, '\\u', '/u')::json ->> 'asked_by')`;
+const FIRST = `version = 1 and type = 'run.accepted'`;
+
+/**
+ * Creates the index, unless it is there. An older version keeps it up to date, so the tables keep
+ * their version.
+ */
+async function addAskers(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ there: boolean }>(
+    `select to_regclass('svc_events_askers') is not null as there`,
+  );
+  if (rows[0]?.there === true) return;
+  // A large log takes longer than a usual statement.
+  await client.query('set local statement_timeout = 0');
+  await client.query(
+    `create index svc_events_askers on svc_events (${ASKED_BY}, seq) where ${FIRST}`,
+  );
+}
+
+/** Where the runs of an asker begin. */
+export const firstOfAsker = (place: string) =>
+  `select seq from svc_events where ${FIRST} and ${ASKED_BY} = ${place}`;
+
+export const ASKER = `select ${ASKED_BY} as asked_by from svc_events where stream = $1 and ${FIRST}`;
+
+/** The newest run of an asker. */
+export const LAST_OF_ASKER = `select stream as run_id from svc_events
+  where ${FIRST} and ${ASKED_BY} is not distinct from $1::text order by seq desc limit 1`;
+
+/** The newest run of an asker at an origin. */
+export const LAST_OF_BOTH = `select run_id from svc_runs
+  where origin = $2 and (${ASKER.replace('$1', 'run_id')}) is not distinct from $1::text
+  order by accepted_seq desc limit 1`;

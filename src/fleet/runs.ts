@@ -1,0 +1,253 @@
+import { isTerminalEvent } from '../../machines/events.ts';
+import type { RunSnapshot } from '../../machines/run.ts';
+import { isIn } from '../../machines/step.ts';
+import { SvcError } from '../errors.ts';
+import { pause } from '../kernel/clock.ts';
+import { foldStream } from '../kernel/fold.ts';
+import type { Instance } from '../kernel/instance.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { Log } from '../kernel/port.ts';
+import type { DaemonKey, RunKey } from '../kernel/stream.ts';
+import type { Limits } from '../limits.ts';
+import type { Placement, PlacementHealth } from '../runtime/placement.ts';
+import { type RunRecord, runRecord } from '../runtime/runs/record.ts';
+import { unknownRun } from '../runtime/runs/run-errors.ts';
+import type { Scheduler } from '../runtime/runs/scheduler.ts';
+import { Cancels } from './cancels.ts';
+import { Changes } from './changes.ts';
+import { Claims, needOf, type Offer } from './claims.ts';
+import { FleetKeys } from './keys.ts';
+import type { LeaseKeeper } from './lease-keeper.ts';
+import { ModelFiles } from './model-files.ts';
+import { Nodes } from './nodes.ts';
+import type { FleetChange, Look, SharedStore } from './port.ts';
+import { Releases } from './releases.ts';
+
+export interface FleetRunsOptions {
+  store: SharedStore;
+  kernel: Kernel;
+  scheduler: Scheduler;
+  /** Stream of this boot's daemon machine. */
+  daemon: DaemonKey;
+  /** What this node can ask now. */
+  offers(): readonly Offer[];
+  /** Which file a model of this node is. Null: none, or it cannot be read. */
+  fileOf(provider: string, model: string): Promise<string | null>;
+  limits: Pick<Limits, 'fleet_poll_ms' | 'lease_ms' | 'queue_ms' | 'queue_runs'>;
+  log: Log;
+  /** Absent in tests of the runs alone: the lease of this node is not kept. */
+  keeper?: Pick<LeaseKeeper, 'confirm' | 'health' | 'tookOver'>;
+  /** False: this node starts no newcomer, and takes no run that waits. */
+  takesRuns?(): boolean;
+}
+
+/**
+ * The runs of a fleet, as one of its nodes sees them. It owns the notices of the fleet, the poll
+ * behind them, and the number of waiting runs.
+ *
+ * 1. A run that is accepted here starts here, or is released at once. See `releases.ts`.
+ * 2. A free place takes the next run of the fleet. See `claims.ts`.
+ * 3. Runs of other nodes are read from the log, and kept by none.
+ */
+export class FleetRuns implements Placement {
+  readonly elsewhere: Changes;
+  readonly nodes: Nodes;
+  private readonly keys: FleetKeys;
+  private readonly options: FleetRunsOptions;
+  private readonly releases: Releases;
+  private readonly claims: Claims;
+  private readonly files: ModelFiles;
+  private readonly cancels: Cancels;
+  private readonly over = new AbortController();
+  /** Runs that wait on no node, as far as it is known here. */
+  private waiting = 0;
+
+  constructor(options: FleetRunsOptions) {
+    this.options = options;
+    const { store, kernel, scheduler, daemon, limits, log } = options;
+    const { fleet } = store;
+    const poll_ms = limits.fleet_poll_ms;
+    this.elsewhere = new Changes(fleet, kernel);
+    this.nodes = new Nodes(fleet, Date.now);
+    this.keys = new FleetKeys(fleet, kernel.clock, limits.lease_ms);
+    const { offers, fileOf } = options;
+    // Each node polls some times meanwhile.
+    const keep_ms = Math.max(limits.lease_ms, 3 * poll_ms);
+    this.files = new ModelFiles({ fleet, kernel, keep_ms, offers, fileOf });
+    this.claims = new Claims({
+      fleet,
+      store,
+      kernel,
+      scheduler,
+      daemon,
+      log,
+      keep_ms,
+      files: this.files,
+      isReleasing: (run_id) => this.releases.isSending(run_id),
+      providers: () => (this.takesRuns ? offers() : []),
+      onCutOff: () => this.serveAsks(),
+      onWaiting: (run_id) => this.releases.consider(run_id),
+    });
+    this.releases = new Releases({
+      fleet,
+      kernel,
+      scheduler,
+      poll_ms,
+      log,
+      isOffered: ({ provider, model }) =>
+        offers().some((one) => one.provider === provider && (one.models?.includes(model) ?? true)),
+      onReleased: (runs) => {
+        this.waiting += runs;
+        this.claims.expect();
+      },
+    });
+    const { elsewhere: changes, claims } = this;
+    this.cancels = new Cancels({ fleet, store, kernel, changes, claims, poll_ms, log });
+    // Newcomers do not start before others, and no place is kept.
+    scheduler.shareQueue((provider) => !this.takesRuns || claims.othersWait(provider));
+    kernel.onProposed('run', ({ type }) => {
+      if (isTerminalEvent(type)) claims.lookAgain();
+    });
+  }
+
+  lastSeq(): Promise<number> {
+    return this.elsewhere.lastSeq();
+  }
+
+  once: Placement['once'] = (...args) => this.keys.once(...args);
+
+  alone: Placement['alone'] = (...args) => this.keys.alone(...args);
+
+  private get takesRuns(): boolean {
+    return this.options.takesRuns?.() ?? true;
+  }
+
+  /** The daemon is ready. */
+  start(): void {
+    this.options.store.fleet.onChange((change) => this.hear(change), this.over.signal);
+    this.claims.start();
+    this.releases.start();
+    void this.poll();
+  }
+
+  /** This node takes no more runs, and releases none. */
+  close(): void {
+    this.over.abort();
+    this.claims.close();
+    this.releases.close();
+    this.elsewhere.wakeAll();
+  }
+
+  /**
+   * Throws busy when the fleet has as many waiting runs as a node accepts. `part`: the part of
+   * these places that the asker may use.
+   */
+  checkRoom(part: number): void {
+    const { queue_runs } = this.options.limits;
+    if (this.waiting < Math.max(1, Math.floor(queue_runs * part))) return;
+    throw new SvcError(
+      'busy',
+      `${this.waiting} runs wait in the fleet, as many as a node accepts.`,
+      {
+        details: { retry_after_ms: this.options.limits.fleet_poll_ms },
+      },
+    );
+  }
+
+  async confirm(): Promise<void> {
+    await this.options.keeper?.confirm();
+  }
+
+  /** Another node may have read already what this one does not know to be durable yet. */
+  isCurrent({ version, tailVersion }: Pick<Instance, 'version' | 'tailVersion'>): boolean {
+    return version === tailVersion;
+  }
+
+  allowAbsent(): void {}
+
+  async runsElsewhere(asked_by: string, limit: number): Promise<string[]> {
+    const { store, kernel } = this.options;
+    const runs = await store.listRuns({ asked_by, unfinished: true, short: true, limit });
+    return runs.map(({ run_id }) => run_id).filter((id) => !kernel.instances.has(id as RunKey));
+  }
+
+  health(at: string): PlacementHealth {
+    return this.options.keeper?.health(at) ?? { trouble: null, checks: {} };
+  }
+
+  /** An unfinished run of another node, or of none. Throws run_unknown. */
+  async record(run_id: string): Promise<RunRecord> {
+    const { store } = this.options;
+    const instance = await foldStream(store, run_id);
+    if (instance === undefined) throw unknownRun(run_id);
+    const place = isIn(instance.snapshot, 'queued') ? await store.fleet.position(run_id) : null;
+    return runRecord(instance.snapshot, instance.seq, place);
+  }
+
+  /** What a run without a node waits for. Null: it has ended, or a node has it. */
+  async waitsFor(run_id: string): Promise<string | null> {
+    const { store, limits } = this.options;
+    const [head, owner] = await Promise.all([store.runHead(run_id), store.fleet.ownerOf(run_id)]);
+    if (head === null || head.finished || owner !== null) return null;
+    const snapshot = (await foldStream(store, run_id))?.snapshot as RunSnapshot | undefined;
+    if (snapshot === undefined || snapshot.status !== 'active') return null;
+    const most = isIn(snapshot, 'queued') ? '' : `, for ${limits.queue_ms / 1000} s at most`;
+    return `a node with ${needOf(snapshot)} and a free place${most}`;
+  }
+
+  /** Resolves when the run has ended, or is here. Throws daemon_stopping. */
+  cancel(run_id: RunKey, by: string): Promise<void> {
+    return this.cancels.cancel(run_id, by);
+  }
+
+  private hear(change: FleetChange): void {
+    this.elsewhere.told(change);
+    if (change.waiting) this.claims.expect();
+    if (change.asks) this.serveAsks();
+  }
+
+  private serveAsks(): void {
+    this.cancels
+      .serve()
+      .catch((error: unknown) => this.options.log.warn({ err: error }, 'cancels are not read yet'));
+  }
+
+  /** Behind the notices, which may be lost. */
+  private async poll(): Promise<void> {
+    const { kernel, limits, log, scheduler } = this.options;
+    while (!this.over.signal.aborted) {
+      try {
+        const { last_seq, asks, waiting } = await this.look();
+        this.elsewhere.found(last_seq);
+        this.waiting = waiting.runs;
+        if (!this.over.signal.aborted) await this.files.answer(waiting);
+        for (const run_id of waiting.due) await this.claims.takeOne(run_id, 'due');
+        for (const run_id of waiting.left) await this.claims.takeOne(run_id, 'left');
+        // What waits here may start now that this node takes runs again.
+        if (this.waiting > 0 || scheduler.queued > 0) this.claims.expect();
+        this.claims.lookAgain();
+        if (asks) await this.cancels.serve();
+      } catch (error) {
+        log.debug({ err: error }, 'the fleet could not be asked');
+      }
+      await pause(kernel.clock, limits.fleet_poll_ms, this.over.signal);
+    }
+  }
+
+  /** One statement, unless a node is to be fenced. Then the next one has its runs. */
+  private async look(): Promise<Look> {
+    const { limits, offers, store, keeper } = this.options;
+    const lists = offers().filter(({ models }) => models !== null);
+    const query = {
+      most: limits.queue_runs,
+      left_ms: limits.queue_ms,
+      lists: lists.map(({ provider }) => provider),
+      listed: lists.flatMap(({ provider, models }) => models?.map((m) => `${provider}/${m}`) ?? []),
+    };
+    const look = await store.fleet.look(query);
+    const taken = look.late ? await store.fleet.takeOver() : [];
+    if (taken.length === 0) return look;
+    keeper?.tookOver(taken);
+    return store.fleet.look(query);
+  }
+}

@@ -1,0 +1,121 @@
+import type { ReportRecord } from '../contract/contract.ts';
+import type { NodeList, NodeRecord } from '../contract/nodes.ts';
+import { SvcError } from '../errors.ts';
+import type { Elsewhere } from '../kernel/elsewhere.ts';
+import type { Instance } from '../kernel/instance.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { RunKey } from '../kernel/stream.ts';
+import type { RunRecord } from './runs/record.ts';
+
+/**
+ * Where the runs of the log are. One daemon has them all (`OneDaemon`), or several daemons share
+ * the log (`src/fleet/`). The runtime asks here, and knows no other daemon.
+ */
+export interface Placement {
+  /** What other daemons append. Undefined: nothing. */
+  readonly elsewhere: Elsewhere | undefined;
+  /** Position of the last event of the log. Throws store_stalled. */
+  lastSeq(): Promise<number>;
+  /**
+   * The run of an idempotency key that this daemon does not know. No other daemon starts one
+   * meanwhile. `find` looks again, and `start` accepts it with the id, if it gets one. Throws
+   * busy, and the errors of both.
+   */
+  once(
+    key: string,
+    find: () => Promise<string | null>,
+    start: (run_id?: RunKey) => Promise<string>,
+  ): Promise<string>;
+  /** Keeps other daemons out of a conversation meanwhile. Null: another one is there. */
+  alone<T>(
+    conversation: string,
+    run_id: RunKey,
+    work: () => Promise<T>,
+  ): Promise<{ done: T } | null>;
+  /** The runs in the kernel are those of this daemon. Throws lease_lost, store_stalled. */
+  confirm(): Promise<void>;
+  /** Whether a run in the kernel is as any other daemon has read it. */
+  isCurrent(instance: Pick<Instance, 'version' | 'tailVersion'>): boolean;
+  /** Throws not_ready if each unfinished run has to be in the kernel. */
+  allowAbsent(): void;
+  /** An unfinished run that is not in the kernel. Throws not_ready, run_unknown. */
+  record(run_id: string): Promise<RunRecord>;
+  /** Unfinished runs of this token that are not in the kernel. */
+  runsElsewhere(asked_by: string, limit: number): Promise<string[]>;
+  /** Throws busy if as many runs wait as one daemon accepts. `part`: the asker's part of them. */
+  checkRoom(part: number): void;
+  /** Resolves when the run has ended or is in the kernel, or is known to no daemon. */
+  cancel(run_id: RunKey, by: string): Promise<void>;
+  /** What an unfinished run waits for that no daemon has. Null: one has it. */
+  waitsFor(run_id: string): Promise<string | null>;
+  readonly nodes: NodesPort;
+  health(at: string): PlacementHealth;
+}
+
+export interface NodesPort {
+  list(): Promise<NodeList>;
+  /** Asks a node to finish its work and stop. Throws node_unknown. */
+  drain(id: string): Promise<NodeRecord>;
+}
+
+export interface PlacementHealth {
+  /** Why this daemon warns. */
+  trouble: string | null;
+  checks: ReportRecord['checks'];
+}
+
+/** The daemon has the log alone, and all runs are in its kernel. */
+export class OneDaemon implements Placement {
+  readonly elsewhere = undefined;
+  readonly nodes: NodesPort = {
+    list: async () => ({ nodes: [] }),
+    drain: async () => {
+      const message = 'This daemon has its log alone: it is no node of a fleet.';
+      throw new SvcError('node_unknown', message, { hint: 'Stop it with: svc stop' });
+    },
+  };
+  private readonly kernel: Pick<Kernel, 'durableSeq'>;
+
+  constructor(kernel: Pick<Kernel, 'durableSeq'>) {
+    this.kernel = kernel;
+  }
+
+  async lastSeq(): Promise<number> {
+    return this.kernel.durableSeq;
+  }
+
+  once: Placement['once'] = (_key, _find, start) => start();
+
+  alone: Placement['alone'] = async (_conversation, _run_id, work) => ({ done: await work() });
+
+  async confirm(): Promise<void> {}
+
+  isCurrent(): boolean {
+    return true;
+  }
+
+  /** The start has not recovered the run yet. */
+  allowAbsent(): void {
+    throw new SvcError('not_ready');
+  }
+
+  async record(): Promise<RunRecord> {
+    throw new SvcError('not_ready');
+  }
+
+  async runsElsewhere(): Promise<string[]> {
+    return [];
+  }
+
+  checkRoom(): void {}
+
+  async cancel(): Promise<void> {}
+
+  async waitsFor(): Promise<string | null> {
+    return null;
+  }
+
+  health(): PlacementHealth {
+    return { trouble: null, checks: {} };
+  }
+}

@@ -1,0 +1,40 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { openStoredLog } from '../../../src/fleet/postgres/stored-log.ts';
+import { defaultLimits } from '../../../src/limits.ts';
+import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
+import { waitFor } from '../../helpers/wait.ts';
+import { codeOf } from '../../store/samples.ts';
+import { databaseOf, makePlace } from './subject.ts';
+
+const on = postgresPrograms === null ? test.skip : test;
+let server: Postgres | null = null;
+
+test.before(async () => {
+  if (postgresPrograms !== null) server = await startPostgres();
+});
+test.after(() => server?.end());
+
+on('a log whose first read fails leaves no connection open', async () => {
+  const { address, ask, store } = makePlace(await databaseOf(server));
+  const writer = store();
+  await writer.open();
+  await writer.close();
+  await ask('alter table svc_log rename to another');
+  // Otherwise the database itself ends a connection in a transaction that failed.
+  const limits = { ...defaultLimits, store_idle_ms: 600_000 };
+  const options = { address, password: null, limits };
+  assert.is(await codeOf(openStoredLog(options)), 'store_failed');
+  await waitFor(
+    'no other connection is open',
+    async () => {
+      const others = await ask(`
+        select from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`);
+      return others.length === 0;
+    },
+    { within_ms: 10_000 },
+  );
+});
+
+test.run();
