@@ -10,13 +10,7 @@ const { test, held } = on;
 const says = on.says.bind(on);
 const count = (selector: string) => on.page.locator(selector).count();
 
-/** The provider answers with this text, and the run is over. */
-async function answered(text: string): Promise<void> {
-  await on.isHeld();
-  held.say(text);
-  held.finish();
-  await says('#chat-state', 'completed');
-}
+const answered = on.answered.bind(on);
 const runOf = (address: string) => /run_\w+/.exec(address)?.[0] ?? '';
 
 on.inBrowser('an answer is drawn as Markdown where the user looks', async () => {
@@ -245,59 +239,11 @@ on.inBrowser('the form says who answers next, and has all models in one list', a
   await on.page.selectOption('#ask-model', 'typed');
   await on.page.fill('#ask-other', 'held/typed-by-hand');
   await on.page.fill('#ask-prompt', 'And you?');
-  await on.page.click('#ask-send');
+  await on.send();
   await on.isHeld();
   await waitFor('it is that one', async () => (await first()) === 'As before: held/typed-by-hand');
   assert.is(await on.page.locator('#ask-other').isVisible(), false);
   await answered('Typed');
-});
-
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
-const fileOf = (name: string, buffer: Buffer) => ({
-  name,
-  buffer,
-  mimeType: 'application/octet-stream',
-});
-
-on.inBrowser('text files and images go with a question, as svc run --file sends them', async () => {
-  await on.signIn();
-  await on.visit('chat');
-  const attach = (name: string, buffer: Buffer) =>
-    on.page.setInputFiles('#ask-file', [fileOf(name, buffer)]);
-  await attach('a.bin', Buffer.from([0, 1, 2]));
-  await says('#ask-said', /^a\.bin is neither text \(UTF-8\) nor an image/);
-  await attach('large.txt', Buffer.alloc(5 * 1024 * 1024, 'a'));
-  await says('#ask-said', /^With large\.txt the prompt is larger/);
-  await attach('notes.txt', Buffer.from('one\ntwo\n'));
-  await says('#ask-files', /notes\.txt, 8 B/);
-  await says('#ask-said', '');
-  await attach('wrong.txt', Buffer.from('wrong'));
-  await on.page.getByRole('button', { name: 'Remove the file wrong.txt' }).click();
-  await on.page.fill('#ask-prompt', 'Count');
-  await on.chooseModelOf('held');
-  await on.page.click('#ask-send');
-  await answered('Two');
-  const shown = async () =>
-    on.life.ask((client) => client.call('run.get', { id: runOf(on.page.url()) }));
-  assert.is((await shown()).prompt, 'Count\n\nFile notes.txt:\none\ntwo');
-  assert.is(await count('#ask-files li'), 0);
-  await attach('pixel.png', PNG);
-  await says('#ask-files', /pixel\.png/);
-  await on.page.click('#ask-send');
-  await answered('A pixel');
-  const parts = (await shown()).messages?.at(-1)?.content ?? [];
-  assert.equal(parts, [
-    { type: 'text', text: 'File pixel.png:\n' },
-    { type: 'image', media_type: 'image/png', size_bytes: PNG.length },
-  ]);
-  await attach('pixel.png', PNG);
-  await says('#ask-files', /pixel\.png/);
-  await on.chooseModelOf('local');
-  await on.page.click('#ask-send');
-  await says('#chat-error', /reads no images.*Choose another model/);
 });
 
 on.inBrowser('the form has every number of a run, stop texts, a schema and presets', async () => {
@@ -319,7 +265,7 @@ on.inBrowser('the form has every number of a run, stop texts, a schema and prese
   await on.page.click('#ask-send');
   await says('#ask-said', /must be a JSON object/);
   await on.page.fill('#ask-schema', '{"type": "object"}');
-  await on.page.click('#ask-send');
+  await on.send();
   await answered('{}');
   const run = await on.life.ask((client) => client.call('run.get', { id: runOf(on.page.url()) }));
   const why = await on.page.evaluate<{ events: { data: { request: Record<string, unknown> } }[] }>(

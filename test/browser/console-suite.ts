@@ -96,8 +96,23 @@ export class ConsoleSuite {
     if (fresh) await this.visit('chat');
     await this.page.fill('#ask-prompt', prompt);
     await this.chooseModelOf(provider);
-    await this.page.click('#ask-send');
+    await this.send();
     await this.says('.turn.user:nth-last-child(2)', prompt);
+  }
+
+  /** Sends what the form says. What the page shows afterwards is of the new run. */
+  async send(press = () => this.page.click('#ask-send')): Promise<void> {
+    const before = this.page.url();
+    await press();
+    await waitFor('the page shows the new run', () => this.page.url() !== before);
+  }
+
+  /** The provider answers the shown run with this text, and the run is over. */
+  async answered(text: string): Promise<void> {
+    await this.isHeld();
+    this.held.say(text);
+    this.held.finish();
+    await this.says('#chat-state', 'completed');
   }
 
   /** Chooses the first model of a provider; without one, none. */

@@ -12,12 +12,7 @@ const classOf = async (selector: string) =>
 const runShown = () =>
   on.life.ask((client) => client.call('run.get', { id: /run_\w+/.exec(on.page.url())?.[0] ?? '' }));
 
-async function answered(text: string): Promise<void> {
-  await on.isHeld();
-  if (text !== '') held.say(text);
-  held.finish();
-  await says('#chat-state', 'completed');
-}
+const answered = on.answered.bind(on);
 
 on.inBrowser('an answer that is cut, or has no text, says so', async () => {
   await on.signIn();
@@ -59,7 +54,7 @@ on.inBrowser('a question is asked again, after the same turns', async () => {
   assert.match(await classOf('#chat-error'), /\busual\b/, 'what the user did is no failure');
   const stopped = await runShown();
   await on.page.fill('#ask-prompt', 'a draft');
-  await on.page.click('#chat-again');
+  await on.send(() => on.page.click('#chat-again'));
   await answered('Two.');
   await says('#chat-answer', 'Two.');
   const again = await runShown();
@@ -139,7 +134,7 @@ on.inBrowser(
     await says('#ask-said', '');
     await says('#chat-state', 'interrupted');
     assert.is(await on.page.locator('#ask-prompt').inputValue(), 'for later');
-    await on.page.click('#chat-again');
+    await on.send(() => on.page.click('#chat-again'));
     await answered('the whole answer');
     await says('#chat-answer', 'the whole answer');
   },

@@ -11,7 +11,7 @@ import { model, on } from '../state/model.js';
 import { isFinal } from '../state/shape.js';
 import { goLive } from '../state/travel.js';
 import { askedFields, inTemplate, systemText } from './fields-view.js';
-import { attachedFiles, dropFiles } from './files-view.js';
+import { dropFiles, readFiles } from './files-view.js';
 import { chosenTarget } from './target-view.js';
 
 /**
@@ -21,6 +21,9 @@ import { chosenTarget } from './target-view.js';
  * 1. A question keeps its idempotency key until the daemon accepts it, or until the form says
  *    something else.
  * 2. A run that has not ended is not continued.
+ * 3. What the user writes or attaches while a question is on its way stays for the next one.
+ *
+ * @typedef {import('../parts/attached.js').Attached} Attached
  */
 export function mountAsk() {
   const form = /** @type {HTMLFormElement} */ (byId('ask'));
@@ -70,8 +73,8 @@ function draw() {
 }
 
 /**
- * What the form says. A conversation stays with its model unless the form names another. The daemon
- * adds the turns before, with their pictures.
+ * What the form says now, to be completed by its files. A conversation stays with its model unless
+ * the form names another. The daemon adds the turns before, with their pictures.
  * @param {string} prompt
  * @param {object} fields
  */
@@ -79,20 +82,26 @@ function asked(prompt, fields) {
   const run = before();
   const target = chosenTarget();
   const isOther = target.provider !== undefined || target.model !== undefined;
-  return {
-    ...words(prompt),
+  const text = inTemplate(prompt);
+  const system = systemText();
+  return (/** @type {readonly Attached[]} */ files) => ({
+    ...words(text, system, files),
     client: 'console',
     ...(run === null ? {} : { conversation: run.conversation ?? run.id }),
     ...(run === null || !isAnswered(run) ? {} : { continues: run.id }),
     ...(isOther || run === null ? target : { provider: run.provider, model: run.model }),
     ...fields,
-  };
+  });
 }
 
-/** The prompt with its files. With an image it is a message. @param {string} prompt */
-function words(prompt) {
-  const system = systemText();
-  const said = saidWith(inTemplate(prompt), attachedFiles());
+/**
+ * The prompt with its files. With an image it is a message.
+ * @param {string} prompt
+ * @param {string} system
+ * @param {readonly Attached[]} files
+ */
+function words(prompt, system, files) {
+  const said = saidWith(prompt, files);
   if ('prompt' in said) return { ...said, ...(system === '' ? {} : { system }) };
   const before = system === '' ? [] : [{ role: 'system', content: system }];
   return { messages: [...before, { role: 'user', content: said.parts }] };
@@ -108,13 +117,16 @@ function whyNot() {
 
 async function start() {
   const prompt = field('ask-prompt').value;
-  if (prompt.trim() === '' && attachedFiles().length === 0)
-    return say(byId('ask-said'), 'Write a prompt first.');
   const fields = askedFields();
   if (typeof fields === 'string') return say(byId('ask-said'), fields);
-  if (!(await send(() => asked(prompt, fields)))) return;
-  field('ask-prompt').value = '';
-  dropFiles();
+  const question = asked(prompt, fields);
+  const files = await readFiles();
+  if (files === null) return;
+  if (prompt.trim() === '' && files.length === 0)
+    return say(byId('ask-said'), 'Write a prompt first.');
+  if (!(await send(question(files)))) return;
+  if (field('ask-prompt').value === prompt) field('ask-prompt').value = '';
+  dropFiles(files);
   // It would cover the answer.
   byId('ask-more').removeAttribute('open');
 }
@@ -137,7 +149,7 @@ export async function askAgain() {
   const { prompt, system, provider, model: name, conversation, continues } = run;
   const fields = askedFields();
   if (typeof fields === 'string') return say(byId('ask-said'), fields);
-  await send(() => ({
+  await send({
     prompt,
     provider,
     model: name,
@@ -145,26 +157,25 @@ export async function askAgain() {
     ...(system === null ? {} : { system }),
     ...(continues === undefined ? {} : { conversation: conversation ?? continues, continues }),
     ...fields,
-  }));
+  });
 }
 
-/** @param {() => object} make */
-async function send(make) {
+/** Whether the daemon has accepted it. @param {object} question */
+async function send(question) {
   const said = byId('ask-said');
   refused = whyNot();
   if (refused !== null) {
     say(said, refused);
     return false;
   }
-  const given = make();
-  const body = JSON.stringify(given);
+  const body = JSON.stringify(question);
   if (sent?.body !== body) sent = { body, key: crypto.randomUUID() };
   say(said, '');
   byId('ask-send').setAttribute('aria-disabled', 'true');
   try {
     const started = await ask('/v1/runs', {
       method: 'POST',
-      body: given,
+      body: question,
       headers: { 'idempotency-key': sent.key },
     });
     sent = null;

@@ -9,18 +9,28 @@ import { runFacts } from '../state/run-facts.js';
 /**
  * The files that go with the next question: chosen, dropped on the chat, or pasted.
  *
- * 1. `files` are whole, and together no larger than a prompt may be.
+ * 1. `files` are whole, and together no larger than a prompt may be. So they are read one after the
+ *    other.
  * 2. They stay until a question with them is accepted, or the user removes them.
+ * 3. A question waits for the files that are read, and is not sent without one that was refused
+ *    meanwhile.
+ *
+ * @typedef {import('../parts/attached.js').Attached} Attached
  */
 
-/** @type {import('../parts/attached.js').Attached[]} */
+/** @type {readonly Attached[]} */
 let files = [];
+/**
+ * Whether all files that are read now are taken, at their end. Null: none is read.
+ * @type {Promise<boolean> | null}
+ */
+let reading = null;
 
 export function mountFiles() {
   const input = /** @type {HTMLInputElement} */ (byId('ask-file'));
   byId('ask-attach').addEventListener('click', () => input.click());
   input.addEventListener('change', () => {
-    void add([...(input.files ?? [])]);
+    add([...(input.files ?? [])]);
     input.value = '';
   });
   const chat = byId('chat');
@@ -31,43 +41,61 @@ export function mountFiles() {
     const dropped = [...(event.dataTransfer?.files ?? [])];
     if (dropped.length === 0) return;
     event.preventDefault();
-    void add(dropped);
+    add(dropped);
   });
   byId('ask-prompt').addEventListener('paste', (event) => {
     const pasted = [...(event.clipboardData?.files ?? [])];
     if (pasted.length === 0) return;
     event.preventDefault();
-    void add(pasted);
+    add(pasted);
   });
 }
 
-export function attachedFiles() {
-  return files;
+/** The files, once all are read. Null: one of them was refused, and the form says why. */
+export async function readFiles() {
+  if (reading === null) return files;
+  say(byId('ask-said'), 'The question is sent once its files are read.');
+  return (await reading) ? files : null;
 }
 
-export function dropFiles() {
-  files = [];
+/** @param {readonly Attached[]} sent */
+export function dropFiles(sent) {
+  files = files.filter((file) => !sent.includes(file));
   draw();
 }
 
 /** @param {readonly File[]} chosen */
-async function add(chosen) {
+function add(chosen) {
+  const before = reading ?? Promise.resolve(true);
+  const mine = before.then(async (all) => (await read(chosen)) && all);
+  reading = mine;
+  void mine.finally(() => {
+    if (reading === mine) reading = null;
+  });
+}
+
+/** Whether all were taken. @param {readonly File[]} chosen */
+async function read(chosen) {
   const said = byId('ask-said');
+  const refuse = (/** @type {string} */ why) => {
+    say(said, why);
+    return false;
+  };
   say(said, '');
   try {
     const { images, bytes } = await runFacts();
     for (const file of chosen) {
-      if (files.length >= FILES_MAX)
-        return say(said, `A question takes at most ${FILES_MAX} files.`);
+      if (files.length >= FILES_MAX) return refuse(`A question takes at most ${FILES_MAX} files.`);
       const left = bytes - files.reduce((sum, one) => sum + one.bytes, 0);
-      const read = await readAttached(file, { images, left });
-      if (typeof read === 'string') return say(said, read);
-      files.push(read);
+      const attached = await readAttached(file, { images, left });
+      if (typeof attached === 'string') return refuse(attached);
+      files = [...files, attached];
       draw();
     }
+    return true;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    say(said, error.message);
+    return refuse(error.message);
   }
 }
 
