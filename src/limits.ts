@@ -609,6 +609,21 @@ export const limitSpecs = {
     'gRPC calls without the token at one time, over all connections. ' +
       'The oldest one ends for a new one.',
   ),
+  connection_calls: limit(
+    64,
+    1,
+    65_536,
+    'gRPC calls without the token that one connection may begin at once. Each comes back after ' +
+      '100 ms. A connection with more is closed.',
+  ),
+  newcomer_ms: limit(
+    2,
+    1,
+    1000,
+    'From one new gRPC connection that is served to the next one, beyond 16 at once. Eight calls ' +
+      'without the token count as one more. A connection whose client shows the token does not ' +
+      'count.',
+  ),
   address_connections: limit(
     64,
     1,

@@ -26,6 +26,7 @@ const KINDS = [
   'too_many_connections',
   'malformed_request',
   'open_requests',
+  'connection_calls',
   'closed_for_room',
   'address_share',
   'handshake_failed',

@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import { Allowance } from './allowance.ts';
 import type { Holder } from './holder.ts';
 import type { TokenEntry } from './token-file.ts';
 
@@ -14,8 +15,7 @@ export class Meter {
   private open = 0;
   /** Open requests that began a run, which counts instead of them. */
   private running = 0;
-  /** When all requests of a minute are back. */
-  private full_at = 0;
+  private readonly allowance = new Allowance();
 
   constructor(now: () => number) {
     this.now = now;
@@ -47,12 +47,9 @@ export class Meter {
         RETRY_AFTER_MS,
       );
     if (rate !== null) {
-      const now = this.now();
-      const next = Math.max(this.full_at, now) + MINUTE_MS / rate;
-      const early = next - now - MINUTE_MS;
-      if (early > ROUNDING_MS)
+      const early = this.allowance.take(this.now(), MINUTE_MS / rate, MINUTE_MS);
+      if (early > 0)
         throw refusal(`The token ${name} may send ${rate} requests a minute.`, Math.ceil(early));
-      this.full_at = next;
     }
     this.open += 1;
     let isOpen = true;
@@ -73,5 +70,3 @@ function refusal(message: string, retry_after_ms: number): SvcError {
 
 const MINUTE_MS = 60_000;
 const RETRY_AFTER_MS = 1000;
-/** The parts of a minute add up with small errors. */
-const ROUNDING_MS = 0.01;

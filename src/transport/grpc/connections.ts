@@ -2,36 +2,61 @@ import type { Socket } from 'node:net';
 import { SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
+import { Allowance } from '../auth/allowance.ts';
 
 /**
- * The connections of the gRPC listener. It owns which connections stay when there are too many.
+ * The connections of the gRPC listener. It owns which connections are served, and which stay when
+ * there are too many.
  *
- * 1. At most `connections` + `spare_connections` are open. A new connection always gets in, and the
- *    oldest one without an authenticated call in progress makes room.
- * 2. A connection with such a call never makes room. There are at most `connections` of these, and
- *    one more call is refused. So the spare ones remain for probes.
+ * 1. New connections are served one after the other, at a pace. Each call without a token makes the
+ *    next ones wait longer. So clients that connect again and again do not occupy the daemon. A
+ *    connection whose client shows the token gives its time back.
+ * 2. A connection may begin some calls before its client has shown the token. Then it is closed.
+ * 3. At most `connections` + `spare_connections` are open. The oldest one that is served without a
+ *    token makes room, then the oldest without an authenticated call in progress. Clients without
+ *    the token keep as many as there are spare ones. If all of them wait, a new one is refused.
+ * 4. A connection with an authenticated call in progress never makes room. There are at most
+ *    `connections` of these, and one more call is refused. So the spare ones remain for probes.
  */
 export class GrpcConnections {
-  private readonly limits: Pick<Limits, 'connections' | 'spare_connections'>;
+  private readonly limits: ConnectionLimits;
   private readonly log: Log;
   /** By peer, oldest first. */
-  private readonly places = new Map<string, { socket: Socket; calls: number }>();
+  private readonly places = new Map<string, Place>();
+  /** Not served yet, each with what serves it. The next one is first. */
+  private readonly waiting = new Map<Place, () => void>();
+  /** Served, and without a token so far. */
+  private readonly strangers = new Set<Place>();
+  /** The other ones without an authenticated call in progress. */
+  private readonly idle = new Set<Place>();
+  private readonly pace = new Allowance();
+  private timer: NodeJS.Timeout | undefined;
   private held = 0;
 
-  constructor(limits: Pick<Limits, 'connections' | 'spare_connections'>, log: Log) {
+  constructor(limits: ConnectionLimits, log: Log) {
     this.limits = limits;
     this.log = log;
   }
 
-  take(socket: Socket): void {
-    this.makeRoom();
-    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
-    const place = { socket, calls: 0 };
-    this.places.set(peer, place);
+  /** Accepts a connection. `serve` begins to read from it, when its turn has come. */
+  take(socket: Socket, serve: () => void): void {
     socket.on('error', (error) => this.log.debug({ err: error }, 'a gRPC connection failed'));
-    socket.once('close', () => {
-      if (this.places.get(peer) === place) this.places.delete(peer);
-    });
+    if (!this.makeRoom()) return void socket.destroy();
+    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
+    const place = { peer, socket, calls: 0, isKnown: false, begun: new Allowance() };
+    this.places.set(peer, place);
+    this.waiting.set(place, serve);
+    socket.once('close', () => this.forget(place));
+    this.letIn();
+  }
+
+  /** A call of this peer begins. False if it began too many without a token. */
+  begin(peer: string): boolean {
+    const place = this.places.get(peer);
+    if (place === undefined || place.isKnown) return true;
+    const now = performance.now();
+    this.pace.spend(now, this.limits.newcomer_ms / NEWCOMER_CALLS);
+    return place.begun.take(now, CALL_MS, this.limits.connection_calls * CALL_MS) === 0;
   }
 
   /**
@@ -47,9 +72,18 @@ export class GrpcConnections {
       });
     if (place.calls === 0) this.held += 1;
     place.calls += 1;
+    this.strangers.delete(place);
+    this.idle.delete(place);
+    if (!place.isKnown) {
+      place.isKnown = true;
+      this.pace.spend(0, -this.limits.newcomer_ms);
+      this.letIn();
+    }
     return () => {
       place.calls -= 1;
-      if (place.calls === 0) this.held -= 1;
+      if (place.calls > 0) return;
+      this.held -= 1;
+      if (this.places.get(peer) === place) this.idle.add(place);
     };
   }
 
@@ -62,15 +96,64 @@ export class GrpcConnections {
     for (const { socket } of this.places.values()) socket.destroy();
   }
 
-  private makeRoom(): void {
-    const { connections, spare_connections } = this.limits;
-    if (this.places.size < connections + spare_connections) return;
-    for (const [peer, { socket, calls }] of this.places) {
-      if (calls > 0) continue;
-      this.log.debug({ connections: this.places.size }, 'the oldest gRPC connection makes room');
-      this.places.delete(peer);
-      socket.destroy();
-      return;
+  /** Serves those whose turn has come, and looks again when the next one's comes. */
+  private letIn(): void {
+    clearTimeout(this.timer);
+    const { newcomer_ms } = this.limits;
+    for (const [place, serve] of this.waiting) {
+      const early = this.pace.take(performance.now(), newcomer_ms, NEWCOMERS * newcomer_ms);
+      if (early > 0) {
+        this.timer = setTimeout(() => this.letIn(), early);
+        return;
+      }
+      this.waiting.delete(place);
+      this.strangers.add(place);
+      serve();
     }
   }
+
+  /** True if there is room for one more connection. */
+  private makeRoom(): boolean {
+    const { connections, spare_connections } = this.limits;
+    if (this.places.size < connections + spare_connections) return true;
+    const [stranger] = this.strangers;
+    const [idle] = this.idle;
+    const isFew = this.strangers.size < spare_connections;
+    const leaving = isFew ? (idle ?? stranger) : (stranger ?? idle);
+    if (leaving === undefined) return false;
+    this.log.debug({ connections: this.places.size }, 'the oldest gRPC connection makes room');
+    this.forget(leaving);
+    leaving.socket.destroy();
+    return true;
+  }
+
+  private forget(place: Place): void {
+    this.waiting.delete(place);
+    this.strangers.delete(place);
+    this.idle.delete(place);
+    if (this.places.get(place.peer) === place) this.places.delete(place.peer);
+  }
 }
+
+interface Place {
+  peer: string;
+  socket: Socket;
+  /** Authenticated calls in progress. */
+  calls: number;
+  /** True once an authenticated call began. */
+  isKnown: boolean;
+  /** The calls that it may begin before. */
+  begun: Allowance;
+}
+
+type ConnectionLimits = Pick<
+  Limits,
+  'connections' | 'spare_connections' | 'connection_calls' | 'newcomer_ms'
+>;
+
+/** Until a connection without a token may begin one more call. */
+const CALL_MS = 100;
+/** Connections that may come at once, such as those of a client with several. */
+const NEWCOMERS = 16;
+/** So many calls without a token cost as much as one connection. */
+const NEWCOMER_CALLS = 8;

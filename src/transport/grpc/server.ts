@@ -13,8 +13,8 @@ import type { GrpcService, ServiceOptions } from './service.ts';
  *
  * 1. The first connection loads the library. Without gRPC clients, the daemon pays neither its time
  *    nor its memory.
- * 2. The number of connections is bounded. Clients without the token cannot lock out a probe, and a
- *    closed watcher connects again.
+ * 2. The number of connections and their pace are bounded. Clients without the token cannot lock
+ *    out a probe, and a closed watcher connects again.
  * 3. A port that cannot be bound gives our error.
  * 4. With a certificate the library gets a connection after its TLS handshake, which ends in time.
  *    So a certificate can change, and the connection counts before it is served.
@@ -51,9 +51,13 @@ export function createGrpc(options: GrpcOptions): Grpc {
     }
   };
   const serve = (socket: Socket) => void hand(socket);
-  const listener =
-    certificate === null ? createServer(serve) : secure(limits, certificate, log, serve);
-  listener.prependListener('connection', (socket: Socket) => connections.take(socket));
+  const handshakes = certificate === null ? null : secure(limits, certificate, log, serve);
+  const listener = createServer((socket) =>
+    connections.take(socket, () => {
+      if (handshakes === null) serve(socket);
+      else handshakes.emit('connection', socket);
+    }),
+  );
   return {
     listen: (host, port) => listen(listener, host, port),
     close: async () => {

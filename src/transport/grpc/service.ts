@@ -1,4 +1,4 @@
-import type { EventEmitter } from 'node:events';
+import { constants, type Http2Server } from 'node:http2';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js';
@@ -77,7 +77,7 @@ export function createService(options: ServiceOptions): GrpcService {
   );
   REFLECTION.addToServer(server);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  refuseTwoTokens(server);
+  guardCalls(server, options);
   return {
     serve: (connection) => injector.injectConnection(connection),
     drain() {
@@ -90,16 +90,31 @@ export function createService(options: ServiceOptions): GrpcService {
 }
 
 /**
- * Node.js keeps only the first Authorization header of a call. With different ones the call gets
- * none, so it is refused as one without a token. This is where the library keeps its listeners.
+ * Looks at each call before the library does. This is where the library keeps its listeners.
+ *
+ * 1. A connection that begins too many calls without a token is closed. Its further bytes are not
+ *    parsed.
+ * 2. Node.js keeps only the first Authorization header of a call. With different ones the call gets
+ *    none, so it is refused as one without a token.
  */
-function refuseTwoTokens(server: Server): void {
-  const { http2Servers } = server as unknown as { http2Servers: Map<EventEmitter, unknown> };
-  const look = (_: unknown, headers: { authorization?: string }, __: number, raw: string[]) => {
-    const sent = raw.filter((_, index) => index % 2 === 1 && raw[index - 1] === 'authorization');
-    if (sent.some((each) => each !== sent[0])) headers.authorization = '';
-  };
-  for (const http2 of http2Servers.keys()) http2.prependListener('stream', look);
+function guardCalls(server: Server, { connections, onRefused = () => {} }: ServiceOptions): void {
+  const { http2Servers } = server as unknown as { http2Servers: Map<Http2Server, unknown> };
+  for (const http2 of http2Servers.keys()) {
+    const listeners = http2.listeners('stream');
+    http2.removeAllListeners('stream');
+    http2.on('stream', (stream, headers, flags, raw: string[]) => {
+      const { session } = stream;
+      const peer = `${session?.socket.remoteAddress}:${session?.socket.remotePort}`;
+      if (!connections.begin(peer)) {
+        onRefused('connection_calls');
+        session?.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+        return session?.destroy();
+      }
+      const sent = raw.filter((_, index) => index % 2 === 1 && raw[index - 1] === 'authorization');
+      if (sent.some((each) => each !== sent[0])) headers.authorization = '';
+      for (const listener of listeners) listener.call(http2, stream, headers, flags, raw);
+    });
+  }
 }
 
 /** The service, which decodes no request with more fields. */

@@ -31,6 +31,7 @@ export async function serve(
     host?: string;
     port?: number;
     certificate?: ServedCertificate;
+    onRefused?: (code: string) => void;
   } = {},
 ): Promise<Served> {
   const runtime = fakeRuntime();
@@ -43,6 +44,7 @@ export async function serve(
     unsent: new UnsentBytes(limits, silent),
     access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN }),
     certificate: options.certificate ?? null,
+    ...(options.onRefused === undefined ? {} : { onRefused: options.onRefused }),
   });
   const address = await grpc.listen(options.host ?? '127.0.0.1', options.port ?? 0);
   return { ...grpc, runtime, address };
