@@ -1,3 +1,5 @@
+import type { AnswerOptions } from '../src/contract/options.ts';
+
 /**
  * What a run is asked, and what its answer consists of. Both are plain data in the log.
  *
@@ -78,80 +80,7 @@ export interface ResponseFormat {
   readonly schema: Readonly<Record<string, unknown>> | null;
 }
 
-/** What a request may say beside its messages. Absent: the default of the provider. */
-export interface Wishes {
-  /** The tools that the model may call. */
-  tools?: readonly Tool[];
-  /** Absent: `auto` with tools. */
-  tool_choice?: ToolChoice;
-  /** Absent: free text. */
-  response_format?: ResponseFormat;
-  /** The answer ends before the first of these texts. */
-  stop?: readonly string[];
-  top_p?: number;
-  presence_penalty?: number;
-  frequency_penalty?: number;
-  /** How many of the likeliest tokens to report at each position. Absent: no probabilities. */
-  logprobs?: number;
-  /** How long the model may reason before it answers. Absent: as long as it wants. */
-  reasoning_effort?: ReasoningEffort;
-  /** How much the answer says. Absent: `medium`. A model may answer as always. */
-  verbosity?: Verbosity;
-  /** False: the answer has one tool call at most. */
-  parallel_tool_calls?: boolean;
-  /** Only this many of the likeliest tokens are drawn from. 0: all of them. */
-  top_k?: number;
-  /** Only tokens of at least this part of the highest probability are drawn from. */
-  min_p?: number;
-  /** Above 1, each token that the answer has already becomes less likely. */
-  repeat_penalty?: number;
-  /** Tokens that prompt and answer together may have at least, as far as the model allows. */
-  context_tokens?: number;
-}
-
-export const REASONING_EFFORTS = [
-  'none',
-  'minimal',
-  'low',
-  'medium',
-  'high',
-  'xhigh',
-  'max',
-] as const;
-export type ReasoningEffort = (typeof REASONING_EFFORTS)[number];
-export const VERBOSITIES = ['low', 'medium', 'high'] as const;
-export type Verbosity = (typeof VERBOSITIES)[number];
-
-const WISHES: Readonly<Record<keyof Wishes, true>> = {
-  tools: true,
-  tool_choice: true,
-  parallel_tool_calls: true,
-  response_format: true,
-  stop: true,
-  top_p: true,
-  top_k: true,
-  min_p: true,
-  logprobs: true,
-  presence_penalty: true,
-  frequency_penalty: true,
-  repeat_penalty: true,
-  reasoning_effort: true,
-  verbosity: true,
-  context_tokens: true,
-};
-
-/** The wishes of a request that has more fields. One that is null or undefined is absent. */
-export function wishesIn(
-  asked: {
-    readonly [W in keyof Wishes]?: Wishes[W] | null | undefined;
-  },
-): Wishes {
-  return Object.fromEntries(
-    Object.entries(asked).filter(([name, wish]) => name in WISHES && (wish ?? null) !== null),
-  );
-}
-
-export interface RunRequest extends Wishes {
+export interface RunRequest extends AnswerOptions {
   provider: string;
   model: string;
   /** True when the prompt leaves this machine. */

@@ -1,3 +1,5 @@
+import { optionRows } from '../contract/options.ts';
+
 /**
  * Every command of `svc`, as data. The parser, the help, the completion scripts and the docs are
  * made from this table. The training text of the built-in model is too.
@@ -193,51 +195,17 @@ const answerFlags: FlagSpec[] = [
     summary: 'Form of the answer: text (default), or one JSON object.',
   },
   schema,
-  { name: 'max-tokens', value: '<n>', summary: 'Longest answer, in tokens.' },
-  {
-    name: 'stop',
-    value: '<text>',
-    many: true,
-    summary: 'The answer ends before this text.',
-  },
-  {
-    name: 'temperature',
-    value: '<t>',
-    summary: 'Sampling temperature from 0 to 2; 0 always takes the likeliest token.',
-  },
-  {
-    name: 'top-p',
-    value: '<p>',
-    summary: 'Draw only from the likeliest tokens that together have this probability.',
-  },
-  {
-    name: 'top-k',
-    value: '<n>',
-    summary: 'Draw only from this many of the likeliest tokens; 0: from all.',
-  },
-  {
-    name: 'min-p',
-    value: '<p>',
-    summary: 'Draw only tokens of at least this part of the highest probability.',
-  },
-  {
-    name: 'repeat-penalty',
-    value: '<x>',
-    summary: 'Above 1, tokens that the answer has already become less likely.',
-  },
-  {
-    name: 'context',
-    value: '<tokens>',
-    summary:
-      'Context of a local model: prompt and answer together have room for so many tokens, ' +
-      'as far as the model allows.',
-  },
-  {
-    name: 'seed',
-    value: '<n>',
-    summary: 'Sampling seed: the same seed gives the same answer on the same machine.',
-  },
+  ...optionFlags(),
 ];
+
+/** The flags of the options of a request. Only a text can be given more than once. */
+function optionFlags(): FlagSpec[] {
+  return optionRows.flatMap(([, { type, flag, summary }]) =>
+    flag === undefined
+      ? []
+      : [{ name: flag[0], value: flag[1], ...(type === 'form' ? { many: true } : {}), summary }],
+  );
+}
 
 /** A time, as `secondsFlag` reads it. */
 function time(name: string, summary: string): FlagSpec {

@@ -1,4 +1,4 @@
-import { type NumberFieldName, numberFields, STOPS_MAX } from './run-fields.ts';
+import { type NumberFieldName, numberFields, STOPS_MAX } from '../contract/options.ts';
 import { readName, readWhole } from './value.ts';
 
 /**

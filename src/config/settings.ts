@@ -1,8 +1,8 @@
 import { isAbsolute } from 'node:path';
+import { RECOVERIES } from '../contract/options.ts';
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
 import { type Presets, presetProblem, readPresets } from './presets.ts';
-import { RECOVERIES } from './run-fields.ts';
 import { maskPassword, readStoreAddress, SQLITE } from './store/address.ts';
 import {
   jsonText,

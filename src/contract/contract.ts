@@ -4,7 +4,6 @@ import type { Embedding, ModelRecord } from '../providers/port.ts';
 
 export type { EventPage, EventRecord, EventSlice } from '../kernel/event-page.ts';
 export type { RunFollowing } from '../kernel/feed.ts';
-export type { RunRecord } from '../runtime/runs/record.ts';
 export type { StoredEvent } from '../store/port.ts';
 export type * from './conversation-page.ts';
 export type { EmbedInput } from './embed-input.ts';

@@ -1,24 +1,12 @@
 import * as v from 'valibot';
-import { REASONING_EFFORTS, VERBOSITIES } from '../../machines/messages.ts';
-import { type NumberFieldName, numberFields, RECOVERIES, STOPS_MAX } from '../config/run-fields.ts';
 import { SvcError } from '../errors.ts';
 import { type Limits, limitSpecs } from '../limits.ts';
 import { checkGiven, checkNesting, checkText, type Given, wrong } from './check.ts';
 import { boundConversation, type ConversationLimits } from './conversation.ts';
-import { checkMessages, message, responseFormat, tool, toolChoice } from './messages.ts';
-import {
-  count,
-  filled,
-  flag,
-  name,
-  named,
-  numberFrom,
-  object,
-  oneOf,
-  text,
-  wholeFrom,
-  words,
-} from './vocabulary.ts';
+import { checkMessages, message } from './messages.ts';
+import { optionEntries } from './option-schemas.ts';
+import { RECOVERIES } from './options.ts';
+import { count, filled, flag, name, named, object, oneOf, text, wholeFrom } from './vocabulary.ts';
 
 /**
  * What a request holds. Every transport takes the same fields. A field that is null counts as not
@@ -37,16 +25,8 @@ export const ORIGIN_MAX = 4096;
 const LABELS_MAX = 16;
 /** Most targets of one run, also after its aliases are replaced. */
 export const TARGETS_MAX = 8;
-/** Most of the likeliest tokens at one position. */
-export const LOGPROBS_MAX = 20;
 /** As long as for ever. */
 const KEEP_MAX_MS = 1e15;
-
-/** A number of the table, which may be absent. */
-function numberOf(name: NumberFieldName) {
-  const { whole, min, max } = numberFields[name];
-  return v.nullish(whole ? wholeFrom(min, max) : numberFrom(min, max));
-}
 
 export const runInput = named(
   'RunInput',
@@ -58,15 +38,7 @@ export const runInput = named(
     messages: v.nullish(
       filled(message, 'must be a list of messages.', 'must have at least one message.'),
     ),
-    tools: v.nullish(v.array(tool, 'must be a list of tools.')),
-    tool_choice: v.nullish(toolChoice),
-    response_format: v.nullish(responseFormat),
-    stop: v.nullish(
-      v.pipe(
-        v.array(words, 'must be a list of texts.'),
-        v.maxLength(STOPS_MAX, `must have at most ${STOPS_MAX} texts.`),
-      ),
-    ),
+    ...optionEntries,
     provider: v.nullish(name()),
     /** Several names are targets: the next one is asked when one cannot answer. */
     model: v.nullish(
@@ -80,25 +52,6 @@ export const runInput = named(
       ]),
     ),
     cloud: v.nullish(flag),
-    max_tokens: numberOf('max_tokens'),
-    temperature: numberOf('temperature'),
-    top_p: numberOf('top_p'),
-    presence_penalty: v.nullish(numberFrom(-2, 2)),
-    frequency_penalty: v.nullish(numberFrom(-2, 2)),
-    /** How many of the likeliest tokens to report at each position. */
-    logprobs: v.nullish(wholeFrom(0, LOGPROBS_MAX)),
-    /** How long the model may reason before it answers. */
-    reasoning_effort: v.nullish(oneOf(REASONING_EFFORTS)),
-    /** How much the answer says. A model that does not know it answers as always. */
-    verbosity: v.nullish(oneOf(VERBOSITIES)),
-    /** False: the answer has one tool call at most. */
-    parallel_tool_calls: v.nullish(flag),
-    top_k: numberOf('top_k'),
-    min_p: numberOf('min_p'),
-    repeat_penalty: numberOf('repeat_penalty'),
-    seed: numberOf('seed'),
-    /** Tokens that prompt and answer together may have at least. Only local models have it. */
-    context_tokens: numberOf('context_tokens'),
     timeout_ms: v.nullish(wholeFrom(1, limitSpecs.run_ms.max)),
     idempotency_key: v.nullish(
       v.pipe(text, v.regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters.')),

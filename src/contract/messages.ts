@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Message, MessagePart, Role } from '../../machines/messages.ts';
-import { imageSignatures, SIGNATURE_BYTES } from '../config/run-fields.ts';
 import { wrong } from './check.ts';
+import { imageSignatures, SIGNATURE_BYTES } from './options.ts';
 import { anything, flag, name, object, oneOf, text, whole } from './vocabulary.ts';
 
 /** The messages of a request, and what their parts may be. */

@@ -1,11 +1,10 @@
 import * as v from 'valibot';
-import { REASONING_EFFORTS, VERBOSITIES } from '../../machines/messages.ts';
-import { RECOVERIES } from '../config/run-fields.ts';
 import { type ErrorBody, type ErrorCode, errors } from '../errors.ts';
 import type { EventRecord } from '../kernel/event-page.ts';
-import type { RunRecord } from '../runtime/runs/record.ts';
 import { faultyModel } from './faulty-model.ts';
-import { answerPart, recordedMessage, responseFormat, tool, toolChoice } from './messages.ts';
+import { answerPart, recordedMessage } from './messages.ts';
+import { recordedOptions } from './option-schemas.ts';
+import { RECOVERIES } from './options.ts';
 import { anything, flag, named, object, oneOf, pick, text, time, whole } from './vocabulary.ts';
 
 /**
@@ -193,16 +192,7 @@ export const run = named(
     system: orNull(text),
     /** The conversation, unless prompt and system say it all. */
     messages: v.exactOptional(v.array(recordedMessage)),
-    tools: v.exactOptional(v.array(tool)),
-    tool_choice: v.exactOptional(toolChoice),
-    response_format: v.exactOptional(responseFormat),
-    reasoning_effort: v.exactOptional(oneOf(REASONING_EFFORTS)),
-    verbosity: v.exactOptional(oneOf(VERBOSITIES)),
-    parallel_tool_calls: v.exactOptional(flag),
-    top_k: v.exactOptional(whole),
-    min_p: v.exactOptional(v.number()),
-    repeat_penalty: v.exactOptional(v.number()),
-    context_tokens: v.exactOptional(whole),
+    ...recordedOptions,
     output: text,
     /** The parts of the answer, unless it is only text. */
     output_parts: v.exactOptional(v.array(answerPart)),
@@ -250,8 +240,10 @@ export const run = named(
     origin: v.exactOptional(text),
     recovery: oneOf(RECOVERIES),
     seq: whole,
-  }) satisfies v.GenericSchema<unknown, RunRecord>,
+  }),
 );
+/** A run as users see it. */
+export type RunRecord = v.InferOutput<typeof run>;
 
 export const shortenedRun = object({
   ...run.entries,

@@ -213,10 +213,7 @@ export const truth = v.pipe(
   v.boolean(),
 );
 
-/** The named entries of an object. */
-export function pick<E extends v.ObjectEntries, const K extends keyof E>(
-  entries: E,
-  names: readonly K[],
-) {
-  return Object.fromEntries(names.map((name) => [name, entries[name]])) as Pick<E, K>;
+/** The named fields of an object. */
+export function pick<T extends object, const K extends keyof T>(fields: T, names: readonly K[]) {
+  return Object.fromEntries(names.map((name) => [name, fields[name]])) as Pick<T, K>;
 }

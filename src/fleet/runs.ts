@@ -1,6 +1,7 @@
 import { isTerminalEvent } from '../../machines/events.ts';
 import type { RunSnapshot } from '../../machines/run.ts';
 import { isIn } from '../../machines/step.ts';
+import type { RunRecord } from '../contract/contract.ts';
 import { SvcError } from '../errors.ts';
 import { pause } from '../kernel/clock.ts';
 import { foldStream } from '../kernel/fold.ts';
@@ -10,7 +11,7 @@ import type { Log } from '../kernel/port.ts';
 import type { DaemonKey, RunKey } from '../kernel/stream.ts';
 import type { Limits } from '../limits.ts';
 import type { Placement, PlacementHealth } from '../runtime/placement.ts';
-import { type RunRecord, runRecord } from '../runtime/runs/record.ts';
+import { runRecord } from '../runtime/runs/record.ts';
 import { unknownRun } from '../runtime/runs/run-errors.ts';
 import type { Scheduler } from '../runtime/runs/scheduler.ts';
 import { Cancels } from './cancels.ts';

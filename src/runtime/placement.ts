@@ -1,11 +1,10 @@
-import type { ReportRecord } from '../contract/contract.ts';
+import type { ReportRecord, RunRecord } from '../contract/contract.ts';
 import type { NodeList, NodeRecord } from '../contract/nodes.ts';
 import { SvcError } from '../errors.ts';
 import type { Elsewhere } from '../kernel/elsewhere.ts';
 import type { Instance } from '../kernel/instance.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { RunKey } from '../kernel/stream.ts';
-import type { RunRecord } from './runs/record.ts';
 
 /**
  * Where the runs of the log are. One daemon has them all (`OneDaemon`), or several daemons share

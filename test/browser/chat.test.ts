@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { numberFields } from '../../src/config/run-fields.ts';
+import { numberFields } from '../../src/contract/options.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ConsoleSuite } from './console-suite.ts';
 

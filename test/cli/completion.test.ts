@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { describe } from '../../machines/describe.ts';
 import { runMachine } from '../../machines/run.ts';
 import { commands } from '../../src/cli/commands.ts';
-import { RUN_STATES } from '../../src/config/run-fields.ts';
+import { RUN_STATES } from '../../src/contract/options.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 const test = suite<{ home: Home; bash: string }>('svc completion');

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import { numberFields } from '../../config/run-fields.ts';
+import { numberFields } from '../../contract/options.ts';
 import type { Paths } from '../../home/paths.ts';
 import { knownNames } from '../completion/known.ts';
 import { chatNames } from './commands.ts';

@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { numberFields } from '../../config/run-fields.ts';
 import { suggest } from '../../config/suggest.ts';
+import { numberFields } from '../../contract/options.ts';
 import { asSvcError, hasCode, SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { openEditor } from '../config/editor.ts';

@@ -1,7 +1,7 @@
 import { adapters } from '../../config/adapters.ts';
 import { knownProviders } from '../../config/known-providers.ts';
-import { RECOVERIES, RUN_STATES } from '../../config/run-fields.ts';
 import { LOG_LEVELS, SCOPES } from '../../config/settings.ts';
+import { RECOVERIES, RUN_STATES } from '../../contract/options.ts';
 import { type CommandSpec, commands, type FlagSpec, groupOf, shortSummary } from '../commands.ts';
 
 /** Commands and groups, each once, and `help`. */

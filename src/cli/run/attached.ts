@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { imageSignatures, SIGNATURE_BYTES } from '../../config/run-fields.ts';
+import { imageSignatures, SIGNATURE_BYTES } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { warn } from '../print/output.ts';

@@ -8,7 +8,7 @@ import {
   statSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
-import { numberFields, RECOVERIES } from '../../config/run-fields.ts';
+import { numberFields, RECOVERIES } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { limitSpecs } from '../../limits.ts';

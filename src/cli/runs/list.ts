@@ -1,5 +1,5 @@
 import { shownTarget } from '../../../machines/failover.ts';
-import { RUN_STATES } from '../../config/run-fields.ts';
+import { RUN_STATES } from '../../contract/options.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';

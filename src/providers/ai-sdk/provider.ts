@@ -1,5 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import type { RunRequest } from '../../../machines/messages.ts';
+import { effectiveRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
@@ -10,7 +11,7 @@ import {
   callOptions,
   refuseContinued,
   refuseUnsupported,
-  unasked,
+  unsupported,
 } from '../remote/call-options.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import { type Asked, listOf } from '../remote/event-answer.ts';
@@ -157,15 +158,18 @@ function whole({ content, finishReason, usage, warnings }: Generated) {
   });
 }
 
-/** The AI SDK has no place for these. The request would be answered without them. */
+/**
+ * Throws capability_missing for an option that the AI SDK has no place for: the request would be
+ * answered without it. Families have places for the two that are named.
+ */
 function refuseUnsendable(request: RunRequest, { hasSingleCalls, continues }: Adapter): void {
-  const { logprobs, min_p, repeat_penalty, parallel_tool_calls, context_tokens } = request;
   if (!continues) refuseContinued(request);
-  if (context_tokens !== undefined) throw unasked('context_tokens');
-  if (logprobs !== undefined) throw unasked('logprobs');
-  if (min_p !== undefined) throw unasked('min_p');
-  if (repeat_penalty !== undefined && repeat_penalty !== 1) throw unasked('repeat_penalty');
-  if (parallel_tool_calls === false && !hasSingleCalls) throw unasked('parallel_tool_calls');
+  for (const [name, { sdk }] of effectiveRows(request))
+    if (
+      sdk === undefined &&
+      !(name === 'parallel_tool_calls' ? hasSingleCalls : name === 'verbosity')
+    )
+      throw unsupported(name);
 }
 
 /**

@@ -141,7 +141,7 @@ export class Engines implements LocalRoom {
     signal: AbortSignal,
   ): Promise<Asked> {
     const engine = await this.engineOf(name);
-    const { context_tokens = null } = order.wishes;
+    const { context_tokens = null } = order.options;
     return engine.ask(order, { ...computed, context_tokens }, signal);
   }
 

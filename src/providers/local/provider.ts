@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type RunRequest, wishesIn } from '../../../machines/messages.ts';
+import type { RunRequest } from '../../../machines/messages.ts';
+import { optionsIn } from '../../contract/options.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
@@ -238,7 +239,7 @@ function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 
     exact: seed_asked,
     max_tokens: max_tokens ?? limits.output_tokens,
     only_count: false,
-    wishes: wishesIn(request),
+    options: optionsIn(request),
     call_key: '',
     resume: null,
   };

@@ -1,7 +1,8 @@
 import type { Message, MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
+import { effectiveRows, type Options } from '../../contract/options.ts';
 import { parseForeignJson } from '../../json.ts';
-import { refuseContinued, unasked } from '../remote/call-options.ts';
+import { refuseContinued, unsupported } from '../remote/call-options.ts';
 import { isStrict } from '../remote/strict-schema.ts';
 import type { AddressedConfig } from './request-headers.ts';
 
@@ -15,8 +16,7 @@ type Settings = Pick<AddressedConfig, 'base_url' | 'stream'> & Partial<Addressed
  * server would understand.
  *
  * OpenAI's newer models refuse `max_tokens`; most other servers know only that name, and a setting
- * says another one. OpenAI takes no reasoning in messages, and neither `top_k` nor `min_p`. Other
- * servers take both by these names.
+ * says another one. OpenAI takes no reasoning in messages.
  */
 export function chatBody(
   { base_url, stream, options = {} }: Settings,
@@ -24,43 +24,35 @@ export function chatBody(
   request: RunRequest,
 ): Body {
   const isOpenai = new URL(base_url).hostname === 'api.openai.com';
-  const { logprobs, top_k, min_p, repeat_penalty, tools = [] } = request;
-  if (isOpenai && top_k !== undefined) throw unasked('top_k');
-  if (isOpenai && min_p !== undefined) throw unasked('min_p');
-  // Servers have different names for it, and ignore the others.
-  if (repeat_penalty !== undefined && repeat_penalty !== 1) throw unasked('repeat_penalty');
-  if (request.context_tokens !== undefined) throw unasked('context_tokens');
   refuseContinued(request);
-  const { tool_choice: choice } = request;
+  const { tools = [] } = request;
   const most = options.max_tokens_field ?? (isOpenai ? 'max_completion_tokens' : 'max_tokens');
+  const { max_tokens, seed, logprobs, ...others } = sendable(request, isOpenai);
   return {
-    [most]: request.max_tokens ?? undefined,
+    ...others,
+    [most]: max_tokens,
     model,
     messages: request.messages.flatMap((message) => messageOf(message, !isOpenai)),
-    temperature: request.temperature ?? undefined,
-    top_p: request.top_p,
-    top_k,
-    min_p,
-    presence_penalty: request.presence_penalty,
-    frequency_penalty: request.frequency_penalty,
     // Only an explicit one: some servers refuse it.
-    seed: request.seed_asked ? request.seed : undefined,
-    stop: request.stop,
-    reasoning_effort: request.reasoning_effort,
-    verbosity: request.verbosity,
+    seed: request.seed_asked ? seed : undefined,
     response_format: formatOf(request.response_format),
     logprobs: logprobs === undefined ? undefined : true,
     top_logprobs: logprobs || undefined,
-    ...(tools.length === 0
-      ? {}
-      : {
-          tools: tools.map(toolOf),
-          tool_choice: typeof choice === 'object' ? { type: 'function', function: choice } : choice,
-        }),
-    parallel_tool_calls: request.parallel_tool_calls === false ? false : undefined,
+    tools: tools.length === 0 ? undefined : tools.map(toolOf),
+    tool_choice: tools.length === 0 ? undefined : choiceOf(request.tool_choice),
     stream,
     stream_options: stream ? { include_usage: true } : undefined,
   };
+}
+
+/** Throws capability_missing for an option that the server would not know. */
+function sendable(request: RunRequest, isOpenai: boolean): Body & Partial<Options> {
+  const rows = effectiveRows(request);
+  const missing = rows.find(
+    ([, { compatible }]) => compatible === 'none' || (isOpenai && compatible === 'neighbours'),
+  );
+  if (missing !== undefined) throw unsupported(missing[0]);
+  return Object.fromEntries(rows.map(([name]) => [name, request[name]]));
 }
 
 function formatOf(format: RunRequest['response_format']): object | undefined {
@@ -71,6 +63,10 @@ function formatOf(format: RunRequest['response_format']): object | undefined {
     type: 'json_schema',
     json_schema: { name: name ?? 'response', strict: isStrict(schema), schema },
   };
+}
+
+function choiceOf(choice: RunRequest['tool_choice']): unknown {
+  return typeof choice === 'object' ? { type: 'function', function: choice } : choice;
 }
 
 function toolOf({ name, description, parameters }: Tool): object {

@@ -12,26 +12,24 @@ import type {
   ToolChoice,
 } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
+import { optionRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 
 /**
  * Converts a run for the AI SDK. Only an explicit seed is sent: some servers refuse unknown
- * parameters. For the same reason every absent wish stays absent.
+ * parameters. For the same reason every absent option stays absent.
  */
 export function callOptions(request: RunRequest): LanguageModelV4CallOptions {
-  const { max_tokens, temperature, seed, seed_asked, tools, tool_choice, response_format } =
-    request;
+  const { seed, seed_asked, tools, tool_choice, response_format } = request;
+  const options: Partial<LanguageModelV4CallOptions> = Object.fromEntries(
+    optionRows.flatMap(([name, { sdk }]) =>
+      sdk === undefined ? [] : [[sdk, request[name] ?? undefined]],
+    ),
+  );
   return present({
+    ...options,
     prompt: prompt(request.messages),
-    maxOutputTokens: max_tokens ?? undefined,
-    temperature: temperature ?? undefined,
     seed: seed_asked ? seed : undefined,
-    topP: request.top_p,
-    topK: request.top_k,
-    reasoning: request.reasoning_effort,
-    presencePenalty: request.presence_penalty,
-    frequencyPenalty: request.frequency_penalty,
-    stopSequences: request.stop === undefined ? undefined : [...request.stop],
     tools: tools?.map(toTool),
     toolChoice: tool_choice === undefined ? undefined : toChoice(tool_choice),
     responseFormat:
@@ -130,11 +128,11 @@ export interface Warning {
  */
 export function refuseUnsupported(warnings: readonly Warning[]): void {
   const missing = warnings.find(({ type }) => type === 'unsupported');
-  if (missing !== undefined) throw unasked(missing.feature ?? 'a part of the request');
+  if (missing !== undefined) throw unsupported(missing.feature ?? 'a part of the request');
 }
 
 /** `what`: a field of a run, or what the SDK calls it. */
-export function unasked(what: string): SvcError {
+export function unsupported(what: string): SvcError {
   const param = FIELDS[what] ?? what;
   return new SvcError('capability_missing', `The provider cannot be asked for ${param}.`, {
     param: /\s/.test(param) ? undefined : param,
@@ -154,18 +152,7 @@ export function refuseContinued({ messages }: Pick<RunRequest, 'messages'>): voi
   );
 }
 
-/** The fields of a run, as the SDK calls them. */
-const FIELDS: Readonly<Record<string, string>> = {
-  frequencyPenalty: 'frequency_penalty',
-  maxOutputTokens: 'max_tokens',
-  presencePenalty: 'presence_penalty',
-  reasoning: 'reasoning_effort',
-  responseFormat: 'response_format',
-  seed: 'seed',
-  stopSequences: 'stop',
-  temperature: 'temperature',
-  toolChoice: 'tool_choice',
-  tools: 'tools',
-  topK: 'top_k',
-  topP: 'top_p',
-};
+/** The options of a run, as the SDK calls them. */
+const FIELDS: Readonly<Record<string, string>> = Object.fromEntries(
+  optionRows.flatMap(([name, { sdk }]) => (sdk === undefined ? [] : [[sdk, name]])),
+);

@@ -1,7 +1,7 @@
 import { type Message, type MessagePart, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import { given, wrong } from '../../contract/check.ts';
-import type { NextInput, RunAsked, RunInput } from '../../contract/contract.ts';
+import type { NextInput, RunAsked, RunInput, RunRecord } from '../../contract/contract.ts';
 import { boundConversation } from '../../contract/conversation.ts';
 import { checkRunInput } from '../../contract/inputs.ts';
 import { SvcError } from '../../errors.ts';
@@ -13,7 +13,6 @@ import type { Placement } from '../placement.ts';
 import { HOME, ownOnly, type Principal } from '../principal/principal.ts';
 import { findRun, namesIn } from '../runs/find.ts';
 import { isMade, newRunId } from '../runs/ids.ts';
-import type { RunRecord } from '../runs/record.ts';
 import { unknownRun } from '../runs/run-errors.ts';
 import { findConversation } from './find-conversation.ts';
 

@@ -1,11 +1,17 @@
 import type { RunSnapshot } from '../../../machines/run.ts';
 import type { Config } from '../../config/config.ts';
-import type { RunListQuery, RunPage, RunSearchQuery, SearchPage } from '../../contract/contract.ts';
+import type {
+  RunListQuery,
+  RunPage,
+  RunRecord,
+  RunSearchQuery,
+  SearchPage,
+} from '../../contract/contract.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { findConversation } from '../conversations/find-conversation.ts';
 import { findRun, namesIn } from '../runs/find.ts';
-import { type RunRecord, runRecord } from '../runs/record.ts';
+import { runRecord } from '../runs/record.ts';
 import { unknownRun } from '../runs/run-errors.ts';
 import { runPage } from '../runs/run-page.ts';
 import { searchRuns } from '../runs/search.ts';

@@ -1,6 +1,6 @@
 import type { RunSnapshot } from '../../../machines/run.ts';
+import type { RunRecord } from '../../contract/contract.ts';
 import { isRun } from '../../kernel/stream.ts';
-import type { RunRecord } from '../runs/record.ts';
 import type { RunsOptions } from '../runs/runs.ts';
 
 /**

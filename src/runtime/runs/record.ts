@@ -1,20 +1,18 @@
 import type { AnyMachineSnapshot } from 'xstate';
-import type { Failure, FinishReason, Recovery, Usage } from '../../../machines/events.ts';
+import type { Failure } from '../../../machines/events.ts';
 import { targetName } from '../../../machines/failover.ts';
 import {
   isShort,
   type Message,
-  type MessagePart,
-  type OutputPart,
   promptOf,
   type RunRequest,
   systemOf,
-  type Tool,
-  type Wishes,
 } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import type { FailedAttempt } from '../../../machines/run-context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
+import type { RunRecord } from '../../contract/contract.ts';
+import { recordedNames } from '../../contract/options.ts';
 import { type ErrorBody, filledHint, fromBody, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import { foldStream } from '../../kernel/fold.ts';
@@ -22,91 +20,6 @@ import { isRun } from '../../kernel/stream.ts';
 import type { EventStore, RunRow, StoredEvent } from '../../store/port.ts';
 import { keyOf } from './keys.ts';
 import { usageOf } from './usage-of.ts';
-
-/** A message as users see it. Images have their size instead of their data. */
-export interface RecordedMessage {
-  role: Message['role'];
-  content: RecordedPart[];
-}
-export type RecordedPart =
-  | Exclude<MessagePart, { type: 'image' }>
-  | { type: 'image'; media_type: string; size_bytes: number };
-
-/** `provider` and `model` are the target of the attempt. */
-export interface FailedAttemptRecord {
-  attempt: number;
-  provider: string;
-  model: string;
-  code: string;
-  message: string;
-  at: string;
-}
-
-export interface SentRecord {
-  attempt: number;
-  provider: string;
-  model: string;
-  /** Bytes of messages, tools and format. Null: the log is older than this record. */
-  bytes: number | null;
-  at: string;
-}
-
-/** A run as users see it. */
-export interface RunRecord extends Pick<Wishes, Exclude<(typeof SHOWN)[number], 'tools'>> {
-  id: string;
-  state: string;
-  provider: string;
-  model: string;
-  cloud: boolean;
-  prompt: string;
-  system: string | null;
-  /** The conversation. Absent when prompt and system say it all. */
-  messages?: RecordedMessage[];
-  tools?: Tool[];
-  output: string;
-  /** The parts of the answer. Absent when it is only text. */
-  output_parts?: OutputPart[];
-  finish_reason: FinishReason | null;
-  /** The text of the request's `stop` that ended the answer. */
-  stop_sequence?: string;
-  /** How long the answer waited for its model to be in memory. Absent: it did not. */
-  load_ms?: number;
-  usage: Usage;
-  /** 1 is the next to start. Null: the run is not queued. */
-  queue_position: number | null;
-  attempts: number;
-  /** The attempts that failed while the run went on, and what each said. */
-  failed_attempts?: FailedAttemptRecord[];
-  /** The targets that are left, in their order, as `provider/model`. */
-  fallbacks?: string[];
-  /** Each time that the prompt left this machine. */
-  sent_to_cloud?: SentRecord[];
-  created_at: string;
-  started_at: string | null;
-  first_output_at: string | null;
-  ended_at: string | null;
-  error: ErrorBody | null;
-  idempotency_key: string | null;
-  /** The client of the run. The queue takes turns by client. */
-  client: string;
-  /** Name of the token that the request was sent with. */
-  asked_by?: string;
-  /** The API of the request, such as `openai.chat`. Absent: svc's own. */
-  asked_as?: string;
-  metadata?: Record<string, string>;
-  /** The first run of its conversation. Records of older versions lack it. */
-  conversation?: string;
-  /** The run whose answer it follows. */
-  continues?: string;
-  /** Names of the other tokens that asked turns whose texts it repeats. */
-  turns_of?: string[];
-  /** Where the client was, such as a folder. */
-  origin?: string;
-  /** What happens to the run after it is cut off. */
-  recovery: Recovery;
-  /** Position of its last event in the log. */
-  seq: number;
-}
 
 export function runRecord(
   snapshot: RunSnapshot,
@@ -132,7 +45,7 @@ export function runRecord(
     usage: context.usage ?? { input_tokens: null, output_tokens: null },
     queue_position,
     attempts: context.attempt,
-    ...travels(context),
+    ...movesOf(context),
     created_at: isoTime(context.created_at),
     started_at: timeOrNull(context.started_at),
     first_output_at: timeOrNull(context.first_output_at),
@@ -153,7 +66,7 @@ export function runRecord(
 }
 
 /** Which targets the run has left behind, has left, and what crossed to a cloud. */
-function travels({ failed_attempts, fallbacks, sent }: RunSnapshot['context']): Partial<RunRecord> {
+function movesOf({ failed_attempts, fallbacks, sent }: RunSnapshot['context']): Partial<RunRecord> {
   // Most runs have none of it, and each empty object costs time.
   if (failed_attempts.length + fallbacks.length + sent.length === 0) return NOTHING;
   return {
@@ -174,30 +87,17 @@ function failedAttempt({ attempt, provider, model, code, message, at }: FailedAt
 /** What a request says beside its prompt and system text. */
 function conversation(request: RunRequest): Partial<RunRecord> {
   const { messages } = request;
-  const wishes = SHOWN.filter((name) => request[name] !== undefined);
-  if (isShort(request) && wishes.length === 0) return NOTHING;
+  const names = recordedNames.filter((name) => request[name] !== undefined);
+  if (isShort(request) && names.length === 0) return NOTHING;
   return {
     ...(isShort(request) || messages.length === 0 ? {} : { messages: messages.map(recorded) }),
-    ...Object.fromEntries(wishes.map((name) => [name, request[name]])),
+    ...Object.fromEntries(names.map((name) => [name, request[name]])),
   };
 }
 
-/** The wishes that users see. */
-const SHOWN = [
-  'tools',
-  'tool_choice',
-  'response_format',
-  'reasoning_effort',
-  'verbosity',
-  'parallel_tool_calls',
-  'top_k',
-  'min_p',
-  'repeat_penalty',
-  'context_tokens',
-] as const;
 const NOTHING: Partial<RunRecord> = {};
 
-function recorded({ role, content }: Message): RecordedMessage {
+function recorded({ role, content }: Message): NonNullable<RunRecord['messages']>[number] {
   return {
     role,
     content: content.map((part) =>

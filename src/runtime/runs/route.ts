@@ -1,10 +1,11 @@
 import { randomInt } from 'node:crypto';
 import { sameTarget, type Target } from '../../../machines/failover.ts';
-import { type RunRequest, shortMessages, wishesIn } from '../../../machines/messages.ts';
+import { type RunRequest, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import { TARGETS_MAX } from '../../contract/inputs.ts';
+import { optionsIn } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { aliasOf, withoutTag } from '../models/alias.ts';
 import { LOCAL } from '../providers/providers.ts';
@@ -265,7 +266,7 @@ export function requestOf(input: RunInput, route: Route): RunRequest {
   return {
     ...route,
     messages: input.messages ?? shortMessages(input.prompt ?? '', input.system ?? null),
-    ...wishesIn(input),
+    ...optionsIn(input),
     max_tokens: input.max_tokens ?? null,
     temperature: input.temperature ?? null,
     seed: input.seed ?? randomInt(2 ** 32),

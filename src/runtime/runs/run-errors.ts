@@ -1,10 +1,10 @@
 import { type DaemonSnapshot, refusal } from '../../../machines/daemon.ts';
 import type { RunSnapshot } from '../../../machines/run.ts';
 import { isIn } from '../../../machines/step.ts';
+import type { RunRecord } from '../../contract/contract.ts';
 import { fromBody, isStoreError, SvcError } from '../../errors.ts';
 import { isRun, type RunKey } from '../../kernel/stream.ts';
 import { shownId } from './ids.ts';
-import type { RunRecord } from './record.ts';
 
 /** Throws run_unknown for an id that is not of a run. It could name another machine's stream. */
 export function runKey(run_id: string): RunKey {

@@ -1,9 +1,8 @@
 import type { Config } from '../../config/config.ts';
-import type { RunListQuery, RunPage } from '../../contract/contract.ts';
+import type { RunListQuery, RunPage, RunRecord } from '../../contract/contract.ts';
 import { hasCode } from '../../errors.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { shortRecord } from '../../store/short-run.ts';
-import type { RunRecord } from './record.ts';
 
 /**
  * A page with one run at least. Texts may be large, so a page ends at `page_bytes` or after

@@ -10,6 +10,7 @@ import type {
   RunInput,
   RunListQuery,
   RunPage,
+  RunRecord,
   RunSearchQuery,
   SearchPage,
 } from '../../contract/contract.ts';
@@ -33,7 +34,7 @@ import type { Budget } from '../usage/budget.ts';
 import { Acceptance } from './acceptance.ts';
 import { findRun, namesIn } from './find.ts';
 import { Digests, Keys } from './keys.ts';
-import { type RunRecord, runRecord } from './record.ts';
+import { runRecord } from './record.ts';
 import { type RecordBytes, Records } from './record-bytes.ts';
 import { type Removal, removeRun } from './remove.ts';
 import { requestOf } from './route.ts';

@@ -1,7 +1,8 @@
 import * as v from 'valibot';
-import type { ReasoningEffort, Tool, ToolChoice } from '../../../machines/messages.ts';
+import type { Tool, ToolChoice } from '../../../machines/messages.ts';
 import { given, wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
+import type { Options } from '../../contract/options.ts';
 import {
   anything,
   filled,
@@ -10,6 +11,7 @@ import {
   named,
   object,
   oneOf,
+  pick,
   text,
 } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
@@ -107,6 +109,11 @@ const asked = {
   mcp_servers: v.nullish(v.array(v.never('is not supported here.'))),
 };
 
+/** The options that this API has. The run checks their bounds. */
+const SAMPLING = ['temperature', 'top_p', 'top_k'] as const;
+const number = v.nullish(v.number('must be a number.'));
+const sampling = { temperature: number, top_p: number, top_k: number };
+
 export const messagesInput = named(
   'AnthropicMessagesInput',
   object({
@@ -114,9 +121,7 @@ export const messagesInput = named(
     max_tokens: v.number('must be a whole number.'),
     stream: v.nullish(flag),
     stop_sequences: v.nullish(v.array(text, 'must be a list of texts.')),
-    temperature: v.nullish(v.number('must be a number.')),
-    top_p: v.nullish(v.number('must be a number.')),
-    top_k: v.nullish(v.number('must be a number.')),
+    ...sampling,
     metadata: v.nullish(object({ user_id: v.nullish(text) })),
     thread: threadInput,
     service_tier: v.nullish(text),
@@ -152,7 +157,7 @@ export function readMessages(
   sent: v.InferOutput<typeof messagesInput>,
   beside: Beside,
 ): Translated {
-  const { max_tokens, temperature, top_p, top_k, stop_sequences, metadata, stream } = sent;
+  const { max_tokens, stop_sequences, metadata, stream } = sent;
   const { input, ...rest } = readCount(sent, beside);
   const user_id = metadata?.user_id;
   return {
@@ -161,9 +166,7 @@ export function readMessages(
     input: given({
       ...input,
       max_tokens,
-      temperature,
-      top_p,
-      top_k,
+      ...pick(sent, SAMPLING),
       stop: stop_sequences?.length === 0 ? null : stop_sequences,
       metadata: user_id == null ? null : { user_id },
     }),
@@ -238,7 +241,7 @@ function effortOf({ thinking, output_config }: v.InferOutput<typeof countInput>)
 }
 
 /** The most tokens of thoughts for an effort. */
-const BUDGETS: readonly (readonly [number, ReasoningEffort])[] = [
+const BUDGETS: readonly (readonly [number, Options['reasoning_effort']])[] = [
   [2048, 'low'],
   [8192, 'medium'],
 ];

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PROMPT_PLACE } from '../../config/presets.ts';
-import { imageSignatures, numberFields } from '../../config/run-fields.ts';
+import { imageSignatures, numberFields } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { type Context, type Route, route } from './route.ts';
 import {

@@ -88,8 +88,8 @@ export async function create(context: Sent<typeof createInput>): Promise<void> {
   if (from === null) throw wrong('from', 'from is missing: the name of a model.');
   const checked = check(object({ parameters: v.nullish(options) }), { parameters });
   const isLocal = runtime.loads.isLocal(from);
-  const { model: _, ...wishes } = inputOf({ model, options: checked.parameters }, isLocal);
-  await setAlias(runtime, model, from, given({ ...wishes, system }) as Preset);
+  const { model: _, ...input } = inputOf({ model, options: checked.parameters }, isLocal);
+  await setAlias(runtime, model, from, given({ ...input, system }) as Preset);
   if (sent.stream === false) return sendJson(res, 200, SUCCESS);
   await sendStatuses(context, async (write) => write(SUCCESS));
 }

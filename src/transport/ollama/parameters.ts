@@ -1,9 +1,8 @@
 import * as v from 'valibot';
 import type { ResponseFormat } from '../../../machines/messages.ts';
-import { numberFields } from '../../config/run-fields.ts';
 import { given, wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
-import { LOGPROBS_MAX } from '../../contract/inputs.ts';
+import { optionsWith, options as table } from '../../contract/options.ts';
 import * as vocabulary from '../../contract/vocabulary.ts';
 import { anything, flag, name, object, text, wholeFrom } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
@@ -19,21 +18,24 @@ export function only(value: unknown, why: string) {
   return vocabulary.only([value], `is not supported here unless it is ${shown}: ${why}`);
 }
 
+/** The options that Ollama has too, under its names. */
+const NAMES = optionsWith('ollama');
+type Named = {
+  [N in (typeof NAMES)[number] as (typeof table)[N]['ollama']]: N extends 'stop'
+    ? typeof texts
+    : typeof number;
+};
+const texts = v.array(text, 'must be a list of texts.');
+
 /** All other options of Ollama are left out, as fields that svc does not know. */
-export const options = object({
-  num_predict: v.nullish(whole),
-  temperature: v.nullish(number),
-  top_p: v.nullish(number),
-  seed: v.nullish(whole),
-  stop: v.nullish(v.array(text, 'must be a list of texts.')),
-  presence_penalty: v.nullish(number),
-  frequency_penalty: v.nullish(number),
-  top_k: v.nullish(number),
-  min_p: v.nullish(number),
-  repeat_penalty: v.nullish(number),
-  /** Tokens that prompt and answer together may have at least. */
-  num_ctx: v.nullish(whole),
-});
+export const options = object(
+  Object.fromEntries(
+    NAMES.map((name) => {
+      const { type, ollama } = table[name];
+      return [ollama, v.nullish(type === 'form' ? texts : type === 'whole' ? whole : number)];
+    }),
+  ) as { [K in keyof Named]: v.NullishSchema<Named[K], undefined> },
+);
 
 /** The fields that a conversation and a prompt share. */
 export const shared = {
@@ -44,7 +46,7 @@ export const shared = {
   /** Whether a model thinks is its own choice. With false, the answer leaves it out. */
   think: v.nullish(v.union([flag, text], 'must be true, false, or a level.')),
   logprobs: v.nullish(flag),
-  top_logprobs: v.nullish(wholeFrom(0, LOGPROBS_MAX)),
+  top_logprobs: v.nullish(wholeFrom(0, table.logprobs.max)),
   /** How long the model stays in memory after its work. */
   keep_alive: v.nullish(v.union([number, text], 'must be a number, or a text.')),
 };
@@ -77,24 +79,17 @@ type Shared = v.InferOutput<ReturnType<typeof object<typeof shared>>>;
 
 /** The input of a run, except for its messages. Only a local model has a context to choose. */
 export function inputOf(sent: Shared, isLocal: boolean): RunInput {
-  const { num_predict, num_ctx, seed, stop, ...rest } = sent.options ?? {};
-  const { temperature, top_p, presence_penalty, frequency_penalty } = rest;
-  const { top_k, min_p, repeat_penalty } = rest;
+  const asked = sent.options ?? {};
+  const { num_predict, num_ctx, seed, stop } = asked;
   return given({
+    ...Object.fromEntries(NAMES.map((name) => [name, asked[table[name].ollama]])),
     model: sent.model,
-    temperature,
-    top_p,
-    presence_penalty,
-    frequency_penalty,
-    top_k,
-    min_p,
-    repeat_penalty,
     reasoning_effort: typeof sent.think === 'string' ? sent.think : null,
     // Zero and less mean no bound of the request.
     max_tokens: num_predict == null || num_predict < 1 ? null : num_predict,
     context_tokens: isLocal ? contextOf(num_ctx) : null,
     // Programs in Go send any number. Equal seeds stay equal.
-    seed: seed == null || seed < 0 ? null : seed % (numberFields.seed.max + 1),
+    seed: seed == null || seed < 0 ? null : seed % (table.seed.max + 1),
     stop: stop?.length === 0 ? null : stop,
     response_format: formatOf(sent.format),
     logprobs: sent.logprobs === true ? (sent.top_logprobs ?? 0) : null,
@@ -103,7 +98,7 @@ export function inputOf(sent: Shared, isLocal: boolean): RunInput {
 
 /** Programs ask for any context. One that svc cannot make as asked becomes the nearest one. */
 function contextOf(num_ctx: number | null | undefined): number | null {
-  const { min, max } = numberFields.context_tokens;
+  const { min, max } = table.context_tokens;
   return num_ctx == null || num_ctx < min ? null : Math.min(num_ctx, max);
 }
 
@@ -113,26 +108,16 @@ function formatOf(format: Shared['format']): ResponseFormat | null {
 }
 
 /** The names of a run's input, as this API calls them. */
-const NAMES: Readonly<Record<string, string>> = {
-  max_tokens: 'options.num_predict',
-  temperature: 'options.temperature',
-  top_p: 'options.top_p',
-  presence_penalty: 'options.presence_penalty',
-  frequency_penalty: 'options.frequency_penalty',
-  context_tokens: 'options.num_ctx',
-  top_k: 'options.top_k',
-  min_p: 'options.min_p',
-  repeat_penalty: 'options.repeat_penalty',
+const PARAMS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(NAMES.map((name) => [name, `options.${table[name].ollama}`])),
   reasoning_effort: 'think',
-  seed: 'options.seed',
-  stop: 'options.stop',
   response_format: 'format',
   texts: 'input',
 };
 
 /** The option that a field of a run is. */
 export function optionOf(field: string): string {
-  return (NAMES[field] ?? field).replace('options.', '');
+  return (PARAMS[field] ?? field).replace('options.', '');
 }
 
 /** An error about the input of the run, with the names of the request that was sent. */
@@ -148,7 +133,7 @@ export function inRequest(thrown: unknown, as: 'chat' | 'generate' = 'chat'): un
 function inChat(param: string): string {
   const [, turn] = /^(messages\.\d+)\./.exec(param) ?? [];
   const [first = '', ...rest] = param.split('.');
-  return turn ?? [NAMES[first] ?? first, ...rest].join('.');
+  return turn ?? [PARAMS[first] ?? first, ...rest].join('.');
 }
 
 /** The last message is the prompt, with its images after the text. */

@@ -15,6 +15,8 @@ import {
   oneLength,
   oneOf,
   only,
+  pick,
+  SAMPLING,
   sampling,
   seedOf,
   stopOf,
@@ -74,7 +76,7 @@ export const chatInput = named(
     parallel_tool_calls: v.nullish(flag),
     response_format: v.nullish(responseFormat),
     logprobs: v.nullish(flag),
-    top_logprobs: v.nullish(topLogprobs),
+    top_logprobs: topLogprobs,
     modalities: only([['text']], 'svc answers with text.'),
     logit_bias: only([{}], 'svc does not change the odds of single tokens.'),
     functions: only([[]], 'it is the old form of tools. Send tools.'),
@@ -90,12 +92,11 @@ export type ChatInput = v.InferOutput<typeof chatInput>;
 
 /** Throws invalid_request with the name of the parameter. */
 export function runOfChat(chat: ChatInput, texts: FileTexts): RunInput {
-  const { model, temperature, top_p, presence_penalty, frequency_penalty, metadata } = chat;
-  const { top_k, min_p, repeat_penalty } = chat;
   const tools = chat.tools?.map(toolOf);
   if (chat.top_logprobs != null && chat.logprobs !== true)
     throw wrong('top_logprobs', 'top_logprobs needs logprobs: true.');
   return {
+    ...pick(chat, [...SAMPLING, 'model', 'metadata']),
     messages: chat.messages.map((message, index) => messageOf(message, index, texts)),
     tools: tools?.length === 0 ? null : tools,
     tool_choice: chat.tool_choice == null ? null : choiceOf(chat.tool_choice),
@@ -104,15 +105,6 @@ export function runOfChat(chat: ChatInput, texts: FileTexts): RunInput {
     verbosity: verbosityOf(chat.verbosity),
     response_format: formatOf(chat.response_format),
     stop: stopOf(chat.stop),
-    model,
-    temperature,
-    top_p,
-    presence_penalty,
-    frequency_penalty,
-    metadata,
-    top_k,
-    min_p,
-    repeat_penalty,
     max_tokens: oneLength(chat.max_tokens, chat.max_completion_tokens),
     seed: seedOf(chat.seed),
     logprobs: chat.logprobs === true ? (chat.top_logprobs ?? 0) : null,

@@ -8,6 +8,8 @@ import {
   named,
   object,
   only,
+  pick,
+  SAMPLING,
   sampling,
   seedOf,
   stopOf,
@@ -46,23 +48,13 @@ type CompletionInput = v.InferOutput<typeof completionInput>;
 
 export async function completion(context: Context<unknown, CompletionInput>): Promise<void> {
   const asked = await context.body();
-  const { model, temperature, top_p, presence_penalty, frequency_penalty } = asked;
-  const { top_k, min_p, repeat_penalty } = asked;
   const run = await startFor(
     context,
     {
+      ...pick(asked, [...SAMPLING, 'model', 'metadata']),
       prompt: typeof asked.prompt === 'string' ? asked.prompt : (asked.prompt[0] ?? ''),
       stop: stopOf(asked.stop),
       max_tokens: asked.max_tokens ?? MAX_TOKENS,
-      model,
-      temperature,
-      top_p,
-      presence_penalty,
-      frequency_penalty,
-      top_k,
-      min_p,
-      repeat_penalty,
-      metadata: asked.metadata,
       seed: seedOf(asked.seed),
     } as RunInput,
     { api: 'openai.completions' },

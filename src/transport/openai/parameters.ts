@@ -1,14 +1,9 @@
 import * as v from 'valibot';
-import {
-  REASONING_EFFORTS,
-  type ReasoningEffort,
-  VERBOSITIES,
-  type Verbosity,
-} from '../../../machines/messages.ts';
 import { adapterSpec } from '../../config/adapters.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunRecord } from '../../contract/contract.ts';
-import { LOGPROBS_MAX, runInput } from '../../contract/inputs.ts';
+import { runInput } from '../../contract/inputs.ts';
+import { type Options, optionsWith } from '../../contract/options.ts';
 import * as vocabulary from '../../contract/vocabulary.ts';
 import {
   anything,
@@ -18,6 +13,7 @@ import {
   named,
   object,
   oneOf,
+  pick,
   text,
   wholeFrom,
 } from '../../contract/vocabulary.ts';
@@ -31,21 +27,15 @@ export function only<const T extends readonly unknown[]>(values: T, why: string)
   return vocabulary.only(values, `must be ${shown}: ${why}`);
 }
 
-const { temperature, top_p, presence_penalty, frequency_penalty, metadata } = runInput.entries;
-const { max_tokens, stop, top_k, min_p, repeat_penalty } = runInput.entries;
+const { metadata, stop, reasoning_effort, verbosity, logprobs } = runInput.entries;
+
+/** The options that have the same name and meaning. Some are of neighbours that speak this API. */
+export const SAMPLING = optionsWith('openai', true);
 
 /** They mean the same for svc. */
 export const sampling = {
   model: v.nullish(name()),
-  max_tokens,
-  temperature,
-  top_p,
-  presence_penalty,
-  frequency_penalty,
-  /** Of llama-server, which speaks this API too. */
-  top_k,
-  min_p,
-  repeat_penalty,
+  ...pick(runInput.entries, SAMPLING),
   /** One text or a list. */
   stop: v.nullish(v.union([text, v.unwrap(stop)], 'must be a text, or a list of texts.')),
   /** OpenAI takes any 64-bit number. */
@@ -59,14 +49,14 @@ export const sampling = {
 };
 
 /** The efforts of a run. `default` leaves it to the model. */
-export const effort = v.nullish(oneOf([...REASONING_EFFORTS, 'default']));
-export function effortOf(asked: v.InferOutput<typeof effort>): ReasoningEffort | null {
+export const effort = v.nullish(oneOf([...v.unwrap(reasoning_effort).options, 'default']));
+export function effortOf(asked: v.InferOutput<typeof effort>): Options['reasoning_effort'] | null {
   return asked == null || asked === 'default' ? null : asked;
 }
 
+type Verbosity = Options['verbosity'] | null;
 /** How much the answer says. `medium` is what any model does, so nothing is sent for it. */
-export const verbosity = v.nullish(oneOf(VERBOSITIES));
-export function verbosityOf(asked: Verbosity | null | undefined): Verbosity | null {
+export function verbosityOf(asked: Verbosity | undefined): Verbosity {
   return asked === 'medium' ? null : (asked ?? null);
 }
 
@@ -84,7 +74,8 @@ export function tellVerbosity(
 }
 const IGNORED = 'X-Svc-Ignored';
 
-export const topLogprobs = wholeFrom(0, LOGPROBS_MAX);
+/** Beside `logprobs`, which is a switch here. */
+export const topLogprobs = logprobs;
 
 /** They have no effect on the answer, so any value is right. */
 export const WITHOUT_EFFECT = {
@@ -120,4 +111,4 @@ export function oneLength(
   return max_completion_tokens ?? max_tokens ?? undefined;
 }
 
-export { anything, flag, listWithout, name, named, object, oneOf, text };
+export { anything, flag, listWithout, name, named, object, oneOf, pick, text, verbosity };

@@ -16,7 +16,7 @@ test('a valid message is accepted', () => {
     seed: 3,
     exact: true,
     only_count: false,
-    wishes: {},
+    options: {},
     call_key: 'a',
     resume: null,
   };

@@ -34,7 +34,7 @@ test.after(async () => {
 });
 
 const usual: Sampling = { temperature: 0.9, seed: 5, judged: 0, explained: false };
-const penalties = { presence: 0.4, frequency: 0.3, repeat: 1.2 };
+const penalties = { presence_penalty: 0.4, frequency_penalty: 0.3, repeat_penalty: 1.2 };
 
 /** Each with what the library calls it. */
 const cases: [name: string, sampling: Sampling, options: SequenceEvaluateOptions][] = [
@@ -42,13 +42,13 @@ const cases: [name: string, sampling: Sampling, options: SequenceEvaluateOptions
   ['sampled tokens', usual, { temperature: 0.9 }],
   [
     'sampled tokens of few',
-    { ...usual, temperature: 2, top_k: 3, top_p: 0.8, min_p: 0.05 },
+    { ...usual, temperature: 2, options: { top_k: 3, top_p: 0.8, min_p: 0.05 } },
     { temperature: 2, topK: 3, topP: 0.8, minP: 0.05 },
   ],
-  ['tokens with penalties', { ...usual, penalties }, { temperature: 0.9 }],
+  ['tokens with penalties', { ...usual, options: penalties }, { temperature: 0.9 }],
   [
     'the most likely tokens with penalties',
-    { ...usual, temperature: 0, penalties },
+    { ...usual, temperature: 0, options: penalties },
     { temperature: 0 },
   ],
   ['explained tokens', { ...usual, explained: true, judged: 20 }, { temperature: 0.9 }],
@@ -108,7 +108,12 @@ async function decoded(context: LlamaContext, sampling: Sampling): Promise<Step[
 
 async function evaluated(
   context: LlamaContext,
-  { seed, penalties: given, judged, explained }: Sampling,
+  {
+    seed,
+    options: { repeat_penalty, presence_penalty, frequency_penalty } = {},
+    judged,
+    explained,
+  }: Sampling,
   options: SequenceEvaluateOptions,
 ): Promise<Step[]> {
   const sequence = context.getSequence();
@@ -120,14 +125,14 @@ async function evaluated(
       ...options,
       seed: seedAt(seed, steps.length),
       yieldEogToken: true,
-      ...(given === undefined
+      ...(repeat_penalty === undefined
         ? {}
         : {
             repeatPenalty: {
               punishTokens: steps.map(({ token }) => token),
-              penalty: given.repeat,
-              presencePenalty: given.presence,
-              frequencyPenalty: given.frequency,
+              penalty: repeat_penalty,
+              presencePenalty: presence_penalty ?? 0,
+              frequencyPenalty: frequency_penalty ?? 0,
             },
           }),
     });

@@ -106,7 +106,7 @@ const NEW: RunOrder = {
   seed: 7,
   exact: false,
   only_count: false,
-  wishes: {},
+  options: {},
   call_key: 'a',
   resume: null,
 };

@@ -49,7 +49,7 @@ function start(resume: RunOrder['resume'] = null): number {
     seed: 7,
     exact: true,
     only_count: false,
-    wishes: {},
+    options: {},
     call_key: 'a',
     resume,
   });

@@ -1,5 +1,6 @@
 import type { ChatWrapper, ChatWrapperSettings, LlamaModel, LlamaText } from 'node-llama-cpp';
-import type { ReasoningEffort, Tool } from '../../../../machines/messages.ts';
+import type { Tool } from '../../../../machines/messages.ts';
+import type { Options } from '../../../contract/options.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Required, ThoughtBound } from './constraint.ts';
 import type { LoadedModel } from './load.ts';
@@ -32,14 +33,14 @@ export function callSettings(wrapper: ChatWrapper): CallSettings | null {
 }
 
 /** The tools that the answer may call. */
-export function callableTools({ wishes }: Pick<RunOrder, 'wishes'>): readonly Tool[] {
-  const { tools = [], tool_choice: choice = 'auto' } = wishes;
+export function callableTools({ options }: Pick<RunOrder, 'options'>): readonly Tool[] {
+  const { tools = [], tool_choice: choice = 'auto' } = options;
   if (choice === 'none') return [];
   return typeof choice === 'object' ? tools.filter(({ name }) => name === choice.name) : tools;
 }
 
 /** Whether the answer must be a call of a tool. */
-function mustCall({ wishes: { tool_choice: choice = 'auto' } }: RunOrder): boolean {
+function mustCall({ options: { tool_choice: choice = 'auto' } }: RunOrder): boolean {
   return choice === 'required' || typeof choice === 'object';
 }
 
@@ -62,10 +63,10 @@ export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: Run
         'The built-in model answers questions, and does not go on with an answer.',
         `messages.${order.messages.length - 1}`,
       );
-    if (order.wishes.response_format !== undefined)
+    if (order.options.response_format !== undefined)
       throw missing('An answer of a given form has no beginning in the request.', 'messages');
   }
-  if (built_in && order.wishes.response_format !== undefined)
+  if (built_in && order.options.response_format !== undefined)
     throw missing(
       'The built-in model answers questions about svc in plain text. It writes no JSON.',
       'response_format',
@@ -74,7 +75,7 @@ export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: Run
 
 export function answerForm(loaded: LoadedModel, order: RunOrder): AnswerForm {
   const { wrapper, built_in } = loaded;
-  const stop = (order.wishes.stop ?? []).map((text) => ({ text, mark: exactMark(text) }));
+  const stop = (order.options.stop ?? []).map((text) => ({ text, mark: exactMark(text) }));
   const tools = callableTools(order);
   const settings = tools.length === 0 ? null : callSettings(wrapper);
   return {
@@ -86,14 +87,14 @@ export function answerForm(loaded: LoadedModel, order: RunOrder): AnswerForm {
 
 /** How long the model may reason. Null: as long as it wants, or it has no form of reasoning. */
 export function thoughtBound(loaded: LoadedModel, order: RunOrder): ThoughtBound | null {
-  const { reasoning_effort: effort } = order.wishes;
+  const { reasoning_effort: effort } = order.options;
   const tokens = effort === undefined ? undefined : REASONING_TOKENS[effort];
   const form = loaded.built_in ? null : reasoningForm(loaded, order);
   return tokens === undefined || form === null ? null : { tokens, close: form.closeText };
 }
 
 /** Most tokens of reasoning for an effort. One that is not here has no bound but the context. */
-const REASONING_TOKENS: Readonly<Partial<Record<ReasoningEffort, number>>> = {
+const REASONING_TOKENS: Readonly<Partial<Record<Options['reasoning_effort'], number>>> = {
   none: 0,
   minimal: 128,
   low: 1024,
@@ -102,7 +103,7 @@ const REASONING_TOKENS: Readonly<Partial<Record<ReasoningEffort, number>>> = {
 
 /** What the answer must consist of. Null: the model is free. */
 export function requiredForm({ wrapper }: LoadedModel, order: RunOrder): Required | null {
-  const format = order.wishes.response_format ?? null;
+  const format = order.options.response_format ?? null;
   const tools = callableTools(order);
   const settings = tools.length === 0 ? null : callSettings(wrapper);
   if (settings !== null && mustCall(order))
@@ -148,7 +149,7 @@ const TAGS = {
 function callForm(settings: CallSettings, tools: readonly Tool[], order: RunOrder): CallForm {
   const { parallelism } = settings;
   const several =
-    parallelism !== undefined && !mustCall(order) && order.wishes.parallel_tool_calls !== false;
+    parallelism !== undefined && !mustCall(order) && order.options.parallel_tool_calls !== false;
   const between = textOf(parallelism?.call.betweenCalls);
   const marks = (texts: (name: string) => readonly string[]) =>
     tools.flatMap(({ name }) => texts(name).map((text) => ({ name, mark: looseMark(text) })));

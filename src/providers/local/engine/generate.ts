@@ -44,7 +44,7 @@ export async function generate(generation: Generation): Promise<Finish | null> {
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
   const answer = openAnswer(loaded, order);
   const constraint = constraintOf(loaded, order, answer);
-  const { logprobs } = order.wishes;
+  const { logprobs } = order.options;
   let made = answered.length;
   const finish = (reason: 'stop' | 'length', output_tokens = made): Finish => {
     output.push(answer.end(), null, null);
@@ -154,21 +154,13 @@ function endOf(
 }
 
 function samplingOf({ loaded, order }: Generation, constraint: Constraint | null): Sampling {
-  const { wishes } = order;
-  const { top_p, top_k, min_p } = wishes;
-  const { presence_penalty: presence = 0, frequency_penalty: frequency = 0 } = wishes;
-  const { repeat_penalty: repeat = 1 } = wishes;
-  const isFree = presence === 0 && frequency === 0 && repeat === 1;
   return {
     temperature: order.temperature ?? (loaded.built_in ? 0 : TEMPERATURE),
     seed: order.seed,
-    ...(top_p === undefined ? {} : { top_p }),
-    ...(top_k === undefined ? {} : { top_k }),
-    ...(min_p === undefined ? {} : { min_p }),
-    ...(isFree ? {} : { penalties: { presence, frequency, repeat } }),
+    options: order.options,
     ...(constraint === null ? {} : { grammar: () => constraint.state }),
     judged: loaded.gate?.tokens ?? 0,
-    explained: wishes.logprobs !== undefined,
+    explained: order.options.logprobs !== undefined,
   };
 }
 

@@ -1,11 +1,6 @@
 import type { Failure, FinishReason, Usage } from '../../../../machines/events.ts';
-import type {
-  Message,
-  OutputPart,
-  Piece,
-  TokenLogprob,
-  Wishes,
-} from '../../../../machines/messages.ts';
+import type { Message, OutputPart, Piece, TokenLogprob } from '../../../../machines/messages.ts';
+import type { AnswerOptions } from '../../../contract/options.ts';
 import { isRecord } from '../../../json.ts';
 
 /** Messages to the engine process. */
@@ -61,7 +56,7 @@ export interface RunOrder {
   /** Only count the tokens of the prompt: it finishes without output. */
   only_count: boolean;
   /** What the request asks for beside its messages. */
-  wishes: Wishes;
+  options: AnswerOptions;
   /** Part of the ids of tool calls, the same in each attempt. */
   call_key: string;
   /** The tokens and parts to continue after. Null: a new answer. */
@@ -201,7 +196,7 @@ const toEngine: Shapes<ToEngine> = {
     seed: whole,
     exact: (value) => typeof value === 'boolean',
     only_count: (value) => typeof value === 'boolean',
-    wishes: isRecord,
+    options: isRecord,
     call_key: text,
     resume: orNull(resume),
   },

@@ -4,7 +4,6 @@ import type { Message, ResponseFormat } from '../../../../machines/messages.ts';
 import { given, wrong } from '../../../contract/check.ts';
 import type { Asked, RunInput } from '../../../contract/contract.ts';
 import { runInput } from '../../../contract/inputs.ts';
-import { pick } from '../../../contract/vocabulary.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
@@ -19,6 +18,8 @@ import {
   named,
   object,
   only,
+  pick,
+  SAMPLING,
   sampling,
   seedOf,
   stopOf,
@@ -61,6 +62,9 @@ const format = v.variant(
 );
 const ONLY_OWN = 'svc has no such things beside its runs.';
 
+/** All but `max_tokens`, which has another name here. */
+const SAME = SAMPLING.filter((name) => name !== 'max_tokens');
+
 /** What is asked, and with which tools. */
 const asked = {
   model: sampling.model,
@@ -97,19 +101,9 @@ export const responseInput = named(
   object({
     ...asked,
     max_output_tokens: sampling.max_tokens,
-    temperature: sampling.temperature,
-    top_p: sampling.top_p,
-    /** Not of this API, but neighbours know them. */
-    ...pick(sampling, [
-      'presence_penalty',
-      'frequency_penalty',
-      'top_k',
-      'min_p',
-      'repeat_penalty',
-      'stop',
-      'seed',
-    ] as const),
-    top_logprobs: v.nullish(topLogprobs),
+    /** Most are not of this API, but neighbours know them. */
+    ...pick(sampling, [...SAME, 'stop', 'seed']),
+    top_logprobs: topLogprobs,
     include: v.nullish(v.array(text, 'must be a list of texts.')),
     metadata: runInput.entries.metadata,
     background: v.nullish(flag),
@@ -179,8 +173,6 @@ export async function runOfResponse(
     body.tool_choice,
   );
   const { tools, names, strict } = toolbox;
-  const { model, temperature, top_p, metadata, max_output_tokens: max_tokens } = body;
-  const { presence_penalty, frequency_penalty, top_k, min_p, repeat_penalty } = body;
   const { prompt_cache_key } = body;
   const wantsLogprobs = include?.includes('message.output_text.logprobs') === true;
   const messages = [...earlier.messages, ...added];
@@ -195,17 +187,9 @@ export async function runOfResponse(
           },
     whole: { messages, toolbox: brought },
     input: {
+      ...pick(body, [...SAME, 'model', 'metadata']),
       messages: [...guide, ...messages],
-      model,
-      temperature,
-      top_p,
-      metadata,
-      max_tokens,
-      presence_penalty,
-      frequency_penalty,
-      top_k,
-      min_p,
-      repeat_penalty,
+      max_tokens: body.max_output_tokens,
       stop: stopOf(body.stop),
       seed: seedOf(body.seed),
       tools: tools.length === 0 ? null : tools,

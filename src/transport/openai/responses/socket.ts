@@ -134,8 +134,8 @@ function known(fields: object, strict: boolean): Known<ResponseInput> {
 /** A response without an answer, which the next request continues. No run has it. */
 function prepared({ input, fields }: AskedRun, { model }: ResponseInput) {
   const run_id = newRunId();
-  const { metadata = null, ...wishes } = given(input);
-  const request = { ...wishes, provider: '', model: '', messages: input.messages ?? [] };
+  const { metadata = null, ...options } = given(input);
+  const request = { ...options, provider: '', model: '', messages: input.messages ?? [] };
   const asked = { run_id, fields, metadata, created_at: Date.now(), request: request as never };
   const response = new ResponseEvents(asked);
   const nothing = { input_tokens: null, output_tokens: null };

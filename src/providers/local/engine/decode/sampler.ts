@@ -1,4 +1,5 @@
 import type { LlamaGrammarEvaluationState, LlamaModel, Token } from 'node-llama-cpp';
+import type { AnswerOptions } from '../../../../contract/options.ts';
 import { SvcError } from '../../../../errors.ts';
 import type { Sample } from './decoder.ts';
 import { type NativeSampler, nativeState, newSampler, type SamplerConfig } from './native.ts';
@@ -15,11 +16,7 @@ export interface Sampling {
   temperature: number;
   seed: number;
   /** Absent: the defaults below. */
-  top_p?: number;
-  top_k?: number;
-  min_p?: number;
-  /** Make a token that the answer has less likely. They count all tokens of the answer. */
-  penalties?: { presence: number; frequency: number; repeat: number };
+  options?: AnswerOptions;
   /** The grammar that the next token must follow. */
   grammar?: () => LlamaGrammarEvaluationState | undefined;
   /** Number of first tokens with their probability. */
@@ -42,18 +39,21 @@ export class TokenSampler {
   private readonly native: NativeSampler;
   private readonly sampling: Sampling;
   private readonly usual: SamplerConfig;
+  /** Null: none. */
+  private readonly penalties: Partial<SamplerConfig> | null;
 
   constructor(model: LlamaModel, sampling: Sampling) {
-    const { temperature, seed, top_p, top_k, min_p } = sampling;
+    const { temperature, seed, options = {} } = sampling;
     this.native = newSampler(model);
     this.sampling = sampling;
     this.usual = {
       temperature,
       seed,
-      topP: top_p ?? DEFAULTS.topP,
-      topK: top_k ?? DEFAULTS.topK,
-      minP: min_p ?? DEFAULTS.minP,
+      topP: options.top_p ?? DEFAULTS.topP,
+      topK: options.top_k ?? DEFAULTS.topK,
+      minP: options.min_p ?? DEFAULTS.minP,
     };
+    this.penalties = penaltiesOf(options);
   }
 
   /** The token after all that the answer has. Throws engine_failed if no token can follow. */
@@ -84,24 +84,33 @@ export class TokenSampler {
   }
 
   private config(said: readonly Token[]): SamplerConfig {
-    const { temperature, seed, penalties, grammar } = this.sampling;
+    const { temperature, seed, grammar } = this.sampling;
     const state = grammar?.();
     return {
       ...this.usual,
       // Another seed costs a new chain of samplers, and the most likely token needs none.
       seed: temperature > 0 ? seedAt(seed, said.length) : seed,
       ...(state === undefined ? {} : { grammarEvaluationState: nativeState(state) }),
-      ...(penalties === undefined
+      ...(this.penalties === null
         ? {}
         : {
-            repeatPenalty: penalties.repeat,
-            repeatPenaltyPresencePenalty: penalties.presence,
-            repeatPenaltyFrequencyPenalty: penalties.frequency,
+            ...this.penalties,
             repeatPenaltyMaxTokens: Math.max(PENALIZED_LEAST, said.length),
             repeatPenaltyTokens: Uint32Array.from(said),
           }),
     };
   }
+}
+
+/** They make tokens that the answer has less likely, and count all tokens of the answer. */
+function penaltiesOf(options: AnswerOptions): Partial<SamplerConfig> | null {
+  const { presence_penalty = 0, frequency_penalty = 0, repeat_penalty = 1 } = options;
+  if (presence_penalty === 0 && frequency_penalty === 0 && repeat_penalty === 1) return null;
+  return {
+    repeatPenalty: repeat_penalty,
+    repeatPenaltyPresencePenalty: presence_penalty,
+    repeatPenaltyFrequencyPenalty: frequency_penalty,
+  };
 }
 
 /**

@@ -1,0 +1,53 @@
+import * as v from 'valibot';
+import { responseFormat, tool, toolChoice } from './messages.ts';
+import {
+  type Option,
+  type OptionName,
+  optionRows,
+  options,
+  type RecordedName,
+  recordedNames,
+  STOPS_MAX,
+} from './options.ts';
+import { flag, numberFrom, oneOf, whole, wholeFrom, words } from './vocabulary.ts';
+
+/** The schemas of the rows of `options`, for requests and for records. */
+
+const forms = {
+  tools: v.array(tool, 'must be a list of tools.'),
+  tool_choice: toolChoice,
+  response_format: responseFormat,
+  stop: v.pipe(
+    v.array(words, 'must be a list of texts.'),
+    v.maxLength(STOPS_MAX, `must have at most ${STOPS_MAX} texts.`),
+  ),
+};
+
+type Table = typeof options;
+type SchemaOf<N extends OptionName> = N extends keyof typeof forms
+  ? (typeof forms)[N]
+  : Table[N] extends { words: infer W extends readonly string[] }
+    ? ReturnType<typeof oneOf<W>>
+    : Table[N] extends { type: 'flag' }
+      ? typeof flag
+      : ReturnType<typeof numberFrom>;
+
+/** In a record the bounds do not matter: they may have been others when it was written. */
+function schemaOf(name: OptionName, isBounded: boolean): v.GenericSchema {
+  const { type, words, min = 0, max = 0 }: Option = options[name];
+  if (type === 'form') return forms[name as keyof typeof forms];
+  if (type === 'flag') return flag;
+  if (words !== undefined) return oneOf(words);
+  if (!isBounded) return type === 'whole' ? whole : v.number();
+  return type === 'whole' ? wholeFrom(min, max) : numberFrom(min, max);
+}
+
+/** What a request may have. */
+export const optionEntries = Object.fromEntries(
+  optionRows.map(([name]) => [name, v.nullish(schemaOf(name, true))]),
+) as { [N in OptionName]: v.NullishSchema<SchemaOf<N>, undefined> };
+
+/** What a record shows of it. */
+export const recordedOptions = Object.fromEntries(
+  recordedNames.map((name) => [name, v.exactOptional(schemaOf(name, false))]),
+) as { [N in RecordedName]: v.ExactOptionalSchema<SchemaOf<N>, undefined> };

@@ -1,0 +1,333 @@
+import type { ResponseFormat, Tool, ToolChoice } from '../../machines/messages.ts';
+import { limitSpecs } from '../limits.ts';
+
+/**
+ * What a request may ask of its answer, beside the messages and who answers: one row each. The
+ * command line, presets, the contract, the APIs of others, the providers, the log, the record,
+ * `runtime.proto` and the documentation read it.
+ */
+export interface Option {
+  /** `form`: its schema is in `messages.ts`. */
+  type: 'whole' | 'number' | 'flag' | 'word' | 'form';
+  min?: number;
+  max?: number;
+  words?: readonly string[];
+  /** What it does, as a sentence. Help and documents have it. */
+  summary: string;
+  /** Its flag on the command line, and its value in help. Presets have a number with a flag. */
+  flag?: readonly [name: string, value: string];
+  /** Its numbers in RunRequest and RunRecord of `runtime.proto`. One only: no record shows it. */
+  proto: readonly [request: number, record?: number];
+  /** The requests for chats, responses and completions have it by this name. */
+  openai?: true;
+  /** Its name among the options of Ollama. */
+  ollama?: string;
+  /** Its name in the AI SDK. */
+  sdk?: string;
+  /** Who takes it behind OpenAI's API: `neighbours` are the servers that are not OpenAI's. */
+  compatible: 'all' | 'neighbours' | 'none';
+  /** The value that changes nothing. It is not sent, so no provider must know it. */
+  neutral?: unknown;
+}
+
+const { output_tokens, engine_context_tokens: context } = limitSpecs;
+
+export const options = {
+  tools: {
+    type: 'form',
+    summary: 'The tools that the model may call.',
+    proto: [4, 9],
+    sdk: 'tools',
+    compatible: 'all',
+  },
+  tool_choice: {
+    type: 'form',
+    summary: 'Which tool the model calls. The default is auto.',
+    proto: [5, 10],
+    sdk: 'toolChoice',
+    compatible: 'all',
+  },
+  response_format: {
+    type: 'form',
+    summary: 'The form of the answer. The default is free text.',
+    proto: [6, 11],
+    sdk: 'responseFormat',
+    compatible: 'all',
+  },
+  max_tokens: {
+    type: 'whole',
+    min: 1,
+    max: output_tokens.max,
+    summary: 'Longest answer, in tokens.',
+    flag: ['max-tokens', '<n>'],
+    proto: [11],
+    openai: true,
+    ollama: 'num_predict',
+    sdk: 'maxOutputTokens',
+    compatible: 'all',
+  },
+  stop: {
+    type: 'form',
+    summary: 'The answer ends before this text.',
+    flag: ['stop', '<text>'],
+    proto: [7],
+    ollama: 'stop',
+    sdk: 'stopSequences',
+    compatible: 'all',
+  },
+  temperature: {
+    type: 'number',
+    min: 0,
+    max: 2,
+    summary: 'Sampling temperature from 0 to 2; 0 always takes the likeliest token.',
+    flag: ['temperature', '<t>'],
+    proto: [12],
+    openai: true,
+    ollama: 'temperature',
+    sdk: 'temperature',
+    compatible: 'all',
+  },
+  top_p: {
+    type: 'number',
+    min: 0,
+    max: 1,
+    summary: 'Draw only from the likeliest tokens that together have this probability.',
+    flag: ['top-p', '<p>'],
+    proto: [13],
+    openai: true,
+    ollama: 'top_p',
+    sdk: 'topP',
+    compatible: 'all',
+  },
+  top_k: {
+    type: 'whole',
+    min: 0,
+    /** More than the vocabulary of any model. */
+    max: 1_000_000,
+    summary: 'Draw only from this many of the likeliest tokens; 0: from all.',
+    flag: ['top-k', '<n>'],
+    proto: [26, 34],
+    openai: true,
+    ollama: 'top_k',
+    sdk: 'topK',
+    compatible: 'neighbours',
+  },
+  min_p: {
+    type: 'number',
+    min: 0,
+    max: 1,
+    summary: 'Draw only tokens of at least this part of the highest probability.',
+    flag: ['min-p', '<p>'],
+    proto: [27, 35],
+    openai: true,
+    ollama: 'min_p',
+    compatible: 'neighbours',
+  },
+  presence_penalty: {
+    type: 'number',
+    min: -2,
+    max: 2,
+    summary: 'Above 0, tokens that the answer has already become less likely.',
+    proto: [14],
+    openai: true,
+    ollama: 'presence_penalty',
+    sdk: 'presencePenalty',
+    compatible: 'all',
+  },
+  frequency_penalty: {
+    type: 'number',
+    min: -2,
+    max: 2,
+    summary: 'Above 0, each time that the answer has a token makes it less likely.',
+    proto: [15],
+    openai: true,
+    ollama: 'frequency_penalty',
+    sdk: 'frequencyPenalty',
+    compatible: 'all',
+  },
+  repeat_penalty: {
+    type: 'number',
+    min: 0.1,
+    max: 10,
+    summary: 'Above 1, tokens that the answer has already become less likely.',
+    flag: ['repeat-penalty', '<x>'],
+    proto: [28, 36],
+    openai: true,
+    ollama: 'repeat_penalty',
+    // Servers have different names for it, and ignore the others.
+    compatible: 'none',
+    neutral: 1,
+  },
+  seed: {
+    type: 'whole',
+    min: 0,
+    max: 2 ** 32 - 1,
+    summary: 'Sampling seed: the same seed gives the same answer on the same machine.',
+    flag: ['seed', '<n>'],
+    proto: [17],
+    ollama: 'seed',
+    sdk: 'seed',
+    compatible: 'all',
+  },
+  context_tokens: {
+    type: 'whole',
+    min: context.min,
+    max: context.max,
+    summary:
+      'Context of a local model: prompt and answer together have room for so many tokens, ' +
+      'as far as the model allows.',
+    flag: ['context', '<tokens>'],
+    proto: [34, 44],
+    ollama: 'num_ctx',
+    compatible: 'none',
+  },
+  logprobs: {
+    type: 'whole',
+    min: 0,
+    max: 20,
+    summary: 'How many of the likeliest tokens to report at each position.',
+    proto: [16],
+    compatible: 'all',
+  },
+  reasoning_effort: {
+    type: 'word',
+    words: ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'],
+    summary: 'How long the model may reason before it answers.',
+    proto: [24, 32],
+    sdk: 'reasoning',
+    compatible: 'all',
+  },
+  verbosity: {
+    type: 'word',
+    words: ['low', 'medium', 'high'],
+    summary: 'How much the answer says. A model that does not know it answers as always.',
+    proto: [35, 45],
+    compatible: 'all',
+  },
+  parallel_tool_calls: {
+    type: 'flag',
+    summary: 'False: the answer has one tool call at most.',
+    proto: [25, 33],
+    compatible: 'all',
+    neutral: true,
+  },
+} as const satisfies Record<string, Option>;
+
+type Table = typeof options;
+export type OptionName = keyof Table;
+
+/** The options whose values have a form. */
+interface Forms {
+  tools: readonly Tool[];
+  tool_choice: ToolChoice;
+  response_format: ResponseFormat;
+  stop: readonly string[];
+}
+type Value<N extends OptionName> = N extends keyof Forms
+  ? Forms[N]
+  : Table[N] extends { words: readonly (infer W)[] }
+    ? W
+    : Table[N] extends { type: 'flag' }
+      ? boolean
+      : number;
+
+export type Options = { [N in OptionName]: Value<N> };
+/** What a recorded request has in any case. A seed is drawn where none is chosen. */
+type Always = 'max_tokens' | 'temperature' | 'seed';
+/** Absent: the default of the provider. */
+export type AnswerOptions = Partial<Omit<Options, Always>>;
+
+/** The rows, as a list. */
+export const optionRows = Object.entries<Option>(options) as readonly [OptionName, Option][];
+
+/** The names of the rows that have this. */
+export function optionsWith<F extends keyof Option, V = unknown>(field: F, value?: V) {
+  type Names = {
+    [N in OptionName]: Table[N] extends Record<F, V> ? N : never;
+  }[OptionName];
+  return optionRows
+    .filter(([, row]) => (value === undefined ? row[field] !== undefined : row[field] === value))
+    .map(([name]) => name) as Names[];
+}
+
+export type RecordedName = {
+  [N in OptionName]: Table[N] extends { proto: readonly [number, number] } ? N : never;
+}[OptionName];
+/** Those that a record shows. */
+export const recordedNames = optionRows.flatMap(([name, { proto }]) =>
+  proto[1] === undefined ? [] : [name],
+) as RecordedName[];
+
+/** The rows of what a request says, but for values that change nothing. */
+export function effectiveRows(
+  request: { readonly [N in OptionName]?: unknown },
+): (readonly [OptionName, Option])[] {
+  return optionRows.filter(([name, { neutral }]) => {
+    const value = request[name] ?? undefined;
+    return value !== undefined && value !== neutral;
+  });
+}
+
+/** The options of a request that has more fields. One that is null or undefined is absent. */
+export function optionsIn(
+  request: { readonly [N in OptionName]?: Options[N] | null | undefined },
+): AnswerOptions {
+  return Object.fromEntries(
+    optionRows.flatMap(([name]) =>
+      (request[name] ?? null) === null || ALWAYS.has(name) ? [] : [[name, request[name]]],
+    ),
+  );
+}
+const ALWAYS: ReadonlySet<OptionName> = new Set<Always>(['max_tokens', 'temperature', 'seed']);
+
+export interface NumberField {
+  min: number;
+  max: number;
+  /** Only whole numbers. */
+  whole: boolean;
+  /** The flag of the command line. */
+  flag: string;
+}
+export type NumberFieldName = {
+  [N in OptionName]: Table[N] extends { flag: unknown; min: number } ? N : never;
+}[OptionName];
+
+/** The numbers that the command line and presets can set. */
+export const numberFields = Object.fromEntries(
+  optionRows.flatMap(([name, { type, min, max, flag }]) =>
+    flag === undefined || min === undefined || max === undefined
+      ? []
+      : [[name, { flag: flag[0], min, max, whole: type === 'whole' }]],
+  ),
+) as Record<NumberFieldName, NumberField>;
+
+/** The states of a run, by which runs are listed. The last five are its ends. */
+export const RUN_STATES = [
+  'queued',
+  'starting',
+  'streaming',
+  'backoff',
+  'suspended',
+  'cancelling',
+  'completed',
+  'failed',
+  'cancelled',
+  'interrupted',
+  'timed_out',
+] as const;
+
+/** What a run may ask for if it is cut off. */
+export const RECOVERIES = ['resume', 'restart', 'end'] as const;
+
+/** Most texts that may end an answer. */
+export const STOPS_MAX = 16;
+
+/** The images that a run may have, by the first bytes of their file in hex. */
+export const imageSignatures: Readonly<Record<string, RegExp>> = {
+  'image/png': /^89504e470d0a1a0a/,
+  'image/jpeg': /^ffd8ff/,
+  'image/gif': /^47494638(37|39)61/,
+  'image/webp': /^52494646.{8}57454250/,
+};
+/** Bytes of a file that its signature is in. */
+export const SIGNATURE_BYTES = 18;
