@@ -12,9 +12,7 @@ export type StoredRun<D extends string | Uint8Array = string> = StoredFields & {
 };
 export type StoredFields = RunFields & { fields_digest: unknown };
 
-const FIELDS = RUN_FIELDS.split(', ')
-  .map((field) => `r.${field}`)
-  .join(', ');
+const FIELDS = RUN_FIELDS.map((field) => `r.${field}`).join(', ');
 export const STORED_FIELDS =
   `select ${FIELDS}, d.fields as fields_digest ` +
   'from runs r left join run_digests d on d.run_id = r.run_id';

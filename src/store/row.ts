@@ -1,6 +1,7 @@
 import { SCHEMA_VERSION } from '../../machines/events.ts';
 import { upcast } from '../../machines/upcast.ts';
 import { SvcError } from '../errors.ts';
+import { eventOf, type RunValues, runValues } from './columns.ts';
 import { type EmbeddingUsage, embeddingUsage } from './embedding-usage.ts';
 import { CONFLICT, type Commit, type RunRow, type StoredEvent } from './port.ts';
 import type { RunUsage } from './usage.ts';
@@ -9,21 +10,7 @@ import type { RunUsage } from './usage.ts';
 export type EventRow = Omit<StoredEvent, 'data'> & { data: string };
 
 /** A run as it is stored: the row as JSON text, and the columns for searches. */
-export interface RunLine {
-  run_id: string;
-  idempotency_key: string | null;
-  finished: 0 | 1;
-  state: string;
-  provider: string;
-  seq: number;
-  data: string;
-  cloud: 0 | 1;
-  conversation: string | null;
-  origin: string | null;
-  client: string | null;
-  due_at: number | null;
-  usage: RunUsage | null;
-}
+export type RunLine = RunValues & { data: string; usage: RunUsage | null };
 
 export interface CommitRows {
   events: EventRow[];
@@ -42,24 +29,11 @@ export function toRows({ events, runs }: Commit): CommitRows {
 }
 
 /** The event in the present schema. Throws store_corrupt. */
-export function fromEventRow({
-  seq,
-  stream,
-  version,
-  type,
-  schema,
-  at,
-  boot_id,
-  data,
-}: EventRow): StoredEvent {
+export function fromEventRow(row: EventRow): StoredEvent {
+  const { schema, type, data, seq } = row;
   return {
-    seq,
-    stream,
-    version,
-    type,
+    ...eventOf(row),
     schema: SCHEMA_VERSION,
-    at,
-    boot_id,
     data: upcast(schema, type, parse(data, `The event ${seq}`) as StoredEvent['data']),
   };
 }
@@ -75,45 +49,14 @@ export function conflict(message: string, cause?: unknown): Error {
   return Object.assign(new Error(message, { cause }), { code: CONFLICT });
 }
 
-function toEventRow({
-  seq,
-  stream,
-  version,
-  type,
-  schema,
-  at,
-  boot_id,
-  data,
-}: StoredEvent): EventRow {
-  return {
-    seq,
-    stream,
-    version,
-    type,
-    schema,
-    at,
-    boot_id,
-    data: stringify(data, `the event ${seq}`),
-  };
+function toEventRow(event: StoredEvent): EventRow {
+  return { ...eventOf(event), data: stringify(event.data, `the event ${event.seq}`) };
 }
 
-export function toRunLine({ cloud = false, client, due_at, usage, ...row }: RunRow): RunLine {
-  const { run_id, idempotency_key, finished, state, provider, seq } = row;
-  return {
-    run_id,
-    idempotency_key,
-    finished: finished ? 1 : 0,
-    state,
-    provider,
-    seq,
-    data: stringify(row, `the run ${run_id}`),
-    cloud: cloud ? 1 : 0,
-    conversation: row.conversation ?? null,
-    origin: row.origin ?? null,
-    client: client ?? null,
-    due_at: due_at ?? null,
-    usage: usage ?? null,
-  };
+export function toRunLine(row: RunRow): RunLine {
+  const { cloud: _, client: __, due_at: ___, usage, ...stored } = row;
+  const data = stringify(stored, `the run ${row.run_id}`);
+  return { ...runValues(row), data, usage: usage ?? null };
 }
 
 /** JSON escapes NUL characters and lone surrogates, so that any text survives. */

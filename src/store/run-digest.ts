@@ -1,7 +1,8 @@
 import { createHash, hash } from 'node:crypto';
 import type Database from 'better-sqlite3';
+import { columnOf, RUN_NAMES } from './columns.ts';
 
-/** The columns of a run beside its data. */
+/** The columns of a run in SQLite beside its data. */
 export interface RunFields {
   run_id: string;
   accepted_seq: number;
@@ -13,26 +14,18 @@ export interface RunFields {
   seq: number;
 }
 
-export const RUN_FIELDS =
-  'run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq';
+/** Their names, in the order of the digest. */
+export const RUN_FIELDS = RUN_NAMES.filter(
+  (name): name is keyof RunFields => columnOf(name).sqlite === 'row',
+);
+const IS_TEXT = RUN_FIELDS.map((name) => columnOf(name).type === 'text');
 
-export function fieldsDigest({
-  run_id,
-  accepted_seq,
-  idempotency_key,
-  finished,
-  ended_at,
-  state,
-  provider,
-  seq,
-}: RunFields): Buffer {
+export function fieldsDigest(row: RunFields): Buffer {
   // The database stores well-formed text.
-  const texts = [state.toWellFormed(), provider.toWellFormed()];
-  return hash(
-    'sha256',
-    JSON.stringify([run_id, accepted_seq, idempotency_key, finished, ended_at, ...texts, seq]),
-    'buffer',
+  const values = RUN_FIELDS.map((name, index) =>
+    IS_TEXT[index] ? String(row[name]).toWellFormed() : row[name],
   );
+  return hash('sha256', JSON.stringify(values), 'buffer');
 }
 
 /** Takes the stored text or its bytes. */
@@ -44,20 +37,11 @@ export function dataDigest(run_id: string, data: string | Uint8Array): Buffer {
 
 /** Registers both digests as SQL functions, to upgrade a log that has none. */
 export function addDigestFunctions(db: Database.Database): void {
-  db.function('fields_digest', { deterministic: true, varargs: true }, (...values: unknown[]) => {
-    const [run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq] =
-      values;
-    return fieldsDigest({
-      run_id,
-      accepted_seq,
-      idempotency_key,
-      finished,
-      ended_at,
-      state,
-      provider,
-      seq,
-    } as RunFields);
-  });
+  db.function('fields_digest', { deterministic: true, varargs: true }, (...values: unknown[]) =>
+    fieldsDigest(
+      Object.fromEntries(RUN_FIELDS.map((name, index) => [name, values[index]])) as never,
+    ),
+  );
   db.function('data_digest', { deterministic: true }, (run_id: unknown, data: unknown) =>
     dataDigest(String(run_id), String(data)),
   );

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type Database from 'better-sqlite3';
-import { addDigestFunctions } from './run-digest.ts';
+import { type ColumnTypes, columnsText, EVENT_COLUMNS, runColumns } from './columns.ts';
+import { addDigestFunctions, RUN_FIELDS } from './run-digest.ts';
 
 /** Marks the file as an event log of svc, in its header: the letters `svce`. */
 export const APPLICATION_ID = 0x73766365;
@@ -16,21 +17,24 @@ const GENERATIONS = 2 ** 22;
 /** The name of a log in a copy that has none. */
 const NO_NAME = 'none';
 
+/** Milliseconds are `real`, so that any JavaScript number survives. */
+const TYPES: ColumnTypes = {
+  id: 'text',
+  name: 'text',
+  text: 'text',
+  json: 'text',
+  flag: 'integer',
+  whole: 'integer',
+  number: 'real',
+};
+
 /**
- * Milliseconds are `real`, so that any JavaScript number survives.
  * Streams are read by the unique index. `boots` finds the last boot, and `starts` the other first
  * events, without the large rows.
  */
 const EVENTS = `
 create table events (
-  seq integer primary key,
-  stream text not null,
-  version integer not null,
-  type text not null,
-  schema integer not null,
-  at real not null,
-  boot_id text not null,
-  data text not null,
+  ${columnsText(TYPES, 'seq', EVENT_COLUMNS)},
   hash blob not null,
   unique (stream, version)
 ) strict;
@@ -53,14 +57,7 @@ create table gaps (
  */
 const RUNS = `
 create table runs (
-  run_id text primary key,
-  accepted_seq integer not null,
-  idempotency_key text,
-  finished integer not null,
-  ended_at real,
-  state text not null,
-  provider text not null,
-  seq integer not null,
+  ${columnsText(TYPES, 'run_id', runColumns(RUN_FIELDS))},
   data text not null
 ) strict;`;
 
@@ -105,7 +102,7 @@ ${GAPS}`;
 const FROM_2 = `
 ${PROOFS}
 insert into run_digests
-  select run_id, fields_digest(run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq), data_digest(run_id, data) from runs;`;
+  select run_id, fields_digest(${RUN_FIELDS.join(', ')}), data_digest(run_id, data) from runs;`;
 
 /**
  * Creates the tables of an empty database in one transaction, before WAL mode: so the header is

@@ -1,14 +1,15 @@
 import { SvcError } from '../../errors.ts';
+import { EVENT_NAMES } from '../../store/columns.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import { type EventRow, fromEventRow } from '../../store/row.ts';
 import { isSame } from '../../store/run-digest.ts';
-import { eventDigest } from './append/commit.ts';
+import { eventDigest } from './columns.ts';
 import type { Connections } from './connections.ts';
 import { firstOfAsker } from './schema.ts';
 
 type StoredRow = EventRow & { digest: Buffer };
 
-const COLUMNS = 'seq, stream, version, type, schema, at, boot_id, data, digest';
+const COLUMNS = [...EVENT_NAMES, 'digest'].join(', ');
 
 /** Asks once every earlier commit has ended. */
 export type Read = Connections['read'];

@@ -7,10 +7,11 @@ import type { Shape } from '../../store/usage-sums.ts';
 import { type Alone, connectAlone } from './alone.ts';
 import type { AppendAnswer } from './append/append-statement.ts';
 import { prepareRows, withoutSeq } from './append/commit.ts';
+import { Statement } from './append/statement.ts';
 import type { DatabaseOptions } from './connections.ts';
 import { isDuplicate } from './failure.ts';
 import { migrate } from './schema.ts';
-import { columnsOf, listsOf, typeOf, USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
+import { columnsOf, listColumns, USED_BY_EMBEDDINGS, USED_BY_RUNS } from './usage.ts';
 
 /**
  * Opens an empty database, or one without tables, to write a whole log into it. Throws
@@ -101,11 +102,12 @@ class PostgresTarget implements LogTarget {
   }
 
   private async add(shape: Shape, rows: readonly object[]): Promise<void> {
-    const names = columnsOf(shape);
-    const lists = names.map((name, index) => `$${index + 1}::${typeOf(name)}[]`);
+    const names = columnsOf(shape).join(', ');
+    const statement = new Statement<readonly object[]>();
+    const given = statement.rows(listColumns(shape), (all) => all);
     await this.alone.read(
-      `insert into ${shape.table} (${names.join(', ')}) select * from unnest(${lists.join(', ')})`,
-      listsOf(shape, rows),
+      `insert into ${shape.table} (${names}) select ${names} from ${given}`,
+      statement.valuesOf(rows),
     );
   }
 

@@ -6,8 +6,7 @@ import { pruneOrder, type SizedRun } from '../../store/prune/order.ts';
 import { type Moment, oldAtSteps } from '../../store/prune/run-age.ts';
 import { HOUR_MS } from '../../store/usage-sums.ts';
 import type { HeldLease } from './append/appends.ts';
-import { ROW_BYTES } from './append/commit.ts';
-import { fromColumn } from './columns.ts';
+import { fromColumn, ROW_BYTES } from './columns.ts';
 import type { Connections } from './connections.ts';
 import { foldUsage } from './usage.ts';
 

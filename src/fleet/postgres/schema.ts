@@ -1,6 +1,14 @@
 import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
+import {
+  columnOf,
+  columnsText,
+  EVENT_COLUMNS,
+  RUN_NAMES,
+  runColumns,
+} from '../../store/columns.ts';
 import { codeOf } from '../../store/failure.ts';
+import { TYPES } from './columns.ts';
 
 /** Raised when the tables change. A newer version is refused. */
 export const SCHEMA = 3;
@@ -8,6 +16,13 @@ export const SCHEMA = 3;
 export const SERVER_VERSION_MIN = 130_000;
 /** The lock of migrations: the letters `svce`. */
 const MIGRATION_LOCK = 0x73766365;
+
+/** Columns of runs by the version of the tables that has them first. */
+const of = (since: number | undefined) =>
+  RUN_NAMES.filter((name) => columnOf(name).since === since);
+
+/** Ids are read in the order of SQLite. */
+const CREATED = { ...TYPES, id: 'text collate "C"' };
 
 /**
  * The log and what follows from it.
@@ -26,14 +41,7 @@ create table svc_log (
 );
 insert into svc_log values (1, 0, 0, 0);
 create table svc_events (
-  seq bigint primary key,
-  stream text collate "C" not null,
-  version bigint not null,
-  type text not null,
-  schema integer not null,
-  at float8 not null,
-  boot_id text not null,
-  data text not null,
+  ${columnsText(CREATED, 'seq', EVENT_COLUMNS)},
   digest bytea not null,
   constraint svc_events_version unique (stream, version)
 );
@@ -48,19 +56,7 @@ create index svc_events_accepted on svc_events (seq) where version = 1 and type 
  */
 const RUNS = `
 create table svc_runs (
-  run_id text collate "C" primary key,
-  accepted_seq bigint not null,
-  idempotency_key text,
-  finished boolean not null,
-  ended_at float8,
-  state text not null,
-  provider text not null,
-  model text not null,
-  client text not null,
-  cloud boolean not null,
-  conversation text,
-  origin text,
-  seq bigint not null,
+  ${columnsText(CREATED, 'run_id', runColumns(of(undefined)))},
   data text not null,
   digest bytea not null,
   bytes bigint,
@@ -150,7 +146,7 @@ create table svc_asks (
 
 /** `due_at`: when a queued run ends, if no node has started it by then. */
 const DUE = `
-alter table svc_runs add column due_at float8;
+alter table svc_runs add column ${columnsText(CREATED, 'run_id', runColumns(of(2)))};
 create index svc_runs_due on svc_runs (due_at) where not finished and node_id is null and waits;`;
 
 /** `file`: the model file for which a run that was cut off is kept, until `file_until`. */

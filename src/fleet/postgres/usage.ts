@@ -10,6 +10,7 @@ import {
   type UsageQuery,
   type UsageSums,
 } from '../../store/usage-sums.ts';
+import type { ListColumns } from './append/statement.ts';
 import { fromColumn, toColumn } from './columns.ts';
 import type { Read } from './event-reads.ts';
 
@@ -25,20 +26,20 @@ export function columnsOf({ key, sums }: Shape): string[] {
   return ['hour', ...key, ...sums];
 }
 
-export function typeOf(column: string): string {
-  if (column === 'cloud') return 'bool';
-  return ['provider', 'model', 'client'].includes(column) ? 'text' : 'bigint';
-}
-
-/** Rows of a table, as one list for each column. */
-export function listsOf(shape: Shape, rows: readonly object[]): unknown[][] {
-  return columnsOf(shape).map((name) =>
-    rows.map((row) => {
-      const value = (row as Record<string, unknown>)[name] ?? 0;
-      return typeof value === 'string' ? toColumn(value) : value;
-    }),
+/** The same, of rows that a statement gets. */
+export function listColumns(shape: Shape): ListColumns<object> {
+  return Object.fromEntries(
+    columnsOf(shape).map((name) => [
+      name,
+      {
+        type: name === 'cloud' ? 'flag' : NAMES.includes(name) ? 'text' : 'whole',
+        of: (row) => (row as Record<string, unknown>)[name] ?? 0,
+      },
+    ]),
   );
 }
+
+const NAMES = ['provider', 'model', 'client'];
 
 const binary = (column: string) => (column === 'cloud' ? column : `${column} collate "C"`);
 const KEYS = { none: 'null::text', day: 'hour / 24', client: binary('client') } as const;

@@ -2,11 +2,12 @@ import { dirname } from 'node:path';
 import type Database from 'better-sqlite3';
 import { SvcError } from '../../errors.ts';
 import { chain, GENESIS } from '../chain.ts';
+import { EVENT_NAMES } from '../columns.ts';
 import type { KnownMark, Mark, MarkFile } from '../files/high-water.ts';
 import { Gaps, REMOVED } from '../gaps.ts';
 import type { EventRow } from '../row.ts';
 
-export const EVENT_COLUMNS = 'seq, stream, version, type, schema, at, boot_id, data';
+export const EVENTS = EVENT_NAMES.join(', ');
 export type HashedRow = EventRow & { hash: unknown };
 
 /** Events checked at each open: a crash can only harm the end. `verify` checks all. */
@@ -23,9 +24,7 @@ export function checkTail(db: Database.Database): Mark {
   const gaps = new Gaps(db);
   let mark = markAt(db, gaps, Math.max(0, last - TAIL_EVENTS));
   for (const row of db
-    .prepare<[number], HashedRow>(
-      `select ${EVENT_COLUMNS}, hash from events where seq > ? order by seq`,
-    )
+    .prepare<[number], HashedRow>(`select ${EVENTS}, hash from events where seq > ? order by seq`)
     .iterate(mark.seq)) {
     const problem = linkProblem(skipGap(gaps, mark, row.seq), row);
     if (problem !== null) refuse(problem);

@@ -5,15 +5,7 @@ import { Gaps } from '../gaps.ts';
 import type { VerifyReport } from '../port.ts';
 import { damagedRun, Projection } from '../projection.ts';
 import { logName } from '../schema.ts';
-import {
-  EVENT_COLUMNS,
-  type HashedRow,
-  hashAt,
-  hex,
-  linkProblem,
-  markProblem,
-  skipGap,
-} from './check.ts';
+import { EVENTS, type HashedRow, hashAt, hex, linkProblem, markProblem, skipGap } from './check.ts';
 
 /** Events checked between two pauses. */
 const PART_EVENTS = 1000;
@@ -66,7 +58,7 @@ async function checkChain(
       ...readable(() => {
         const found: string[] = [];
         const rows = db.prepare<[number, number], HashedRow>(
-          `select ${EVENT_COLUMNS}, hash from events where seq > ? order by seq limit ?`,
+          `select ${EVENTS}, hash from events where seq > ? order by seq limit ?`,
         );
         done = true;
         for (const row of rows.iterate(from, PART_EVENTS)) {

@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import type Database from 'better-sqlite3';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Calls, Opened } from '../calls.ts';
 import { asStoreError, codeOf, isDamage, isFull } from '../failure.ts';
@@ -23,11 +24,10 @@ import { Pruner } from '../prune/pruner.ts';
 import type { CommitRows, RunLine } from '../row.ts';
 import type { UsageQuery, UsageSums } from '../usage-sums.ts';
 import { Words } from '../words.ts';
-import { CommitWrites } from './commit-writes.ts';
 import { type OpenOptions, openLog } from './open.ts';
 import { Reads } from './reads.ts';
 import { WordSteps } from './word-steps.ts';
-import { prepareWrites } from './writes.ts';
+import { CommitWrites } from './writes.ts';
 
 /**
  * The event log on disk, in the thread that owns it. It owns the connection, the end of the log
@@ -47,7 +47,7 @@ export class EventLog extends Reads implements Calls {
   private readonly options: OpenOptions;
   private readonly highWater: HighWater;
   private readonly reserveFile: Reserve;
-  private readonly statements: ReturnType<typeof prepareWrites>;
+  private readonly begin: Database.Statement<[]>;
   readonly wordSteps: WordSteps;
   private readonly writes: CommitWrites;
   private readonly pruner: Pruner;
@@ -67,10 +67,10 @@ export class EventLog extends Reads implements Calls {
     this.reserveFile = reserve;
     this.audit = new Audit(db);
     this.pruner = new Pruner(db);
-    this.statements = prepareWrites(db);
+    this.begin = db.prepare('begin immediate');
     const words = new Words(db);
     this.wordSteps = this.stepsOf(words);
-    this.writes = new CommitWrites(db, this.statements, words);
+    this.writes = new CommitWrites(db, words);
     this.wal = new Wal(db, options.database);
     const { database, limits } = options;
     this.presence = new Presence({
@@ -111,7 +111,7 @@ export class EventLog extends Reads implements Calls {
       canWrite: () => this.failure === null && this.db.open,
       lastSeq: () => this.last.seq,
       write: (work) => {
-        this.statements.begin.run();
+        this.begin.run();
         work();
         // The index follows the log, so nothing is lost without a sync.
         this.wal.commit();
@@ -242,7 +242,7 @@ export class EventLog extends Reads implements Calls {
   }
 
   private write(rows: CommitRows): Mark {
-    this.statements.begin.run();
+    this.begin.run();
     const last = this.writes.write(rows, this.last);
     this.wal.commit();
     for (const { stream, data } of rows.events)
@@ -261,7 +261,7 @@ export class EventLog extends Reads implements Calls {
 
   private rollBack(): SvcError | null {
     try {
-      if (this.db.inTransaction) this.statements.rollback.run();
+      if (this.db.inTransaction) this.db.exec('rollback');
       return null;
     } catch (error) {
       return this.fail(error);

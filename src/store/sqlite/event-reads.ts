@@ -1,8 +1,9 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../../errors.ts';
 import { GENESIS } from '../chain.ts';
+import { EVENT_NAMES, eventOf } from '../columns.ts';
 import { Gaps } from '../gaps.ts';
-import { EVENT_COLUMNS, type HashedRow, hex, linkProblem } from '../inspect/check.ts';
+import { type HashedRow, hex, linkProblem } from '../inspect/check.ts';
 import { FIRST_OF_ASKER } from '../places.ts';
 import { RunEnds } from '../prune/run-ends.ts';
 import type { EventRow } from '../row.ts';
@@ -10,11 +11,9 @@ import type { EventRow } from '../row.ts';
 /** An event with its hash and the previous hash; null if that is missing. */
 export type LinkedRow = HashedRow & { previous: unknown };
 
-const LINKED = `select ${EVENT_COLUMNS.split(', ')
-  .map((column) => `e.${column}`)
-  .join(
-    ', ',
-  )}, e.hash as hash, p.hash as previous from events e left join events p on p.seq = e.seq - 1`;
+const LINKED = `select ${EVENT_NAMES.map((name) => `e.${name}`).join(', ')}, e.hash as hash,
+    p.hash as previous
+  from events e left join events p on p.seq = e.seq - 1`;
 
 /**
  * Reads events. Throws store_corrupt, naming the event, or store_tail_lost.
@@ -133,8 +132,7 @@ export class EventReads {
       throw new SvcError('store_corrupt', problem, {
         details: { seq: row.seq, stream: row.stream },
       });
-    const { hash: _, previous: __, ...event } = row;
-    return event;
+    return eventOf(row);
   }
 }
 

@@ -7,10 +7,9 @@ import { CONFLICT } from '../port.ts';
 import { toRunLine } from '../row.ts';
 import type { LogTarget } from '../transfer/port.ts';
 import { Words } from '../words.ts';
-import { CommitWrites } from './commit-writes.ts';
 import { openAlone } from './export.ts';
 import type { OpenOptions } from './open.ts';
-import { prepareWrites } from './writes.ts';
+import { CommitWrites } from './writes.ts';
 
 /**
  * Opens an empty log, or makes one, to write a whole log into it. The one transaction is in the WAL
@@ -42,15 +41,15 @@ export function openSqliteTarget(options: OpenOptions): LogTarget {
       });
     const opened = new Wal(db, database);
     wal = opened;
-    const statements = prepareWrites(db);
+    const begin = db.prepare('begin immediate');
     const words = new Words(db);
-    const writes = new CommitWrites(db, statements, words);
+    const writes = new CommitWrites(db, words);
     const addGap = db.prepare<[number, number, Buffer]>('insert into gaps values (?, ?, ?)');
     const addUsage = db.prepare('insert into usage values (?, ?, ?, ?, ?, ?, ?, ?, ?)');
     const addCached = db.prepare('insert into cache_usage values (?, ?, ?, ?, ?, ?, ?)');
     const addEmbeddings = db.prepare('insert into embedding_usage values (?, ?, ?, ?, ?, ?, ?)');
     let last: Mark = before;
-    statements.begin.run();
+    begin.run();
     return {
       append: (events, runs) =>
         ask(() => {
@@ -92,7 +91,7 @@ export function openSqliteTarget(options: OpenOptions): LogTarget {
           opened.sync();
           highWater.write(last);
           followLog(words, last.seq, (work) => {
-            statements.begin.run();
+            begin.run();
             work();
             opened.commit();
           });

@@ -1,39 +1,50 @@
 import type Database from 'better-sqlite3';
+import { chain } from '../chain.ts';
+import { columnOf, EVENT_NAMES } from '../columns.ts';
+import { checkContinuity } from '../continuity.ts';
 import { codeOf } from '../failure.ts';
-import { conflict, type EventRow, type RunLine } from '../row.ts';
-import { dataDigest, fieldsDigest, type RunFields } from '../run-digest.ts';
+import type { Mark } from '../files/high-water.ts';
+import { type CommitRows, conflict, type EventRow, type RunLine } from '../row.ts';
+import { dataDigest, fieldsDigest, RUN_FIELDS } from '../run-digest.ts';
+import { UsageTable } from '../usage.ts';
 import type { Words } from '../words.ts';
 
-/**
- * `+?`: SQLite plans a statement again for each value of a bare parameter that its plan may depend
- * on. That costs ten times the search.
- */
-export function prepareWrites(db: Database.Database) {
-  return {
-    begin: db.prepare<[]>('begin immediate'),
-    rollback: db.prepare<[]>('rollback'),
-    lastVersion: db
+/** Writes commits, in the transaction of the caller. */
+export class CommitWrites {
+  readonly runs: RunWrites;
+  readonly usage: UsageTable;
+  private readonly lastVersion: Database.Statement<[string], number>;
+  private readonly insertEvent: Database.Statement<unknown[]>;
+
+  constructor(db: Database.Database, words: Pick<Words, 'add'>) {
+    this.runs = new RunWrites(db, words);
+    this.usage = new UsageTable(db);
+    // `+?`: SQLite plans a statement again for each value of a bare parameter that its plan may
+    // depend on. That costs ten times the search.
+    this.lastVersion = db
       .prepare<[string], number>('select max(version) from events where stream = +?')
-      .pluck(),
-    insertEvent: db.prepare<EventValues>(
-      'insert into events (seq, stream, version, type, schema, at, boot_id, data, hash) ' +
-        'values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    ),
-  };
-}
+      .pluck();
+    this.insertEvent = db.prepare(insertInto('events', [...EVENT_NAMES, 'hash']));
+  }
 
-/** In the order of the columns: SQLite looks for each name of a named value. */
-type EventValues = [number, string, number, string, number, number, string, string, Buffer];
-
-export function eventValues(
-  { seq, stream, version, type, schema, at, boot_id, data }: EventRow,
-  hash: Buffer,
-): EventValues {
-  return [seq, stream, version, type, schema, at, boot_id, data, hash];
+  /** Returns the new end of the log. Throws store_conflict. */
+  write({ events, runs, embeddings }: CommitRows, last: Mark): Mark {
+    checkContinuity({ events, runs }, last.seq, (stream) => this.lastVersion.get(stream) ?? 0);
+    let end = last;
+    for (const event of events) {
+      end = { seq: event.seq, hash: chain(end.hash, event) };
+      // In the order of the columns: SQLite looks for each name of a named value.
+      this.insertEvent.run(...EVENT_NAMES.map((name) => event[name]), Buffer.from(end.hash, 'hex'));
+    }
+    for (const { usage } of runs) if (usage !== null) this.usage.add(usage);
+    for (const usage of embeddings) this.usage.addEmbedding(usage);
+    for (const line of runs) this.runs.write(line, events);
+    return end;
+  }
 }
 
 /** Writes rows of runs with their digests. The index of words follows later. */
-export class RunWrites {
+class RunWrites {
   private readonly db: Database.Database;
   private readonly words: Pick<Words, 'add'>;
   private readonly statements: ReturnType<typeof prepare>;
@@ -50,24 +61,22 @@ export class RunWrites {
    */
   write(line: RunLine, events: readonly EventRow[] = []): void {
     const { accepted, endedAt, upsertRun, upsertDigests, cloud, place } = this.statements;
-    const { usage: _, ...fields } = line;
+    const { run_id, seq, conversation, origin, data } = line;
     const row = {
-      ...fields,
-      accepted_seq: accepted.get(line.run_id) ?? line.seq,
-      ended_at: line.finished === 1 ? (endOf(line, events) ?? endedAt.get(line.seq) ?? null) : null,
+      ...line,
+      accepted_seq: accepted.get(run_id) ?? seq,
+      ended_at: line.finished === 1 ? (endOf(line, events) ?? endedAt.get(seq) ?? null) : null,
     };
     try {
-      upsertRun.run(...runValues(row));
+      upsertRun.run(...RUN_FIELDS.map((name) => row[name]), data);
     } catch (error) {
       if (codeOf(error) !== 'SQLITE_CONSTRAINT_UNIQUE') throw error;
-      throw conflict(
-        `The idempotency key of the run ${line.run_id} is that of another run.`,
-        error,
-      );
+      throw conflict(`The idempotency key of the run ${run_id} is that of another run.`, error);
     }
-    if (line.cloud === 1) cloud.run(row);
-    if (line.conversation !== null || line.origin !== null) place.run(row);
-    upsertDigests.run(line.run_id, fieldsDigest(row), dataDigest(line.run_id, line.data));
+    if (line.cloud === 1) cloud.run(run_id, row.accepted_seq);
+    if (conversation !== null || origin !== null)
+      place.run(run_id, row.accepted_seq, conversation ?? run_id, origin);
+    upsertDigests.run(run_id, fieldsDigest(row), dataDigest(run_id, data));
   }
 
   /** Replaces a row. False if the run has newer events. */
@@ -91,17 +100,12 @@ function endOf({ seq }: RunLine, events: readonly EventRow[]): number | undefine
   return events[seq - (events[0]?.seq ?? 0)]?.at;
 }
 
-type RunValues = [string, number, string | null, number, number | null, ...Rest];
-type Rest = [state: string, provider: string, seq: number, data: string];
-
-/** In the order of the columns. */
-function runValues(row: RunFields & Pick<RunLine, 'data'>): RunValues {
-  const { run_id, accepted_seq, idempotency_key, finished, ended_at } = row;
-  const { state, provider, seq, data } = row;
-  return [run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq, data];
+function insertInto(table: string, columns: readonly string[]): string {
+  return `insert into ${table} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`;
 }
 
 function prepare(db: Database.Database) {
+  const replaced = RUN_FIELDS.filter((name) => columnOf(name).later === undefined);
   return {
     accepted: db
       .prepare<[string], number>('select seq from events where stream = ? and version = 1')
@@ -121,22 +125,12 @@ function prepare(db: Database.Database) {
           'where stream = @run_id and version = 1)',
       ),
     ],
-    upsertRun: db.prepare<RunValues>(
-      `insert into runs (run_id, accepted_seq, idempotency_key, finished, ended_at, state, provider, seq, data)
-       values (?, ?, ?, ?, ?, ?, ?, ?, ?)
-       on conflict (run_id) do update set idempotency_key = excluded.idempotency_key,
-         finished = excluded.finished, ended_at = excluded.ended_at,
-         state = excluded.state, provider = excluded.provider, seq = excluded.seq,
-         data = excluded.data`,
+    upsertRun: db.prepare<unknown[]>(
+      `${insertInto('runs', [...RUN_FIELDS, 'data'])} on conflict (run_id) do update set ${[...replaced, 'data'].map((name) => `${name} = excluded.${name}`).join(', ')}`,
     ),
-    cloud: db.prepare<[{ run_id: string; accepted_seq: number }]>(
-      'insert or ignore into cloud_runs values (@run_id, @accepted_seq)',
-    ),
-    place: db.prepare<
-      [Pick<RunLine, 'run_id' | 'conversation' | 'origin'> & { accepted_seq: number }]
-    >(
-      'insert or ignore into run_places ' +
-        'values (@run_id, @accepted_seq, coalesce(@conversation, @run_id), @origin)',
+    cloud: db.prepare<[string, number]>('insert or ignore into cloud_runs values (?, ?)'),
+    place: db.prepare<[string, number, string, string | null]>(
+      'insert or ignore into run_places values (?, ?, ?, ?)',
     ),
     upsertDigests: db.prepare<[string, Buffer, Buffer]>(
       `insert into run_digests (run_id, fields, data) values (?, ?, ?)

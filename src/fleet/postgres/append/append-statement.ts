@@ -1,4 +1,15 @@
 import {
+  columnOf,
+  EVENT_COLUMNS,
+  EVENT_NAMES,
+  RUN_COLUMNS,
+  RUN_NAMES,
+  type RunColumnName,
+} from '../../../store/columns.ts';
+import type { EmbeddingUsage } from '../../../store/embedding-usage.ts';
+import type { EventRow, RunLine } from '../../../store/row.ts';
+import { dataDigest } from '../../../store/run-digest.ts';
+import {
   HOUR_ROWS_MAX,
   NAME_CHARS_MAX,
   OTHER_CLIENTS,
@@ -6,7 +17,97 @@ import {
   type Shape,
 } from '../../../store/usage-sums.ts';
 import { notify } from '../channel.ts';
-import { columnsOf, typeOf, USED_BY_EMBEDDINGS, USED_BY_RUNS } from '../usage.ts';
+import { eventDigest } from '../columns.ts';
+import { columnsOf, listColumns, USED_BY_EMBEDDINGS, USED_BY_RUNS } from '../usage.ts';
+import { type ListColumns, Statement } from './statement.ts';
+
+/** What the statement of a commit gets, beside the lease of its node. */
+export interface AppendValues {
+  /** The version with which each stream of the commit begins. */
+  first: ReadonlyMap<string, number>;
+  /** Runs that began before this commit: the log must have events of them. */
+  earlier_runs: readonly string[];
+  events: readonly EventRow[];
+  bytes: number;
+  runs: readonly AppendedRun[];
+  usage: readonly object[];
+  embeddings: readonly EmbeddingUsage[];
+  /** The streams, as JSON of a notice. */
+  streams: string;
+}
+
+/** A row, with what the events of its commit say of it. */
+export interface AppendedRun {
+  line: RunLine;
+  /** Places in the commit, from 1: of its first event, and of the one that the row is of. */
+  accepted_place: number | null;
+  seq_place: number | null;
+  ended_at: number | null;
+  prompt: string | null;
+  answer: string | null;
+}
+
+const EVENTS: ListColumns<EventRow> = {
+  ...Object.fromEntries(
+    EVENT_NAMES.filter((name) => name !== 'seq').map((name) => [
+      name,
+      { type: EVENT_COLUMNS[name].type, of: (event: EventRow) => event[name] },
+    ]),
+  ),
+  digest: { type: 'bytea', of: eventDigest },
+};
+
+export const APPENDED_RUNS: ListColumns<AppendedRun> = {
+  ...Object.fromEntries(
+    RUN_NAMES.filter((name) => 'of' in RUN_COLUMNS[name]).map((name) => [
+      name,
+      { type: columnOf(name).type, of: ({ line }: AppendedRun) => line[name as keyof RunLine] },
+    ]),
+  ),
+  data: { type: 'json', of: ({ line }) => line.data },
+  digest: { type: 'bytea', of: ({ line }) => dataDigest(line.run_id, line.data) },
+  accepted_place: { type: 'whole', of: (run) => run.accepted_place },
+  seq_place: { type: 'whole', of: (run) => run.seq_place },
+  ended_at: { type: 'number', of: (run) => run.ended_at },
+  prompt: { type: 'json', of: (run) => run.prompt },
+  answer: { type: 'json', of: (run) => run.answer },
+};
+
+/** The node of the commit, and its epoch. */
+const [NODE, EPOCH] = ['$1::text', '$2::bigint'];
+
+/** Columns of a run that only this store has. */
+const OWN_COLUMNS = ['data', 'digest', 'bytes', 'node_id', 'waits'];
+
+/**
+ * Inserts rows of runs, or replaces them. `value`: of a column, where it is not that of a row.
+ * `more`: what is replaced besides.
+ */
+export function upsertRuns(
+  value: Readonly<Record<string, string>>,
+  from: string,
+  more: readonly string[] = [],
+): string {
+  const names = [...RUN_NAMES, ...OWN_COLUMNS];
+  const replaced = RUN_NAMES.filter((name) => columnOf(name).later === undefined);
+  const added = RUN_NAMES.filter((name: RunColumnName) => columnOf(name).later === 'adds');
+  const changes = [
+    ...[...replaced, ...more, 'data', 'digest'].map((name) => `${name} = excluded.${name}`),
+    ...added.map((name) => `${name} = r.${name} or excluded.${name}`),
+    'bytes = null',
+  ];
+  return `insert into svc_runs as r (${names.join(', ')})
+    select ${names.map((name) => value[name] ?? `given.${name}`).join(', ')} from ${from}
+    on conflict (run_id) do update set ${changes.join(', ')}`;
+}
+
+const statement = new Statement<AppendValues>(2);
+const count = statement.place('int', ({ events }) => events.length);
+const streamsFirst = [
+  statement.place('text[]', ({ first }) => [...first.keys()]),
+  statement.place('bigint[]', ({ first }) => [...first.values()]),
+];
+const streams = streamsFirst[0];
 
 /**
  * One commit as one statement, so that it is one transaction with one round trip. A node that is
@@ -18,76 +119,63 @@ import { columnsOf, typeOf, USED_BY_EMBEDDINGS, USED_BY_RUNS } from '../usage.ts
  * 3. `for share` and `update` see the newest version of their row, whatever committed before them.
  */
 const PARTS = {
-  fence: `select epoch = $2 as present, until > clock_timestamp() as valid
-    from svc_nodes where node_id = $1 for share`,
-  gap: `select given.stream from unnest($3::text[], $4::bigint[]) as given (stream, version)
+  fence: `select epoch = ${EPOCH} as present, until > clock_timestamp() as valid
+    from svc_nodes where node_id = ${NODE} for share`,
+  gap: `select given.stream from unnest(${streamsFirst.join(', ')}) as given (stream, version)
     where coalesce((select max(version) from svc_events e where e.stream = given.stream), 0)
       <> given.version - 1
     union all
-    select run_id from unnest($5::text[]) as given (run_id)
+    select run_id from unnest(${statement.place('text[]', (of) => of.earlier_runs)}) as given (run_id)
     where not exists (select 1 from svc_events where stream = given.run_id)
     limit 1`,
   other: `select run_id from svc_runs
-    where run_id = any($3::text[]) and node_id is distinct from $1 limit 1`,
-  log: `update svc_log set last_seq = last_seq + $6::int, bytes = bytes + $7::bigint
+    where run_id = any(${streams}) and node_id is distinct from ${NODE} limit 1`,
+  log: `update svc_log set last_seq = last_seq + ${count},
+      bytes = bytes + ${statement.place('bigint', (of) => of.bytes)}
     where id = 1 and exists (select 1 from fence where present and valid)
       and not exists (select 1 from gap) and not exists (select 1 from other)
-    returning last_seq - $6::int as base, bytes`,
-  new_events: `insert into svc_events (seq, stream, version, type, schema, at, boot_id, data, digest)
-    select base + given.place, given.stream, given.version, given.type, given.schema, given.at,
-      given.boot_id, given.data, given.digest
-    from log, unnest($8::text[], $9::bigint[], $10::text[], $11::int[], $12::float8[], $13::text[],
-      $14::text[], $15::bytea[]) with ordinality
-      as given (stream, version, type, schema, at, boot_id, data, digest, place)`,
-  given_runs: `select * from unnest($16::text[], $17::int[], $18::text[], $19::bool[], $20::float8[],
-      $21::text[], $22::text[], $23::text[], $24::text[], $25::bool[], $26::text[], $27::text[],
-      $28::int[], $29::bigint[], $30::text[], $31::bytea[], $32::text[], $33::text[],
-      $34::float8[]) with ordinality
-    as given (run_id, accepted_place, idempotency_key, finished, ended_at, state, provider, model,
-      client, cloud, conversation, origin, seq_place, seq, data, digest, prompt, answer, due_at,
-      place)`,
-  new_runs: `insert into svc_runs as r (run_id, accepted_seq, idempotency_key, finished, ended_at, state,
-      provider, model, client, cloud, conversation, origin, seq, data, digest, bytes, node_id, waits,
-      due_at)
-    select given.run_id,
-      coalesce(base + given.accepted_place,
-        (select e.seq from svc_events e where e.stream = given.run_id and e.version = 1), given.seq),
-      given.idempotency_key, given.finished,
-      case when given.finished then coalesce(given.ended_at,
-        (select e.at from svc_events e where e.seq = given.seq)) end,
-      given.state, given.provider, given.model, given.client, given.cloud, given.conversation,
-      given.origin, coalesce(base + given.seq_place, given.seq), given.data, given.digest, null, $1,
-      false, given.due_at
-    from log, given_runs given order by given.place
-    on conflict (run_id) do update set idempotency_key = excluded.idempotency_key,
-      finished = excluded.finished, ended_at = excluded.ended_at, state = excluded.state,
-      provider = excluded.provider, model = excluded.model, cloud = r.cloud or excluded.cloud,
-      seq = excluded.seq, data = excluded.data, digest = excluded.digest, bytes = null,
-      due_at = excluded.due_at
+    returning last_seq - ${count} as base, bytes`,
+  new_events: `insert into svc_events (seq, ${Object.keys(EVENTS).join(', ')})
+    select base + given.place, ${Object.keys(EVENTS)
+      .map((name) => `given.${name}`)
+      .join(', ')}
+    from log, ${statement.rows(EVENTS, (of) => of.events)}`,
+  given_runs: `select * from ${statement.rows(APPENDED_RUNS, (of) => of.runs)}`,
+  new_runs: `${upsertRuns(
+    {
+      accepted_seq: `coalesce(base + given.accepted_place,
+        (select e.seq from svc_events e where e.stream = given.run_id and e.version = 1), given.seq)`,
+      ended_at: `case when given.finished then coalesce(given.ended_at,
+        (select e.at from svc_events e where e.seq = given.seq)) end`,
+      seq: 'coalesce(base + given.seq_place, given.seq)',
+      bytes: 'null',
+      node_id: NODE,
+      waits: 'false',
+    },
+    'log, given_runs given order by given.place',
+  )}
     returning r.run_id, r.accepted_seq, r.finished`,
   new_words: `insert into svc_words (accepted_seq, run_id, prompt, answer)
     select r.accepted_seq, r.run_id, given.prompt::tsvector, given.answer::tsvector
     from new_runs r join given_runs given using (run_id) where r.finished
     on conflict (run_id) do update set prompt = excluded.prompt, answer = excluded.answer`,
-  new_usage: addSums(USED_BY_RUNS, 35),
-  new_embeddings: addSums(USED_BY_EMBEDDINGS, 46),
+  new_usage: addSums(USED_BY_RUNS, (of) => of.usage),
+  new_embeddings: addSums(USED_BY_EMBEDDINGS, (of) => of.embeddings),
 };
 
 /** Adds to a table of sums, in the rows for which its hours have room: see `usage-sums.ts`. */
-function addSums(shape: Shape, first: number): string {
+function addSums(shape: Shape, rows: (of: AppendValues) => readonly object[]): string {
   const { table, key, sums } = shape;
-  const names = columnsOf(shape);
-  const given = names.map((name, index) => `$${first + index}::${typeOf(name)}[]`);
   const same = ['hour', ...key].map((name) => `u.${name} = given.${name}`).join(' and ');
   const tokens = sums.filter((name) => /^(in|out)put_tokens$/.test(name)).join(' + ');
-  const within = (rows: number, name: string, other: string) =>
-    `case when is_known or (is_named and before + ${name}_place <= ${rows})
+  const within = (most: number, name: string, other: string) =>
+    `case when is_known or (is_named and before + ${name}_place <= ${most})
        then ${name} else '${other}' end`;
   const placed: Readonly<Record<string, string>> = {
     model: within(HOUR_ROWS_MAX, 'model', OTHER_MODELS),
     client: within(HOUR_ROWS_MAX / 2, 'client', OTHER_CLIENTS),
   };
-  return `insert into ${table} as u (${names.join(', ')})
+  return `insert into ${table} as u (${columnsOf(shape).join(', ')})
     select ${['hour', ...key].map((name) => placed[name] ?? name).join(', ')},
       ${sums.map((name) => `sum(${name})`).join(', ')}
     from (select given.*, exists (select from ${table} u where ${same}) as is_known,
@@ -95,7 +183,7 @@ function addSums(shape: Shape, first: number): string {
         (select count(*) from ${table} u where u.hour = given.hour) as before,
         dense_rank() over (partition by hour order by provider, model) as model_place,
         dense_rank() over (partition by hour order by ${key.join(', ')}) as client_place
-      from unnest(${given.join(', ')}) as given (${names.join(', ')})) as placed, log
+      from ${statement.rows(listColumns(shape), rows)}) as placed, log
     group by ${['hour', ...key].map((_, index) => index + 1).join(', ')}
     on conflict (${['hour', ...key].join(', ')})
       do update set ${sums.map((name) => `${name} = u.${name} + excluded.${name}`).join(', ')}`;
@@ -112,10 +200,14 @@ export interface AppendAnswer {
   other: string | null;
 }
 
-export const APPEND = `with ${Object.entries(PARTS)
-  .map(([name, query]) => `${name} as (${query})`)
-  .join(',\n')}
+const notice = statement.place('text', (of) => of.streams);
+export const APPEND = {
+  text: `with ${Object.entries(PARTS)
+    .map(([name, query]) => `${name} as (${query})`)
+    .join(',\n')}
 select (select base from log) as base, (select bytes from log) as bytes, (select present from fence) as present,
   (select valid from fence) as valid, (select stream from gap) as gap, (select run_id from other) as other,
-  (select ${notify(`'{"last_seq":' || base + $6::int || ',"streams":' || $53::text || '}'`)}
-    from log)`;
+  (select ${notify(`'{"last_seq":' || base + ${count} || ',"streams":' || ${notice} || '}'`)}
+    from log)`,
+  valuesOf: (values: AppendValues) => statement.valuesOf(values),
+};

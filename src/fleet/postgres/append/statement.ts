@@ -1,0 +1,41 @@
+import type { ColumnType } from '../../../store/columns.ts';
+import { TYPES, toParameter } from '../columns.ts';
+
+/** A column of rows that a statement gets: its type, and its value in a row. */
+export interface ListColumn<R> {
+  type: ColumnType | 'bytea';
+  of(row: R): unknown;
+}
+export type ListColumns<R> = Readonly<Record<string, ListColumn<R>>>;
+
+/**
+ * The text of a statement, and what its placeholders mean. Each placeholder is made where it
+ * stands, with the value that it gets from a `C`. The first ones get theirs from the caller.
+ */
+export class Statement<C> {
+  private readonly values: ((from: C) => unknown)[] = [];
+  private readonly before: number;
+
+  constructor(before = 0) {
+    this.before = before;
+  }
+
+  place(type: string, of: (from: C) => unknown): string {
+    return `$${this.before + this.values.push(of)}::${type}`;
+  }
+
+  /** A table of rows: one list for each column, and their order as `place`. */
+  rows<R>(columns: ListColumns<R>, of: (from: C) => readonly R[]): string {
+    const lists = Object.values(columns).map(({ type, of: value }) =>
+      this.place(`${type === 'bytea' ? type : TYPES[type]}[]`, (from) =>
+        of(from).map((row) => toParameter(type, value(row))),
+      ),
+    );
+    const names = [...Object.keys(columns), 'place'].join(', ');
+    return `unnest(${lists.join(', ')}) with ordinality as given (${names})`;
+  }
+
+  valuesOf(from: C): unknown[] {
+    return this.values.map((of) => of(from));
+  }
+}
