@@ -1,10 +1,11 @@
 import type { AnyEvent } from '../../machines/events.ts';
+import type { FilterColumn } from './columns.ts';
 import type { RunUsage } from './usage.ts';
 import type { UsageQuery, UsageSums } from './usage-sums.ts';
 
 /**
  * The port to the event log. It has one writer. After `open`, any method may be called at any
- * time. Implementations: `sqlite/` in a worker thread, and `postgres/` for a fleet. Both pass one
+ * time. Implementations: `sqlite/` in a worker thread, and that of a fleet. Both pass one
  * conformance suite, as does the store in memory of the tests.
  */
 
@@ -92,12 +93,10 @@ export interface OpenReport {
   reindexed?: boolean;
 }
 
-export interface RunQuery {
+export interface RunQuery extends Partial<Record<FilterColumn, string>> {
   limit: number;
   /** Runs older than this one; the list is newest first. */
   before?: string;
-  state?: string;
-  provider?: string;
   /** Only runs that were sent to a cloud provider. */
   cloud?: boolean;
   /** Only runs of the conversation with this first run. */
@@ -200,22 +199,8 @@ export interface PruneReport {
   trouble?: string;
 }
 
-export interface EventStore {
-  /**
-   * Takes exclusive ownership.
-   * Throws daemon_already_running, store_foreign, store_corrupt, store_tail_lost, home_unusable.
-   */
-  open(): Promise<OpenReport>;
-  /**
-   * Resolves only when the commit is durable. `full`: the disk is full, and the reserve was used.
-   * `first_seq`: the position of its first event. A shared log assigns it; the others follow it.
-   * store_conflict and store_full change nothing. After any other error the outcome is unknown.
-   */
-  append(commit: Commit): Promise<Appended>;
-  /** Creates the reserve again if it was used. True if it is there. */
-  reserve(): Promise<boolean>;
-  /** Deletes the reserve, for other writes on a full disk. False if there was none. */
-  spendReserve(): Promise<boolean>;
+/** What a log answers without a change. Each store has a class with these methods. */
+export interface LogReads {
   /** Returns fewer than `limit` events if they are large, and none at the end. */
   readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]>;
   /** The last event of a stream, without reading the others; null if it has none. */
@@ -258,11 +243,60 @@ export interface EventStore {
   startedStreams(from_seq: number, to_seq: number, limit: number): Promise<string[]>;
   /** Finished runs with these words, newest first. */
   searchRuns(query: SearchQuery): Promise<(FoundRun | DamagedRun)[]>;
-  /** How many finished runs a search does not find yet. Absent: it finds all. */
-  unindexedRuns?(): Promise<number>;
   countRuns(): Promise<{ finished: number; unfinished: number }>;
   /** What runs used, also those that were removed since. */
   usage(query: UsageQuery): Promise<UsageSums>;
+}
+
+/** What a read answers where its data are still JSON text: events, rows of runs, or neither. */
+export const READS = {
+  readStream: 'events',
+  lastEvent: 'event',
+  readAll: 'events',
+  listRuns: 'runs',
+  getRun: 'run',
+  runsNamed: 'same',
+  lastRun: 'same',
+  askerOf: 'same',
+  readRecord: 'same',
+  runHead: 'same',
+  getRunByKey: 'run',
+  unfinishedRuns: 'same',
+  runsAt: 'same',
+  startedStreams: 'same',
+  searchRuns: 'same',
+  countRuns: 'same',
+  usage: 'same',
+} as const satisfies Record<keyof LogReads, string>;
+
+/** All reads, each of them answered by `answer`. */
+export function toReads(
+  answer: (method: keyof LogReads, args: never) => Promise<unknown>,
+): LogReads {
+  const methods = Object.keys(READS) as (keyof LogReads)[];
+  return Object.fromEntries(
+    methods.map((method) => [method, (...args: unknown[]) => answer(method, args as never)]),
+  ) as unknown as LogReads;
+}
+
+export interface EventStore extends LogReads {
+  /**
+   * Takes exclusive ownership.
+   * Throws daemon_already_running, store_foreign, store_corrupt, store_tail_lost, home_unusable.
+   */
+  open(): Promise<OpenReport>;
+  /**
+   * Resolves only when the commit is durable. `full`: the disk is full, and the reserve was used.
+   * `first_seq`: the position of its first event. A shared log assigns it; the others follow it.
+   * store_conflict and store_full change nothing. After any other error the outcome is unknown.
+   */
+  append(commit: Commit): Promise<Appended>;
+  /** Creates the reserve again if it was used. True if it is there. */
+  reserve(): Promise<boolean>;
+  /** Deletes the reserve, for other writes on a full disk. False if there was none. */
+  spendReserve(): Promise<boolean>;
+  /** How many finished runs a search does not find yet. Absent: it finds all. */
+  unindexedRuns?(): Promise<number>;
   /**
    * One small step of removing history; see `pruner.ts`. Throws store_full, and then nothing has
    * changed.

@@ -1,7 +1,68 @@
 import { hasCode } from '../errors.ts';
-import type { Ask, Calls, Opened } from './calls.ts';
-import { CONFLICT, type EventStore, type Project, type RunRow } from './port.ts';
-import { fromEventRow, fromRunData, toRows, toRunLine } from './row.ts';
+import {
+  CONFLICT,
+  type Commit,
+  type EventStore,
+  type LogReads,
+  type OpenReport,
+  type Project,
+  READS,
+  type RunRow,
+  type StoredEvent,
+  toReads,
+} from './port.ts';
+import {
+  type CommitRows,
+  type EventRow,
+  fromEventRow,
+  fromRunData,
+  type RunLine,
+  toRows,
+  toRunLine,
+} from './row.ts';
+
+/**
+ * What a log answers: the methods of the port, on stored rows.
+ *
+ * Data stays the JSON text that is stored, so a thread can pass it on without parsing it.
+ * The types follow from the port: a new method is declared there and implemented by each log.
+ */
+export type Calls = { [M in PlainCall]: OnRows<EventStore[M]> } & {
+  /** Opens the log. `damaged`: runs whose rows a quick check found damaged. */
+  open(): Opened;
+  verifyPart(now: number, restart: boolean): { done: boolean; damaged: string[] };
+  /** Replaces a damaged row. False if the run has newer events than `line`. */
+  mendRun(line: RunLine): boolean;
+};
+
+export interface Opened {
+  report: OpenReport;
+  damaged: string[];
+}
+
+/** The one way to ask a log, wherever it is. */
+export type Ask = <M extends keyof Calls>(
+  method: M,
+  ...args: Parameters<Calls[M]>
+) => Promise<Awaited<ReturnType<Calls[M]>>>;
+
+/** Calls that differ from the port only in the form of their data. */
+type PlainCall = Exclude<keyof EventStore, 'open' | 'verifyPart'>;
+
+type OnRows<F> = F extends (...args: infer A) => Promise<infer R>
+  ? (...args: { [I in keyof A]: Stored<A[I]> }) => Stored<R> | Promise<Stored<R>>
+  : never;
+
+/** The form in which a value is stored. */
+type Stored<T> = T extends Commit
+  ? CommitRows
+  : T extends StoredEvent
+    ? EventRow
+    : T extends RunRow
+      ? string
+      : T extends (infer I)[]
+        ? Stored<I>[]
+        : T;
 
 /** A log in a thread or in memory. After `close` it can be opened again. */
 export interface StoredLog {
@@ -18,22 +79,14 @@ export interface StoreOptions {
 }
 
 /** The port over a log that answers in stored rows. Converts rows, and rebuilds damaged ones. */
-export function createStore(log: StoredLog, { project, onMended }: StoreOptions = {}): EventStore {
+export function createStore(log: StoredLog, options: StoreOptions = {}): EventStore {
   const ask: Ask = (method, ...args) => log.ask(method, ...args);
-  const readStream: EventStore['readStream'] = async (...args) =>
-    (await ask('readStream', ...args)).map(fromEventRow);
-  const mender = new RowMender({
-    project: project === undefined ? null : (run_id) => project({ readStream }, run_id),
-    put: (row) => ask('mendRun', toRunLine(row)),
-    onMended,
-  });
-  /** A method whose arguments and result are the same in the log and in the port. */
-  const forward =
-    <M extends keyof Calls>(method: M) =>
-    (...args: Parameters<Calls[M]>) =>
-      ask(method, ...args);
-
+  const reads = toReads(async (method, args) =>
+    fromStored(READS[method], await ask(method, ...(args as [never, never, never]))),
+  );
+  const mender = new RowMender(options, reads, (row) => ask('mendRun', toRunLine(row)));
   return {
+    ...mender.mending(reads),
     open: async () => {
       const { report, damaged } = await log.open();
       try {
@@ -46,58 +99,30 @@ export function createStore(log: StoredLog, { project, onMended }: StoreOptions 
       }
     },
     append: async (commit) => ask('append', toRows(commit)),
-    readStream,
-    readAll: async (...args) => (await ask('readAll', ...args)).map(fromEventRow),
-    lastEvent: async (stream) => orNull(await ask('lastEvent', stream), fromEventRow),
-    listRuns: async (query) => {
-      const page = await ask('listRuns', query);
-      const damaged = page.flatMap((line) => (typeof line === 'string' ? [] : [line.run_id]));
-      const lines = (await mender.mendAll(damaged)) ? await ask('listRuns', query) : page;
-      return lines.map((line) => (typeof line === 'string' ? fromRunData(line) : line));
-    },
-    getRun: async (run_id) => toRun(await mender.read(() => ask('getRun', run_id))),
-    getRunByKey: async (key) => toRun(await mender.read(() => ask('getRunByKey', key))),
-    readRecord: (run_id) => mender.read(() => ask('readRecord', run_id)),
-    runHead: (run_id) => mender.read(() => ask('runHead', run_id)),
     verifyPart: async (now, restart) => {
       const { done, damaged } = await ask('verifyPart', now, restart);
       await mender.mendAll(damaged);
       return { done, report: await ask('verified') };
     },
-    reserve: forward('reserve'),
-    spendReserve: forward('spendReserve'),
-    unfinishedRuns: forward('unfinishedRuns'),
-    runsAt: forward('runsAt'),
-    searchRuns: forward('searchRuns'),
-    unindexedRuns: forward('unindexedRuns'),
-    runsNamed: forward('runsNamed'),
-    lastRun: forward('lastRun'),
-    askerOf: forward('askerOf'),
-    startedStreams: forward('startedStreams'),
-    countRuns: forward('countRuns'),
-    usage: forward('usage'),
-    prune: forward('prune'),
-    removeRun: forward('removeRun'),
-    verify: forward('verify'),
-    verified: forward('verified'),
+    reserve: () => ask('reserve'),
+    spendReserve: () => ask('spendReserve'),
+    unindexedRuns: () => ask('unindexedRuns'),
+    prune: (query) => ask('prune', query),
+    removeRun: (run_id) => ask('removeRun', run_id),
+    verify: () => ask('verify'),
+    verified: () => ask('verified'),
     close: () => log.close(),
   };
 }
 
-function toRun(data: string | null): RunRow | null {
-  return orNull(data, fromRunData);
-}
-
-function orNull<A, B>(value: A | null, convert: (value: A) => B): B | null {
-  return value === null ? null : convert(value);
-}
-
-export interface MenderOptions {
-  /** Folds a run from its events. Null if they are damaged or removed. */
-  project: ((run_id: string) => Promise<RunRow | null>) | null;
-  /** Replaces a damaged row. False if the run has newer events. */
-  put(row: RunRow): Promise<boolean>;
-  onMended: ((run_id: string) => void) | undefined;
+/** An answer with its data parsed. */
+function fromStored(form: (typeof READS)[keyof LogReads], answer: unknown): unknown {
+  if (answer === null) return null;
+  if (form === 'event') return fromEventRow(answer as EventRow);
+  if (form === 'events') return (answer as EventRow[]).map(fromEventRow);
+  if (form === 'run') return fromRunData(answer as string);
+  if (form !== 'runs') return answer;
+  return (answer as unknown[]).map((line) => (typeof line === 'string' ? fromRunData(line) : line));
 }
 
 /**
@@ -109,13 +134,38 @@ export interface MenderOptions {
  * 2. A read is repeated after each rebuilt row, at most READ_TRIES times.
  */
 export class RowMender {
-  private readonly options: MenderOptions;
+  private readonly options: StoreOptions;
+  private readonly log: Pick<LogReads, 'readStream'>;
+  private readonly put: (row: RunRow) => Promise<boolean>;
 
-  constructor(options: MenderOptions) {
+  /** `put` replaces a damaged row. False if the run has newer events. */
+  constructor(
+    options: StoreOptions,
+    log: Pick<LogReads, 'readStream'>,
+    put: (row: RunRow) => Promise<boolean>,
+  ) {
     this.options = options;
+    this.log = log;
+    this.put = put;
   }
 
-  async read<T>(attempt: () => Promise<T>): Promise<T> {
+  /** The reads, with those of rows repeated after damage. */
+  mending(reads: LogReads): LogReads {
+    return {
+      ...reads,
+      getRun: (run_id) => this.read(() => reads.getRun(run_id)),
+      getRunByKey: (key) => this.read(() => reads.getRunByKey(key)),
+      readRecord: (run_id) => this.read(() => reads.readRecord(run_id)),
+      runHead: (run_id) => this.read(() => reads.runHead(run_id)),
+      listRuns: async (query) => {
+        const page = await reads.listRuns(query);
+        const damaged = page.flatMap((row) => ('damage' in row ? row.run_id : []));
+        return (await this.mendAll(damaged)) ? reads.listRuns(query) : page;
+      },
+    };
+  }
+
+  private async read<T>(attempt: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries += 1) {
       try {
         return await attempt();
@@ -134,10 +184,10 @@ export class RowMender {
   }
 
   private async mend(run_id: string): Promise<boolean> {
-    const { project, put, onMended } = this.options;
+    const { project, onMended } = this.options;
     try {
-      const row = project === null ? null : await project(run_id);
-      if (row === null || !(await put(row))) return false;
+      const row = (await project?.(this.log, run_id)) ?? null;
+      if (row === null || !(await this.put(row))) return false;
     } catch (error) {
       // The events are damaged too, or the write failed: the caller reports a damaged record.
       const { code } = error as { code?: string };

@@ -1,5 +1,5 @@
 import { hasCode, SvcError } from '../../errors.ts';
-import type { StoredLog } from '../../fleet/postgres/stored-log.ts';
+import type { StoredLog } from '../../fleet/postgres/alone.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { Limits } from '../../limits.ts';
 import type { StoredReads } from '../../runtime/history/stored-runs.ts';
@@ -81,7 +81,7 @@ export async function sharedLog({ config }: Paths): Promise<StoredLog | null> {
   const { sharedDatabase } = await import('../config/database.ts');
   const database = sharedDatabase(config);
   if (database === null) return null;
-  const { openStoredLog } = await import('../../fleet/postgres/stored-log.ts');
+  const { openStoredLog } = await import('../../fleet/postgres/alone.ts');
   const log = await openStoredLog(database);
   if (log === null) throw noLog();
   return log;

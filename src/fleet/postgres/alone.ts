@@ -1,7 +1,9 @@
 import type { Client } from 'pg';
+import { type EventStore, type LogReads, toReads } from '../../store/port.ts';
+import { Audit } from './audit.ts';
 import { Connections, type DatabaseOptions } from './connections.ts';
-import { EventReads, type Read } from './event-reads.ts';
-import { RunReads } from './run-reads.ts';
+import type { Read } from './event-reads.ts';
+import { Reads } from './reads.ts';
 import { SCHEMA, schemaVersion, tooNew } from './schema.ts';
 
 /** One connection, for one transaction. The errors of `read` are those of the store. */
@@ -38,8 +40,7 @@ export async function connectAlone(options: DatabaseOptions): Promise<Alone> {
 /** A shared log as it was at one moment. Daemons go on meanwhile. */
 export interface Snapshot {
   read: Read;
-  events: EventReads;
-  runs: RunReads;
+  reads: Reads;
   /** For the caller, who closes what `open` made. */
   close(): Promise<void>;
 }
@@ -65,14 +66,32 @@ export async function openSnapshot<T>(
       await close();
       return null;
     }
-    const { store_page_bytes } = options.limits;
-    const [events, runs] = [
-      new EventReads(read, store_page_bytes),
-      new RunReads(read, store_page_bytes),
-    ];
-    return await open({ read, events, runs, close });
+    const reads = new Reads(read, {
+      page_bytes: options.limits.store_page_bytes,
+      node_id: () => '',
+      onEvent: () => {},
+    });
+    return await open({ read, reads, close });
   } catch (error) {
     await close();
     throw alone.asError(error);
   }
+}
+
+/** A shared log for a command without a daemon. Reading it changes nothing. */
+export interface StoredLog extends LogReads, Pick<EventStore, 'verify' | 'close'> {
+  last_seq: number;
+}
+
+/** Null: the database has no log. Throws store_stalled, store_failed, store_foreign. */
+export async function openStoredLog(options: DatabaseOptions): Promise<StoredLog | null> {
+  return openSnapshot(options, async ({ read, reads, close }) => {
+    const [log] = await read<{ last_seq: number }>('select last_seq from svc_log where id = 1');
+    return {
+      ...toReads((method, args: [never, never, never]) => reads[method](...args)),
+      last_seq: log?.last_seq ?? 0,
+      verify: () => new Audit(read).verify(),
+      close,
+    };
+  });
 }

@@ -1,7 +1,7 @@
 import type { RunRow, VerifiedReport, VerifyReport } from '../../store/port.ts';
 import { fromRunData } from '../../store/row.ts';
 import { EVENT_COLUMNS, eventProblem, type Read, type StoredRow } from './event-reads.ts';
-import { runProblem, type StoredRun } from './run-reads.ts';
+import { runProblem, type StoredRun } from './reads.ts';
 
 /** Events of one part, and problems of one report. */
 const [PART_EVENTS, PROBLEMS_MAX] = [500, 20];

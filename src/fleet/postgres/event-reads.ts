@@ -14,6 +14,14 @@ const COLUMNS = [...EVENT_NAMES, 'digest'].join(', ');
 /** Asks once every earlier commit has ended. */
 export type Read = Connections['read'];
 
+export interface ReadOptions {
+  page_bytes: number;
+  /** The node that reads. Throws lease_lost. */
+  node_id(): string;
+  /** The database must have this event from now on. */
+  onEvent(event: StoredEvent): void;
+}
+
 /**
  * Reads events. Throws store_corrupt, naming the event.
  *
@@ -22,12 +30,12 @@ export type Read = Connections['read'];
  *    read is refused.
  */
 export class EventReads {
-  private readonly read: Read;
-  private readonly page_bytes: number;
+  protected readonly read: Read;
+  protected readonly options: ReadOptions;
 
-  constructor(read: Read, page_bytes: number) {
+  constructor(read: Read, options: ReadOptions) {
     this.read = read;
-    this.page_bytes = page_bytes;
+    this.options = options;
   }
 
   async readStream(stream: string, fromVersion: number, limit: number): Promise<StoredEvent[]> {
@@ -46,11 +54,16 @@ export class EventReads {
       version += 1;
     }
     if (rows.length === 0 && limit > 0) await this.checkEnd(stream);
-    return rows.map(checked);
+    return this.seen(rows.map(checked));
   }
 
   async readAll(fromSeq: number, limit: number): Promise<StoredEvent[]> {
-    return (await this.readRows(fromSeq, limit)).map(fromEventRow);
+    return this.seen((await this.readRows(fromSeq, limit)).map(fromEventRow));
+  }
+
+  private seen(events: StoredEvent[]): StoredEvent[] {
+    for (const event of events) this.options.onEvent(event);
+    return events;
   }
 
   /** The same in their stored form. */
@@ -97,7 +110,7 @@ export class EventReads {
            from (select seq, version, octet_length(data) as bytes from svc_events
              where ${where} order by ${by} limit $3) as heads
            window places as (order by ${by})
-         ) as sized where place = 1 or size <= ${this.page_bytes}
+         ) as sized where place = 1 or size <= ${this.options.page_bytes}
        ) order by ${by}`,
       values,
     );

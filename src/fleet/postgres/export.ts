@@ -15,11 +15,11 @@ const PAGE = 1000;
  * meanwhile. Null: the database has no log. Throws store_stalled, store_failed, store_foreign.
  */
 export async function openPostgresSource(options: DatabaseOptions): Promise<LogSource | null> {
-  return openSnapshot(options, async ({ read, events, runs, close }) => ({
+  return openSnapshot(options, async ({ read, reads, close }) => ({
     head: await readHead(read),
-    page: (from_seq) => events.readRows(from_seq, PAGE),
+    page: (from_seq) => reads.readRows(from_seq, PAGE),
     record: async (run_id, seq) => {
-      const run = await runs.getRun(run_id);
+      const run = await reads.getRun(run_id);
       return run === null || !run.finished || run.seq !== seq ? null : run.record;
     },
     usage: () => pagesOf<UsageRow>(read, USAGE),

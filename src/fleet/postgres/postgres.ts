@@ -4,22 +4,26 @@ import { databaseName } from '../../config/store/address.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { notOpen } from '../../store/failure.ts';
-import type { EventStore, OpenReport, RunRow, StoredEvent } from '../../store/port.ts';
+import {
+  type EventStore,
+  type LogReads,
+  type OpenReport,
+  type RunRow,
+  toReads,
+} from '../../store/port.ts';
 import { RowMender, type StoreOptions } from '../../store/store.ts';
 import type { Fleet, SharedStore } from '../port.ts';
 import { Appends } from './append/appends.ts';
 import { Audit } from './audit.ts';
 import { type Claims, createClaims } from './claims.ts';
 import { Connections, type DatabaseOptions } from './connections.ts';
-import { EventReads, type Read } from './event-reads.ts';
+import type { Read } from './event-reads.ts';
 import { Leases } from './leases.ts';
 import { mendRun } from './mend.ts';
 import { Notices } from './notices.ts';
+import { Reads } from './reads.ts';
 import { Removal } from './removal.ts';
-import { RunReads } from './run-reads.ts';
 import { migrate, SERVER_VERSION_MIN } from './schema.ts';
-import { readUsage } from './usage.ts';
-import { Words } from './words.ts';
 
 export interface PostgresOptions extends Omit<DatabaseOptions, 'limits'>, StoreOptions {
   limits: DatabaseOptions['limits'] & Pick<Limits, 'lease_ms'>;
@@ -53,6 +57,7 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
       work(now(), ...args);
 
   const store: EventStore = {
+    ...toReads(async (method, args: [never, never, never]) => now().reads[method](...args)),
     open: async () => {
       const connections = await Connections.create(options);
       try {
@@ -68,23 +73,6 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
     append: ask((log, commit) => log.appends.append(commit)),
     reserve: ask(async () => true),
     spendReserve: ask(async () => false),
-    readStream: ask(async (log, ...args) => log.saw(await log.events.readStream(...args))),
-    lastEvent: ask((log, stream) => log.events.lastEvent(stream)),
-    readAll: ask(async (log, ...args) => log.saw(await log.events.readAll(...args))),
-    listRuns: ask((log, query) => log.listRuns(query)),
-    getRun: ask((log, run_id) => log.mender.read(() => log.runs.getRun(run_id))),
-    runsNamed: ask((log, ...args) => log.events.runsNamed(...args)),
-    lastRun: ask((log, ...args) => log.runs.lastRun(...args)),
-    askerOf: ask((log, run_id) => log.runs.askerOf(run_id)),
-    readRecord: ask((log, run_id) => log.mender.read(() => log.runs.readRecord(run_id))),
-    runHead: ask((log, run_id) => log.mender.read(() => log.runs.runHead(run_id))),
-    getRunByKey: ask((log, key) => log.mender.read(() => log.runs.getRunByKey(key))),
-    unfinishedRuns: ask((log) => log.runs.unfinishedRuns(log.leases.current().node_id)),
-    runsAt: ask((log, ...args) => log.runs.runsAt(...args)),
-    startedStreams: ask((log, ...args) => log.events.startedStreams(...args)),
-    searchRuns: ask((log, query) => log.words.find(query)),
-    countRuns: ask((log) => log.runs.countRuns()),
-    usage: ask((log, query) => readUsage(log.read, query)),
     prune: ask((log, query) => log.removal.prune(query)),
     removeRun: ask((log, run_id) => log.removal.removeRun(run_id)),
     verify: ask((log) => log.audit.verify()),
@@ -137,15 +125,13 @@ export function createPostgresStore(options: PostgresOptions): PostgresStore {
 class Opened {
   readonly appends: Appends;
   readonly audit: Audit;
-  readonly events: EventReads;
   readonly claims: Claims;
   readonly leases: Leases;
   readonly notices: Notices;
   readonly mender: RowMender;
-  readonly read: Read;
   readonly removal: Removal;
-  readonly runs: RunReads;
-  readonly words: Words;
+  /** Rows of runs that are damaged are made again. */
+  readonly reads: LogReads;
   private readonly connections: Connections;
   private readonly options: PostgresOptions;
   private readonly closing = new AbortController();
@@ -164,20 +150,18 @@ class Opened {
       retry_ms: store_retry_ms,
       closing: this.closing.signal,
     });
-    this.read = (text, values) => this.track(this.readInOrder(text, values));
-    this.events = new EventReads(this.read, store_page_bytes);
-    this.runs = new RunReads(this.read, store_page_bytes);
-    this.words = new Words(this.read, (run_id) => this.runs.getRun(run_id));
-    this.removal = new Removal(connections, this.leases);
-    this.audit = new Audit(this.read);
-    const { project, onMended } = options;
-    const readStream = (...args: [string, number, number]): Promise<StoredEvent[]> =>
-      this.events.readStream(...args);
-    this.mender = new RowMender({
-      project: project === undefined ? null : (run_id) => project({ readStream }, run_id),
-      put: (row) => this.mend(row),
-      onMended,
+    const read: Read = (text, values) => this.track(this.readInOrder(text, values));
+    const reads = new Reads(read, {
+      page_bytes: store_page_bytes,
+      node_id: () => this.leases.current().node_id,
+      onEvent: (event) => connections.highWater.saw(event),
     });
+    this.removal = new Removal(connections, this.leases);
+    this.audit = new Audit(read);
+    this.mender = new RowMender(options, reads, (row) => this.mend(row));
+    this.reads = this.mender.mending(
+      toReads((method, args: [never, never, never]) => reads[method](...args)),
+    );
   }
 
   async open(): Promise<OpenReport> {
@@ -219,22 +203,10 @@ class Opened {
     };
   }
 
-  async listRuns(query: Parameters<RunReads['listRuns']>[0]): ReturnType<RunReads['listRuns']> {
-    const page = await this.runs.listRuns(query);
-    const damaged = page.flatMap((row) => ('damage' in row ? [row.run_id] : []));
-    return (await this.mender.mendAll(damaged)) ? this.runs.listRuns(query) : page;
-  }
-
   async verifyPart(at: number, restart: boolean) {
     const { done, damaged } = await this.audit.verifyPart(at, restart);
     await this.mender.mendAll(damaged);
     return { done, report: this.audit.report() };
-  }
-
-  /** The database must have these events from now on. */
-  saw(events: StoredEvent[]): StoredEvent[] {
-    for (const event of events) this.connections.highWater.saw(event);
-    return events;
   }
 
   heard(last_seq: number): number {

@@ -6,41 +6,35 @@ import { firstOfAsker } from './schema.ts';
 import { foldText, phraseOf, TEXT_MAX, wordsOf } from './tokens.ts';
 
 /** Searches the words of finished runs, newest first. */
-export class Words {
-  private readonly read: Read;
-  private readonly getRun: (run_id: string) => Promise<RunRow | null>;
-
-  constructor(read: Read, getRun: (run_id: string) => Promise<RunRow | null>) {
-    this.read = read;
-    this.getRun = getRun;
-  }
-
-  async find({ terms, before, asked_by, limit }: SearchQuery): Promise<FoundRun[]> {
-    const phrases = terms.map(phraseOf);
-    if (phrases.length === 0 || phrases.includes('')) return [];
-    const values: unknown[] = [atMost(limit), ...phrases];
-    const conditions = phrases.map(
-      (_, index) => `(prompt @@ $${index + 2}::tsquery or answer @@ $${index + 2}::tsquery)`,
+export async function searchWords(
+  read: Read,
+  { terms, before, asked_by, limit }: SearchQuery,
+  getRun: (run_id: string) => Promise<RunRow | null>,
+): Promise<FoundRun[]> {
+  const phrases = terms.map(phraseOf);
+  if (phrases.length === 0 || phrases.includes('')) return [];
+  const values: unknown[] = [atMost(limit), ...phrases];
+  const conditions = phrases.map(
+    (_, index) => `(prompt @@ $${index + 2}::tsquery or answer @@ $${index + 2}::tsquery)`,
+  );
+  if (before !== undefined)
+    conditions.push(
+      `accepted_seq < (select accepted_seq from svc_runs where run_id = $${values.push(before)})`,
     );
-    if (before !== undefined)
-      conditions.push(
-        `accepted_seq < (select accepted_seq from svc_runs where run_id = $${values.push(before)})`,
-      );
-    if (asked_by !== undefined)
-      conditions.push(`accepted_seq in (${firstOfAsker(`$${values.push(asked_by)}`)})`);
-    const ids = await this.read<{ run_id: string }>(
-      `select run_id from svc_words where ${conditions.join(' and ')}
-         order by accepted_seq desc limit $1`,
-      values,
-    );
-    const found: FoundRun[] = [];
-    // One after the other: a record may be large.
-    for (const { run_id } of ids) {
-      const run = await this.getRun(run_id);
-      if (run !== null) found.push(foundRun(run, terms));
-    }
-    return found;
+  if (asked_by !== undefined)
+    conditions.push(`accepted_seq in (${firstOfAsker(`$${values.push(asked_by)}`)})`);
+  const ids = await read<{ run_id: string }>(
+    `select run_id from svc_words where ${conditions.join(' and ')}
+       order by accepted_seq desc limit $1`,
+    values,
+  );
+  const found: FoundRun[] = [];
+  // One after the other: a record may be large.
+  for (const { run_id } of ids) {
+    const run = await getRun(run_id);
+    if (run !== null) found.push(foundRun(run, terms));
   }
+  return found;
 }
 
 function foundRun(row: RunRow, terms: readonly string[]): FoundRun {

@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
 import { hasCode, SvcError } from '../../errors.ts';
-import type { Calls, Opened } from '../calls.ts';
 import { asStoreError, codeOf, isDamage, isFull } from '../failure.ts';
 import { type HighWater, type Mark, readMark } from '../files/high-water.ts';
 import { Presence } from '../files/presence.ts';
@@ -22,6 +21,7 @@ import {
 } from '../port.ts';
 import { Pruner } from '../prune/pruner.ts';
 import type { CommitRows, RunLine } from '../row.ts';
+import type { Calls, Opened } from '../store.ts';
 import type { UsageQuery, UsageSums } from '../usage-sums.ts';
 import { Words } from '../words.ts';
 import { type OpenOptions, openLog } from './open.ts';

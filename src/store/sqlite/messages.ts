@@ -1,4 +1,4 @@
-import type { Calls } from '../calls.ts';
+import type { Calls } from '../store.ts';
 import type { ThrownError } from './thrown-error.ts';
 
 /** What the threads send each other. */

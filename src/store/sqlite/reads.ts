@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { FILTER_COLUMNS } from '../columns.ts';
 import { isDamage } from '../failure.ts';
 import {
   ASKER,
@@ -26,13 +27,11 @@ import { atMost, EventReads } from './event-reads.ts';
 import { ReadableRuns } from './readable.ts';
 
 type ListParams = {
+  [column: string]: string | number | null;
   before: string | null;
-  state: string | null;
-  provider: string | null;
   conversation: string | null;
   asked_by: string | null;
   limit: number;
-  at?: number | null;
 };
 
 const NEWEST = '@before is null';
@@ -74,9 +73,11 @@ export class Reads extends EventReads {
 
   /** The stored data of each run. A damaged row does not hide the others. */
   listRuns(query: RunQuery): (string | DamagedRun)[] {
-    const { before, state, provider, cloud = false, conversation, limit } = query;
+    const { before, cloud = false, conversation, limit } = query;
     const { latest = false, asked_by, unfinished = false } = query;
+    const columns = FILTER_COLUMNS.filter((name) => query[name] !== undefined);
     const conditions = [
+      ...columns.map((name) => `r.${name} = @${name}`),
       ...(cloud ? ['r.run_id in (select run_id from cloud_runs)'] : []),
       ...(conversation === undefined ? [] : [IN_CONVERSATION]),
       ...(latest ? [LATEST] : []),
@@ -85,8 +86,7 @@ export class Reads extends EventReads {
     ];
     const params: ListParams = {
       before: before ?? null,
-      state: state ?? null,
-      provider: provider ?? null,
+      ...Object.fromEntries(FILTER_COLUMNS.map((name) => [name, query[name] ?? null])),
       conversation: conversation ?? null,
       asked_by: asked_by ?? null,
       limit: atMost(limit),
@@ -256,8 +256,5 @@ function prepareList(
   db: Database.Database,
   condition: string,
 ): Database.Statement<[ListParams], StoredRun> {
-  const where =
-    `${condition} and (@state is null or state = @state) ` +
-    'and (@provider is null or provider = @provider)';
-  return db.prepare(`${STORED_RUN} where ${where} order by accepted_seq desc limit @limit`);
+  return db.prepare(`${STORED_RUN} where ${condition} order by accepted_seq desc limit @limit`);
 }

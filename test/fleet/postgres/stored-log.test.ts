@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { openStoredLog } from '../../../src/fleet/postgres/stored-log.ts';
+import { openStoredLog } from '../../../src/fleet/postgres/alone.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
 import { waitFor } from '../../helpers/wait.ts';

@@ -1,4 +1,4 @@
-import type { Calls, Opened } from '../../../src/store/calls.ts';
+import type { Calls, Opened } from '../../../src/store/store.ts';
 import { checkContinuity } from '../../../src/store/continuity.ts';
 import type { EmbeddingUsage } from '../../../src/store/embedding-usage.ts';
 import { notOpen } from '../../../src/store/failure.ts';

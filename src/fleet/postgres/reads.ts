@@ -1,12 +1,24 @@
-import type { DamagedRun, RunHead, RunQuery, RunRow } from '../../store/port.ts';
+import { FILTER_COLUMNS } from '../../store/columns.ts';
+import type {
+  DamagedRun,
+  FoundRun,
+  LogReads,
+  RunHead,
+  RunQuery,
+  RunRow,
+  SearchQuery,
+} from '../../store/port.ts';
 import { damagedRun } from '../../store/projection.ts';
 import { fromRunData } from '../../store/row.ts';
 import { dataDigest, isSame } from '../../store/run-digest.ts';
 import { shortData } from '../../store/short-run.ts';
+import type { UsageQuery, UsageSums } from '../../store/usage-sums.ts';
 import { withSeq } from './append/commit.ts';
 import { toColumn } from './columns.ts';
-import { atMost, type Read } from './event-reads.ts';
+import { atMost, EventReads } from './event-reads.ts';
 import { ASKER, firstOfAsker, LAST_OF_ASKER, LAST_OF_BOTH } from './schema.ts';
+import { readUsage } from './usage.ts';
+import { searchWords } from './words.ts';
 
 export interface StoredRun {
   run_id: string;
@@ -18,19 +30,11 @@ export interface StoredRun {
 
 const COLUMNS = 'run_id, finished, seq, data, digest';
 
-/** Reads rows of runs. A damaged row is store_corrupt, with its `run_id`. */
-export class RunReads {
-  private readonly read: Read;
-  private readonly page_bytes: number;
-
-  constructor(read: Read, page_bytes: number) {
-    this.read = read;
-    this.page_bytes = page_bytes;
-  }
-
+/** Reads a log. A damaged row of a run is store_corrupt, with its `run_id`. */
+export class Reads extends EventReads implements LogReads {
   /** A damaged row does not hide the others. */
   async listRuns(query: RunQuery): Promise<(RunRow | DamagedRun)[]> {
-    const { limit, before, state, provider, cloud, conversation, short = false } = query;
+    const { limit, before, cloud, conversation, short = false } = query;
     const { asked_by, unfinished = false } = query;
     const values: unknown[] = [atMost(limit)];
     const place = (value: unknown) => `$${values.push(value)}`;
@@ -38,8 +42,10 @@ export class RunReads {
       ...(before === undefined
         ? []
         : [`accepted_seq < (select accepted_seq from svc_runs where run_id = ${place(before)})`]),
-      ...(state === undefined ? [] : [`state = ${place(toColumn(state))}`]),
-      ...(provider === undefined ? [] : [`provider = ${place(toColumn(provider))}`]),
+      ...FILTER_COLUMNS.flatMap((name) => {
+        const value = query[name];
+        return value === undefined ? [] : `${name} = ${place(toColumn(value))}`;
+      }),
       ...(cloud === true ? ['cloud'] : []),
       ...(conversation === undefined ? [] : [inConversation(place(toColumn(conversation)))]),
       ...(query.latest === true ? [LATEST] : []),
@@ -53,7 +59,7 @@ export class RunReads {
            from (select run_id, accepted_seq, octet_length(data) as bytes from svc_runs
              where ${['true', ...conditions].join(' and ')} order by accepted_seq desc limit $1) as heads
            window places as (order by accepted_seq desc)
-         ) as sized where place = 1 or size <= ${this.page_bytes}
+         ) as sized where place = 1 or size <= ${this.options.page_bytes}
        ) order by accepted_seq desc`,
       values,
     );
@@ -114,12 +120,12 @@ export class RunReads {
     return (await this.read<{ asked_by: string | null }>(ASKER, [run_id]))[0]?.asked_by ?? null;
   }
 
-  /** Unfinished runs of a node, oldest first. */
-  async unfinishedRuns(node_id: string): Promise<string[]> {
+  /** Unfinished runs of this node, oldest first. */
+  async unfinishedRuns(): Promise<string[]> {
     return idsOf(
       await this.read(
         'select run_id from svc_runs where not finished and node_id = $1 order by accepted_seq',
-        [node_id],
+        [this.options.node_id()],
       ),
     );
   }
@@ -140,6 +146,14 @@ export class RunReads {
          count(*) filter (where not finished) as unfinished from svc_runs`,
     );
     return counted ?? { finished: 0, unfinished: 0 };
+  }
+
+  searchRuns(query: SearchQuery): Promise<FoundRun[]> {
+    return searchWords(this.read, query, (run_id) => this.getRun(run_id));
+  }
+
+  usage(query: UsageQuery): Promise<UsageSums> {
+    return readUsage(this.read, query);
   }
 
   private async stored(where: string, value: string): Promise<StoredRun | null> {
