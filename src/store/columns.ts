@@ -43,10 +43,13 @@ export interface RunColumn extends Column {
   of?: (row: RunRow) => Value;
   /**
    * Where it is in SQLite. `row`: in the table of runs, and in the digest of its fields, whose form
-   * never changes. `beside`: in a table that follows from the log. Absent: one daemon does not
-   * need it.
+   * never changes. `beside`: in a table that follows from the log. A path: in the JSON of the row,
+   * with an index. So old rows have it, and older versions keep it up to date. Absent: one daemon
+   * does not need it.
    */
-  sqlite?: 'row' | 'beside';
+  sqlite?: 'row' | 'beside' | `$.${string}`;
+  /** A list can be filtered by it. */
+  isFilter?: true;
   /** What a later row of the run does with it. Absent: it replaces the value. */
   later?: 'keeps' | 'adds';
   /** The version of the tables in PostgreSQL that has it first. Absent: the first one. */
@@ -66,8 +69,8 @@ export const RUN_COLUMNS = {
   finished: { type: 'flag', sqlite: 'row', of: (row) => (row.finished ? 1 : 0) },
   /** When the last event of a finished run was. */
   ended_at: { type: 'number', isNull: true, sqlite: 'row' },
-  state: { type: 'text', sqlite: 'row', of: (row) => row.state },
-  provider: { type: 'text', sqlite: 'row', of: (row) => row.provider },
+  state: { type: 'text', sqlite: 'row', isFilter: true, of: (row) => row.state },
+  provider: { type: 'text', sqlite: 'row', isFilter: true, of: (row) => row.provider },
   seq: { type: 'whole', sqlite: 'row', of: (row) => row.seq },
   model: { type: 'text', of: (row) => row.model },
   client: { type: 'text', later: 'keeps', of: (row) => row.client ?? '' },
@@ -89,22 +92,16 @@ export const RUN_COLUMNS = {
   due_at: { type: 'number', isNull: true, since: 2, of: (row) => row.due_at ?? null },
 } as const satisfies Record<string, RunColumn>;
 
-/**
- * Columns that follow from the stored row, as paths in its JSON. They are indexes of finished runs:
- * nothing writes them. So old rows have them, and older versions keep them up to date.
- */
-export const DERIVED_COLUMNS = {} as const satisfies Record<string, `$.${string}`>;
-
-/** Columns by which a list is filtered, by equality. */
-export type FilterColumn = 'state' | 'provider' | keyof typeof DERIVED_COLUMNS;
-export const FILTER_COLUMNS = [
-  'state',
-  'provider',
-  ...Object.keys(DERIVED_COLUMNS),
-] as readonly FilterColumn[];
-
 export type RunColumnName = keyof typeof RUN_COLUMNS;
 export const RUN_NAMES = Object.keys(RUN_COLUMNS) as RunColumnName[];
+
+/** Columns by which a list is filtered, by equality. */
+export type FilterColumn = {
+  [N in RunColumnName]: (typeof RUN_COLUMNS)[N] extends { isFilter: true } ? N : never;
+}[RunColumnName];
+export const FILTER_COLUMNS = RUN_NAMES.filter(
+  (name): name is FilterColumn => columnOf(name).isFilter === true,
+);
 
 export function columnOf(name: RunColumnName): RunColumn {
   return RUN_COLUMNS[name];

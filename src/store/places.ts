@@ -1,4 +1,5 @@
 import type Database from 'better-sqlite3';
+import { columnOf, RUN_NAMES, type RunColumnName } from './columns.ts';
 
 /**
  * A table beside the log, which follows from it: the conversation and the origin of runs.
@@ -17,6 +18,20 @@ create table run_places (
 create index run_conversations on run_places (conversation);
 create index run_origins on run_places (origin, accepted_seq) where origin is not null;
 create trigger run_place_removed after delete on runs begin delete from run_places where run_id = old.run_id; end;`;
+
+/** A column of `runs`, also one that follows from the JSON of its row. `of`: such as `r.` */
+export function inRuns(name: RunColumnName, of = ''): string {
+  const { sqlite = '' } = columnOf(name);
+  if (!sqlite.startsWith('$')) return `${of}${name}`;
+  return `case when json_valid(${of}data) then ${of}data ->> '${sqlite}' end`;
+}
+
+/** Creates the indexes of such columns, unless they are there. */
+export function addDerived(db: Database.Database): void {
+  for (const name of RUN_NAMES)
+    if (inRuns(name) !== name)
+      db.exec(`create index if not exists runs_${name} on runs (${inRuns(name)}, accepted_seq)`);
+}
 
 /** Creates the table, unless it is there. No run of an older version has a row. */
 export function addPlaces(db: Database.Database): void {

@@ -19,7 +19,7 @@ import { HighWater, type Mark, type MarkFile, readMarkFile } from '../files/high
 import { Reserve, reserveFile } from '../files/reserve.ts';
 import { hasWal, refuseForeignWal, refuseLostDatabase } from '../files/wal.ts';
 import { checkHighWater, checkTail, hashAt } from '../inspect/check.ts';
-import { addAskers, addPlaces } from '../places.ts';
+import { addAskers, addDerived, addPlaces } from '../places.ts';
 import { createTables, logName, pragma, upgradeTables } from '../schema.ts';
 import { addUsageTables } from '../usage.ts';
 import { addWords } from '../words.ts';
@@ -145,6 +145,7 @@ function addTables(db: Database.Database): void {
     addUsageTables(db);
     addPlaces(db);
     addAskers(db);
+    addDerived(db);
     addWords(db);
   });
   add.exclusive();

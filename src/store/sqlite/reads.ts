@@ -5,6 +5,7 @@ import {
   ASKER,
   FIRST_OF_ASKER,
   IN_CONVERSATION,
+  inRuns,
   LAST_OF_ASKER,
   LAST_OF_BOTH,
   LAST_OF_ORIGIN,
@@ -77,7 +78,7 @@ export class Reads extends EventReads {
     const { latest = false, asked_by, unfinished = false } = query;
     const columns = FILTER_COLUMNS.filter((name) => query[name] !== undefined);
     const conditions = [
-      ...columns.map((name) => `r.${name} = @${name}`),
+      ...columns.map((name) => `${inRuns(name, 'r.')} = @${name}`),
       ...(cloud ? ['r.run_id in (select run_id from cloud_runs)'] : []),
       ...(conversation === undefined ? [] : [IN_CONVERSATION]),
       ...(latest ? [LATEST] : []),

@@ -1,4 +1,4 @@
-import type { Calls, Opened } from '../../../src/store/store.ts';
+import { FILTER_COLUMNS } from '../../../src/store/columns.ts';
 import { checkContinuity } from '../../../src/store/continuity.ts';
 import type { EmbeddingUsage } from '../../../src/store/embedding-usage.ts';
 import { notOpen } from '../../../src/store/failure.ts';
@@ -27,6 +27,7 @@ import {
 } from '../../../src/store/row.ts';
 import { isBeginning } from '../../../src/store/search-terms.ts';
 import { shortData } from '../../../src/store/short-run.ts';
+import type { Calls, Opened } from '../../../src/store/store.ts';
 import { createStore, type StoredLog } from '../../../src/store/store.ts';
 import { type RunUsage, sumUsage } from '../../../src/store/usage.ts';
 import type { UsageQuery, UsageSums } from '../../../src/store/usage-sums.ts';
@@ -207,18 +208,9 @@ export class MemoryLog implements Calls {
     return [...this.runs.values()].sort((a, b) => a.accepted_seq - b.accepted_seq);
   }
 
-  listRuns({
-    limit,
-    before,
-    state,
-    provider,
-    cloud,
-    conversation,
-    latest = false,
-    asked_by,
-    unfinished = false,
-    short = false,
-  }: RunQuery): string[] {
+  listRuns(query: RunQuery): string[] {
+    const { limit, before, cloud, conversation, latest = false, asked_by } = query;
+    const { unfinished = false, short = false } = query;
     const last =
       before === undefined ? Number.POSITIVE_INFINITY : (this.runs.get(before)?.accepted_seq ?? 0);
     const older = this.oldestFirst().filter((line) => line.accepted_seq < last);
@@ -230,8 +222,7 @@ export class MemoryLog implements Calls {
     );
     const wanted = older.filter(
       (line) =>
-        (state === undefined || line.state === state) &&
-        (provider === undefined || line.provider === provider) &&
+        FILTER_COLUMNS.every((name) => query[name] === undefined || line[name] === query[name]) &&
         (cloud !== true || line.cloud === 1) &&
         (conversation === undefined || (line.conversation ?? line.run_id) === conversation) &&
         (!latest || newest.get(line.conversation ?? line.run_id) === line.run_id) &&

@@ -9,8 +9,8 @@ export interface ListColumn<R> {
 export type ListColumns<R> = Readonly<Record<string, ListColumn<R>>>;
 
 /**
- * The text of a statement, and what its placeholders mean. Each placeholder is made where it
- * stands, with the value that it gets from a `C`. The first ones get theirs from the caller.
+ * Makes the placeholders of a statement. Each one is made in the text, together with the value that
+ * it gets from a `C`. The first `before` ones get theirs from the caller.
  */
 export class Statement<C> {
   private readonly values: ((from: C) => unknown)[] = [];
