@@ -1,11 +1,11 @@
 import type { AnyStateMachine } from 'xstate';
 import { conversationMachine } from './conversation.ts';
-import { daemonMachine } from './daemon.ts';
+import { daemonMachine } from './daemon/chart.ts';
 import { engineMachine } from './engine.ts';
 import { leaseMachine } from './lease.ts';
-import { providerMachine } from './provider.ts';
+import { providerMachine } from './provider/chart.ts';
 import { pullMachine } from './pull.ts';
-import { runMachine } from './run.ts';
+import { runMachine } from './run/chart.ts';
 
 /** Every machine, in the order in which they are best read. */
 export const machines: readonly AnyStateMachine[] = [

@@ -1,5 +1,6 @@
-import { assign, type SnapshotFrom, setup } from 'xstate';
-import type { ConversationCreated, ConversationEvent, Deadline } from './events.ts';
+import { type SnapshotFrom, setup } from 'xstate';
+import type { EventOf } from './events.ts';
+import { withRules } from './machine.ts';
 import type { Message } from './messages.ts';
 
 /**
@@ -10,6 +11,26 @@ import type { Message } from './messages.ts';
  * 2. A run follows all entries before it: another number of entries is refused.
  * 3. A deleted conversation takes nothing more. Its runs stay in the history.
  */
+
+export type ConversationCreated = EventOf<
+  'conversation.created',
+  {
+    conversation_id: string;
+    metadata: Readonly<Record<string, string>>;
+    messages: readonly Message[];
+    /** Name of the token that the request was sent with. Absent: the token of the home. */
+    asked_by?: string;
+  }
+>;
+
+export type ConversationEvent =
+  | EventOf<'conversation.items_added', { messages: readonly Message[] }>
+  /** Recorded with the acceptance of the run. `place`: how many entries come before it. */
+  | EventOf<'conversation.run_added', { run_id: string; place: number }>
+  /** `item`: the id of an item that a program added, or of one of a run. */
+  | EventOf<'conversation.item_removed', { item: string }>
+  | EventOf<'conversation.described', { metadata: Readonly<Record<string, string>> }>
+  | EventOf<'conversation.deleted'>;
 
 /** What a program added at one time, or a run. */
 export type ConversationEntry =
@@ -27,22 +48,17 @@ export interface ConversationContext {
   ended_at: number | null;
 }
 
-const { createMachine } = setup({
+const chart = setup({
   types: {} as {
     context: ConversationContext;
     events: ConversationEvent;
     input: ConversationCreated;
   },
-  actions: {
-    evolve: assign(({ context, event }) => evolve(context, event)),
-  },
   guards: {
     isNext: ({ context, event }) =>
       event.type === 'conversation.run_added' && event.place === context.entries.length,
   },
-});
-
-export const conversationMachine = createMachine({
+}).createMachine({
   id: 'conversation',
   context: ({ input }) => ({
     conversation_id: input.conversation_id,
@@ -58,18 +74,20 @@ export const conversationMachine = createMachine({
     open: {
       tags: ['stable'],
       on: {
-        'conversation.items_added': { actions: 'evolve' },
-        'conversation.run_added': { guard: 'isNext', actions: 'evolve' },
-        'conversation.item_removed': { actions: 'evolve' },
-        'conversation.described': { actions: 'evolve' },
-        'conversation.deleted': { target: 'deleted', actions: 'evolve' },
+        'conversation.items_added': {},
+        'conversation.run_added': { guard: 'isNext' },
+        'conversation.item_removed': {},
+        'conversation.described': {},
+        'conversation.deleted': 'deleted',
       },
     },
     deleted: { type: 'final' },
   },
 });
 
-export type ConversationSnapshot = SnapshotFrom<typeof conversationMachine>;
+export type ConversationSnapshot = SnapshotFrom<typeof chart>;
+
+export const conversationMachine = withRules(chart, { evolve });
 
 function evolve(
   { entries, removed }: ConversationContext,
@@ -89,9 +107,4 @@ function evolve(
     default:
       return event satisfies never;
   }
-}
-
-/** None: a conversation waits for nothing. */
-export function conversationDeadlines(): Deadline<ConversationEvent>[] {
-  return [];
 }

@@ -1,5 +1,6 @@
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { isEffect } from './effects.ts';
+import { isFold } from './machine.ts';
 import { isGroup, lineage, nameOf, pathOf } from './nodes.ts';
 
 /** A machine as data. The API shows it, and the diagrams are drawn from it. */
@@ -79,7 +80,7 @@ function leaving(node: AnyStateNode): TransitionShape[] {
         source,
         event: eventType,
         guard: guard === undefined ? null : nameOf(guard),
-        actions: actions.map(nameOf),
+        actions: actions.map(nameOf).filter((action) => !isFold(action)),
       };
       return target.length === 0
         ? [{ ...shape, target: source }]

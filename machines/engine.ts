@@ -1,8 +1,8 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { type Effects, effect } from './effects.ts';
-import type { Deadline, EngineCreated, EngineEvent, EngineInfo, Failure } from './events.ts';
+import type { Deadline, EventOf, Failure } from './events.ts';
+import { type Deadlines, type Meta, withRules } from './machine.ts';
 import { ENGINE_CRASHED, ENGINE_KILLED } from './retry.ts';
-import { isIn } from './step.ts';
 
 /**
  * The process that runs one local model. Each model has its own machine.
@@ -16,6 +16,76 @@ import { isIn } from './step.ts';
  *    longer.
  * 5. An idle process is ended after `idle_ms`, which a load or finished work can change.
  */
+
+export interface EngineInfo {
+  pid: number;
+  model: string;
+  path: string;
+  threads: number;
+  context_length: number;
+  parallel: number;
+  load_ms: number;
+  chat_template: string;
+  /** Runs that need not be exact are computed in one batch. Old logs do not say it. */
+  batching?: boolean;
+  /** What computes, and how many layers are on a GPU. Old logs do not say it. */
+  gpu?: string;
+  gpu_layers?: number;
+}
+
+export type EngineCreated = EventOf<
+  'engine.created',
+  {
+    /** Counts the engines of this boot. Old logs have one engine, without a number. */
+    number?: number;
+    start_ms: number;
+    load_ms: number;
+    stop_ms: number;
+    kill_ms: number;
+    idle_ms: number;
+  }
+>;
+
+export type EngineEvent =
+  /**
+   * `threads`: the number that computed the recorded output of a resumed run. `idle_ms`: how long
+   * this model stays in memory without work. `context_tokens`: a run needs a larger context than
+   * usual.
+   */
+  | EventOf<
+      'engine.load_requested',
+      {
+        attempt: number;
+        model: string;
+        path: string;
+        threads?: number;
+        idle_ms?: number;
+        context_tokens?: number;
+      }
+    >
+  | EventOf<'engine.process_started', { attempt: number; pid: number }>
+  | EventOf<'engine.model_loaded', { attempt: number; info: EngineInfo }>
+  | EventOf<'engine.load_failed', { attempt: number; error: Failure }>
+  | EventOf<'engine.work_started'>
+  /** `idle_ms`: how long the model stays in memory from now on. */
+  | EventOf<'engine.work_finished', { idle_ms?: number }>
+  | EventOf<
+      'engine.stop_requested',
+      /** `room`: another model needs its memory. `model_changed`: other threads are needed. */
+      { reason: 'idle' | 'room' | 'model_changed' | 'daemon_stopping' | 'requested' }
+    >
+  | EventOf<'engine.deadline_passed', { attempt: number }>
+  /** `reason`: why the daemon killed the process; or `outside`, if something else did. */
+  | EventOf<
+      'engine.exited',
+      {
+        attempt: number;
+        exit_code: number | null;
+        signal: string | null;
+        reason?: 'memory' | 'outside';
+      }
+    >
+  | EventOf<'engine.backoff_elapsed'>;
 
 export interface EngineContext {
   /** Counts the engines of a boot. 0: a log of the time of one engine for all models. */
@@ -74,13 +144,12 @@ export const CRASHES_COUNTED = 5;
 export const KILLS_COUNTED = 8;
 const BACKOFF_FIRST_MS = 250;
 
-const { createMachine } = setup({
-  types: {} as { context: EngineContext; events: EngineEvent; input: EngineCreated },
+const chart = setup({
+  types: {} as { meta: Meta; context: EngineContext; events: EngineEvent; input: EngineCreated },
   actions: {
     startEngine: effect('startEngine'),
     stopEngine: effect('stopEngine'),
     killEngine: effect('killEngine'),
-    evolve: assign(({ context, event }) => evolve(context, event)),
     // An exit or a deadline means something else in each state.
     setStartTimeout: assign({ error: START_TIMEOUT }),
     setLoadTimeout: assign({ error: LOAD_TIMEOUT }),
@@ -97,9 +166,7 @@ const { createMachine } = setup({
       event.type === 'engine.load_requested' && event.attempt === context.attempt + 1,
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
   },
-});
-
-export const engineMachine = createMachine({
+}).createMachine({
   id: 'engine',
   context: ({ input }) => ({
     number: input.number ?? 0,
@@ -124,25 +191,24 @@ export const engineMachine = createMachine({
     cold: {
       tags: ['stable'],
       on: {
-        'engine.load_requested': { guard: 'isNextAttempt', target: 'alive', actions: 'evolve' },
+        'engine.load_requested': { guard: 'isNextAttempt', target: 'alive' },
       },
     },
     alive: {
       meta: { isGroup: true },
       initial: 'coming_up',
       on: {
-        'engine.exited': { guard: 'isThisAttempt', target: 'crashed', actions: 'evolve' },
-        'engine.stop_requested': { target: 'stopping', actions: 'evolve' },
+        'engine.exited': { guard: 'isThisAttempt', target: 'crashed' },
+        'engine.stop_requested': 'stopping',
       },
       states: {
         coming_up: {
-          meta: { isGroup: true },
+          meta: { isGroup: true, deadline: 'came_up' },
           initial: 'starting',
           on: {
             'engine.load_failed': {
               guard: 'isThisAttempt',
               target: '#engine.stopping',
-              actions: 'evolve',
             },
           },
           states: {
@@ -155,12 +221,11 @@ export const engineMachine = createMachine({
                 'engine.process_started': {
                   guard: 'isThisAttempt',
                   target: 'loading',
-                  actions: 'evolve',
                 },
                 'engine.deadline_passed': {
                   guard: 'isThisAttempt',
                   target: '#engine.stopping',
-                  actions: ['setStartTimeout', 'evolve'],
+                  actions: 'setStartTimeout',
                 },
               },
             },
@@ -169,12 +234,11 @@ export const engineMachine = createMachine({
                 'engine.model_loaded': {
                   guard: 'isThisAttempt',
                   target: '#engine.alive.warm',
-                  actions: 'evolve',
                 },
                 'engine.deadline_passed': {
                   guard: 'isThisAttempt',
                   target: '#engine.stopping',
-                  actions: ['setLoadTimeout', 'evolve'],
+                  actions: 'setLoadTimeout',
                 },
               },
             },
@@ -183,16 +247,17 @@ export const engineMachine = createMachine({
         warm: {
           initial: 'idle',
           states: {
-            idle: { on: { 'engine.work_started': { target: 'busy', actions: 'evolve' } } },
+            idle: { meta: { deadline: 'idle' }, on: { 'engine.work_started': 'busy' } },
             busy: {
               tags: ['stable'],
-              on: { 'engine.work_finished': { target: 'idle', actions: 'evolve' } },
+              on: { 'engine.work_finished': 'idle' },
             },
           },
         },
       },
     },
     stopping: {
+      meta: { deadline: 'stopped' },
       entry: [
         'awaitExit',
         {
@@ -205,7 +270,7 @@ export const engineMachine = createMachine({
         'engine.exited': {
           guard: 'isThisAttempt',
           target: 'cold',
-          actions: ['forgetModel', 'evolve'],
+          actions: 'forgetModel',
         },
       },
       states: {
@@ -214,7 +279,6 @@ export const engineMachine = createMachine({
             'engine.deadline_passed': {
               guard: 'isThisAttempt',
               target: 'killed',
-              actions: 'evolve',
             },
           },
         },
@@ -230,20 +294,37 @@ export const engineMachine = createMachine({
             'engine.deadline_passed': {
               guard: 'isThisAttempt',
               target: '#engine.crashed',
-              actions: 'evolve',
             },
           },
         },
       },
     },
     crashed: {
+      meta: { deadline: 'backoff' },
       entry: 'countCrash',
-      on: { 'engine.backoff_elapsed': { target: 'cold', actions: 'evolve' } },
+      on: { 'engine.backoff_elapsed': 'cold' },
     },
   },
 });
 
-export type EngineSnapshot = SnapshotFrom<typeof engineMachine>;
+export type EngineSnapshot = SnapshotFrom<typeof chart>;
+
+const passed = ({ context: { due_at, attempt } }: EngineSnapshot): Deadline<EngineEvent> => ({
+  at: due_at,
+  event: { type: 'engine.deadline_passed', attempt },
+});
+
+const deadlines: Deadlines<EngineSnapshot, EngineEvent> = {
+  came_up: passed,
+  stopped: passed,
+  idle: ({ context }) => ({
+    at: context.due_at,
+    event: { type: 'engine.stop_requested', reason: 'idle' },
+  }),
+  backoff: ({ context }) => ({ at: context.due_at, event: { type: 'engine.backoff_elapsed' } }),
+};
+
+export const engineMachine = withRules(chart, { evolve, deadlines });
 
 function startParams(context: EngineContext): Effects['startEngine'] {
   const { number, attempt, model, path, threads, context_tokens } = context;
@@ -306,15 +387,4 @@ function causeOf({ info }: EngineContext, event: EngineEvent): Failure {
   if (event.type !== 'engine.exited') return DIED;
   if (event.reason === 'memory') return TOO_MUCH_MEMORY;
   return event.reason === 'outside' && info === null ? KILLED : DIED;
-}
-
-/** The events that the kernel appends when their time comes, unless the state changes first. */
-export function engineDeadlines(snapshot: EngineSnapshot): Deadline<EngineEvent>[] {
-  const { due_at, attempt } = snapshot.context;
-  if (isIn(snapshot, 'coming_up') || isIn(snapshot, 'stopping'))
-    return [{ at: due_at, event: { type: 'engine.deadline_passed', attempt } }];
-  if (isIn(snapshot, 'idle'))
-    return [{ at: due_at, event: { type: 'engine.stop_requested', reason: 'idle' } }];
-  if (isIn(snapshot, 'crashed')) return [{ at: due_at, event: { type: 'engine.backoff_elapsed' } }];
-  return [];
 }

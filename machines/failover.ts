@@ -1,5 +1,5 @@
 import type { Failure } from './events.ts';
-import type { RunContext } from './run-context.ts';
+import type { RunContext } from './run/context.ts';
 
 /** A provider and model that can answer a run. */
 export interface Target {

@@ -1,6 +1,6 @@
-import { assign, type SnapshotFrom, setup } from 'xstate';
-import type { Deadline, Failure, LeaseCreated, LeaseEvent } from './events.ts';
-import { isIn } from './step.ts';
+import { type SnapshotFrom, setup } from 'xstate';
+import type { EventOf, Failure } from './events.ts';
+import { type Deadlines, type Meta, withRules } from './machine.ts';
 
 /**
  * The lease of one boot of a node. Only a boot with a lease writes the log that it shares.
@@ -11,6 +11,23 @@ import { isIn } from './step.ts';
  * 3. A boot that lost its lease cannot record that. The node that took over does, or the next boot.
  * 4. A lost lease is lost for good. The node joins again with a new boot and a higher epoch.
  */
+
+export type LeaseCreated = EventOf<
+  'lease.requested',
+  { node_id: string; boot_id: string; host: string }
+>;
+
+export type LeaseEvent =
+  /** `previous_boot_id`: the boot that had this node id before. */
+  | EventOf<'lease.granted', { epoch: number; lease_ms: number; previous_boot_id: string | null }>
+  /** The first renewal that failed after one that did not. */
+  | EventOf<'lease.renewal_failed', { error: Failure }>
+  | EventOf<'lease.renewed'>
+  | EventOf<'lease.leave_requested', { leave_deadline_at: number }>
+  /** `forced`: the work did not end in time. */
+  | EventOf<'lease.left', { forced: boolean }>
+  /** Recorded by another boot: `by` is its node. */
+  | EventOf<'lease.lost', { epoch: number; by: string }>;
 
 export interface LeaseContext {
   node_id: string;
@@ -31,18 +48,13 @@ export interface LeaseContext {
   ended_at: number | null;
 }
 
-const { createMachine } = setup({
-  types: {} as { context: LeaseContext; events: LeaseEvent; input: LeaseCreated },
-  actions: {
-    evolve: assign(({ context, event }) => evolve(context, event)),
-  },
+const chart = setup({
+  types: {} as { meta: Meta; context: LeaseContext; events: LeaseEvent; input: LeaseCreated },
   guards: {
     isThisEpoch: ({ context, event }) =>
       event.type === 'lease.lost' && event.epoch === context.epoch,
   },
-});
-
-export const leaseMachine = createMachine({
+}).createMachine({
   id: 'lease',
   context: ({ input }) => ({
     node_id: input.node_id,
@@ -64,31 +76,32 @@ export const leaseMachine = createMachine({
     joining: {
       tags: ['stable'],
       on: {
-        'lease.granted': { target: 'holding', actions: 'evolve' },
-        'lease.leave_requested': { target: 'leaving', actions: 'evolve' },
+        'lease.granted': 'holding',
+        'lease.leave_requested': 'leaving',
       },
     },
     holding: {
       initial: 'renewed',
       on: {
-        'lease.lost': { guard: 'isThisEpoch', target: 'lost', actions: 'evolve' },
-        'lease.leave_requested': { target: 'leaving', actions: 'evolve' },
+        'lease.lost': { guard: 'isThisEpoch', target: 'lost' },
+        'lease.leave_requested': 'leaving',
       },
       states: {
         renewed: {
           tags: ['stable'],
-          on: { 'lease.renewal_failed': { target: 'late', actions: 'evolve' } },
+          on: { 'lease.renewal_failed': 'late' },
         },
         late: {
           tags: ['stable'],
-          on: { 'lease.renewed': { target: 'renewed', actions: 'evolve' } },
+          on: { 'lease.renewed': 'renewed' },
         },
       },
     },
     leaving: {
+      meta: { deadline: 'leave' },
       on: {
-        'lease.lost': { guard: 'isThisEpoch', target: 'lost', actions: 'evolve' },
-        'lease.left': { target: 'left', actions: 'evolve' },
+        'lease.lost': { guard: 'isThisEpoch', target: 'lost' },
+        'lease.left': 'left',
       },
     },
     left: { type: 'final' },
@@ -96,7 +109,16 @@ export const leaseMachine = createMachine({
   },
 });
 
-export type LeaseSnapshot = SnapshotFrom<typeof leaseMachine>;
+export type LeaseSnapshot = SnapshotFrom<typeof chart>;
+
+const deadlines: Deadlines<LeaseSnapshot, LeaseEvent> = {
+  leave: ({ context }) => ({
+    at: context.leave_deadline_at,
+    event: { type: 'lease.left', forced: true },
+  }),
+};
+
+export const leaseMachine = withRules(chart, { evolve, deadlines });
 
 /** What an event changes, whatever the state is. */
 function evolve(_: LeaseContext, event: LeaseEvent): Partial<LeaseContext> {
@@ -118,11 +140,4 @@ function evolve(_: LeaseContext, event: LeaseEvent): Partial<LeaseContext> {
     default:
       return event satisfies never;
   }
-}
-
-/** The events that the kernel appends when their time comes, unless the state changes first. */
-export function leaseDeadlines(snapshot: LeaseSnapshot): Deadline<LeaseEvent>[] {
-  return isIn(snapshot, 'leaving')
-    ? [{ at: snapshot.context.leave_deadline_at, event: { type: 'lease.left', forced: true } }]
-    : [];
 }

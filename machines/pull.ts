@@ -1,8 +1,8 @@
-import { assign, type SnapshotFrom, setup } from 'xstate';
+import { type SnapshotFrom, setup } from 'xstate';
 import { effect } from './effects.ts';
-import type { Deadline, Failure, NewEvent, PullCreated, PullEvent, PullSource } from './events.ts';
+import type { EventOf, Failure, NewEvent } from './events.ts';
+import { type Deadlines, type Meta, withRules } from './machine.ts';
 import { retryDelay } from './retry.ts';
-import { isIn } from './step.ts';
 
 /**
  * The download of one model into the models folder.
@@ -14,6 +14,52 @@ import { isIn } from './step.ts';
  *    end.
  * 5. `cancelling` ends when the work has stopped, or when its grace time is over.
  */
+
+export type PullCreated = EventOf<
+  'pull.requested',
+  {
+    pull_id: string;
+    /** The reference in the request, without its query string. */
+    reference: string;
+    client: string;
+    /** How many attempts in a row may fail without further progress. */
+    failure_limit: number;
+    /** Longest silence of the hub, and of the disk. */
+    idle_ms: number;
+    cancel_grace_ms: number;
+  }
+>;
+
+export interface PullSource {
+  /** Without its query string. */
+  url: string;
+  /** Name of the file in the models folder. */
+  file: string;
+  size_bytes: number | null;
+  /** The expected hash of the file; null if the hub has none. */
+  sha256: string | null;
+  etag: string | null;
+  /** Commit of the repository, if there is one. */
+  revision: string | null;
+  /** The other candidates, if one file of several was chosen. */
+  choices: string[];
+}
+
+export type PullEvent =
+  | EventOf<'pull.started', { attempt: number }>
+  /** `offset_bytes` are already on disk. */
+  | EventOf<'pull.resolved', { attempt: number; offset_bytes: number } & PullSource>
+  | EventOf<'pull.progressed', { attempt: number; bytes: number }>
+  /** All bytes are on disk. `existing`: a model of this name existed before. */
+  | EventOf<'pull.downloaded', { attempt: number; bytes: number; existing: boolean }>
+  | EventOf<'pull.hashed', { attempt: number; bytes: number }>
+  /** `compared`: the hub has a hash, and it matches. */
+  | EventOf<'pull.verified', { attempt: number; sha256: string; compared: boolean }>
+  | EventOf<'pull.completed', { attempt: number; path: string }>
+  | EventOf<'pull.attempt_failed', { attempt: number; error: Failure; retry_at: number }>
+  | EventOf<'pull.failed', { attempt: number; error: Failure }>
+  | EventOf<'pull.cancel_requested', { by: string }>
+  | EventOf<'pull.cancelled', { forced: boolean }>;
 
 export interface PullContext {
   pull_id: string;
@@ -45,12 +91,16 @@ export interface PullContext {
   timeout_at: number;
 }
 
-const { createMachine } = setup({
-  types: {} as { context: PullContext; events: PullEvent; input: PullCreated },
+const stopPull = {
+  type: 'stopPull',
+  params: ({ context: { pull_id, attempt } }: { context: PullContext }) => ({ pull_id, attempt }),
+} as const;
+
+const chart = setup({
+  types: {} as { meta: Meta; context: PullContext; events: PullEvent; input: PullCreated },
   actions: {
     startPull: effect('startPull'),
     stopPull: effect('stopPull'),
-    evolve: assign(({ context, event }) => evolve(context, event)),
   },
   guards: {
     isNextAttempt: ({ context, event }) =>
@@ -65,9 +115,7 @@ const { createMachine } = setup({
       event.attempt === context.attempt &&
       canRetryPull(context, event.error),
   },
-});
-
-export const pullMachine = createMachine({
+}).createMachine({
   id: 'pull',
   context: ({ input }) => ({
     pull_id: input.pull_id,
@@ -98,23 +146,22 @@ export const pullMachine = createMachine({
     open: {
       meta: { isGroup: true },
       initial: 'working',
-      on: { 'pull.cancel_requested': { target: 'cancelling', actions: 'evolve' } },
+      on: { 'pull.cancel_requested': 'cancelling' },
       states: {
         working: {
           meta: { isGroup: true },
           initial: 'fetching',
           on: {
-            'pull.failed': { guard: 'isThisAttempt', target: '#pull.failed', actions: 'evolve' },
+            'pull.failed': { guard: 'isThisAttempt', target: '#pull.failed' },
           },
           states: {
             fetching: {
-              meta: { isGroup: true },
+              meta: { isGroup: true, deadline: 'silence' },
               initial: 'resolving',
               on: {
                 'pull.attempt_failed': {
                   guard: 'canRetry',
                   target: '#pull.open.backoff',
-                  actions: 'evolve',
                 },
               },
               states: {
@@ -127,32 +174,30 @@ export const pullMachine = createMachine({
                     'pull.resolved': {
                       guard: 'isThisAttempt',
                       target: 'downloading',
-                      actions: 'evolve',
                     },
                   },
                 },
                 downloading: {
                   on: {
-                    'pull.progressed': { guard: 'isThisAttempt', actions: 'evolve' },
+                    'pull.progressed': { guard: 'isThisAttempt' },
                     'pull.downloaded': {
                       guard: 'isThisAttempt',
                       target: '#pull.open.working.verifying',
-                      actions: 'evolve',
                     },
                   },
                 },
               },
             },
             verifying: {
+              meta: { deadline: 'verification' },
               initial: 'hashing',
               states: {
                 hashing: {
                   on: {
-                    'pull.hashed': { guard: 'isThisAttempt', actions: 'evolve' },
+                    'pull.hashed': { guard: 'isThisAttempt' },
                     'pull.verified': {
                       guard: 'isThisAttempt',
                       target: 'placing',
-                      actions: 'evolve',
                     },
                   },
                 },
@@ -161,7 +206,6 @@ export const pullMachine = createMachine({
                     'pull.completed': {
                       guard: 'isVerified',
                       target: '#pull.completed',
-                      actions: 'evolve',
                     },
                   },
                 },
@@ -170,38 +214,63 @@ export const pullMachine = createMachine({
           },
         },
         backoff: {
-          entry: {
-            type: 'stopPull',
-            params: ({ context: { pull_id, attempt } }) => ({ pull_id, attempt }),
-          },
-          on: { 'pull.started': { guard: 'isNextAttempt', target: 'working', actions: 'evolve' } },
+          meta: { deadline: 'retry' },
+          entry: stopPull,
+          on: { 'pull.started': { guard: 'isNextAttempt', target: 'working' } },
         },
       },
     },
     cancelling: {
-      entry: {
-        type: 'stopPull',
-        params: ({ context: { pull_id, attempt } }) => ({ pull_id, attempt }),
-      },
+      meta: { deadline: 'grace' },
+      entry: stopPull,
       on: {
         // The cancel came while the file moved into place, so the model is there.
-        'pull.completed': { guard: 'isVerified', target: 'completed', actions: 'evolve' },
-        'pull.cancelled': { target: 'cancelled', actions: 'evolve' },
+        'pull.completed': { guard: 'isVerified', target: 'completed' },
+        'pull.cancelled': 'cancelled',
       },
     },
     completed: { type: 'final' },
     failed: {
       type: 'final',
-      entry: {
-        type: 'stopPull',
-        params: ({ context: { pull_id, attempt } }) => ({ pull_id, attempt }),
-      },
+      entry: stopPull,
     },
     cancelled: { type: 'final' },
   },
 });
 
-export type PullSnapshot = SnapshotFrom<typeof pullMachine>;
+export type PullSnapshot = SnapshotFrom<typeof chart>;
+
+const SILENT: Failure = {
+  code: 'pull_failed',
+  message: 'The other side stopped sending.',
+  retryable: true,
+};
+const STUCK: Failure = {
+  code: 'pull_failed',
+  message: 'The disk did not give the file back in time for it to be verified.',
+  retryable: true,
+};
+
+const deadlines: Deadlines<PullSnapshot, PullEvent> = {
+  silence: ({ context }) => ({
+    at: context.timeout_at,
+    event: afterPullFailure(context, SILENT, context.timeout_at),
+  }),
+  verification: ({ context: { timeout_at, attempt } }) => ({
+    at: timeout_at,
+    event: { type: 'pull.failed', attempt, error: STUCK },
+  }),
+  retry: ({ context: { timeout_at, attempt } }) => ({
+    at: timeout_at,
+    event: { type: 'pull.started', attempt: attempt + 1 },
+  }),
+  grace: ({ context }) => ({
+    at: context.timeout_at,
+    event: { type: 'pull.cancelled', forced: true },
+  }),
+};
+
+export const pullMachine = withRules(chart, { evolve, deadlines });
 
 /** What an event changes, whatever the state is. */
 function evolve(context: PullContext, event: PullEvent): Partial<PullContext> {
@@ -243,31 +312,6 @@ function evolve(context: PullContext, event: PullEvent): Partial<PullContext> {
 /** An attempt that gets further than all before it clears the count of failures. */
 function progress({ bytes_most }: PullContext, bytes: number): Partial<PullContext> {
   return bytes > bytes_most ? { bytes, bytes_most: bytes, failures: 0 } : { bytes };
-}
-
-const SILENT: Failure = {
-  code: 'pull_failed',
-  message: 'The other side stopped sending.',
-  retryable: true,
-};
-const STUCK: Failure = {
-  code: 'pull_failed',
-  message: 'The disk did not give the file back in time for it to be verified.',
-  retryable: true,
-};
-
-/** The events that the kernel appends when their time comes, unless the state changes first. */
-export function pullDeadlines(snapshot: PullSnapshot): Deadline<PullEvent>[] {
-  const { context } = snapshot;
-  const { timeout_at: at, attempt } = context;
-  if (isIn(snapshot, 'fetching')) return [{ at, event: afterPullFailure(context, SILENT, at) }];
-  if (isIn(snapshot, 'verifying'))
-    return [{ at, event: { type: 'pull.failed', attempt, error: STUCK } }];
-  if (isIn(snapshot, 'backoff'))
-    return [{ at, event: { type: 'pull.started', attempt: attempt + 1 } }];
-  if (isIn(snapshot, 'cancelling'))
-    return [{ at, event: { type: 'pull.cancelled', forced: true } }];
-  return [];
 }
 
 /** The event for a failed attempt: a retry after a wait, or the end. */

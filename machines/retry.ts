@@ -1,6 +1,6 @@
-import type { Failure, FinishReason, NewEvent, RunEvent } from './events.ts';
+import type { Failure, NewEvent } from './events.ts';
 import { asSentence, exhausted, mayFailOver, sameTarget, type Target } from './failover.ts';
-import type { RunContext } from './run-context.ts';
+import type { FinishReason, RunContext, RunEvent } from './run/context.ts';
 import { LOCAL } from './runs-to-start.ts';
 
 /** The first wait before a retry. It doubles with each failure, up to the longest. */

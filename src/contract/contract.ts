@@ -1,5 +1,5 @@
-import type { EmbeddingSent } from '../../machines/events.ts';
 import type { AskedAs, Message, RunRequest } from '../../machines/messages.ts';
+import type { EmbeddingSent } from '../../machines/provider/context.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 
 export type { EventPage, EventRecord, EventSlice } from '../kernel/event-page.ts';

@@ -1,4 +1,4 @@
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { isIn } from '../../machines/step.ts';
 import { asSvcError, fromBody, SvcError } from '../errors.ts';
 import { isFull } from '../store/failure.ts';

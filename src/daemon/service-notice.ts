@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { isIn, stateName } from '../../machines/step.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';

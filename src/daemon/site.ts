@@ -1,4 +1,4 @@
-import type { Addresses } from '../../machines/events.ts';
+import type { Addresses } from '../../machines/daemon/context.ts';
 import type { Config } from '../config/config.ts';
 import { isShared } from '../config/store/address.ts';
 import { asSvcError, type SvcError } from '../errors.ts';

@@ -1,5 +1,6 @@
-import { ENDINGS } from '../../machines/daemon-context.ts';
-import type { DaemonEvent, LastBoot, NewEvent } from '../../machines/events.ts';
+import type { DaemonEvent, LastBoot } from '../../machines/daemon/context.ts';
+import { ENDINGS } from '../../machines/daemon/context.ts';
+import type { NewEvent } from '../../machines/events.ts';
 import { isClearText } from '../config/address.ts';
 import { hasCode } from '../errors.ts';
 import { hostBootId } from '../home/host.ts';

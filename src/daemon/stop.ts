@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import type { RunSnapshot } from '../../machines/run/chart.ts';
 import { isIn } from '../../machines/step.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
 import { removeRuntimeFile } from '../home/runtime-file.ts';

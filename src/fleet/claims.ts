@@ -1,6 +1,8 @@
-import type { NewEvent, RunEvent } from '../../machines/events.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
-import { afterCrash, fileToResume, runDeadlines } from '../../machines/run-next.ts';
+import type { NewEvent } from '../../machines/events.ts';
+import { deadlinesOf } from '../../machines/machine.ts';
+import type { RunSnapshot } from '../../machines/run/chart.ts';
+import type { RunEvent } from '../../machines/run/context.ts';
+import { afterCrash, fileToResume } from '../../machines/run/next.ts';
 import { isIn } from '../../machines/step.ts';
 import { createGate } from '../kernel/gate.ts';
 import type { Kernel } from '../kernel/kernel.ts';
@@ -293,6 +295,6 @@ export function needOf({ context: { request } }: RunSnapshot): string {
 
 /** The event of the first deadline that has come while no node had the run. */
 function passedDeadline(snapshot: RunSnapshot, now: number): NewEvent<RunEvent> | null {
-  const [first] = runDeadlines(snapshot).sort((a, b) => a.at - b.at);
-  return first !== undefined && first.at <= now ? first.event : null;
+  const [first] = deadlinesOf(snapshot).sort((a, b) => a.at - b.at);
+  return first !== undefined && first.at <= now ? (first.event as NewEvent<RunEvent>) : null;
 }

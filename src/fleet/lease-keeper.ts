@@ -1,4 +1,6 @@
-import type { DaemonEvent, LeaseEvent, NewEvent } from '../../machines/events.ts';
+import type { DaemonEvent } from '../../machines/daemon/context.ts';
+import type { NewEvent } from '../../machines/events.ts';
+import type { LeaseEvent } from '../../machines/lease.ts';
 import { isIn } from '../../machines/step.ts';
 import { asSvcError, hasCode, SvcError } from '../errors.ts';
 import type { Clock } from '../kernel/clock.ts';

@@ -1,4 +1,4 @@
-import { fileToResume } from '../../machines/run-next.ts';
+import { fileToResume } from '../../machines/run/next.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { type RunKey, stream } from '../kernel/stream.ts';
 import type { Offer } from './claims.ts';

@@ -1,4 +1,4 @@
-import type { Addresses } from '../../machines/events.ts';
+import type { Addresses } from '../../machines/daemon/context.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 
 /**

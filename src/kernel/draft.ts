@@ -5,7 +5,7 @@ import { SvcError } from '../errors.ts';
 import type { RunRow, StoredEvent } from '../store/port.ts';
 import type { Pending } from './committer.ts';
 import { Instance } from './instance.ts';
-import { definitionOf } from './registry.ts';
+import { machineOf } from './registry.ts';
 import type { Proposal } from './stream.ts';
 
 export interface DraftOptions {
@@ -48,9 +48,7 @@ export function draft(
     const known = earlier?.instance ?? instances.get(stream);
     const tail = earlier?.snapshot ?? known?.tail;
     const next: Step<AnyMachineSnapshot> =
-      tail === undefined
-        ? init(definitionOf(stream).machine, dated)
-        : step(definitionOf(stream).machine, tail, dated);
+      tail === undefined ? init(machineOf(stream), dated) : step(machineOf(stream), tail, dated);
     // A machine that accepts an event has another snapshot after it.
     if (next.snapshot === tail) return new Refusal(dated.type, tail);
     const { type, at: _, ...data } = dated as AnyEvent & Record<string, unknown>;

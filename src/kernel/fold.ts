@@ -3,7 +3,7 @@ import { init, step } from '../../machines/step.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../store/port.ts';
 import { Instance } from './instance.ts';
 import { pagesOf } from './pages.ts';
-import { definitionOf } from './registry.ts';
+import { machineOf } from './registry.ts';
 
 /**
  * One stream of the store, folded up to a position of the log; undefined when there is none, or its
@@ -36,7 +36,7 @@ export function streamIn(events: readonly StoredEvent[]): Pick<EventStore, 'read
 
 /** The instance after the next event of its stream; a new one for the first event. */
 export function foldEvent(before: Instance | undefined, stored: StoredEvent): Instance {
-  const { machine } = definitionOf(stored.stream);
+  const machine = machineOf(stored.stream);
   const event = toEvent(stored);
   const snapshot: AnyMachineSnapshot =
     before === undefined

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { AnyMachineSnapshot } from 'xstate';
+import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { Deadline } from '../../machines/events.ts';
-import type { RunContext } from '../../machines/run-context.ts';
+import { deadlinesOf } from '../../machines/machine.ts';
+import type { RunContext } from '../../machines/run/context.ts';
 import { statePath } from '../../machines/step.ts';
 import type { StoredEvent } from '../store/port.ts';
 import { Notifier } from './notifier.ts';
-import { definitionOf, type MachineDefinition } from './registry.ts';
+import { machineOf } from './registry.ts';
 
 /**
  * Recent events that an instance keeps for followers, by number and by size. Older ones are read
@@ -27,7 +28,7 @@ const ON_TIME = { ms: 0, before: [] };
  */
 export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   readonly stream: string;
-  readonly definition: MachineDefinition;
+  readonly machine: AnyStateMachine;
   tail: S;
   tailVersion: number;
   snapshot: S;
@@ -52,7 +53,7 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
 
   constructor(stream: string, snapshot: S, version: number) {
     this.stream = stream;
-    this.definition = definitionOf(stream);
+    this.machine = machineOf(stream);
     this.tail = snapshot;
     this.tailVersion = version;
     this.snapshot = snapshot;
@@ -66,10 +67,7 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
         ? ON_TIME
         : {
             ms: late_ms,
-            before:
-              this.version === 0
-                ? []
-                : this.definition.deadlines(this.snapshot).map(({ at }) => at),
+            before: this.version === 0 ? [] : deadlinesOf(this.snapshot).map(({ at }) => at),
           };
     this.snapshot = snapshot;
     this.version = event.version;
@@ -84,11 +82,12 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
   /** Deadlines of the durable state that the uncommitted events do not cancel. */
   deadlines(): Deadline[] {
     const { ms, before } = this.late;
-    const durable = this.definition
-      .deadlines(this.snapshot)
-      .map(({ at, event }) => ({ at: before.includes(at) ? at : at + ms, event }));
+    const durable = deadlinesOf(this.snapshot).map(({ at, event }) => ({
+      at: before.includes(at) ? at : at + ms,
+      event,
+    }));
     if (this.tail === this.snapshot) return durable;
-    const proposed = this.definition.deadlines(this.tail);
+    const proposed = deadlinesOf(this.tail);
     return durable.flatMap(({ at, event }) =>
       proposed
         .filter((other) => isDeepStrictEqual(other.event, event))

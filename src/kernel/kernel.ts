@@ -178,7 +178,7 @@ export class Kernel {
     }
     const recorded = this.committer.push(drafted);
     for (const { event, instance, snapshot } of drafted)
-      this.proposals.emit(instance.definition.name, event, snapshot);
+      this.proposals.emit(instance.machine.id, event, snapshot);
     return recorded;
   }
 
@@ -303,7 +303,7 @@ export class Kernel {
   private show({ instance, event, snapshot, effects }: Pending): void {
     instance.commit(event, snapshot, effects.length === 0 ? 0 : this.clock.now() - event.at);
     this.listeners.emit(event.stream, event, snapshot);
-    this.listeners.emit(instance.definition.name, event, snapshot);
+    this.listeners.emit(instance.machine.id, event, snapshot);
     this.listeners.emit('all', event, snapshot);
     for (let index = 0; index < effects.length; index += 1)
       this.perform(effects[index] as Effect, `${event.stream}:${event.version}:${index}`);

@@ -1,27 +1,18 @@
-import type { ConversationSnapshot } from '../../machines/conversation.ts';
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import type { EngineSnapshot } from '../../machines/engine.ts';
 import type {
   ConversationCreated,
   ConversationEvent,
-  DaemonCreated,
-  DaemonEvent,
-  EngineCreated,
-  EngineEvent,
-  LeaseCreated,
-  LeaseEvent,
-  NewEvent,
-  ProviderCreated,
-  ProviderEvent,
-  PullCreated,
-  PullEvent,
-  RunCreated,
-  RunEvent,
-} from '../../machines/events.ts';
-import type { LeaseSnapshot } from '../../machines/lease.ts';
-import type { ProviderSnapshot } from '../../machines/provider.ts';
-import type { PullSnapshot } from '../../machines/pull.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
+  ConversationSnapshot,
+} from '../../machines/conversation.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import type { DaemonCreated, DaemonEvent } from '../../machines/daemon/context.ts';
+import type { EngineCreated, EngineEvent, EngineSnapshot } from '../../machines/engine.ts';
+import type { NewEvent } from '../../machines/events.ts';
+import type { LeaseCreated, LeaseEvent, LeaseSnapshot } from '../../machines/lease.ts';
+import type { ProviderSnapshot } from '../../machines/provider/chart.ts';
+import type { ProviderCreated, ProviderEvent } from '../../machines/provider/context.ts';
+import type { PullCreated, PullEvent, PullSnapshot } from '../../machines/pull.ts';
+import type { RunSnapshot } from '../../machines/run/chart.ts';
+import type { RunCreated, RunEvent } from '../../machines/run/context.ts';
 import type { Kernel } from './kernel.ts';
 import { Notifier } from './notifier.ts';
 import type { StreamPort } from './port.ts';

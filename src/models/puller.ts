@@ -1,5 +1,6 @@
 import type { Effects } from '../../machines/effects.ts';
-import type { Failure, NewEvent, PullEvent } from '../../machines/events.ts';
+import type { Failure, NewEvent } from '../../machines/events.ts';
+import type { PullEvent } from '../../machines/pull.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import type { SvcError } from '../errors.ts';
 import { freeBytes } from '../home/disk.ts';

@@ -1,4 +1,4 @@
-import type { PullSource } from '../../machines/events.ts';
+import type { PullSource } from '../../machines/pull.ts';
 
 /**
  * Appends the events of one attempt. Each call resolves after the commit, and throws once the

@@ -1,5 +1,5 @@
-import type { FinishReason, Usage } from '../../machines/events.ts';
 import type { OutputPart as AnswerPart, RunOutput, RunRequest } from '../../machines/messages.ts';
+import type { FinishReason, Usage } from '../../machines/run/context.ts';
 
 import type { Room } from '../../machines/runs-to-start.ts';
 

@@ -1,5 +1,7 @@
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import { type DaemonEvent, isTerminalEvent, type NewEvent } from '../../machines/events.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import type { DaemonEvent } from '../../machines/daemon/context.ts';
+import type { NewEvent } from '../../machines/events.ts';
+import { isTerminalEvent } from '../../machines/run/context.ts';
 import { accepted, stateName, statePath } from '../../machines/step.ts';
 import type { Config } from '../config/config.ts';
 import type { ProviderConfig } from '../config/provider.ts';

@@ -1,4 +1,4 @@
-import type { StopReport } from '../../machines/events.ts';
+import type { StopReport } from '../../machines/daemon/context.ts';
 import type {
   HealthRecord,
   LifecycleInput,

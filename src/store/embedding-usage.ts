@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import type { EmbeddingCounted, EmbeddingSent } from '../../machines/events.ts';
+import type { EmbeddingCounted, EmbeddingSent } from '../../machines/provider/context.ts';
 import type { StoredEvent } from './port.ts';
 import { SumsTable } from './sqlite/sums-table.ts';
 import { HOUR_MS, type Shape, type UsageQuery, type UsageSum } from './usage-sums.ts';

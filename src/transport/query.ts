@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { stateNames } from '../../machines/describe.ts';
-import { runMachine } from '../../machines/run.ts';
+import { runMachine } from '../../machines/run/chart.ts';
 import { LOG_LEVELS } from '../config/settings.ts';
 import { check, wrong } from '../contract/check.ts';
 import { WORDS_MAX } from '../contract/inputs.ts';

@@ -1,8 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { AnyEvent, RunCreated, RunEvent } from '../../machines/events.ts';
+import type { AnyEvent } from '../../machines/events.ts';
 import { shortMessages } from '../../machines/messages.ts';
-import { type RunSnapshot, runMachine } from '../../machines/run.ts';
+import { type RunSnapshot, runMachine } from '../../machines/run/chart.ts';
+import type { RunCreated, RunEvent } from '../../machines/run/context.ts';
 import { init, step } from '../../machines/step.ts';
 import { runRow } from '../../src/runtime/runs/record.ts';
 import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { describe } from '../../machines/describe.ts';
-import { runMachine } from '../../machines/run.ts';
+import { runMachine } from '../../machines/run/chart.ts';
 import { commands } from '../../src/cli/commands.ts';
 import { RUN_STATES } from '../../src/contract/options.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';

@@ -1,7 +1,7 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon.ts';
-import type { DaemonEvent } from '../../machines/events.ts';
+import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon/chart.ts';
+import type { DaemonEvent } from '../../machines/daemon/context.ts';
 import { init, step } from '../../machines/step.ts';
 import { ServiceNotice } from '../../src/daemon/service-notice.ts';
 import { CREATED, EVENTS_TO, NOW } from '../helpers/daemon-paths.ts';

@@ -1,4 +1,5 @@
-import type { DaemonCreated, NewEvent } from '../../machines/events.ts';
+import type { DaemonCreated } from '../../machines/daemon/context.ts';
+import type { NewEvent } from '../../machines/events.ts';
 
 /** The first event of a daemon, from one process on one host. */
 export function bootStarted(

@@ -1,4 +1,5 @@
-import type { DaemonCreated, DaemonEvent, NewEvent } from '../../machines/events.ts';
+import type { DaemonCreated, DaemonEvent } from '../../machines/daemon/context.ts';
+import type { NewEvent } from '../../machines/events.ts';
 
 type Step = NewEvent<DaemonEvent>;
 

@@ -1,6 +1,7 @@
 import type { Effect } from '../../machines/effects.ts';
-import { type EngineSnapshot, engineDeadlines, engineMachine } from '../../machines/engine.ts';
-import type { EngineEvent, NewEvent } from '../../machines/events.ts';
+import type { EngineEvent } from '../../machines/engine.ts';
+import { type EngineSnapshot, engineMachine } from '../../machines/engine.ts';
+import type { NewEvent } from '../../machines/events.ts';
 import { statePath } from '../../machines/step.ts';
 import type { EnginePorts } from '../../src/providers/local/engines.ts';
 import { driveStream, type StreamDriver } from './stream.ts';
@@ -45,7 +46,6 @@ export function driveEngines(perform: (effect: Effect) => void): EngineDrivers {
     const driver: EngineDriver = driveStream<EngineSnapshot, EngineEvent>({
       machine: engineMachine,
       created,
-      deadlines: engineDeadlines,
       perform,
     });
     all.set(number, driver);

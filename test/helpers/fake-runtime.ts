@@ -1,6 +1,8 @@
-import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon.ts';
-import { type DaemonEvent, isTerminalEvent, type NewEvent } from '../../machines/events.ts';
+import { type DaemonSnapshot, daemonMachine } from '../../machines/daemon/chart.ts';
+import type { DaemonEvent } from '../../machines/daemon/context.ts';
+import type { NewEvent } from '../../machines/events.ts';
 import { shortMessages } from '../../machines/messages.ts';
+import { isTerminalEvent } from '../../machines/run/context.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import type {
   EventRecord,

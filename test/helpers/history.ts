@@ -1,5 +1,5 @@
 import { promptOf } from '../../machines/messages.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
+import type { RunSnapshot } from '../../machines/run/chart.ts';
 import { statePath } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';

@@ -1,4 +1,5 @@
-import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
+import type { DaemonEvent } from '../../machines/daemon/context.ts';
+import type { NewEvent } from '../../machines/events.ts';
 import { type Config, loadConfig } from '../../src/config/config.ts';
 import type { ModelChoices } from '../../src/config/models-file.ts';
 import type { Settings } from '../../src/config/settings.ts';

@@ -1,6 +1,7 @@
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
-import type { CreationEvent, Deadline, MachineEvent, NewEvent } from '../../machines/events.ts';
+import type { CreationEvent, MachineEvent, NewEvent } from '../../machines/events.ts';
+import { deadlinesOf } from '../../machines/machine.ts';
 import { can, init, step } from '../../machines/step.ts';
 import { Notifier } from '../../src/kernel/notifier.ts';
 import type { StreamPort } from '../../src/kernel/port.ts';
@@ -14,10 +15,9 @@ export interface StreamDriver<S, E extends MachineEvent> extends StreamPort<S, E
   fail(error: Error): void;
 }
 
-export interface StreamDriverOptions<S, E extends MachineEvent> {
+export interface StreamDriverOptions {
   machine: AnyStateMachine;
   created: NewEvent<CreationEvent>;
-  deadlines(snapshot: S): Deadline<E>[];
   perform(effect: Effect): void;
 }
 
@@ -29,9 +29,8 @@ export interface StreamDriverOptions<S, E extends MachineEvent> {
 export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent>({
   machine,
   created,
-  deadlines,
   perform,
-}: StreamDriverOptions<S, E>): StreamDriver<S, E> {
+}: StreamDriverOptions): StreamDriver<S, E> {
   const changed = new Notifier();
   const events: E[] = [];
   let failure: Error | null = null;
@@ -65,9 +64,9 @@ export function driveStream<S extends AnyMachineSnapshot, E extends MachineEvent
     subscribe: (listener, signal) => changed.subscribe(listener, signal),
     waitFor: (look, signal) => changed.waitFor(() => look(durable), signal),
     fireDeadline: async () => {
-      const [soonest] = deadlines(durable).sort((a, b) => a.at - b.at);
+      const [soonest] = deadlinesOf(durable).sort((a, b) => a.at - b.at);
       if (soonest === undefined) throw new Error('the state has no deadline');
-      await tryAppend(soonest.event);
+      await tryAppend(soonest.event as unknown as NewEvent<E>);
     },
     fail: (error) => {
       failure = error;

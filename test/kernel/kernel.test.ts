@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import { type RunSnapshot, runMachine } from '../../machines/run.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import { type RunSnapshot, runMachine } from '../../machines/run/chart.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { type Commit, type EventStore, toEvent } from '../../src/store/port.ts';

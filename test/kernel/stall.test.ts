@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { NewEvent, RunEvent } from '../../machines/events.ts';
+import type { NewEvent } from '../../machines/events.ts';
+import type { RunEvent } from '../../machines/run/context.ts';
 import { isIn } from '../../machines/step.ts';
 import { SvcError } from '../../src/errors.ts';
 import { accepted, bootKernel, gatedStore } from '../helpers/kernel.ts';

@@ -4,7 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Failure } from '../../machines/events.ts';
 import { afterFailure } from '../../machines/retry.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
+import type { RunSnapshot } from '../../machines/run/chart.ts';
 import { can, init, isIn, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
 import { models, runModels } from './models/all.ts';
@@ -16,7 +16,7 @@ import { lasting, retryable } from './models/run.ts';
  * machines, events lead back into them.
  */
 
-const machineFiles = globSync('machines/*.ts').filter((file) => !file.endsWith('events.ts'));
+const machineFiles = globSync('machines/**/*.ts');
 const sources = globSync('src/**/*.ts');
 const text = (files: readonly string[]) =>
   files.map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '')).join('\n');

@@ -2,7 +2,7 @@ import { getSimplePaths } from '@xstate/graph';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
-import { type DaemonSnapshot, readyWhen } from '../../machines/daemon.ts';
+import { type DaemonSnapshot, readyWhen } from '../../machines/daemon/chart.ts';
 import type { MachineEvent } from '../../machines/events.ts';
 import { init, isIn, stateName, statePath, step } from '../../machines/step.ts';
 import { coverOf, openEvents } from './cover.ts';

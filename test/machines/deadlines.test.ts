@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { deadlinesOf } from '../../machines/machine.ts';
 import { statePath } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
 import { models } from './models/all.ts';
@@ -128,12 +129,10 @@ for (const [name, group] of groups) {
     const found = new Map<string, Set<string>>();
     for (const model of group) {
       for (const { snapshot } of coverOf(model).states.values()) {
-        const armed = model
-          .deadlines(snapshot)
-          .map(
-            ({ at, event }) =>
-              `${event.type}${'deadline' in event ? ` ${event.deadline}` : ''} +${at - NOW}`,
-          );
+        const armed = deadlinesOf(snapshot).map(
+          ({ at, event }) =>
+            `${event.type}${'deadline' in event ? ` ${event.deadline}` : ''} +${at - NOW}`,
+        );
         const path = statePath(snapshot);
         found.set(path, (found.get(path) ?? new Set()).add(armed.join(', ') || 'none'));
       }

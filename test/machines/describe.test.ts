@@ -4,13 +4,13 @@ import * as assert from 'uvu/assert';
 import { machines } from '../../machines/all.ts';
 import { describe } from '../../machines/describe.ts';
 import { init, statePath } from '../../machines/step.ts';
-import { definitionOf } from '../../src/kernel/registry.ts';
+import { machineOf } from '../../src/kernel/registry.ts';
 import { models } from './models/all.ts';
 
 test('every machine that is modelled is listed, and every one that is listed folds a kind of stream', () => {
   assert.equal(new Set(machines), new Set(models.map(({ machine }) => machine)));
   for (const machine of machines)
-    assert.is(definitionOf(machine.id === 'run' ? 'run_1' : `${machine.id}:1`).machine, machine);
+    assert.is(machineOf(machine.id === 'run' ? 'run_1' : `${machine.id}:1`), machine);
 });
 
 test('the state that a new machine has is the one it is said to begin in', () => {

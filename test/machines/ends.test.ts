@@ -1,17 +1,15 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import { endingOf } from '../../machines/daemon-context.ts';
-import type {
-  DaemonCreated,
-  DaemonEvent,
-  MachineEvent,
-  RunCreated,
-} from '../../machines/events.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import type { DaemonCreated, DaemonEvent } from '../../machines/daemon/context.ts';
+import { endingOf } from '../../machines/daemon/context.ts';
+import type { MachineEvent } from '../../machines/events.ts';
+import { deadlinesOf } from '../../machines/machine.ts';
 import { afterPullFailure, type PullSnapshot } from '../../machines/pull.ts';
 import { afterFailure } from '../../machines/retry.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
-import { afterCrash, nextAttempt, runDeadlines, terminalOf } from '../../machines/run-next.ts';
+import type { RunSnapshot } from '../../machines/run/chart.ts';
+import type { RunCreated } from '../../machines/run/context.ts';
+import { afterCrash, nextAttempt, terminalOf } from '../../machines/run/next.ts';
 import { can, init, isIn, stateName, statePath, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
 import { runModels } from './models/all.ts';
@@ -131,7 +129,7 @@ test('the time in which no daemon ran counts for no deadline, also when the cloc
       const after = step(model.machine, snapshot, event).snapshot as RunSnapshot;
       for (const name of ['queue_deadline_at', 'deadline_at'] as const)
         assert.is(after.context[name], snapshot.context[name] + downtime_ms, where);
-      const due = Math.min(...runDeadlines(after).map(({ at }) => at));
+      const due = Math.min(...deadlinesOf(after).map(({ at }) => at));
       const total = snapshot.context.deadline_at + downtime_ms;
       assert.is(
         due,

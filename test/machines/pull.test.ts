@@ -1,12 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Failure, MachineEvent, NewEvent, PullEvent } from '../../machines/events.ts';
-import {
-  afterPullFailure,
-  type PullSnapshot,
-  pullDeadlines,
-  pullMachine,
-} from '../../machines/pull.ts';
+import type { Failure, MachineEvent, NewEvent } from '../../machines/events.ts';
+import { deadlinesOf } from '../../machines/machine.ts';
+import type { PullEvent } from '../../machines/pull.ts';
+import { afterPullFailure, type PullSnapshot, pullMachine } from '../../machines/pull.ts';
 import { can, init, isIn, stateName, step } from '../../machines/step.ts';
 import { coverOf } from './cover.ts';
 import { NOW } from './models/model.ts';
@@ -144,7 +141,7 @@ test('the wait grows with each failure in a row, is bounded, and is no shorter t
 test('every event that shows life puts off the silence, and silence leads on by itself', () => {
   const idle = model.created.type === 'pull.requested' ? model.created.idle_ms : 0;
   for (const snapshot of [live(resolved(1)), live(resolved(1), progressed(1, 10))]) {
-    const [deadline] = pullDeadlines(snapshot);
+    const [deadline] = deadlinesOf(snapshot);
     assert.is(deadline?.at, NOW + idle);
     assert.is(deadline?.event.type, 'pull.attempt_failed');
   }
@@ -154,7 +151,7 @@ test('every event that shows life puts off the silence, and silence leads on by 
     { type: 'pull.hashed', attempt: 1, bytes: 50 },
   );
   assert.equal(
-    pullDeadlines(verifying).map(({ at, event }) => [at, event.type]),
+    deadlinesOf(verifying).map(({ at, event }) => [at, event.type]),
     [[NOW + idle, 'pull.failed']],
   );
 });

@@ -11,8 +11,8 @@ import {
   RETRY_LONGEST_MS,
   retryDelay,
 } from '../../machines/retry.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
-import type { RunContext } from '../../machines/run-context.ts';
+import type { RunSnapshot } from '../../machines/run/chart.ts';
+import type { RunContext } from '../../machines/run/context.ts';
 import { init, isIn, step } from '../../machines/step.ts';
 import { NOW } from './models/model.ts';
 import { lasting, retryable, runModel } from './models/run.ts';

@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type AnyMachineSnapshot, initialTransition, transition } from 'xstate';
 import type { MachineEvent } from '../../machines/events.ts';
+import { deadlinesOf } from '../../machines/machine.ts';
 import { can, init, stateName, statePath, step } from '../../machines/step.ts';
 import { models } from './models/all.ts';
 
@@ -91,7 +92,7 @@ function coverEnd(model: (typeof models)[number]): AnyMachineSnapshot | null {
   let snapshot: AnyMachineSnapshot = init(model.machine, model.created).snapshot;
   if (can(snapshot, model.stop)) snapshot = step(model.machine, snapshot, model.stop).snapshot;
   for (let turn = 0; turn < 10 && snapshot.status === 'active'; turn += 1) {
-    const due = model.deadlines(snapshot)[0];
+    const due = deadlinesOf(snapshot)[0];
     if (due === undefined) return null;
     snapshot = step(model.machine, snapshot, { ...due.event, at: due.at } as MachineEvent).snapshot;
   }

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Recovery } from '../../machines/events.ts';
+import type { Recovery } from '../../machines/run/context.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import type { SvcError } from '../../src/errors.ts';
 import type { EventStore } from '../../src/store/port.ts';

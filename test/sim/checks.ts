@@ -1,4 +1,4 @@
-import { readyWhen } from '../../machines/daemon.ts';
+import { readyWhen } from '../../machines/daemon/chart.ts';
 import { promptOf } from '../../machines/messages.ts';
 import { runsToStart } from '../../machines/runs-to-start.ts';
 import { isIn, statePath } from '../../machines/step.ts';

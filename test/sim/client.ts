@@ -1,4 +1,4 @@
-import { isTerminalEvent, type Recovery } from '../../machines/events.ts';
+import { isTerminalEvent, type Recovery } from '../../machines/run/context.ts';
 import type { RunInput, RunRecord } from '../../src/contract/contract.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { Follower } from './follower.ts';

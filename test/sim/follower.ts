@@ -1,4 +1,4 @@
-import { isTerminalEvent } from '../../machines/events.ts';
+import { isTerminalEvent } from '../../machines/run/context.ts';
 import type { EventRecord } from '../../src/contract/contract.ts';
 import { SvcError } from '../../src/errors.ts';
 import { eventsOf } from '../helpers/events.ts';

@@ -1,6 +1,7 @@
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import type { DaemonEvent } from '../../machines/daemon/context.ts';
 import type { Effect, Effects } from '../../machines/effects.ts';
-import type { DaemonEvent, NewEvent } from '../../machines/events.ts';
+import type { NewEvent } from '../../machines/events.ts';
 import { isIn } from '../../machines/step.ts';
 import { endBlockedStop } from '../../src/daemon/blocked-stop.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';

@@ -1,13 +1,13 @@
 // biome-ignore-all lint/complexity/useLiteralKeys: a planted bug changes private members
 
-import { isTerminalEvent } from '../../machines/events.ts';
-import { runMachine } from '../../machines/run.ts';
+import { runMachine } from '../../machines/run/chart.ts';
+import { isTerminalEvent } from '../../machines/run/context.ts';
 import { isIn } from '../../machines/step.ts';
 import type { Pending } from '../../src/kernel/committer.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import type { EffectHandlers } from '../../src/kernel/port.ts';
-import { definitionOf } from '../../src/kernel/registry.ts';
+import { machineBy } from '../../src/kernel/registry.ts';
 import { type DaemonKey, isDaemon, stream } from '../../src/kernel/stream.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { Keys } from '../../src/runtime/runs/keys.ts';
@@ -146,7 +146,7 @@ export const mutants: readonly Mutant[] = [
     name: 'an outcome of an earlier attempt is accepted',
     breaks: ['stale-attempt'],
     apply: () =>
-      patch(definitionOf('run_'), 'machine', () =>
+      patch(machineBy, 'run', () =>
         runMachine.provide({ guards: { isThisAttempt: ({ event }) => 'attempt' in event } }),
       ),
   },

@@ -1,8 +1,9 @@
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import { isTerminalEvent, type LastBoot, type RunCreated } from '../../machines/events.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import type { LastBoot } from '../../machines/daemon/context.ts';
+import type { RunSnapshot } from '../../machines/run/chart.ts';
+import { isTerminalEvent, type RunCreated } from '../../machines/run/context.ts';
 import { can, init, isIn, step } from '../../machines/step.ts';
-import { definitionOf } from '../../src/kernel/registry.ts';
+import { machineOf } from '../../src/kernel/registry.ts';
 import { isRun } from '../../src/kernel/stream.ts';
 import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { checkDeadline } from './deadlines.ts';
@@ -101,8 +102,7 @@ export class Oracle {
     const accepted = toEvent(event);
     if (event.version === 1) {
       this.daemonVersion = 0;
-      this.daemon = init(definitionOf(event.stream).machine, accepted)
-        .snapshot as unknown as DaemonSnapshot;
+      this.daemon = init(machineOf(event.stream), accepted).snapshot as unknown as DaemonSnapshot;
     } else {
       const before = this.daemon as DaemonSnapshot;
       hold(
@@ -110,7 +110,7 @@ export class Oracle {
         can(before, accepted),
         () => `${event.type} is not accepted by the daemon at ${event.seq}`,
       );
-      this.daemon = step(definitionOf(event.stream).machine, before, accepted)
+      this.daemon = step(machineOf(event.stream), before, accepted)
         .snapshot as unknown as DaemonSnapshot;
     }
     const { unsettled, capacity } = this.daemon.context;
@@ -193,8 +193,7 @@ export class Oracle {
     checkDeadline(this, run, event);
     if (event.type === 'run.started') checkStart(this, run);
     const before = run.snapshot;
-    run.snapshot = step(definitionOf(run.id).machine, before, accepted)
-      .snapshot as unknown as RunSnapshot;
+    run.snapshot = step(machineOf(run.id), before, accepted).snapshot as unknown as RunSnapshot;
     hold(
       'fold',
       run.snapshot.context !== before.context || run.snapshot.value !== before.value,
@@ -218,7 +217,7 @@ export class Oracle {
       event.version === 1 && event.type === 'run.accepted',
       () => `a run begins with ${event.type}, version ${event.version}`,
     );
-    const snapshot = init(definitionOf(run_id).machine, created).snapshot as unknown as RunSnapshot;
+    const snapshot = init(machineOf(run_id), created).snapshot as unknown as RunSnapshot;
     const alias = `r${this.runs.size + 1}`;
     const run: RunView = {
       id: run_id,

@@ -1,4 +1,4 @@
-import { isTerminalEvent } from '../../machines/events.ts';
+import { isTerminalEvent } from '../../machines/run/context.ts';
 import { isIn } from '../../machines/step.ts';
 import { act } from './actions.ts';
 import { checkEnd, checkMoment } from './checks.ts';

@@ -1,6 +1,6 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import { can, init, statePath, step } from '../../machines/step.ts';
-import { definitionOf } from '../../src/kernel/registry.ts';
+import { machineOf } from '../../src/kernel/registry.ts';
 import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { coverOf } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
@@ -40,7 +40,7 @@ export class Walked {
     this.logs.push(events);
     const states = new Map<string, AnyMachineSnapshot>();
     for (const event of events) {
-      const { machine } = definitionOf(event.stream);
+      const machine = machineOf(event.stream);
       const accepted = toEvent(event);
       const before = states.get(event.stream);
       if (before !== undefined && !can(before, accepted))

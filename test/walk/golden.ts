@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { init, statePath, step } from '../../machines/step.ts';
-import { definitionOf } from '../../src/kernel/registry.ts';
+import { machineOf } from '../../src/kernel/registry.ts';
 import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { Hub } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
@@ -22,7 +22,7 @@ export function statesOf(
 ): Record<string, { state: string; context: object }> {
   const snapshots = new Map<string, ReturnType<typeof init>['snapshot']>();
   for (const event of events) {
-    const { machine } = definitionOf(event.stream);
+    const machine = machineOf(event.stream);
     const before = snapshots.get(event.stream);
     const accepted = toEvent(event);
     snapshots.set(

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { daemonMachine } from '../../machines/daemon.ts';
+import { daemonMachine } from '../../machines/daemon/chart.ts';
 import { describe } from '../../machines/describe.ts';
 import { providersFile } from '../../src/config/providers-file.ts';
 import { readRuntimeFile } from '../../src/home/runtime-file.ts';

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { definitionOf } from '../../src/kernel/registry.ts';
+import { machineOf } from '../../src/kernel/registry.ts';
 import { readRecorded } from './recorded/logs.ts';
 import { outcomeOf } from './recorded/outcome.ts';
 import { SHOWS } from './recorded/shows.ts';
@@ -10,9 +10,12 @@ import { SHOWS } from './recorded/shows.ts';
 
 const recorded = readRecorded();
 const TYPES = new Set(
-  [...readFileSync('machines/events.ts', 'utf8').matchAll(/EventOf<\s*'([a-z]+\.[a-z_]+)'/g)].map(
-    ([, type]) => type ?? '',
-  ),
+  [
+    ...globSync('machines/**/*.ts')
+      .map((file) => readFileSync(file, 'utf8'))
+      .join('\n')
+      .matchAll(/EventOf<\s*'([a-z]+\.[a-z_]+)'/g),
+  ].map(([, type]) => type ?? ''),
 );
 
 /** Types of event that no recorded stream holds, each with the reason. */
@@ -44,7 +47,7 @@ const BYTES_MAX = 200_000;
 for (const { version, machine, shows, events, outcome } of recorded) {
   test(`${version} ${machine} ${shows}: users see after each event what they saw then`, () => {
     const now = outcomeOf(events, outcome.by);
-    assert.is(definitionOf(events[0]?.stream ?? '').machine.id, machine);
+    assert.is(machineOf(events[0]?.stream ?? '').id, machine);
     assert.equal(now.states, outcome.states);
     // A later version may show more of a record, and nothing else of what was shown.
     const known = Object.fromEntries(

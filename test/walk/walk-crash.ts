@@ -1,14 +1,11 @@
 import { getSimplePaths } from '@xstate/graph';
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
-import {
-  type DaemonCreated,
-  isTerminalEvent,
-  type MachineEvent,
-  type NewEvent,
-} from '../../machines/events.ts';
-import type { RunSnapshot } from '../../machines/run.ts';
-import { afterCrash, terminalOf } from '../../machines/run-next.ts';
+import type { DaemonCreated } from '../../machines/daemon/context.ts';
+import type { MachineEvent, NewEvent } from '../../machines/events.ts';
+import type { RunSnapshot } from '../../machines/run/chart.ts';
+import { isTerminalEvent } from '../../machines/run/context.ts';
+import { afterCrash, terminalOf } from '../../machines/run/next.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { foldStream } from '../../src/kernel/fold.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';

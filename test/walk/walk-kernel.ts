@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import type { AnyEvent, CreationEvent, NewEvent } from '../../machines/events.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
 import type { SvcError } from '../../src/errors.ts';

@@ -1,16 +1,12 @@
 import * as assert from 'uvu/assert';
 import type { AnyMachineSnapshot } from 'xstate';
-import type { DaemonSnapshot } from '../../machines/daemon.ts';
-import {
-  isTerminalEvent,
-  type NewEvent,
-  type Recovery,
-  type RunEvent,
-} from '../../machines/events.ts';
+import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
+import type { NewEvent } from '../../machines/events.ts';
+import { isTerminalEvent, type Recovery, type RunEvent } from '../../machines/run/context.ts';
 import { init, stateName, statePath, step } from '../../machines/step.ts';
 import type { Parts } from '../../src/daemon/parts.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
-import { definitionOf } from '../../src/kernel/registry.ts';
+import { machineOf } from '../../src/kernel/registry.ts';
 import { type RunKey, stream } from '../../src/kernel/stream.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { manualClock } from '../helpers/manual-clock.ts';
@@ -238,7 +234,7 @@ export class World {
   private seen = 0;
 
   private fold(event: StoredEvent): void {
-    const { machine } = definitionOf(event.stream);
+    const machine = machineOf(event.stream);
     const before = this.folded.get(event.stream);
     const accepted = toEvent(event);
     this.folded.set(

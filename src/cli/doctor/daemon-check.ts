@@ -1,5 +1,5 @@
-import { ENDINGS } from '../../../machines/daemon-context.ts';
-import type { Ending } from '../../../machines/events.ts';
+import type { Ending } from '../../../machines/daemon/context.ts';
+import { ENDINGS } from '../../../machines/daemon/context.ts';
 import { hasNoneFree } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import { ownerOf } from '../../home/runtime-file.ts';

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon.ts';
+import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon/chart.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
 import { isShared } from '../../config/store/address.ts';
 import type { VerifiedRecord } from '../../contract/contract.ts';

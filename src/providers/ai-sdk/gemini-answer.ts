@@ -1,4 +1,4 @@
-import type { FinishReason } from '../../../machines/events.ts';
+import type { FinishReason } from '../../../machines/run/context.ts';
 import { asRecord } from '../../json.ts';
 import {
   argumentsOf,

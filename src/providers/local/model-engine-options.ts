@@ -1,5 +1,4 @@
-import type { EngineSnapshot } from '../../../machines/engine.ts';
-import type { EngineEvent } from '../../../machines/events.ts';
+import type { EngineEvent, EngineSnapshot } from '../../../machines/engine.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Log, StreamPort } from '../../kernel/port.ts';

@@ -1,7 +1,7 @@
 import type { Effects } from '../../../machines/effects.ts';
-import type { EngineSnapshot } from '../../../machines/engine.ts';
+import type { EngineEvent, EngineSnapshot } from '../../../machines/engine.ts';
 import { type ModelTurn, noTurn, turnAfter } from '../../../machines/engine-room.ts';
-import type { EngineEvent, NewEvent } from '../../../machines/events.ts';
+import type { NewEvent } from '../../../machines/events.ts';
 import { isIn } from '../../../machines/step.ts';
 import { Answer, engineError, type Reply, Vectors } from './answer.ts';
 import { type EmbedOrder, keyOf, type Purpose, type RunOrder } from './engine/messages.ts';

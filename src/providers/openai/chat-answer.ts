@@ -1,5 +1,5 @@
-import type { Usage } from '../../../machines/events.ts';
 import type { TokenLogprob } from '../../../machines/messages.ts';
+import type { Usage } from '../../../machines/run/context.ts';
 import { asRecord, isRecord } from '../../json.ts';
 import {
   type Asked,

@@ -1,5 +1,5 @@
-import type { FinishReason, Usage } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
+import type { FinishReason, Usage } from '../../../machines/run/context.ts';
 import { SvcError } from '../../errors.ts';
 import { isRecord, isTooMuch } from '../../json.ts';
 import type { Limits } from '../../limits.ts';

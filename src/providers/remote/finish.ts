@@ -1,5 +1,5 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import type { FinishReason, Usage } from '../../../machines/events.ts';
+import type { FinishReason, Usage } from '../../../machines/run/context.ts';
 import { asRecord, isRecord } from '../../json.ts';
 import type { OutputPart } from '../port.ts';
 import { truncated } from './failure.ts';

@@ -1,5 +1,5 @@
-import type { ConversationContext } from '../../../machines/conversation.ts';
-import type { ConversationEvent, NewEvent } from '../../../machines/events.ts';
+import type { ConversationContext, ConversationEvent } from '../../../machines/conversation.ts';
+import type { NewEvent } from '../../../machines/events.ts';
 import type { Message } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import type {

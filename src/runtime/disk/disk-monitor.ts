@@ -1,4 +1,5 @@
-import type { DaemonEvent, NewEvent } from '../../../machines/events.ts';
+import type { DaemonEvent } from '../../../machines/daemon/context.ts';
+import type { NewEvent } from '../../../machines/events.ts';
 import type { SvcError } from '../../errors.ts';
 import type { Clock } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { refusal } from '../../../machines/daemon.ts';
-import type { EmbeddingSent } from '../../../machines/events.ts';
+import { refusal } from '../../../machines/daemon/chart.ts';
+import type { EmbeddingSent } from '../../../machines/provider/context.ts';
 import type { Config } from '../../config/config.ts';
 import type { Asker, EmbeddingRecord, EmbedInput } from '../../contract/contract.ts';
 import { embedBytes } from '../../contract/embed-input.ts';

@@ -1,4 +1,4 @@
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import { statePath } from '../../../machines/step.ts';
 import type { ReportRecord } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';

@@ -1,4 +1,4 @@
-import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon.ts';
+import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon/chart.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { AnyEvent } from '../../../machines/events.ts';
 import { isIn, stateName, statePath } from '../../../machines/step.ts';

@@ -1,4 +1,5 @@
-import { isTerminalEvent, type StopReport } from '../../../machines/events.ts';
+import type { StopReport } from '../../../machines/daemon/context.ts';
+import { isTerminalEvent } from '../../../machines/run/context.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

@@ -1,6 +1,7 @@
-import type { Failure, RunCreated, RunEvent, Usage } from '../../../machines/events.ts';
+import type { Failure } from '../../../machines/events.ts';
 import type { Target } from '../../../machines/failover.ts';
 import type { MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
+import type { RunCreated, RunEvent, Usage } from '../../../machines/run/context.ts';
 
 /**
  * The fields of a run's events. Events of our log have them. Events of a file may not.

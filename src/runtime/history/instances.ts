@@ -16,19 +16,19 @@ export function instancesOf(
   const living = [...instances].filter(
     (instance) =>
       instance.snapshot.status === 'active' &&
-      (instance.definition.machine.id !== 'run' || ++runs <= runs_max),
+      (instance.machine.id !== 'run' || ++runs <= runs_max),
   );
   return living.map((instance) => instanceOf(instance, now));
 }
 
 function instanceOf(instance: Instance, now: number): InstanceRecord {
-  const { stream, definition, snapshot, path, since, version, seq } = instance;
+  const { stream, machine, snapshot, path, since, version, seq } = instance;
   // Before the log opens, the state is not recorded yet.
   const state_path = version === 0 ? statePath(snapshot) : path;
   const state = state_path.split('.')[0] ?? '';
   return {
     stream,
-    machine: definition.machine.id,
+    machine: machine.id,
     state,
     state_path,
     since: isoTime(version === 0 ? now : since),

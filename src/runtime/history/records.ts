@@ -1,5 +1,5 @@
 import type { EngineSnapshot } from '../../../machines/engine.ts';
-import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
 import { isIn, stateName, statePath } from '../../../machines/step.ts';
 import type {
   EngineRecord,

@@ -1,6 +1,6 @@
 import { describe } from '../../../machines/describe.ts';
 import { SCHEMA_VERSION } from '../../../machines/events.ts';
-import { runMachine } from '../../../machines/run.ts';
+import { runMachine } from '../../../machines/run/chart.ts';
 import { can, statePath } from '../../../machines/step.ts';
 import { upcast } from '../../../machines/upcast.ts';
 import { SvcError } from '../../errors.ts';

@@ -1,4 +1,4 @@
-import { TIMEOUT_ERROR } from '../../../machines/run-context.ts';
+import { TIMEOUT_ERROR } from '../../../machines/run/context.ts';
 
 /**
  * What an event of a run means, in plain words. Its data may come from an untrusted file, so

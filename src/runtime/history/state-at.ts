@@ -1,6 +1,6 @@
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
-import type { ProviderSnapshot } from '../../../machines/provider.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
+import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
+import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { stateName, statePath } from '../../../machines/step.ts';
 import type { RunRecord, StateSnapshot } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';

@@ -1,4 +1,4 @@
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import type { RunRecord, StateSnapshot, StatusRecord } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

@@ -1,4 +1,4 @@
-import type { RunSnapshot } from '../../../machines/run.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { Config } from '../../config/config.ts';
 import type {
   RunListQuery,

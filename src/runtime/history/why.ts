@@ -1,4 +1,4 @@
-import { type RunSnapshot, runMachine } from '../../../machines/run.ts';
+import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
 import type { RunWhyRecord } from '../../contract/contract.ts';
 import { toRecord } from '../../kernel/event-page.ts';

@@ -1,9 +1,10 @@
 import { statSync } from 'node:fs';
-import { circuitOf } from '../../../machines/circuit.ts';
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
-import type { EngineInfo, Failure } from '../../../machines/events.ts';
+import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
+import type { EngineInfo } from '../../../machines/engine.ts';
+import type { Failure } from '../../../machines/events.ts';
 import { shownTarget, type Target, targetName } from '../../../machines/failover.ts';
-import type { RunContext } from '../../../machines/run-context.ts';
+import { circuitOf } from '../../../machines/provider/circuit.ts';
+import type { RunContext } from '../../../machines/run/context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';

@@ -1,5 +1,5 @@
-import { isTerminalEvent } from '../../../machines/events.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import { isTerminalEvent } from '../../../machines/run/context.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { Counter, type Family, Histogram } from './tally.ts';

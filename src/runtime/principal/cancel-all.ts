@@ -1,4 +1,4 @@
-import type { RunSnapshot } from '../../../machines/run.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { isRun } from '../../kernel/stream.ts';
 import type { RunsOptions } from '../runs/runs.ts';

@@ -1,6 +1,7 @@
-import { circuitOf } from '../../../machines/circuit.ts';
-import type { NewEvent, ProviderEvent } from '../../../machines/events.ts';
-import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import type { NewEvent } from '../../../machines/events.ts';
+import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
+import { circuitOf } from '../../../machines/provider/circuit.ts';
+import type { ProviderEvent } from '../../../machines/provider/context.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

@@ -1,7 +1,8 @@
-import { circuitOf, circuitState, circuitWait } from '../../../machines/circuit.ts';
-import type { Failure, NewEvent, ProviderFault } from '../../../machines/events.ts';
+import type { Failure, NewEvent } from '../../../machines/events.ts';
 import { asSentence, targetName } from '../../../machines/failover.ts';
-import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
+import { circuitOf, circuitState, circuitWait } from '../../../machines/provider/circuit.ts';
+import type { ProviderFault } from '../../../machines/provider/context.ts';
 import { isIn } from '../../../machines/step.ts';
 import { type ErrorCode, hasCode, type SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';

@@ -1,5 +1,5 @@
-import { probeWait } from '../../../machines/circuit.ts';
-import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
+import { probeWait } from '../../../machines/provider/circuit.ts';
 import { isIn } from '../../../machines/step.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

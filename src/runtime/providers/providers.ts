@@ -1,7 +1,8 @@
 import type { Effects } from '../../../machines/effects.ts';
-import type { NewEvent, ProviderEvent } from '../../../machines/events.ts';
+import type { NewEvent } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
-import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
+import type { ProviderEvent } from '../../../machines/provider/context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { Config } from '../../config/config.ts';
 import { credentialOf } from '../../config/key-reference.ts';

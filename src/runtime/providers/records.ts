@@ -1,6 +1,7 @@
-import { circuitState, type ModelCircuit } from '../../../machines/circuit.ts';
-import type { NewEvent, ProviderCreated } from '../../../machines/events.ts';
-import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import type { NewEvent } from '../../../machines/events.ts';
+import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
+import { circuitState, type ModelCircuit } from '../../../machines/provider/circuit.ts';
+import type { ProviderCreated } from '../../../machines/provider/context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { ProviderConfig } from '../../config/provider.ts';
 import type { FaultyModel, ProviderRecord } from '../../contract/contract.ts';

@@ -1,4 +1,4 @@
-import { refusal } from '../../../machines/daemon.ts';
+import { refusal } from '../../../machines/daemon/chart.ts';
 import type { PullSnapshot } from '../../../machines/pull.ts';
 import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';

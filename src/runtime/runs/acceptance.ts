@@ -1,6 +1,7 @@
-import { refusal } from '../../../machines/daemon.ts';
-import type { NewEvent, RunCreated } from '../../../machines/events.ts';
-import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
+import { refusal } from '../../../machines/daemon/chart.ts';
+import type { NewEvent } from '../../../machines/events.ts';
+import type { RunCreated } from '../../../machines/run/context.ts';
+import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
 import { given } from '../../contract/check.ts';
 import type { Asked, RunInput } from '../../contract/contract.ts';

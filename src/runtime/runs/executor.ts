@@ -1,5 +1,5 @@
 import type { Effects } from '../../../machines/effects.ts';
-import type { NewEvent, RunEvent } from '../../../machines/events.ts';
+import type { NewEvent } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
 import {
@@ -8,9 +8,9 @@ import {
   isEmptyAnswer,
   RETRY_LONGEST_MS,
 } from '../../../machines/retry.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
-import type { RunContext } from '../../../machines/run-context.ts';
-import { terminalOf } from '../../../machines/run-next.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
+import { terminalOf } from '../../../machines/run/next.ts';
 import { isIn } from '../../../machines/step.ts';
 import { fromBody, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

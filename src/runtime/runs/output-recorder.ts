@@ -1,7 +1,7 @@
-import type { NewEvent, RunEvent } from '../../../machines/events.ts';
+import type { NewEvent } from '../../../machines/events.ts';
 import type { RunOutput, TokenLogprob } from '../../../machines/messages.ts';
 import { partOf, textOf } from '../../../machines/messages.ts';
-import type { RunContext } from '../../../machines/run-context.ts';
+import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { RunKey } from '../../kernel/stream.ts';
 import { endOfTurn } from '../../kernel/turn.ts';

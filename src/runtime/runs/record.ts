@@ -8,8 +8,8 @@ import {
   type RunRequest,
   systemOf,
 } from '../../../machines/messages.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
-import type { FailedAttempt } from '../../../machines/run-context.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import type { FailedAttempt } from '../../../machines/run/context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { recordedNames } from '../../contract/options.ts';

@@ -1,6 +1,6 @@
-import { endingOf } from '../../../machines/daemon-context.ts';
-import type { DaemonCreated, DaemonEvent, LastBoot } from '../../../machines/events.ts';
-import { afterCrash } from '../../../machines/run-next.ts';
+import type { DaemonCreated, DaemonEvent, LastBoot } from '../../../machines/daemon/context.ts';
+import { endingOf } from '../../../machines/daemon/context.ts';
+import { afterCrash } from '../../../machines/run/next.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { isDaemon, type RunKey, stream } from '../../kernel/stream.ts';

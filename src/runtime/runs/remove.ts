@@ -1,4 +1,4 @@
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import type { RunHead } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

@@ -1,5 +1,5 @@
-import { type DaemonSnapshot, refusal } from '../../../machines/daemon.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
+import { type DaemonSnapshot, refusal } from '../../../machines/daemon/chart.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { fromBody, isStoreError, SvcError } from '../../errors.ts';

@@ -1,4 +1,4 @@
-import { isTerminalEvent, type RunCreated } from '../../../machines/events.ts';
+import { isTerminalEvent, type RunCreated } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
 import { given } from '../../contract/check.ts';
 import type {

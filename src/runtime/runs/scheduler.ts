@@ -1,5 +1,5 @@
-import type { RunSnapshot } from '../../../machines/run.ts';
-import { nextAttempt } from '../../../machines/run-next.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import { nextAttempt } from '../../../machines/run/next.ts';
 import { type Concurrency, freePlaces, runsToStart } from '../../../machines/runs-to-start.ts';
 import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';

@@ -1,6 +1,5 @@
-import type { Usage } from '../../../machines/events.ts';
 import type { RunRequest } from '../../../machines/messages.ts';
-import type { RunContext } from '../../../machines/run-context.ts';
+import type { RunContext, Usage } from '../../../machines/run/context.ts';
 import type { RunUsage } from '../../store/usage.ts';
 import { HOUR_MS } from '../../store/usage-sums.ts';
 

@@ -1,5 +1,5 @@
-import { isTerminalEvent } from '../../../machines/events.ts';
-import type { RunContext } from '../../../machines/run-context.ts';
+import type { RunContext } from '../../../machines/run/context.ts';
+import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';

@@ -1,5 +1,5 @@
-import type { Usage } from '../../../machines/events.ts';
 import type { OutputPart } from '../../../machines/messages.ts';
+import type { Usage } from '../../../machines/run/context.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';

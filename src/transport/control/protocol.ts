@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { StopReport } from '../../../machines/events.ts';
+import type { StopReport } from '../../../machines/daemon/context.ts';
 import { SCOPES } from '../../config/settings.ts';
 import type { Given } from '../../contract/check.ts';
 import type {

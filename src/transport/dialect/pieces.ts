@@ -1,4 +1,3 @@
-import { type FinishReason, isTerminalEvent, type Usage } from '../../../machines/events.ts';
 import type { Target } from '../../../machines/failover.ts';
 import {
   type CallName,
@@ -8,6 +7,7 @@ import {
   type RunOutput,
   type TokenLogprob,
 } from '../../../machines/messages.ts';
+import { type FinishReason, isTerminalEvent, type Usage } from '../../../machines/run/context.ts';
 import { SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { Outflow } from '../../runtime/send/unsent-bytes.ts';

@@ -1,6 +1,6 @@
-import { type Failure, isTerminalEvent } from '../../../machines/events.ts';
+import type { Failure } from '../../../machines/events.ts';
 import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
-import { TIMEOUT_ERROR } from '../../../machines/run-context.ts';
+import { isTerminalEvent, TIMEOUT_ERROR } from '../../../machines/run/context.ts';
 import type { RunRecord, SearchPage, StoredEvent } from '../../contract/contract.ts';
 import { fromBody, SvcError } from '../../errors.ts';
 

@@ -1,4 +1,4 @@
-import { isTerminalEvent } from '../../../machines/events.ts';
+import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { RunWait } from '../../contract/contract.ts';
 import { fromBody } from '../../errors.ts';
 import { followWithWaits } from '../follow-with-waits.ts';

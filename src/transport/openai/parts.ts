@@ -1,5 +1,5 @@
-import type { FinishReason, Usage } from '../../../machines/events.ts';
 import type { TokenLogprob } from '../../../machines/messages.ts';
+import type { FinishReason, Usage } from '../../../machines/run/context.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { type ErrorBody, SvcError } from '../../errors.ts';
 import type { LiveOptions } from '../http/live.ts';

@@ -1,9 +1,5 @@
-import {
-  type ConversationSnapshot,
-  conversationDeadlines,
-  conversationMachine,
-} from '../../../machines/conversation.ts';
-import type { ConversationCreated, ConversationEvent } from '../../../machines/events.ts';
+import type { ConversationCreated, ConversationEvent } from '../../../machines/conversation.ts';
+import { type ConversationSnapshot, conversationMachine } from '../../../machines/conversation.ts';
 import type { Message } from '../../../machines/messages.ts';
 import { type Model, model, NOW } from './model.ts';
 
@@ -38,7 +34,6 @@ export function conversationModel(): Model {
       { type: 'conversation.deleted', at: NOW },
     ],
     key: ({ value, context }) => JSON.stringify([value, Math.min(ENTRIES, context.entries.length)]),
-    deadlines: conversationDeadlines,
     stop: { type: 'conversation.deleted', at: NOW },
     isOver: ({ status }) => status === 'done',
     least: { states: 4, edges: 13, refused: 9 },

@@ -1,5 +1,5 @@
-import { type DaemonSnapshot, daemonDeadlines, daemonMachine } from '../../../machines/daemon.ts';
-import type { DaemonCreated, DaemonEvent } from '../../../machines/events.ts';
+import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon/chart.ts';
+import type { DaemonCreated, DaemonEvent } from '../../../machines/daemon/context.ts';
 import { type Model, model, NOW } from './model.ts';
 
 const error = {
@@ -76,7 +76,6 @@ export function daemonModel(capacity: number): Model {
     ],
     key: ({ value, context }) =>
       JSON.stringify([value, context.unsettled, context.error?.code ?? null]),
-    deadlines: daemonDeadlines,
     stop: { ...stop, mode: 'drain' },
     isOver: (snapshot) => snapshot.status === 'done',
     least: { states: 47, edges: 156, refused: 972 },

@@ -1,10 +1,6 @@
-import {
-  type EngineSnapshot,
-  engineDeadlines,
-  engineMachine,
-  KILLS_COUNTED,
-} from '../../../machines/engine.ts';
-import type { EngineCreated, EngineEvent, EngineInfo, Failure } from '../../../machines/events.ts';
+import type { EngineCreated, EngineEvent, EngineInfo } from '../../../machines/engine.ts';
+import { type EngineSnapshot, engineMachine, KILLS_COUNTED } from '../../../machines/engine.ts';
+import type { Failure } from '../../../machines/events.ts';
 import { type Model, model, NOW } from './model.ts';
 
 const error: Failure = {
@@ -74,7 +70,6 @@ export function engineModel(): Model {
         Math.min(2, context.attempt),
         Math.min(KILLS_COUNTED, context.crashes),
       ]),
-    deadlines: engineDeadlines,
     stop: { type: 'engine.stop_requested', at: NOW, reason: 'requested' },
     isOver: (snapshot) => snapshot.matches('cold'),
     least: { states: 57, edges: 183, refused: 1128 },

@@ -1,5 +1,6 @@
-import type { Failure, LeaseCreated, LeaseEvent } from '../../../machines/events.ts';
-import { type LeaseSnapshot, leaseDeadlines, leaseMachine } from '../../../machines/lease.ts';
+import type { Failure } from '../../../machines/events.ts';
+import type { LeaseCreated, LeaseEvent } from '../../../machines/lease.ts';
+import { type LeaseSnapshot, leaseMachine } from '../../../machines/lease.ts';
 import { type Model, model, NOW } from './model.ts';
 
 const error: Failure = {
@@ -38,7 +39,6 @@ export function leaseModel(): Model {
       ),
     ],
     key: ({ value, context }) => JSON.stringify([value, context.epoch]),
-    deadlines: leaseDeadlines,
     stop: { type: 'lease.leave_requested', at: NOW, leave_deadline_at: NOW + 5000 },
     isOver: ({ status }) => status === 'done',
     least: { states: 8, edges: 13, refused: 50 },

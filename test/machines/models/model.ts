@@ -1,5 +1,5 @@
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
-import type { CreationEvent, Deadline, MachineEvent } from '../../../machines/events.ts';
+import type { CreationEvent, MachineEvent } from '../../../machines/events.ts';
 
 /**
  * What the walk over a machine has to know of it: the bounds within which "every path" is meant.
@@ -19,7 +19,6 @@ export interface Model<S = AnyMachineSnapshot> {
    * the graph is finite.
    */
   key(snapshot: S): string;
-  deadlines(snapshot: S): Deadline[];
   /** The event that asks the machine to end. */
   stop: MachineEvent;
   /** Whether the machine has released everything: in a final state, or in its resting state. */

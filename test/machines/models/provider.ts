@@ -1,9 +1,6 @@
-import type { Failure, ProviderCreated, ProviderEvent } from '../../../machines/events.ts';
-import {
-  type ProviderSnapshot,
-  providerDeadlines,
-  providerMachine,
-} from '../../../machines/provider.ts';
+import type { Failure } from '../../../machines/events.ts';
+import { type ProviderSnapshot, providerMachine } from '../../../machines/provider/chart.ts';
+import type { ProviderCreated, ProviderEvent } from '../../../machines/provider/context.ts';
 import { type Model, model, NOW } from './model.ts';
 
 const error: Failure = {
@@ -145,7 +142,6 @@ export function providerModel({
         context.openings,
         context.retry_at === null ? null : context.retry_at - NOW,
       ]),
-    deadlines: providerDeadlines,
     stop: { type: 'provider.removed', at: NOW },
     isOver: (snapshot) => snapshot.status === 'done',
     least: { states: 72, edges: 219, refused: 1149 },

@@ -1,5 +1,6 @@
-import type { Failure, PullCreated, PullEvent } from '../../../machines/events.ts';
-import { type PullSnapshot, pullDeadlines, pullMachine } from '../../../machines/pull.ts';
+import type { Failure } from '../../../machines/events.ts';
+import type { PullCreated, PullEvent } from '../../../machines/pull.ts';
+import { type PullSnapshot, pullMachine } from '../../../machines/pull.ts';
 import { type Model, model, NOW } from './model.ts';
 
 const retryable: Failure = {
@@ -72,7 +73,6 @@ export function pullModel(failure_limit: number): Model {
         context.bytes_most > 0,
         context.sha256 !== null,
       ]),
-    deadlines: pullDeadlines,
     stop: { type: 'pull.cancel_requested', at: NOW, by: 'test' },
     isOver: (snapshot) => snapshot.status === 'done',
     least: { states: 84, edges: 156, refused: 2868 },

@@ -1,9 +1,9 @@
-import type { Failure, Recovery, RunCreated, RunEvent } from '../../../machines/events.ts';
+import type { Failure } from '../../../machines/events.ts';
 import type { Target } from '../../../machines/failover.ts';
 import { shortMessages } from '../../../machines/messages.ts';
-import { type RunSnapshot, runMachine } from '../../../machines/run.ts';
-import { CANCELLED_BY_DISK_FULL } from '../../../machines/run-context.ts';
-import { runDeadlines } from '../../../machines/run-next.ts';
+import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
+import type { Recovery, RunCreated, RunEvent } from '../../../machines/run/context.ts';
+import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
 import { type Model, model, NOW } from './model.ts';
 
 export const retryable: Failure = {
@@ -142,7 +142,6 @@ export function runModel({
         context.isolated,
         context.withdrawn,
       ]),
-    deadlines: runDeadlines,
     stop: { type: 'run.cancel_requested', at: NOW, by: 'test' },
     isOver: (snapshot) => snapshot.status === 'done',
     least,

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { CIRCUITS_MAX } from '../../../machines/circuit.ts';
-import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
+import { CIRCUITS_MAX } from '../../../machines/provider/circuit.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { boot, busy } from '../../helpers/circuits.ts';
 import { finish, gate, type Move, output } from '../../helpers/scripted-provider.ts';

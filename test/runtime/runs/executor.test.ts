@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { isTerminalEvent } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
+import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
 import { gatedStore } from '../../helpers/kernel.ts';

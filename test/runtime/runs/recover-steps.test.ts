@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { DaemonSnapshot } from '../../../machines/daemon.ts';
+import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import { OutputBudget } from '../../../src/runtime/runs/output-budget.ts';
 import { recoverRuns } from '../../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../../src/runtime/runs/scheduler.ts';

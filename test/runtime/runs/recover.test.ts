@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { isTerminalEvent, type Recovery } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
+import { isTerminalEvent, type Recovery } from '../../../machines/run/context.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { stream } from '../../../src/kernel/stream.ts';
 import type { AttemptRequest } from '../../../src/providers/port.ts';

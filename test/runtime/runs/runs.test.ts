@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { isTerminalEvent } from '../../../machines/events.ts';
 import { promptOf } from '../../../machines/messages.ts';
+import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { EventRecord, EventSlice, RunPage } from '../../../src/contract/contract.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { promptOf, shortMessages } from '../../../machines/messages.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { foldStream } from '../../../src/kernel/fold.ts';
 import { digestOf, exportRun } from '../../../src/runtime/history/export.ts';
 import { foldRunFile, parseRunFile } from '../../../src/runtime/history/run-file.ts';

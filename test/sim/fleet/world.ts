@@ -1,4 +1,4 @@
-import { isTerminalEvent } from '../../../machines/events.ts';
+import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { StoredEvent } from '../../../src/store/port.ts';
 import { Stepwise } from '../../fleet/fleet-nodes.ts';
 import { manualClock } from '../../helpers/manual-clock.ts';

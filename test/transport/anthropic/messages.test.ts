@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { FinishReason } from '../../../machines/events.ts';
+import type { FinishReason } from '../../../machines/run/context.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
 import { finish, gate, output, untilAborted } from '../../helpers/scripted-provider.ts';

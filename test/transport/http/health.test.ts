@@ -1,6 +1,6 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { daemonMachine } from '../../../machines/daemon.ts';
+import { daemonMachine } from '../../../machines/daemon/chart.ts';
 import { describe } from '../../../machines/describe.ts';
 import { EVENTS_TO } from '../../helpers/daemon-paths.ts';
 import { ask, type Booted, boot } from './boot.ts';

@@ -143,7 +143,7 @@ test('the machines of an answer agree with the kernel', () => {
     const instance = real.kernel.instances.get(stream);
     assert.ok(
       instance !== undefined &&
-        instance.definition.machine.id === machine &&
+        instance.machine.id === machine &&
         statePath(instance.snapshot) === state_path,
       stream,
     );

@@ -1,11 +1,11 @@
 import type { AnyMachineSnapshot } from 'xstate';
-import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon.ts';
+import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon/chart.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
-import type { ProviderSnapshot } from '../../../machines/provider.ts';
+import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
 import type { PullSnapshot } from '../../../machines/pull.ts';
-import type { RunSnapshot } from '../../../machines/run.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { can, init, stateName, statePath, step } from '../../../machines/step.ts';
-import { definitionOf } from '../../../src/kernel/registry.ts';
+import { machineOf } from '../../../src/kernel/registry.ts';
 import { engineStates, providerState } from '../../../src/runtime/history/records.ts';
 import { pullRecord } from '../../../src/runtime/pulls/record.ts';
 import { runRecord } from '../../../src/runtime/runs/record.ts';
@@ -29,7 +29,7 @@ export interface Outcome {
 export function outcomeOf(events: readonly StoredEvent[], by: Outcome['by'] = 'daemon'): Outcome {
   const [first] = events;
   if (first === undefined) throw new Error('no events');
-  const { machine } = definitionOf(first.stream);
+  const machine = machineOf(first.stream);
   let snapshot: AnyMachineSnapshot | null = null;
   const outcome: Outcome = { by, states: [], state_paths: [], record: {} };
   for (const event of events) {

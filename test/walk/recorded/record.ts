@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { programVersion } from '../../../src/home/version.ts';
-import { definitionOf } from '../../../src/kernel/registry.ts';
+import { machineOf } from '../../../src/kernel/registry.ts';
 import type { StoredEvent } from '../../../src/store/port.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { coverOf } from '../../machines/cover.ts';
@@ -36,8 +36,7 @@ async function record(logs: readonly string[]): Promise<void> {
   mkdirSync(folder, { recursive: true });
   for (const [machine, shows] of Object.entries(SHOWS)) {
     const own = stories.filter(
-      ({ events: [first] }) =>
-        first !== undefined && definitionOf(first.stream).machine.id === machine,
+      ({ events: [first] }) => first !== undefined && machineOf(first.stream).id === machine,
     );
     for (const [name, isShown] of Object.entries(shows)) {
       const [shortest] = own

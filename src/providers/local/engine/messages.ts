@@ -1,5 +1,6 @@
-import type { Failure, FinishReason, Usage } from '../../../../machines/events.ts';
+import type { Failure } from '../../../../machines/events.ts';
 import type { Message, OutputPart, Piece, TokenLogprob } from '../../../../machines/messages.ts';
+import type { FinishReason, Usage } from '../../../../machines/run/context.ts';
 import type { AnswerOptions } from '../../../contract/options.ts';
 import { isRecord } from '../../../json.ts';
 

@@ -1,8 +1,9 @@
-import type { DeadlineName, Failure, FinishReason, Usage } from '../../../../machines/events.ts';
+import type { Failure } from '../../../../machines/events.ts';
 import type { Target } from '../../../../machines/failover.ts';
 import type { OutputPart, Piece, TokenLogprob } from '../../../../machines/messages.ts';
 import { partOf, partsAfter } from '../../../../machines/messages.ts';
-import { TIMEOUT_ERROR } from '../../../../machines/run-context.ts';
+import type { DeadlineName, FinishReason, Usage } from '../../../../machines/run/context.ts';
+import { TIMEOUT_ERROR } from '../../../../machines/run/context.ts';
 import { InputReader, inputOf } from './custom-input.ts';
 import {
   compactionItem,

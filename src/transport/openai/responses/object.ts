@@ -1,5 +1,6 @@
-import type { Failure, FinishReason, Usage } from '../../../../machines/events.ts';
+import type { Failure } from '../../../../machines/events.ts';
 import type { AskedAs, RunRequest } from '../../../../machines/messages.ts';
+import type { FinishReason, Usage } from '../../../../machines/run/context.ts';
 import { fromBody, type SvcError } from '../../../errors.ts';
 import { idIn } from '../../dialect/ids.ts';
 import { bodyOf, modelOf, renameParams } from '../parts.ts';

@@ -1,8 +1,10 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
-import { effect } from './effects.ts';
-import type { DeadlineName, RunCreated, RunEvent } from './events.ts';
-import { canResume, canRetry, isNextTarget, mayResume } from './retry.ts';
-import { countLoss, evolve, newContext, type RunContext } from './run-context.ts';
+import { effect } from '../effects.ts';
+import { type Meta, withRules } from '../machine.ts';
+import { canResume, canRetry, isNextTarget, mayResume } from '../retry.ts';
+import type { DeadlineName, RunCreated, RunEvent } from './context.ts';
+import { countLoss, evolve, newContext, type RunContext } from './context.ts';
+import { runDeadlines } from './next.ts';
 
 /**
  * One prompt and its answer.
@@ -21,12 +23,11 @@ import { countLoss, evolve, newContext, type RunContext } from './run-context.ts
  *    one target is in an answer.
  * 9. A run that the engine computed when it died is isolated, so the next death has one cause.
  */
-const { createMachine } = setup({
-  types: {} as { context: RunContext; events: RunEvent; input: RunCreated },
+const chart = setup({
+  types: {} as { meta: Meta; context: RunContext; events: RunEvent; input: RunCreated },
   actions: {
     startAttempt: effect('startAttempt'),
     stopAttempt: effect('stopAttempt'),
-    evolve: assign(({ context, event }) => evolve(context, event)),
     countLoss: assign(({ context, event }) => countLoss(context, event)),
   },
   guards: {
@@ -53,22 +54,19 @@ const { createMachine } = setup({
       event.next !== undefined &&
       isNextTarget(context, event.error, event.next),
   },
-});
-
-export const runMachine = createMachine({
+}).createMachine({
   id: 'run',
   context: ({ input }) => newContext(input),
   initial: 'open',
   states: {
     open: {
-      meta: { isGroup: true },
+      meta: { isGroup: true, deadline: 'total' },
       initial: 'waiting',
       on: {
-        'run.cancel_requested': { target: 'cancelling.by_request', actions: 'evolve' },
+        'run.cancel_requested': 'cancelling.by_request',
         'run.deadline_passed': {
           guard: { type: 'isDeadline', params: { name: 'total' } },
           target: 'cancelling.by_deadline',
-          actions: 'evolve',
         },
       },
       states: {
@@ -77,17 +75,17 @@ export const runMachine = createMachine({
           tags: ['waiting'],
           initial: 'queued',
           on: {
-            'run.started': { guard: 'isNextAttempt', target: 'attempting', actions: 'evolve' },
-            'run.recovered': { actions: 'evolve' },
+            'run.started': { guard: 'isNextAttempt', target: 'attempting' },
+            'run.recovered': {},
           },
           states: {
             queued: {
+              meta: { deadline: 'queue' },
               on: {
-                'run.interrupted': { target: '#run.interrupted', actions: 'evolve' },
+                'run.interrupted': '#run.interrupted',
                 'run.deadline_passed': {
                   guard: { type: 'isDeadline', params: { name: 'queue' } },
                   target: '#run.cancelling.by_deadline',
-                  actions: 'evolve',
                 },
               },
             },
@@ -102,10 +100,10 @@ export const runMachine = createMachine({
             'run.recovered': {
               guard: 'mayResume',
               target: 'waiting.suspended',
-              actions: ['countLoss', 'evolve'],
+              actions: 'countLoss',
             },
-            'run.interrupted': { target: '#run.interrupted', actions: 'evolve' },
-            'run.interrupt_requested': { target: '#run.cancelling.by_stop', actions: 'evolve' },
+            'run.interrupted': '#run.interrupted',
+            'run.interrupt_requested': '#run.cancelling.by_stop',
           },
           states: {
             working: {
@@ -115,17 +113,17 @@ export const runMachine = createMachine({
                 'run.completed': {
                   guard: 'isThisAttempt',
                   target: '#run.completed',
-                  actions: 'evolve',
                 },
-                'run.failed': { guard: 'isThisAttempt', target: '#run.failed', actions: 'evolve' },
+                'run.failed': { guard: 'isThisAttempt', target: '#run.failed' },
                 'run.suspended': {
                   guard: 'canResumeAttempt',
                   target: '#run.open.waiting.suspended',
-                  actions: ['countLoss', 'evolve'],
+                  actions: 'countLoss',
                 },
               },
               states: {
                 starting: {
+                  meta: { deadline: 'first_output' },
                   entry: {
                     type: 'startAttempt',
                     params: ({ context: { run_id, attempt } }) => ({ run_id, attempt }),
@@ -134,43 +132,40 @@ export const runMachine = createMachine({
                     'run.output_appended': {
                       guard: 'isThisAttempt',
                       target: 'streaming',
-                      actions: 'evolve',
                     },
-                    'run.sent_to_cloud': { guard: 'isThisAttempt', actions: 'evolve' },
+                    'run.sent_to_cloud': { guard: 'isThisAttempt' },
                     'run.attempt_failed': [
                       {
                         guard: 'canMove',
                         target: '#run.open.waiting.queued',
-                        actions: 'evolve',
                       },
                       {
                         guard: 'canRetry',
                         target: '#run.open.attempting.backoff',
-                        actions: 'evolve',
                       },
                     ],
                     'run.deadline_passed': {
                       guard: { type: 'isDeadline', params: { name: 'first_output' } },
                       target: '#run.cancelling.by_deadline',
-                      actions: 'evolve',
                     },
                   },
                 },
                 streaming: {
+                  meta: { deadline: 'idle' },
                   on: {
-                    'run.output_appended': { guard: 'isThisAttempt', actions: 'evolve' },
+                    'run.output_appended': { guard: 'isThisAttempt' },
                     'run.deadline_passed': {
                       guard: { type: 'isDeadline', params: { name: 'idle' } },
                       target: '#run.cancelling.by_deadline',
-                      actions: 'evolve',
                     },
                   },
                 },
               },
             },
             backoff: {
+              meta: { deadline: 'retry' },
               on: {
-                'run.started': { guard: 'isNextAttempt', target: 'working', actions: 'evolve' },
+                'run.started': { guard: 'isNextAttempt', target: 'working' },
               },
             },
           },
@@ -178,6 +173,7 @@ export const runMachine = createMachine({
       },
     },
     cancelling: {
+      meta: { deadline: 'grace' },
       tags: ['active'],
       initial: 'by_request',
       states: {
@@ -186,14 +182,14 @@ export const runMachine = createMachine({
             type: 'stopAttempt',
             params: ({ context: { run_id } }) => ({ run_id, outcome: 'cancelled' }),
           },
-          on: { 'run.cancelled': { target: '#run.cancelled', actions: 'evolve' } },
+          on: { 'run.cancelled': '#run.cancelled' },
         },
         by_deadline: {
           entry: {
             type: 'stopAttempt',
             params: ({ context: { run_id } }) => ({ run_id, outcome: 'timed_out' }),
           },
-          on: { 'run.timed_out': { target: '#run.timed_out', actions: 'evolve' } },
+          on: { 'run.timed_out': '#run.timed_out' },
         },
         by_stop: {
           entry: {
@@ -202,18 +198,16 @@ export const runMachine = createMachine({
           },
           on: {
             // The run would continue in the next boot; a client can still cancel it.
-            'run.cancel_requested': { target: 'by_request', actions: 'evolve' },
+            'run.cancel_requested': 'by_request',
             'run.suspended': {
               guard: 'mayResumeAttempt',
               target: '#run.open.waiting.suspended',
-              actions: 'evolve',
             },
             'run.recovered': {
               guard: 'mayResume',
               target: '#run.open.waiting.suspended',
-              actions: 'evolve',
             },
-            'run.interrupted': { target: '#run.interrupted', actions: 'evolve' },
+            'run.interrupted': '#run.interrupted',
           },
         },
       },
@@ -226,4 +220,6 @@ export const runMachine = createMachine({
   },
 });
 
-export type RunSnapshot = SnapshotFrom<typeof runMachine>;
+export type RunSnapshot = SnapshotFrom<typeof chart>;
+
+export const runMachine = withRules(chart, { evolve, deadlines: runDeadlines });

@@ -1,6 +1,8 @@
-import { assign, type SnapshotFrom, setup } from 'xstate';
-import { effect } from './effects.ts';
-import type { Deadline, Failure, ProviderCreated, ProviderEvent } from './events.ts';
+import { type SnapshotFrom, setup } from 'xstate';
+import { effect } from '../effects.ts';
+import type { Failure } from '../events.ts';
+import { type Deadlines, type Meta, withRules } from '../machine.ts';
+import type { ProviderCreated, ProviderEvent } from './context.ts';
 import {
   endsModelTrial,
   evolve,
@@ -15,8 +17,7 @@ import {
   type ProviderContext,
   refuses,
   startsModelTrial,
-} from './provider-context.ts';
-import { isIn } from './step.ts';
+} from './context.ts';
 
 /**
  * Whether a provider can answer, as far as this boot knows: its health, and its circuit breaker.
@@ -36,11 +37,15 @@ import { isIn } from './step.ts';
  * 8. Texts for embeddings leave only in a state that lets requests in. They change no state.
  */
 
-const { createMachine } = setup({
-  types: {} as { context: ProviderContext; events: ProviderEvent; input: ProviderCreated },
+const chart = setup({
+  types: {} as {
+    meta: Meta;
+    context: ProviderContext;
+    events: ProviderEvent;
+    input: ProviderCreated;
+  },
   actions: {
     probeProvider: effect('probeProvider'),
-    evolve: assign(({ context, event }) => evolve(context, event)),
   },
   guards: {
     isNextProbe: ({ context, event }) =>
@@ -68,9 +73,7 @@ const { createMachine } = setup({
     startsModelTrial: ({ context, event }) => startsModelTrial(context, event),
     endsModelTrial: ({ context, event }) => endsModelTrial(context, event),
   },
-});
-
-export const providerMachine = createMachine({
+}).createMachine({
   id: 'provider',
   context: ({ input }) => newProvider(input),
   initial: 'configured',
@@ -79,10 +82,10 @@ export const providerMachine = createMachine({
       meta: { isGroup: true },
       initial: 'idle',
       on: {
-        'provider.removed': { target: 'removed', actions: 'evolve' },
-        'provider.key_changed': { target: '.idle.usable.unknown', actions: 'evolve' },
-        'provider.embedding_counted': { actions: 'evolve' },
-        'provider.trial_abandoned': { guard: 'endsModelTrial', actions: 'evolve' },
+        'provider.removed': 'removed',
+        'provider.key_changed': '.idle.usable.unknown',
+        'provider.embedding_counted': {},
+        'provider.trial_abandoned': { guard: 'endsModelTrial' },
       },
       states: {
         idle: {
@@ -93,7 +96,6 @@ export const providerMachine = createMachine({
             'provider.probe_started': {
               guard: 'isNextProbe',
               target: 'probing',
-              actions: 'evolve',
             },
           },
           states: {
@@ -101,106 +103,88 @@ export const providerMachine = createMachine({
               meta: { isGroup: true },
               initial: 'unknown',
               on: {
-                'provider.embedding_sent': { actions: 'evolve' },
-                'provider.trial_started': { guard: 'startsModelTrial', actions: 'evolve' },
-                'provider.answered': { guard: 'mendsModel', actions: 'evolve' },
+                'provider.embedding_sent': {},
+                'provider.trial_started': { guard: 'startsModelTrial' },
+                'provider.answered': { guard: 'mendsModel' },
                 'provider.faulted': [
-                  { guard: 'refuses', target: 'refusing.unauthorised', actions: 'evolve' },
-                  { guard: 'limits', target: 'refusing.rate_limited', actions: 'evolve' },
-                  { guard: 'opens', target: 'refusing.unavailable', actions: 'evolve' },
-                  { guard: 'isNews', target: '.degraded', actions: 'evolve' },
+                  { guard: 'refuses', target: 'refusing.unauthorised' },
+                  { guard: 'limits', target: 'refusing.rate_limited' },
+                  { guard: 'opens', target: 'refusing.unavailable' },
+                  { guard: 'isNews', target: '.degraded' },
                 ],
               },
               states: {
                 unknown: {
-                  on: { 'provider.answered': { target: 'available', actions: 'evolve' } },
+                  meta: { deadline: 'next_probe' },
+                  on: { 'provider.answered': 'available' },
                 },
                 available: { tags: ['settled'] },
                 degraded: {
-                  on: { 'provider.answered': { target: 'available', actions: 'evolve' } },
+                  meta: { deadline: 'next_probe' },
+                  on: { 'provider.answered': 'available' },
                 },
               },
             },
             refusing: {
-              meta: { isGroup: true },
+              meta: { isGroup: true, deadline: 'retry' },
               tags: ['settled'],
               initial: 'unavailable',
               states: {
                 unavailable: {
                   on: {
-                    'provider.wait_ended': {
-                      target: '#provider.configured.idle.half_open',
-                      actions: 'evolve',
-                    },
-                    'provider.answered': {
-                      target: '#provider.configured.idle.usable.available',
-                      actions: 'evolve',
-                    },
+                    'provider.wait_ended': '#provider.configured.idle.half_open',
+                    'provider.answered': '#provider.configured.idle.usable.available',
                   },
                 },
                 rate_limited: {
                   on: {
-                    'provider.wait_ended': {
-                      target: '#provider.configured.idle.half_open',
-                      actions: 'evolve',
-                    },
+                    'provider.wait_ended': '#provider.configured.idle.half_open',
                   },
                 },
                 unauthorised: {
                   on: {
-                    'provider.wait_ended': {
-                      target: '#provider.configured.idle.half_open',
-                      actions: 'evolve',
-                    },
-                    'provider.answered': {
-                      target: '#provider.configured.idle.usable.available',
-                      actions: 'evolve',
-                    },
+                    'provider.wait_ended': '#provider.configured.idle.half_open',
+                    'provider.answered': '#provider.configured.idle.usable.available',
                   },
                 },
               },
             },
             half_open: {
               initial: 'ready',
-              on: { 'provider.answered': { target: 'usable.available', actions: 'evolve' } },
+              on: { 'provider.answered': 'usable.available' },
               states: {
                 ready: {
                   on: {
                     'provider.trial_started': {
                       guard: 'triesProvider',
                       target: 'trying',
-                      actions: 'evolve',
                     },
                   },
                 },
                 trying: {
+                  meta: { deadline: 'trial' },
                   on: {
-                    'provider.embedding_sent': { actions: 'evolve' },
+                    'provider.embedding_sent': {},
                     'provider.trial_abandoned': {
                       guard: 'isThisTrial',
                       target: 'ready',
-                      actions: 'evolve',
                     },
                     'provider.faulted': [
                       {
                         guard: 'refuses',
                         target: '#provider.configured.idle.refusing.unauthorised',
-                        actions: 'evolve',
                       },
                       {
                         guard: 'limits',
                         target: '#provider.configured.idle.refusing.rate_limited',
-                        actions: 'evolve',
                       },
                       {
                         guard: 'isOfOneModel',
                         target: '#provider.configured.idle.usable.degraded',
-                        actions: 'evolve',
                       },
                       {
                         guard: 'isNews',
                         target: '#provider.configured.idle.refusing.unavailable',
-                        actions: 'evolve',
                       },
                     ],
                   },
@@ -210,6 +194,7 @@ export const providerMachine = createMachine({
           },
         },
         probing: {
+          meta: { deadline: 'probe' },
           entry: {
             type: 'probeProvider',
             params: ({ context: { provider_id, probe } }) => ({ provider_id, probe }),
@@ -218,29 +203,25 @@ export const providerMachine = createMachine({
             'provider.probe_succeeded': {
               guard: 'isThisProbe',
               target: 'idle.usable.available',
-              actions: 'evolve',
             },
             'provider.probe_failed': [
               {
                 guard: 'refusesThisProbe',
                 target: 'idle.refusing.unauthorised',
-                actions: 'evolve',
               },
               {
                 guard: 'limitsThisProbe',
                 target: 'idle.refusing.rate_limited',
-                actions: 'evolve',
               },
               {
                 guard: 'opensThisProbe',
                 target: 'idle.refusing.unavailable',
-                actions: 'evolve',
               },
-              { guard: 'isThisProbe', target: 'idle.usable.degraded', actions: 'evolve' },
+              { guard: 'isThisProbe', target: 'idle.usable.degraded' },
             ],
-            'provider.answered': { target: 'idle.usable.available', actions: 'evolve' },
-            'provider.embedding_sent': { actions: 'evolve' },
-            'provider.trial_started': { guard: 'startsModelTrial', actions: 'evolve' },
+            'provider.answered': 'idle.usable.available',
+            'provider.embedding_sent': {},
+            'provider.trial_started': { guard: 'startsModelTrial' },
           },
         },
       },
@@ -249,7 +230,7 @@ export const providerMachine = createMachine({
   },
 });
 
-export type ProviderSnapshot = SnapshotFrom<typeof providerMachine>;
+export type ProviderSnapshot = SnapshotFrom<typeof chart>;
 
 const PROBE_TIMEOUT: Failure = {
   code: 'provider_unreachable',
@@ -257,27 +238,23 @@ const PROBE_TIMEOUT: Failure = {
   retryable: true,
 };
 
-const CIRCUIT_OPEN = ['unavailable', 'rate_limited', 'unauthorised'] as const;
-
-/** The events that the kernel appends when their time comes, unless the state changes first. */
-export function providerDeadlines(snapshot: ProviderSnapshot): Deadline<ProviderEvent>[] {
-  const { kind, probe, due_at: at, probe_every_ms, retry_at, trial } = snapshot.context;
-  if (isIn(snapshot, 'probing')) {
+const deadlines: Deadlines<ProviderSnapshot, ProviderEvent> = {
+  probe: ({ context: { kind, probe, due_at: at, probe_timeout_ms } }) => {
     // Without a time, only a probe closes the circuit. No probe comes by itself for a cloud one.
-    const retry = kind === 'cloud' ? { retry_at: at + snapshot.context.probe_timeout_ms } : {};
+    const retry = kind === 'cloud' ? { retry_at: at + probe_timeout_ms } : {};
     const event = { probe, error: PROBE_TIMEOUT, unauthorised: false, ...retry } as const;
-    return [{ at, event: { type: 'provider.probe_failed', ...event } }];
-  }
-  if (isIn(snapshot, 'trying'))
-    return [{ at, event: { type: 'provider.trial_abandoned', trial: trial ?? '' } }];
-  if (retry_at !== null && CIRCUIT_OPEN.some((state) => isIn(snapshot, state)))
-    return [{ at: retry_at, event: { type: 'provider.wait_ended' } }];
-  if (
-    snapshot.status !== 'active' ||
-    snapshot.hasTag('settled') ||
-    isIn(snapshot, 'half_open') ||
+    return { at, event: { type: 'provider.probe_failed', ...event } };
+  },
+  trial: ({ context: { due_at, trial } }) => ({
+    at: due_at,
+    event: { type: 'provider.trial_abandoned', trial: trial ?? '' },
+  }),
+  retry: ({ context: { retry_at } }) =>
+    retry_at === null ? null : { at: retry_at, event: { type: 'provider.wait_ended' } },
+  next_probe: ({ context: { probe, probe_every_ms, due_at } }) =>
     probe_every_ms === null
-  )
-    return [];
-  return [{ at, event: { type: 'provider.probe_started', probe: probe + 1 } }];
-}
+      ? null
+      : { at: due_at, event: { type: 'provider.probe_started', probe: probe + 1 } },
+};
+
+export const providerMachine = withRules(chart, { evolve, deadlines });

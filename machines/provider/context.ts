@@ -1,3 +1,4 @@
+import type { EventOf, Failure } from '../events.ts';
 import {
   afterAnswer,
   afterFault,
@@ -9,7 +10,78 @@ import {
   OPENINGS_COUNTED,
   withTrial,
 } from './circuit.ts';
-import type { Failure, ProviderCreated, ProviderEvent } from './events.ts';
+
+export type ProviderCreated = EventOf<
+  'provider.configured',
+  {
+    provider_id: string;
+    kind: 'local' | 'cloud';
+    adapter: string;
+    base_url: string | null;
+    /** Failed probes in a row after which a provider that worked is unavailable. */
+    failure_limit: number;
+    /** Milliseconds between probes; null if the provider is probed only on request. */
+    probe_every_ms: number | null;
+    probe_timeout_ms: number;
+  }
+>;
+
+export interface ProviderFault {
+  error: Failure;
+  unauthorised: boolean;
+  /** The model that failed. Absent: it is a fault of the whole provider. */
+  model?: string;
+  /** The run or embedding that failed. Its attempts count once. */
+  request?: string;
+  /** It refuses the request because there were too many. */
+  limited?: boolean;
+  /** If this opens the circuit: when a request may try the provider again. */
+  retry_at?: number;
+}
+
+/** A request for embeddings at a cloud provider. Its texts are not recorded. */
+export interface EmbeddingSent {
+  request: string;
+  provider: string;
+  model: string;
+  /** How many texts, and their UTF-8 size together. */
+  texts: number;
+  bytes: number;
+  /** By the size of the texts. */
+  estimated_tokens: number;
+  client: string;
+  /** Name of the token that the request was sent with. Absent: the token of the home. */
+  asked_by?: string;
+}
+
+export interface EmbeddingCounted extends Omit<EmbeddingSent, 'texts' | 'bytes'> {
+  /** When it was sent. */
+  sent_at: number;
+  input_tokens: number;
+}
+
+export type ProviderEvent =
+  | EventOf<'provider.probe_started', { probe: number }>
+  /** `asked`: a user asked for the probe, so every model may be asked again. */
+  | EventOf<'provider.probe_succeeded', { probe: number; models: string[] | null; asked?: true }>
+  | EventOf<'provider.probe_failed', { probe: number } & ProviderFault>
+  | EventOf<'provider.answered', { model?: string }>
+  | EventOf<'provider.faulted', ProviderFault>
+  /** The time of an open circuit has come: one request may try the provider. */
+  | EventOf<'provider.wait_ended'>
+  /**
+   * `trial`: the request that tries it. The outcome is awaited until a time. `model`: only this
+   * model is tried.
+   */
+  | EventOf<'provider.trial_started', { trial: string; until: number; model?: string }>
+  /** The trial ended without an outcome, such as by a cancel. */
+  | EventOf<'provider.trial_abandoned', { trial: string; model?: string }>
+  /** Texts leave this machine for their vectors. It is recorded before the first byte leaves. */
+  | EventOf<'provider.embedding_sent', EmbeddingSent>
+  /** The provider says how many tokens that request had. This replaces the estimate. */
+  | EventOf<'provider.embedding_counted', EmbeddingCounted>
+  | EventOf<'provider.key_changed'>
+  | EventOf<'provider.removed'>;
 
 /** What a provider knows besides its state. */
 export interface ProviderContext {

@@ -1,12 +1,74 @@
-import type {
-  Addresses,
-  DaemonCreated,
-  DaemonEvent,
-  Ending,
-  Failure,
-  LastBoot,
-  StopReport,
-} from './events.ts';
+import type { EventOf, Failure } from '../events.ts';
+
+export interface Addresses {
+  http: string | null;
+  grpc: string | null;
+  socket: string | null;
+}
+
+/** How an earlier boot ended, according to its log. */
+export type Ending = 'clean' | 'failed' | 'killed' | 'power_lost' | 'lease_lost';
+
+export interface LastBoot {
+  boot_id: string;
+  ending: Ending;
+  /** Time of its last recorded event. */
+  at: number;
+  unfinished_runs: number;
+}
+
+/** How the runs ended while the daemon stopped. */
+export interface StopReport {
+  /** Runs that ended by themselves. */
+  finished: number;
+  /** Runs that the next boot continues. */
+  handed_over: number;
+  /** Runs that could not continue, and ended as interrupted. */
+  ended: number;
+}
+
+export type DaemonCreated = EventOf<
+  'daemon.boot_started',
+  {
+    boot_id: string;
+    /** Identifies the boot of the operating system: a power cut changes it, a kill does not. */
+    host_boot_id: string | null;
+    pid: number;
+    version: string;
+    /** How many runs may be queued or active at one time. */
+    capacity: number;
+    start_deadline_at: number;
+  }
+>;
+
+export type DaemonEvent =
+  | EventOf<'daemon.listening', { addresses: Addresses }>
+  /** `start_deadline_at`: the deadline by the clock of the database, where that gives the time. */
+  | EventOf<'daemon.store_opened', { last_boot: LastBoot | null; start_deadline_at?: number }>
+  /** `suspended`: runs that continue. */
+  | EventOf<'daemon.runs_recovered', { queued: number; suspended?: number; ended: number }>
+  /** How many unfinished runs are recovered so far. More follow. */
+  | EventOf<'daemon.recovery_progressed', { runs: number }>
+  | EventOf<'daemon.providers_probed'>
+  | EventOf<'daemon.run_admitted', { run_id: string }>
+  | EventOf<'daemon.run_settled', { run_id: string }>
+  /** The disk is full. Accepted runs are recorded in the reserve; new ones are refused. */
+  | EventOf<'daemon.store_filled'>
+  | EventOf<'daemon.store_freed'>
+  /** A commit is late because the disk does not answer. New runs are refused. */
+  | EventOf<'daemon.disk_stalled'>
+  | EventOf<'daemon.disk_resumed'>
+  /** Finished runs were removed by the retention policy. */
+  | EventOf<'daemon.history_pruned', { runs: number; events: number }>
+  | EventOf<
+      'daemon.stop_requested',
+      { by: string; mode: 'drain' | 'force'; drain_deadline_at: number; close_deadline_at: number }
+    >
+  | EventOf<'daemon.start_deadline_passed'>
+  | EventOf<'daemon.drain_deadline_passed'>
+  | EventOf<'daemon.close_deadline_passed'>
+  | EventOf<'daemon.stopped', Partial<StopReport>>
+  | EventOf<'daemon.failed', { error: Failure }>;
 
 /** What a daemon knows besides its state. */
 export interface DaemonContext {

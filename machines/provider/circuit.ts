@@ -1,4 +1,5 @@
-import type { Failure, ProviderFault } from './events.ts';
+import type { Failure } from '../events.ts';
+import type { ProviderFault } from './context.ts';
 
 /** What a provider knows of a model that failed. A model without a fault has no circuit. */
 export interface ModelCircuit {

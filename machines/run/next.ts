@@ -1,8 +1,9 @@
-import type { Deadline, DeadlineName, Failure, NewEvent, RunEvent } from './events.ts';
-import { mayResume } from './retry.ts';
-import type { RunSnapshot } from './run.ts';
-import type { RunContext } from './run-context.ts';
-import { isIn } from './step.ts';
+import type { Deadline, Failure, NewEvent } from '../events.ts';
+import type { Deadlines } from '../machine.ts';
+import { mayResume } from '../retry.ts';
+import { isIn } from '../step.ts';
+import type { RunSnapshot } from './chart.ts';
+import type { DeadlineName, RunContext, RunEvent } from './context.ts';
 
 /** The next event of a run: by its deadline, when its work has stopped, and after a crash. */
 
@@ -43,22 +44,21 @@ export function fileToResume(snapshot: RunSnapshot | undefined): string | null {
   return goesOn && recovery === 'resume' && outputs > 0 ? model_file : null;
 }
 
-/** The events that the kernel appends when their time comes, unless the state changes first. */
-export function runDeadlines(snapshot: RunSnapshot): Deadline<RunEvent>[] {
-  const { context } = snapshot;
-  const passed = (at: number, deadline: DeadlineName): Deadline<RunEvent> => ({
-    at,
-    event: { type: 'run.deadline_passed', deadline, ...silence(context, deadline) },
-  });
-  const total = passed(context.deadline_at, 'total');
-  if (isIn(snapshot, 'queued')) return [passed(context.queue_deadline_at, 'queue'), total];
-  if (isIn(snapshot, 'starting')) return [passed(context.timeout_at, 'first_output'), total];
-  if (isIn(snapshot, 'streaming')) return [passed(context.timeout_at, 'idle'), total];
-  if (isIn(snapshot, 'backoff'))
-    return [{ at: context.timeout_at, event: nextAttempt(snapshot) }, total];
-  if (isIn(snapshot, 'suspended')) return [total];
-  const end = terminalOf(snapshot, true);
-  return end === null ? [] : [{ at: context.timeout_at, event: end }];
+/** When each deadline of a run passes. */
+export const runDeadlines: Deadlines<RunSnapshot, RunEvent> = {
+  total: ({ context }) => passed(context, 'total', context.deadline_at),
+  queue: ({ context }) => passed(context, 'queue', context.queue_deadline_at),
+  first_output: ({ context }) => passed(context, 'first_output', context.timeout_at),
+  idle: ({ context }) => passed(context, 'idle', context.timeout_at),
+  retry: (snapshot) => ({ at: snapshot.context.timeout_at, event: nextAttempt(snapshot) }),
+  grace: (snapshot) => {
+    const event = terminalOf(snapshot, true);
+    return event === null ? null : { at: snapshot.context.timeout_at, event };
+  },
+};
+
+function passed(context: RunContext, deadline: DeadlineName, at: number): Deadline<RunEvent> {
+  return { at, event: { type: 'run.deadline_passed', deadline, ...silence(context, deadline) } };
 }
 
 /** The failure of a provider that sent nothing for too long. Other deadlines are not its fault. */
