@@ -1,10 +1,12 @@
+import type { Failure, RunCreated, RunEvent } from '../src/contract/events.ts';
 import type { ConversationCreated, ConversationEvent } from './conversation.ts';
 import type { DaemonCreated, DaemonEvent } from './daemon/context.ts';
 import type { EngineCreated, EngineEvent } from './engine.ts';
 import type { LeaseCreated, LeaseEvent } from './lease.ts';
 import type { ProviderCreated, ProviderEvent } from './provider/context.ts';
 import type { PullCreated, PullEvent } from './pull.ts';
-import type { RunCreated, RunEvent } from './run/context.ts';
+
+export type { Failure };
 
 /**
  * Every event that the daemon records: one vocabulary for the log and for the machines.
@@ -22,21 +24,6 @@ export type EventOf<T extends string, D = unknown> = {
 
 /** Increases when the shape of an event changes. `upcast.ts` converts older shapes. */
 export const SCHEMA_VERSION = 2;
-
-/** An error as an event records it: a code of the error table, and a message for the user. */
-export interface Failure {
-  code: string;
-  message: string;
-  retryable: boolean;
-  /** The field of the request that is the cause, such as `messages.0.content.1`. */
-  param?: string;
-  /** How long after this event the provider may be asked again. */
-  retry_after_ms?: number;
-  /** HTTP status of the provider's response, where the answer to a client keeps it. */
-  status?: number;
-  /** What to do about a failed pull, if it is not what the table of errors says. */
-  hint?: string;
-}
 
 export type CreationEvent =
   | DaemonCreated

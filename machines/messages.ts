@@ -1,10 +1,12 @@
-import type { AnswerOptions } from '../src/contract/options.ts';
+import type { RunOutput, RunRequest } from '../src/contract/events.ts';
 
 /**
  * What a run is asked, and what its answer consists of. Both are plain data in the log.
  *
  * The wire formats of OpenAI, Anthropic and Ollama are translated to these types at the transports.
  */
+
+export type { RunOutput, RunRequest };
 
 export type Role = 'system' | 'user' | 'assistant' | 'tool';
 
@@ -80,21 +82,6 @@ export interface ResponseFormat {
   readonly schema: Readonly<Record<string, unknown>> | null;
 }
 
-export interface RunRequest extends AnswerOptions {
-  provider: string;
-  model: string;
-  /** True when the prompt leaves this machine. */
-  cloud: boolean;
-  /** The conversation so far. The answer continues it. Empty if the log omits it. */
-  messages: readonly Message[];
-  max_tokens: number | null;
-  temperature: number | null;
-  /** Every run has a seed, so it can be repeated. */
-  seed: number;
-  /** Whether the client chose the seed. Only such a seed is sent to remote APIs. */
-  seed_asked: boolean;
-}
-
 /** The API through which a run was asked, such as `openai.responses`, and its own fields. */
 export interface AskedAs {
   readonly api: string;
@@ -116,34 +103,6 @@ export type OutputKind = 'reasoning' | 'tool_call' | 'refusal';
 export interface CallName {
   readonly id: string;
   readonly name: string;
-}
-
-/** One output of an attempt. */
-export interface RunOutput {
-  attempt: number;
-  /** A piece of the answer, or of the arguments of a tool call. */
-  text: string;
-  token_ids: number[];
-  /** Absent: text of the answer. */
-  kind?: OutputKind;
-  /** The tool call that the piece belongs to. */
-  call?: CallName;
-  logprobs?: readonly TokenLogprob[];
-  /** Where the text begins in its part, if the log omits the text itself. */
-  offset?: number;
-  /** The index of that part among all parts. Absent for text of the answer. */
-  part?: number;
-  /** The threads that compute from here on, if their number is known and changed. */
-  threads?: number;
-  /** From here on the answer depends on other runs, which were computed with it. */
-  batched?: boolean;
-  /** The file of the model that answers from here on, if it is known and changed. */
-  model_file?: string;
-  /**
-   * How the prompt was computed: tokens in batches, tokens one by one, and so on. Absent: in
-   * batches from its beginning.
-   */
-  prompt_parts?: readonly number[];
 }
 
 /**

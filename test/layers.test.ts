@@ -298,7 +298,7 @@ const NEEDED: Record<string, readonly string[]> = {
   'src/cli/logs/logs.ts': ['ws'],
   // They fold the log themselves.
   'src/cli/runs/why.ts': ['xstate'],
-  'src/cli/runs/replay.ts': ['xstate'],
+  'src/cli/runs/replay.ts': ['xstate', 'valibot'],
   'src/cli/runs/export.ts': ['xstate'],
   'src/cli/transfer/import.ts': ['xstate'],
   // It writes the stored key.

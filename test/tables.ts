@@ -14,6 +14,7 @@ import { scopeOf } from '../src/transport/http/route.ts';
 import { routes } from '../src/transport/routes.ts';
 import { ASKERS, groups } from './e2e/principals.ts';
 import { MAN_FILE, manPage } from './man.ts';
+import { PROTO, withMessages } from './proto.ts';
 
 /**
  * The tables of the documentation, made from the tables of the code. `npm run docs` writes each
@@ -354,4 +355,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const file of Object.keys(documents))
     writeFileSync(file, filled(file, readFileSync(file, 'utf8')));
   writeFileSync(MAN_FILE, man());
+  writeFileSync(PROTO, withMessages(readFileSync(PROTO, 'utf8')));
 }

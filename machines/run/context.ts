@@ -1,134 +1,17 @@
-import type { EventOf, Failure } from '../events.ts';
+import type {
+  DeadlineName,
+  Recovery,
+  RunCreated,
+  RunEvent,
+  Usage,
+} from '../../src/contract/events.ts';
+import type { FinishReason } from '../../src/contract/run.ts';
+import type { Failure } from '../events.ts';
 import type { Target } from '../failover.ts';
-import {
-  type AskedAs,
-  type OutputPart,
-  partsAfter,
-  type RunOutput,
-  type RunRequest,
-} from '../messages.ts';
+import { type AskedAs, type OutputPart, partsAfter, type RunRequest } from '../messages.ts';
 import { isToBlame } from '../retry.ts';
 
-export interface Usage {
-  input_tokens: number | null;
-  output_tokens: number | null;
-  /** Input tokens that the provider had in its cache. */
-  cached_tokens?: number;
-  /** Input tokens that it wrote into its cache. */
-  cache_write_tokens?: number;
-  /** Output tokens of the reasoning. */
-  reasoning_tokens?: number;
-}
-
-export type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'other';
-
-/**
- * What happens to a run that loses its work, because the daemon or the engine died or stopped.
- * `resume`: it continues after its last recorded token if its provider can. Without output it
- * starts again, otherwise it ends. `restart`: it starts again, and its output is discarded. `end`:
- * it ends, and keeps its output.
- */
-export type Recovery = 'resume' | 'restart' | 'end';
-
-export type RunCreated = EventOf<
-  'run.accepted',
-  {
-    run_id: string;
-    /** Its provider, model and cloud are the first target. */
-    request: RunRequest;
-    /** The targets after the first one, in their order. */
-    fallbacks?: readonly Target[];
-    idempotency_key: string | null;
-    /** SHA-256 of the request, so a key cannot be reused for another request. */
-    request_digest?: string | null;
-    /** The client, for the fair queue. */
-    client: string;
-    /** Name of the token that the request was sent with. Absent: the token of the home. */
-    asked_by?: string;
-    /** Names the span of the client that asked, in the form of the W3C. */
-    traceparent?: string;
-    /** How an application asked: what its API needs to describe the run later. */
-    asked_as?: AskedAs;
-    /** The client's own labels. */
-    metadata?: Readonly<Record<string, string>>;
-    /** The first run of its conversation. Absent: it is the first one itself. */
-    conversation?: string;
-    /** The run whose answer it follows. Its messages begin with those of that run. */
-    continues?: string;
-    /** Names of the other tokens that asked turns whose texts it repeats. */
-    turns_of?: readonly string[];
-    /** Where the client was, such as a folder. */
-    origin?: string;
-    recovery?: Recovery;
-    /** Its provider can continue from recorded tokens. */
-    resumable?: boolean;
-    /** `omitted`: the log lacks the prompt, so only the current process can answer it. */
-    content?: 'omitted';
-    max_attempts: number;
-    /**
-     * Attempts at a target that another one follows. Logs without it are older than
-     * `run.sent_to_cloud`.
-     */
-    target_attempts?: number;
-    /** How often the run may lose its work without new text in between. */
-    max_losses?: number;
-    queue_deadline_at: number;
-    deadline_at: number;
-    /** Longest wait for the first output of an attempt, including the load of the model. */
-    first_output_ms: number;
-    /** Longest silence between two outputs. */
-    idle_ms: number;
-    /** Longest wait for the work to stop after a cancel. */
-    cancel_grace_ms: number;
-  }
->;
-
-export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
-
-export type RunEvent =
-  /** `resumes`: it continues after the recorded output. Otherwise that output is discarded. */
-  | EventOf<'run.started', { attempt: number; resumes?: boolean }>
-  | EventOf<'run.output_appended', RunOutput>
-  /**
-   * `stop_sequence`: the text of `stop` that ended the answer. `load_ms`: how long the attempt
-   * waited for its model to be in memory. Absent: it was there, or is not on this machine.
-   */
-  | EventOf<
-      'run.completed',
-      {
-        attempt: number;
-        finish_reason: FinishReason;
-        usage: Usage;
-        stop_sequence?: string;
-        load_ms?: number;
-      }
-    >
-  /** `next`: the run goes on to this target. Otherwise it retries the present one. */
-  | EventOf<
-      'run.attempt_failed',
-      { attempt: number; error: Failure; retry_at: number; next?: Target }
-    >
-  /** The prompt leaves this machine. It is recorded before the first byte leaves. */
-  | EventOf<
-      'run.sent_to_cloud',
-      { attempt: number; provider: string; model: string; bytes: number }
-    >
-  | EventOf<'run.failed', { attempt: number; error: Failure }>
-  /**
-   * The work was lost or stopped before the answer was complete, and the run waits to resume.
-   * `computing`: how many runs the engine computed when it died, including this one. 0: it computed
-   * none of them, as while it loads, or was stopped for another reason. Absent: no engine died, or
-   * the log is old.
-   */
-  | EventOf<'run.suspended', { attempt: number; error: Failure; computing?: number }>
-  /** Found unfinished by a later boot. The time between the boots counts for no deadline. */
-  | EventOf<'run.recovered', { downtime_ms: number }>
-  | EventOf<'run.cancel_requested', { by: string }>
-  | EventOf<'run.deadline_passed', { deadline: DeadlineName; error?: Failure }>
-  | EventOf<'run.interrupt_requested', { reason: string }>
-  | EventOf<'run.cancelled', { forced: boolean }>
-  | EventOf<'run.timed_out', { forced: boolean }>
-  | EventOf<'run.interrupted', { error: Failure }>;
+export type { DeadlineName, FinishReason, Recovery, RunCreated, RunEvent, Usage };
 
 const TERMINAL = [
   'run.completed',

@@ -15,13 +15,13 @@ export type {
   LoadInput,
   NextInput,
   ProviderInput,
-  RunInput,
   RunListQuery,
   RunSearchQuery,
 } from './inputs.ts';
 export type * from './loaded-models.ts';
 export type * from './nodes.ts';
 export type * from './records.ts';
+export type { RunInput, RunPage, RunRecord, SearchPage } from './run.ts';
 export type { UsageInput, UsageRecord } from './usage.ts';
 
 /**

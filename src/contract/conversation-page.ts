@@ -1,5 +1,6 @@
 import * as v from 'valibot';
-import { orNull, run } from './records.ts';
+import { orNull } from './records.ts';
+import { run } from './run.ts';
 import { named, object, pick, text, whole } from './vocabulary.ts';
 
 export const conversationPage = named(

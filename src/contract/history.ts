@@ -6,10 +6,10 @@ import {
   provider,
   providerFields,
   queue,
-  shortenedRun,
   stateFields,
   status,
 } from './records.ts';
+import { shortenedRun } from './run.ts';
 import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
 /** What answers hold about machines and about earlier positions of the log. */

@@ -3,84 +3,19 @@ import { SvcError } from '../errors.ts';
 import { type Limits, limitSpecs } from '../limits.ts';
 import { checkGiven, checkNesting, checkText, type Given, wrong } from './check.ts';
 import { boundConversation, type ConversationLimits } from './conversation.ts';
-import { checkMessages, message } from './messages.ts';
-import { optionEntries } from './option-schemas.ts';
-import { RECOVERIES } from './options.ts';
-import { count, filled, flag, name, named, object, oneOf, text, wholeFrom } from './vocabulary.ts';
+import { checkMessages } from './messages.ts';
+import { type RunInput, runInput } from './run.ts';
+import { count, flag, name, named, object, oneOf, text, wholeFrom } from './vocabulary.ts';
 
 /**
  * What a request holds. Every transport takes the same fields. A field that is null counts as not
  * given.
  */
 
-/** Longest name of a client, in characters. */
-export const CLIENT_MAX = 64;
-
 /** Longest text of a search, in characters. */
 export const WORDS_MAX = 1000;
-/** Longest path of a folder, in characters. */
-export const ORIGIN_MAX = 4096;
-
-/** Most labels of a run. */
-const LABELS_MAX = 16;
-/** Most targets of one run, also after its aliases are replaced. */
-export const TARGETS_MAX = 8;
 /** As long as for ever. */
 const KEEP_MAX_MS = 1e15;
-
-export const runInput = named(
-  'RunInput',
-  object({
-    /** The short form: `prompt` is one message of the user, `system` one before it. */
-    prompt: v.nullish(text),
-    system: v.nullish(text),
-    /** The long form: a conversation. */
-    messages: v.nullish(
-      filled(message, 'must be a list of messages.', 'must have at least one message.'),
-    ),
-    ...optionEntries,
-    provider: v.nullish(name()),
-    /** Several names are targets: the next one is asked when one cannot answer. */
-    model: v.nullish(
-      v.union([
-        name(),
-        v.pipe(
-          v.array(name(), 'must be a name or a list of names.'),
-          v.minLength(1, 'must name at least one model.'),
-          v.maxLength(TARGETS_MAX, `must name at most ${TARGETS_MAX} models.`),
-        ),
-      ]),
-    ),
-    cloud: v.nullish(flag),
-    timeout_ms: v.nullish(wholeFrom(1, limitSpecs.run_ms.max)),
-    idempotency_key: v.nullish(
-      v.pipe(text, v.regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 visible ASCII characters.')),
-    ),
-    /** What happens to the run when it is cut off. The default is the configuration's. */
-    recovery: v.nullish(oneOf(RECOVERIES)),
-    /** The client's name for fair queueing. The default is the transport's. */
-    client: v.nullish(name(CLIENT_MAX)),
-    /** The client's own labels. */
-    metadata: v.nullish(
-      v.pipe(
-        v.record(name(64), v.pipe(text, v.maxLength(512, 'must have at most 512 characters.'))),
-        v.check(
-          (labels) => Object.keys(labels).length <= LABELS_MAX,
-          `must have at most ${LABELS_MAX} labels.`,
-        ),
-      ),
-    ),
-    /** A conversation to continue: any of its runs, or `last`, the last one of this origin. */
-    conversation: v.nullish(name()),
-    /** The run of that conversation to follow. The default is the newest one with an answer. */
-    continues: v.nullish(name()),
-    /** Where the client is, such as a folder. */
-    origin: v.nullish(name(ORIGIN_MAX)),
-    /** The transport cancels the run when the client that started it disconnects. */
-    cancel_on_disconnect: v.nullish(flag),
-  }),
-);
-export type RunInput = v.InferOutput<typeof runInput>;
 
 /** Throws invalid_request (with `param`), prompt_missing, prompt_not_text, prompt_too_large. */
 export function parseRunInput(value: unknown, limits: InputLimits): Given<RunInput> {

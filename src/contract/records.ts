@@ -2,9 +2,6 @@ import * as v from 'valibot';
 import { type ErrorBody, type ErrorCode, errors } from '../errors.ts';
 import type { EventRecord } from '../kernel/event-page.ts';
 import { faultyModel } from './faulty-model.ts';
-import { answerPart, recordedMessage } from './messages.ts';
-import { recordedOptions } from './option-schemas.ts';
-import { RECOVERIES } from './options.ts';
 import { anything, flag, named, object, oneOf, pick, text, time, whole } from './vocabulary.ts';
 
 /**
@@ -177,125 +174,6 @@ export const publicReport = object({
 });
 export const anyReport = named('Report', v.union([report, publicReport]));
 export type PublicReport = v.InferOutput<typeof publicReport>;
-
-const attemptFields = { attempt: whole, provider: text, model: text, at: time };
-
-export const run = named(
-  'Run',
-  object({
-    id: text,
-    state: text,
-    provider: text,
-    model: text,
-    cloud: flag,
-    prompt: text,
-    system: orNull(text),
-    /** The conversation, unless prompt and system say it all. */
-    messages: v.exactOptional(v.array(recordedMessage)),
-    ...recordedOptions,
-    output: text,
-    /** The parts of the answer, unless it is only text. */
-    output_parts: v.exactOptional(v.array(answerPart)),
-    finish_reason: orNull(oneOf(['stop', 'length', 'content_filter', 'tool_calls', 'other'])),
-    /** The text of the request's `stop` that ended the answer. */
-    stop_sequence: v.exactOptional(text),
-    /** How long the answer waited for its model to be in memory, if it did. */
-    load_ms: v.exactOptional(whole),
-    usage: object({
-      input_tokens: orNull(whole),
-      output_tokens: orNull(whole),
-      cached_tokens: v.exactOptional(whole),
-      cache_write_tokens: v.exactOptional(whole),
-      reasoning_tokens: v.exactOptional(whole),
-    }),
-    queue_position: orNull(whole),
-    attempts: whole,
-    /** Attempts that failed while the run went on. */
-    failed_attempts: v.exactOptional(
-      v.array(object({ ...attemptFields, code: text, message: text })),
-    ),
-    /** The targets that are left, as `provider/model`. */
-    fallbacks: v.exactOptional(v.array(text)),
-    /** Each time that the prompt left this machine. `bytes` is null in old logs. */
-    sent_to_cloud: v.exactOptional(v.array(object({ ...attemptFields, bytes: orNull(whole) }))),
-    created_at: time,
-    started_at: orNull(time),
-    first_output_at: orNull(time),
-    ended_at: orNull(time),
-    error: orNull(errorBody),
-    idempotency_key: orNull(text),
-    client: text,
-    /** Name of the token that the request was sent with. */
-    asked_by: v.exactOptional(text),
-    /** The API of the request, if it was another than svc's own. */
-    asked_as: v.exactOptional(text),
-    metadata: v.exactOptional(v.record(text, text)),
-    /** The first run of its conversation. Records of older versions lack it. */
-    conversation: v.exactOptional(text),
-    /** The run whose answer it follows. */
-    continues: v.exactOptional(text),
-    /** Names of the other tokens that asked turns whose texts it repeats. */
-    turns_of: v.exactOptional(v.array(text)),
-    /** Where the client was, such as a folder. */
-    origin: v.exactOptional(text),
-    recovery: oneOf(RECOVERIES),
-    seq: whole,
-  }),
-);
-/** A run as users see it. */
-export type RunRecord = v.InferOutput<typeof run>;
-
-export const shortenedRun = object({
-  ...run.entries,
-  shortened: v.exactOptional(v.literal(true)),
-});
-
-export const runPage = named(
-  'RunPage',
-  object({
-    runs: v.array(shortenedRun),
-    /** Pass as `before` for the next page. It is null on the last page. */
-    next: orNull(text),
-    /** Runs of this page that cannot be read. */
-    damaged: v.exactOptional(v.array(object({ id: text, message: text }))),
-  }),
-);
-export type RunPage = v.InferOutput<typeof runPage>;
-
-export const removedRun = named(
-  'RemovedRun',
-  object({
-    removed: text,
-    /** Why its texts may still be in the log, in sentences. */
-    trouble: v.exactOptional(text),
-  }),
-);
-
-export const searchPage = named(
-  'SearchPage',
-  object({
-    ...runPage.entries,
-    /** Finished runs with the words, newest first. */
-    runs: v.array(
-      object({
-        id: text,
-        state: text,
-        provider: text,
-        model: text,
-        /** The first run of its conversation. */
-        conversation: text,
-        created_at: time,
-        /** Some words of its prompt or its answer, around the first match. */
-        snippet: text,
-        /** Where the matches are in the snippet: begin and end, in UTF-16 units. */
-        matches: v.array(v.tuple([whole, whole])),
-      }),
-    ),
-    /** How many older runs are not searched yet: their index is being built. */
-    unindexed: v.exactOptional(whole),
-  }),
-);
-export type SearchPage = v.InferOutput<typeof searchPage>;
 
 export const event = named(
   'Event',

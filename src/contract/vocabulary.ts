@@ -8,6 +8,8 @@ import * as v from 'valibot';
 export const text = v.string('must be a text.');
 export const flag = v.boolean('must be true or false.');
 export const whole = v.pipe(v.number(), v.integer());
+/** A whole number that may exceed 32 bits: a time, or a position in the log. */
+export const large = v.pipe(v.number(), v.integer());
 export const time = v.pipe(v.string(), v.isoTimestamp());
 /** An object whose fields depend on its context. */
 export const anything = v.record(v.string(), v.unknown());

@@ -3,9 +3,9 @@ import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { runMachine } from '../../../machines/run/chart.ts';
 import { can, statePath } from '../../../machines/step.ts';
 import { upcast } from '../../../machines/upcast.ts';
+import { checkRunEvent } from '../../contract/events.ts';
 import { SvcError } from '../../errors.ts';
 import { type StoredEvent, toEvent } from '../../store/port.ts';
-import { checkRunEvent } from './event-shape.ts';
 import { digestOf, FORMAT, FORMAT_VERSION } from './export.ts';
 import { Chain } from './why.ts';
 

@@ -1,6 +1,6 @@
 import type { AnySchema } from 'ajv';
 import { wrong } from '../../contract/check.ts';
-import type { RunInput } from '../../contract/inputs.ts';
+import type { RunInput } from '../../contract/run.ts';
 
 /**
  * Whether the schemas of a request are JSON schemas. A model that gets a wrong one answers with

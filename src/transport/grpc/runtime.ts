@@ -2,12 +2,8 @@ import type { Metadata, UntypedServiceImplementation } from '@grpc/grpc-js';
 import * as v from 'valibot';
 import { checkGiven, given, wrong } from '../../contract/check.ts';
 import type { RunListQuery, RunWait } from '../../contract/contract.ts';
-import {
-  CLIENT_MAX,
-  lifecycleInput,
-  parseRunInput,
-  runSearchInput,
-} from '../../contract/inputs.ts';
+import { lifecycleInput, parseRunInput, runSearchInput } from '../../contract/inputs.ts';
+import { CLIENT_MAX } from '../../contract/run.ts';
 import { spanOf } from '../../contract/span.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';

@@ -1,5 +1,5 @@
 import { wrong } from '../../contract/check.ts';
-import { CLIENT_MAX } from '../../contract/inputs.ts';
+import { CLIENT_MAX } from '../../contract/run.ts';
 import type { Context } from './route.ts';
 
 /** What the headers and the connection of a request say about the run that it starts. */

@@ -1,13 +1,15 @@
 import type * as v from 'valibot';
 import { given, wrong } from '../../contract/check.ts';
 import { conversationPage } from '../../contract/conversation-page.ts';
+import { type ConversationListQuery, checkRunInput } from '../../contract/inputs.ts';
 import {
-  type ConversationListQuery,
-  checkRunInput,
   type RunInput,
+  removedRun,
+  run,
   runInput,
-} from '../../contract/inputs.ts';
-import { removedRun, run, runPage, searchPage } from '../../contract/records.ts';
+  runPage,
+  searchPage,
+} from '../../contract/run.ts';
 import { spanOf } from '../../contract/span.ts';
 import { hasCode } from '../../errors.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';

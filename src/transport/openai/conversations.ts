@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { ConversationContext } from '../../../machines/conversation.ts';
 import { wrong } from '../../contract/check.ts';
-import { runInput } from '../../contract/inputs.ts';
+import { runInput } from '../../contract/run.ts';
 import { anything, flag, named, object, text, whole } from '../../contract/vocabulary.ts';
 import { readingOf } from '../dialect/documents/documents.ts';
 import { sendLarge } from '../http/large.ts';

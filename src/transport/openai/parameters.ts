@@ -2,8 +2,8 @@ import * as v from 'valibot';
 import { adapterSpec } from '../../config/adapters.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunRecord } from '../../contract/contract.ts';
-import { runInput } from '../../contract/inputs.ts';
 import { type Options, optionsWith } from '../../contract/options.ts';
+import { runInput } from '../../contract/run.ts';
 import * as vocabulary from '../../contract/vocabulary.ts';
 import {
   anything,

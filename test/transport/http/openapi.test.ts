@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
-import { runInput } from '../../../src/contract/inputs.ts';
+import { runInput } from '../../../src/contract/run.ts';
 import { digits, named, object, query, text } from '../../../src/contract/vocabulary.ts';
 import { sendJson } from '../../../src/transport/http/reply.ts';
 import { route } from '../../../src/transport/http/route.ts';

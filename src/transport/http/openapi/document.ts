@@ -1,6 +1,6 @@
 import * as v from 'valibot';
-import { runInput } from '../../../contract/inputs.ts';
 import { errorAnswer } from '../../../contract/records.ts';
+import { runInput } from '../../../contract/run.ts';
 import { PLAIN as plainText } from '../../../contract/vocabulary.ts';
 import type { Limits } from '../../../limits.ts';
 import type { Answer, Route } from '../route.ts';

@@ -3,7 +3,7 @@ import type { ConversationContext } from '../../../../machines/conversation.ts';
 import type { Message, ResponseFormat } from '../../../../machines/messages.ts';
 import { given, wrong } from '../../../contract/check.ts';
 import type { Asked, RunInput } from '../../../contract/contract.ts';
-import { runInput } from '../../../contract/inputs.ts';
+import { runInput } from '../../../contract/run.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
