@@ -12,6 +12,8 @@ export interface FleetRun {
   /** Types of the events that end it. */
   ends: string[];
   cancelled: boolean;
+  /** The prompts of the completed turns that it continues, oldest first. */
+  earlier: readonly string[];
 }
 
 /** Clients that ask any node, again and again until they have the end of their run. */
@@ -37,7 +39,9 @@ export class FleetClients {
   }
 
   private async client(name: string): Promise<void> {
+    let last: { id: string; prompts: readonly string[] } | null = null;
     for (let turn = 0; !this.isOver; turn += 1) {
+      const continued = this.draw.chance(0.5) ? last : null;
       const run: FleetRun = {
         key: `${name}-${turn}`,
         ids: new Set<string>(),
@@ -45,13 +49,16 @@ export class FleetClients {
         version: 0,
         ends: [],
         cancelled: false,
+        earlier: continued?.prompts ?? [],
       };
-      const id = await this.start(name, run);
+      const id = await this.start(name, run, continued?.id);
       this.runs.push(run);
       if (this.draw.chance(0.1)) void this.cancel(id, run);
       while (run.ends.length === 0) await this.follow(id, run);
       // A run whose end is known has the same end everywhere.
-      if (this.draw.chance(0.1)) await this.compare(id, run);
+      if (run.earlier.length > 0 || this.draw.chance(0.1)) await this.compare(id, run);
+      const isWhole = run.ends[0] === 'run.completed';
+      last = isWhole ? { id, prompts: [...run.earlier, run.key] } : null;
     }
   }
 
@@ -59,9 +66,9 @@ export class FleetClients {
     return this.fleet.home(this.draw.whole(0, this.fleet.homes.length - 1));
   }
 
-  private async start(client: string, run: FleetRun): Promise<string> {
+  private async start(client: string, run: FleetRun, conversation?: string): Promise<string> {
     const recovery = this.draw.pick(['restart', 'restart', 'end']);
-    const body = { prompt: run.key, client, recovery };
+    const body = { prompt: run.key, client, recovery, conversation };
     for (;;) {
       const answer = await bounded(
         ask(this.anyHome(), '/v1/runs', {
@@ -125,8 +132,11 @@ export class FleetClients {
 
   private async compare(id: string, run: FleetRun): Promise<void> {
     const answer = await bounded(ask(this.anyHome(), `/v1/runs/${id}`));
-    if (answer?.status === 200 && `run.${answer.json.state}` !== run.ends[0])
+    if (answer?.status !== 200) return;
+    if (`run.${answer.json.state}` !== run.ends[0])
       this.problems.push(`${id} ended with ${run.ends[0]}, and another node says ${answer.text}`);
+    if (run.earlier.length > 0 && `${promptsOf(answer.json)}` !== `${[...run.earlier, run.key]}`)
+      this.problems.push(`${id} continues ${run.earlier}, and another node says ${answer.text}`);
   }
 }
 
@@ -135,6 +145,12 @@ async function bounded<T>(asked: Promise<T>): Promise<T | null> {
   const over = new AbortController();
   const late = delay(ANSWER_MS, null, { signal: over.signal }).catch(() => null);
   return Promise.race([asked.catch(() => null), late]).finally(() => over.abort());
+}
+
+/** What the user said in the conversation of a run. */
+function promptsOf(run: Record<string, unknown>): unknown[] {
+  const messages = run.messages as { role: string; content: { text: string }[] }[];
+  return messages.filter(({ role }) => role === 'user').map(({ content }) => content[0]?.text);
 }
 
 /** A node that was stopped in the middle of a request says that it came too slowly: 408. */

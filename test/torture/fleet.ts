@@ -9,6 +9,8 @@ import { type Random, random } from './random.ts';
 
 export interface FleetTorture {
   acknowledged: number;
+  /** Those of them that continue a conversation. */
+  turns: number;
   /** Runs that a node acknowledged and that have no end, or no event. */
   lost: number;
   /** Runs with two ends, and keys with two runs. */
@@ -64,7 +66,10 @@ export async function tortureFleet(options: {
       await faults.next();
     await faults.calm();
     clients.finish();
-    await within(working, QUIET_MS, 'a client never had the end of its run');
+    await within(working, QUIET_MS, () => {
+      const [first = 'no problem'] = clients.problems;
+      return `A client never had the end of its run: ${first}`;
+    });
     await epochs.stop();
     return await check(fleet, clients, faults, epochs, began_at);
   } finally {
@@ -244,6 +249,7 @@ async function check(
   const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
   return {
     acknowledged: ids.length,
+    turns: clients.runs.filter(({ earlier }) => earlier.length > 0).length,
     lost: lost.length,
     duplicated_ends: twice.length + shared.length + unequal.length,
     out_of_order: order.length + gaps.length + holes.length,
@@ -278,10 +284,10 @@ const PRINTED = 4000;
 /** Bounds a hang. */
 const QUIET_MS = 120_000;
 
-async function within<T>(work: Promise<T>, ms: number, what: string): Promise<T> {
+async function within<T>(work: Promise<T>, ms: number, what: () => string): Promise<T> {
   const over = new AbortController();
   const late = delay(ms, null, { signal: over.signal }).then(() => {
-    throw new Error(what);
+    throw new Error(what());
   });
   late.catch(() => {});
   return Promise.race([work, late]).finally(() => over.abort());
