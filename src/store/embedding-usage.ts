@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3';
 import type { EmbeddingCounted, EmbeddingSent } from '../../machines/provider/context.ts';
 import type { StoredEvent } from './port.ts';
 import { SumsTable } from './sqlite/sums-table.ts';
-import { HOUR_MS, type Shape, type UsageQuery, type UsageSum } from './usage-sums.ts';
+import { HOUR_MS, isAsked, type Shape, type UsageQuery, type UsageSum } from './usage-sums.ts';
 
 /**
  * A table beside the log, which follows from it: what requests for embeddings used at cloud
@@ -125,13 +125,12 @@ export function embeddingSum({ requests, estimated, ...sum }: EmbeddingSum): Usa
 }
 
 /** The same sums, of usages in memory. */
-export function sumEmbeddings(
-  all: readonly EmbeddingUsage[],
-  { from_hour, key, client: of }: UsageQuery,
-): UsageSum[] {
+export function sumEmbeddings(all: readonly EmbeddingUsage[], query: UsageQuery): UsageSum[] {
+  const { key } = query;
   const sums = new Map<string, EmbeddingSum>();
-  for (const { hour, provider, model, client, requests, input_tokens, estimated } of all) {
-    if (hour < from_hour || client !== (of ?? client)) continue;
+  for (const usage of all) {
+    if (!isAsked(usage, query)) continue;
+    const { hour, provider, model, client, requests, input_tokens, estimated } = usage;
     const value = key === 'day' ? Math.floor(hour / 24) : key === 'client' ? client : null;
     const name = JSON.stringify([value, provider, model]);
     const before = sums.get(name) ?? { requests: 0, input_tokens: 0, estimated: 0 };

@@ -69,7 +69,7 @@ export const MISPLACED = `select 1 from runs r left join run_places p on p.run_i
     or p.origin is not r.data ->> '$.origin')`;
 
 /**
- * An index of who asked the runs: the name of a token, or null for the home.
+ * An index of the runs that a named token asked, by its name. The home asked the others.
  *
  * 1. The first event of a run says it, and never changes. So an index of these events is enough,
  *    and an older version keeps it up to date.
@@ -77,14 +77,18 @@ export const MISPLACED = `select 1 from runs r left join run_places p on p.run_i
  */
 const ASKED_BY = `case when json_valid(data) then data ->> '$.asked_by' end`;
 const FIRST = `version = 1 and type = 'run.accepted'`;
+const NAMED = `${FIRST} and ${ASKED_BY} is not null`;
+const ASKERS = `CREATE INDEX askers on events (${ASKED_BY}, seq) where ${NAMED}`;
 
-/** Creates the index, unless it is there. */
+/** Creates the index, unless it is there. A recent version also had the runs of the home in it. */
 export function addAskers(db: Database.Database): void {
-  db.exec(`create index if not exists askers on events (${ASKED_BY}, seq) where ${FIRST}`);
+  const known = db.prepare(`select sql from sqlite_schema where name = 'askers'`).pluck().get();
+  if (known === ASKERS) return;
+  db.exec(`drop index if exists askers; ${ASKERS}`);
 }
 
 /** Where the runs of `@asked_by` begin. */
-export const FIRST_OF_ASKER = `select seq from events where ${FIRST} and ${ASKED_BY} = @asked_by`;
+export const FIRST_OF_ASKER = `select seq from events where ${NAMED} and ${ASKED_BY} = @asked_by`;
 
 /** The same as a condition on a run. */
 export const OF_ASKER = `accepted_seq in (${FIRST_OF_ASKER})`;
@@ -93,7 +97,11 @@ export const ASKER = `select ${ASKED_BY} from events where stream = ? and ${FIRS
 
 /** The newest run of an asker. */
 export const LAST_OF_ASKER = `select stream from events
-  where ${FIRST} and ${ASKED_BY} is @asked_by order by seq desc limit 1`;
+  where ${NAMED} and ${ASKED_BY} = @asked_by order by seq desc limit 1`;
+
+/** The newest run of the home. */
+export const LAST_OF_HOME = `select stream from events
+  where ${FIRST} and seq not in (select seq from events where ${NAMED}) order by seq desc limit 1`;
 
 /** The newest run of an asker at an origin. */
 export const LAST_OF_BOTH = `select run_id from run_places

@@ -10,6 +10,8 @@
 
 export interface UsageQuery {
   from_hour: number;
+  /** The first hour after them. */
+  before_hour?: number;
   /** What is summed apart, besides provider and model. */
   key: 'day' | 'client' | null;
   /** Only what this client used. */
@@ -44,6 +46,8 @@ export interface UsageSums {
 }
 
 export const HOUR_MS = 3_600_000;
+/** After all hours. */
+export const HOUR_MAX = Math.floor(Number.MAX_SAFE_INTEGER / HOUR_MS);
 /** Rows of names in one hour of one table. */
 export const HOUR_ROWS_MAX = 1000;
 /** Hours in which each hour has its rows. Before them each day has. */
@@ -56,6 +60,14 @@ export const SUMS_MAX = 1000;
 export const NAME_CHARS_MAX = 200;
 export const OTHER_CLIENTS = '(other clients)';
 export const OTHER_MODELS = '(other models)';
+
+/** True for a usage that a query is about. */
+export function isAsked(
+  { hour, client }: { hour: number; client: string },
+  { from_hour, before_hour = HOUR_MAX, client: asked }: UsageQuery,
+): boolean {
+  return hour >= from_hour && hour < before_hour && client === (asked ?? client);
+}
 
 /** A table of sums: what its rows of an hour differ in, and what it sums. */
 export interface Shape {

@@ -8,6 +8,7 @@ import {
 import { SumsTable } from './sqlite/sums-table.ts';
 import {
   HOUR_MS,
+  isAsked,
   type Shape,
   type UsageQuery,
   type UsageSum,
@@ -160,11 +161,12 @@ export type RunSum = Omit<UsageSum, 'cloud' | keyof typeof NO_EMBEDDINGS> & {
 export function sumUsage(
   all: readonly RunUsage[],
   embeddings: readonly EmbeddingUsage[],
-  { from_hour, key, client }: UsageQuery,
+  query: UsageQuery,
 ): UsageSums {
+  const { key } = query;
   const sums = new Map<string, UsageSum>();
   for (const usage of all) {
-    if (usage.hour < from_hour || usage.client !== (client ?? usage.client)) continue;
+    if (!isAsked(usage, query)) continue;
     const { provider, model, cloud } = usage;
     const value =
       key === 'day' ? Math.floor(usage.hour / 24) : key === 'client' ? usage.client : null;
@@ -197,6 +199,6 @@ export function sumUsage(
   );
   return {
     since_hour: earliest([...all, ...embeddings].map(({ hour }) => hour)),
-    sums: [...sorted, ...sumEmbeddings(embeddings, { from_hour, key, client: client ?? null })],
+    sums: [...sorted, ...sumEmbeddings(embeddings, query)],
   };
 }

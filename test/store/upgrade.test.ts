@@ -6,6 +6,7 @@ import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { inspectStore } from '../../src/store/inspect/inspect.ts';
+import { FIRST_OF_ASKER, LAST_OF_ASKER } from '../../src/store/places.ts';
 import { inject, possible } from './inject.ts';
 import { startWriter } from './process.ts';
 import { codeOf, event, makePlace, type Place, placed, run } from './samples.ts';
@@ -75,6 +76,43 @@ test(
     });
     assert.equal(await store.unfinishedRuns(), ['run_d']);
     await store.close();
+  }),
+);
+
+test(
+  'the index of askers loses the runs of the home, and a commit of them no longer touches it',
+  placed(async (place) => {
+    const of = (seq: number, data: object) => ({
+      events: [event(seq, `run_${seq}`, 1, { type: 'run.accepted', data: { ...data } })],
+      runs: [run(`run_${seq}`, { seq })],
+    });
+    const store = place.store();
+    await store.open();
+    for (const [index, by] of [{}, { asked_by: 'cat' }, {}, { asked_by: 'cat' }].entries())
+      await store.append(of(index + 1, by));
+    await store.close();
+    const old = new Database(place.database);
+    old.exec(`drop index askers; create index askers on events (
+      case when json_valid(data) then data ->> '$.asked_by' end, seq
+    ) where version = 1 and type = 'run.accepted'`);
+    old.close();
+    const again = place.store();
+    await again.open();
+    assert.equal(
+      [await again.lastRun(null, null), await again.lastRun(null, 'cat')],
+      ['run_3', 'run_4'],
+    );
+    await again.close();
+    const db = new Database(place.database, { readonly: true });
+    const { sql } = db.prepare(`select sql from sqlite_schema where name = 'askers'`).get() as {
+      sql: string;
+    };
+    assert.match(sql, /is not null$/);
+    for (const query of [FIRST_OF_ASKER, LAST_OF_ASKER]) {
+      const [plan] = db.prepare(`explain query plan ${query}`).all({ asked_by: 'cat' });
+      assert.match((plan as { detail: string }).detail, /INDEX askers/);
+    }
+    db.close();
   }),
 );
 

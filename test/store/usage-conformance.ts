@@ -63,9 +63,14 @@ export function testUsage(opened: Opened): void {
       [null, 'e', true, 0, 2, 30, 0, 0, 1],
     ]);
     assert.equal(await rows(store, { client: 'cat' }), [[null, 'e', true, 0, 1, 5, 0, 0, 1]]);
-    assert.equal(await rows(store, { from_hour: HOUR + 24 }), [
-      [null, 'e', true, 0, 1, 5, 0, 0, 1],
+    const ofLater = [[null, 'e', true, 0, 1, 5, 0, 0, 1]];
+    assert.equal(await rows(store, { from_hour: HOUR + 24 }), ofLater);
+    assert.equal(await rows(store, { from_hour: HOUR + 24, before_hour: HOUR + 25 }), ofLater);
+    assert.equal(await rows(store, { from_hour: HOUR, before_hour: HOUR + 24 }), [
+      ofRuns(null),
+      [null, 'e', true, 0, 2, 30, 0, 0, 1],
     ]);
+    assert.equal(await rows(store, { from_hour: HOUR, before_hour: HOUR }), []);
     assert.is((await store.usage({ from_hour: 0, key: null })).since_hour, HOUR);
     await store.close();
     const again = subject.again();

@@ -2,6 +2,7 @@ import { EMBEDDINGS, type EmbeddingSum, embeddingSum } from '../../store/embeddi
 import { ofRuns, type RunSum, USAGE } from '../../store/usage.ts';
 import {
   DAY_ROWS_MAX,
+  HOUR_MAX,
   HOURS_KEPT,
   largestSums,
   OTHER_MODELS,
@@ -47,9 +48,9 @@ const KEYS = { none: 'null::text', day: 'hour / 24', client: binary('client') } 
 /** Reads what runs and embeddings used. A commit counts it. */
 export async function readUsage(
   read: Read,
-  { from_hour, key, client }: UsageQuery,
+  { from_hour, before_hour = HOUR_MAX, key, client }: UsageQuery,
 ): Promise<UsageSums> {
-  const of = [from_hour, client == null ? null : toColumn(client)];
+  const of = [from_hour, before_hour, client == null ? null : toColumn(client)];
   const [first] = await read<{ since_hour: number | null }>(
     `select least((select min(hour) from svc_usage), (select min(hour) from svc_embedding_usage))
        as since_hour`,
@@ -71,7 +72,7 @@ export async function readUsage(
 function sumsOf(shape: Shape, key: UsageQuery['key']): string {
   const others = shape.key.filter((column) => column !== 'client');
   return largestSums(shape, {
-    where: 'hour >= $1 and client = coalesce($2::text, client)',
+    where: 'hour >= $1 and hour < $2 and client = coalesce($3::text, client)',
     max: SUMS_MAX,
     columns: {
       key: KEYS[key ?? 'none'],

@@ -5,7 +5,7 @@ import { SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { EventStore } from '../../store/port.ts';
-import { HOUR_MS } from '../../store/usage-sums.ts';
+import { HOUR_MS, type UsageSum } from '../../store/usage-sums.ts';
 import type { Route } from '../runs/route.ts';
 import { tokensIn } from '../runs/usage-of.ts';
 import { costOf } from './price.ts';
@@ -19,7 +19,8 @@ export interface Spent {
  * Keeps what runs at cloud providers use on one day (UTC) within the budget. It owns what the
  * attempts in progress may use.
  *
- * 1. What was used is read from the log, so a restart does not forget it.
+ * 1. What was used is read from the log, so a restart does not forget it. Hours that are over are
+ *    read once. The number of a request for embeddings may change its hour, and the next one.
  * 2. An attempt in progress counts with its prompt and its `max_tokens` until its run has ended.
  * 3. A budget of money refuses a model without a price.
  * 4. Embeddings count too: with an estimate, until their provider says the number.
@@ -27,6 +28,8 @@ export interface Spent {
 export class Budget {
   private readonly options: BudgetOptions;
   private readonly expected = new Map<string, Spent>();
+  /** The sums of the day before an hour. */
+  private past: { from_hour: number; before_hour: number; sums: Promise<UsageSum[]> } | null = null;
 
   constructor(options: BudgetOptions) {
     this.options = options;
@@ -43,10 +46,13 @@ export class Budget {
   /** What was used today, and what is expected of the attempts in progress. */
   async spent(): Promise<Spent> {
     const { store, config } = this.options;
-    const from_hour = Math.round((this.resetsAt() - DAY_MS) / HOUR_MS);
-    const { sums } = await store.usage({ from_hour, key: null });
+    const past = this.readPast();
+    const [before, { sums }] = await Promise.all([
+      past.sums,
+      store.usage({ from_hour: past.before_hour, key: null }),
+    ]);
     const all = [...this.expected.values()];
-    for (const sum of sums)
+    for (const sum of [...before, ...sums])
       if (sum.cloud)
         all.push({
           cost: costOf(sum, sum, config.prices) ?? 0,
@@ -56,6 +62,22 @@ export class Budget {
       cost: all.reduce((total, { cost }) => total + cost, 0),
       tokens: all.reduce((total, { tokens }) => total + tokens, 0),
     };
+  }
+
+  private readPast() {
+    const { store, kernel } = this.options;
+    const from_hour = Math.round((this.resetsAt() - DAY_MS) / HOUR_MS);
+    const before_hour = Math.max(from_hour, Math.floor(kernel.clock.now() / HOUR_MS) - 1);
+    const known = this.past;
+    if (known?.from_hour === from_hour && known.before_hour === before_hour) return known;
+    const read = store.usage({ from_hour, before_hour, key: null }).then(({ sums }) => sums);
+    const past = { from_hour, before_hour, sums: read };
+    this.past = past;
+    // A read that failed is tried again.
+    read.catch(() => {
+      if (this.past === past) this.past = null;
+    });
+    return past;
   }
 
   /** Why no run may go to this target now; null if one may. */

@@ -8,6 +8,7 @@ import {
   inRuns,
   LAST_OF_ASKER,
   LAST_OF_BOTH,
+  LAST_OF_HOME,
   LAST_OF_ORIGIN,
   LATEST,
   OF_ASKER,
@@ -149,9 +150,9 @@ export class Reads extends EventReads {
 
   lastRun(origin: string | null, asked_by?: string | null): string | null {
     if (asked_by !== undefined) {
-      const query = origin === null ? LAST_OF_ASKER : LAST_OF_BOTH;
-      const values = origin === null ? { asked_by } : { origin, asked_by };
-      return this.db.prepare<[object], string>(query).pluck().get(values) ?? null;
+      const newest = asked_by === null ? LAST_OF_HOME : LAST_OF_ASKER;
+      const query = this.db.prepare<[object], string>(origin === null ? newest : LAST_OF_BOTH);
+      return query.pluck().get({ origin, asked_by }) ?? null;
     }
     return origin === null
       ? this.newestRun()

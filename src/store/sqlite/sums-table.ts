@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3';
 import {
   DAY_ROWS_MAX,
+  HOUR_MAX,
   HOUR_ROWS_MAX,
   HOURS_KEPT,
   largestSums,
@@ -12,8 +13,9 @@ import {
   type UsageQuery,
 } from '../usage-sums.ts';
 
-/** Since an hour, and of one client alone unless it is null. */
-const OF_CLIENT = 'hour >= @from_hour and client = coalesce(@client, client)';
+/** Of some hours, and of one client alone unless it is null. */
+const OF_CLIENT =
+  'hour >= @from_hour and hour < @before_hour and client = coalesce(@client, client)';
 
 /** What any row has. A table has further columns. */
 export interface SumsRow {
@@ -59,8 +61,8 @@ export class SumsTable<Row extends SumsRow, Sum> {
     return this.statements.first.get() ?? null;
   }
 
-  sums({ from_hour, key, client = null }: UsageQuery): Sum[] {
-    return this.statements.sums[key ?? 'none'].all({ from_hour, client });
+  sums({ from_hour, before_hour = HOUR_MAX, key, client = null }: UsageQuery): Sum[] {
+    return this.statements.sums[key ?? 'none'].all({ from_hour, before_hour, client });
   }
 
   /** Folds the hours of one old day, in the transaction of the caller. False: none is left. */
@@ -99,7 +101,7 @@ function prepare<Row extends SumsRow, Sum>(db: Database.Database, shape: Shape) 
   const others = key.filter((column) => column !== 'client');
   const columnsOf = (by: string) => ({ key: by, ...Object.fromEntries(others.map((c) => [c, c])) });
   const read = (by: string, each?: string) =>
-    db.prepare<[{ from_hour: number; client: string | null }], Sum>(
+    db.prepare<[{ from_hour: number; before_hour: number; client: string | null }], Sum>(
       largestSums(shape, {
         where: OF_CLIENT,
         columns: columnsOf(by),

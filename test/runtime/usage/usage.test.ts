@@ -5,7 +5,7 @@ import { SvcError } from '../../../src/errors.ts';
 import type { OutputPart } from '../../../src/providers/port.ts';
 import { costOf } from '../../../src/runtime/usage/price.ts';
 import type { EventStore } from '../../../src/store/port.ts';
-import { OTHER_MODELS } from '../../../src/store/usage-sums.ts';
+import { HOUR_MS, OTHER_MODELS } from '../../../src/store/usage-sums.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
 import { codeOf, waitFor } from '../../helpers/wait.ts';
@@ -42,6 +42,11 @@ async function boot(
     return runtime.runs.get(id);
   };
   return { ...booted, far, near, start, ask };
+}
+
+function toMidnight(clock: { now(): number; advance(ms: number): void }): void {
+  const day_ms = 24 * HOUR_MS;
+  clock.advance(day_ms - (clock.now() % day_ms));
 }
 
 test('runs are summed by model, provider, client and day, with their cost', async () => {
@@ -186,6 +191,41 @@ test('beyond the budget a run for a cloud is refused, also after a restart, unti
     assert.is((await again.ask('far/m')).state, 'completed');
     assert.equal([far.asked.length, again.far.asked.length], [1, 1]);
   }
+});
+
+test('the budget reads the hours that are over once, and not again for each run', async () => {
+  const { ask, store, clock } = await boot({ budget_tokens_per_day: 1e6 });
+  toMidnight(clock);
+  for (let run = 0; run < 5; run += 1) await ask('far/m');
+  clock.advance(3 * HOUR_MS);
+  await ask('far/m');
+  let read = 0;
+  const usage = store.usage.bind(store);
+  store.usage = async (query) => {
+    const found = await usage(query);
+    for (const { runs } of found.sums) read += runs;
+    return found;
+  };
+  await ask('far/m');
+  assert.ok(read > 0 && read < 5, `${read} runs were read again`);
+});
+
+test('hours that are over count for the budget of their day', async () => {
+  const { ask, runtime, clock } = await boot({ budget_tokens_per_day: 4000 });
+  toMidnight(clock);
+  const spent = async () => (await runtime.usage({ by: 'model' })).budget.spent_tokens;
+  for (const tokens of [1500, 3000, 4500]) {
+    await ask('far/m');
+    assert.is(await spent(), tokens);
+    clock.advance(3 * HOUR_MS);
+    assert.is(await spent(), tokens);
+  }
+  assert.is(
+    await codeOf(runtime.runs.start({ prompt: 'hi', model: 'far/m' }, 'test')),
+    'budget_spent',
+  );
+  clock.advance(24 * HOUR_MS);
+  assert.is(await spent(), 0);
 });
 
 test('a run whose cloud target is over the budget goes on at one of this machine', async () => {
