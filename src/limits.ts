@@ -1,7 +1,7 @@
 /**
- * Every bound of the daemon, with its unit (last in the name) and its reason. Each can be set in
- * the configuration under `limits`, or as SVC_LIMIT_<NAME>. A test compares docs/operations.md with
- * this table.
+ * Every bound of the daemon, with its unit (last in the name) and its reason. Those of `limitSpecs`
+ * can be set in the configuration under `limits`, or as SVC_LIMIT_<NAME>. A test compares
+ * docs/operations.md with that table, and another finds each name in a test.
  */
 
 export interface LimitSpec {
@@ -68,9 +68,6 @@ export const limitSpecs = {
     256 * MIB,
     'The input of one run, which is kept in memory: its messages, images and tools.',
   ),
-  documents: limit(16, 1, 1000, 'PDF files that wait to be read. One is read at a time.'),
-  document_pages: limit(1000, 1, 100_000, 'Pages of one PDF file in a request.'),
-  document_ms: limit(30_000, 100, 600_000, 'For reading the text of one PDF file.'),
   document_memory_bytes: limit(
     512 * MIB,
     64 * MIB,
@@ -79,12 +76,6 @@ export const limitSpecs = {
       'a small file can unpack to a large one.',
   ),
   run_messages: limit(4096, 1, 100_000, 'Messages of one run. They are counted before the check.'),
-  conversation_entries: limit(
-    10_000,
-    10,
-    1_000_000,
-    'Changes and runs of one conversation that a program made. Each request reads them.',
-  ),
   run_parts: limit(
     8192,
     1,
@@ -143,13 +134,6 @@ export const limitSpecs = {
     'For a provider to answer its probe. The start waits no longer either.',
   ),
   probe_every_ms: limit(15_000, 500, 3_600_000, 'Between two probes of a local provider.'),
-  probe_idle_ms: limit(
-    300_000,
-    500,
-    3_600_000,
-    'Between two probes of a local provider that has not changed for long. ' +
-      'The time grows up to this.',
-  ),
   circuit_wait_ms: limit(
     2_000,
     100,
@@ -183,54 +167,6 @@ export const limitSpecs = {
     'Failed probes or runs in a row until a provider or a model is not asked for a while. ' +
       'So many models that fail close their provider.',
   ),
-  provider_connect_ms: limit(
-    10_000,
-    100,
-    120_000,
-    'For a connection to a remote provider to open.',
-  ),
-  provider_usage_ms: limit(
-    3_000,
-    0,
-    60_000,
-    'From the finish reason of an answer to its usage. Then the answer is complete without it.',
-  ),
-  provider_end_ms: limit(
-    1_000,
-    0,
-    60_000,
-    'From the end of an answer to the end of its response. Then the connection is closed.',
-  ),
-  provider_header_bytes: limit(
-    65_536,
-    1024,
-    16 * MIB,
-    'Headers of one response of a remote provider.',
-  ),
-  provider_event_bytes: limit(
-    1 * MIB,
-    1024,
-    256 * MIB,
-    'One event in the stream of a remote provider.',
-  ),
-  provider_answer_bytes: limit(
-    16 * MIB,
-    1024,
-    256 * MIB,
-    'Text of one answer of a remote provider: its text, reasoning, arguments and tokens.',
-  ),
-  provider_answer_parts: limit(
-    1024,
-    1,
-    100_000,
-    'Parts of one answer of a remote provider, such as tool calls.',
-  ),
-  provider_stream_bytes: limit(
-    256 * MIB,
-    1024,
-    4096 * MIB,
-    'One whole answer of a remote provider on the wire, where each piece of text is an event.',
-  ),
   answers_bytes: limit(
     64 * MIB,
     1024,
@@ -238,30 +174,8 @@ export const limitSpecs = {
     'Text of all answers in progress. Then the largest answer of the busiest provider is ' +
       'cut, and new runs wait.',
   ),
-  provider_vectors_bytes: limit(
-    16 * MIB,
-    1024,
-    256 * MIB,
-    'One response of a remote provider with the vectors of at most 128 texts.',
-  ),
   embeddings: limit(8, 1, 1024, 'Embedding requests at one time. More get the error busy.'),
-  embed_texts: limit(2048, 1, 100_000, 'Texts of one embedding request.'),
-  embed_text_bytes: limit(4 * MIB, 1, 256 * MIB, 'The same texts together.'),
-  embed_numbers: limit(
-    8 * MIB,
-    1,
-    1024 * MIB,
-    'Numbers in all vectors of one embedding request. Each needs 8 bytes.',
-  ),
   embed_ms: limit(300_000, 1000, 3_600_000, 'One embedding request. A large model loads slowly.'),
-  provider_error_bytes: limit(
-    65_536,
-    1024,
-    16 * MIB,
-    'Bytes read of an error of a remote provider.',
-  ),
-  provider_list_bytes: limit(4 * MIB, 1024, 256 * MIB, 'List of models of a remote provider.'),
-  provider_models: limit(2000, 1, 100_000, 'Listed models of one remote provider.'),
   pulls: limit(2, 1, 16, 'Downloads at one time. More get the error busy.'),
   pull_failures: limit(
     5,
@@ -288,22 +202,7 @@ export const limitSpecs = {
     1024 * 1024 * MIB,
     'The least that one more connection fetches. A smaller file has one connection.',
   ),
-  pull_redirects: limit(5, 0, 20, 'Redirects of one request.'),
-  pull_list_bytes: limit(2 * MIB, 1024, 256 * MIB, 'List of the files of one repository.'),
-  pull_bytes: limit(1024 * 1024 * MIB, MIB, 1024 * 1024 * 1024 * MIB, 'One model file.'),
-  pull_sync_bytes: limit(
-    256 * MIB,
-    4096,
-    1024 * 1024 * MIB,
-    'Bytes between two fsyncs of a download: the most that a power cut can lose.',
-  ),
   pull_spare_bytes: limit(512 * MIB, 0, 1024 * 1024 * MIB, 'Disk space that downloads leave free.'),
-  model_header_bytes: limit(
-    64 * MIB,
-    4096,
-    4096 * MIB,
-    'Header of a downloaded model file, before the weights.',
-  ),
   local_engines: limit(
     8,
     1,
@@ -316,13 +215,6 @@ export const limitSpecs = {
     3_600_000,
     'For which a loaded model answers its runs at least, while runs wait for the memory of ' +
       'another model.',
-  ),
-  engine_turn_max_ms: limit(
-    300_000,
-    0,
-    3_600_000,
-    'Longest turn of a model that loads slowly. A turn lasts three times as long as the ' +
-      'load, within this bound.',
   ),
   engine_start_ms: limit(30_000, 1000, 600_000, 'For the engine process to start.'),
   engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),
@@ -359,19 +251,7 @@ export const limitSpecs = {
     'Context of one run in the local engine, prompt and answer together. ' +
       'The context of the model is the upper bound.',
   ),
-  engine_log_lines: limit(
-    1000,
-    10,
-    1_000_000,
-    'Log lines of one engine process. The rest is dropped.',
-  ),
   local_models: limit(500, 1, 10_000, 'Listed model files of the models folder.'),
-  model_metadata_bytes: limit(
-    1 * MIB,
-    1024,
-    64 * MIB,
-    'Metadata of one model file that `svc model show` prints.',
-  ),
   model_inspect_ms: limit(
     10_000,
     100,
@@ -383,19 +263,6 @@ export const limitSpecs = {
     1,
     1_048_576,
     'Tokens of one answer, unless --max-tokens sets another number.',
-  ),
-  commit_events: limit(
-    4096,
-    1,
-    100_000,
-    'Events of one commit. The rest waits for the next commit.',
-  ),
-  publish_events: limit(
-    64,
-    1,
-    100_000,
-    'Durable events that one turn of the event loop makes visible. ' +
-      'The rest follows in the next turns.',
   ),
   lease_ms: limit(
     10_000,
@@ -431,56 +298,12 @@ export const limitSpecs = {
     'For a blocked event log to recover while the daemon stops. ' +
       'Then the daemon exits without the last events.',
   ),
-  pending_events: limit(
-    65_536,
-    16,
-    1_000_000,
-    'Events that wait for their commit. Then new runs get the error busy.',
-  ),
-  feed_events: limit(
-    4096,
-    16,
-    1_000_000,
-    'Recent events in memory for followers of the whole log. Older ones are read from the log.',
-  ),
-  feed_bytes: limit(
-    16 * MIB,
-    65_536,
-    1024 * MIB,
-    'Text of the same events, and of the pages that are being sent to followers.',
-  ),
-  event_followers: limit(
-    64,
-    1,
-    4096,
-    'Followers of the whole event log at one time. Each keeps up to one page in memory.',
-  ),
-  output_buffer_bytes: limit(
-    1 * MIB,
-    1024,
-    256 * MIB,
-    'Output of one run that waits for its commit. Then the daemon stops reading from its provider.',
-  ),
   store_lock_ms: limit(
     500,
     0,
     60_000,
     'For another process to close the event log when the daemon starts.',
   ),
-  store_page_bytes: limit(
-    256 * 1024,
-    1024,
-    256 * MIB,
-    'One page of events from the log. A larger event is a page by itself.',
-  ),
-  store_look_ms: limit(
-    100,
-    0,
-    60_000,
-    'Between two checks by commits that the files of the event log are in their folder. ' +
-      'Every commit finds a removed file.',
-  ),
-  store_look_idle_ms: limit(1000, 10, 3_600_000, 'Between two such checks of an idle daemon.'),
   store_connections: limit(
     4,
     1,
@@ -494,13 +317,6 @@ export const limitSpecs = {
     600_000,
     'For that database to open a connection, and to answer one statement. ' +
       'Then the connection is closed.',
-  ),
-  store_idle_ms: limit(
-    2000,
-    50,
-    600_000,
-    'Between two statements of one transaction. Then the database ends it: the whole fleet may ' +
-      'wait for a lock of a node that stopped there.',
   ),
   store_wait_ms: limit(
     5_000,
@@ -526,38 +342,6 @@ export const limitSpecs = {
     86_400_000,
     'Between two rounds that delete history beyond its bounds.',
   ),
-  history_large_bytes: limit(
-    4 * MIB,
-    1024,
-    1024 * MIB,
-    'Size of a finished run that is deleted before smaller ones, once the event log exceeds ' +
-      'history.keep_bytes.',
-  ),
-  history_young_ms: limit(
-    86_400_000,
-    0,
-    2_592_000_000,
-    'For which a smaller finished run is kept, unless the event log exceeds twice ' +
-      'history.keep_bytes.',
-  ),
-  verify_every_ms: limit(
-    86_400_000,
-    1000,
-    2_592_000_000,
-    'Between two rounds of the slow check of the whole event log.',
-  ),
-  verify_pause_ms: limit(
-    100,
-    1,
-    60_000,
-    'Between two parts of that check. Each has at most 500 events.',
-  ),
-  verify_start_bytes: limit(
-    64 * MIB,
-    0,
-    1_048_576 * MIB,
-    'Largest event log that each start checks in full. For a larger one the slow check continues.',
-  ),
   inspect_bytes: limit(
     2048 * MIB,
     MIB,
@@ -566,22 +350,6 @@ export const limitSpecs = {
   ),
   log_file_bytes: limit(16 * MIB, 4096, 4096 * MIB, 'One log file. Then a new one starts.'),
   log_files: limit(5, 1, 100, 'Log files, the current one included.'),
-  log_line_bytes: limit(65_536, 256, 16 * MIB, 'One log line. The rest is cut.'),
-  log_follow_lines: limit(
-    1024,
-    16,
-    100_000,
-    'Lines that wait for one slow follower. Then it gets the number of dropped lines.',
-  ),
-  log_follow_bytes: limit(1 * MIB, 65_536, 256 * MIB, 'Text of the same lines.'),
-  log_tails: limit(16, 1, 1024, 'Log tails that are sent at one time. More get the error busy.'),
-  log_tail_lines: limit(100_000, 1, 10_000_000, 'Lines of one `svc logs --tail`.'),
-  log_search_bytes: limit(
-    128 * MIB,
-    65_536,
-    65_536 * MIB,
-    'Log text that one search reads. Then it reports that it stopped there.',
-  ),
   unsent_bytes: limit(
     256 * MIB,
     65_536,
@@ -602,57 +370,11 @@ export const limitSpecs = {
     'Connections to one listener beyond these, for health and for signing in. ' +
       'When all are in use, the daemon closes one without the token.',
   ),
-  public_calls: limit(
-    1024,
-    4,
-    65_536,
-    'gRPC calls without the token at one time, over all connections. ' +
-      'The oldest one ends for a new one.',
-  ),
-  connection_calls: limit(
-    64,
-    1,
-    65_536,
-    'gRPC calls without the token that one connection may begin at once. Each comes back after ' +
-      '100 ms. A connection with more is closed.',
-  ),
-  newcomer_ms: limit(
-    2,
-    1,
-    1000,
-    'From one new gRPC connection that is served to the next one, beyond 16 at once. Eight calls ' +
-      'without the token count as one more. A connection whose client shows the token does not ' +
-      'count.',
-  ),
   address_connections: limit(
     64,
     1,
     65_536,
     'HTTP connections without the token from one other machine. A new one closes its oldest.',
-  ),
-  connection_requests: limit(
-    1000,
-    1,
-    1_000_000,
-    'Requests of one HTTP connection. Then it is closed after the response.',
-  ),
-  open_requests: limit(
-    16,
-    1,
-    1024,
-    'Unanswered requests of one HTTP connection. A connection with more is closed.',
-  ),
-  client_frame_bytes: limit(
-    1024,
-    125,
-    1 * MIB,
-    'One WebSocket message of a client that only reads. The daemon expects none.',
-  ),
-  talk_ms: limit(
-    3_600_000,
-    1000,
-    86_400_000,
-    'A WebSocket for responses. Then its client opens another one, as with OpenAI.',
   ),
   header_ms: limit(10_000, 100, 600_000, 'For a client to send its request headers.'),
   header_bytes: limit(
@@ -662,39 +384,11 @@ export const limitSpecs = {
     'Headers of one HTTP request. A browser sends the cookies of every port of the host.',
   ),
   request_ms: limit(60_000, 100, 3_600_000, 'For a client to send its whole request.'),
-  handshake_ms: limit(
-    10_000,
-    100,
-    600_000,
-    'For the TLS handshake of a connection. It counts as a connection without the token ' +
-      'until then.',
-  ),
   certificate_look_ms: limit(
     60_000,
     100,
     86_400_000,
     'Between two checks whether the files of the TLS certificate have changed.',
-  ),
-  sign_in_ms: limit(5_000, 100, 60_000, 'For a browser to send the body of a sign-in.'),
-  discard_bytes: limit(
-    64 * MIB,
-    0,
-    4096 * MIB,
-    'Bytes of a refused request that are read and dropped, so that the client can read the ' +
-      'response.',
-  ),
-  discard_ms: limit(
-    10_000,
-    100,
-    600_000,
-    'For the rest of a refused request to arrive. Then its connection is closed.',
-  ),
-  refusal_log_ms: limit(10_000, 100, 3_600_000, 'Between two log lines about refused requests.'),
-  port_again_ms: limit(
-    5_000,
-    10,
-    3_600_000,
-    'Between two tries to bind the other loopback address while another program uses it.',
   ),
   heartbeat_ms: limit(
     15_000,
@@ -722,43 +416,215 @@ export const limitSpecs = {
     'Without much work until the daemon frees the memory that it does not need.',
   ),
   tokens: limit(100, 1, 10_000, 'Tokens of programs, which each request is compared with.'),
-  console_tickets: limit(16, 1, 1024, 'Open tickets for the console at one time.'),
   ticket_ms: limit(60_000, 1000, 3_600_000, 'Lifetime of a ticket.'),
-  console_sessions: limit(
-    64,
-    1,
-    4096,
-    'Browsers signed in to the console at one time. One more signs the oldest out.',
-  ),
   session_ms: limit(43_200_000, 1000, 2_592_000_000, 'Lifetime of a browser session.'),
-  replay_bytes: limit(
-    32 * MIB,
-    1024,
-    1024 * MIB,
-    'Largest exported run that `svc runs replay` reads.',
-  ),
-  snapshot_runs: limit(200, 1, 10_000, 'Runs in one snapshot of the daemon, present or past.'),
-  snapshot_text_bytes: limit(
-    4 * MIB,
-    1024,
-    256 * MIB,
-    'Prompts and answers in one snapshot; of further runs only their beginning is shown.',
-  ),
-  page_runs: limit(100, 1, 1000, 'Runs in one page of history.'),
-  page_bytes: limit(
-    1 * MIB,
-    1024,
-    256 * MIB,
-    'Text of the same runs. A page has at least one run.',
-  ),
 } as const satisfies Record<string, LimitSpec>;
 
-export type LimitName = keyof typeof limitSpecs;
-export type Limits = Record<LimitName, number>;
+/**
+ * Bounds that no user has a reason to set. They were settings once, so a configuration may have
+ * them: it has no effect, and the daemon and the doctor warn of it.
+ */
+export const fixedLimits = {
+  /** PDF files that wait to be read. One is read at a time. */
+  documents: 16,
+  /** Pages of one PDF file in a request. */
+  document_pages: 1000,
+  /** For reading the text of one PDF file. */
+  document_ms: 30_000,
+  /** Changes and runs of one conversation that a program made. Each request reads them. */
+  conversation_entries: 10_000,
+  /**
+   * Between two probes of a local provider that has not changed for long. The time grows up to
+   * this.
+   */
+  probe_idle_ms: 300_000,
+  /** For a connection to a remote provider to open. */
+  provider_connect_ms: 10_000,
+  /**
+   * From the finish reason of an answer to its usage. Then the answer is complete without it.
+   */
+  provider_usage_ms: 3_000,
+  /** From the end of an answer to the end of its response. Then the connection is closed. */
+  provider_end_ms: 1_000,
+  /** Headers of one response of a remote provider. */
+  provider_header_bytes: 65_536,
+  /** One event in the stream of a remote provider. */
+  provider_event_bytes: 1 * MIB,
+  /** Text of one answer of a remote provider: its text, reasoning, arguments and tokens. */
+  provider_answer_bytes: 16 * MIB,
+  /** Parts of one answer of a remote provider, such as tool calls. */
+  provider_answer_parts: 1024,
+  /**
+   * One whole answer of a remote provider on the wire, where each piece of text is an event.
+   */
+  provider_stream_bytes: 256 * MIB,
+  /** One response of a remote provider with the vectors of at most 128 texts. */
+  provider_vectors_bytes: 16 * MIB,
+  /** Texts of one embedding request. */
+  embed_texts: 2048,
+  /** The same texts together. */
+  embed_text_bytes: 4 * MIB,
+  /** Numbers in all vectors of one embedding request. Each needs 8 bytes. */
+  embed_numbers: 8 * MIB,
+  /** Bytes read of an error of a remote provider. */
+  provider_error_bytes: 65_536,
+  /** List of models of a remote provider. */
+  provider_list_bytes: 4 * MIB,
+  /** Listed models of one remote provider. */
+  provider_models: 2000,
+  /** Redirects of one request. */
+  pull_redirects: 5,
+  /** List of the files of one repository. */
+  pull_list_bytes: 2 * MIB,
+  /** One model file. */
+  pull_bytes: 1024 * 1024 * MIB,
+  /** Bytes between two fsyncs of a download: the most that a power cut can lose. */
+  pull_sync_bytes: 256 * MIB,
+  /** Header of a downloaded model file, before the weights. */
+  model_header_bytes: 64 * MIB,
+  /**
+   * Longest turn of a model that loads slowly. A turn lasts three times as long as the load,
+   * within this bound.
+   */
+  engine_turn_max_ms: 300_000,
+  /** Log lines of one engine process. The rest is dropped. */
+  engine_log_lines: 1000,
+  /** Metadata of one model file that `svc model show` prints. */
+  model_metadata_bytes: 1 * MIB,
+  /** Events of one commit. The rest waits for the next commit. */
+  commit_events: 4096,
+  /**
+   * Durable events that one turn of the event loop makes visible. The rest follows in the next
+   * turns.
+   */
+  publish_events: 64,
+  /** Events that wait for their commit. Then new runs get the error busy. */
+  pending_events: 65_536,
+  /**
+   * Recent events in memory for followers of the whole log. Older ones are read from the log.
+   */
+  feed_events: 4096,
+  /** Text of the same events, and of the pages that are being sent to followers. */
+  feed_bytes: 16 * MIB,
+  /** Followers of the whole event log at one time. Each keeps up to one page in memory. */
+  event_followers: 64,
+  /**
+   * Output of one run that waits for its commit. Then the daemon stops reading from its
+   * provider.
+   */
+  output_buffer_bytes: 1 * MIB,
+  /** One page of events from the log. A larger event is a page by itself. */
+  store_page_bytes: 256 * 1024,
+  /**
+   * Between two checks by commits that the files of the event log are in their folder. Every
+   * commit finds a removed file.
+   */
+  store_look_ms: 100,
+  /** Between two such checks of an idle daemon. */
+  store_look_idle_ms: 1000,
+  /**
+   * Between two statements of one transaction. Then the database ends it: the whole fleet may
+   * wait for a lock of a node that stopped there.
+   */
+  store_idle_ms: 2000,
+  /**
+   * Size of a finished run that is deleted before smaller ones, once the event log exceeds
+   * history.keep_bytes.
+   */
+  history_large_bytes: 4 * MIB,
+  /**
+   * For which a smaller finished run is kept, unless the event log exceeds twice
+   * history.keep_bytes.
+   */
+  history_young_ms: 86_400_000,
+  /** Between two rounds of the slow check of the whole event log. */
+  verify_every_ms: 86_400_000,
+  /** Between two parts of that check. Each has at most 500 events. */
+  verify_pause_ms: 100,
+  /**
+   * Largest event log that each start checks in full. For a larger one the slow check
+   * continues.
+   */
+  verify_start_bytes: 64 * MIB,
+  /** One log line. The rest is cut. */
+  log_line_bytes: 65_536,
+  /** Lines that wait for one slow follower. Then it gets the number of dropped lines. */
+  log_follow_lines: 1024,
+  /** Text of the same lines. */
+  log_follow_bytes: 1 * MIB,
+  /** Log tails that are sent at one time. More get the error busy. */
+  log_tails: 16,
+  /** Lines of one `svc logs --tail`. */
+  log_tail_lines: 100_000,
+  /** Log text that one search reads. Then it reports that it stopped there. */
+  log_search_bytes: 128 * MIB,
+  /**
+   * gRPC calls without the token at one time, over all connections. The oldest one ends for a
+   * new one.
+   */
+  public_calls: 1024,
+  /**
+   * gRPC calls without the token that one connection may begin at once. Each comes back after
+   * 100 ms. A connection with more is closed.
+   */
+  connection_calls: 64,
+  /**
+   * From one new gRPC connection that is served to the next one, beyond 16 at once. Eight
+   * calls without the token count as one more. A connection whose client shows the token does
+   * not count.
+   */
+  newcomer_ms: 2,
+  /** Requests of one HTTP connection. Then it is closed after the response. */
+  connection_requests: 1000,
+  /** Unanswered requests of one HTTP connection. A connection with more is closed. */
+  open_requests: 16,
+  /** One WebSocket message of a client that only reads. The daemon expects none. */
+  client_frame_bytes: 1024,
+  /** A WebSocket for responses. Then its client opens another one, as with OpenAI. */
+  talk_ms: 3_600_000,
+  /**
+   * For the TLS handshake of a connection. It counts as a connection without the token until
+   * then.
+   */
+  handshake_ms: 10_000,
+  /** For a browser to send the body of a sign-in. */
+  sign_in_ms: 5_000,
+  /**
+   * Bytes of a refused request that are read and dropped, so that the client can read the
+   * response.
+   */
+  discard_bytes: 64 * MIB,
+  /** For the rest of a refused request to arrive. Then its connection is closed. */
+  discard_ms: 10_000,
+  /** Between two log lines about refused requests. */
+  refusal_log_ms: 10_000,
+  /** Between two tries to bind the other loopback address while another program uses it. */
+  port_again_ms: 5_000,
+  /** Open tickets for the console at one time. */
+  console_tickets: 16,
+  /** Browsers signed in to the console at one time. One more signs the oldest out. */
+  console_sessions: 64,
+  /** Largest exported run that `svc runs replay` reads. */
+  replay_bytes: 32 * MIB,
+  /** Runs in one snapshot of the daemon, present or past. */
+  snapshot_runs: 200,
+  /** Prompts and answers in one snapshot; of further runs only their beginning is shown. */
+  snapshot_text_bytes: 4 * MIB,
+  /** Runs in one page of history. */
+  page_runs: 100,
+  /** Text of the same runs. A page has at least one run. */
+  page_bytes: 1 * MIB,
+};
 
-export const defaultLimits: Limits = Object.fromEntries(
-  Object.entries(limitSpecs).map(([name, spec]) => [name, spec.value]),
-) as Limits;
+export type LimitName = keyof typeof limitSpecs;
+export type Limits = Record<LimitName | keyof typeof fixedLimits, number>;
+
+export const defaultLimits: Limits = {
+  ...fixedLimits,
+  ...(Object.fromEntries(
+    Object.entries(limitSpecs).map(([name, spec]) => [name, spec.value]),
+  ) as Record<LimitName, number>),
+};
 
 /** Bounds of the configuration file itself. They apply before it is read, so it cannot set them. */
 export const CONFIG_BYTES_MAX = MIB;

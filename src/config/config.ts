@@ -1,4 +1,4 @@
-import { type Limits, limitSpecs } from '../limits.ts';
+import { fixedLimits, type LimitName, type Limits, limitSpecs } from '../limits.ts';
 import { type HistorySettings, historySpecs } from './history.ts';
 import {
   chooseValue,
@@ -12,7 +12,7 @@ import { readModelChoices } from './models-file.ts';
 import type { Presets } from './presets.ts';
 import { type ProviderConfig, readProvider } from './provider.ts';
 import { readAddedProviders } from './providers-file.ts';
-import { type RenamedSetting, renamedSettings } from './renamed.ts';
+import { type RenamedSetting, removedVariables, renamedSettings } from './renamed.ts';
 import { type Settings, settingSpecs } from './settings.ts';
 import { splitPassword } from './store/address.ts';
 import { plainValue } from './text.ts';
@@ -34,6 +34,8 @@ export interface Config extends Settings {
   sources: Record<string, Source>;
   /** Settings that are given by their old name. */
   renamed: RenamedSetting[];
+  /** Removed limits that are given all the same, by their names in the file or of the variable. */
+  removed: string[];
   file: string;
   /** The password in the address of the store; null if it has none. */
   readonly storePassword?: string | null;
@@ -61,16 +63,16 @@ export function loadConfig(
     sources[key] = source;
     return value;
   };
-  refuseUnknownVariables(env, LIMIT_PREFIX, LIMIT_VARIABLES);
+  const removed = removedVariables(env);
+  refuseUnknownVariables(env, LIMIT_PREFIX, new Set([...LIMIT_VARIABLES, ...removed]));
   const settings = mapValues(settingSpecs, (spec, key) =>
     choose(key, spec, flags[key]),
   ) as unknown as Settings;
   const alias_presets = applyChoices(file, settings, sources);
   const { address, password } = splitPassword(settings.store);
   settings.store = address;
-  const limits = mapValues(limitSpecs, (_, key) =>
-    choose(`limits.${key}`, limitSetting(key)),
-  ) as Limits;
+  const set = mapValues(limitSpecs, (_, key) => choose(`limits.${key}`, limitSetting(key)));
+  const limits = { ...fixedLimits, ...set } as Limits;
   const history = mapValues(historySpecs, (spec, key) =>
     choose(`history.${key}`, spec),
   ) as unknown as HistorySettings;
@@ -78,7 +80,18 @@ export function loadConfig(
   const renamed = renamedSettings.filter(
     (setting) => written.renamed.includes(setting) || env[setting.env],
   );
-  const config = { ...settings, limits, history, providers, alias_presets, sources, renamed, file };
+  removed.push(...written.removed);
+  const config = {
+    ...settings,
+    limits,
+    history,
+    providers,
+    alias_presets,
+    sources,
+    renamed,
+    removed,
+    file,
+  };
   // A copy and a text of the configuration do not have it.
   return Object.defineProperty(config, 'storePassword', { value: password }) as Config;
 }
@@ -110,7 +123,7 @@ function applyChoices(file: string, settings: Settings, sources: Record<string, 
 const LIMIT_PREFIX = 'SVC_LIMIT_';
 
 /** A limit as a setting. */
-export function limitSetting(key: keyof Limits): SettingSpec<number> {
+export function limitSetting(key: LimitName): SettingSpec<number> {
   const { value, min, max, reason } = limitSpecs[key];
   return {
     env: limitVariable(key),

@@ -1,4 +1,4 @@
-import { findRenamed, type RenamedSetting, renamedSettings } from './renamed.ts';
+import { findRenamed, isRemoved, type RenamedSetting, renamedSettings } from './renamed.ts';
 import { suggest } from './suggest.ts';
 import {
   brief,
@@ -42,6 +42,8 @@ export interface Written {
   providers: Property[];
   /** Settings that have their old name in the file. */
   renamed: RenamedSetting[];
+  /** Removed limits that are in the file. */
+  removed: string[];
   where(offset: number): string;
 }
 
@@ -54,6 +56,7 @@ export function readWritten(file: string, settings: Known, limits: Known, histor
     values: new Map(),
     providers: [],
     renamed: [],
+    removed: [],
     where: config?.where ?? (() => file),
   };
   if (config?.root === undefined) return written;
@@ -162,8 +165,12 @@ function put(
   config: ConfigText,
   property: Property,
   { key, known, what }: { key: string; known: Known; what: string },
-  { values, renamed }: Written,
+  { values, renamed, removed }: Written,
 ): void {
+  if (isRemoved(key)) {
+    removed.push(key);
+    return;
+  }
   const old = findRenamed(key);
   if (old === undefined && !known.includes(property.name))
     refuseName(config, property, { what, known });

@@ -1,3 +1,5 @@
+import { fixedLimits } from '../limits.ts';
+
 /** A setting that had another name. The old name still works. */
 export interface RenamedSetting {
   /** Its old name, dotted. */
@@ -12,13 +14,50 @@ export const renamedSettings: readonly RenamedSetting[] = [
   { was: 'engine_together', key: 'engine_batching', env: 'SVC_ENGINE_TOGETHER' },
   { was: 'limits.goodbye_ms', key: 'limits.close_grace_ms', env: 'SVC_LIMIT_GOODBYE_MS' },
   { was: 'limits.frame_bytes', key: 'limits.message_bytes', env: 'SVC_LIMIT_FRAME_BYTES' },
-  { was: 'limits.picture_runs', key: 'limits.snapshot_runs', env: 'SVC_LIMIT_PICTURE_RUNS' },
-  {
-    was: 'limits.picture_text_bytes',
-    key: 'limits.snapshot_text_bytes',
-    env: 'SVC_LIMIT_PICTURE_TEXT_BYTES',
-  },
 ];
+
+/** Limits that were settings, dotted. They are accepted, and have no effect. */
+const REMOVED: ReadonlySet<string> = new Set(
+  [...Object.keys(fixedLimits), 'picture_runs', 'picture_text_bytes'].map(
+    (name) => `limits.${name}`,
+  ),
+);
+
+export function isRemoved(key: string): boolean {
+  return REMOVED.has(key);
+}
+
+/** The removed limits that variables set, by the names of the variables. */
+export function removedVariables(env: NodeJS.ProcessEnv): string[] {
+  return [...REMOVED]
+    .map((key) => `SVC_LIMIT_${key.slice('limits.'.length).toUpperCase()}`)
+    .filter((variable) => env[variable] !== undefined);
+}
+
+/** What is outdated in a configuration, and what to do. Null: nothing. */
+export function outdatedNames({
+  renamed,
+  removed,
+}: {
+  renamed: readonly RenamedSetting[];
+  removed: readonly string[];
+}): { detail: string; hint: string } | null {
+  const sentences = [
+    renamed.length > 0 && {
+      detail: `old names: ${renamed.map(({ was }) => was).join(', ')}`,
+      hint: `Use the new names: ${renamed.map(({ key }) => key).join(', ')}.`,
+    },
+    removed.length > 0 && {
+      detail: `limits that have no effect any more: ${removed.join(', ')}`,
+      hint: `Remove ${removed.join(', ')}: svc uses its own value.`,
+    },
+  ].filter((sentence) => sentence !== false);
+  if (sentences.length === 0) return null;
+  return {
+    detail: sentences.map(({ detail }) => detail).join('; and '),
+    hint: sentences.map(({ hint }) => hint).join(' '),
+  };
+}
 
 export function findRenamed(was: string): RenamedSetting | undefined {
   return renamedSettings.find((setting) => setting.was === was);

@@ -44,7 +44,7 @@ export function parseEmbedInput(
     throw new SvcError(
       'prompt_too_large',
       `The texts have ${bytes} bytes; at most ${limits.embed_text_bytes} are taken.`,
-      { param, hint: 'Send fewer texts, or raise the limit embed_text_bytes.' },
+      { param, hint: 'Send fewer texts.' },
     );
   return input;
 }

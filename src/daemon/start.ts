@@ -2,6 +2,7 @@ import type { DaemonEvent, LastBoot } from '../../machines/daemon/context.ts';
 import { ENDINGS } from '../../machines/daemon/context.ts';
 import type { NewEvent } from '../../machines/events.ts';
 import { isClearText } from '../config/address.ts';
+import { outdatedNames } from '../config/renamed.ts';
 import { hasCode } from '../errors.ts';
 import { hostBootId } from '../home/host.ts';
 import { folderOf, processStart, writeRuntimeFile } from '../home/runtime-file.ts';
@@ -24,6 +25,9 @@ export async function startDaemon(parts: Parts): Promise<void> {
   const bound = await parts.listeners.bind();
   const warning = parts.warning();
   if (warning !== null) log.warn({}, warning);
+  const outdated = outdatedNames(parts.config);
+  if (outdated !== null)
+    log.warn({}, `the configuration uses ${outdated.detail}. ${outdated.hint}`);
   if (isClearText(parts.config))
     log.warn({}, `HTTP at ${bound.http} has no TLS: tokens and prompts can be read on the way`);
   const listening = kernel.tryAppend(streams.daemon, {

@@ -13,7 +13,6 @@ import {
   query,
   truth,
 } from '../contract/vocabulary.ts';
-import { limitSpecs } from '../limits.ts';
 
 /**
  * The parameters of each request target, as HTTP and WebSocket requests and the OpenAPI document
@@ -51,10 +50,13 @@ export const conversationListQuery = (limitMax: number) =>
     conversation: v.exactOptional(name()),
   });
 
+/** A page has fewer: see `page_runs`. */
+const RUNS_MAX = 1000;
+
 export const runSearchQuery = query({
   /** Words, or several words in quotes. */
   words: name(WORDS_MAX),
-  limit: v.exactOptional(digits(1, limitSpecs.page_runs.max)),
+  limit: v.exactOptional(digits(1, RUNS_MAX)),
   /** The page starts with the run before this one. */
   before: v.exactOptional(name()),
 });

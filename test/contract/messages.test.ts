@@ -140,4 +140,18 @@ test('a schema has bounds, before anything walks it', () => {
   assert.equal(refused({ prompt: 'Hi', tools }), ['invalid_request', 'tools.1.parameters']);
 });
 
+test('the parts and tools of a run are counted, and the limits are named', () => {
+  const limits = { ...defaultLimits, run_parts: 2, run_tools: 1 };
+  const tool = (name: string) => ({ name, description: '', parameters: { type: 'object' } });
+  const text = { type: 'text', text: 'Hi' };
+  for (const [input, name] of [
+    [{ messages: [{ role: 'user', content: [text, text, text] }] }, 'run_parts'],
+    [{ prompt: 'Hi', tools: [tool('a'), tool('b')] }, 'run_tools'],
+  ] as const)
+    assert.throws(
+      () => parseRunInput(input, limits),
+      ({ hint }: { hint: string }) => hint === `Send fewer, or raise the limit ${name}.`,
+    );
+});
+
 test.run();

@@ -23,9 +23,7 @@ import { ask } from '../torture/http.ts';
 const test = suite<{ home: PausedHome }>('a damaged event log');
 
 test.before.each(async (context) => {
-  context.home = await makePausedHome({
-    SVC_LIMIT_VERIFY_PAUSE_MS: '1',
-  });
+  context.home = await makePausedHome();
 });
 test.after.each(({ home }) => home.close());
 

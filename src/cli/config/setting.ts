@@ -1,4 +1,5 @@
 import type { Source } from '../../config/layers.ts';
+import { isRemoved } from '../../config/renamed.ts';
 import { findSetting, settingKeys } from '../../config/setting-keys.ts';
 import { suggest } from '../../config/suggest.ts';
 import { SvcError } from '../../errors.ts';
@@ -9,6 +10,10 @@ export type Setting = NonNullable<ReturnType<typeof findSetting>>;
 export function settingNamed(given: string): Setting {
   const found = findSetting(given);
   if (found !== null) return found;
+  if (isRemoved(given))
+    throw new SvcError('usage', `${given} is no setting any more.`, {
+      hint: 'svc uses its own value. To remove it from the file: svc config edit',
+    });
   if (given === 'providers' || given.startsWith('providers.'))
     throw new SvcError('usage', `${given} is no single setting.`, {
       hint: 'Providers have their own commands: svc provider add, svc provider set --help',

@@ -9,7 +9,10 @@ import { activeConfig, noteNotInForce } from './values.ts';
 /** The configuration of the running daemon, else that of the next start. */
 export async function run({ paths, json }: Context): Promise<number> {
   const { config, why } = await activeConfig(paths);
-  const { sources, renamed: _, file, limits, history, ...rest } = config;
+  const { sources, renamed: _, removed: __, file, limits: all_limits, history, ...rest } = config;
+  const limits = Object.fromEntries(
+    Object.entries(all_limits).filter(([name]) => sources[`limits.${name}`] !== undefined),
+  );
   const { providers: all, ...settings } = rest;
   const providers = Object.fromEntries(
     Object.entries(all).map(([id, provider]) => [id, withoutHeaders(provider)]),
@@ -32,9 +35,7 @@ export async function run({ paths, json }: Context): Promise<number> {
     });
     return 0;
   }
-  const changed = Object.entries(limits).filter(
-    ([key]) => (sources[`limits.${key}`] ?? 'default') !== 'default',
-  );
+  const changed = Object.entries(limits).filter(([key]) => sources[`limits.${key}`] !== 'default');
   const rows = [
     ...Object.entries(settings),
     ...prefixed('history.', Object.entries(history)),

@@ -1,5 +1,6 @@
 import { refuseOpenBind } from '../../config/address.ts';
 import { type Config, loadConfig } from '../../config/config.ts';
+import { outdatedNames } from '../../config/renamed.ts';
 import { asSvcError } from '../../errors.ts';
 import { readRuntimeFile } from '../../home/runtime-file.ts';
 import { oneLine } from '../../logs/plain.ts';
@@ -93,20 +94,18 @@ function readConfig(file: string): { config: DoctorContext['config']; check: Che
   try {
     config = loadConfig(file);
     refuseOpenBind(config);
-    return { config, check: checkNames(config.renamed, file) };
+    return { config, check: checkNames(config, file) };
   } catch (thrown) {
     const error = asSvcError(thrown);
     return { config, check: fail('configuration', error.message, error.hint) };
   }
 }
 
-function checkNames(renamed: Config['renamed'], file: string): Check {
-  if (renamed.length === 0) return ok('configuration', file);
-  return warn(
-    'configuration',
-    `${file} or the environment uses old names: ${renamed.map(({ was }) => was).join(', ')}.`,
-    `Use the new names: ${renamed.map(({ key }) => key).join(', ')}.`,
-  );
+function checkNames(config: Config, file: string): Check {
+  const outdated = outdatedNames(config);
+  if (outdated === null) return ok('configuration', file);
+  const { detail, hint } = outdated;
+  return warn('configuration', `${file} or the environment uses ${detail}.`, hint);
 }
 
 async function askRunning(paths: DoctorContext['paths']): Promise<RunningDaemon | null> {

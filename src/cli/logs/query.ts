@@ -1,6 +1,5 @@
 import { LOG_LEVELS } from '../../config/settings.ts';
 import { SvcError } from '../../errors.ts';
-import { limitSpecs } from '../../limits.ts';
 import { parseSince } from '../../logs/filter.ts';
 import type { TailQuery } from '../../logs/tail.ts';
 import type { Flags } from '../context.ts';
@@ -10,6 +9,7 @@ export interface LogQuery extends TailQuery {
   follow: boolean;
 }
 
+const LINES_MAX = 10_000_000;
 const LINES_DEFAULT = 100;
 
 /** The lines to print. A bare --tail follows, as `tail -f` does. */
@@ -21,7 +21,7 @@ export function readQuery(flags: Flags): LogQuery {
   return {
     lines: bare
       ? LINES_DEFAULT
-      : (wholeFlag(flags, 'tail', { min: 0, max: limitSpecs.log_tail_lines.max }) ?? LINES_DEFAULT),
+      : (wholeFlag(flags, 'tail', { min: 0, max: LINES_MAX }) ?? LINES_DEFAULT),
     follow: bare || flags.follow === true,
     ...(level === undefined ? {} : { level }),
     ...(run === undefined ? {} : { run }),

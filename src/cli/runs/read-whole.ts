@@ -29,7 +29,7 @@ function readBytes(fd: number, name: string, bytes_max: number): Buffer {
   if (info.size > bytes_max)
     throw new SvcError(
       'export_invalid',
-      `${name} has ${info.size} bytes; at most ${bytes_max} are read (replay_bytes).`,
+      `${name} has ${info.size} bytes; at most ${bytes_max} are read.`,
     );
   const bytes = Buffer.alloc(info.size);
   let read = 0;

@@ -200,7 +200,7 @@ function checked(embedding: Embedding, texts: number, numbersMax: number): Embed
     throw new SvcError(
       'prompt_too_large',
       `The vectors have more than ${numbersMax} numbers together.`,
-      { hint: 'Send fewer texts, or raise the limit embed_numbers.' },
+      { hint: 'Send fewer texts.' },
     );
   return embedding;
 }

@@ -9,13 +9,7 @@ import { askOn, closeWires, openWire, openWires, repeatFor } from '../wires.ts';
 export const attack: Attack = {
   summary: 'more clients than there are connections send the body of a sign-in one byte at a time',
   env: (scale) =>
-    scale === 'short'
-      ? {
-          SVC_LIMIT_CONNECTIONS: '16',
-          SVC_LIMIT_SPARE_CONNECTIONS: '8',
-          SVC_LIMIT_SIGN_IN_MS: '2000',
-        }
-      : {},
+    scale === 'short' ? { SVC_LIMIT_CONNECTIONS: '16', SVC_LIMIT_SPARE_CONNECTIONS: '8' } : {},
   memory_mib: { short: 50, long: 50 },
   async run({ port, host, token }, scale) {
     const follower = await openWire(port);

@@ -145,6 +145,17 @@ on('a read that began while the database was away is answered when it is back', 
   ),
 );
 
+on('reads share as many connections as the limit says', () =>
+  connected(
+    async (connections) => {
+      const read = () => connections.read('select pg_backend_pid() as pid, pg_sleep(0.01)');
+      const pids = await Promise.all(Array.from({ length: 8 }, read));
+      assert.is(new Set(pids.map(([row]) => (row as { pid: number }).pid)).size, 2);
+    },
+    { store_connections: 2 },
+  ),
+);
+
 on('a statement without end is ended by the database', () =>
   connected(
     async (connections) => {

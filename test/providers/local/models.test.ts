@@ -159,6 +159,14 @@ test('a listing that reaches its deadline returns what it has read, and the next
   assert.ok(((await byName('a'))?.parameters ?? 0) > 0);
 });
 
+test('the folder has no more models than the limit says', async () => {
+  await local.close();
+  local = makeLocalProvider({ limits: { local_models: 2 } });
+  for (const name of ['a', 'b', 'c']) makeGguf(put(`${name}.gguf`));
+  const names = (await local.provider.models(new AbortController().signal)).map(({ name }) => name);
+  assert.equal(names.sort(), ['a', 'b', 'svc-mini']);
+});
+
 test('the same file by another path is the listed model', async () => {
   makeGguf(put('a.gguf'));
   const elsewhere = mkdtempSync(join(tmpdir(), 'svc-twin-'));

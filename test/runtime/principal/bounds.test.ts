@@ -124,6 +124,15 @@ test('runs of a token leave a place at the provider, and a part of the queue, to
   );
 });
 
+test('the part of the queue for tokens is a limit', async () => {
+  const limits = { queue_runs: 8, token_runs_percent: 25 };
+  const { runtime } = await bootRuntime({ local: hanging(), remote: remote(), limits, kept: 1 });
+  const cat = runtime.as(holder('cat'));
+  for (let each = 0; each < 2; each += 1) await cat.runs.start(ASK, 'test');
+  assert.is(await codeOf(cat.runs.start(ASK, 'test')), 'busy');
+  await runtime.runs.start(ASK, 'test');
+});
+
 test('the queue is fair by asker first, and then by client', async () => {
   const { runtime } = await bootRuntime({ local: hanging(), remote: remote(hanging(), 1) });
   await runtime.runs.start(ASK, 'first');

@@ -192,6 +192,15 @@ test('the log says who signed in and how the session ended, without a secret', a
   assert.is(lines.at(-1), `console session ${two} ended. The token was changed.`);
 });
 
+test('a session lasts as long as the limit says', async () => {
+  const now = 1_800_000_000_000;
+  const limits = { ...defaultLimits, session_ms: 5_000 };
+  const sessions = createSessions({ token: () => TOKEN, limits, now: () => now });
+  const opened = await sessions.open({ token: TOKEN }, '192.0.2.7');
+  assert.equal([sessions.max_age_s, opened?.expires_at], [5, now + 5_000]);
+  await sessions.closeAll();
+});
+
 test('live sessions have a bound, and one more ends the oldest', async () => {
   const first = cookieOf(await signIn({ token: TOKEN }));
   const ended = real.sessions.find({
