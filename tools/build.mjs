@@ -81,17 +81,25 @@ function withCommands(text, path) {
   return text.replace(call, `({${files.join('\n')}})[file]()`);
 }
 
-/** The first file of each quick command: its text comes from the table of commands. */
+/**
+ * The first file of each quick command: its text comes from the table of commands. What only its
+ * slow flags need is not in it.
+ */
 const quick = {
   name: 'quick',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^quick:/ }, ({ path }) => ({ path, namespace: 'quick' }));
+    onResolve({ filter: /\/whole-id\.ts$/ }, ({ path, kind }) =>
+      kind === 'dynamic-import' ? { path, external: true } : undefined,
+    );
     onLoad({ filter: /^quick:/, namespace: 'quick' }, ({ path }) => {
       const spec = QUICK.find(({ name }) => `quick:${name}` === path);
+      const form = formOf(spec);
+      form.flags = form.flags.filter(({ isSlow }) => !isSlow);
       return {
         contents: `import { run } from './${spec.file}.ts';
           import { quickCommand } from './quick-command.ts';
-          export const main = quickCommand(${JSON.stringify(formOf(spec), FORM)}, run);`,
+          export const main = quickCommand(${JSON.stringify(form, FORM)}, run);`,
         resolveDir: resolve('src/cli'),
       };
     });

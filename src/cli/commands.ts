@@ -13,6 +13,8 @@ export interface FlagSpec {
   summary: string;
   /** It may be given several times. */
   many?: true;
+  /** A quick command with it is one of the whole program: it needs more code. */
+  isSlow?: true;
 }
 
 export interface CommandSpec {
@@ -362,7 +364,12 @@ export const commands: readonly CommandSpec[] = [
       },
       { name: 'follow', short: 'f', summary: 'Print new lines as they arrive.' },
       { name: 'level', value: '<level>', summary: 'Lines of this level and above.' },
-      { name: 'run', value: '<id>', summary: 'Lines of this run: its id, its beginning, or last.' },
+      {
+        name: 'run',
+        value: '<id>',
+        isSlow: true,
+        summary: 'Lines of this run: its id, its beginning, or last.',
+      },
       {
         name: 'since',
         value: '<time>',

@@ -63,7 +63,7 @@ async function withWholeId(query: LogQuery, paths: Paths): Promise<LogQuery> {
 /** What needs no look into the log of events. */
 const WHOLE_ID = /^run_\w{26}$/;
 
-/** Imported on use: it reads the log of events, and most commands do not ask for a run. */
+/** Imported on use: it reads the log of events. The build leaves it out of the quick command. */
 async function knownRun(written: string, paths: Paths): Promise<string> {
   const { knownId } = await import('../runs/whole-id.ts');
   return knownId(paths, written);
