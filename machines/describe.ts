@@ -1,6 +1,6 @@
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { isEffect } from './effects.ts';
-import { isFold } from './machine.ts';
+import { deadlineName, isFold } from './machine.ts';
 import { isGroup, lineage, nameOf, pathOf } from './nodes.ts';
 
 /** A machine as data. The API shows it, and the diagrams are drawn from it. */
@@ -26,6 +26,8 @@ export interface StateShape {
   initial: string | null;
   /** Effects on entry. */
   effects: string[];
+  /** The deadline that it names itself; null if it names none. */
+  deadline: string | null;
 }
 
 export interface TransitionShape {
@@ -50,6 +52,7 @@ export function describe(machine: AnyStateMachine): MachineShape {
       tags: lineage(node).flatMap(({ tags }) => tags),
       initial: node.type === 'compound' ? pathOf(node.initial.target[0] as AnyStateNode) : null,
       effects: node.entry.map(nameOf).filter(isEffect),
+      deadline: deadlineName(node),
     })),
     transitions: [machine.root, ...nodes].flatMap(leaving),
   };

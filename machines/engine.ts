@@ -145,7 +145,13 @@ export const KILLS_COUNTED = 8;
 const BACKOFF_FIRST_MS = 250;
 
 const chart = setup({
-  types: {} as { meta: Meta; context: EngineContext; events: EngineEvent; input: EngineCreated },
+  types: {} as {
+    tags: 'stable' | 'absent' | 'loading' | 'loaded' | 'free' | 'leaving' | 'failing';
+    meta: Meta;
+    context: EngineContext;
+    events: EngineEvent;
+    input: EngineCreated;
+  },
   actions: {
     startEngine: effect('startEngine'),
     stopEngine: effect('stopEngine'),
@@ -189,7 +195,7 @@ const chart = setup({
   initial: 'cold',
   states: {
     cold: {
-      tags: ['stable'],
+      tags: ['stable', 'absent'],
       on: {
         'engine.load_requested': { guard: 'isNextAttempt', target: 'alive' },
       },
@@ -204,6 +210,7 @@ const chart = setup({
       states: {
         coming_up: {
           meta: { isGroup: true, deadline: 'came_up' },
+          tags: ['loading'],
           initial: 'starting',
           on: {
             'engine.load_failed': {
@@ -245,9 +252,14 @@ const chart = setup({
           },
         },
         warm: {
+          tags: ['loaded'],
           initial: 'idle',
           states: {
-            idle: { meta: { deadline: 'idle' }, on: { 'engine.work_started': 'busy' } },
+            idle: {
+              meta: { deadline: 'idle' },
+              tags: ['free'],
+              on: { 'engine.work_started': 'busy' },
+            },
             busy: {
               tags: ['stable'],
               on: { 'engine.work_finished': 'idle' },
@@ -258,6 +270,7 @@ const chart = setup({
     },
     stopping: {
       meta: { deadline: 'stopped' },
+      tags: ['leaving'],
       entry: [
         'awaitExit',
         {
@@ -301,6 +314,7 @@ const chart = setup({
     },
     crashed: {
       meta: { deadline: 'backoff' },
+      tags: ['failing'],
       entry: 'countCrash',
       on: { 'engine.backoff_elapsed': 'cold' },
     },

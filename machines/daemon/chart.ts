@@ -26,7 +26,13 @@ const BACK_TO_WORK = [
 ] as const;
 
 const chart = setup({
-  types: {} as { meta: Meta; context: DaemonContext; events: DaemonEvent; input: DaemonCreated },
+  types: {} as {
+    tags: 'live' | 'ready' | 'stable' | 'stopping' | 'store_full' | 'store_stalled';
+    meta: Meta;
+    context: DaemonContext;
+    events: DaemonEvent;
+    input: DaemonCreated;
+  },
   actions: {
     closeDaemon: effect('closeDaemon'),
   },
@@ -131,12 +137,14 @@ const chart = setup({
               },
             },
             disk_full: {
+              tags: ['store_full'],
               on: {
                 'daemon.run_settled': {},
                 'daemon.store_freed': BACK_TO_WORK,
               },
             },
             disk_stalled: {
+              tags: ['store_stalled'],
               on: {
                 'daemon.run_settled': {},
                 'daemon.store_filled': 'disk_full',
@@ -148,7 +156,7 @@ const chart = setup({
       },
     },
     stopping: {
-      tags: ['live'],
+      tags: ['live', 'stopping'],
       initial: 'draining',
       states: {
         draining: {

@@ -1,5 +1,13 @@
 import type { AnyStateMachine } from 'xstate';
-import { type Outline, outline, type State, textOf } from './outline.ts';
+import {
+  choiceOf,
+  type Edge,
+  isFirst,
+  type Outline,
+  outline,
+  type State,
+  textOf,
+} from './outline.ts';
 import { paintOf, paints } from './paint.ts';
 
 /** The machine as a Mermaid state diagram, which code hosts draw. */
@@ -29,6 +37,7 @@ function level(drawn: Outline, parent: string): string[] {
 
 function one(drawn: Outline, state: State): string[] {
   const inside = [
+    ...(state.deadline === null ? [] : [`deadline / ${state.deadline}`]),
     ...(state.effects.length > 0 ? [`on entry / ${state.effects.join(', ')}`] : []),
     ...state.loops.map(textOf),
   ];
@@ -47,9 +56,21 @@ function edges(drawn: Outline): string[] {
     .map(({ id }) => `${id} --> [*]`);
   return indent([
     ...anywhere,
-    ...drawn.edges.map((edge) => `${edge.from || 'any'} --> ${edge.to}: ${textOf(edge)}`),
+    ...drawn.choices.map(({ id }) => `state ${id} <<choice>>`),
+    ...drawn.edges.flatMap((edge) => arrow(drawn, edge)),
+    ...drawn.choices.flatMap(({ id, exits }) =>
+      exits.map(({ to, guard }) => `${id} --> ${to}${guard === null ? '' : `: [${guard}]`}`),
+    ),
     ...finals,
   ]);
+}
+
+/** To a choice the event leads once, and the guards stand behind it. */
+function arrow(drawn: Outline, edge: Edge): string[] {
+  const choice = choiceOf(drawn, edge);
+  const from = edge.from || 'any';
+  if (choice === undefined) return [`${from} --> ${edge.to}: ${textOf(edge)}`];
+  return isFirst(choice, edge) ? [`${from} --> ${choice.id}: ${edge.event}`] : [];
 }
 
 function colours(drawn: Outline): string[] {

@@ -7,6 +7,15 @@ export interface Outline {
   name: string;
   states: State[];
   edges: Edge[];
+  /** Where several events go on in the same way: by the same guards to the same states. */
+  choices: Choice[];
+}
+
+export interface Choice {
+  id: string;
+  /** The edges of the events that lead here, and one of them that says where each guard leads. */
+  edges: readonly Edge[];
+  exits: readonly Edge[];
 }
 
 export interface State extends Omit<StateShape, 'parent' | 'initial'> {
@@ -50,6 +59,13 @@ export function outline(machine: AnyStateMachine, walkOf: WalkOf = () => null): 
     guard,
     walk: walkOf(source, event, target),
   });
+  const edges = transitions
+    .filter(({ source, target }) => target !== source)
+    .map((transition) => ({
+      ...label(transition),
+      from: idOf(transition.source),
+      to: idOf(transition.target),
+    }));
   return {
     name,
     states: states.map((state) => ({
@@ -63,14 +79,33 @@ export function outline(machine: AnyStateMachine, walkOf: WalkOf = () => null): 
         .filter(({ source, target }) => source === state.path && target === source)
         .map(label),
     })),
-    edges: transitions
-      .filter(({ source, target }) => target !== source)
-      .map((transition) => ({
-        ...label(transition),
-        from: idOf(transition.source),
-        to: idOf(transition.target),
-      })),
+    edges,
+    choices: choicesOf(edges),
   };
+}
+
+function choicesOf(edges: readonly Edge[]): Choice[] {
+  const events = Map.groupBy(edges, ({ from, type }) => `${from} ${type}`);
+  const alike = Map.groupBy(events.values(), (exits) =>
+    exits.map(({ guard, to }) => `${guard} ${to}`).join(),
+  );
+  return [...alike.values()]
+    .filter((same) => same.length > 1 && (same[0]?.length ?? 0) > 1)
+    .map((same, index) => ({
+      id: `choice_${index + 1}`,
+      edges: same.flat(),
+      exits: same[0] ?? [],
+    }));
+}
+
+/** The choice that an edge leads to; undefined if it leads to its state. */
+export function choiceOf({ choices }: Outline, edge: Edge): Choice | undefined {
+  return choices.find(({ edges }) => edges.includes(edge));
+}
+
+/** Whether an edge is the first of its event. To a choice, only this one is drawn. */
+export function isFirst({ edges }: Choice, edge: Edge): boolean {
+  return edges.find(({ from, type }) => from === edge.from && type === edge.type) === edge;
 }
 
 /** `event [guard]`. */

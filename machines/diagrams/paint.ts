@@ -8,7 +8,7 @@ export const paints = {
   active: { fill: '#d9e8fb', line: '#2b62a8', meaning: 'active' },
   stable: { fill: '#d8f0dc', line: '#2f7d3f', meaning: 'stable' },
   final: { fill: '#e4e4e4', line: '#555555', meaning: 'final' },
-  plain: { fill: '#ffffff', line: '#777777', meaning: 'has a deadline' },
+  plain: { fill: '#ffffff', line: '#777777', meaning: 'other' },
 } as const;
 
 export type Paint = keyof typeof paints;
@@ -22,7 +22,7 @@ export function paintOf({ type, tags }: Pick<State, 'type' | 'tags'>): Paint {
 export const outcomes = {
   success: { line: '#2f7d3f', meaning: 'success' },
   failure: { line: '#c0282b', meaning: 'failure' },
-  cancel: { line: '#b06a00', meaning: 'cancel or stop' },
+  cancel: { line: '#b06a00', meaning: 'cancel, stop or time out' },
   other: { line: '#555555', meaning: 'other' },
 } as const;
 
@@ -41,10 +41,9 @@ const OUTCOMES: Readonly<Partial<Record<MachineEvent['type'], Outcome>>> = {
   'daemon.stopped': 'cancel',
   'run.completed': 'success',
   'run.attempt_failed': 'failure',
-  'run.suspended': 'failure',
   'run.failed': 'failure',
-  'run.deadline_passed': 'failure',
-  'run.timed_out': 'failure',
+  'run.deadline_passed': 'cancel',
+  'run.timed_out': 'cancel',
   'run.interrupted': 'failure',
   'run.cancel_requested': 'cancel',
   'run.interrupt_requested': 'cancel',

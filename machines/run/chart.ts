@@ -24,7 +24,13 @@ import { runDeadlines } from './next.ts';
  * 9. A run that the engine computed when it died is isolated, so the next death has one cause.
  */
 const chart = setup({
-  types: {} as { meta: Meta; context: RunContext; events: RunEvent; input: RunCreated },
+  types: {} as {
+    tags: 'waiting' | 'queued' | 'active';
+    meta: Meta;
+    context: RunContext;
+    events: RunEvent;
+    input: RunCreated;
+  },
   actions: {
     startAttempt: effect('startAttempt'),
     stopAttempt: effect('stopAttempt'),
@@ -81,6 +87,7 @@ const chart = setup({
           states: {
             queued: {
               meta: { deadline: 'queue' },
+              tags: ['queued'],
               on: {
                 'run.interrupted': '#run.interrupted',
                 'run.deadline_passed': {

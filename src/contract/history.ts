@@ -51,6 +51,8 @@ export const machines = named(
             initial: orNull(text),
             /** Effects on entry. */
             effects: v.array(text),
+            /** The deadline that it names itself; null without one. */
+            deadline: orNull(text),
           }),
         ),
         transitions: v.array(

@@ -1,4 +1,3 @@
-import { isIn } from '../../machines/step.ts';
 import { SvcError } from '../errors.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { Parts } from './parts.ts';
@@ -25,7 +24,7 @@ export function endBlockedStop(
     waiting = null;
   };
   const check = () => {
-    const isStopping = isIn(kernel.tail(streams.daemon), 'stopping');
+    const isStopping = kernel.tail(streams.daemon)?.hasTag('stopping') === true;
     if (signal.aborted || kernel.stalled === null || !isStopping || waiting !== null) return;
     waiting = new AbortController();
     const call = () => void endUnrecorded(parts).then(end);

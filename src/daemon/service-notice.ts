@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
-import { isIn, stateName } from '../../machines/step.ts';
+import { stateName } from '../../machines/step.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
 import type { DaemonKey } from '../kernel/stream.ts';
@@ -49,7 +49,7 @@ export class ServiceNotice {
   private hear(snapshot: DaemonSnapshot): void {
     const wasTrouble = isTrouble(this.status);
     this.status = statusText(snapshot);
-    if (this.phase !== 'stopping' && isIn(snapshot, 'stopping')) {
+    if (this.phase !== 'stopping' && snapshot.hasTag('stopping')) {
       this.phase = 'stopping';
       this.report('STOPPING=1');
     } else if (this.phase === 'starting' && snapshot.hasTag('ready')) {
@@ -89,8 +89,8 @@ function isTrouble(status: string): boolean {
 
 /** One line for `systemctl status`. */
 function statusText(snapshot: DaemonSnapshot): string {
-  if (isIn(snapshot, 'disk_full')) return FULL;
-  if (isIn(snapshot, 'disk_stalled')) return STALLED;
+  if (snapshot.hasTag('store_full')) return FULL;
+  if (snapshot.hasTag('store_stalled')) return STALLED;
   const { unsettled } = snapshot.context;
   const name = stateName(snapshot);
   return unsettled === 0 ? name : `${name}: ${unsettled} ${unsettled === 1 ? 'run' : 'runs'}`;

@@ -30,7 +30,7 @@ export async function releaseAll({
   await Promise.all(
     [...kernel.instances.keys()].filter(isEngine).map(async (engine) => {
       await kernel.tryAppend(engine, { type: 'engine.stop_requested', reason });
-      await kernel.waitFor(engine, (snapshot) => !isIn(snapshot, 'stopping'));
+      await kernel.waitFor(engine, (snapshot) => !snapshot.hasTag('leaving'));
     }),
   );
   // The log also knows runs that the recovery had not reached when the stop came.

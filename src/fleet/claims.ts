@@ -3,7 +3,6 @@ import { deadlinesOf } from '../../machines/machine.ts';
 import type { RunSnapshot } from '../../machines/run/chart.ts';
 import type { RunEvent } from '../../machines/run/context.ts';
 import { afterCrash, fileToResume } from '../../machines/run/next.ts';
-import { isIn } from '../../machines/step.ts';
 import { createGate } from '../kernel/gate.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
@@ -232,7 +231,7 @@ export class Claims {
     const event: NewEvent<RunEvent> | null =
       by !== null && kernel.accepts(run_id, cancel)
         ? cancel
-        : waits && isIn(snapshot, 'queued')
+        : waits && snapshot.hasTag('queued')
           ? passedDeadline(snapshot, now)
           : ((end === 'left' ? leftAlone(snapshot) : null) ?? afterCrash(snapshot, downtime_ms));
     const admitted = { stream: daemon, event: { type: 'daemon.run_admitted', run_id } } as const;

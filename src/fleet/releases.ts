@@ -1,5 +1,4 @@
 import type { RunRequest } from '../../machines/messages.ts';
-import { isIn } from '../../machines/step.ts';
 import { pause } from '../kernel/clock.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
@@ -39,7 +38,7 @@ export class Releases {
   constructor(options: ReleasesOptions) {
     this.options = options;
     options.kernel.subscribe({ machine: 'run' }, ({ stream }, snapshot) => {
-      if (this.isOpen && isIn(snapshot, 'queued')) this.consider(stream);
+      if (this.isOpen && snapshot.hasTag('queued')) this.consider(stream);
     });
   }
 

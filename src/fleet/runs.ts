@@ -1,6 +1,5 @@
 import type { RunSnapshot } from '../../machines/run/chart.ts';
 import { isTerminalEvent } from '../../machines/run/context.ts';
-import { isIn } from '../../machines/step.ts';
 import type { RunRecord } from '../contract/contract.ts';
 import { SvcError } from '../errors.ts';
 import { pause } from '../kernel/clock.ts';
@@ -181,7 +180,7 @@ export class FleetRuns implements Placement {
     const { store } = this.options;
     const instance = await foldStream(store, run_id);
     if (instance === undefined) throw unknownRun(run_id);
-    const place = isIn(instance.snapshot, 'queued') ? await store.fleet.position(run_id) : null;
+    const place = instance.snapshot.hasTag('queued') ? await store.fleet.position(run_id) : null;
     return runRecord(instance.snapshot, instance.seq, place);
   }
 
@@ -192,7 +191,7 @@ export class FleetRuns implements Placement {
     if (head === null || head.finished || owner !== null) return null;
     const snapshot = (await foldStream(store, run_id))?.snapshot as RunSnapshot | undefined;
     if (snapshot === undefined || snapshot.status !== 'active') return null;
-    const most = isIn(snapshot, 'queued') ? '' : `, for ${limits.queue_ms / 1000} s at most`;
+    const most = snapshot.hasTag('queued') ? '' : `, for ${limits.queue_ms / 1000} s at most`;
     return `a node with ${needOf(snapshot)} and a free place${most}`;
   }
 

@@ -33,7 +33,8 @@ test('a page finds each state and each way of it in the picture', () => {
       assert.ok(picture.includes(`id="state:${path}"`), `${name} ${path}`);
     for (const { source, event, target } of transitions.filter((way) => way.source !== way.target))
       assert.ok(
-        picture.includes(`id="edge:${source}|${event}|${target}"`),
+        picture.includes(`id="edge:${source}|${event}|${target}"`) ||
+          picture.includes(`id="edge:${source}|${event}|choice"`),
         `${name} ${source}|${event}|${target}`,
       );
   }

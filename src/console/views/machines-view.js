@@ -175,9 +175,14 @@ function lightEdge(here) {
   const last = here === null ? null : lastStep(here.stream);
   const by = here === null || isMove(last) ? last : (recordedMove(here.stream) ?? last);
   const edge = by === null ? '' : edgeOf(by);
+  // Where several events go on in the same way, the picture has one arrow to their choice.
+  const choice = edge.replace(/[^|]*$/, 'choice');
   const svg = byId('diagram').querySelector('svg');
   for (const part of svg?.querySelectorAll('.edge') ?? [])
-    part.classList.toggle('taken', /** @type {SVGElement} */ (part).dataset.part === edge);
+    part.classList.toggle(
+      'taken',
+      [edge, choice].includes(/** @type {SVGElement} */ (part).dataset.part ?? ''),
+    );
   const key = `${here?.stream} ${last?.seq ?? by?.seq} ${edge}`;
   if (key === flashed || by === null) return;
   flashed = key;

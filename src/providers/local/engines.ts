@@ -1,4 +1,3 @@
-import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { EffectHandlers } from '../../kernel/port.ts';
 import type { LoadedModels, LocalRoom } from '../port.ts';
@@ -161,7 +160,7 @@ export class Engines implements LocalRoom {
 
   stateOf(path: string): 'available' | 'loading' | 'loaded' {
     const snapshots = this.at(path).map(({ snapshot }) => snapshot);
-    if (snapshots.some((snapshot) => isIn(snapshot, 'warm'))) return 'loaded';
+    if (snapshots.some((snapshot) => snapshot.hasTag('loaded'))) return 'loaded';
     return snapshots.some(isLoading) ? 'loading' : 'available';
   }
 
@@ -185,8 +184,8 @@ export class Engines implements LocalRoom {
       });
     await engine.engine
       .waitFor(async (snapshot) => {
-        if (isIn(snapshot, 'cold') || isIn(snapshot, 'crashed')) return true;
-        if (!isIn(snapshot, 'stopping') && !(await engine.unload('requested'))) throw inUse();
+        if (snapshot.hasTag('absent') || snapshot.hasTag('failing')) return true;
+        if (!snapshot.hasTag('leaving') && !(await engine.unload('requested'))) throw inUse();
         return null;
       }, signal)
       .catch((error: unknown) => {
@@ -195,7 +194,9 @@ export class Engines implements LocalRoom {
   }
 
   loaded(now: number): LoadedModels {
-    const engines = [...this.byNumber.values()].filter(({ snapshot }) => !isIn(snapshot, 'cold'));
+    const engines = [...this.byNumber.values()].filter(
+      ({ snapshot }) => !snapshot.hasTag('absent'),
+    );
     return {
       models: engines.map((engine) => loadedRecord(engine, this.memory.of(engine), now)),
       budget_bytes: this.memory.bounds.bytes,
@@ -255,7 +256,7 @@ export class Engines implements LocalRoom {
       engine.noteTurn();
       this.memory.note(engine);
       // It was for the work of then. A later load has the usual time, and says so to the machine.
-      if (this.kept.get(model.path) === 0 && isIn(engine.snapshot, 'cold'))
+      if (this.kept.get(model.path) === 0 && engine.snapshot.hasTag('absent'))
         this.kept.set(model.path, usualMs());
       this.tell();
     });
@@ -266,7 +267,7 @@ export class Engines implements LocalRoom {
   private forgetOne(): void {
     if (this.byNumber.size < ENGINES_KEPT) return;
     for (const [number, engine] of this.byNumber) {
-      if (engine.waiting > 0 || !isIn(engine.snapshot, 'cold')) continue;
+      if (engine.waiting > 0 || !engine.snapshot.hasTag('absent')) continue;
       this.byNumber.delete(number);
       this.byKey.delete(engine.key);
       this.options.engines.forget(number);

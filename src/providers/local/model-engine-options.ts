@@ -1,5 +1,4 @@
 import type { EngineEvent, EngineSnapshot } from '../../../machines/engine.ts';
-import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Log, StreamPort } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
@@ -54,7 +53,7 @@ export type Use = (process: EngineProcess) => boolean | Promise<boolean>;
 
 /** Before the first event there is no machine. */
 export function isLoading(snapshot: EngineSnapshot | undefined): boolean {
-  return isIn(snapshot, 'starting') || isIn(snapshot, 'loading');
+  return snapshot?.hasTag('loading') === true;
 }
 
 /** The context to ask for. Null: the usual one is enough. */

@@ -110,7 +110,7 @@ export class ModelEngine {
     const [before, asked_at] = [this.snapshot, performance.now()];
     const process = await this.take(needs, signal, (found) => this.beginWork(found));
     const model_file = await this.file;
-    const wasThere = isIn(before, 'warm') && before.context.attempt === process.attempt;
+    const wasThere = before.hasTag('loaded') && before.context.attempt === process.attempt;
     const load_ms = wasThere ? null : Math.round(performance.now() - asked_at);
     const { id, reply } = process.ask(
       { type: 'run', ...order },
@@ -144,7 +144,7 @@ export class ModelEngine {
   /** Ends the process if it has no work. False: it has some. */
   async unload(reason: 'room' | 'requested'): Promise<boolean> {
     if (this.waiting > 0 || isLoading(this.snapshot) || isIn(this.snapshot, 'busy')) return false;
-    if (isIn(this.snapshot, 'idle'))
+    if (this.snapshot.hasTag('free'))
       await this.engine.tryAppend({ type: 'engine.stop_requested', reason });
     return true;
   }
@@ -223,15 +223,15 @@ export class ModelEngine {
         await guard.noteFailure(model, error);
         throw engineError(error);
       }
-      if (isIn(snapshot, 'cold')) {
+      if (snapshot.hasTag('absent')) {
         if (await this.load(attempt + 1, needs, signal)) asked = attempt + 1;
-      } else if (isIn(snapshot, 'warm') && wanted) {
+      } else if (snapshot.hasTag('loaded') && wanted) {
         await guard.readmit(model);
         checkFile(needs, model, await this.file);
         const process = this.find(attempt);
         guard.noteLoaded(model);
         return process !== null && (await use(process)) ? process : null;
-      } else if (isIn(snapshot, 'idle')) {
+      } else if (snapshot.hasTag('free')) {
         await engine.tryAppend({ type: 'engine.stop_requested', reason: 'model_changed' });
       }
       return null;

@@ -8,7 +8,6 @@ import {
   turnEnds,
 } from '../../../machines/engine-room.ts';
 import type { Occupant } from '../../../machines/runs-to-start.ts';
-import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import { type ContextPlan, type ModelShape, planFor } from './memory-needs.ts';
 import type { ModelEngine } from './model-engine.ts';
@@ -70,7 +69,7 @@ export class ModelMemory {
     const present = [...this.reserved].map(([engine, { bytes }]) => ({
       engine,
       bytes,
-      busy: engine.waiting > 0 || !isIn(engine.snapshot, 'idle'),
+      busy: engine.waiting > 0 || !engine.snapshot.hasTag('free'),
     }));
     return [...waiting, ...present].map(({ engine, bytes, busy }) => ({
       model: engine.key,
@@ -130,7 +129,7 @@ export class ModelMemory {
   note(engine: ModelEngine): void {
     const { snapshot } = engine;
     const reservation = this.reserved.get(engine);
-    const isOver = isIn(snapshot, 'cold') || isIn(snapshot, 'crashed');
+    const isOver = snapshot.hasTag('absent') || snapshot.hasTag('failing');
     if (reservation !== undefined && isOver && snapshot.context.attempt === reservation.attempt)
       this.reserved.delete(engine);
     this.serveSoon();
@@ -175,7 +174,7 @@ export class ModelMemory {
       return;
     }
     // Those that end their process count as gone.
-    const staying = present.filter((engine) => !isIn(engine.snapshot, 'stopping'));
+    const staying = present.filter((engine) => !engine.snapshot.hasTag('leaving'));
     const paths = new Map(staying.map((engine) => [engine.key, engine]));
     const residents = this.residents(this.options.now())
       .filter(({ model }) => paths.has(model))

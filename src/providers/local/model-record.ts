@@ -87,7 +87,7 @@ export function loadedRecord(
 ): LoadedModel {
   const { snapshot, model, purpose } = engine;
   const { info, since, due_at, idle_ms, error } = snapshot.context;
-  const isIdle = isIn(snapshot, 'idle');
+  const isIdle = snapshot.hasTag('free');
   return {
     id: model.id,
     name: model.name,

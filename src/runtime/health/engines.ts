@@ -1,6 +1,6 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
-import { isIn, statePath } from '../../../machines/step.ts';
+import { statePath } from '../../../machines/step.ts';
 import type { EngineRecord } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import { isEngine } from '../../kernel/stream.ts';
@@ -16,7 +16,7 @@ export function engineSnapshots(
 
 /** Engines with a process, and those that crashed. */
 export function present(engines: readonly EngineSnapshot[]): EngineSnapshot[] {
-  return engines.filter((engine) => !isIn(engine, 'cold'));
+  return engines.filter((engine) => !engine.hasTag('absent'));
 }
 
 /** The engine whose state changed last, of those that are present if there are any. */

@@ -1,7 +1,7 @@
 import { type DaemonSnapshot, readyWhen } from '../../../machines/daemon/chart.ts';
 import type { EngineSnapshot } from '../../../machines/engine.ts';
 import type { AnyEvent } from '../../../machines/events.ts';
-import { isIn, stateName, statePath } from '../../../machines/step.ts';
+import { stateName, statePath } from '../../../machines/step.ts';
 import type {
   HealthRecord,
   ProviderRecord,
@@ -185,9 +185,9 @@ export function lastBoot(daemon: DaemonSnapshot): StatusRecord['last_boot'] {
 }
 
 function reasonNotReady(daemon: DaemonSnapshot, place: string | null): string {
-  if (isIn(daemon, 'disk_full'))
+  if (daemon.hasTag('store_full'))
     return 'The disk is full: the daemon accepts no new run until there is space.';
-  if (isIn(daemon, 'disk_stalled'))
+  if (daemon.hasTag('store_stalled'))
     return noAnswer(place === null ? 'The disk' : `The database ${place}`);
   const { error } = daemon.context;
   return `The daemon is ${stateName(daemon)}${error === null ? '' : `: ${error.message}`}`;
@@ -260,7 +260,7 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
     ],
     'engine:state': [
       {
-        status: sources.engines.some((engine) => isIn(engine, 'crashed')) ? 'warn' : 'pass',
+        status: sources.engines.some((engine) => engine.hasTag('failing')) ? 'warn' : 'pass',
         componentType: 'component',
         observedValue: engineRecord(mainEngine(sources.engines), sources.now).state,
         time: at,

@@ -1,6 +1,5 @@
 import type { StopReport } from '../../../machines/daemon/context.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
-import { isIn } from '../../../machines/step.ts';
 import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
@@ -29,7 +28,7 @@ export class StopReports {
       if (snapshot.status === 'done') resolve(snapshot.context.stop_report);
     });
     kernel.subscribe({ machine: 'run' }, ({ type }) => {
-      if (!isTerminalEvent(type) || !isIn(kernel.snapshot(daemon), 'stopping')) return;
+      if (!isTerminalEvent(type) || kernel.snapshot(daemon)?.hasTag('stopping') !== true) return;
       if (type === 'run.interrupted') this.ended += 1;
       else this.finished += 1;
     });

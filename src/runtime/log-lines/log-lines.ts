@@ -5,7 +5,7 @@ import type { Failure } from '../../../machines/events.ts';
 import { shownTarget, type Target, targetName } from '../../../machines/failover.ts';
 import { circuitOf } from '../../../machines/provider/circuit.ts';
 import type { RunContext } from '../../../machines/run/context.ts';
-import { isIn, stateName } from '../../../machines/step.ts';
+import { stateName } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { DaemonKey, EngineKey, ProviderKey } from '../../kernel/stream.ts';
@@ -150,7 +150,7 @@ function logEngines(kernel: Kernel, log: Log): void {
       case 'engine.exited': {
         live.delete(stream);
         const model = known?.model ?? 'no model';
-        if (isIn(snapshot, 'crashed'))
+        if (snapshot.hasTag('failing'))
           log.warn({ code: error?.code }, `the engine of ${model} died: ${ending(data)}`);
         else if (known?.reason != null) log.info({}, `model ${model} left memory: ${known.reason}`);
       }

@@ -1,6 +1,5 @@
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent } from '../../../machines/run/context.ts';
-import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { Counter, type Family, Histogram } from './tally.ts';
 
@@ -77,7 +76,7 @@ export class EventTallies {
     kernel.commits.subscribe((ms) => this.commits.observe({}, ms / 1000));
     kernel.subscribe({ machine: 'run' }, ({ type, at }, snapshot) => this.hear(type, at, snapshot));
     kernel.subscribe({ machine: 'engine' }, ({ type }, snapshot) => {
-      if (type === 'engine.exited' && isIn(snapshot, 'crashed')) this.crashes.add({});
+      if (type === 'engine.exited' && snapshot.hasTag('failing')) this.crashes.add({});
       const { info } = snapshot.context;
       if (type === 'engine.model_loaded' && info !== null)
         this.loads.observe({}, info.load_ms / 1000);

@@ -140,7 +140,7 @@ export function runRow(snapshot: RunSnapshot, seq: number): RunRow {
     ...(context.conversation === context.run_id ? {} : { conversation: context.conversation }),
     ...(context.origin === null ? {} : { origin: context.origin }),
     client: fairName(context),
-    ...(isIn(snapshot, 'queued')
+    ...(snapshot.hasTag('queued')
       ? { due_at: Math.min(context.queue_deadline_at, context.deadline_at) }
       : {}),
     ...(finished ? { usage: usageOf(context) } : {}),

@@ -1,7 +1,6 @@
 import type { DaemonCreated, DaemonEvent, LastBoot } from '../../../machines/daemon/context.ts';
 import { endingOf } from '../../../machines/daemon/context.ts';
 import { afterCrash } from '../../../machines/run/next.ts';
-import { isIn } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { isDaemon, type RunKey, stream } from '../../kernel/stream.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
@@ -79,7 +78,7 @@ export async function recoverRuns(
       done.catch(() => {});
       recorded.push(done);
       if (event.type !== 'run.recovered') ended += 1;
-      else if (!isIn(snapshot, 'queued')) cut += 1;
+      else if (!snapshot.hasTag('queued')) cut += 1;
     }
     await Promise.all(recorded);
   };

@@ -55,7 +55,7 @@ export function cutOff(run: RunSnapshot | undefined): SvcError {
       'daemon_stopping',
       'The daemon stopped. The run is one of another node of the fleet, and goes on there.',
     );
-  if (isIn(run, 'queued'))
+  if (run.hasTag('queued'))
     return new SvcError(
       'daemon_stopping',
       'The daemon stopped while the run was queued. The run starts after the next start of ' +

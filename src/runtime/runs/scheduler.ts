@@ -155,7 +155,7 @@ export class Scheduler {
     const { kernel, daemon } = this.options;
     const instance = kernel.instance(run_id);
     const isDurable = instance !== undefined && instance.version === instance.tailVersion;
-    if (!isDurable || !isIn(instance.tail, 'queued') || this.position(run_id) === null)
+    if (!isDurable || !instance.tail.hasTag('queued') || this.position(run_id) === null)
       return false;
     this.leaveQueue(run_id);
     kernel.forget(run_id);
@@ -207,7 +207,7 @@ export class Scheduler {
     const { client, deaths } = snapshot.context;
     const demand = { ...demandOf(snapshot), client };
     const killedEngine = demand.isolated && deaths > 0;
-    const isFair = isIn(snapshot, 'queued') || killedEngine;
+    const isFair = snapshot.hasTag('queued') || killedEngine;
     this.queue.add({ run_id, ...demand, adopted }, isFair ? 'fair' : 'first');
     this.positionChanges.notify();
   }

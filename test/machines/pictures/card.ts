@@ -1,4 +1,11 @@
-import type { Edge, Label, Outline, State } from '../../../machines/diagrams/outline.ts';
+import {
+  choiceOf,
+  type Edge,
+  isFirst,
+  type Label,
+  type Outline,
+  type State,
+} from '../../../machines/diagrams/outline.ts';
 import { outcomeOf, outcomes, paintOf, paints, walks } from '../../../machines/diagrams/paint.ts';
 
 const NAME_SIZE = 15;
@@ -28,11 +35,11 @@ export function sharedCard(drawn: Outline, state: State): string | null {
 }
 
 /** The events that the machine accepts in any state. */
-export function anyCard(edges: readonly Edge[]): string {
+export function anyCard(drawn: Outline, edges: readonly Edge[]): string {
   return table(
     [
       row('<i>any state</i>', 'align="left"', ROW_SIZE),
-      ...edges.map((edge) => leads(edge, edges.indexOf(edge))),
+      ...edges.flatMap((edge, index) => leads(drawn, edge, index)),
     ],
     'color="#777777" style="rounded,dashed"',
   );
@@ -61,16 +68,25 @@ function doubled({ name }: State, attributes: string): string {
 
 function rows(drawn: Outline, state: State): string[] {
   return [
+    ...(state.deadline === null
+      ? []
+      : [row(`<font color="#555555">◷ ${state.deadline}</font>`, 'align="left"', ROW_SIZE)]),
     ...state.effects.map((effect) =>
       row(`<font color="#6a3fa0">⚡ ${escaped(effect)}</font>`, 'align="left"', ROW_SIZE),
     ),
     ...state.loops.map((loop) => row(`↻ ${words(loop)}`, 'align="left"', ROW_SIZE)),
-    ...drawn.edges.flatMap((edge, index) => (edge.from === state.id ? [leads(edge, index)] : [])),
+    ...drawn.edges.flatMap((edge, index) =>
+      edge.from === state.id ? leads(drawn, edge, index) : [],
+    ),
   ];
 }
 
-function leads(edge: Edge, index: number): string {
-  return row(words(edge), `port="${portOf(index)}" align="left"`, ROW_SIZE);
+/** An event that leads to a choice has one row: its guards stand behind the choice. */
+function leads(drawn: Outline, edge: Edge, index: number): string[] {
+  const choice = choiceOf(drawn, edge);
+  if (choice !== undefined && !isFirst(choice, edge)) return [];
+  const label = choice === undefined ? edge : { ...edge, guard: null };
+  return [row(words(label), `port="${portOf(index)}" align="left"`, ROW_SIZE)];
 }
 
 function words(label: Label): string {

@@ -1,6 +1,9 @@
 import type { AnyStateMachine } from 'xstate';
 import {
+  type Choice,
+  choiceOf,
   type Edge,
+  isFirst,
   type Outline,
   outline,
   type State,
@@ -33,7 +36,7 @@ export function dot(machine: AnyStateMachine, walkOf?: WalkOf): string {
     'edge [color="#666666", arrowsize=0.8, penwidth=1.3]',
     `graph [label=<<b>${drawn.name}</b>${legend(drawn)}>, labelloc=t, labeljust=l]`,
     ...level(drawn, ''),
-    ...(anywhere.length > 0 ? [`any [label=${anyCard(anywhere)}]`] : []),
+    ...(anywhere.length > 0 ? [`any [label=${anyCard(drawn, anywhere)}]`] : []),
     ...begin(drawn),
     ...drawn.edges.map((edge, index) => arrow(drawn, edge, index)),
     '}',
@@ -51,9 +54,24 @@ function begin(drawn: Outline): string[] {
 }
 
 function level(drawn: Outline, parent: string): string[] {
-  return drawn.states
-    .filter((state) => state.parent === parent)
-    .flatMap((state) => (state.isCompound ? cluster(drawn, state) : [node(drawn, state)]));
+  return [
+    ...drawn.states
+      .filter((state) => state.parent === parent)
+      .flatMap((state) => (state.isCompound ? cluster(drawn, state) : [node(drawn, state)])),
+    ...drawn.choices
+      .filter((choice) => boxOf(drawn, choice) === parent)
+      .flatMap((choice) => diamond(drawn, choice)),
+  ];
+}
+
+/** The outermost box around the states that a choice leads to. */
+function boxOf(drawn: Outline, { exits }: Choice): string {
+  const outermost = (id: string): string => {
+    const parent = drawn.states.find((state) => state.id === id)?.parent ?? '';
+    return parent === '' ? id : outermost(parent);
+  };
+  const boxes = new Set(exits.map(({ to }) => outermost(to)));
+  return boxes.size === 1 ? ([...boxes][0] ?? '') : '';
 }
 
 /** A box around the inner states. That of a group is dashed. */
@@ -90,10 +108,27 @@ function arrow(drawn: Outline, edge: Edge, index: number): string {
   const start = source === undefined ? 'any' : source.isCompound ? `${source.id}_all` : source.id;
   const tail = `${start}:${portOf(index)}`;
   const head = anchor(drawn, edge.to);
-  const attributes = `id="${edgeIds(drawn)[index]}", ${edgeMarks(edge)}`;
+  const choice = choiceOf(drawn, edge);
+  const id = edgeIds(drawn)[index];
+  if (choice !== undefined)
+    return isFirst(choice, edge)
+      ? `${tail}:e -> ${choice.id}:w [id="${id?.replace(/[^|]*$/, 'choice')}", ${edgeMarks(edge)}]`
+      : '';
+  const attributes = `id="${id}", ${edgeMarks(edge)}`;
   return place(head) < place(edge.from)
     ? `${head}:name:e -> ${tail}:w [dir=back, ${attributes}]`
     : `${tail}:e -> ${head}:name:w [${attributes}]`;
+}
+
+/** Where several events go on in the same way. */
+function diamond(drawn: Outline, { id, exits }: Choice): string[] {
+  return [
+    `${id} [shape=diamond, style=filled, fillcolor="#eeeeee", color="#777777", label="", width=0.3, height=0.3, class="choice"]`,
+    ...exits.map(({ guard, to }) => {
+      const label = guard === null ? '' : `[${guard}]`;
+      return `${id} -> ${anchor(drawn, to)}:name:w [label="${label}", fontname="Courier", fontsize=12, fontcolor="#555555", class="choice"]`;
+    }),
+  ];
 }
 
 function edgeMarks(edge: Edge): string {
@@ -132,7 +167,7 @@ function legend(drawn: Outline): string {
     walked.size > 0
       ? keys('→', walks, new Set<Walk>(walked))
       : keys('→', outcomes, new Set<Outcome>(labels.map(outcomeOf))),
-    '▸ entered first   <b>event</b> [guard]   ↻ leaves no state   ⚡ effect on entry',
+    '▸ entered first   <b>event</b> [guard]   ↻ leaves no state   ⚡ effect on entry   ◷ deadline',
   ];
   return ['', ...lines.map((line) => `<font point-size="12">${line}</font>`), ''].join(
     '<br align="left"/>',
