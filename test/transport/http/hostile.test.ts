@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { suite } from 'uvu';
@@ -404,6 +405,25 @@ test('a client that waits for an answer for longer than any heartbeat gets it', 
   http.runtime.release();
   assert.is((await cancel).status, 200);
   await http.close();
+});
+
+test('a request that came while the process stood still is answered, not reset', async ({
+  http,
+}) => {
+  const request = `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\n\r\n`;
+  const connected = once(http.server, 'connection');
+  const line = wire(http.port, request);
+  const [socket] = (await connected) as [Socket];
+  await waitFor('the first answer', () => line.received().includes('200 OK'));
+  // As after a stall: the time of the connection is over, and its next request is not read yet.
+  // Timers come before what is read.
+  setTimeout(() => {
+    line.socket.write(request);
+    http.server.emit('timeout', socket);
+  });
+  await waitFor('the second answer', () => line.received().split('200 OK').length === 3);
+  http.server.emit('timeout', socket);
+  await line.ended;
 });
 
 /** Bytes of buffers that are still referenced. */

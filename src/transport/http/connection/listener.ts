@@ -67,8 +67,14 @@ export function createListener(
     socket.destroy();
   });
   server.setTimeout(2 * limits.heartbeat_ms, (socket) => {
-    const isIdle = connections.latest(socket)?.writableFinished === true;
-    if (socket.writableLength > 0 || isIdle) socket.destroy();
+    const received = socket.bytesRead;
+    // After a stall of the process the time may be over although a request has come: it is read
+    // before this is called.
+    setImmediate(() => {
+      const isIdle = connections.latest(socket)?.writableFinished === true;
+      const isSilent = socket.bytesRead === received;
+      if (socket.writableLength > 0 || (isIdle && isSilent)) socket.destroy();
+    });
   });
   server.on('checkContinue', (req, res) => server.emit('request', req, res));
   server.on('clientError', (error: NodeJS.ErrnoException, duplex) => {
