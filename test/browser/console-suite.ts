@@ -43,6 +43,12 @@ export class ConsoleSuite {
       this.page = this.watched.page;
       try {
         await act();
+      } catch (error) {
+        const said = this.watched.complaints;
+        if (said.length === 0 || !(error instanceof Error)) throw error;
+        throw new Error(`${error.message}\nThe page complained: ${said.join('; ')}`, {
+          cause: error,
+        });
       } finally {
         this.held.finish();
         await this.watched.close();

@@ -14,11 +14,11 @@ export async function runScenarios(scenarios: readonly (() => Promise<Walked>)[]
       try {
         all.add(await scenario());
       } catch (error) {
+        const why: string[] = [];
+        for (let each: unknown = error; each instanceof Error; each = each.cause)
+          why.push(each.message);
         failures.push(
-          new Error(
-            `the scenario ${scenario.name}: ${error instanceof Error ? error.message : String(error)}`,
-            { cause: error },
-          ),
+          new Error(`the scenario ${scenario.name}: ${why.join(': ') || error}`, { cause: error }),
         );
         // The others cannot go on without what they have opened either: they end soon, and nothing
         // is left behind.
