@@ -131,7 +131,7 @@ export const limitSpecs = {
     2_000,
     50,
     60_000,
-    'For a provider to answer its probe. The start waits no longer either.',
+    'For a provider to answer its probe. The start waits no longer for a remote one.',
   ),
   probe_every_ms: limit(15_000, 500, 3_600_000, 'Between two probes of a local provider.'),
   circuit_wait_ms: limit(
@@ -641,5 +641,7 @@ export const CERTIFICATE_BYTES_MAX = MIB;
 export const HEADERS_MAX = 100;
 /** Between two looks at how far a model is loaded, for a client that follows its run. */
 export const LOAD_LOOK_MS = 200;
+/** For the start to know the names of the local models: a folder of the network may not answer. */
+export const FIRST_LIST_MS = 15_000;
 /** For another process to finish its edit of the file. */
 export const CONFIG_LOCK_MS = 5_000;

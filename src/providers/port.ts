@@ -177,6 +177,11 @@ export interface ProviderPort {
   /** Checks the address and the credentials without using tokens. */
   probe(signal: AbortSignal): Promise<{ models: string[] }>;
   /**
+   * The names of its models as it last read them, also when a probe failed or came too late. Null:
+   * not read yet. Absent: only probes say them.
+   */
+  listed?(): readonly string[] | null;
+  /**
    * Computes the vectors of texts. Absent: the provider cannot. An abort stops the work, and the
    * promise settles once it has stopped. Throws SvcError, such as model_unknown and
    * capability_missing.

@@ -43,4 +43,24 @@ test('the name of a local model leads to it as soon as it is there, also beside 
   }
 });
 
+test('a local model is found by its name while the default model of the local engine is missing', async () => {
+  const home = makeHome({ SVC_MODEL: 'absent' });
+  const upstream = await Upstream.start((exchange) =>
+    exchange.reply(200, { object: 'list', data: [{ id: 'm1' }] }),
+  );
+  try {
+    await home.svc(['start']);
+    await home.svc(['provider', 'add', 'lab', '--base-url', upstream.base_url, '--kind', 'local']);
+    await home.svc(['provider', 'default', 'lab']);
+    const { code, stderr } = await home.svc(['run', 'hello', '-m', 'svc-mini']);
+    assert.is(code, 0, stderr);
+    const { stdout } = await home.svc(['runs', 'list', '--json', '--limit', '1']);
+    const [{ provider, model }] = JSON.parse(stdout).runs;
+    assert.equal([provider, model], ['local', 'svc-mini']);
+  } finally {
+    await home.close();
+    await upstream.stop();
+  }
+});
+
 test.run();

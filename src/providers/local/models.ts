@@ -50,6 +50,8 @@ export interface LocalModelsOptions {
 export class LocalModels {
   /** Model of a run without a model. */
   default: string;
+  /** The names as they were last read. Null: not yet. */
+  listed: readonly string[] | null = null;
   private readonly options: LocalModelsOptions;
   private readonly inspector: Inspector;
 
@@ -106,7 +108,8 @@ export class LocalModels {
   /** Names without the provider. Reads no model file. */
   async names(): Promise<string[]> {
     const own = (await this.files()).map(({ name }) => name);
-    return [...own, ...(await this.otherModels()).map(({ name }) => name)];
+    this.listed = [...own, ...(await this.otherModels()).map(({ name }) => name)];
+    return [...this.listed];
   }
 
   /** The names of files that look like models. */

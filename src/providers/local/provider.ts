@@ -180,9 +180,13 @@ export function createLocalProvider({
     countTokens,
     embed,
     models: (signal) => models.list(signal),
+    listed: () => models.listed,
     probe: async () => {
+      const names = models.names().catch(throwEngineError);
+      // The names are known, also when the default model is not there.
+      await Promise.allSettled([names]);
       await find(models.default);
-      return { models: await models.names().catch(throwEngineError) };
+      return { models: await names };
     },
     close: async () => {
       closing.abort(new SvcError('daemon_stopping'));

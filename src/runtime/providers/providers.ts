@@ -13,6 +13,7 @@ import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type ProviderKey, stream as streams } from '../../kernel/stream.ts';
+import { FIRST_LIST_MS } from '../../limits.ts';
 import type { ProviderKeys } from '../../providers/keys/port.ts';
 import type { ModelRecord, ProviderPort } from '../../providers/port.ts';
 import { Admission, type Asking, type Patience } from './admission.ts';
@@ -62,6 +63,8 @@ export class Providers {
   /** The latest probe of each provider that a user waits for. */
   private readonly asked = new Map<ProviderKey, number>();
   private streamCount = 0;
+  /** The latest probe of the local models. It may end after its machine gave it up. */
+  private probing: Promise<unknown> = Promise.resolve();
 
   constructor(options: ProvidersOptions) {
     this.options = options;
@@ -72,7 +75,10 @@ export class Providers {
     this.admission = new Admission({ kernel, limits, random, watch: this.watch });
   }
 
-  /** Starts the machines of all providers. Resolves when each local one is probed. */
+  /**
+   * Starts the machines of all providers. Resolves when each local one is probed, and the names of
+   * the local models are known: a request that comes before them would ask another provider.
+   */
   async open(): Promise<void> {
     const { config, local, remote } = this.options;
     await this.register(LOCAL, null, local);
@@ -83,6 +89,13 @@ export class Providers {
         .filter(([, entry]) => entry.config?.kind !== 'cloud')
         .map(([id]) => this.probe(id)),
     );
+    if (local.listed?.() !== null) return;
+    // On a busy machine they come after the time of the probe.
+    const { kernel } = this.options;
+    const late = new AbortController();
+    const bound = new Promise<void>((end) => kernel.clock.after(FIRST_LIST_MS, end, late.signal));
+    await Promise.race([this.probing, bound]);
+    late.abort();
   }
 
   config(id: string): ProviderConfig | null | undefined {
@@ -94,10 +107,13 @@ export class Providers {
     return new Map([...this.entries].map(([id, { config }]) => [id, config]));
   }
 
-  /** The models that it listed at its last probe. Null: unknown. */
+  /** The models that it last listed. Null: unknown. */
   listed(id: string): readonly string[] | null {
-    const snapshot = this.entries.has(id) ? this.snapshot(id) : null;
-    return snapshot === null || isIn(snapshot, 'unknown') ? null : snapshot.context.models;
+    const entry = this.entries.get(id);
+    if (entry === undefined) return null;
+    if (entry.port.listed !== undefined) return entry.port.listed();
+    const snapshot = this.snapshot(id);
+    return isIn(snapshot, 'unknown') ? null : snapshot.context.models;
   }
 
   /** The stream of its machine. Undefined: it was removed. */
@@ -207,15 +223,17 @@ export class Providers {
   handleProbe({ provider_id, probe }: Effects['probeProvider']): void {
     const entry = this.entries.get(provider_id);
     if (entry === undefined) return;
-    void askProvider(entry.port, this.options.config.limits.probe_ms).then((result) => {
+    const asked = askProvider(entry.port, this.options.config.limits.probe_ms);
+    if (provider_id === LOCAL) this.probing = asked;
+    void asked.then((result) => {
       // It was removed meanwhile, and its machine is gone.
       if (this.entries.get(provider_id) !== entry) return;
       if (!(result instanceof SvcError)) {
         const isKnown = isSameList(result.models, this.snapshot(provider_id).context.models);
         // A known list is not recorded again.
         const models = isKnown ? null : result.models;
-        const asked = this.asked.get(entry.stream) === probe ? ({ asked: true } as const) : {};
-        this.appendOrLog(entry, { type: 'provider.probe_succeeded', probe, models, ...asked });
+        const byUser = this.asked.get(entry.stream) === probe ? ({ asked: true } as const) : {};
+        this.appendOrLog(entry, { type: 'provider.probe_succeeded', probe, models, ...byUser });
         return;
       }
       this.appendOrLog(entry, {

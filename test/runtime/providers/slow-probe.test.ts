@@ -1,8 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
+import { manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { turns } from '../../helpers/turns.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 /** A local provider whose probes fail with this code. A run has one attempt. */
@@ -59,6 +61,59 @@ test('a local provider that answers requests too late waits for its trial', asyn
   assert.ok(!providers.usable('near', model).ok);
   assert.is((await ask()).error?.code, 'provider_unavailable');
   assert.is(near.asked.length, 3);
+});
+
+test('a request waits for the list of the local models, which may come after the first probe', async () => {
+  let names: string[] | null = null;
+  const local = Object.assign(new ScriptedProvider('local', [output('here'), finish()]), {
+    listed: () => names,
+  });
+  const [asked, read] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  local.probe = async () => {
+    asked.resolve();
+    await read.promise;
+    names = ['mine'];
+    return { models: names };
+  };
+  const clock = manualClock();
+  const booting = bootRuntime({
+    local,
+    clock,
+    remote: { near: { port: new ScriptedProvider('near', []), kind: 'local' } },
+    settings: { default_provider: 'near' },
+  });
+  await asked.promise;
+  await turns();
+  clock.advance(5000);
+  await turns();
+  read.resolve();
+  const { runtime, kernel, providers } = await booting;
+  assert.is(providers.record('local').state, 'unavailable', 'the probe came too late');
+  const { id } = await runtime.runs.start({ prompt: 'hi', model: 'mine' }, 'test');
+  await waitFor('its end', () => !kernel.instances.has(id));
+  const run = await runtime.runs.get(id);
+  assert.equal([run.provider, run.model, run.output], ['local', 'mine', 'here']);
+});
+
+test('a start waits only so long for the list of the local models', async () => {
+  const local = Object.assign(new ScriptedProvider('local', []), { listed: () => null });
+  const asked = Promise.withResolvers<void>();
+  local.probe = () => {
+    asked.resolve();
+    return new Promise(() => {});
+  };
+  const clock = manualClock();
+  const booting = bootRuntime({ local, clock });
+  await asked.promise;
+  let isReady = false;
+  void booting.then(() => {
+    isReady = true;
+  });
+  await waitFor('it is ready', () => {
+    clock.advance(1000);
+    return isReady;
+  });
+  assert.is((await booting).providers.listed('local'), null);
 });
 
 test.run();
