@@ -77,7 +77,6 @@ function TRANSPORT_PARTS(): string[] {
     'http-error',
     'listen',
     'on-abort',
-    'query',
     'refusals',
     'request-id',
     'served-certificate',
@@ -98,7 +97,7 @@ const layers: Record<string, Layer> = {
   'src/pattern.ts': { may: [] },
   'src/json.ts': { may: [] },
   'src/config': { may: TABLES },
-  'src/home': { may: TABLES, types: ['src/transport/control/protocol.ts'] },
+  'src/home': { may: TABLES },
   'src/logs': { may: TABLES },
 
   // What goes in and comes out, for every listener and the command line.
@@ -148,14 +147,17 @@ const layers: Record<string, Layer> = {
   'src/http-client': { may: TABLES },
 
   'src/transport': {
-    may: [...TABLES, 'src/contract', 'machines/describe.ts', 'machines/run/chart.ts'],
+    may: [...TABLES, 'src/contract'],
     types: ['src/runtime', ...PORTS],
   },
   // It joins the routes of every API.
   'src/transport/routes.ts': {
     may: ['src/transport/http', 'src/transport/socket-route.ts', ...APIS],
   },
-  'src/transport/auth': { may: ['src/home', 'src/runtime/principal/principal.ts', ...TABLES] },
+  'src/transport/auth': {
+    may: ['src/home', 'src/runtime/principal/principal.ts', ...TABLES],
+    types: ['src/contract'],
+  },
   // What the APIs of others share. They build on the HTTP listener, whose table has their routes.
   'src/transport/dialect': { may: ['src/transport/http', ...SERVES], types: PORTS },
   ...Object.fromEntries(

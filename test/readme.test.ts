@@ -4,8 +4,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands } from '../src/cli/commands.ts';
 import { renamedSettings } from '../src/config/renamed.ts';
+import { operations } from '../src/contract/operations/operations.ts';
 import { errors } from '../src/errors.ts';
-import { methods } from '../src/transport/control/protocol.ts';
 import { MAN_FILE } from './man.ts';
 import { documents, filled, man } from './tables.ts';
 
@@ -114,7 +114,7 @@ test('the events and methods that the architecture names exist', () => {
     ...read('docs/architecture.md').matchAll(/`((?:run|daemon|engine|provider|pull)\.[a-z_]+)`/g),
   ].map(([, name = '']) => name);
   assert.ok(names.length > 3);
-  for (const name of names) assert.ok(events.includes(`'${name}'`) || name in methods, name);
+  for (const name of names) assert.ok(events.includes(`'${name}'`) || name in operations, name);
 });
 
 test('every script, command and flag on a page exists', () => {

@@ -7,9 +7,9 @@ import { type KnownProvider, knownProviders } from '../src/config/known-provider
 import type { SettingSpec } from '../src/config/layers.ts';
 import { providerFields } from '../src/config/provider.ts';
 import { settingSpecs } from '../src/config/settings.ts';
+import { rows } from '../src/contract/operations/operations.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { limitSpecs } from '../src/limits.ts';
-import { type Events, type Method, methods } from '../src/transport/control/protocol.ts';
 import { scopeOf } from '../src/transport/http/route.ts';
 import { routes } from '../src/transport/routes.ts';
 import { ASKERS, groups } from './e2e/principals.ts';
@@ -70,10 +70,10 @@ const tables = {
   methods: () =>
     table(
       ['Method', 'Parameters', 'Result'],
-      Object.entries(methods).map(([name, { params }]) => [
-        `\`${name}\`${Object.hasOwn(STREAMS, name) ? ' *stream*' : ''}`,
+      rows.map(([name, { params, streams, answers, summary = '' }]) => [
+        `\`${name}\`${streams ? ' *stream*' : ''}`,
         parametersOf(params, MORE[name]),
-        RESULTS[name as Method],
+        answers ?? summary,
       ]),
     ),
   errors: () =>
@@ -192,72 +192,6 @@ const ACCESS: Record<'public' | 'summary' | 'monitor', string> = {
   public: 'any client',
   summary: 'any client; the whole with a token',
   monitor: 'a token with `read`, or as `metrics_public` says',
-};
-
-/** What each method of the local socket answers. */
-const RESULTS: Readonly<Record<Method, string>> = {
-  health: 'health, with `live` and `ready`',
-  'health.watch': 'one health event now and one at each change',
-  report: 'the whole health report',
-  status: 'state, addresses, runs, position of the log',
-  why: '`events`: the events that led to the present state',
-  lifecycle: 'the state after a lifecycle event such as `stop_requested`',
-  stopped: 'the stop report once the daemon has stopped; null when it failed',
-  'run.start':
-    'the run. With `stream`: first `{run}`, then its events, `{queue_position}` and `{loading}`',
-  'run.follow': 'the same events of the run from a position on, then the run',
-  'run.cancel': 'the run, once its work has stopped',
-  'run.find': '`id`: the whole id of a run that is given as `last` or by its beginning',
-  'run.next': 'who would answer: `provider`, `model`, `cloud`; the `conversation` it continues',
-  'run.remove':
-    '`removed`: the id of the run that is no longer in the log; `trouble`: why its texts may still be',
-  'run.get': 'the run',
-  'run.search': 'finished runs with these words, newest first, each with a snippet',
-  'run.list': 'one page of runs; `texts: "short"` cuts long texts',
-  'model.list':
-    '`models` of every reachable provider, the `folder` of models, `partial` downloads in it',
-  'model.import': 'the model',
-  'model.use': 'the model, now the default',
-  'model.aliases': '`aliases`: names of models by alias',
-  'model.alias': '`aliases` after the change',
-  usage: 'what runs used, and what is left of the budget',
-  'model.show': 'the model with its metadata',
-  'model.remove': 'the model that was deleted',
-  'model.ps': '`models` in memory, and the bound of their memory',
-  'model.load': 'the model, once it is in memory',
-  'model.unload': '`unloaded`: the id of the model that is not in memory, and `freed_bytes`',
-  'model.search': '`models` of the hub: reference, downloads, licence',
-  'model.pull': 'progress at each change, then the model',
-  'model.pull_cancel': '`cancelled`: false when other clients wait for the same pull',
-  'provider.list': '`providers` with state and reason',
-  'provider.add': 'the provider',
-  'provider.set': 'the provider with its new settings',
-  'provider.use': 'the provider, now the default',
-  'provider.remove': 'the provider',
-  'provider.key': 'the provider, after its stored key is read again',
-  'provider.test': 'the provider, after one request that spends no token',
-  'node.list': '`nodes` of the fleet, with their leases; none without a fleet',
-  'node.drain': 'the node, which finishes its runs and stops',
-  machines: 'machines, diagrams and present states',
-  state: 'the state of everything, now or after an event. Its earlier name `picture` still answers',
-  'log.read': '`events`; fewer than `limit` when they are large',
-  'log.stream': '`events` of one stream',
-  console: '`url` for one sign-in; `file`: a page on disk that leads there',
-  config: 'settings in force, and where each comes from',
-  'config.apply': '`applied`: settings that changed; `after_restart`: those that wait',
-  token: '`token` for the TCP listeners',
-  'token.list': '`tokens` of programs, without the tokens themselves',
-  'token.create': 'the token of a program; only this answer has `token` itself',
-  'token.revoke': 'the token that was removed; what it admitted ends',
-  'token.rotate': 'a new `token`; what the old one admitted ends',
-};
-
-/** Methods that send events before their result. */
-const STREAMS: Readonly<Record<keyof Events, true>> = {
-  'health.watch': true,
-  'run.start': true,
-  'run.follow': true,
-  'model.pull': true,
 };
 
 /** Parameters that the schema of the method leaves to a later check. */

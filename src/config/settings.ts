@@ -1,5 +1,5 @@
 import { isAbsolute } from 'node:path';
-import { RECOVERIES } from '../contract/options.ts';
+import { LOG_LEVELS, RECOVERIES } from '../contract/options.ts';
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
 import { type Presets, presetProblem, readPresets } from './presets.ts';
@@ -76,11 +76,6 @@ export interface Settings {
   /** Layers of a local model on a GPU. */
   engine_gpu_layers: 'auto' | 'max' | number;
 }
-
-/** What a token allows: to see all, to ask and see its own, or everything. */
-export const SCOPES = ['read', 'run', 'admin'] as const;
-
-export const LOG_LEVELS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
 const address = {
   expects: 'an address such as "127.0.0.1:4780"',

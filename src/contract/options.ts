@@ -319,6 +319,12 @@ export const RUN_STATES = [
 /** What a run may ask for if it is cut off. */
 export const RECOVERIES = ['resume', 'restart', 'end'] as const;
 
+/** What a token allows: see all, ask, or everything. */
+export const SCOPES = ['read', 'run', 'admin'] as const;
+
+/** Levels of the log of the daemon, lowest first. */
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
+
 /** Most texts that may end an answer. */
 export const STOPS_MAX = 16;
 

@@ -2,9 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode, SvcError } from '../errors.ts';
 import { tryLock } from '../home/file-lock.ts';
 import type { Paths } from '../home/paths.ts';
-import { type Owner, ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
+import { type Owner, ownerOf, type RuntimeFile, readRuntimeFile } from '../home/runtime-file.ts';
 import { connect } from '../transport/control/client.ts';
-import type { RuntimeFile } from '../transport/control/protocol.ts';
 
 /**
  * Makes this process the owner of the home, until it ends. Everything else of the daemon follows:

@@ -5,7 +5,7 @@ import type { HomeRuntime } from '../runtime/port.ts';
 import { UnsentBytes } from '../runtime/send/unsent-bytes.ts';
 import { buildSignIn } from '../transport/auth/sign-in.ts';
 import { createTokenAccess } from '../transport/auth/token-access.ts';
-import { createHandlers } from '../transport/control/handlers.ts';
+import { createMethods } from '../transport/control/methods.ts';
 import { ControlServer } from '../transport/control/server.ts';
 import { createGrpc } from '../transport/grpc/server.ts';
 import { createHttp } from '../transport/http/server.ts';
@@ -65,18 +65,16 @@ export function buildTransports(options: TransportOptions) {
   const listeners = new Listeners({ http, grpc }, config);
   /** What is wrong with the addresses. */
   const warning = () => [listeners.warning() ?? [], http.warning() ?? []].flat().join(' ') || null;
-  const handlers = createHandlers({
+  const home = {
     ...signIn.methods,
-    runtime,
-    limits,
     config: () => config,
     configChanges: () => live.changes(),
     applyConfig: () => live.apply(),
     warning,
-  });
+  };
   const control = new ControlServer({
     socket: paths.socket,
-    handlers,
+    call: createMethods({ runtime, limits, home }),
     http: (socket) => {
       signIn.admit(socket);
       http.accept(socket);

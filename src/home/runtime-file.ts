@@ -1,7 +1,21 @@
 import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
-import type { RuntimeFile } from '../transport/control/protocol.ts';
 import { writeAtomic } from './atomic-write.ts';
+
+/** The runtime file: which daemon runs and where it listens. It stays after a crash. */
+export interface RuntimeFile {
+  pid: number;
+  /** The start time of the process, so that a reused pid is recognised. Null if unknown. */
+  process_start: string | null;
+  /** Where the file was written: not in a copy of it. Daemons of older versions say nothing. */
+  folder?: { path: string; device: string; inode: string };
+  boot_id: string;
+  version: string;
+  started_at: string;
+  program: string;
+  node: string;
+  addresses: { http: string | null; grpc: string | null; socket: string | null };
+}
 
 // Not imported: see paths.ts.
 const { readFileSync } = process.getBuiltinModule('node:fs');

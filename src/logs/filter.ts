@@ -1,4 +1,5 @@
-import { LOG_LEVELS, type LogLevel } from '../config/settings.ts';
+import type { LogLevel } from '../config/settings.ts';
+import { LOG_LEVELS } from '../contract/options.ts';
 
 /** Which lines match. */
 export interface LogFilter {

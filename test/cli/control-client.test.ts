@@ -7,7 +7,7 @@ import { SvcError } from '../../src/errors.ts';
 import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { type ControlClient, connect } from '../../src/transport/control/client.ts';
-import { callMethod } from '../../src/transport/control/handlers.ts';
+import { createMethods } from '../../src/transport/control/methods.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import {
@@ -72,21 +72,20 @@ test('a daemon that does not know a field or a method, or has another number, is
   client.close();
 });
 
-test('the daemon marks what it does not know, at any depth', () => {
-  const unknown = (work: () => unknown) => {
+test('the daemon marks what it does not know, at any depth', async () => {
+  const unknown = async (work: () => unknown) => {
     try {
-      work();
+      await work();
     } catch (error) {
       return [(error as SvcError).param, (error as SvcError).details];
     }
     return null;
   };
-  type Call = Parameters<typeof callMethod>;
-  const method = () => callMethod({} as Call[0], 'nope', {}, {} as Call[3]);
+  const method = () => createMethods({} as never)('nope', {}, {} as never);
   const start = (input: object) => () => parseRunInput(input, defaultLimits);
-  assert.equal(unknown(method), ['method', { unknown: 'method' }]);
-  assert.equal(unknown(start({ prompt: 'x', y: 1 })), ['y', { unknown: 'field' }]);
-  assert.equal(unknown(start({ prompt: 1 })), ['prompt', undefined]);
+  assert.equal(await unknown(method), ['method', { unknown: 'method' }]);
+  assert.equal(await unknown(start({ prompt: 'x', y: 1 })), ['y', { unknown: 'field' }]);
+  assert.equal(await unknown(start({ prompt: 1 })), ['prompt', undefined]);
 });
 
 test('no listener is daemon_not_running, a socket of another user is unauthorised', async ({

@@ -2,10 +2,10 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { suite, type Test } from 'uvu';
-import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
+import { type RuntimeFile, writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { createLineSplitter } from '../../src/transport/control/lines.ts';
-import type { Results, RuntimeFile } from '../../src/transport/control/protocol.ts';
+import type { Results } from '../../src/transport/control/protocol.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
 /** The reply of a fake method to one request. */

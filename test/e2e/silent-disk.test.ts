@@ -1,7 +1,6 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ownerOf } from '../../src/home/runtime-file.ts';
-import type { RuntimeFile } from '../../src/transport/control/protocol.ts';
+import { ownerOf, type RuntimeFile } from '../../src/home/runtime-file.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';

@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { readRuntimeFile } from '../../src/home/runtime-file.ts';
-import type { RuntimeFile } from '../../src/transport/control/protocol.ts';
+import { type RuntimeFile, readRuntimeFile } from '../../src/home/runtime-file.ts';
 import { PausedServer } from './paused-server.ts';
 import { type Home, makeHome } from './svc.ts';
 import { waitFor } from './wait.ts';

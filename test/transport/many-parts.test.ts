@@ -3,7 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
 import { createTokenAccess } from '../../src/transport/auth/token-access.ts';
-import { callMethod, createHandlers } from '../../src/transport/control/handlers.ts';
+import { createMethods } from '../../src/transport/control/methods.ts';
 import { createGrpc } from '../../src/transport/grpc/server.ts';
 import { silent } from '../helpers/kernel.ts';
 import { finish, output } from '../helpers/scripted-provider.ts';
@@ -61,10 +61,10 @@ test('a conversation of 1000 messages with some parts each is answered', async (
 
 test('run.start on the local socket counts before it checks', async ({ real }) => {
   const { runtime, config } = real;
-  const handlers = createHandlers({ runtime, limits: config.limits } as never);
+  const call = createMethods({ runtime, limits: config.limits } as never);
   const refusal = async (params: object): Promise<SvcError> => {
     try {
-      await callMethod(handlers, 'run.start', params, {} as never);
+      await call('run.start', params, {} as never);
     } catch (error) {
       return error as SvcError;
     }

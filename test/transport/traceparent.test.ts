@@ -2,7 +2,7 @@ import { Metadata } from '@grpc/grpc-js';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createTokenAccess } from '../../src/transport/auth/token-access.ts';
-import { callMethod, createHandlers } from '../../src/transport/control/handlers.ts';
+import { createMethods } from '../../src/transport/control/methods.ts';
 import { createGrpc } from '../../src/transport/grpc/server.ts';
 import { silent } from '../helpers/kernel.ts';
 import { finish, output } from '../helpers/scripted-provider.ts';
@@ -52,9 +52,9 @@ const ways: Record<string, (real: Real, traceparent: string) => Promise<string>>
     return id;
   },
   'the local socket': async ({ runtime, config }, traceparent) => {
-    const handlers = createHandlers({ runtime, limits: config.limits } as never);
+    const call = createMethods({ runtime, limits: config.limits } as never);
     const params = { prompt: 'a', traceparent };
-    return ((await callMethod(handlers, 'run.start', params, {} as never)) as { id: string }).id;
+    return ((await call('run.start', params, {} as never)) as { id: string }).id;
   },
 };
 

@@ -1,7 +1,6 @@
 import { adapters } from '../../config/adapters.ts';
 import { knownProviders } from '../../config/known-providers.ts';
-import { LOG_LEVELS, SCOPES } from '../../config/settings.ts';
-import { RECOVERIES, RUN_STATES } from '../../contract/options.ts';
+import { LOG_LEVELS, RECOVERIES, RUN_STATES, SCOPES } from '../../contract/options.ts';
 import { type CommandSpec, commands, type FlagSpec, groupOf, shortSummary } from '../commands.ts';
 
 /** Commands and groups, each once, and `help`. */

@@ -1,5 +1,6 @@
 import { parseAddress } from '../../config/address.ts';
-import { LOG_LEVELS, type Settings } from '../../config/settings.ts';
+import type { Settings } from '../../config/settings.ts';
+import { LOG_LEVELS } from '../../contract/options.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../parse/flag-values.ts';

@@ -1,11 +1,11 @@
-import type { StatusWork } from '../../transport/control/status-work.ts';
+import type { StatusMore } from '../../contract/operations/daemon.ts';
 import { bytes, duration } from '../print/format.ts';
 
-type Model = NonNullable<StatusWork['models']>[number];
-type Provider = NonNullable<StatusWork['failing']>[number];
+type Model = StatusMore['models'][number];
+type Provider = StatusMore['failing'][number];
 
 /** The rows of `svc status` about models in memory, and about providers that fail. */
-export function workRows({ models = [], failing = [] }: StatusWork): [string, string][] {
+export function workRows({ models = [], failing = [] }: Partial<StatusMore>): [string, string][] {
   return [
     ...models.map((model): [string, string] => ['model', modelText(model)]),
     ...failing.map((provider): [string, string] => ['provider', providerText(provider)]),

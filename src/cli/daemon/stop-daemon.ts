@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
+import { ownerOf, type RuntimeFile, readRuntimeFile } from '../../home/runtime-file.ts';
 import { defaultLimits } from '../../limits.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
-import type { Results, RuntimeFile } from '../../transport/control/protocol.ts';
+import type { Results } from '../../transport/control/protocol.ts';
 import { againWhenCut } from '../connect/again-when-cut.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
 

@@ -1,4 +1,4 @@
-import type { SCOPES } from '../../config/settings.ts';
+import type { SCOPES } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 
 /** What a token allows. `read`: sees all. `run`: asks, and sees its own. `admin`: everything. */

@@ -1,5 +1,7 @@
 import { wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
+import { type RuledMethod, rows } from '../../contract/operations/operations.ts';
+import type { Access } from '../../contract/operations/row.ts';
 import { SvcError } from '../../errors.ts';
 import type { Runtime } from '../port.ts';
 import { isMade } from '../runs/ids.ts';
@@ -7,27 +9,34 @@ import { unknownConversation, unknownRun } from '../runs/run-errors.ts';
 import { type NamedPrincipal, type Needed, ownOnly, requireScope } from './principal.ts';
 
 /**
- * The runtime as a named token sees it. Each method of the port has a rule here, so a new method
- * without one is no valid type. A rule judges a call, and then makes it.
+ * The runtime as a named token sees it. Each method of the port has a rule: in the row of its
+ * operation, or here. A new method without one is no valid type. A rule judges a call, and then
+ * makes it.
  */
 export function viewOf(runtime: Runtime, by: NamedPrincipal): Runtime {
-  return guarded(runtime, rules, new Gate(runtime, by));
+  return guarded(runtime, allRules, new Gate(runtime, by));
 }
 
 type Call = (...given: never[]) => unknown;
 type Rule<F> = (call: F, gate: Gate) => F;
-type Rules<Part> = {
-  readonly [M in keyof Part]: Part[M] extends Call ? Rule<Part[M]> : Rules<Part[M]>;
+/** The methods whose rule is not in the row of an operation. */
+type Rules<Part, P extends string = ''> = {
+  readonly [M in keyof Part & string as `${P}${M}` extends RuledMethod
+    ? never
+    : M]: Part[M] extends Call ? Rule<Part[M]> : Rules<Part[M], `${M}.`>;
 };
+interface AllRules {
+  readonly [name: string]: Rule<never> | AllRules;
+}
 
-function guarded<Part extends object>(part: Part, rules: Rules<Part>, gate: Gate): Part {
-  const view: Partial<Part> = {};
-  for (const name of Object.keys(rules) as (keyof Part)[]) {
-    const [value, rule] = [part[name] as never, rules[name]];
+function guarded<Part extends object>(part: Part, rules: AllRules, gate: Gate): Part {
+  const view: Record<string, unknown> = {};
+  for (const [name, rule] of Object.entries(rules)) {
+    const value = (part as Record<string, unknown>)[name] as Call;
     view[name] =
       typeof rule === 'function'
-        ? rule((value as Call).bind(part) as never, gate)
-        : guarded(value, rule as never, gate);
+        ? rule(value.bind(part) as never, gate)
+        : guarded(value, rule, gate);
   }
   return view as Part;
 }
@@ -53,7 +62,7 @@ function of(what: 'run' | 'conversation', needed: Needed) {
       return call(id, ...rest);
     };
 }
-const [seesRun, changesRun] = [of('run', 'any'), of('run', 'run')];
+const seesRun = of('run', 'any');
 const changesConversation = of('conversation', 'run');
 
 /** The first value is the id of a run. */
@@ -77,27 +86,33 @@ function ofOwn<Q extends { before?: string }, R>(
   };
 }
 
-/** The first value names a model. */
+/** The first value names a model, or has the fields that do. */
 function ofModel(needed: Needed) {
-  return <A extends unknown[], R>(call: (model: string, ...rest: A) => R, gate: Gate) =>
-    (model: string, ...rest: A): R => {
+  return <I extends string | Parameters<Gate['model']>[0], A extends unknown[], R>(
+    call: (input: I, ...rest: A) => R,
+    gate: Gate,
+  ) =>
+    (input: I, ...rest: A): R => {
       gate.need(needed);
-      gate.model({ model });
-      return call(model, ...rest);
+      gate.model(typeof input === 'string' ? { model: input } : input);
+      return call(input, ...rest);
     };
 }
+const asksModel = ofModel('run');
 
-/** The first value has a field that names a model. */
-function asksModel<I extends Parameters<Gate['model']>[0], A extends unknown[], R>(
-  call: (input: I, ...rest: A) => R,
-  gate: Gate,
-) {
-  return (input: I, ...rest: A): R => {
-    gate.need('run');
-    gate.model(input);
-    return call(input, ...rest);
-  };
-}
+/** The rules that operations name. */
+const byAccess: Readonly<Record<Access, unknown>> = {
+  any,
+  read: reads,
+  run: needs('run'),
+  admin,
+  own: ofOwn,
+  'sees run': seesRun,
+  'changes run': of('run', 'run'),
+  'sees conversation': of('conversation', 'any'),
+  'sees model': ofModel('any'),
+  'asks model': asksModel,
+};
 
 const rules: Rules<Runtime> = {
   runs: {
@@ -109,19 +124,14 @@ const rules: Rules<Runtime> = {
       return call(input, client, asked, gate.by);
     },
     countTokens: asksModel,
-    list: ofOwn,
-    search: ofOwn,
     find: (call, gate) => (written) => call(written, gate.own),
     failure: seesRun,
     get: seesRun,
-    show: seesRun,
     asked: seesRun,
     head: seesRun,
     askerOf: seesRun,
     follow: followsRun,
     lastSeq: any,
-    cancel: changesRun,
-    remove: changesRun,
     cancelAll: admin,
     conversations: { peek: admin },
     made: {
@@ -151,35 +161,12 @@ const rules: Rules<Runtime> = {
       return call(input, { ...asker, asked_by: gate.by.name }, signal);
     },
   },
-  providers: {
-    list: any,
-    add: admin,
-    set: admin,
-    use: admin,
-    remove: admin,
-    rereadKey: admin,
-    test: admin,
-  },
-  models: {
-    list: any,
-    place: any,
-    aliases: any,
-    presetOf: any,
-    isFile: any,
-    next: any,
-    show: ofModel('any'),
-    find: ofModel('any'),
-    remove: admin,
-    use: admin,
-    setAlias: admin,
-  },
+  providers: {},
+  models: { list: any, place: any, presetOf: any, isFile: any, next: any, find: ofModel('any') },
   loads: {
-    list: any,
     isLocal: any,
-    load: asksModel,
-    unload: ofModel('run'),
-    release: ofModel('run'),
-    keep: ofModel('run'),
+    release: asksModel,
+    keep: asksModel,
     watch: (call, gate) => (id, listener) => {
       let end: (() => void) | null = () => {};
       const begin = () => {
@@ -192,29 +179,24 @@ const rules: Rules<Runtime> = {
       };
     },
   },
-  pulls: { search: admin, pull: admin, import: admin, cancel: admin },
-  history: {
-    machines: reads,
-    snapshot: reads,
-    followLog: reads,
-    readStream: reads,
-    readLog: reads,
-    runAt: seesRun,
-    whyRun: seesRun,
-    exportRun: followsRun,
-  },
-  nodes: { list: any, drain: admin },
+  pulls: {},
+  history: { followLog: reads, runAt: seesRun, exportRun: followsRun },
+  nodes: {},
   probe: any,
-  health: any,
-  report: any,
-  status: any,
   metrics: any,
   stateChanges: { subscribe: any, next: any },
-  why: reads,
-  usage: (call, gate) => (query) => call(query, gate.own),
-  lifecycle: admin,
-  stopped: admin,
 };
+
+const allRules = rows.reduce<AllRules>(
+  (all, [, { method, access = 'admin' }]) =>
+    method === undefined ? all : withRule(all, method.split('.'), byAccess[access] as Rule<never>),
+  rules as unknown as AllRules,
+);
+
+function withRule(rules: AllRules, [name = '', ...inner]: string[], rule: Rule<never>): AllRules {
+  const value = inner.length === 0 ? rule : withRule((rules[name] ?? {}) as AllRules, inner, rule);
+  return { ...rules, [name]: value };
+}
 
 /** What names a model in a request. */
 type Asked = Pick<RunInput, 'provider' | 'model' | 'cloud'>;

@@ -1,10 +1,17 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { NamedToken, NewToken } from '../../contract/operations/row.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import type { Scope } from '../../runtime/principal/principal.ts';
 import type { Holder } from './holder.ts';
 import { Meter } from './meter.ts';
 import type { TokenEntry, TokenFile } from './token-file.ts';
+
+interface Live {
+  entry: TokenEntry;
+  hash: Buffer;
+  end: AbortController;
+  meter: Meter;
+}
 
 /**
  * The tokens of programs, each with a name and a scope. It owns which of them are valid.
@@ -15,31 +22,6 @@ import type { TokenEntry, TokenFile } from './token-file.ts';
  * 3. What a token admitted ends with it: each token has a signal.
  * 4. A use is remembered at once, and written at most once in `WRITE_EVERY_MS`.
  */
-export interface NamedToken {
-  name: string;
-  scope: Scope;
-  /** Requests a minute. Null: no bound. */
-  rate: number | null;
-  /** Requests at one time. Null: no bound. */
-  concurrent: number | null;
-  created_at: string;
-  last_used: string | null;
-}
-
-export interface NewToken {
-  name: string;
-  scope: Scope;
-  rate: number | null;
-  concurrent: number | null;
-}
-
-interface Live {
-  entry: TokenEntry;
-  hash: Buffer;
-  end: AbortController;
-  meter: Meter;
-}
-
 export class NamedTokens {
   private readonly file: TokenFile;
   private readonly limits: Pick<Limits, 'tokens'>;

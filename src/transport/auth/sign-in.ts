@@ -1,9 +1,10 @@
 import type { Config } from '../../config/config.ts';
+import type { Home } from '../../contract/operations/row.ts';
 import { SvcError } from '../../errors.ts';
 import { replaceSecret } from '../../home/home.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { AccessOptions } from './access.ts';
-import { NamedTokens, type NewToken } from './named-tokens.ts';
+import { NamedTokens } from './named-tokens.ts';
 import { createSessions } from './session.ts';
 import { sessionFile } from './session-file.ts';
 import { type SignInPage, writeSignInPage } from './sign-in-page.ts';
@@ -49,14 +50,10 @@ export function buildSignIn(paths: Paths, config: Config, initial: string, says:
         await sessions.closeAll();
         return fresh;
       },
-      tokens: {
-        list: () => named.list(),
-        create: (wanted: NewToken) => named.create(wanted),
-        revoke: (name: string) => named.revoke(name),
-      },
+      tokens: named,
       ticket: (over: () => void): string => sessions.ticket(over),
       signInPage: (url: string): Promise<SignInPage> => writeSignInPage(paths.signIn, url),
-    },
+    } satisfies Partial<Home>,
     /** Writes what is not written yet. */
     close: () => named.close(),
     /** Marks a connection of the local socket. */

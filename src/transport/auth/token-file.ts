@@ -1,6 +1,6 @@
 import { chmodSync, readFileSync } from 'node:fs';
 import * as v from 'valibot';
-import { SCOPES } from '../../config/settings.ts';
+import { SCOPES } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 

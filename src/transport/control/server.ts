@@ -1,15 +1,17 @@
 import { chmod, lstat, mkdir, rm, stat } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
+import { operations } from '../../contract/operations/operations.ts';
+import type { Operation } from '../../contract/operations/row.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { jsonPieces, PIECE_LENGTH, textLength } from '../../runtime/send/json-pieces.ts';
 import { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
-import { callMethod, findMethod, type Handlers, type Reply } from './handlers.ts';
 import { type Connection, createLineSplitter, writable, writeLines } from './lines.ts';
-import { methods, type Response } from './protocol.ts';
+import { type CallMethod, findMethod, type Reply } from './methods.ts';
+import type { Response } from './protocol.ts';
 
 /**
  * The server of the local socket.
@@ -28,7 +30,7 @@ import { methods, type Response } from './protocol.ts';
 
 export interface ControlOptions {
   socket: string;
-  handlers: Handlers;
+  call: CallMethod;
   /** Takes a connection that speaks HTTP. */
   http(socket: Socket): void;
   limits: Limits;
@@ -177,11 +179,10 @@ export class ControlServer {
     };
     try {
       const name = findMethod(method);
-      const { counted } = name === null ? {} : methods[name];
-      if (counted === 'stream') this.unsent.admit();
-      const make = async () =>
-        (await callMethod(this.options.handlers, method, params, reply)) ?? null;
-      const result = counted === 'whole' ? this.unsent.whole(make) : make();
+      const { large, streams }: Operation = operations[name ?? 'health'];
+      if (large && streams) this.unsent.admit();
+      const make = async () => (await this.options.call(method, params, reply)) ?? null;
+      const result = large && !streams ? this.unsent.whole(make) : make();
       await this.sendResult(connection, id, await result);
     } catch (thrown) {
       const error = asSvcError(thrown);

@@ -1,16 +1,11 @@
 import { targetName } from '../../../machines/failover.ts';
-import type { LoadedModelRecord, ProviderRecord } from '../../contract/contract.ts';
+import type { StatusMore } from '../../contract/operations/daemon.ts';
 import type { Runtime } from '../../runtime/port.ts';
 
-/** What `svc status` says beside the state of the daemon. An older daemon does not say it. */
-export interface StatusWork {
-  /** Local models in memory, and those on their way. */
-  models?: Pick<LoadedModelRecord, 'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes'>[];
-  /** The providers, and the models of providers, that do not work as they should. */
-  failing?: Pick<ProviderRecord, 'id' | 'state' | 'reason' | 'retry_at'>[];
-}
-
-export function statusWork({ loads, providers }: Pick<Runtime, 'loads' | 'providers'>): StatusWork {
+export function statusWork({
+  loads,
+  providers,
+}: Pick<Runtime, 'loads' | 'providers'>): Pick<StatusMore, 'models' | 'failing'> {
   return {
     models: loads.list().models.map(({ id, purpose, state, runs, memory_bytes }) => ({
       id,

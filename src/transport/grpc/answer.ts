@@ -1,7 +1,8 @@
 import type { Failure } from '../../../machines/events.ts';
 import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
 import { isTerminalEvent, TIMEOUT_ERROR } from '../../../machines/run/context.ts';
-import type { RunRecord, SearchPage, StoredEvent } from '../../contract/contract.ts';
+import type { RunPage, RunRecord, SearchPage, StoredEvent } from '../../contract/contract.ts';
+import type { Grpc } from '../../contract/operations/row.ts';
 import { fromBody, SvcError } from '../../errors.ts';
 
 /** Records and events in the form of `runtime.proto`. A field that is null is absent. */
@@ -10,7 +11,18 @@ type Part =
   | NonNullable<RunRecord['output_parts']>[number]
   | NonNullable<RunRecord['messages']>[number]['content'][number];
 
-export function runMessage(run: RunRecord & { shortened?: true }): object {
+/** The result of an operation as the message that answers it. */
+export function messageOf({ answer }: Grpc, result: unknown): object {
+  return forms[answer]?.(result as never) ?? (result as object);
+}
+
+const forms: Readonly<Record<string, (result: never) => object>> = {
+  RunRecord: runMessage,
+  RunPage: ({ runs, ...page }: RunPage) => ({ ...page, runs: runs.map(runMessage) }),
+  SearchPage: ({ runs, ...page }: SearchPage) => ({ ...page, runs: runs.map(foundMessage) }),
+};
+
+function runMessage(run: RunRecord & { shortened?: true }): object {
   const { messages, tools, tool_choice, response_format, output_parts, ...rest } = run;
   return {
     ...rest,
@@ -22,7 +34,7 @@ export function runMessage(run: RunRecord & { shortened?: true }): object {
   };
 }
 
-export function foundMessage({ matches, ...rest }: SearchPage['runs'][number]): object {
+function foundMessage({ matches, ...rest }: SearchPage['runs'][number]): object {
   return { ...rest, matches: matches.map(([begin, end]) => ({ begin, end })) };
 }
 

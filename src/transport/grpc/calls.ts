@@ -19,40 +19,32 @@ export interface CallParts {
 
 type Unary<Q> = ServerUnaryCall<Q, object>;
 
-/** Answers a call with one message, whose bytes count until the client has them. */
+/**
+ * Answers a call with one message, whose bytes count until the client has them. `large`: it reads
+ * texts of runs, and only a few such answers are made at one time.
+ */
 export function unary<Q>(
   { log, unsent, cut, runtimeOf }: CallParts,
-  answer: (runtime: Runtime, request: Q) => object | Promise<object>,
-) {
-  return async (call: Unary<Q>, reply: sendUnaryData<object>): Promise<void> => {
-    try {
-      const value = await answer(runtimeOf(call.metadata), call.request);
-      if (call.cancelled) return;
-      const outflow = unsent.enter(() => cut(call.getPeer()));
-      call.once('cancelled', () => outflow.leave());
-      outflow.own(textLength(value));
-      reply(null, value);
-    } catch (thrown) {
-      reply(failed(thrown, log));
-    }
-  };
-}
-
-/** The same for reads of texts of runs. Only a few answers are made at one time. */
-export function large<Q>(
-  { log, unsent, cut, runtimeOf }: CallParts,
-  answer: (runtime: Runtime, request: Q) => Promise<object>,
+  large: boolean,
+  answer: (runtime: Runtime, request: Q, over: AbortSignal) => Promise<object>,
 ) {
   return async (call: Unary<Q>, reply: sendUnaryData<object>): Promise<void> => {
     const outflow = unsent.enter(() => cut(call.getPeer()));
-    call.once('cancelled', () => outflow.leave());
+    const over = new AbortController();
+    const end = () => {
+      outflow.leave();
+      over.abort();
+    };
+    if (call.cancelled) return end();
+    call.once('cancelled', end);
+    const make = async () => {
+      if (call.cancelled) return {};
+      const value = await answer(runtimeOf(call.metadata), call.request, over.signal);
+      outflow.own(textLength(value));
+      return value;
+    };
     try {
-      const made = await unsent.whole(async () => {
-        const value = call.cancelled ? {} : await answer(runtimeOf(call.metadata), call.request);
-        outflow.own(textLength(value));
-        return value;
-      });
-      reply(null, made);
+      reply(null, await (large ? unsent.whole(make) : make()));
     } catch (thrown) {
       reply(failed(thrown, log));
     }

@@ -1,8 +1,9 @@
 import type { Metadata, UntypedServiceImplementation } from '@grpc/grpc-js';
-import * as v from 'valibot';
 import { checkGiven, given, wrong } from '../../contract/check.ts';
-import type { RunListQuery, RunWait } from '../../contract/contract.ts';
-import { lifecycleInput, parseRunInput, runSearchInput } from '../../contract/inputs.ts';
+import type { RunWait } from '../../contract/contract.ts';
+import { parseRunInput } from '../../contract/inputs.ts';
+import { rows } from '../../contract/operations/operations.ts';
+import { ACCESS, type HomeCall } from '../../contract/operations/row.ts';
 import { CLIENT_MAX } from '../../contract/run.ts';
 import { spanOf } from '../../contract/span.ts';
 import { SvcError } from '../../errors.ts';
@@ -11,9 +12,9 @@ import type { Runtime } from '../../runtime/port.ts';
 import type { Needed } from '../../runtime/principal/principal.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { followWithWaits } from '../follow-with-waits.ts';
-import { foundMessage, RunUpdates, runMessage } from './answer.ts';
+import { messageOf, RunUpdates } from './answer.ts';
 import type { CallStream, Streaming } from './call-stream.ts';
-import { type CallParts, large, streaming, unary } from './calls.ts';
+import { type CallParts, streaming, unary } from './calls.ts';
 import { type RunRequest, runInputOf } from './request.ts';
 
 /** The methods of `svc.runtime.v1.Runtime`. `runtime.proto` says what they do. */
@@ -24,31 +25,67 @@ export interface RuntimeCallsOptions extends CallParts {
 }
 
 const CLIENT = 'grpc';
-const searchInput = v.object(runSearchInput);
+const methods = rows.flatMap(([, row]) =>
+  row.grpc === undefined ? [] : [{ ...row, ...row.grpc }],
+);
 
 /** What a token needs for each method. */
-export const methodScopes: Readonly<Record<string, Needed>> = {
-  Run: 'run',
-  Attach: 'any',
-  Get: 'any',
-  List: 'any',
-  Cancel: 'run',
-  Search: 'any',
-  Remove: 'run',
-  Nodes: 'any',
-  DrainNode: 'admin',
-  Models: 'any',
-  Providers: 'any',
-  Status: 'any',
-  WatchStatus: 'any',
-  Stop: 'admin',
-};
+export const methodScopes: Readonly<Record<string, Needed>> = Object.fromEntries(
+  methods.map(({ rpc, access = 'admin' }) => [rpc, ACCESS[access]]),
+);
 
 export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedServiceImplementation {
-  const { limits, closing } = options;
-  const health = (runtime: Runtime) => ({ ...runtime.health(), ...runtime.probe() });
+  const streams = streamsOf(options);
+  return Object.fromEntries(
+    methods.map((row) => {
+      const { rpc } = row;
+      const stream = streams[rpc];
+      if (stream !== undefined) return [rpc, streaming(options, stream)];
+      const answer = async (runtime: Runtime, request: object, signal: AbortSignal) => {
+        const params = paramsOf(row, request);
+        const call = { runtime, by: CLIENT, signal } as HomeCall;
+        return messageOf(row, await (ways[rpc]?.(runtime, params) ?? row.call?.(call, params)));
+      };
+      return [rpc, unary(options, row.large === true, answer)];
+    }),
+  );
+}
+
+type Method = (typeof methods)[number];
+type Way = (runtime: Runtime, params: never) => Promise<unknown>;
+
+const health = (runtime: Runtime) => ({ ...runtime.health(), ...runtime.probe() });
+
+/** Answers that have another form here. */
+const ways: Readonly<Record<string, Way>> = {
+  // The record, not its JSON.
+  Get: (runtime, { id }: { id: string }) => runtime.runs.get(id),
+  Models: async (runtime) => ({ models: await runtime.models.list() }),
+  Status: async (runtime) => ({ ...runtime.status(), health: health(runtime) }),
+};
+
+/** An absent id is empty, as proto3 has it: of nothing that there is. */
+function paramsOf({ rpc, params, request = {} }: Method, sent: object): never {
+  const values = requests[rpc]?.(sent) ?? sent;
+  return ('id' in request ? { id: '', ...values } : checkGiven(params, values)) as never;
+}
+
+/** Requests that have other fields here. */
+const requests: Readonly<Record<string, (request: object) => object>> = {
+  List: ({ whole_texts = false, ...query }: { whole_texts?: boolean }) => ({
+    ...query,
+    texts: whole_texts ? 'whole' : 'short',
+  }),
+  Stop: (request) => ({ type: 'stop_requested', ...request }),
+};
+
+function streamsOf({
+  limits,
+  closing,
+  log,
+}: RuntimeCallsOptions): Readonly<Record<string, Parameters<typeof streaming>[1]>> {
   return {
-    Run: streaming(options, async (runtime, call, stream) => {
+    Run: async (runtime, call, stream) => {
       const request = call.request as RunRequest;
       const { detach = false } = request;
       const run = await runtime.runs.start(
@@ -60,57 +97,32 @@ export function createRuntimeCalls(options: RuntimeCallsOptions): UntypedService
         }),
       );
       const { over, leave } = goneBeforeEnd(call, stream);
-      if (!detach) cancelWhenGone(runtime, run.id, over, options.log);
+      if (!detach) cancelWhenGone(runtime, run.id, over, log);
       const head = call.metadata.clone();
       for (const name of Object.keys(head.getMap())) head.remove(name);
       head.set('svc-run-id', run.id);
       call.sendMetadata(head);
       await streamRun({ runtime, closing }, stream, run.id, 0).finally(leave);
-    }),
-    Attach: streaming(options, async (runtime, { request }, stream) => {
+    },
+    Attach: async (runtime, { request }, stream) => {
       const { id = '', from_seq = 0 } = request as { id?: string; from_seq?: number };
       const { finished, seq } = await runtime.runs.head(id);
       if (from_seq > seq + 1 && from_seq > (await runtime.runs.lastSeq()) + 1)
         throw wrong('from_seq', 'The log has no such position yet.');
       if (!finished || from_seq <= seq) await streamRun({ runtime, closing }, stream, id, from_seq);
-    }),
-    Get: large(options, async (runtime, { id = '' }: { id?: string }) =>
-      runMessage(await runtime.runs.get(id)),
-    ),
-    List: large(options, async (runtime, { whole_texts = false, ...query }: ListRequest) => {
-      const { runs, ...page } = await runtime.runs.list({
-        ...query,
-        texts: whole_texts ? 'whole' : 'short',
-      });
-      return { ...page, runs: runs.map(runMessage) };
-    }),
-    Search: unary(options, async (runtime, request: object) => {
-      const { runs, ...page } = await runtime.runs.search(checkGiven(searchInput, request));
-      return { ...page, runs: runs.map(foundMessage) };
-    }),
-    Remove: unary(options, async (runtime, { id = '' }: { id?: string }) => ({
-      removed: id,
-      ...(await runtime.runs.remove(id)),
-    })),
-    Cancel: unary(options, async (runtime, { id = '' }: { id?: string }) =>
-      runMessage(await runtime.runs.cancel(id, CLIENT)),
-    ),
-    Models: unary(options, async (runtime) => ({ models: await runtime.models.list() })),
-    Providers: unary(options, (runtime) => ({ providers: runtime.providers.list() })),
-    Nodes: unary(options, (runtime) => runtime.nodes.list()),
-    DrainNode: unary(options, (runtime, { id = '' }: { id?: string }) => runtime.nodes.drain(id)),
-    Status: unary(options, (runtime) => ({ ...runtime.status(), health: health(runtime) })),
-    WatchStatus: streaming(options, async (runtime, _, stream) => {
-      await watch(runtime, () => health(runtime), stream, closing);
+    },
+    /** Changes during a write count as one. */
+    WatchStatus: async (runtime, _, stream) => {
+      const signal = AbortSignal.any([stream.over, closing]);
+      while (!signal.aborted) {
+        const changed = runtime.stateChanges.next(signal);
+        await stream.send([health(runtime)], { size: HEALTH_BYTES, holders: 0 });
+        await changed;
+      }
       if (!stream.over.aborted) throw new SvcError('daemon_stopping', STOPS);
-    }),
-    Stop: unary(options, (runtime, request: object) =>
-      runtime.lifecycle(checkGiven(lifecycleInput, { type: 'stop_requested', ...request }), CLIENT),
-    ),
+    },
   };
 }
-
-type ListRequest = Omit<RunListQuery, 'texts'> & { whole_texts?: boolean };
 
 /** Sends the run from a position to its end. Throws the error of a run that does not complete. */
 async function streamRun(
@@ -132,21 +144,6 @@ async function streamRun(
   if (ended?.error) throw ended.error;
   if (ended === null && !stream.over.aborted)
     throw new SvcError('daemon_stopping', `${STOPS} Continue with Attach after its next start.`);
-}
-
-/** The state now and at each change. Changes during a write count as one. */
-async function watch(
-  runtime: Runtime,
-  read: () => object,
-  stream: CallStream,
-  closing: AbortSignal,
-): Promise<void> {
-  const signal = AbortSignal.any([stream.over, closing]);
-  while (!signal.aborted) {
-    const changed = runtime.stateChanges.next(signal);
-    await stream.send([read()], { size: HEALTH_BYTES, holders: 0 });
-    await changed;
-  }
 }
 
 /**

@@ -33,17 +33,13 @@ export const healthRoutes: readonly Route[] = [
     answers: either(health),
     answer: readyz,
   }),
-  route({
-    method: 'GET',
-    path: '/v1/runtime/health',
-    access: 'summary',
-    summary:
-      'The report: state, since when, what would make it ready, counts. ' +
-      'With the token also addresses, reasons, paths and times.',
-    answers: either(anyReport),
-    answer: runtimeHealth,
-  }),
 ];
+
+export const report: Partial<Route> = {
+  access: 'summary',
+  answers: either(anyReport),
+  answer: runtimeHealth,
+};
 
 /** A daemon that starts or stops is live, and passes. */
 function livez({ res, runtime }: Context): void {

@@ -1,10 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { machines } from '../../../machines/all.ts';
-import { machines as machinesRecord } from '../../contract/history.ts';
 import { SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
-import { sendJson } from './reply.ts';
 import { type Context, type Route, route } from './route.ts';
 import {
   STATIC_HEADERS,
@@ -17,15 +15,6 @@ import {
 export const machineRoutes: readonly Route[] = [
   route({
     method: 'GET',
-    path: '/v1/machines',
-    access: 'token',
-    scope: 'read',
-    summary: 'The machines: states, transitions, diagram, and the states of the live ones.',
-    answers: { 200: machinesRecord },
-    answer: listMachines,
-  }),
-  route({
-    method: 'GET',
     path: '/v1/machines/:name/diagram',
     access: 'token',
     summary: 'The diagram of a machine, as SVG.',
@@ -34,10 +23,6 @@ export const machineRoutes: readonly Route[] = [
     answer: showDiagram,
   }),
 ];
-
-function listMachines({ res, runtime }: Context): void {
-  sendJson(res, 200, runtime.history.machines());
-}
 
 /** The diagram of a machine, made from the machine at build time. */
 function showDiagram({ req, res }: Context): void {

@@ -1,6 +1,6 @@
 import { check, checkKnown } from '../../contract/check.ts';
 import { boundConversation } from '../../contract/conversation.ts';
-import { readQuery } from '../query.ts';
+import { readQuery } from '../../contract/operations/query.ts';
 import { readJson } from './body.ts';
 import type { Context, ReadOptions, Route } from './route.ts';
 

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Request } from 'polka';
 import type * as v from 'valibot';
+import type { OperationName } from '../../contract/operations/operations.ts';
 import type { Configuration } from '../../contract/settings.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
@@ -57,6 +58,17 @@ type QuerySchema = v.GenericSchema<unknown, object> & { readonly entries: v.Obje
 export type Route = Row<QuerySchema, v.GenericSchema> & {
   answer: (context: Context<never, never>) => void | Promise<void>;
 };
+
+/** What differs from the routes that operations get. `check`: before the operation is called. */
+export type Differences = Partial<
+  Record<
+    OperationName,
+    Partial<Omit<Route, 'answer'>> & {
+      answer?(context: Context<never, never>): void | Promise<void>;
+      check?(context: Context<never>): Promise<void>;
+    }
+  >
+>;
 
 /** JSON of this schema, other content, or nothing. */
 export type Answer = v.GenericSchema | Content | null;

@@ -1,35 +1,92 @@
-import { catalogRoutes } from './catalog/catalog.ts';
-import { changeRoutes } from './catalog/changes.ts';
-import { loadedModelRoutes } from './catalog/loaded-models.ts';
-import { nodeRoutes } from './catalog/nodes.ts';
+import { eventQuery, logQuery } from '../../contract/operations/query.ts';
+import { errorAnswer } from '../../contract/records.ts';
+import { settingsRecord } from '../../contract/settings.ts';
+import { SvcError } from '../../errors.ts';
+import type { Limits } from '../../limits.ts';
 import { consoleRoutes } from './console-files.ts';
 import { healthRoutes } from './health.ts';
 import { machineRoutes } from './machines.ts';
-import { metricsRoutes } from './metrics.ts';
-import { openapiRoutes } from './openapi/openapi.ts';
-import type { Route } from './route.ts';
-import { runHistoryRoutes } from './run-history.ts';
-import { runRoutes } from './runs.ts';
-import { runtimeRoutes } from './runtime.ts';
+import { operationRoutes } from './operations.ts';
+import { sendBytes, sendJson } from './reply.ts';
+import { type Context, type Route, route } from './route.ts';
+import { exportRoute } from './runs.ts';
 import { sessionRoutes } from './session-routes.ts';
-import { settingRoutes } from './settings.ts';
-import { socketRoutes } from './sockets.ts';
 
-/** The routes of svc's own API. */
+const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** What WebSockets are opened with. Another request to these targets is refused. */
+const refusePlain = () => {
+  throw new SvcError('upgrade_required');
+};
+const opened = { 101: null, 426: errorAnswer } as const;
+
+/** The document of each listener. It is made once, since it does not change. */
+const documents = new WeakMap<Limits, Buffer>();
+
+/** The routes of svc's own API. The operations of the contract come with their rows. */
 export const httpRoutes: readonly Route[] = [
+  ...operationRoutes,
+  exportRoute,
+  route({
+    method: 'GET',
+    path: '/v1/settings',
+    access: 'token',
+    scope: 'admin',
+    summary: 'Every setting: its value, where it comes from, and what it means. No secrets.',
+    answers: { 200: settingsRecord },
+    answer: ({ res, configuration }: Context) => sendJson(res, 200, configuration.settings()),
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/events',
+    access: 'token',
+    scope: 'read',
+    summary: 'WebSocket: the event log, from a position or as it grows.',
+    query: eventQuery,
+    answers: opened,
+    answer: refusePlain,
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/logs',
+    access: 'token',
+    scope: 'read',
+    summary: 'WebSocket: the last log lines, and new ones as they are written.',
+    query: ({ log_tail_lines }) => logQuery(log_tail_lines),
+    answers: opened,
+    answer: refusePlain,
+  }),
   ...healthRoutes,
-  ...metricsRoutes,
-  ...runtimeRoutes,
-  ...runRoutes,
-  ...runHistoryRoutes,
-  ...catalogRoutes,
-  ...loadedModelRoutes,
-  ...nodeRoutes,
-  ...changeRoutes,
-  ...settingRoutes,
+  /** The figures have names of providers and models, and no text of a run. */
+  route({
+    method: 'GET',
+    path: '/metrics',
+    access: 'monitor',
+    summary:
+      'Figures for Prometheus. With metrics_public, clients of this machine need no token for it.',
+    answers: { 200: { type: METRICS_TYPE } },
+    answer: async ({ res, runtime, traffic }: Context) =>
+      sendBytes(res, 200, Buffer.from(await runtime.metrics(traffic())), METRICS_TYPE),
+  }),
   ...machineRoutes,
-  ...socketRoutes,
   ...sessionRoutes,
-  ...openapiRoutes,
+  route({
+    method: 'GET',
+    path: '/openapi.json',
+    access: 'public',
+    summary: 'The description of these routes, in OpenAPI 3.1.',
+    answers: { 200: { type: 'application/json' } },
+    answer: sendOpenapi,
+  }),
   ...consoleRoutes,
 ];
+
+async function sendOpenapi({ res, runtime, routes, limits }: Context): Promise<void> {
+  // Loaded here: no daemon needs the converter to start.
+  const { openapi } = await import('./openapi/document.ts');
+  const body =
+    documents.get(limits) ??
+    Buffer.from(`${JSON.stringify(openapi(routes, limits, runtime.health().version))}\n`);
+  documents.set(limits, body);
+  sendBytes(res, 200, body);
+}

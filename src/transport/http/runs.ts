@@ -1,109 +1,47 @@
 import type * as v from 'valibot';
 import { given, wrong } from '../../contract/check.ts';
-import { conversationPage } from '../../contract/conversation-page.ts';
-import { type ConversationListQuery, checkRunInput } from '../../contract/inputs.ts';
-import {
-  type RunInput,
-  removedRun,
-  run,
-  runInput,
-  runPage,
-  searchPage,
-} from '../../contract/run.ts';
+import { checkRunInput } from '../../contract/inputs.ts';
+import { exportQuery, type FromQuery } from '../../contract/operations/query.ts';
+import { type RunInput, run, runInput } from '../../contract/run.ts';
 import { spanOf } from '../../contract/span.ts';
-import { hasCode } from '../../errors.ts';
+import { asSvcError, hasCode } from '../../errors.ts';
+import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
-import {
-  type AtQuery,
-  atQuery,
-  conversationListQuery,
-  type FromQuery,
-  fromQuery,
-  type RunListQuery,
-  runListQuery,
-  runSearchQuery,
-} from '../query.ts';
-import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';
-import { type Context, type Route, route } from './route.ts';
-import { CLIENT, clientGone, clientOf, withKey } from './run-request.ts';
+import { type Context, type Differences, route } from './route.ts';
+import { clientGone, clientOf, withKey } from './run-request.ts';
 import { streamRun } from './sse.ts';
+import { pieceWriter } from './write-pieces.ts';
 
-export const runRoutes: readonly Route[] = [
-  route({
-    method: 'POST',
-    path: '/v1/runs',
-    access: 'token',
-    summary: 'Starts a run: 202 with its record, or its events with Accept: text/event-stream.',
+/** What HTTP does its way with runs. */
+export const runDifferences: Differences = {
+  'run.start': {
     headers: ['Idempotency-Key', 'X-Svc-Client'],
     body: runInput,
     asksModel: true,
     answers: { 202: run, 200: { type: 'text/event-stream' } },
     answer: startRun,
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/runs',
-    access: 'token',
-    summary: 'The latest runs, newest first; `next` leads to the next page.',
-    query: ({ page_runs }) => runListQuery(page_runs),
-    answers: { 200: runPage },
-    answer: listRuns,
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/conversations',
-    access: 'token',
-    summary: 'The latest conversations, with their titles; `next` leads to the next page.',
-    query: ({ page_runs }) => conversationListQuery(page_runs),
-    answers: { 200: conversationPage },
-    answer: listConversations,
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/runs/search',
-    access: 'token',
-    summary: 'Finished runs with these words, newest first, each with a snippet.',
-    query: runSearchQuery,
-    answers: { 200: searchPage },
-    answer: searchRuns,
-  }),
-  route({
-    method: 'DELETE',
-    path: '/v1/runs/:id',
-    access: 'token',
-    summary: 'Removes a finished run from the log.',
-    answers: { 200: removedRun },
-    answer: removeRun,
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/runs/:id',
-    access: 'token',
-    summary: 'One run; with `?at=<seq>` as it was after that event.',
-    query: atQuery,
-    answers: { 200: run },
-    answer: showRun,
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/runs/:id/events',
-    access: 'token',
-    summary: 'The events of a run as they happen; Last-Event-ID resumes.',
-    query: fromQuery,
+  },
+  'run.follow': {
     headers: ['Last-Event-ID'],
     answers: { 200: { type: 'text/event-stream' }, 204: null },
     answer: followRun,
-  }),
-  route({
-    method: 'POST',
-    path: '/v1/runs/:id/cancel',
-    access: 'token',
-    summary: 'Cancels a run; answers when the work has stopped.',
-    answers: { 200: run },
-    answer: cancelRun,
-  }),
-];
+  },
+  'run.list': { check: checkBefore },
+  'conversation.list': { check: checkBefore },
+};
+
+export const exportRoute = route({
+  method: 'GET',
+  path: '/v1/runs/:id/export',
+  access: 'token',
+  summary:
+    'A run as a file that `svc runs replay` folds on any machine; ' +
+    '`?redact=1` leaves out the texts.',
+  query: exportQuery,
+  answers: { 200: { type: 'application/json' } },
+  answer: exportRun,
+});
 
 async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   const { req, res, runtime, limits, log, body } = context;
@@ -120,32 +58,12 @@ async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   sendJson(res, 202, started);
 }
 
-async function listRuns(context: Context<RunListQuery>): Promise<void> {
-  const { query, runtime } = context;
-  if (query.before !== undefined) await checkRun(runtime, query.before);
-  await sendLarge(context, () => runtime.runs.list(query));
-}
-
-async function listConversations(context: Context<ConversationListQuery>): Promise<void> {
-  const { query, runtime, res } = context;
-  if (query.before !== undefined) await checkRun(runtime, query.before);
-  const page = await runtime.runs.list({ ...query, latest: true, texts: 'short' });
-  sendJson(res, 200, await runtime.runs.made.page(page));
-}
-
-type SearchQuery = v.InferOutput<typeof runSearchQuery>;
-
-async function searchRuns({ query, res, runtime }: Context<SearchQuery>): Promise<void> {
-  sendJson(res, 200, await runtime.runs.search(query));
-}
-
-async function removeRun({ req, res, runtime }: Context): Promise<void> {
-  const removed = runId(req);
-  sendJson(res, 200, { removed, ...(await runtime.runs.remove(removed)) });
-}
-
 /** A page before an unknown run would be empty, and look like the end of the history. */
-async function checkRun(runtime: Context['runtime'], before: string): Promise<void> {
+async function checkBefore({
+  query: { before },
+  runtime,
+}: Context<{ before?: string }>): Promise<void> {
+  if (before === undefined) return;
   await runtime.runs.head(before).catch((error: unknown) => {
     // The last run of a page may be damaged.
     if (hasCode(error, 'store_corrupt')) return;
@@ -153,14 +71,6 @@ async function checkRun(runtime: Context['runtime'], before: string): Promise<vo
       ? wrong('before', 'before must be the id of a run, such as the `next` of a page.')
       : error;
   });
-}
-
-async function showRun(context: Context<AtQuery>): Promise<void> {
-  const { req, runtime } = context;
-  const { at } = context.query;
-  await sendLarge(context, () =>
-    at === undefined ? runtime.runs.show(runId(req)) : runtime.history.runAt(runId(req), at),
-  );
 }
 
 /** A finished run without new events gets 204, so that an event source stops asking. */
@@ -176,11 +86,7 @@ async function followRun(context: Context<FromQuery>): Promise<void> {
   await streamRun(context, runId(req), { from_seq, asks: false });
 }
 
-async function cancelRun({ req, res, runtime }: Context): Promise<void> {
-  sendJson(res, 200, await runtime.runs.cancel(runId(req), CLIENT));
-}
-
-export function runId(req: Context['req']): string {
+function runId(req: Context['req']): string {
   return req.params.id ?? '';
 }
 
@@ -202,4 +108,65 @@ function checkPosition(req: Context['req'], from_seq: number, last_seq: number):
     req.headers['last-event-id'] ? 'Last-Event-ID' : 'from',
     `The log has no such position yet: its last event is ${last_seq}.`,
   );
+}
+
+/**
+ * Sends the file while it is read, and counts its bytes. A file that cannot be read in full ends
+ * without its last bytes, so that no reader accepts it.
+ */
+async function exportRun({
+  req,
+  query,
+  res,
+  runtime,
+  limits,
+  log,
+  closing,
+  unsent,
+}: Context<v.InferOutput<typeof exportQuery>>): Promise<void> {
+  unsent.admit();
+  const { redact = false } = query;
+  const id = runId(req);
+  const gone = new AbortController();
+  res.once('close', () => gone.abort());
+  const signal = AbortSignal.any([gone.signal, closing]);
+  const cut = () => res.destroy();
+  const outflow = unsent.enter(cut);
+  closing.addEventListener('abort', cut);
+  const write = pieceWriter(res, outflow);
+  let text = '';
+  const flush = async () => {
+    const bytes = Buffer.from(text);
+    text = '';
+    // The page of events behind the piece is in memory while the write waits.
+    outflow.own(bytes.length + limits.store_page_bytes);
+    await write(bytes);
+  };
+  try {
+    for await (const piece of runtime.history.exportRun(id, { redact })) {
+      if (signal.aborted) break;
+      if (!res.headersSent) begin(res, id);
+      text += piece;
+      if (text.length >= PIECE_BYTES) await flush();
+    }
+    await flush();
+  } catch (thrown) {
+    if (!res.headersSent) throw thrown;
+    log.error({ err: asSvcError(thrown), run_id: id }, 'a run could not be exported in full');
+    res.destroy();
+  } finally {
+    closing.removeEventListener('abort', cut);
+    outflow.leave();
+  }
+  if (signal.aborted) res.destroy();
+  else res.end();
+}
+
+function begin(res: Context['res'], id: string): void {
+  res.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Disposition': `attachment; filename="${id.replace(/[^\w-]/g, '')}.json"`,
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  });
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SCOPES } from '../../../src/config/settings.ts';
+import { SCOPES } from '../../../src/contract/options.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { requireScope } from '../../../src/runtime/principal/principal.ts';
 import { Meter } from '../../../src/transport/auth/meter.ts';

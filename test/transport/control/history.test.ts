@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { machines } from '../../../machines/all.ts';
 import type { SvcError } from '../../../src/errors.ts';
-import { callMethod, createHandlers, type Reply } from '../../../src/transport/control/handlers.ts';
+import { createMethods, type Reply } from '../../../src/transport/control/methods.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { ScriptedProvider } from '../../helpers/scripted-provider.ts';
 
@@ -11,18 +11,20 @@ const unused = () => Promise.reject(new Error('not here'));
 const { runtime, store, kernel, config } = await bootRuntime({
   local: new ScriptedProvider('local', []),
 });
-const handlers = createHandlers({
+const methods = createMethods({
   runtime,
   limits: config.limits,
-  token: () => 't',
-  config: () => null,
-  configChanges: () => ({ keys: [], problem: null }),
-  applyConfig: () => ({ applied: [], after_restart: [] }),
-  warning: () => null,
-  ticket: () => 'the-ticket',
-  changeToken: unused,
-  tokens: { list: () => [], create: unused, revoke: unused },
-  signInPage: unused,
+  home: {
+    token: () => 't',
+    config: () => null,
+    configChanges: () => ({ keys: [], problem: null }),
+    applyConfig: () => ({ applied: [], after_restart: [] }),
+    warning: () => null,
+    ticket: () => 'the-ticket',
+    changeToken: unused,
+    tokens: { list: () => [], create: unused, revoke: unused },
+    signInPage: unused,
+  },
 });
 const reply: Reply = {
   signal: new AbortController().signal,
@@ -31,7 +33,7 @@ const reply: Reply = {
 };
 // biome-ignore lint/suspicious/noExplicitAny: the test says which type an answer has
 const call = async (method: string, params: Record<string, unknown> = {}): Promise<any> =>
-  callMethod(handlers, method, params, reply);
+  methods(method, params, reply);
 const refused = (method: string, params: Record<string, unknown>) =>
   call(method, params).then(
     () => null,

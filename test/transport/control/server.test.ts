@@ -7,7 +7,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
-import type { Handlers, Reply } from '../../../src/transport/control/handlers.ts';
+import type { Reply } from '../../../src/transport/control/methods.ts';
 import type { Method } from '../../../src/transport/control/protocol.ts';
 import { ControlServer } from '../../../src/transport/control/server.ts';
 import { silent } from '../../helpers/kernel.ts';
@@ -37,7 +37,7 @@ async function serve(
   const limits = { ...defaultLimits, close_grace_ms: 20 };
   context.server = new ControlServer({
     socket,
-    handlers: handlers as unknown as Handlers,
+    call: async (method, params, reply) => handlers[method as Method]?.(params, reply),
     limits,
     log: silent,
     http: (socket) => socket.destroy(),

@@ -6,7 +6,7 @@ import { ask, BEARER, boot } from './boot.ts';
 test('settings need the scope admin, and no route writes one', async () => {
   const rows = routes.filter(({ path }) => path.startsWith('/v1/settings'));
   assert.equal(
-    rows.map(({ method, path, access, scope }) => [method, path, access, scope]),
+    rows.map(({ method, path, access, scope }) => [method, path, access, scope]).sort(),
     [
       ['GET', '/v1/settings', 'token', 'admin'],
       ['POST', '/v1/settings/apply', 'token', 'admin'],

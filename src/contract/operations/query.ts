@@ -1,18 +1,8 @@
 import * as v from 'valibot';
-import { stateNames } from '../../machines/describe.ts';
-import { runMachine } from '../../machines/run/chart.ts';
-import { LOG_LEVELS } from '../config/settings.ts';
-import { check, wrong } from '../contract/check.ts';
-import { WORDS_MAX } from '../contract/inputs.ts';
-import {
-  digits,
-  name,
-  oneOf,
-  position,
-  positionOrZero,
-  query,
-  truth,
-} from '../contract/vocabulary.ts';
+import { check, wrong } from '../check.ts';
+import { WORDS_MAX } from '../inputs.ts';
+import { LOG_LEVELS, RUN_STATES } from '../options.ts';
+import { digits, name, oneOf, position, positionOrZero, query, truth } from '../vocabulary.ts';
 
 /**
  * The parameters of each request target, as HTTP and WebSocket requests and the OpenAPI document
@@ -31,7 +21,7 @@ export const runListQuery = (limitMax: number) =>
     limit: v.exactOptional(digits(1, limitMax)),
     /** The page starts with the run before this one. */
     before: v.exactOptional(name()),
-    state: v.exactOptional(oneOf(stateNames(runMachine))),
+    state: v.exactOptional(oneOf(RUN_STATES)),
     provider: v.exactOptional(name()),
     /** Only runs that were sent to a cloud provider. */
     cloud: v.exactOptional(truth),

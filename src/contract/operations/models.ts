@@ -1,0 +1,191 @@
+import * as v from 'valibot';
+import type { ModelRecord } from '../../providers/port.ts';
+import type { PullRecord } from '../../runtime/pulls/record.ts';
+import { loadInput, providerInput, pullInput } from '../inputs.ts';
+import { loadedModel, loadedModels, unloadedModel } from '../loaded-models.ts';
+import { provider } from '../records.ts';
+import { name, named, object } from '../vocabulary.ts';
+import { elsewhere, operation } from './row.ts';
+
+/** What clients ask of models and providers. */
+
+const one = v.object({ id: name() });
+
+export const modelOperations = {
+  'model.list': operation({
+    summary: 'The models of every reachable provider.',
+    answers:
+      '`models` of every reachable provider, the `folder` of models, `partial` downloads in it',
+    access: 'any',
+    grpc: { rpc: 'Models', answer: 'ModelList', request: {} },
+    call: async ({ runtime: { models } }) => ({
+      models: await models.list(),
+      ...(await models.place()),
+    }),
+  }),
+  'model.show': operation({
+    answers: 'the model with its metadata',
+    params: one,
+    access: 'sees model',
+    method: 'models.show',
+    call: ({ runtime }, { id }) => runtime.models.show(id),
+  }),
+  'model.remove': operation({
+    summary: 'Deletes the file of a local model.',
+    answers: 'the model that was deleted',
+    params: one,
+    access: 'admin',
+    method: 'models.remove',
+    http: 'POST /v1/models/remove',
+    call: ({ runtime }, { id }) => runtime.models.remove(id),
+  }),
+  'model.import': operation({
+    answers: 'the model, whose file is now in the models folder',
+    params: v.object({ path: name(4096), name: v.nullish(name()) }),
+    access: 'admin',
+    method: 'pulls.import',
+    call: ({ runtime, signal }, input) => runtime.pulls.import(input, signal),
+  }),
+  'model.use': operation({
+    answers: 'the model, now the default of the local engine',
+    params: one,
+    access: 'admin',
+    method: 'models.use',
+    call: ({ runtime }, { id }) => runtime.models.use(id),
+  }),
+  'model.aliases': operation({
+    answers: '`aliases`: names of models by alias',
+    access: 'any',
+    method: 'models.aliases',
+    call: ({ runtime }) => ({ aliases: runtime.models.aliases() }),
+  }),
+  'model.alias': operation({
+    answers: '`aliases` after the change. Without a model the alias is removed',
+    params: v.object({ name: name(128), model: v.nullish(name()) }),
+    access: 'admin',
+    method: 'models.setAlias',
+    call: ({ runtime }, { name, model = null }) => runtime.models.setAlias(name, model),
+  }),
+  'model.ps': operation({
+    summary: 'Local models in memory, those on their way, and the bound of their memory.',
+    answers: '`models` in memory, and the bound of their memory',
+    result: loadedModels,
+    access: 'any',
+    method: 'loads.list',
+    http: 'GET /v1/models/loaded',
+    call: ({ runtime }) => runtime.loads.list(),
+  }),
+  'model.load': operation({
+    summary: 'Loads a local model. The answer comes when it is in memory.',
+    answers: 'the model, once it is in memory',
+    params: loadInput,
+    result: loadedModel,
+    access: 'asks model',
+    method: 'loads.load',
+    http: 'POST /v1/models/load',
+    call: ({ runtime, signal }, input) => runtime.loads.load(input, signal),
+  }),
+  'model.unload': operation({
+    summary: 'Removes a local model from memory. While it answers runs, that is 409.',
+    answers: '`unloaded`: the id of the model that is not in memory, and `freed_bytes`',
+    params: named('UnloadInput', object({ model: name() })),
+    result: unloadedModel,
+    access: 'asks model',
+    method: 'loads.unload',
+    http: 'POST /v1/models/unload',
+    call: ({ runtime }, { model }) => runtime.loads.unload(model),
+  }),
+  'model.search': operation({
+    answers: '`models` of the hub, the most downloaded first: reference, downloads, licence',
+    params: v.object({ words: name(255) }),
+    access: 'admin',
+    method: 'pulls.search',
+    call: async ({ runtime, signal }, { words }) => ({
+      models: await runtime.pulls.search(words, signal),
+    }),
+  }),
+  'model.pull': elsewhere<ModelRecord | null, PullRecord>()({
+    summary: 'Downloads a model: its record at each change, one a line. Leaving cancels it.',
+    answers: 'progress at each change, then the model',
+    params: named('PullInput', pullInput),
+    streams: true,
+    access: 'admin',
+    method: 'pulls.pull',
+    http: 'POST /v1/models/pull',
+  }),
+  'model.pull_cancel': operation({
+    answers: '`cancelled`: false when other clients wait for the same pull',
+    params: one,
+    access: 'admin',
+    method: 'pulls.cancel',
+    call: ({ runtime, by }, { id }) => runtime.pulls.cancel(id, by),
+  }),
+  'provider.list': operation({
+    summary: 'Providers, their state and why.',
+    answers: '`providers` with state and reason',
+    result: named('Providers', object({ providers: v.array(provider) })),
+    access: 'any',
+    method: 'providers.list',
+    http: 'GET /v1/providers',
+    grpc: {
+      rpc: 'Providers',
+      answer: 'ProviderList',
+      request: {},
+    },
+    call: ({ runtime }) => ({ providers: runtime.providers.list() }),
+  }),
+  'provider.add': operation({
+    summary: 'Adds a known provider, or a server on this machine.',
+    answers: 'the provider',
+    params: providerInput,
+    result: provider,
+    access: 'admin',
+    method: 'providers.add',
+    http: 'POST /v1/providers',
+    call: ({ runtime }, input) => runtime.providers.add(input),
+  }),
+  'provider.set': operation({
+    answers: 'the provider with its new settings; null removes a header or an option',
+    params: providerInput,
+    access: 'admin',
+    method: 'providers.set',
+    call: ({ runtime }, input) => runtime.providers.set(input),
+  }),
+  'provider.use': operation({
+    summary: 'Makes it the provider of runs that name none.',
+    answers: 'the provider, now the default',
+    params: one,
+    result: provider,
+    access: 'admin',
+    method: 'providers.use',
+    http: 'POST /v1/providers/:id/default',
+    call: ({ runtime }, { id }) => runtime.providers.use(id),
+  }),
+  'provider.remove': operation({
+    summary: 'Removes a provider.',
+    answers: 'the provider',
+    params: one,
+    result: provider,
+    access: 'admin',
+    method: 'providers.remove',
+    http: 'DELETE /v1/providers/:id',
+    call: ({ runtime }, { id }) => runtime.providers.remove(id),
+  }),
+  'provider.key': operation({
+    answers: 'the provider, after its stored key is read again. The key is not in the request',
+    params: one,
+    access: 'admin',
+    method: 'providers.rereadKey',
+    call: ({ runtime }, { id }) => runtime.providers.rereadKey(id),
+  }),
+  'provider.test': operation({
+    summary: 'Asks a provider whether it answers, and waits for the outcome.',
+    answers: 'the provider, after one request that spends no token',
+    params: one,
+    result: provider,
+    access: 'admin',
+    method: 'providers.test',
+    http: 'POST /v1/providers/:id/test',
+    call: ({ runtime }, { id }) => runtime.providers.test(id),
+  }),
+};

@@ -1,0 +1,226 @@
+import * as v from 'valibot';
+import type { EventRecord, NextTurn, RunRecord, RunWait } from '../contract.ts';
+import { conversationPage } from '../conversation-page.ts';
+import { runWhy } from '../history.ts';
+import { nextInput, runListInput, runSearchInput } from '../inputs.ts';
+import { removedRun, run, runPage, searchPage } from '../run.ts';
+import { count, flag, name, text } from '../vocabulary.ts';
+import {
+  atQuery,
+  conversationListQuery,
+  fromQuery,
+  noQuery,
+  runListQuery,
+  runSearchQuery,
+} from './query.ts';
+import { elsewhere, operation } from './row.ts';
+
+/**
+ * What clients ask of runs and conversations. The local socket also takes `last`, or the beginning
+ * of an id, where a run is named.
+ */
+
+const one = v.object({ id: name() });
+
+export const runOperations = {
+  'run.start': elsewhere<RunRecord, { run: RunRecord } | RunWait | EventRecord>()({
+    summary: 'Starts a run: 202 with its record, or its events with Accept: text/event-stream.',
+    answers:
+      'the run. With `stream`: first `{run}`, then its events, `{queue_position}` and `{loading}`',
+    /** A RunInput. `traceparent` is the span of the client. */
+    params: v.looseObject({ stream: v.nullish(flag), traceparent: v.nullish(text) }),
+    streams: true,
+    access: 'run',
+    http: 'POST /v1/runs',
+    grpc: {
+      rpc: 'Run',
+      answer: 'RunUpdate',
+      says: [
+        'Starts a run and streams it to its end. The initial metadata has `svc-run-id`.',
+        'The run is cancelled when the call is cancelled or its connection breaks, unless ' +
+          '`detach` is set. The deadline of the call bounds the time of the run. A run that does ' +
+          'not complete ends the call with the status of its error, after `ended`.',
+        'A stream without `ended` was cut off. Attach continues after the last `seq`. When the ' +
+          'daemon stops, streams end with UNAVAILABLE and the run is not cancelled.',
+      ],
+    },
+  }),
+  'run.follow': elsewhere<RunRecord, RunWait | EventRecord>()({
+    summary: 'The events of a run as they happen; Last-Event-ID resumes.',
+    answers: 'the same events of the run from a position on, then the run',
+    params: v.object({ id: name(), from_seq: v.nullish(count, 0) }),
+    streams: true,
+    large: true,
+    access: 'sees run',
+    http: 'GET /v1/runs/:id/events',
+    query: fromQuery,
+    grpc: {
+      rpc: 'Attach',
+      answer: 'RunUpdate',
+      request: {
+        id: 1,
+        from_seq: {
+          id: 2,
+          type: 'uint64',
+          says: 'The first position to send. Absent: the beginning of the run.',
+        },
+      },
+      says: [
+        'Streams a run from a position of the log to its end, as Run does. A position after the ' +
+          'end of the run gives an empty stream. The run continues when the call ends.',
+      ],
+    },
+  }),
+  // Before `run.get`, whose route has a parameter at the same place.
+  'run.search': operation({
+    summary: 'Finished runs with these words, newest first, each with a snippet.',
+    params: v.object(runSearchInput),
+    result: searchPage,
+    access: 'own',
+    method: 'runs.search',
+    http: 'GET /v1/runs/search',
+    query: runSearchQuery,
+    grpc: {
+      rpc: 'Search',
+      answer: 'SearchPage',
+      request: {
+        words: { id: 1, says: 'Words, or several words in quotes.' },
+        limit: { id: 2, says: 'Absent: 20.' },
+        before: {
+          id: 3,
+          says: 'The page starts with the run before this one: `next` of the page before.',
+        },
+      },
+    },
+    call: ({ runtime }, query) => runtime.runs.search(query),
+  }),
+  'run.get': operation({
+    summary: 'One run; with `?at=<seq>` as it was after that event.',
+    answers: 'the run; with `at` as it was after that event',
+    params: v.object({ id: name(), at: v.nullish(count) }),
+    result: run,
+    large: true,
+    access: 'sees run',
+    method: 'runs.show',
+    http: 'GET /v1/runs/:id',
+    query: atQuery,
+    grpc: {
+      rpc: 'Get',
+      answer: 'RunRecord',
+      request: { id: 1 },
+      says: ['One run with its request and its answer.'],
+    },
+    call: async ({ runtime }, { id, at }) =>
+      at === undefined ? runtime.runs.show(id) : runtime.history.runAt(id, at),
+  }),
+  'run.list': operation({
+    summary: 'The latest runs, newest first; `next` leads to the next page.',
+    answers: 'one page of runs; `texts: "short"` cuts long texts',
+    params: v.object(runListInput),
+    result: runPage,
+    large: true,
+    access: 'own',
+    method: 'runs.list',
+    http: 'GET /v1/runs',
+    query: ({ page_runs }) => runListQuery(page_runs),
+    grpc: {
+      rpc: 'List',
+      answer: 'RunPage',
+      request: {
+        limit: { id: 1, says: 'Absent: 20.' },
+        before: {
+          id: 2,
+          says: 'The page starts with the run before this one: `next` of the page before.',
+        },
+        state: { id: 3, says: 'Only runs in this state.' },
+        provider: { id: 4, says: 'Only runs of this provider.' },
+        whole_texts: {
+          id: 5,
+          type: 'bool',
+          says: 'Whole texts. Otherwise long texts are cut, and their run is `shortened`.',
+        },
+        cloud: { id: 6, says: 'Only runs whose prompt left this machine.' },
+        conversation: { id: 7, says: 'Only runs of the conversation of this run.' },
+      },
+    },
+    call: ({ runtime }, query) => runtime.runs.list(query),
+  }),
+  'conversation.list': operation({
+    summary: 'The latest conversations, with their titles; `next` leads to the next page.',
+    params: v.object({
+      limit: v.nullish(count),
+      before: v.nullish(text),
+      conversation: v.nullish(text),
+    }),
+    result: conversationPage,
+    access: 'any',
+    http: 'GET /v1/conversations',
+    query: ({ page_runs }) => conversationListQuery(page_runs),
+    call: async ({ runtime: { runs } }, query) =>
+      runs.made.page(await runs.list({ ...query, latest: true, texts: 'short' })),
+  }),
+  'run.remove': operation({
+    summary: 'Removes a finished run from the log.',
+    answers:
+      '`removed`: the id of the run that is no longer in the log; `trouble`: why its texts may ' +
+      'still be',
+    params: one,
+    result: removedRun,
+    access: 'changes run',
+    method: 'runs.remove',
+    http: 'DELETE /v1/runs/:id',
+    grpc: {
+      rpc: 'Remove',
+      answer: 'RemoveAnswer',
+      request: { id: 1 },
+      says: [
+        'Removes a finished run and its words from the log. A run with later turns is not ' +
+          'removed, since they repeat its texts.',
+      ],
+    },
+    call: async ({ runtime }, { id }) => ({ removed: id, ...(await runtime.runs.remove(id)) }),
+  }),
+  'run.cancel': operation({
+    summary: 'Cancels a run; answers when the work has stopped.',
+    answers: 'the run, once its work has stopped',
+    params: one,
+    result: run,
+    access: 'changes run',
+    method: 'runs.cancel',
+    http: 'POST /v1/runs/:id/cancel',
+    grpc: {
+      rpc: 'Cancel',
+      answer: 'RunRecord',
+      request: { id: 1 },
+    },
+    call: ({ runtime, by }, { id }) => runtime.runs.cancel(id, by),
+  }),
+  'run.why': operation({
+    summary: 'Explains the state of a run: its events, and the same in sentences.',
+    params: one,
+    result: runWhy,
+    large: true,
+    access: 'sees run',
+    method: 'history.whyRun',
+    http: 'GET /v1/runs/:id/why',
+    query: noQuery,
+    call: ({ runtime }, { id }) => runtime.history.whyRun(id),
+  }),
+  'run.find': operation({
+    answers: '`id`: the whole id of a run that is given as `last` or by its beginning',
+    params: one,
+    access: 'any',
+    call: async ({ runtime }, { id }) => ({ id: await runtime.runs.find(id) }),
+  }),
+  'run.next': operation({
+    answers: 'who would answer: `provider`, `model`, `cloud`; the `conversation` it continues',
+    params: v.object(nextInput),
+    access: 'any',
+    call: async ({ runtime }, { conversation, ...input }): Promise<NextTurn> =>
+      runtime.models.next(
+        conversation === undefined
+          ? input
+          : await runtime.runs.conversations.peek({ ...input, conversation }),
+      ),
+  }),
+};

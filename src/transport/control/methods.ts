@@ -1,0 +1,136 @@
+import { checkGiven } from '../../contract/check.ts';
+import type { EventSlice, RunRecord, RunWait } from '../../contract/contract.ts';
+import { parseRunInput } from '../../contract/inputs.ts';
+import {
+  type Events,
+  type OperationName,
+  operations,
+  type Params,
+  type Results,
+} from '../../contract/operations/operations.ts';
+import type { Access, HomeCall, Operation } from '../../contract/operations/row.ts';
+import { spanOf } from '../../contract/span.ts';
+import { SvcError } from '../../errors.ts';
+import { build } from '../../home/build.ts';
+import type { Limits } from '../../limits.ts';
+import type { Runtime } from '../../runtime/port.ts';
+import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
+import { cancelWhenGone } from '../cancel-when-gone.ts';
+import { followWithWaits } from '../follow-with-waits.ts';
+import { statusWork } from './status-work.ts';
+
+/** How a method sends events before its result. */
+export interface Reply {
+  /** Aborted when the client cancels the request or disconnects. */
+  signal: AbortSignal;
+  /** Resolves when the client has read enough to get more. */
+  event(event: unknown): Promise<void>;
+  /** The same for events of a log, which are JSON already. */
+  slice(slice: EventSlice): Promise<void>;
+}
+
+/** Finds the method, checks its parameters and answers. Throws invalid_request. */
+export type CallMethod = (method: string, params: unknown, reply: Reply) => Promise<unknown>;
+
+export interface MethodsOptions {
+  runtime: Runtime;
+  limits: Limits;
+  home: HomeCall['home'];
+}
+
+const BY = 'command line';
+/** Earlier names of methods, which still answer. */
+const RENAMED: Readonly<Record<string, OperationName>> = { picture: 'state' };
+
+/** Here a run may be named by `last`, or by the beginning of its id. */
+const NAMES_RUN: ReadonlySet<Access | undefined> = new Set(['sees run', 'changes run']);
+
+export function findMethod(method: string): OperationName | null {
+  const name = Object.hasOwn(RENAMED, method) ? RENAMED[method] : method;
+  return name !== undefined && Object.hasOwn(operations, name) ? (name as OperationName) : null;
+}
+
+/** The operations of the contract as methods of the local socket. */
+export function createMethods({ runtime, limits, home }: MethodsOptions): CallMethod {
+  const ways = waysOf(runtime, limits, home);
+  return async (method, params, reply) => {
+    const name = findMethod(method);
+    if (name === null)
+      throw new SvcError(
+        'invalid_request',
+        `There is no method ${JSON.stringify(method.slice(0, 80))}.`,
+        { param: 'method', details: { unknown: 'method' } },
+      );
+    const row: Operation = operations[name];
+    const checked = checkGiven(row.params, params);
+    const values = NAMES_RUN.has(row.access)
+      ? { ...checked, id: await runtime.runs.find((checked as { id: string }).id) }
+      : checked;
+    return row.call === undefined
+      ? (ways as Ways)[name]?.(values, reply)
+      : row.call({ runtime, home, by: BY, signal: reply.signal }, values);
+  };
+}
+
+type Ways = Partial<Record<OperationName, (params: unknown, reply: Reply) => Promise<unknown>>>;
+/** The operations that each transport does its way. */
+type Own = keyof Events | 'status';
+
+function waysOf(runtime: Runtime, limits: Limits, home: HomeCall['home']) {
+  const follow = async (
+    id: string,
+    from_seq: number,
+    reply: Reply,
+  ): Promise<RunRecord | RecordBytes> => {
+    const following = { from_seq, signal: reply.signal };
+    const report = (wait: RunWait) => reply.event(wait);
+    for await (const slice of followWithWaits(runtime, id, following, report))
+      await reply.slice(slice);
+    return runtime.runs.show(id);
+  };
+  return {
+    'run.start': async ({ stream = false, traceparent, ...params }, reply) => {
+      const input = parseRunInput(params, limits);
+      const run = await runtime.runs.start(input, BY, spanOf(traceparent));
+      if (!stream) return run;
+      if (input.cancel_on_disconnect === true) cancelWhenGone(runtime, run.id, reply.signal);
+      await reply.event({ run });
+      return follow(run.id, 0, reply);
+    },
+    'run.follow': ({ id, from_seq }, reply) => follow(id, from_seq, reply),
+    /** Changes during a read count as one. */
+    'health.watch': async (_, reply) => {
+      const read = () => ({ ...runtime.health(), ...runtime.probe() });
+      while (!reply.signal.aborted) {
+        const changed = runtime.stateChanges.next(reply.signal);
+        await reply.event(read());
+        await changed;
+      }
+      return read();
+    },
+    'model.pull': async ({ reference, name = null, sha256 = null }, reply) => {
+      let model: Results['model.pull'] = null;
+      const input = { reference, name, sha256 };
+      for await (const record of runtime.pulls.pull(input, BY, reply.signal)) {
+        await reply.event(record);
+        model = record.model;
+      }
+      return model;
+    },
+    status: async () => {
+      const { keys, problem } = home.configChanges();
+      return {
+        ...runtime.status(),
+        ...statusWork(runtime),
+        warning: home.warning(),
+        started_at: new Date(performance.timeOrigin).toISOString(),
+        build,
+        reason: runtime.health().reason,
+        not_in_force: keys,
+        config_problem: problem,
+      };
+    },
+  } satisfies {
+    [N in Own]: (params: Params<N>, reply: Reply) => Promise<Results[N] | RecordBytes>;
+  };
+}

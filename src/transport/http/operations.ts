@@ -1,0 +1,69 @@
+import { given } from '../../contract/check.ts';
+import { rows } from '../../contract/operations/operations.ts';
+import { ACCESS, type HomeCall, type Operation } from '../../contract/operations/row.ts';
+import { changes } from './changes.ts';
+import { report } from './health.ts';
+import { sendLarge } from './large.ts';
+import { sendJson } from './reply.ts';
+import type { Context, Differences, Route } from './route.ts';
+import { CLIENT, clientGone } from './run-request.ts';
+import { runDifferences } from './runs.ts';
+
+/** What HTTP does its way: other headers or forms of an answer, or a narrower request. */
+const differences: Differences = {
+  ...runDifferences,
+  ...changes,
+  report,
+  'config.apply': {
+    answer: ({ res, configuration }: Context) => sendJson(res, 200, configuration.apply()),
+  },
+};
+
+/** The routes of the operations of the contract. */
+export const operationRoutes: readonly Route[] = rows.flatMap(([name, row]) =>
+  row.http === undefined ? [] : [routeOf(row.http, row, differences[name])],
+);
+
+function routeOf(
+  http: string,
+  row: Operation,
+  { check, ...difference }: Differences[keyof Differences] = {},
+): Route {
+  const [method, path = ''] = http.split(' ') as [Route['method'], string?];
+  const { params, query, result, access = 'admin', summary = '' } = row;
+  const fields = 'entries' in params ? Object.keys(params.entries as object) : [];
+  const isSent = method === 'POST' && fields.some((field) => !path.includes(`:${field}`));
+  return {
+    method,
+    path,
+    access: 'token',
+    scope: ACCESS[access],
+    summary,
+    ...(query === undefined ? {} : { query }),
+    ...(isSent ? { body: params } : {}),
+    answers: { 200: result ?? null },
+    answer: async (context: Context) => {
+      await check?.(context as Context<never>);
+      await answer(context, row, isSent);
+    },
+    ...difference,
+  } as Route;
+}
+
+/** Calls the operation with what the path, the query and the body say, and sends its result. */
+async function answer(context: Context, row: Operation, isSent: boolean): Promise<void> {
+  const { req, res, runtime } = context;
+  const query = context.query as object;
+  const body = isSent ? ((await context.body()) as object) : {};
+  const call = {
+    runtime,
+    by: CLIENT,
+    get signal() {
+      return clientGone(context);
+    },
+  };
+  const make = async () =>
+    row.call?.(call as HomeCall, given({ ...req.params, ...query, ...body }));
+  if (row.large) await sendLarge(context, make);
+  else sendJson(res, 200, await make());
+}
