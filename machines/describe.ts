@@ -58,13 +58,6 @@ export function describe(machine: AnyStateMachine): MachineShape {
   };
 }
 
-/** The outermost states that users see, in the order of their definition. */
-export function stateNames(machine: AnyStateMachine): string[] {
-  return describe(machine)
-    .states.filter(({ path, type }) => type !== 'group' && !path.includes('.'))
-    .map(({ path }) => path);
-}
-
 function descend(node: AnyStateNode): AnyStateNode[] {
   return Object.values(node.states).flatMap((child) => [child, ...descend(child)]);
 }

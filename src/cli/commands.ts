@@ -1,4 +1,4 @@
-import { optionRows } from '../contract/options.ts';
+import { optionRows, runFilters } from '../contract/options.ts';
 
 /**
  * Every command of `svc`, as data. The parser, the help, the completion scripts and the docs are
@@ -560,10 +560,11 @@ export const commands: readonly CommandSpec[] = [
     summary: 'The latest runs, newest first. Works without a daemon.',
     flags: [
       { name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' },
-      { name: 'state', value: '<state>', summary: 'Runs in this state.' },
-      { name: 'provider', value: '<id>', summary: 'Runs of this provider.' },
-      { name: 'cloud', summary: 'Runs whose prompt left this machine.' },
-      { name: 'conversation', value: '<id>', summary: 'Runs of the conversation of this run.' },
+      ...runFilters.map(([name, { value, summary }]) => ({
+        name,
+        ...(value === undefined ? {} : { value }),
+        summary,
+      })),
     ],
     examples: ['runs list --state failed', 'runs list --conversation last'],
   }),

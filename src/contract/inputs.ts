@@ -4,6 +4,7 @@ import { type Limits, limitSpecs } from '../limits.ts';
 import { checkGiven, checkNesting, checkText, type Given, wrong } from './check.ts';
 import { boundConversation, type ConversationLimits } from './conversation.ts';
 import { checkMessages } from './messages.ts';
+import { byFilter } from './options.ts';
 import { type RunInput, runInput } from './run.ts';
 import { count, flag, name, named, object, oneOf, text, wholeFrom } from './vocabulary.ts';
 
@@ -128,12 +129,7 @@ export const runListInput = {
   limit: v.nullish(count),
   /** The page starts with the run before this one. */
   before: v.nullish(text),
-  state: v.nullish(text),
-  provider: v.nullish(text),
-  /** Only runs that were sent to a cloud provider. */
-  cloud: v.nullish(flag),
-  /** Only runs of the conversation of this run. */
-  conversation: v.nullish(text),
+  ...byFilter(v.nullish(text), () => v.nullish(text), v.nullish(flag)),
   /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
   texts: v.nullish(oneOf(['whole', 'short'])),
 };

@@ -337,3 +337,43 @@ export const imageSignatures: Readonly<Record<string, RegExp>> = {
 };
 /** Bytes of a file that its signature is in. */
 export const SIGNATURE_BYTES = 18;
+
+/** By what runs are listed: one row each. The command line, the contract and HTTP read it. */
+export interface RunFilter {
+  type: 'text' | 'word' | 'flag';
+  words?: readonly string[];
+  /** Its value in help. */
+  value?: string;
+  summary: string;
+}
+
+export const RUN_FILTERS = {
+  state: { type: 'word', words: RUN_STATES, value: '<state>', summary: 'Runs in this state.' },
+  provider: { type: 'text', value: '<id>', summary: 'Runs of this provider.' },
+  cloud: { type: 'flag', summary: 'Runs whose prompt left this machine.' },
+  conversation: { type: 'text', value: '<id>', summary: 'Runs of the conversation of this run.' },
+} as const satisfies Record<string, RunFilter>;
+
+export type RunFilterName = keyof typeof RUN_FILTERS;
+export const runFilters = Object.entries(RUN_FILTERS) as [RunFilterName, RunFilter][];
+/** What each filter is, by its type. */
+export type ByFilter<Text, Word, Flag> = {
+  [N in RunFilterName]: (typeof RUN_FILTERS)[N]['type'] extends 'flag'
+    ? Flag
+    : (typeof RUN_FILTERS)[N]['type'] extends 'word'
+      ? Word
+      : Text;
+};
+
+/** The same for each filter of a type. */
+export function byFilter<Text, Word, Flag>(
+  text: Text,
+  word: (words: readonly string[]) => Word,
+  flag: Flag,
+): ByFilter<Text, Word, Flag> {
+  const values = runFilters.map(([name, { type, words = [] }]) => [
+    name,
+    type === 'flag' ? flag : type === 'word' ? word(words) : text,
+  ]);
+  return Object.fromEntries(values) as ByFilter<Text, Word, Flag>;
+}

@@ -1,5 +1,5 @@
 import { shownTarget } from '../../../machines/failover.ts';
-import { RUN_STATES } from '../../contract/options.ts';
+import { runFilters } from '../../contract/options.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
@@ -17,14 +17,9 @@ const PROMPT_WIDTH = 40;
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const limit = wholeFlag(flags, 'limit', { min: 1, max: LIMIT_MAX }) ?? LIMIT_DEFAULT;
-  const filter = {
-    state: choiceFlag(flags, 'state', RUN_STATES),
-    provider: textFlag(flags, 'provider'),
-    cloud: flags.cloud === true ? true : undefined,
-    conversation: textFlag(flags, 'conversation'),
-  };
+  const filter = filterOf(flags);
   const page = await withRuns(paths, (runs) =>
-    readPages(runs, { ...defined(filter), ...(json ? {} : { texts: 'short' }) }, limit),
+    readPages(runs, { ...filter, ...(json ? {} : { texts: 'short' }) }, limit),
   );
   if (json) printJson(page);
   else if (page.runs.length === 0 && page.damaged === undefined)
@@ -37,9 +32,13 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   return page.damaged === undefined ? 0 : 1;
 }
 
-function defined<T extends object>(filter: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given) as { [K in keyof T]?: Exclude<T[K], undefined> };
+/** The filters among the flags. */
+function filterOf(flags: Context['flags']): Parameters<RunReads['list']>[0] {
+  const values = runFilters.map(([name, { type, words = [] }]) => {
+    if (type === 'flag') return [name, flags[name] === true ? true : undefined];
+    return [name, type === 'word' ? choiceFlag(flags, name, words) : textFlag(flags, name)];
+  });
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined));
 }
 
 /** Reads pages up to the limit; the daemon bounds the length of a page. */

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { check, wrong } from '../check.ts';
 import { WORDS_MAX } from '../inputs.ts';
-import { LOG_LEVELS, RUN_STATES } from '../options.ts';
+import { byFilter, LOG_LEVELS } from '../options.ts';
 import { digits, name, oneOf, position, positionOrZero, query, truth } from '../vocabulary.ts';
 
 /**
@@ -21,12 +21,11 @@ export const runListQuery = (limitMax: number) =>
     limit: v.exactOptional(digits(1, limitMax)),
     /** The page starts with the run before this one. */
     before: v.exactOptional(name()),
-    state: v.exactOptional(oneOf(RUN_STATES)),
-    provider: v.exactOptional(name()),
-    /** Only runs that were sent to a cloud provider. */
-    cloud: v.exactOptional(truth),
-    /** Only runs of the conversation of this run. */
-    conversation: v.exactOptional(name()),
+    ...byFilter(
+      v.exactOptional(name()),
+      (words) => v.exactOptional(oneOf(words)),
+      v.exactOptional(truth),
+    ),
     /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
     texts: v.exactOptional(oneOf(['whole', 'short'])),
   });
