@@ -350,6 +350,7 @@ export interface RunFilter {
 export const RUN_FILTERS = {
   state: { type: 'word', words: RUN_STATES, value: '<state>', summary: 'Runs in this state.' },
   provider: { type: 'text', value: '<id>', summary: 'Runs of this provider.' },
+  model: { type: 'text', value: '<name>', summary: 'Runs of the model of this name.' },
   cloud: { type: 'flag', summary: 'Runs whose prompt left this machine.' },
   conversation: { type: 'text', value: '<id>', summary: 'Runs of the conversation of this run.' },
 } as const satisfies Record<string, RunFilter>;

@@ -72,7 +72,7 @@ export const RUN_COLUMNS = {
   state: { type: 'text', sqlite: 'row', isFilter: true, of: (row) => row.state },
   provider: { type: 'text', sqlite: 'row', isFilter: true, of: (row) => row.provider },
   seq: { type: 'whole', sqlite: 'row', of: (row) => row.seq },
-  model: { type: 'text', of: (row) => row.model },
+  model: { type: 'text', sqlite: '$.model', isFilter: true, of: (row) => row.model },
   client: { type: 'text', later: 'keeps', of: (row) => row.client ?? '' },
   cloud: { type: 'flag', sqlite: 'beside', later: 'adds', of: (row) => (row.cloud ? 1 : 0) },
   conversation: {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SCHEMA_VERSION } from '../../machines/events.ts';
-import type { Commit, EventStore, RunRow, StoredEvent } from '../../src/store/port.ts';
+import type { Commit, EventStore, RunQuery, RunRow, StoredEvent } from '../../src/store/port.ts';
 import { accepted, codeOf, event, foundIn, run, series } from './samples.ts';
 import { testUsage } from './usage-conformance.ts';
 
@@ -567,26 +567,31 @@ function testRuns(opened: Opened): void {
     },
   );
 
-  opened('runs are listed by state and by provider', async (store) => {
-    const kinds: [state: string, provider: string][] = [
-      ['failed', 'local'],
-      ['completed', 'local'],
-      ['completed', 'cloud'],
-      ['failed', 'cloud'],
-      ['completed', 'local'],
+  opened('runs are listed by state, by provider and by model', async (store) => {
+    const kinds: [state: string, provider: string, model: string][] = [
+      ['failed', 'local', 'a'],
+      ['completed', 'local', 'b'],
+      ['completed', 'cloud', 'b'],
+      ['failed', 'cloud', 'a\u0000'],
+      ['completed', 'local', 'a'],
     ];
     await store.append(
       accepted(
         1,
-        kinds.map(([state, provider], index) => run(`run_${index}`, { state, provider })),
+        kinds.map(([state, provider, model], index) =>
+          run(`run_${index}`, { state, provider, model }),
+        ),
       ),
     );
-    const list = async (query: { state?: string; provider?: string; before?: string }) =>
+    const list = async (query: Partial<RunQuery>) =>
       (await store.listRuns({ limit: 10, ...query })).map(({ run_id }) => run_id);
     assert.equal(await list({ state: 'completed' }), ['run_4', 'run_2', 'run_1']);
     assert.equal(await list({ provider: 'cloud' }), ['run_3', 'run_2']);
     assert.equal(await list({ state: 'completed', provider: 'local' }), ['run_4', 'run_1']);
     assert.equal(await list({ state: 'completed', before: 'run_3' }), ['run_2', 'run_1']);
+    assert.equal(await list({ model: 'b' }), ['run_2', 'run_1']);
+    assert.equal(await list({ model: 'a\u0000' }), ['run_3']);
+    assert.equal(await list({ model: 'a', state: 'failed' }), ['run_0']);
     assert.equal(await list({ state: 'unknown' }), []);
   });
 

@@ -31,6 +31,9 @@ async function checkUpgraded(place: Place): Promise<void> {
     (await store.listRuns({ limit: 9 })).map(({ run_id }) => run_id),
     ['run_d', 'run_c', 'run_b', 'run_a'],
   );
+  const { model = '' } = (await store.getRun('run_a')) ?? {};
+  const ofModel = (await store.listRuns({ limit: 9, model })).map(({ run_id }) => run_id);
+  assert.is(ofModel.at(-1), 'run_a', 'a column that the old log did not have');
   assert.equal(await store.unfinishedRuns(), ['run_b', 'run_d']);
   assert.is(
     (await store.getRunByKey('k'))?.run_id,
