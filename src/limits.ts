@@ -567,11 +567,11 @@ export const fixedLimits = {
    * gRPC calls without the token that one connection may begin at once. Each comes back after
    * 100 ms. A connection with more is closed.
    */
-  connection_calls: 64,
+  connection_calls: 32,
   /**
-   * From one new gRPC connection that is served to the next one, beyond 16 at once. Eight
-   * calls without the token count as one more. A connection whose client shows the token does
-   * not count.
+   * From one new gRPC connection that is served to the next one, beyond 16 at once. A call
+   * without the token counts as one more. A connection whose client shows the token does not
+   * count.
    */
   newcomer_ms: 2,
   /** Requests of one HTTP connection. Then it is closed after the response. */

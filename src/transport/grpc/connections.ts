@@ -8,9 +8,9 @@ import { Allowance } from '../auth/allowance.ts';
  * The connections of the gRPC listener. It owns which connections are served, and which stay when
  * there are too many.
  *
- * 1. New connections are served one after the other, at a pace. Each call without a token makes the
- *    next ones wait longer. So clients that connect again and again do not occupy the daemon. A
- *    connection whose client shows the token gives its time back.
+ * 1. New connections are served one after the other, at a pace. Each call without a token counts as
+ *    one more. So clients that connect again and again do not occupy the daemon. A connection whose
+ *    client shows the token gives its turn back.
  * 2. A connection may begin some calls before its client has shown the token. Then it is closed.
  * 3. At most `connections` + `spare_connections` are open. The oldest one that is served without a
  *    token makes room, then the oldest without an authenticated call in progress. Clients without
@@ -55,7 +55,7 @@ export class GrpcConnections {
     const place = this.places.get(peer);
     if (place === undefined || place.isKnown) return true;
     const now = performance.now();
-    this.pace.spend(now, this.limits.newcomer_ms / NEWCOMER_CALLS);
+    this.pace.spend(now, this.limits.newcomer_ms);
     return place.begun.take(now, CALL_MS, this.limits.connection_calls * CALL_MS) === 0;
   }
 
@@ -129,6 +129,7 @@ export class GrpcConnections {
 
   private forget(place: Place): void {
     this.waiting.delete(place);
+    if (this.waiting.size === 0) clearTimeout(this.timer);
     this.strangers.delete(place);
     this.idle.delete(place);
     if (this.places.get(place.peer) === place) this.places.delete(place.peer);
@@ -155,5 +156,3 @@ type ConnectionLimits = Pick<
 const CALL_MS = 100;
 /** Connections that may come at once, such as those of a client with several. */
 const NEWCOMERS = 16;
-/** So many calls without a token cost as much as one connection. */
-const NEWCOMER_CALLS = 8;

@@ -44,7 +44,9 @@ export function createGrpc(options: GrpcOptions): Grpc {
   const hand = async (socket: Socket) => {
     try {
       const service = await load();
-      if (!socket.destroyed) service.serve(socket);
+      if (socket.destroyed) return;
+      service.serve(socket);
+      socket.resume();
     } catch (error) {
       log.error({ err: asSvcError(error) }, 'a gRPC connection could not be served');
       socket.destroy();
@@ -52,7 +54,9 @@ export function createGrpc(options: GrpcOptions): Grpc {
   };
   const serve = (socket: Socket) => void hand(socket);
   const handshakes = certificate === null ? null : secure(limits, certificate, log, serve);
-  const listener = createServer((socket) =>
+  // What a connection sends before its turn stays with the system. Node.js would pass it to the
+  // library as one piece, which nothing could end in its middle.
+  const listener = createServer({ pauseOnConnect: true }, (socket) =>
     connections.take(socket, () => {
       if (handshakes === null) serve(socket);
       else handshakes.emit('connection', socket);

@@ -17,7 +17,7 @@ const RUNTIME = 'svc.runtime.v1.Runtime';
 const SERVICES = ['', 'svc.livez', 'svc.readyz', RUNTIME];
 
 test.before.each(async (context) => {
-  context.grpc = await serve();
+  context.grpc = await serve({ limits: { connection_calls: 1000 } });
   context.client = healthClient(context.grpc.address);
 });
 

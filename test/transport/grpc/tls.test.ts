@@ -92,8 +92,8 @@ test('a renewed certificate is served, and open streams stay', async ({ folder, 
 });
 
 test('handshakes that never end are closed in time, and lock out no probe', async (context) => {
-  const grpc = await context.open({ connections: 4, spare_connections: 4, handshake_ms: 500 });
-  const lines = Array.from({ length: 40 }, () => hang(context, grpc));
+  const grpc = await context.open({ connections: 4, spare_connections: 36, handshake_ms: 500 });
+  const lines = Array.from({ length: 41 }, () => hang(context, grpc));
   await waitFor('the oldest to make room', () => lines[0]?.destroyed);
   const client = healthClient(local(grpc), trusting(context.pair));
   assert.is(await client.check('svc.livez'), 'SERVING');
