@@ -7,6 +7,8 @@ import {
   tool,
   toolChoice,
 } from '../src/contract/messages.ts';
+import { rows } from '../src/contract/operations/operations.ts';
+import type { Grpc, Operation, ProtoField } from '../src/contract/operations/row.ts';
 import { optionEntries } from '../src/contract/option-schemas.ts';
 import { optionRows } from '../src/contract/options.ts';
 import { errorBody } from '../src/contract/records.ts';
@@ -14,8 +16,9 @@ import { failedAttempt, messages, sentToCloud, usage } from '../src/contract/run
 import { large } from '../src/contract/vocabulary.ts';
 
 /**
- * The messages RunRequest and RunRecord of `runtime.proto`, made from the schemas of a run.
- * `npm run docs` writes them, and a test compares them.
+ * The messages RunRequest and RunRecord of `runtime.proto`, made from the schemas of a run; the
+ * service and the requests of its methods, made from the operations. `npm run docs` writes them,
+ * and a test compares them.
  */
 export const PROTO = 'src/transport/grpc/runtime.proto';
 
@@ -53,16 +56,53 @@ const CALL: readonly Line[] = [
   },
 ];
 
-/** The text of the file with both messages as the schemas have them. */
+/** The text of the file with the service and the messages as the contract has them. */
 export function withMessages(text: string): string {
-  return Object.entries({ RunRequest: requestLines(), RunRecord: recordLines() }).reduce(
-    (file, [name, lines]) =>
-      file.replace(
-        new RegExp(`^message ${name} \\{\\n[^}]*^\\}`, 'm'),
-        () => `message ${name} {\n${bodyOf(lines)}\n}`,
-      ),
-    text,
+  const made = { RunRequest: requestLines(), RunRecord: recordLines(), ...operationMessages() };
+  return Object.entries(made).reduce(
+    (file, [name, lines]) => {
+      const message = `message ${name} {${lines.length === 0 ? '' : `\n${bodyOf(lines)}\n`}}`;
+      const place = new RegExp(`^message ${name} \\{(\\}|\\n[^}]*^\\})`, 'm');
+      return place.test(file) ? file.replace(place, () => message) : `${file}\n${message}\n`;
+    },
+    text.replace(/^service Runtime \{\n[^}]*^\}/m, serviceText),
   );
+}
+
+/** The methods of gRPC. */
+const methods = rows.flatMap(([, row]): [Operation, Grpc][] =>
+  row.grpc === undefined ? [] : [[row, row.grpc]],
+);
+
+function serviceText(): string {
+  const calls = methods.map(([{ summary = '', streams }, { rpc, answer, says = [summary] }]) => {
+    const about = says.flatMap((each, at) => [...(at === 0 ? [] : ['  //']), ...comment(each)]);
+    const returns = `${streams ? 'stream ' : ''}${answer}`;
+    return [...about, `  rpc ${rpc}(${rpc}Request) returns (${returns});`].join('\n');
+  });
+  return `service Runtime {\n${calls.join('\n\n')}\n}`;
+}
+
+/** The requests of the methods, and the answers whose fields the row has. */
+function operationMessages(): Record<string, Line[]> {
+  const made = methods.flatMap(([{ params, result }, { rpc, answer, request, fields }]) => [
+    ...(request === undefined ? [] : [[`${rpc}Request`, rowLines(request, params)]]),
+    ...(fields === undefined ? [] : [[answer, rowLines(fields, result)]]),
+  ]);
+  return Object.fromEntries(made);
+}
+
+function rowLines(fields: Readonly<Record<string, ProtoField>>, schema: unknown): Line[] {
+  const { entries = {} } = schema as { entries?: Record<string, v.GenericSchema> };
+  return Object.entries(fields).map(([name, value]) => {
+    const { id, type, says }: Exclude<ProtoField, number> =
+      typeof value === 'number' ? { id: value } : value;
+    const known = entries[name];
+    if (known === undefined) return { number: id, field: `${type} ${name}`, note: says };
+    const field = fieldOf(name, known);
+    const typed = type === undefined ? field : field.replace(/\S+ (?=\S+$)/, `${type} `);
+    return { number: id, field: typed, note: says };
+  });
 }
 
 function requestLines(): Line[] {

@@ -7,7 +7,7 @@ import type { Operation } from './row.ts';
 import { runOperations } from './runs.ts';
 
 /** What any client can ask of the daemon. The local socket has all of it. */
-export const operations = { ...daemonOperations, ...runOperations, ...modelOperations };
+export const operations = { ...runOperations, ...modelOperations, ...daemonOperations };
 
 type Operations = typeof operations;
 export type OperationName = keyof Operations;

@@ -41,7 +41,9 @@ export interface Grpc {
   rpc: string;
   /** The message of its answer. */
   answer: string;
-  /** The fields of its request, in their order. Absent: the message is in the proto. */
+  /** The fields of that message. Absent: it is in the proto. */
+  fields?: Readonly<Record<string, ProtoField>>;
+  /** The fields of its request. Absent: it is in the proto. */
   request?: Readonly<Record<string, ProtoField>>;
   /** What it does, in paragraphs, if the summary does not say it. */
   says?: readonly string[];
