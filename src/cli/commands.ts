@@ -579,8 +579,9 @@ export const commands: readonly CommandSpec[] = [
         value: '<what>',
         summary: 'What is summed apart: model, provider, client or day (default: model).',
       },
+      { name: 'conversation', value: '<id>', summary: 'Only the conversation of this run.' },
     ],
-    examples: ['usage --since 7d --by day'],
+    examples: ['usage --since 7d --by day', 'usage --conversation last'],
   }),
   command('runs show', {
     isQuick: true,

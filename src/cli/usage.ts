@@ -9,6 +9,8 @@ import { table } from './print/table.ts';
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const by = choiceFlag(flags, 'by', ['model', 'provider', 'client', 'day']) ?? 'model';
   const since = readSince(textFlag(flags, 'since'), Date.now());
+  const conversation = textFlag(flags, 'conversation');
+  if (conversation !== undefined) return ofConversation(conversation, flags, paths, json);
   const usage = await askDaemon(paths, 'usage', { by, ...(since === null ? {} : { since }) });
   if (json) {
     printJson(usage);
@@ -54,6 +56,27 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   ].flat();
   if (bounds.length > 0)
     note(`Used today at cloud providers: ${bounds.join(', ')}. The next day: ${budget.resets_at}.`);
+  return 0;
+}
+
+/** The sums of one conversation. Throws usage for a flag that does not go with it. */
+async function ofConversation(
+  id: string,
+  flags: Context['flags'],
+  paths: Context['paths'],
+  json: boolean,
+): Promise<number> {
+  if (flags.by !== undefined || flags.since !== undefined)
+    throw new SvcError('usage', '--conversation sums all its runs: leave out --by and --since.');
+  const usage = await askDaemon(paths, 'conversation.usage', { id });
+  const { conversation, runs, input_tokens, output_tokens, cached_tokens, unknown } = usage;
+  if (json) {
+    printJson(usage);
+    return 0;
+  }
+  const sums = [runs, input_tokens, output_tokens, cached_tokens].map(String);
+  print(table(['CONVERSATION', 'RUNS', 'IN', 'OUT', 'CACHED'], [[oneLine(conversation), ...sums]]));
+  if (unknown > 0) note(`${unknown} runs without all numbers of their provider.`);
   return 0;
 }
 

@@ -191,6 +191,7 @@ test('gRPC', async (context) => {
           Stop: { mode: 'nothing' },
           DrainNode: { id: 'nothing' },
           Get: { id: at.run },
+          ConversationUsage: { id: at.conversation },
           Attach: { id: at.run },
           Cancel: { id: at.run },
           Remove: { id: at.run },

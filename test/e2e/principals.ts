@@ -62,10 +62,11 @@ export const groups: Readonly<Record<string, Group>> = {
       'GET /v1/responses/:id',
       'GET /v1/responses/:id/input_items',
       'GET /v1/conversations/:id',
+      'GET /v1/conversations/:id/usage',
       'GET /v1/conversations/:id/items',
       'GET /v1/conversations/:id/items/:item',
     ],
-    grpc: ['Get', 'Attach'],
+    grpc: ['Get', 'Attach', 'ConversationUsage'],
     ws: [],
   },
   changes: {

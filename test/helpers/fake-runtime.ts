@@ -245,6 +245,7 @@ export function fakeRuntime(): FakeRuntime {
       failure: async (id) => errorOfRun({ ...find(id).record }, NOW),
       find: async (written) => written,
       search: async () => ({ runs: [], next: null }),
+      usageOf: () => Promise.reject(new Error('not here')),
       async show(id) {
         note('runs.show');
         return { ...find(id).record };

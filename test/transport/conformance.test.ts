@@ -172,6 +172,10 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
   ],
   'GET /v1/conversations': [{ status: 200 }, { path: '/v1/conversations?limit=0', status: 400 }],
   'GET /v1/conversations/:id': [{ status: 200 }, { path: '/v1/conversations/conv_x', status: 404 }],
+  'GET /v1/conversations/:id/usage': [
+    { status: 200 },
+    { path: '/v1/conversations/conv_x/usage', status: 404 },
+  ],
   'POST /v1/conversations/:id': [{ body: { metadata: { a: 'c' } }, status: 200 }],
   'POST /v1/conversations/:id/items': [
     { body: { items: [{ role: 'assistant', content: 'x' }] }, status: 200 },

@@ -4,7 +4,7 @@ import { conversationPage } from '../conversation-page.ts';
 import { runWhy } from '../history.ts';
 import { nextInput, runListInput, runSearchInput } from '../inputs.ts';
 import { removedRun, run, runPage, searchPage } from '../run.ts';
-import { count, flag, name, text } from '../vocabulary.ts';
+import { count, flag, large, name, named, object, text, whole } from '../vocabulary.ts';
 import {
   atQuery,
   conversationListQuery,
@@ -21,6 +21,22 @@ import { elsewhere, operation } from './row.ts';
  */
 
 const one = v.object({ id: name() });
+
+const conversationUsage = named(
+  'ConversationUsage',
+  object({
+    conversation: text,
+    /** Those that have ended. */
+    runs: whole,
+    input_tokens: large,
+    output_tokens: large,
+    /** Input tokens that providers had in their caches. */
+    cached_tokens: large,
+    /** Runs whose provider did not say all numbers. */
+    unknown: whole,
+  }),
+);
+export type ConversationUsage = v.InferOutput<typeof conversationUsage>;
 
 export const runOperations = {
   'run.start': elsewhere<RunRecord, { run: RunRecord } | RunWait | EventRecord>()({
@@ -158,6 +174,29 @@ export const runOperations = {
     query: ({ page_runs }) => conversationListQuery(page_runs),
     call: async ({ runtime: { runs } }, query) =>
       runs.made.page(await runs.list({ ...query, latest: true, texts: 'short' })),
+  }),
+  'conversation.usage': operation({
+    summary: 'Runs and tokens of one conversation.',
+    params: one,
+    result: conversationUsage,
+    access: 'sees conversation',
+    method: 'runs.usageOf',
+    http: 'GET /v1/conversations/:id/usage',
+    query: noQuery,
+    grpc: {
+      rpc: 'ConversationUsage',
+      answer: 'UsageOfConversation',
+      request: { id: { id: 1, says: 'The conversation, or any of its runs.' } },
+      fields: {
+        conversation: 1,
+        runs: { id: 2, says: 'Those that have ended.' },
+        input_tokens: 3,
+        output_tokens: 4,
+        cached_tokens: { id: 5, says: 'Input tokens that providers had in their caches.' },
+        unknown: { id: 6, says: 'Runs whose provider did not say all numbers.' },
+      },
+    },
+    call: ({ runtime }, { id }) => runtime.runs.usageOf(id),
   }),
   'run.remove': operation({
     summary: 'Removes a finished run from the log.',

@@ -14,6 +14,7 @@ import type {
   RunSearchQuery,
   SearchPage,
 } from '../../contract/contract.ts';
+import type { ConversationUsage } from '../../contract/operations/runs.ts';
 import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
@@ -33,6 +34,7 @@ import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
 import { Acceptance } from './acceptance.ts';
 import { findRun, namesIn } from './find.ts';
+import { isMade } from './ids.ts';
 import { Digests, Keys } from './keys.ts';
 import { runRecord } from './record.ts';
 import { type RecordBytes, Records } from './record-bytes.ts';
@@ -226,6 +228,30 @@ export class Runs {
             conversation: await findConversation(this.options.store, conversation, { asked_by }),
           };
     return runPage(this.options, found, whole);
+  }
+
+  /** What the ended runs of a conversation used. Throws conversation_unknown, run_unknown. */
+  async usageOf(id: string): Promise<ConversationUsage> {
+    if (isMade(id)) await this.made.get(id);
+    const zero = { runs: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, unknown: 0 };
+    const sum: ConversationUsage = { conversation: id, ...zero };
+    let before: string | undefined;
+    do {
+      const query = given({ conversation: id, texts: 'short' as const, before });
+      const { runs, next } = await this.list(query);
+      for (const { conversation, ended_at, usage } of runs) {
+        sum.conversation = conversation ?? sum.conversation;
+        if (ended_at === null) continue;
+        const { input_tokens, output_tokens, cached_tokens = 0 } = usage;
+        sum.runs += 1;
+        sum.input_tokens += input_tokens ?? 0;
+        sum.output_tokens += output_tokens ?? 0;
+        sum.cached_tokens += cached_tokens;
+        if (input_tokens === null || output_tokens === null) sum.unknown += 1;
+      }
+      before = next ?? undefined;
+    } while (before !== undefined);
+    return sum;
   }
 
   /**

@@ -51,6 +51,17 @@ test('each conversation is one row, at its newest run, with its turns', async ({
   assert.equal((await list(real, `?conversation=${later}`)).length, 1);
 });
 
+test('the usage of a conversation is that of all its runs', async ({ real }) => {
+  const one = await answered(real, 'First?');
+  await answered(real, 'Another?');
+  const later = await answered(real, 'And then?', one);
+  const { usage } = (await real.get(`/v1/runs/${one}`)).json;
+  const { json } = await real.get(`/v1/conversations/${later}/usage`);
+  assert.equal([json.conversation, json.runs], [one, 2]);
+  assert.ok(json.output_tokens >= (usage.output_tokens ?? 0));
+  assert.is((await real.get('/v1/conversations/run_none/usage')).status, 404);
+});
+
 test('a title is an event of the conversation, which any client sees', async ({ real }) => {
   const one = await answered(real, 'First?');
   const later = await answered(real, 'And then?', one);
