@@ -1,6 +1,7 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { EventEmitter, once } from 'node:events';
 import { connect, constants } from 'node:http2';
-import type { Socket } from 'node:net';
+import { connect as connectTo, type Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { GrpcConnections } from '../../../src/transport/grpc/connections.ts';
@@ -145,6 +146,34 @@ test('a client that begins too many calls is asked to be calm, beside one that i
   await known.ask('List');
   known.close();
   client.destroy();
+  await grpc.close();
+});
+
+test('calls that were sent before the turn of their connection are no more than others', async () => {
+  let made = 0;
+  const count = () => {
+    made += 1;
+  };
+  subscribe('http2.server.stream.created', count);
+  const grpc = await serve({ limits: { connection_calls: 2, newcomer_ms: 200 } });
+  const [host = '', port] = grpc.address.split(':');
+  const first = Array.from({ length: AT_ONCE }, () => connectTo(Number(port), host));
+  await Promise.all(first.map((socket) => once(socket, 'connect')));
+  const client = connect(`http://${grpc.address}`);
+  client.on('error', () => {});
+  for (let call = 0; call < 50; call += 1)
+    client
+      .request({
+        ':method': 'POST',
+        ':path': '/svc.runtime.v1.Runtime/List',
+        'content-type': 'application/grpc',
+      })
+      .on('error', () => {})
+      .resume();
+  await new Promise((resolve) => client.once('close', resolve));
+  unsubscribe('http2.server.stream.created', count);
+  assert.is(made, 3, 'no stream is made after the one that is too many');
+  for (const socket of first) socket.destroy();
   await grpc.close();
 });
 
