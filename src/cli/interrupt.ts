@@ -38,3 +38,9 @@ export function onInterrupt(onFirst: () => void = () => {}): Interrupt {
     },
   };
 }
+
+/** Resolves early when the signal aborts. */
+export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  const { setTimeout: delay } = await import('node:timers/promises');
+  await delay(ms, undefined, { signal }).catch(() => {});
+}

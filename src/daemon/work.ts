@@ -67,6 +67,16 @@ export function buildWork(options: WorkOptions) {
   const stored = new StoredKeys(paths.keys);
   const keysOf = (id: string) => createKeys(env, { id, keys: stored });
   const origins = new Origins(join(paths.data, 'origins'));
+  const puller = new Puller({
+    folder: paths.models,
+    env,
+    limits,
+    log,
+    host_boot_id: hostBootId(),
+    stream: (id) => streamPort(kernel, stream.pull(id, boot_id)),
+    now: () => clock.now(),
+    origins,
+  });
   const local = createLocalProvider({
     engines: enginePorts(kernel, boot_id, limits),
     models: paths.models,
@@ -133,16 +143,6 @@ export function buildWork(options: WorkOptions) {
     enter: (...request) => providers.enter(...request),
     retryAt: (id, model) => providers.retryAt(id, model),
     onOutcome: (...outcome) => providers.recordOutcome(...outcome),
-  });
-  const puller = new Puller({
-    folder: paths.models,
-    env,
-    limits,
-    log,
-    host_boot_id: hostBootId(),
-    stream: (id) => streamPort(kernel, stream.pull(id, boot_id)),
-    now: () => clock.now(),
-    origins,
   });
   const pulls = new Pulls({
     kernel,

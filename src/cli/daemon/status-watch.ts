@@ -1,5 +1,4 @@
-import { sleep } from '../health/http.ts';
-import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
+import { INTERRUPTED, onInterrupt, sleep } from '../interrupt.ts';
 import type { Found } from './find-status.ts';
 
 const POLL_MS = 500;

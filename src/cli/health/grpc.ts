@@ -1,6 +1,6 @@
 import type { Client, ServiceError } from '@grpc/grpc-js';
 import { SvcError } from '../../errors.ts';
-import { ANSWER_MS, type Answer, type Source } from './source.ts';
+import { ANSWER_MS, type Answer, type Source } from './sources.ts';
 
 /** The standard health service, grpc.health.v1. Its messages have one field each: coded by hand. */
 const CHECK = '/grpc.health.v1.Health/Check';
@@ -43,7 +43,7 @@ export const grpc: Source = {
 async function open(address: string): Promise<Client> {
   const { Client, credentials } = await import('@grpc/grpc-js');
   const isSecure = address.startsWith('grpcs:');
-  // The request has no secret: see connectSecurely in http-get.ts.
+  // The request has no secret: see connectSecurely in sources.ts.
   const by = isSecure
     ? credentials.createSsl(null, null, null, { rejectUnauthorized: false })
     : credentials.createInsecure();

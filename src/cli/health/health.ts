@@ -1,12 +1,14 @@
 import { hasCode, SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
 import { escapeJson, oneLine } from '../../logs/plain.ts';
 import { whyUnread } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
+import { INTERRUPTED, onInterrupt, sleep } from '../interrupt.ts';
 import { choiceFlag } from '../parse/flag-values.ts';
 import { localTime } from '../print/format.ts';
-import { paint, print, printJson } from '../print/output.ts';
+import { note, paint, print, printJson } from '../print/output.ts';
 import { findAddress } from './address.ts';
-import type { Answer, Source } from './source.ts';
+import { type Answer, http, type Source, socket } from './sources.ts';
 
 const SOURCES = ['http', 'grpc', 'socket'] as const;
 
@@ -19,14 +21,12 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   const source = await load(name);
   const show = (answer: Answer) =>
     json ? printJson({ source: name, ...answer }) : print(text(answer));
-  if (flags.watch === true) {
-    const { watch } = await import('./watch.ts');
+  if (flags.watch === true)
     return watch(paths, source, name, (answer) =>
       json
         ? print(escapeJson(JSON.stringify({ source: name, ...answer })))
         : print(`${localTime(new Date().toISOString())}  ${text(answer)}`),
     );
-  }
   const answer = await source
     .ask(await findAddress(paths, name))
     .catch(async (error: unknown) => unreachable(name, (await whyUnread(paths)) ?? error));
@@ -35,12 +35,11 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
 }
 
 const NOT_SERVING = 4;
+const RETRY_MS = 500;
 
-function load(name: (typeof SOURCES)[number]): Promise<Source> {
-  if (name === 'grpc') return import('./grpc.ts').then(({ grpc }) => grpc);
-  return name === 'socket'
-    ? import('./socket.ts').then(({ socket }) => socket)
-    : import('./http.ts').then(({ http }) => http);
+async function load(name: (typeof SOURCES)[number]): Promise<Source> {
+  if (name === 'grpc') return (await import('./grpc.ts')).grpc;
+  return name === 'socket' ? socket : http;
 }
 
 /** Any failure means that the daemon cannot be reached over this transport. */
@@ -70,4 +69,31 @@ function text({ ready, live, status, state_path, output }: Answer): string {
     ...(status === 'warn' ? ['with a warning'] : []),
   ].join(', ');
   return `${word} (${state})${output ? `: ${oneLine(output)}` : ''}`;
+}
+
+/** Shows each change until interrupted; the loss and the return of the daemon are changes too. */
+async function watch(
+  paths: Paths,
+  source: Source,
+  name: (typeof SOURCES)[number],
+  show: (answer: Answer) => void,
+): Promise<number> {
+  const interrupt = onInterrupt();
+  let reached = true;
+  while (!interrupt.signal.aborted) {
+    try {
+      for await (const answer of source.watch(await findAddress(paths, name), interrupt.signal)) {
+        reached = true;
+        show(answer);
+      }
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+    }
+    if (interrupt.signal.aborted) break;
+    if (reached) note(`The daemon cannot be reached over ${sourceName(name)}.`);
+    reached = false;
+    await sleep(RETRY_MS, interrupt.signal);
+  }
+  interrupt.release();
+  return INTERRUPTED;
 }
