@@ -26,6 +26,8 @@ export interface Option {
   sdk?: string;
   /** Who takes it behind OpenAI's API: `neighbours` are the servers that are not OpenAI's. */
   compatible: 'all' | 'neighbours' | 'none';
+  /** The engine of local models does not have it. */
+  local?: false;
   /** The value that changes nothing. It is not sent, so no provider must know it. */
   neutral?: unknown;
 }
@@ -123,6 +125,18 @@ export const options = {
     ollama: 'min_p',
     compatible: 'neighbours',
   },
+  typical_p: {
+    type: 'number',
+    min: 0,
+    max: 1,
+    summary: 'Draw only from the tokens that are about as likely as expected; 1: from all.',
+    flag: ['typical-p', '<p>'],
+    proto: [36, 47],
+    openai: true,
+    compatible: 'neighbours',
+    local: false,
+    neutral: 1,
+  },
   presence_penalty: {
     type: 'number',
     min: -2,
@@ -157,6 +171,17 @@ export const options = {
     // Servers have different names for it, and ignore the others.
     compatible: 'none',
     neutral: 1,
+  },
+  dry_multiplier: {
+    type: 'number',
+    min: 0,
+    max: 10,
+    summary: 'Above 0, tokens that would repeat a part of the answer become less likely.',
+    flag: ['dry-multiplier', '<x>'],
+    proto: [37, 48],
+    openai: true,
+    compatible: 'neighbours',
+    neutral: 0,
   },
   seed: {
     type: 'whole',

@@ -21,6 +21,8 @@ test('every field of a preset is taken as it is', () => {
     top_k: 0,
     min_p: 1,
     repeat_penalty: 0.1,
+    typical_p: 0.5,
+    dry_multiplier: 2,
     seed: 7,
     context_tokens: 8192,
   };

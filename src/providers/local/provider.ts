@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { RunRequest } from '../../../machines/messages.ts';
-import { optionsIn } from '../../contract/options.ts';
+import { effectiveRows, optionsIn } from '../../contract/options.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
@@ -14,6 +14,7 @@ import type {
   OutputPart,
   ProviderPort,
 } from '../port.ts';
+import { unsupported } from '../remote/call-options.ts';
 import type { Batching, GpuLayers, RunOrder } from './engine/messages.ts';
 import { type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
@@ -120,6 +121,8 @@ export function createLocalProvider({
       throw new SvcError('provider_busy', 'The engines have their maximum number of runs.', {
         retryable: true,
       });
+    const missing = effectiveRows(request).find(([, { local }]) => local === false);
+    if (missing !== undefined) throw unsupported(missing[0]);
     streams += 1;
     try {
       const call_key = run_id.replace(/^run_/, '');

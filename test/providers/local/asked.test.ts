@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Message, type OutputPart, partsAfter } from '../../../machines/messages.ts';
+import { SvcError } from '../../../src/errors.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import {
   failure,
@@ -230,6 +231,25 @@ test('penalties count the tokens of the answer', async () => {
   assert.ok(repeats(free) > repeats(frequency), 'frequency');
   const repeat = await ask('random', { ...greedy, repeat_penalty: 2 });
   assert.ok(repeats(free) > repeats(repeat), 'repeat');
+});
+
+test('dry_multiplier ends repetitions, and 0 changes nothing', async () => {
+  const greedy = { temperature: 0, max_tokens: 120 };
+  const triples = ({ token_ids }: WholeAnswer) => {
+    const all = token_ids.slice(2).map((_, at) => token_ids.slice(at, at + 3).join(' '));
+    return all.length - new Set(all).size;
+  };
+  const free = await ask('random', greedy);
+  const dry = await ask('random', { ...greedy, dry_multiplier: 5 });
+  assert.ok(triples(free) > triples(dry), `${triples(free)} ${triples(dry)}`);
+  assert.equal((await ask('random', { ...greedy, dry_multiplier: 0 })).token_ids, free.token_ids);
+});
+
+test('what the engine does not have is refused by name, unless it changes nothing', async () => {
+  const thrown = await ask('random', { typical_p: 0.5 }).catch((error: unknown) => error);
+  assert.ok(thrown instanceof SvcError);
+  assert.equal([thrown.code, thrown.param], ['capability_missing', 'typical_p']);
+  assert.is((await ask('random', { typical_p: 1, max_tokens: 2 })).token_ids.length, 2);
 });
 
 test('top_p 0, top_k 1 and min_p 1 are greedy, at any temperature', async () => {

@@ -151,7 +151,7 @@ test('penalties, top_p, probabilities and a stop text', async () => {
     seed: 4,
   };
   const { whole } = await readAll(first, request);
-  const narrow = { top_k: 30, min_p: 0.01, repeat_penalty: 1.3, presence_penalty: 0 };
+  const narrow = { top_k: 30, min_p: 0.01, repeat_penalty: 1.3, dry_multiplier: 2 };
   await checkEachCut({ ...request, ...narrow, top_p: 1 });
   const stop = [whole.text.slice(-6, -3)];
   const cut = await checkEachCut({ ...request, stop });

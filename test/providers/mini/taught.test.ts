@@ -78,7 +78,9 @@ const UNTAUGHT: readonly string[] = [
   'chat --model,m',
   'chat --no-start',
   'chat --provider,p',
+  'chat --dry-multiplier',
   'chat --repeat-penalty',
+  'chat --typical-p',
   'chat --seed',
   'chat --stats',
   'chat --stop',
@@ -141,6 +143,8 @@ const UNTAUGHT: readonly string[] = [
   ...['cloud', 'context', 'format', 'json', 'max-tokens', 'min-p', 'model,m', 'provider,p'].map(
     (flag) => `preset add --${flag}`,
   ),
+  'preset add --dry-multiplier',
+  'preset add --typical-p',
   ...['repeat-penalty', 'schema', 'seed', 'stop', 'system', 'temperature', 'template'].map(
     (flag) => `preset add --${flag}`,
   ),
@@ -174,7 +178,9 @@ const UNTAUGHT: readonly string[] = [
   'run --stop',
   'run --top-k',
   'run --top-p',
+  'run --dry-multiplier',
   'run --repeat-penalty',
+  'run --typical-p',
   'runs attach --stats',
 ];
 

@@ -90,11 +90,14 @@ test('effort, single calls and sampling are sent by the names that servers know'
     min_p: 0.1,
     verbosity: 'high',
     repeat_penalty: 1,
+    typical_p: 0.7,
+    dry_multiplier: 0.8,
     tools: [{ name: 't', description: null, parameters: {} }],
   });
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = body;
   assert.equal([reasoning_effort, parallel_tool_calls, top_k, min_p], ['low', false, 5, 0.1]);
   assert.is(body.verbosity, 'high');
+  assert.equal([body.typical_p, body.dry_multiplier], [0.7, 0.8], 'neighbours know them');
   assert.is(repeat_penalty, undefined, 'it changes nothing');
   assert.is((await sent({ parallel_tool_calls: true })).parallel_tool_calls, undefined);
 });

@@ -160,7 +160,7 @@ test('an answer that has a schema is parsed', async ({ real, client }) => {
 });
 
 test('each parameter reaches the provider', async ({ real, client }) => {
-  const ofNeighbours = { top_k: 5, min_p: 0.1, repeat_penalty: 1.2 };
+  const ofNeighbours = { top_k: 5, min_p: 0.1, repeat_penalty: 1.2, dry_multiplier: 0.8 };
   await client.chat.completions.create({
     ...hi,
     temperature: 0.5,
@@ -189,7 +189,7 @@ test('each parameter reaches the provider', async ({ real, client }) => {
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = asked(real);
   assert.equal([reasoning_effort, parallel_tool_calls], ['xhigh', false]);
   assert.is(asked(real).verbosity, 'low');
-  assert.equal([top_k, min_p, repeat_penalty], [5, 0.1, 1.2]);
+  assert.equal([top_k, min_p, repeat_penalty, asked(real)?.dry_multiplier], [5, 0.1, 1.2, 0.8]);
   const [run] = (await real.runtime.runs.list({})).runs;
   assert.equal(run?.metadata, { team: 'a' });
 });

@@ -50,6 +50,9 @@ export interface SamplerConfig {
   repeatPenaltyFrequencyPenalty?: number;
   repeatPenaltyMaxTokens?: number;
   repeatPenaltyTokens?: Uint32Array;
+  /** What is added to the logits of these tokens. */
+  tokenBiasKeys?: Uint32Array;
+  tokenBiasValues?: Float32Array;
   grammarEvaluationState?: unknown;
 }
 

@@ -41,9 +41,13 @@ export class TokenSampler {
   private readonly usual: SamplerConfig;
   /** Null: none. */
   private readonly penalties: Partial<SamplerConfig> | null;
+  /** Whether a token ends a sequence, as far as it was asked. */
+  private readonly breaks = new Map<Token, boolean>();
+  private readonly model: LlamaModel;
 
   constructor(model: LlamaModel, sampling: Sampling) {
     const { temperature, seed, options = {} } = sampling;
+    this.model = model;
     this.native = newSampler(model);
     this.sampling = sampling;
     this.usual = {
@@ -83,8 +87,34 @@ export class TokenSampler {
     this.native.dispose();
   }
 
+  /**
+   * A sampler of llama.cpp does this, with a history that the library cannot set: a resumed answer
+   * would continue otherwise. Here the tokens say all.
+   */
+  private repetitions(said: readonly Token[], multiplier: number): Partial<SamplerConfig> {
+    const begin = said.findLastIndex((token) => this.isBreaker(token)) + 1;
+    const most = Math.min(said.length - begin, DRY_MATCH_MAX);
+    const found = [...repeatedBefore(said, most)].filter(([token]) => !this.isBreaker(token));
+    if (found.length === 0) return {};
+    return {
+      tokenBiasKeys: Uint32Array.from(found, ([token]) => token),
+      tokenBiasValues: Float32Array.from(
+        found,
+        ([, length]) => -multiplier * DRY.base ** (length - DRY.allowed),
+      ),
+    };
+  }
+
+  private isBreaker(token: Token): boolean {
+    const known = this.breaks.get(token);
+    if (known !== undefined) return known;
+    const breaks = DRY.breakers.test(this.model.detokenize([token]));
+    this.breaks.set(token, breaks);
+    return breaks;
+  }
+
   private config(said: readonly Token[]): SamplerConfig {
-    const { temperature, seed, grammar } = this.sampling;
+    const { temperature, seed, grammar, options = {} } = this.sampling;
     const state = grammar?.();
     return {
       ...this.usual,
@@ -98,9 +128,15 @@ export class TokenSampler {
             repeatPenaltyMaxTokens: Math.max(PENALIZED_LEAST, said.length),
             repeatPenaltyTokens: Uint32Array.from(said),
           }),
+      ...(options.dry_multiplier ? this.repetitions(said, options.dry_multiplier) : {}),
     };
   }
 }
+
+/** As llama.cpp has them by default: a repetition of two tokens is no repetition yet. */
+const DRY = { base: 1.75, allowed: 2, breakers: /[\n:"*]/ };
+/** A longer repetition is as unlikely as one of this length: it does not happen. */
+const DRY_MATCH_MAX = 64;
 
 /** They make tokens that the answer has less likely, and count all tokens of the answer. */
 function penaltiesOf(options: AnswerOptions): Partial<SamplerConfig> | null {
@@ -111,6 +147,23 @@ function penaltiesOf(options: AnswerOptions): Partial<SamplerConfig> | null {
     repeatPenaltyPresencePenalty: presence_penalty,
     repeatPenaltyFrequencyPenalty: frequency_penalty,
   };
+}
+
+/**
+ * The longest sequence that each next token would repeat: the answer has it before that token, and
+ * now at its end.
+ */
+function repeatedBefore(said: readonly Token[], most: number): Map<Token, number> {
+  const longest = new Map<Token, number>();
+  const last = said.length - 1;
+  for (let end = 0; end < last; end += 1) {
+    let length = 0;
+    while (length < most && length <= end && said[end - length] === said[last - length])
+      length += 1;
+    const next = said[end + 1] as Token;
+    if (length >= DRY.allowed) longest.set(next, Math.max(length, longest.get(next) ?? 0));
+  }
+  return longest;
 }
 
 /**
