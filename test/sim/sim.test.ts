@@ -3,10 +3,8 @@ import * as assert from 'uvu/assert';
 import { simulate } from './simulate.ts';
 import { Stats } from './stats.ts';
 
-/** As many simulations as the time allows. `npm run sim` runs the others. */
-const SEEDS_MOST = 4000;
-const SEEDS_LEAST = 100;
-const ABOUT_MS = 16_000;
+/** The same simulations on each machine. `npm run sim` runs the others. */
+const SEEDS = 300;
 
 test('the same seed gives the same simulation, step by step', async () => {
   for (const seed of [1, 7, 42, 20_000, 2 ** 33 + 5]) {
@@ -28,9 +26,7 @@ test('different seeds give different simulations', async () => {
 
 test('under any fault, the daemon keeps what it acknowledged, ends each run once and repeats no byte', async () => {
   const stats = new Stats();
-  const until = performance.now() + ABOUT_MS;
-  let seed = 1;
-  for (; seed <= SEEDS_MOST && (seed <= SEEDS_LEAST || performance.now() < until); seed += 1) {
+  for (let seed = 1; seed <= SEEDS; seed += 1) {
     const outcome = await simulate(seed);
     assert.is(
       outcome.violation,
@@ -39,7 +35,6 @@ test('under any fault, the daemon keeps what it acknowledged, ends each run once
     );
     stats.add(outcome.stats);
   }
-  process.stdout.write(`  ${seed - 1} simulations\n`);
   for (const what of [
     'crashes',
     'engine losses',
