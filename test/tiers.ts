@@ -18,8 +18,9 @@ export type Tier = (typeof TIERS)[number];
  * whole graphs of states, or load large client libraries of others.
  */
 export const SLOWEST: readonly string[] = [
-  'test/attack/attacks.test.ts',
   'test/browser/console.test.ts',
+  'test/browser/chat.test.ts',
+  'test/attack/attacks.test.ts',
   'test/e2e/walk-daemon.test.ts',
   'test/e2e/streams.test.ts',
   'test/e2e/resume',
