@@ -78,6 +78,8 @@ const UNTAUGHT: readonly string[] = [
   'chat --model,m',
   'chat --no-start',
   'chat --provider,p',
+  'runs list --model',
+  'usage --conversation',
   'chat --dry-multiplier',
   'chat --repeat-penalty',
   'chat --typical-p',
