@@ -91,7 +91,7 @@ function readTwice(path: string): Buffer | undefined {
   }
 }
 
-/** Without it, a command is slower. So a failure is no error. */
+/** Best effort: the cache only saves time, so a failure to write it is no error. */
 function writeTwice(path: string, code: Buffer): void {
   const { mkdirSync, renameSync, writeFileSync } = process.getBuiltinModule('node:fs');
   const part = `${path}.${process.pid}`;

@@ -27,7 +27,8 @@ export interface CommandSpec {
   flags: readonly FlagSpec[];
   examples: readonly string[];
   /**
-   * It asks and prints, so its time is that of its start. It is built as one file: see
+   * The command only asks the daemon and prints, so its start takes most of its time. It is
+   * built as one file: see
    * docs/decisions/0014-the-program-is-bundled.md.
    */
   isQuick?: true;

@@ -38,7 +38,7 @@ const parts = v.variant(
   'must be an object with the type text, image, reasoning, refusal, tool_call or tool_result.',
 );
 
-/** A text is short for one part of it. */
+/** A string is shorthand for one text part. */
 const content = v.union(
   [
     v.pipe(

@@ -114,7 +114,7 @@ export function buildParts(options: PartsOptions) {
 
   /** Finished runs that the store had when it was opened. */
   const stored = { finished: 0 };
-  /** Hears of each stop that is asked for, with the time by which it is over. */
+  /** Notified of each request to stop, with its deadline. */
   const stopRequests = new Notifier<number>();
   const runtime = createRuntime({
     kernel,

@@ -21,7 +21,8 @@ export interface CancelsOptions {
  * Cancels runs of other nodes, and those of this node for others.
  *
  * 1. A run that waits on no node is taken, and cancelled here.
- * 2. Otherwise its owner is asked. If that one dies, the next owner finds the ask.
+ * 2. Otherwise the node that owns the run is asked to cancel it. The request is stored, so a
+ *    successor of that node finds it.
  * 3. The node that asks looks again at each poll: the run may have lost its owner since.
  */
 export class Cancels {

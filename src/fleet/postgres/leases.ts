@@ -150,7 +150,10 @@ const LEASE = (parameter: string) => `${parameter}::float8 * interval '1 millise
 const NOW = 'clock_timestamp()';
 const MS = (time: string) => `(extract(epoch from ${time}) * 1000)::float8`;
 
-/** An attempt whose answer was lost has made this boot the one of the row. */
+/**
+ * An earlier attempt may have committed while its answer was lost. The row has this boot then, so a
+ * boot may join again over its own row.
+ */
 const JOIN = `
 with before as (select boot_id, until from svc_nodes where node_id = $1),
 joined as (

@@ -124,5 +124,5 @@ const STATES: readonly (readonly [
   ['crashed', 'failed'],
 ];
 
-/** A model that is kept longer has no time at which it leaves. */
+/** A model that is kept longer than this has no expiry. */
 const FOREVER_MS = 100 * 365 * 86_400_000;

@@ -170,7 +170,7 @@ export class Scheduler {
     return this.queue.list.filter((run) => !isNew(run) || !othersWait(run.provider));
   }
 
-  /** No event says that the rest of a model is over, so a timer does. */
+  /** The cool-down of a model ends without an event, so a timer wakes the scheduler. */
   private lookAgain(now: number): void {
     const { room, kernel } = this.options;
     const at = this.queue.list.some(isLocal) ? (room?.restEnds(now) ?? null) : null;

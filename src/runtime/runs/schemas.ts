@@ -6,8 +6,8 @@ import type { RunInput } from '../../contract/run.ts';
  * Whether the schemas of a request are JSON schemas. A model that gets a wrong one answers with
  * anything, and the client would find no cause.
  *
- * Only the schema of schemas is compiled. A schema of a client is data, which it checks. The
- * contract has bounded its size and depth before.
+ * Only the meta-schema of JSON Schema is compiled, and the schemas of clients are validated against
+ * it as data. The contract has bounded their size and depth before.
  */
 
 /** Throws invalid_request. Resolves at once for a request without schemas. */

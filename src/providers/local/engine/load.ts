@@ -266,7 +266,7 @@ interface GainOptions {
   together(limitMs: number): Promise<number>;
 }
 
-/** Time for one of both. A slow token may exceed it. */
+/** Time for each of the two measurements. A slow token may exceed it. */
 const MEASURE_MS = 200;
 /** Percent of the speed of one run: less is no reason to give up exact answers. */
 const GAIN_LEAST = 115;
