@@ -42,6 +42,7 @@ test('the machines have states, transitions and live instances', async () => {
       tags: ['live', 'stable', 'ready'],
       initial: null,
       effects: [],
+      deadline: null,
     },
   );
   assert.ok(
