@@ -91,9 +91,9 @@ type Waiting = Output & { logprobs?: TokenLogprob[] };
  * The output of one attempt that is not recorded yet, in order.
  *
  * 1. Pieces of one kind in a row are one output. A tool call with another id begins a new one.
- * 2. A piece of a tool call without tokens is appended to the queued output of the same call, even
- *    if other output was queued after it. The answer is the same: a call is one part. Tokens stay
- *    in their order.
+ * 2. A piece of a tool call without tokens is appended to the queued output of the same call. Other
+ *    output may have been queued after it: the answer is the same, since a call is one part. Tokens
+ *    stay in their order.
  * 3. A piece without text, tokens, call or probabilities is no output.
  */
 export class OutputQueue {
