@@ -22,7 +22,7 @@ const TABLES = [
   'src/descriptors.ts',
   'src/limits.ts',
   'src/pattern.ts',
-  'src/kernel/short-lived.ts',
+  'src/async',
   'src/json.ts',
   'src/config/config.ts',
   'src/config/address.ts',
@@ -63,7 +63,7 @@ const PLACE = ['src/config', 'src/home', ...TABLES];
 const CLIENT = [
   'src/transport/control/client.ts',
   'src/transport/control/is-served.ts',
-  'src/transport/stream-end.ts',
+  'src/transport/stream/stream-end.ts',
 ];
 
 /** APIs of others. None imports another. */
@@ -73,20 +73,24 @@ const APIS = ['src/transport/anthropic', 'src/transport/ollama', 'src/transport/
 function TRANSPORT_PARTS(): string[] {
   const names = [
     'cancel-when-gone',
-    'follow-with-waits',
     'http-error',
     'listen',
-    'on-abort',
     'refusals',
     'request-id',
     'served-certificate',
     'socket-route',
   ];
-  return [...names, 'stream-end'].map((n) => `src/transport/${n}.ts`);
+  return ['src/transport/stream', ...names.map((name) => `src/transport/${name}.ts`)];
 }
 
 /** The longest matching prefix of a path is its layer. */
 const layers: Record<string, Layer> = {
+  'src/async': { may: ['src/errors.ts'] },
+  // Bytes for clients, whatever protocol they speak.
+  'src/transport/stream': {
+    may: [...SERVES, 'src/kernel/clock.ts'],
+    types: [...PORTS, 'src/transport/http/route.ts'],
+  },
   // Types only: what an event holds is declared once, in its schema.
   machines: { may: [], types: ['src/contract'] },
 

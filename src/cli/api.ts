@@ -5,7 +5,7 @@ import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { limitSpecs } from '../limits.ts';
 import { plain } from '../logs/plain.ts';
 import { isServed } from '../transport/control/is-served.ts';
-import { readEnd } from '../transport/stream-end.ts';
+import { readEnd } from '../transport/stream/stream-end.ts';
 import { findSocket, whyUnread } from './connect/connect-daemon.ts';
 import type { Context } from './context.ts';
 import { INTERRUPTED, onInterrupt } from './interrupt.ts';

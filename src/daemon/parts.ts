@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { isIn } from '../../machines/step.ts';
+import { Notifier } from '../async/notifier.ts';
 import type { Config } from '../config/config.ts';
 import { saveModelChoices } from '../config/models-file.ts';
 import { removeProvider, saveProvider } from '../config/providers-file.ts';
@@ -8,7 +9,6 @@ import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import { strippingStore } from '../kernel/content.ts';
 import { Kernel } from '../kernel/kernel.ts';
-import { Notifier } from '../kernel/notifier.ts';
 import type { Log } from '../kernel/port.ts';
 import { type DaemonKey, isRun, stream } from '../kernel/stream.ts';
 import { createLog } from '../logs/log.ts';

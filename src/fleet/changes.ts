@@ -1,6 +1,6 @@
+import { Notifier } from '../async/notifier.ts';
 import type { Elsewhere, Watch } from '../kernel/elsewhere.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import { Notifier } from '../kernel/notifier.ts';
 import type { StreamKey } from '../kernel/stream.ts';
 import type { Fleet, FleetChange } from './port.ts';
 

@@ -3,7 +3,7 @@ import { deadlinesOf } from '../../machines/machine.ts';
 import type { RunSnapshot } from '../../machines/run/chart.ts';
 import type { RunEvent } from '../../machines/run/context.ts';
 import { afterCrash, fileToResume } from '../../machines/run/next.ts';
-import { createGate } from '../kernel/gate.ts';
+import { createGate } from '../async/gate.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../kernel/stream.ts';

@@ -4,8 +4,8 @@ import type { Deadline } from '../../machines/events.ts';
 import { deadlinesOf } from '../../machines/machine.ts';
 import type { RunContext } from '../../machines/run/context.ts';
 import { statePath } from '../../machines/step.ts';
+import { Notifier } from '../async/notifier.ts';
 import type { StoredEvent } from '../store/port.ts';
-import { Notifier } from './notifier.ts';
 import { machineOf } from './registry.ts';
 
 /**

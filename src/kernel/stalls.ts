@@ -1,6 +1,6 @@
+import { Notifier } from '../async/notifier.ts';
 import { SvcError } from '../errors.ts';
 import type { Clock } from './clock.ts';
-import { Notifier } from './notifier.ts';
 import type { Log } from './port.ts';
 
 export interface StallsOptions {

@@ -13,8 +13,8 @@ import type { ProviderCreated, ProviderEvent } from '../../machines/provider/con
 import type { PullCreated, PullEvent, PullSnapshot } from '../../machines/pull.ts';
 import type { RunSnapshot } from '../../machines/run/chart.ts';
 import type { RunCreated, RunEvent } from '../../machines/run/context.ts';
+import { Notifier } from '../async/notifier.ts';
 import type { Kernel } from './kernel.ts';
-import { Notifier } from './notifier.ts';
 import type { StreamPort } from './port.ts';
 
 /**

@@ -1,4 +1,5 @@
 import type { StopReport } from '../../machines/daemon/context.ts';
+import type { Notifier } from '../async/notifier.ts';
 import type {
   HealthRecord,
   LifecycleInput,
@@ -10,7 +11,6 @@ import type {
 } from '../contract/contract.ts';
 import type { UsageInput } from '../contract/usage.ts';
 import type { EventRecord } from '../kernel/event-page.ts';
-import type { Notifier } from '../kernel/notifier.ts';
 import type { Embeddings } from './embeddings/embeddings.ts';
 import type { History } from './history/history.ts';
 import type { Family } from './metrics/tally.ts';

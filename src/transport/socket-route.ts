@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import type { Runtime } from '../runtime/port.ts';
-import type { Outflow } from '../runtime/send/unsent-bytes.ts';
+import type { Outflow } from './stream/unsent-bytes.ts';
 
 /** A WebSocket whose messages ask for something, in the API of others. */
 export interface SocketRoute {

@@ -4,6 +4,7 @@ import type { NewEvent } from '../../machines/events.ts';
 import { shortMessages } from '../../machines/messages.ts';
 import { isTerminalEvent } from '../../machines/run/context.ts';
 import { accepted, can, init, statePath, step } from '../../machines/step.ts';
+import { Notifier } from '../../src/async/notifier.ts';
 import type {
   EventRecord,
   EventSlice,
@@ -15,7 +16,6 @@ import type {
 } from '../../src/contract/contract.ts';
 import { SvcError } from '../../src/errors.ts';
 import { EventPage } from '../../src/kernel/event-page.ts';
-import { Notifier } from '../../src/kernel/notifier.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
 import type { HomeRuntime, Runtime } from '../../src/runtime/port.ts';
 import { errorOfRun } from '../../src/runtime/runs/run-errors.ts';

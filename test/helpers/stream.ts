@@ -3,7 +3,7 @@ import type { Effect } from '../../machines/effects.ts';
 import type { CreationEvent, MachineEvent, NewEvent } from '../../machines/events.ts';
 import { deadlinesOf } from '../../machines/machine.ts';
 import { can, init, step } from '../../machines/step.ts';
-import { Notifier } from '../../src/kernel/notifier.ts';
+import { Notifier } from '../../src/async/notifier.ts';
 import type { StreamPort } from '../../src/kernel/port.ts';
 
 export interface StreamDriver<S, E extends MachineEvent> extends StreamPort<S, E> {

@@ -1,7 +1,9 @@
+import { getAdjacencyMap } from '@xstate/graph';
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type AnyMachineSnapshot, initialTransition, transition } from 'xstate';
+import { getAdjacencyMap as moved } from 'xstate/graph';
 import type { MachineEvent } from '../../machines/events.ts';
 import { deadlinesOf } from '../../machines/machine.ts';
 import { can, init, stateName, statePath, step } from '../../machines/step.ts';
@@ -49,6 +51,21 @@ test('the first state and its effects are those of the library', () => {
         .filter(({ params }) => params !== undefined)
         .map(({ type, params }) => ({ type, params })),
     );
+  }
+});
+
+test('@xstate/graph and xstate/graph, into which it moved, walk the same states', () => {
+  for (const { machine, created, samples, key } of models) {
+    const options = {
+      input: created,
+      events: (snapshot: AnyMachineSnapshot) =>
+        snapshot.status === 'active' ? samples(snapshot) : [],
+      serializeState: (snapshot: AnyMachineSnapshot) => key(snapshot),
+      limit: 20_000,
+    };
+    const here = Object.keys(getAdjacencyMap(machine, options as never));
+    assert.ok(here.length > 1);
+    assert.equal(Object.keys(moved(machine, options as never)), here, machine.id);
   }
 });
 

@@ -1,9 +1,9 @@
 import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import { statePath } from '../../../machines/step.ts';
+import { Notifier } from '../../async/notifier.ts';
 import type { ReportRecord } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
-import { Notifier } from '../../kernel/notifier.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
 import type { StoredEvent } from '../../store/port.ts';
 

@@ -1,6 +1,6 @@
+import { Notifier } from '../../async/notifier.ts';
+import { ShortLived } from '../../async/short-lived.ts';
 import { SvcError } from '../../errors.ts';
-import { Notifier } from '../../kernel/notifier.ts';
-import { ShortLived } from '../../kernel/short-lived.ts';
 
 interface Answer {
   provider: string;

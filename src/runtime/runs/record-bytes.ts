@@ -1,6 +1,6 @@
 import type { Kernel } from '../../kernel/kernel.ts';
+import type { SharedBytes } from '../../kernel/port.ts';
 import type { EventStore } from '../../store/port.ts';
-import type { SharedBytes } from '../send/unsent-bytes.ts';
 
 /** The record of a finished run as JSON. It never changes, so responses share its bytes. */
 export class RecordBytes implements SharedBytes {

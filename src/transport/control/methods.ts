@@ -16,7 +16,7 @@ import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
-import { followWithWaits } from '../follow-with-waits.ts';
+import { followWithWaits } from '../stream/follow-with-waits.ts';
 import { statusWork } from './status-work.ts';
 
 /** How a method sends events before its result. */

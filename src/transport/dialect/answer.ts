@@ -1,10 +1,10 @@
 import type { OutputPart, TokenLogprob } from '../../../machines/messages.ts';
 import type { RunRecord } from '../../contract/contract.ts';
-import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
 import { sendLarge } from '../http/large.ts';
-import { type Live, type LiveOptions, sendLive, whyCut } from '../http/live.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone } from '../http/run-request.ts';
+import { type Live, type LiveOptions, sendLive, whyCut } from '../stream/live.ts';
+import { PIECE_BYTES } from '../stream/write-scheduler.ts';
 import {
   type AnswerEnd,
   followAnswer,

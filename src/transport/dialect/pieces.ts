@@ -10,7 +10,7 @@ import {
 import { type FinishReason, isTerminalEvent, type Usage } from '../../../machines/run/context.ts';
 import { SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
-import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+import type { Outflow } from '../stream/unsent-bytes.ts';
 
 /** One recorded piece of an answer. */
 export interface OutputPiece {

@@ -1,5 +1,6 @@
 import type { ServerWritableStream } from '@grpc/grpc-js';
-import type { SharedBytes, UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
+import type { SharedBytes } from '../../kernel/port.ts';
+import type { UnsentBytes } from '../stream/unsent-bytes.ts';
 
 export type Streaming = ServerWritableStream<unknown, object>;
 

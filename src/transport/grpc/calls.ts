@@ -2,8 +2,8 @@ import type { Metadata, ServerUnaryCall, sendUnaryData } from '@grpc/grpc-js';
 import { asSvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Runtime } from '../../runtime/port.ts';
-import { textLength } from '../../runtime/send/json-pieces.ts';
-import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
+import { textLength } from '../stream/json-pieces.ts';
+import type { UnsentBytes } from '../stream/unsent-bytes.ts';
 import { CallStream, type Streaming } from './call-stream.ts';
 import { statusOf } from './status.ts';
 

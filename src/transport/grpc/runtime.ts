@@ -11,7 +11,7 @@ import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { Needed } from '../../runtime/principal/principal.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
-import { followWithWaits } from '../follow-with-waits.ts';
+import { followWithWaits } from '../stream/follow-with-waits.ts';
 import { messageOf, RunUpdates } from './answer.ts';
 import type { CallStream, Streaming } from './call-stream.ts';
 import { type CallParts, streaming, unary } from './calls.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tooManyValues } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
 import { excessOf } from '../../json.ts';
-import { onAbort } from '../on-abort.ts';
+import { onAbort } from '../stream/on-abort.ts';
 
 export interface BodyOptions {
   /** Most values of the body. */

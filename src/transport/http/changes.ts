@@ -3,7 +3,7 @@ import { kindOf } from '../../config/provider.ts';
 import { wrong } from '../../contract/check.ts';
 import type { pullInput } from '../../contract/inputs.ts';
 import { name, named, object, text } from '../../contract/vocabulary.ts';
-import { sendLive } from './live.ts';
+import { sendLive } from '../stream/live.ts';
 import { sendJson } from './reply.ts';
 import type { Context, Differences } from './route.ts';
 import { CLIENT } from './run-request.ts';

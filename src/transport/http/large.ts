@@ -1,8 +1,8 @@
 import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
-import { jsonPieces, textLength } from '../../runtime/send/json-pieces.ts';
+import { jsonPieces, textLength } from '../stream/json-pieces.ts';
+import { pieceWriter } from '../stream/write-pieces.ts';
 import { jsonHeaders, sendJson } from './reply.ts';
 import type { Context } from './route.ts';
-import { pieceWriter } from './write-pieces.ts';
 
 /**
  * Sends an answer that may have large texts of runs. Its bytes count until the client has read

@@ -8,10 +8,10 @@ import type { Limits } from '../../limits.ts';
 import type { Family } from '../../runtime/metrics/tally.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { Needed } from '../../runtime/principal/principal.ts';
-import type { UnsentBytes } from '../../runtime/send/unsent-bytes.ts';
 import type { AccessLevel } from '../auth/access.ts';
 import type { Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
+import type { UnsentBytes } from '../stream/unsent-bytes.ts';
 import type { BodyOptions } from './body.ts';
 
 /**

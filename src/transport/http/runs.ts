@@ -5,13 +5,13 @@ import { exportQuery, type FromQuery } from '../../contract/operations/query.ts'
 import { type RunInput, run, runInput } from '../../contract/run.ts';
 import { spanOf } from '../../contract/span.ts';
 import { asSvcError, hasCode } from '../../errors.ts';
-import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
+import { pieceWriter } from '../stream/write-pieces.ts';
+import { PIECE_BYTES } from '../stream/write-scheduler.ts';
 import { sendJson } from './reply.ts';
 import { type Context, type Differences, route } from './route.ts';
 import { clientGone, clientOf, withKey } from './run-request.ts';
 import { streamRun } from './sse.ts';
-import { pieceWriter } from './write-pieces.ts';
 
 /** What HTTP does its way with runs. */
 export const runDifferences: Differences = {

@@ -1,8 +1,8 @@
 import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { RunWait } from '../../contract/contract.ts';
 import { fromBody } from '../../errors.ts';
-import { followWithWaits } from '../follow-with-waits.ts';
-import { sendLive, whyCut } from './live.ts';
+import { followWithWaits } from '../stream/follow-with-waits.ts';
+import { sendLive, whyCut } from '../stream/live.ts';
 import type { Context } from './route.ts';
 
 /**

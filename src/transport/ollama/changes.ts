@@ -5,10 +5,10 @@ import { anything, flag, name, named, object, words } from '../../contract/vocab
 import { asSvcError, type SvcError } from '../../errors.ts';
 import { aliasOf, withoutTag } from '../../runtime/models/alias.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
-import { sendLive } from '../http/live.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
 import { CLIENT, clientGone } from '../http/run-request.ts';
+import { sendLive } from '../stream/live.ts';
 import { lineOf } from './answer.ts';
 import { errorOf } from './errors.ts';
 import { asked, askedModel, digestOf } from './models.ts';

@@ -2,8 +2,8 @@ import type { TokenLogprob } from '../../../machines/messages.ts';
 import type { FinishReason, Usage } from '../../../machines/run/context.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { type ErrorBody, SvcError } from '../../errors.ts';
-import type { LiveOptions } from '../http/live.ts';
 import type { Envelope } from '../http-error.ts';
+import type { LiveOptions } from '../stream/live.ts';
 
 /** Parts that several answers of OpenAI share. */
 

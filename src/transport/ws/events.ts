@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { EventSlice } from '../../contract/contract.ts';
-import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
-import { PIECE_BYTES } from '../../runtime/send/write-scheduler.ts';
+import type { Outflow } from '../stream/unsent-bytes.ts';
+import { PIECE_BYTES } from '../stream/write-scheduler.ts';
 
 /**
  * Sends events, one a message, as fast as the client reads.

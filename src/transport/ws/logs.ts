@@ -4,7 +4,7 @@ import type { Limits } from '../../limits.ts';
 import { createFilter } from '../../logs/filter.ts';
 import type { LogHub } from '../../logs/hub.ts';
 import { openTail } from '../../logs/tail.ts';
-import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+import type { Outflow } from '../stream/unsent-bytes.ts';
 import type { LogQuery } from './log-query.ts';
 import { sendAll } from './send-all.ts';
 

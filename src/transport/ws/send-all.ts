@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
+import type { Outflow } from '../stream/unsent-bytes.ts';
 
 /** One message each. Resolves when the system has taken all; false when the client is gone. */
 export async function sendAll(

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { Notifier } from '../../../src/async/notifier.ts';
 import { endBlockedStop } from '../../../src/daemon/blocked-stop.ts';
 import { SvcError } from '../../../src/errors.ts';
-import { Notifier } from '../../../src/kernel/notifier.ts';
 import { DiskMonitor } from '../../../src/runtime/disk/disk-monitor.ts';
 import { gatedStore, silent } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';

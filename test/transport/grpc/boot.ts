@@ -11,10 +11,10 @@ import {
 import { loadSync } from '@grpc/proto-loader';
 import { service } from 'grpc-health-check';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
-import { UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
 import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
 import { createGrpc, type Grpc } from '../../../src/transport/grpc/server.ts';
 import type { ServedCertificate } from '../../../src/transport/served-certificate.ts';
+import { UnsentBytes } from '../../../src/transport/stream/unsent-bytes.ts';
 import { type FakeRuntime, fakeRuntime } from '../../helpers/fake-runtime.ts';
 import { silent } from '../../helpers/kernel.ts';
 

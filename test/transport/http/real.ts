@@ -1,12 +1,12 @@
 import type { Server } from 'node:http';
 import { LiveConfig } from '../../../src/daemon/live-config.ts';
 import type { Log } from '../../../src/kernel/port.ts';
-import { UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
 import { createSessions } from '../../../src/transport/auth/session.ts';
 import type { SessionFile } from '../../../src/transport/auth/session-file.ts';
 import type { Route } from '../../../src/transport/http/route.ts';
 import { createHttp } from '../../../src/transport/http/server.ts';
 import { routes, talks } from '../../../src/transport/routes.ts';
+import { UnsentBytes } from '../../../src/transport/stream/unsent-bytes.ts';
 import { attachSockets } from '../../../src/transport/ws/upgrade.ts';
 import { silent } from '../../helpers/kernel.ts';
 import { bootRuntime, type RuntimeOptions } from '../../helpers/runtime.ts';

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { SvcError } from '../../../errors.ts';
 import type { Limits } from '../../../limits.ts';
-import { onAbort } from '../../on-abort.ts';
+import { onAbort } from '../../stream/on-abort.ts';
 
 export interface PdfBounds {
   pages: number;

@@ -1,8 +1,8 @@
 import type { RunRecord } from '../../../contract/contract.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
-import type { Outflow } from '../../../runtime/send/unsent-bytes.ts';
 import { runIdOf } from '../../dialect/ids.ts';
+import type { Outflow } from '../../stream/unsent-bytes.ts';
 import { type ResponseEvent, ResponseEvents, type RunLogEvent } from './events.ts';
 import type { Item } from './items.ts';
 import { type AskedResponse, fieldsOf } from './object.ts';

@@ -8,8 +8,8 @@ import { idIn } from '../../dialect/ids.ts';
 import { startRun } from '../../dialect/start.ts';
 import { parse } from '../../http/body.ts';
 import { IgnoredFields } from '../../http/ignored-fields.ts';
-import { onAbort } from '../../on-abort.ts';
 import type { SocketRoute, Talk } from '../../socket-route.ts';
+import { onAbort } from '../../stream/on-abort.ts';
 import { bodyOf } from '../parts.ts';
 import { type ResponseEvent, ResponseEvents } from './events.ts';
 import {

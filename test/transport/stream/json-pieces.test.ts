@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { jsonPieces, PIECE_LENGTH, textLength } from '../../../src/runtime/send/json-pieces.ts';
+import { jsonPieces, PIECE_LENGTH, textLength } from '../../../src/transport/stream/json-pieces.ts';
 
 const made = (value: unknown) => [...jsonPieces(value)];
 

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
-import { type Outflow, UnsentBytes } from '../../../src/runtime/send/unsent-bytes.ts';
+import { type Outflow, UnsentBytes } from '../../../src/transport/stream/unsent-bytes.ts';
 import { silent } from '../../helpers/kernel.ts';
 import { waitFor } from '../../helpers/wait.ts';
 

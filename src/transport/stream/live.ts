@@ -1,8 +1,8 @@
 import { asSvcError, SvcError } from '../../errors.ts';
-import type { Outflow } from '../../runtime/send/unsent-bytes.ts';
-import { onAbort } from '../on-abort.ts';
-import { announceEnd, sendEnd } from '../stream-end.ts';
-import type { Context } from './route.ts';
+import type { Context } from '../http/route.ts';
+import { onAbort } from './on-abort.ts';
+import { announceEnd, sendEnd } from './stream-end.ts';
+import type { Outflow } from './unsent-bytes.ts';
 import { pieceWriter } from './write-pieces.ts';
 
 /**

@@ -7,7 +7,7 @@ import {
   WRITE_BYTES,
   WriteScheduler,
   Writes,
-} from '../../../src/runtime/send/write-scheduler.ts';
+} from '../../../src/transport/stream/write-scheduler.ts';
 
 /** A scheduler with the event loop of the test, and its writers in order. */
 function open() {

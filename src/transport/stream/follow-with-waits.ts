@@ -1,5 +1,5 @@
-import type { EventSlice, RunFollowing, RunWait } from '../contract/contract.ts';
-import type { Runtime } from '../runtime/port.ts';
+import type { EventSlice, RunFollowing, RunWait } from '../../contract/contract.ts';
+import type { Runtime } from '../../runtime/port.ts';
 
 /**
  * The events of a run, and meanwhile what it waits for: its place in the queue, and how far its

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { fromBody, type SvcError } from '../errors.ts';
+import { fromBody, type SvcError } from '../../errors.ts';
 
 /**
  * How a streamed answer ended, for clients that ask with `TE: trailers`. It is a trailer of HTTP,

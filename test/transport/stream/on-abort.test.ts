@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { onAbort } from '../../src/transport/on-abort.ts';
+import { onAbort } from '../../../src/transport/stream/on-abort.ts';
 
 test('all that wait for a signal are called once, in their order', () => {
   const ending = new AbortController();

@@ -1,15 +1,9 @@
+import { createGate } from '../../async/gate.ts';
+import { ShortLived } from '../../async/short-lived.ts';
 import { SvcError } from '../../errors.ts';
-import { createGate } from '../../kernel/gate.ts';
-import type { Log } from '../../kernel/port.ts';
-import { ShortLived } from '../../kernel/short-lived.ts';
+import type { Log, SharedBytes } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { TURN_BYTES, WriteScheduler, Writes } from './write-scheduler.ts';
-
-/** Bytes that several connections may share. Only this budget changes `holders`. */
-export interface SharedBytes {
-  readonly size: number;
-  holders: number;
-}
 
 /** The unsent bytes of one connection. */
 export interface Outflow {
