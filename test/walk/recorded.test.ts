@@ -15,6 +15,8 @@ const TYPES = new Set(
       .map((file) => readFileSync(file, 'utf8'))
       .join('\n')
       .matchAll(/EventOf<\s*'([a-z]+\.[a-z_]+)'/g),
+    // Those of a run have their schemas there.
+    ...readFileSync('src/contract/events.ts', 'utf8').matchAll(/^ {2}'(run\.\w+)':/gm),
   ].map(([, type]) => type ?? ''),
 );
 
