@@ -32,6 +32,7 @@ export class GrpcConnections {
   private readonly pace = new Allowance();
   private timer: NodeJS.Timeout | undefined;
   private held = 0;
+  private isPaused = false;
 
   constructor(limits: ConnectionLimits, log: Log) {
     this.limits = limits;
@@ -48,6 +49,19 @@ export class GrpcConnections {
     this.waiting.set(place, serve);
     socket.once('close', () => this.forget(place));
     this.letIn();
+  }
+
+  /**
+   * No turn begins until `work` has ended. Connections that come meanwhile would otherwise be served
+   * all at one time after it.
+   */
+  pauseUntil(work: Promise<unknown>): void {
+    this.isPaused = true;
+    const goOn = () => {
+      this.isPaused = false;
+      this.letIn();
+    };
+    work.then(goOn, goOn);
   }
 
   /** A call of this peer begins. False if it began too many without a token. */
@@ -99,6 +113,7 @@ export class GrpcConnections {
   /** Serves those whose turn has come, and looks again when the next one's comes. */
   private letIn(): void {
     clearTimeout(this.timer);
+    if (this.isPaused) return;
     const { newcomer_ms } = this.limits;
     for (const [place, serve] of this.waiting) {
       const early = this.pace.take(performance.now(), newcomer_ms, NEWCOMERS * newcomer_ms);

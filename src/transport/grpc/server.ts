@@ -56,12 +56,13 @@ export function createGrpc(options: GrpcOptions): Grpc {
   const handshakes = certificate === null ? null : secure(limits, certificate, log, serve);
   // What a connection sends before its turn stays with the system. Node.js would pass it to the
   // library as one piece, which nothing could end in its middle.
-  const listener = createServer({ pauseOnConnect: true }, (socket) =>
+  const listener = createServer({ pauseOnConnect: true }, (socket) => {
+    if (loading === null) connections.pauseUntil(load());
     connections.take(socket, () => {
       if (handshakes === null) serve(socket);
       else handshakes.emit('connection', socket);
-    }),
-  );
+    });
+  });
   return {
     listen: (host, port) => listen(listener, host, port),
     close: async () => {

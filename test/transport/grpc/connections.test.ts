@@ -46,6 +46,7 @@ function crowd({ newcomer_ms = 1000, connections = 4, spare_connections = 4 } = 
         all.take(wire as unknown as Socket, () => served.push(wire.remotePort));
       }
     },
+    pauseUntil: (work: Promise<unknown>) => all.pauseUntil(work),
     leave: (port: number) => wires[port]?.destroy(),
     begin: (port: number) => all.begin(`127.0.0.1:${port}`),
     hold: (port: number) => all.hold(`127.0.0.1:${port}`),
@@ -64,6 +65,18 @@ test('beyond those that come at once, a connection waits for its turn', async ()
   leave(AT_ONCE + 1);
   await waitFor('the others are served in their order', () => served.length === AT_ONCE + 2);
   assert.equal(served.slice(AT_ONCE), [AT_ONCE, AT_ONCE + 2]);
+  end();
+});
+
+test('no turn begins while the library loads, and the pace is kept after it', async () => {
+  const { come, pauseUntil, served, end } = crowd({ newcomer_ms: 1e6, spare_connections: 100 });
+  const loading = Promise.withResolvers<void>();
+  pauseUntil(loading.promise);
+  come(AT_ONCE + 3);
+  assert.equal(served, []);
+  loading.reject(new Error('this one cannot be loaded'));
+  await waitFor('turns begin', () => served.length > 0);
+  assert.equal(served, ports(0, AT_ONCE));
   end();
 });
 
