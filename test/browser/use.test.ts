@@ -140,6 +140,19 @@ on.inBrowser(
   },
 );
 
+on.inBrowser('a question is sent while the page thinks that the daemon is gone', async () => {
+  await on.signIn();
+  await on.visit('chat');
+  await on.chooseModelOf('held');
+  await on.page.route('**/v1/runtime/health', () => {});
+  await says('#status-path', 'gone');
+  await on.page.fill('#ask-prompt', 'Are you there?');
+  await on.send();
+  await on.page.unroute('**/v1/runtime/health');
+  await answered('Yes.');
+  await says('#chat-answer', 'Yes.');
+});
+
 on.inBrowser('the log opens at its end, and stays where the user scrolls', async () => {
   await on.signIn();
   const start = (prompt: string, provider: string) =>

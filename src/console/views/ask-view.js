@@ -107,7 +107,7 @@ function words(prompt, system, files) {
   return { messages: [...before, { role: 'user', content: said.parts }] };
 }
 
-/** Why no question can be sent now. Null: it can. */
+/** Why no question can be accepted now. Null: it can. */
 function whyNot() {
   const run = before();
   if (!model.connected) return 'The daemon is gone. The prompt stays here.';
@@ -163,7 +163,8 @@ export async function askAgain() {
 /** Whether the daemon has accepted it. @param {object} question */
 async function send(question) {
   const said = byId('ask-said');
-  refused = whyNot();
+  // A daemon that was late once may answer: the request itself finds out.
+  refused = model.connected ? whyNot() : null;
   if (refused !== null) {
     say(said, refused);
     return false;
@@ -185,7 +186,8 @@ async function send(question) {
     return true;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    say(said, error.message);
+    refused = error.status === null ? whyNot() : null;
+    say(said, refused ?? error.message);
     return false;
   } finally {
     byId('ask-send').removeAttribute('aria-disabled');
