@@ -62,7 +62,7 @@ const CODE_SPARE_BYTES = 256 * 1024 * 1024;
  * 2. It loads nothing on another system, or a file that the processor cannot use. Then the library
  *    chooses.
  */
-function loadNarrowBuild(file: string = NARROW): void {
+export function loadNarrowBuild(file: string = NARROW): void {
   if (process.platform !== 'linux' || process.arch !== 'x64') return;
   try {
     const folder = buildsFolder();
