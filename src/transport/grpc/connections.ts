@@ -52,8 +52,8 @@ export class GrpcConnections {
   }
 
   /**
-   * No turn begins until `work` has ended. Connections that come meanwhile would otherwise be served
-   * all at one time after it.
+   * No turn begins until `work` has ended. Otherwise connections that come meanwhile would all be
+   * served at one time after it.
    */
   pauseUntil(work: Promise<unknown>): void {
     this.isPaused = true;
