@@ -30,6 +30,18 @@ test('a test names each limit that users can set', () => {
   assert.equal(unnamed, []);
 });
 
+test('a hint to raise a limit names one that users can set', () => {
+  const hints = globSync('src/**/*.ts').flatMap((path) => [
+    ...readFileSync(path, 'utf8').matchAll(/raise the limit ([a-z_]+_[a-z_]+|[a-z]+)\.'/g),
+  ]);
+  const names = hints.map(([, name = '']) => name);
+  assert.ok(names.length > 10);
+  assert.equal(
+    names.filter((name) => !(name in limitSpecs)),
+    [],
+  );
+});
+
 test('a removed limit is accepted, has no effect, and is reported with what to do', () => {
   for (const name of [...Object.keys(fixedLimits), 'picture_runs', 'picture_text_bytes']) {
     // Also a value that no limit could have.

@@ -39,7 +39,7 @@ class PdfReader {
     if (known !== undefined) return { text: known };
     if (this.waiting >= limits.documents)
       throw new SvcError('busy', `${this.waiting} documents wait to be read.`, {
-        hint: 'Try again later, or raise the limit documents.',
+        hint: 'Try again later.',
       });
     this.waiting += 1;
     const read = this.last.then(async () => {
