@@ -48,8 +48,9 @@ export const http: Source = {
     let last = '';
     while (!signal.aborted) {
       const now = await http.ask(address);
-      if (JSON.stringify(now) !== last) yield now;
-      last = JSON.stringify(now);
+      const text = JSON.stringify(now);
+      if (text !== last) yield now;
+      last = text;
       await sleep(POLL_MS, signal);
     }
   },

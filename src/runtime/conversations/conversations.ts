@@ -14,7 +14,7 @@ import { HOME, ownOnly, type Principal } from '../principal/principal.ts';
 import { findRun, namesIn } from '../runs/find.ts';
 import { isMade, newRunId } from '../runs/ids.ts';
 import { unknownRun } from '../runs/run-errors.ts';
-import { findConversation } from './find-conversation.ts';
+import { findConversation, runsFromNewest } from './find-conversation.ts';
 
 export interface ConversationsOptions {
   store: Pick<EventStore, 'getRun' | 'listRuns' | 'runsNamed' | 'lastRun' | 'askerOf'>;
@@ -163,24 +163,14 @@ export class Conversations {
   private async ends(
     conversation: string,
   ): Promise<{ newest: Ended | null; answered: Ended | null }> {
-    const { store } = this.options;
     let newest: Ended | null = null;
-    for (let before: string | undefined; ; ) {
-      const page = await store.listRuns({
-        conversation,
-        limit: PAGE_RUNS,
-        short: true,
-        ...(before === undefined ? {} : { before }),
-      });
-      for (const row of page) {
-        if ('damage' in row) throw new SvcError('store_corrupt', row.damage);
-        const run = ended(row);
-        newest ??= run;
-        if (isAnswered(run.record)) return { newest, answered: await this.whole(run.run_id) };
-      }
-      before = page.at(-1)?.run_id;
-      if (before === undefined) return { newest, answered: null };
+    for await (const row of runsFromNewest(this.options.store, conversation)) {
+      if ('damage' in row) throw new SvcError('store_corrupt', row.damage);
+      const run = ended(row);
+      newest ??= run;
+      if (isAnswered(run.record)) return { newest, answered: await this.whole(run.run_id) };
     }
+    return { newest, answered: null };
   }
 
   /** A run of this conversation with an answer. Throws invalid_request (`continues`). */
@@ -200,7 +190,6 @@ export class Conversations {
 }
 
 /** Runs of one read while the newest answer is looked for. */
-const PAGE_RUNS = 20;
 
 function ended({ run_id, conversation = run_id, record }: RunRow): Ended {
   if (record === null) throw busy(conversation, run_id);

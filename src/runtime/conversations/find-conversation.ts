@@ -1,6 +1,6 @@
 import { given } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
-import type { EventStore } from '../../store/port.ts';
+import type { DamagedRun, EventStore, RunRow } from '../../store/port.ts';
 import { findRun, LAST, type Names, namesIn } from '../runs/find.ts';
 import { isMade } from '../runs/ids.ts';
 import { unknownRun } from '../runs/run-errors.ts';
@@ -24,6 +24,22 @@ export async function findConversation(
   if (later === undefined) throw unknownRun(id);
   return id;
 }
+
+/** The runs of a conversation, newest first and in short form. They are read in pages. */
+export async function* runsFromNewest(
+  store: Pick<EventStore, 'listRuns'>,
+  conversation: string,
+): AsyncGenerator<RunRow | DamagedRun> {
+  for (let before: string | undefined; ; ) {
+    const query = { conversation, limit: PAGE_RUNS, short: true };
+    const page = await store.listRuns({ ...query, ...given({ before }) });
+    yield* page;
+    before = page.at(-1)?.run_id;
+    if (before === undefined) return;
+  }
+}
+
+const PAGE_RUNS = 20;
 
 function noneYet(origin: string | null): SvcError {
   return new SvcError(

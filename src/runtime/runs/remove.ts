@@ -5,6 +5,7 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey } from '../../kernel/stream.ts';
 import type { EventStore } from '../../store/port.ts';
 import type { Conversations } from '../conversations/conversations.ts';
+import { runsFromNewest } from '../conversations/find-conversation.ts';
 import { unknownRun } from './run-errors.ts';
 
 export interface RemoveSources {
@@ -84,24 +85,13 @@ async function damagedAfter(
   conversation: string,
 ): Promise<string[]> {
   const damaged: string[] = [];
-  for (let before: string | undefined; ; ) {
-    const page = await store.listRuns({
-      conversation,
-      limit: PAGE_RUNS,
-      short: true,
-      ...(before === undefined ? {} : { before }),
-    });
-    for (const row of page) {
-      if (row.run_id === run_id) return damaged;
-      if (!('damage' in row)) throw continued(run_id, row.run_id, conversation);
-      damaged.push(row.run_id);
-    }
-    before = page.at(-1)?.run_id;
-    if (before === undefined) return damaged;
+  for await (const row of runsFromNewest(store, conversation)) {
+    if (row.run_id === run_id) return damaged;
+    if (!('damage' in row)) throw continued(run_id, row.run_id, conversation);
+    damaged.push(row.run_id);
   }
+  return damaged;
 }
-
-const PAGE_RUNS = 20;
 
 function continued(run_id: string, newest: string, conversation: string): SvcError {
   return new SvcError(

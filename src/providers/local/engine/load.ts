@@ -224,6 +224,15 @@ async function measuring(
   };
 }
 
+/** Time for each of the two measurements. A slow token may exceed it. */
+const MEASURE_MS = 200;
+/** Percent of the speed of one run: less is no reason to give up exact answers. */
+const GAIN_LEAST = 115;
+
+/**
+ * Percent of the speed of one run that several runs in one batch have together: measured once for a
+ * model, the engine, the machine and the threads.
+ */
 async function gainOf(
   model: LlamaModel,
   order: LoadOrder,
@@ -231,13 +240,19 @@ async function gainOf(
   threads: number,
 ): Promise<number> {
   const options = await measuring(model, order, available);
+  const key = `${machineKey(options)}, ${threads} threads`;
+  const known = (await readMeasured(options.file, 'batching'))[key];
+  if (known !== undefined) return known;
   const clock = ownClock(model);
-  return findGain({
-    key: `${machineKey(options)}, ${threads} threads`,
-    file: options.file,
-    alone: (limitMs) => measureSpeed(model, threads, limitMs, clock),
-    together: (limitMs) => measureTogether(model, threads, limitMs, clock),
-  });
+  const alone = await measureSpeed(model, threads, MEASURE_MS, clock);
+  const together = await measureTogether(model, threads, MEASURE_MS, clock);
+  const gain = Math.max(1, Math.round((100 * together) / Math.max(alone, 0.001)));
+  await addMeasured(options.file, 'batching', key, gain);
+  return gain;
+}
+
+function pays(gain: number): boolean {
+  return gain >= GAIN_LEAST;
 }
 
 /** What computes the model. */
@@ -251,38 +266,6 @@ export function tooLarge(cause: unknown): SvcError {
     'There is too little memory for the model and its context.',
     { cause },
   );
-}
-
-/** Finds by measurement whether runs in one batch are faster, and remembers it for a model. */
-
-interface GainOptions {
-  /** The model, the engine, the machine and the threads. */
-  key: string;
-  /** JSON file of measurements. */
-  file: string;
-  /** Tokens per second of one run. `limitMs` bounds the measurement. */
-  alone(limitMs: number): Promise<number>;
-  /** Tokens per second of several runs in one batch. */
-  together(limitMs: number): Promise<number>;
-}
-
-/** Time for each of the two measurements. A slow token may exceed it. */
-const MEASURE_MS = 200;
-/** Percent of the speed of one run: less is no reason to give up exact answers. */
-const GAIN_LEAST = 115;
-
-/** Percent of the speed of one run that several runs have together. */
-async function findGain({ key, file, alone, together }: GainOptions): Promise<number> {
-  const known = (await readMeasured(file, 'batching'))[key];
-  if (known !== undefined) return known;
-  const one = await alone(MEASURE_MS);
-  const gain = Math.max(1, Math.round((100 * (await together(MEASURE_MS))) / Math.max(one, 0.001)));
-  await addMeasured(file, 'batching', key, gain);
-  return gain;
-}
-
-function pays(gain: number): boolean {
-  return gain >= GAIN_LEAST;
 }
 
 interface OwnMetadata {
