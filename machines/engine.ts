@@ -196,9 +196,7 @@ const chart = setup({
   states: {
     cold: {
       tags: ['stable', 'absent'],
-      on: {
-        'engine.load_requested': { guard: 'isNextAttempt', target: 'alive' },
-      },
+      on: { 'engine.load_requested': { guard: 'isNextAttempt', target: 'alive' } },
     },
     alive: {
       meta: { isGroup: true },
@@ -212,23 +210,12 @@ const chart = setup({
           meta: { isGroup: true, deadline: 'came_up' },
           tags: ['loading'],
           initial: 'starting',
-          on: {
-            'engine.load_failed': {
-              guard: 'isThisAttempt',
-              target: '#engine.stopping',
-            },
-          },
+          on: { 'engine.load_failed': { guard: 'isThisAttempt', target: '#engine.stopping' } },
           states: {
             starting: {
-              entry: {
-                type: 'startEngine',
-                params: ({ context }) => startParams(context),
-              },
+              entry: { type: 'startEngine', params: ({ context }) => startParams(context) },
               on: {
-                'engine.process_started': {
-                  guard: 'isThisAttempt',
-                  target: 'loading',
-                },
+                'engine.process_started': { guard: 'isThisAttempt', target: 'loading' },
                 'engine.deadline_passed': {
                   guard: 'isThisAttempt',
                   target: '#engine.stopping',
@@ -238,10 +225,7 @@ const chart = setup({
             },
             loading: {
               on: {
-                'engine.model_loaded': {
-                  guard: 'isThisAttempt',
-                  target: '#engine.alive.warm',
-                },
+                'engine.model_loaded': { guard: 'isThisAttempt', target: '#engine.alive.warm' },
                 'engine.deadline_passed': {
                   guard: 'isThisAttempt',
                   target: '#engine.stopping',
@@ -260,10 +244,7 @@ const chart = setup({
               tags: ['free'],
               on: { 'engine.work_started': 'busy' },
             },
-            busy: {
-              tags: ['stable'],
-              on: { 'engine.work_finished': 'idle' },
-            },
+            busy: { tags: ['stable'], on: { 'engine.work_finished': 'idle' } },
           },
         },
       },
@@ -279,22 +260,9 @@ const chart = setup({
         },
       ],
       initial: 'asked',
-      on: {
-        'engine.exited': {
-          guard: 'isThisAttempt',
-          target: 'cold',
-          actions: 'forgetModel',
-        },
-      },
+      on: { 'engine.exited': { guard: 'isThisAttempt', target: 'cold', actions: 'forgetModel' } },
       states: {
-        asked: {
-          on: {
-            'engine.deadline_passed': {
-              guard: 'isThisAttempt',
-              target: 'killed',
-            },
-          },
-        },
+        asked: { on: { 'engine.deadline_passed': { guard: 'isThisAttempt', target: 'killed' } } },
         killed: {
           entry: [
             'awaitKill',
@@ -303,12 +271,7 @@ const chart = setup({
               params: ({ context: { number, attempt } }) => ({ engine: number, attempt }),
             },
           ],
-          on: {
-            'engine.deadline_passed': {
-              guard: 'isThisAttempt',
-              target: '#engine.crashed',
-            },
-          },
+          on: { 'engine.deadline_passed': { guard: 'isThisAttempt', target: '#engine.crashed' } },
         },
       },
     },

@@ -75,10 +75,7 @@ const chart = setup({
   states: {
     joining: {
       tags: ['stable'],
-      on: {
-        'lease.granted': 'holding',
-        'lease.leave_requested': 'leaving',
-      },
+      on: { 'lease.granted': 'holding', 'lease.leave_requested': 'leaving' },
     },
     holding: {
       initial: 'renewed',
@@ -87,22 +84,13 @@ const chart = setup({
         'lease.leave_requested': 'leaving',
       },
       states: {
-        renewed: {
-          tags: ['stable'],
-          on: { 'lease.renewal_failed': 'late' },
-        },
-        late: {
-          tags: ['stable'],
-          on: { 'lease.renewed': 'renewed' },
-        },
+        renewed: { tags: ['stable'], on: { 'lease.renewal_failed': 'late' } },
+        late: { tags: ['stable'], on: { 'lease.renewed': 'renewed' } },
       },
     },
     leaving: {
       meta: { deadline: 'leave' },
-      on: {
-        'lease.lost': { guard: 'isThisEpoch', target: 'lost' },
-        'lease.left': 'left',
-      },
+      on: { 'lease.lost': { guard: 'isThisEpoch', target: 'lost' }, 'lease.left': 'left' },
     },
     left: { type: 'final' },
     lost: { type: 'final' },

@@ -146,12 +146,7 @@ export function partOf(parts: readonly OutputPart[], { kind, call }: Piece): num
 function growPart(part: OutputPart | undefined, { kind, text, call }: Piece): OutputPart {
   if (kind === 'tool_call') {
     const before = part?.type === 'tool_call' ? part.arguments : '';
-    return {
-      type: kind,
-      id: call?.id ?? '',
-      name: call?.name ?? '',
-      arguments: before + text,
-    };
+    return { type: kind, id: call?.id ?? '', name: call?.name ?? '', arguments: before + text };
   }
   return { type: kind ?? 'text', text: (part === undefined ? '' : textOf(part)) + text };
 }

@@ -98,10 +98,7 @@ const stopPull = {
 
 const chart = setup({
   types: {} as { meta: Meta; context: PullContext; events: PullEvent; input: PullCreated },
-  actions: {
-    startPull: effect('startPull'),
-    stopPull: effect('stopPull'),
-  },
+  actions: { startPull: effect('startPull'), stopPull: effect('stopPull') },
   guards: {
     isNextAttempt: ({ context, event }) =>
       event.type === 'pull.started' && event.attempt === context.attempt + 1,
@@ -151,31 +148,19 @@ const chart = setup({
         working: {
           meta: { isGroup: true },
           initial: 'fetching',
-          on: {
-            'pull.failed': { guard: 'isThisAttempt', target: '#pull.failed' },
-          },
+          on: { 'pull.failed': { guard: 'isThisAttempt', target: '#pull.failed' } },
           states: {
             fetching: {
               meta: { isGroup: true, deadline: 'silence' },
               initial: 'resolving',
-              on: {
-                'pull.attempt_failed': {
-                  guard: 'canRetry',
-                  target: '#pull.open.backoff',
-                },
-              },
+              on: { 'pull.attempt_failed': { guard: 'canRetry', target: '#pull.open.backoff' } },
               states: {
                 resolving: {
                   entry: {
                     type: 'startPull',
                     params: ({ context: { pull_id, attempt } }) => ({ pull_id, attempt }),
                   },
-                  on: {
-                    'pull.resolved': {
-                      guard: 'isThisAttempt',
-                      target: 'downloading',
-                    },
-                  },
+                  on: { 'pull.resolved': { guard: 'isThisAttempt', target: 'downloading' } },
                 },
                 downloading: {
                   on: {
@@ -195,19 +180,11 @@ const chart = setup({
                 hashing: {
                   on: {
                     'pull.hashed': { guard: 'isThisAttempt' },
-                    'pull.verified': {
-                      guard: 'isThisAttempt',
-                      target: 'placing',
-                    },
+                    'pull.verified': { guard: 'isThisAttempt', target: 'placing' },
                   },
                 },
                 placing: {
-                  on: {
-                    'pull.completed': {
-                      guard: 'isVerified',
-                      target: '#pull.completed',
-                    },
-                  },
+                  on: { 'pull.completed': { guard: 'isVerified', target: '#pull.completed' } },
                 },
               },
             },
@@ -230,10 +207,7 @@ const chart = setup({
       },
     },
     completed: { type: 'final' },
-    failed: {
-      type: 'final',
-      entry: stopPull,
-    },
+    failed: { type: 'final', entry: stopPull },
     cancelled: { type: 'final' },
   },
 });

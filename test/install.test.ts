@@ -20,9 +20,7 @@ interface Entry {
   resolved?: string;
   version?: string;
 }
-const lock = JSON.parse(read('package-lock.json')) as {
-  packages: Record<string, Entry>;
-};
+const lock = JSON.parse(read('package-lock.json')) as { packages: Record<string, Entry> };
 const manifest = JSON.parse(read('package.json')) as {
   allowScripts: Record<string, boolean>;
   dependencies: Record<string, string>;

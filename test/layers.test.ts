@@ -150,10 +150,7 @@ const layers: Record<string, Layer> = {
   // What providers and downloads need of HTTP.
   'src/http-client': { may: TABLES },
 
-  'src/transport': {
-    may: [...TABLES, 'src/contract'],
-    types: ['src/runtime', ...PORTS],
-  },
+  'src/transport': { may: [...TABLES, 'src/contract'], types: ['src/runtime', ...PORTS] },
   // It joins the routes of every API.
   'src/transport/routes.ts': {
     may: ['src/transport/http', 'src/transport/socket-route.ts', ...APIS],

@@ -33,9 +33,7 @@ const chart = setup({
     events: DaemonEvent;
     input: DaemonCreated;
   },
-  actions: {
-    closeDaemon: effect('closeDaemon'),
-  },
+  actions: { closeDaemon: effect('closeDaemon') },
   guards: {
     hasRoom: ({ context }) => context.unsettled < context.capacity,
     takesLastPlace: ({ context }) => context.unsettled + 1 === context.capacity,
@@ -55,10 +53,7 @@ const chart = setup({
       meta: { deadline: 'start' },
       tags: ['live'],
       initial: 'binding',
-      on: {
-        'daemon.start_deadline_passed': 'failed',
-        'daemon.stop_requested': 'stopping.closing',
-      },
+      on: { 'daemon.start_deadline_passed': 'failed', 'daemon.stop_requested': 'stopping.closing' },
       states: {
         binding: { on: { 'daemon.listening': 'opening' } },
         opening: { on: { 'daemon.store_opened': 'recovering' } },
@@ -69,12 +64,7 @@ const chart = setup({
             'daemon.runs_recovered': 'probing',
           },
         },
-        probing: {
-          on: {
-            'daemon.run_settled': {},
-            'daemon.providers_probed': BACK_TO_WORK,
-          },
-        },
+        probing: { on: { 'daemon.run_settled': {}, 'daemon.providers_probed': BACK_TO_WORK } },
       },
     },
     up: {
@@ -108,10 +98,7 @@ const chart = setup({
               meta: { isGroup: true },
               tags: ['ready'],
               initial: 'accepting',
-              on: {
-                'daemon.store_filled': 'disk_full',
-                'daemon.disk_stalled': 'disk_stalled',
-              },
+              on: { 'daemon.store_filled': 'disk_full', 'daemon.disk_stalled': 'disk_stalled' },
               states: {
                 accepting: {
                   on: {
@@ -138,10 +125,7 @@ const chart = setup({
             },
             disk_full: {
               tags: ['store_full'],
-              on: {
-                'daemon.run_settled': {},
-                'daemon.store_freed': BACK_TO_WORK,
-              },
+              on: { 'daemon.run_settled': {}, 'daemon.store_freed': BACK_TO_WORK },
             },
             disk_stalled: {
               tags: ['store_stalled'],

@@ -44,9 +44,7 @@ const chart = setup({
     events: ProviderEvent;
     input: ProviderCreated;
   },
-  actions: {
-    probeProvider: effect('probeProvider'),
-  },
+  actions: { probeProvider: effect('probeProvider') },
   guards: {
     isNextProbe: ({ context, event }) =>
       event.type === 'provider.probe_started' && event.probe === context.probe + 1,
@@ -92,12 +90,7 @@ const chart = setup({
           meta: { isGroup: true },
           tags: ['stable'],
           initial: 'usable',
-          on: {
-            'provider.probe_started': {
-              guard: 'isNextProbe',
-              target: 'probing',
-            },
-          },
+          on: { 'provider.probe_started': { guard: 'isNextProbe', target: 'probing' } },
           states: {
             usable: {
               meta: { isGroup: true },
@@ -137,9 +130,7 @@ const chart = setup({
                   },
                 },
                 rate_limited: {
-                  on: {
-                    'provider.wait_ended': '#provider.configured.idle.half_open',
-                  },
+                  on: { 'provider.wait_ended': '#provider.configured.idle.half_open' },
                 },
                 unauthorised: {
                   on: {
@@ -154,21 +145,13 @@ const chart = setup({
               on: { 'provider.answered': 'usable.available' },
               states: {
                 ready: {
-                  on: {
-                    'provider.trial_started': {
-                      guard: 'triesProvider',
-                      target: 'trying',
-                    },
-                  },
+                  on: { 'provider.trial_started': { guard: 'triesProvider', target: 'trying' } },
                 },
                 trying: {
                   meta: { deadline: 'trial' },
                   on: {
                     'provider.embedding_sent': {},
-                    'provider.trial_abandoned': {
-                      guard: 'isThisTrial',
-                      target: 'ready',
-                    },
+                    'provider.trial_abandoned': { guard: 'isThisTrial', target: 'ready' },
                     'provider.faulted': [
                       {
                         guard: 'refuses',
@@ -182,10 +165,7 @@ const chart = setup({
                         guard: 'isOfOneModel',
                         target: '#provider.configured.idle.usable.degraded',
                       },
-                      {
-                        guard: 'isNews',
-                        target: '#provider.configured.idle.refusing.unavailable',
-                      },
+                      { guard: 'isNews', target: '#provider.configured.idle.refusing.unavailable' },
                     ],
                   },
                 },
@@ -200,23 +180,11 @@ const chart = setup({
             params: ({ context: { provider_id, probe } }) => ({ provider_id, probe }),
           },
           on: {
-            'provider.probe_succeeded': {
-              guard: 'isThisProbe',
-              target: 'idle.usable.available',
-            },
+            'provider.probe_succeeded': { guard: 'isThisProbe', target: 'idle.usable.available' },
             'provider.probe_failed': [
-              {
-                guard: 'refusesThisProbe',
-                target: 'idle.refusing.unauthorised',
-              },
-              {
-                guard: 'limitsThisProbe',
-                target: 'idle.refusing.rate_limited',
-              },
-              {
-                guard: 'opensThisProbe',
-                target: 'idle.refusing.unavailable',
-              },
+              { guard: 'refusesThisProbe', target: 'idle.refusing.unauthorised' },
+              { guard: 'limitsThisProbe', target: 'idle.refusing.rate_limited' },
+              { guard: 'opensThisProbe', target: 'idle.refusing.unavailable' },
               { guard: 'isThisProbe', target: 'idle.usable.degraded' },
             ],
             'provider.answered': 'idle.usable.available',

@@ -117,10 +117,7 @@ const chart = setup({
               meta: { isGroup: true },
               initial: 'starting',
               on: {
-                'run.completed': {
-                  guard: 'isThisAttempt',
-                  target: '#run.completed',
-                },
+                'run.completed': { guard: 'isThisAttempt', target: '#run.completed' },
                 'run.failed': { guard: 'isThisAttempt', target: '#run.failed' },
                 'run.suspended': {
                   guard: 'canResumeAttempt',
@@ -136,20 +133,11 @@ const chart = setup({
                     params: ({ context: { run_id, attempt } }) => ({ run_id, attempt }),
                   },
                   on: {
-                    'run.output_appended': {
-                      guard: 'isThisAttempt',
-                      target: 'streaming',
-                    },
+                    'run.output_appended': { guard: 'isThisAttempt', target: 'streaming' },
                     'run.sent_to_cloud': { guard: 'isThisAttempt' },
                     'run.attempt_failed': [
-                      {
-                        guard: 'canMove',
-                        target: '#run.open.waiting.queued',
-                      },
-                      {
-                        guard: 'canRetry',
-                        target: '#run.open.attempting.backoff',
-                      },
+                      { guard: 'canMove', target: '#run.open.waiting.queued' },
+                      { guard: 'canRetry', target: '#run.open.attempting.backoff' },
                     ],
                     'run.deadline_passed': {
                       guard: { type: 'isDeadline', params: { name: 'first_output' } },
@@ -171,9 +159,7 @@ const chart = setup({
             },
             backoff: {
               meta: { deadline: 'retry' },
-              on: {
-                'run.started': { guard: 'isNextAttempt', target: 'working' },
-              },
+              on: { 'run.started': { guard: 'isNextAttempt', target: 'working' } },
             },
           },
         },
@@ -206,14 +192,8 @@ const chart = setup({
           on: {
             // The run would continue in the next boot; a client can still cancel it.
             'run.cancel_requested': 'by_request',
-            'run.suspended': {
-              guard: 'mayResumeAttempt',
-              target: '#run.open.waiting.suspended',
-            },
-            'run.recovered': {
-              guard: 'mayResume',
-              target: '#run.open.waiting.suspended',
-            },
+            'run.suspended': { guard: 'mayResumeAttempt', target: '#run.open.waiting.suspended' },
+            'run.recovered': { guard: 'mayResume', target: '#run.open.waiting.suspended' },
             'run.interrupted': '#run.interrupted',
           },
         },

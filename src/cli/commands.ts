@@ -107,11 +107,7 @@ const providerFlags: FlagSpec[] = [
     value: '<known>',
     summary: 'Known provider whose settings count, such as openai (default: the id).',
   },
-  {
-    name: 'adapter',
-    value: '<name>',
-    summary: 'Protocol of the API (default openai-compatible).',
-  },
+  { name: 'adapter', value: '<name>', summary: 'Protocol of the API (default openai-compatible).' },
   { ...model, value: '<default>', summary: 'Model for runs that name none.' },
   {
     name: 'key',
@@ -171,16 +167,8 @@ const targetFlags: FlagSpec[] = [
 ];
 
 const conversationFlags: FlagSpec[] = [
-  {
-    name: 'continue',
-    short: 'c',
-    summary: 'Continue the last conversation of this folder.',
-  },
-  {
-    name: 'conversation',
-    value: '<id>',
-    summary: 'Continue the conversation of this run.',
-  },
+  { name: 'continue', short: 'c', summary: 'Continue the last conversation of this folder.' },
+  { name: 'conversation', value: '<id>', summary: 'Continue the conversation of this run.' },
 ];
 
 /** What the answer is like. Commands that ask a model share these. */
@@ -312,10 +300,7 @@ export const commands: readonly CommandSpec[] = [
     isQuick: true,
     summary: 'Let active runs end, then stop the daemon; returns when the process is gone.',
     flags: [
-      {
-        ...drain,
-        summary: `${drain.summary} The next start continues what is left.`,
-      },
+      { ...drain, summary: `${drain.summary} The next start continues what is left.` },
       force,
     ],
     examples: ['stop', 'stop --timeout 5'],
@@ -665,10 +650,7 @@ export const commands: readonly CommandSpec[] = [
         value: '<file>',
         summary: 'The file to write. An existing file is not overwritten.',
       },
-      {
-        name: 'redact',
-        summary: 'Replace prompts, answers, messages and names by their lengths.',
-      },
+      { name: 'redact', summary: 'Replace prompts, answers, messages and names by their lengths.' },
     ],
     examples: [
       'runs export run_01J… --output run.json --redact',

@@ -24,10 +24,7 @@ interface Field {
   is(value: unknown): boolean;
 }
 
-const text: Field = {
-  expects: 'a text',
-  is: (value) => typeof value === 'string' && value !== '',
-};
+const text: Field = { expects: 'a text', is: (value) => typeof value === 'string' && value !== '' };
 const isTexts = (value: unknown, is: (each: unknown) => boolean) =>
   Array.isArray(value) && value.length > 0 && value.every(is);
 const isName = (value: unknown) => readName(value) !== undefined;

@@ -39,10 +39,7 @@ export function saveProvider(
       throw new SvcError(
         'provider_exists',
         `A provider ${id} is configured already, at ${place}.`,
-        {
-          param: 'id',
-          hint: 'Restart svc to use it, or choose another name.',
-        },
+        { param: 'id', hint: 'Restart svc to use it, or choose another name.' },
       );
     return { ...providers, [id]: written(config) };
   });

@@ -118,10 +118,7 @@ export type LifecycleInput = v.InferOutput<typeof lifecycleInput>;
 /** A browser signs in with one of them. */
 export const sessionInput = named(
   'SessionInput',
-  object({
-    ticket: v.nullish(name(512), null),
-    token: v.nullish(name(512), null),
-  }),
+  object({ ticket: v.nullish(name(512), null), token: v.nullish(name(512), null) }),
 );
 
 /** Which page of the runs. */

@@ -94,16 +94,7 @@ export function buildParts(options: PartsOptions) {
   recordBoot(kernel, streams.daemon, { boot_id, version, config, log });
   const history = new DaemonHistory(kernel, streams.daemon);
   const stopReports = new StopReports(kernel, streams.daemon);
-  const work = buildWork({
-    paths,
-    config,
-    kernel,
-    store,
-    clock,
-    log,
-    boot_id,
-    streams,
-  });
+  const work = buildWork({ paths, config, kernel, store, clock, log, boot_id, streams });
   const membership = site.membership({
     kernel,
     daemon: streams.daemon,
@@ -200,10 +191,7 @@ function recordBoot(
     version,
     config,
     log,
-  }: Pick<PartsOptions, 'version' | 'config'> & {
-    boot_id: string;
-    log: Log;
-  },
+  }: Pick<PartsOptions, 'version' | 'config'> & { boot_id: string; log: Log },
 ): void {
   const event = {
     type: 'daemon.boot_started',

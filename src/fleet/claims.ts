@@ -269,12 +269,7 @@ export class Claims {
 }
 
 /** A run of this node that is not in its kernel. */
-const LOST: Omit<ClaimedRun, 'run_id'> = {
-  waits: true,
-  kept: false,
-  downtime_ms: 0,
-  events: null,
-};
+const LOST: Omit<ClaimedRun, 'run_id'> = { waits: true, kept: false, downtime_ms: 0, events: null };
 
 /** Who cancels a run, that its deadline has come, or that no node went on with it. */
 type End = { by: string } | 'due' | 'left';

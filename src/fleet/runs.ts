@@ -148,9 +148,7 @@ export class FleetRuns implements Placement {
     throw new SvcError(
       'busy',
       `${this.waiting} runs wait in the fleet, as many as a node accepts.`,
-      {
-        details: { retry_after_ms: this.options.limits.fleet_poll_ms },
-      },
+      { details: { retry_after_ms: this.options.limits.fleet_poll_ms } },
     );
   }
 

@@ -110,10 +110,7 @@ export async function removeRuntimeFile(path: string, boot_id: string): Promise<
     throw new SvcError(
       'home_unusable',
       `svc has stopped, but its runtime file ${path} cannot be removed (${code}).`,
-      {
-        cause,
-        hint: 'Correct the owner and mode of its folder, then delete the file.',
-      },
+      { cause, hint: 'Correct the owner and mode of its folder, then delete the file.' },
     );
   }
 }

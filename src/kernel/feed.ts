@@ -135,8 +135,6 @@ function notKept(stream: string): never {
   throw new SvcError(
     'content_not_kept',
     'The log does not keep the output of this run, so it cannot be replayed.',
-    {
-      hint: `What is kept: svc runs show ${stream}`,
-    },
+    { hint: `What is kept: svc runs show ${stream}` },
   );
 }

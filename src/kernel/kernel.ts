@@ -157,12 +157,7 @@ export class Kernel {
 
   private draft(proposals: readonly Proposal[]): Pending[] | Refusal {
     const { boot_id, project } = this.options;
-    return draft(proposals, {
-      at: this.clock.now(),
-      boot_id,
-      instances: this.instances,
-      project,
-    });
+    return draft(proposals, { at: this.clock.now(), boot_id, instances: this.instances, project });
   }
 
   protected propose(drafted: readonly Pending[]): Promise<void> {

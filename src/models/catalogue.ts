@@ -196,9 +196,7 @@ const families: readonly Family[] = [
   },
   {
     name: 'mxbai-embed-large',
-    tags: {
-      v1: ['hf:mixedbread-ai/mxbai-embed-large-v1/gguf/mxbai-embed-large-v1-f16.gguf', 670],
-    },
+    tags: { v1: ['hf:mixedbread-ai/mxbai-embed-large-v1/gguf/mxbai-embed-large-v1-f16.gguf', 670] },
     licence: 'apache-2.0',
     good_for: 'embeddings of English texts',
   },

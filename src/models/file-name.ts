@@ -24,9 +24,7 @@ export function readModelName(name: string): string {
     'invalid_request',
     'The name of a model has letters, digits, ".", "_" and "-", begins with a letter or a ' +
       `digit, and has at most ${LENGTH_MAX} characters.`,
-    {
-      param: 'name',
-    },
+    { param: 'name' },
   );
 }
 

@@ -130,10 +130,7 @@ export async function openRange(
     url: source.url,
     hub: source.hub,
     signal,
-    headers: {
-      range: `bytes=${from}-${to - 1}`,
-      ...(etag === null ? {} : { 'if-range': etag }),
-    },
+    headers: { range: `bytes=${from}-${to - 1}`, ...(etag === null ? {} : { 'if-range': etag }) },
   });
   const { status, headers, host, hubMetadata } = answer;
   const given = headers.get('content-range') ?? '';

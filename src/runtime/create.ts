@@ -260,8 +260,6 @@ function refused(type: string, daemon: DaemonSnapshot): SvcError {
   return new SvcError(
     'event_refused',
     `${JSON.stringify(type)} is not accepted in the state ${statePath(daemon)}.`,
-    {
-      details: { ...position(daemon), accepted: open },
-    },
+    { details: { ...position(daemon), accepted: open } },
   );
 }

@@ -60,12 +60,7 @@ export interface RunColumn extends Column {
 export const RUN_COLUMNS = {
   run_id: { type: 'id', sqlite: 'row', later: 'keeps', of: (row) => row.run_id },
   accepted_seq: { type: 'whole', sqlite: 'row', later: 'keeps' },
-  idempotency_key: {
-    type: 'name',
-    isNull: true,
-    sqlite: 'row',
-    of: (row) => row.idempotency_key,
-  },
+  idempotency_key: { type: 'name', isNull: true, sqlite: 'row', of: (row) => row.idempotency_key },
   finished: { type: 'flag', sqlite: 'row', of: (row) => (row.finished ? 1 : 0) },
   /** When the last event of a finished run was. */
   ended_at: { type: 'number', isNull: true, sqlite: 'row' },

@@ -29,12 +29,7 @@ export interface EmbeddingUsage {
 export function embeddingUsage({ type, at, data }: StoredEvent): EmbeddingUsage | null {
   if (type === 'provider.embedding_sent') {
     const sent = data as unknown as EmbeddingSent;
-    return {
-      ...placeOf(sent, at),
-      requests: 1,
-      input_tokens: sent.estimated_tokens,
-      estimated: 1,
-    };
+    return { ...placeOf(sent, at), requests: 1, input_tokens: sent.estimated_tokens, estimated: 1 };
   }
   if (type !== 'provider.embedding_counted') return null;
   const counted = data as unknown as EmbeddingCounted;

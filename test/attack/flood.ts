@@ -64,10 +64,7 @@ export async function untilIdle(victim: Victim): Promise<void> {
   await waitFor(
     'no run is in progress',
     async () => (await status(victim)).active === 0 && (await status(victim)).queued === 0,
-    {
-      within_ms: 240_000,
-      every_ms: 200,
-    },
+    { within_ms: 240_000, every_ms: 200 },
   );
 }
 

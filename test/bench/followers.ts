@@ -126,9 +126,7 @@ async function daemon(): Promise<Server> {
 
 function script(name: string, args: readonly string[]): ChildProcess {
   const file = fileURLToPath(new URL(`./lib/${name}.ts`, import.meta.url));
-  return spawn(process.execPath, [file, ...args], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+  return spawn(process.execPath, [file, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
 }
 
 async function line(child: ChildProcess): Promise<string> {

@@ -139,10 +139,7 @@ async function startPortkey(): Promise<Record<string, Way>> {
     args: (port) => [path, `--port=${port}`, '--headless'],
     probe: '/',
   });
-  const headers = {
-    'x-portkey-provider': 'openai',
-    'x-portkey-custom-host': upstream.base_url,
-  };
+  const headers = { 'x-portkey-provider': 'openai', 'x-portkey-custom-host': upstream.base_url };
   return {
     portkey: {
       target: { url: `${running.url}/v1/chat/completions`, token: 'none', headers },

@@ -48,10 +48,7 @@ function write(path: string, size: number): void {
 }
 
 function execute(command: string, args: readonly string[]): void {
-  const { status, stderr, stdout } = spawnSync(command, args, {
-    env: home.env,
-    encoding: 'utf8',
-  });
+  const { status, stderr, stdout } = spawnSync(command, args, { env: home.env, encoding: 'utf8' });
   if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${status} ${stderr}`);
   if (args.includes('100') && stdout.split('\n').length < 100)
     throw new Error(`${command} printed too few lines`);

@@ -27,12 +27,7 @@ interface Asked {
   max_tokens: number;
 }
 const asked: Asked[] = [
-  {
-    what: 'svc-mini',
-    model: 'svc-mini',
-    prompt: 'How do I start the daemon?',
-    max_tokens: 64,
-  },
+  { what: 'svc-mini', model: 'svc-mini', prompt: 'How do I start the daemon?', max_tokens: 64 },
   { what: 'a model of 70 MB', model: 'made', prompt: 'Say twenty words.', max_tokens: 16 },
 ];
 

@@ -43,11 +43,7 @@ async function ask(address: string, statements: string): Promise<void> {
 async function says(address: string, password?: string): Promise<string[]> {
   const at = password === undefined ? address : `${address}&password=${password}`;
   const config = loadConfig('/nowhere/config.json', {
-    env: {
-      SVC_STORE: at,
-      SVC_LIMIT_STORE_WAIT_MS: '10',
-      SVC_LIMIT_STORE_RETRY_MS: '10',
-    },
+    env: { SVC_STORE: at, SVC_LIMIT_STORE_WAIT_MS: '10', SVC_LIMIT_STORE_RETRY_MS: '10' },
   });
   const checks: Check[] = await checkDatabase(config);
   const lines = checks.map(({ status, detail, hint }) => [status, detail, hint].join(' | '));

@@ -328,11 +328,7 @@ test('providers are added and removed through the daemon that runs, and the key 
   assert.is((await home.svc(['provider', 'remove', 'o'])).code, 0);
   const expected = {
     id: 'o',
-    ...providerConfig({
-      kind: 'cloud',
-      base_url: 'https://api.example/v1',
-      key: 'env:KEY',
-    }),
+    ...providerConfig({ kind: 'cloud', base_url: 'https://api.example/v1', key: 'env:KEY' }),
   };
   assert.equal(asked(daemon, 'provider.add'), [expected]);
   assert.not.ok(existsSync(home.paths.config));

@@ -122,10 +122,7 @@ test('each end of a run has its exit code, text so far on stdout, error on stder
       | 'model_invalid'
       | 'stream_truncated'
       | 'busy',
-  ) => ({
-    state: 'failed',
-    error: new SvcError(code).body(),
-  });
+  ) => ({ state: 'failed', error: new SvcError(code).body() });
   for (const [record, expected] of [
     [failed('provider_failed'), 9],
     [failed('provider_unauthorised'), 5],

@@ -21,10 +21,7 @@ const evilRun = {
   prompt: EVIL,
   messages: [
     { role: EVIL, content: [{ type: 'text', text: EVIL }] },
-    {
-      role: 'assistant',
-      content: [{ type: 'tool_call', id: EVIL, name: EVIL, arguments: EVIL }],
-    },
+    { role: 'assistant', content: [{ type: 'tool_call', id: EVIL, name: EVIL, arguments: EVIL }] },
     { role: 'tool', content: [{ type: 'tool_result', id: EVIL, text: EVIL, is_error: false }] },
   ],
   output_parts: [

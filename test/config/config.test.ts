@@ -80,12 +80,7 @@ const values: {
   default_provider: { file: 'a', env: 'b', flag: 'c', read: ['a', 'b', 'c'] },
   default_cloud_provider: { file: 'a', env: 'null', flag: 'c', read: ['a', null, 'c'] },
   model: { file: 'a', env: './b.gguf', flag: 'c', read: ['a', './b.gguf', 'c'] },
-  model_folders: {
-    file: ['/a'],
-    env: '/b, /c',
-    flag: 'null',
-    read: [['/a'], ['/b', '/c'], null],
-  },
+  model_folders: { file: ['/a'], env: '/b, /c', flag: 'null', read: [['/a'], ['/b', '/c'], null] },
   other_models: { file: false, env: '1', flag: false, read: [false, true, false] },
   aliases: {
     file: { 'gpt-4o': 'local/svc-mini' },

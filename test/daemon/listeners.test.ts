@@ -30,19 +30,13 @@ const TAKEN = 'port_in_use';
 
 test('the default addresses come first, and need no warning', async () => {
   const bound = listeners({});
-  assert.equal(await bound.bind(), {
-    http: 'http://127.0.0.1:4780',
-    grpc: '127.0.0.1:4781',
-  });
+  assert.equal(await bound.bind(), { http: 'http://127.0.0.1:4780', grpc: '127.0.0.1:4781' });
   assert.is(bound.warning(), null);
 });
 
 test('a default address that is taken gives way to the nearest free one, and both are named', async () => {
   const http = listeners(others(4780, 4782));
-  assert.equal(await http.bind(), {
-    http: 'http://127.0.0.1:4784',
-    grpc: '127.0.0.1:4781',
-  });
+  assert.equal(await http.bind(), { http: 'http://127.0.0.1:4784', grpc: '127.0.0.1:4781' });
   assert.match(
     http.warning() ?? '',
     /^Another program listens on 127\.0\.0\.1:4780, so svc is at 127\.0\.0\.1:4784 \(HTTP\)\. .* svc config set http 127\.0\.0\.1:4784$/,

@@ -24,10 +24,7 @@ function addressesIn(trace: string): { own: string[]; others: string[] } {
     ([, address = '']) => address,
   );
   const isOwn = (address: string) => /^(127\.|::1$|::ffff:127\.)/.test(address);
-  return {
-    own: found.filter(isOwn),
-    others: found.filter((address) => !isOwn(address)),
-  };
+  return { own: found.filter(isOwn), others: found.filter((address) => !isOwn(address)) };
 }
 
 test.before.each((context) => {

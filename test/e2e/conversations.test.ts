@@ -139,9 +139,7 @@ test('runs are found by their words and removed, and what is removed is in no fi
   const first = turns[0]?.id ?? '';
   const search = async (...words: string[]) =>
     (
-      JSON.parse((await home.svc(['runs', 'search', ...words, '--json'])).stdout) as {
-        runs: Run[];
-      }
+      JSON.parse((await home.svc(['runs', 'search', ...words, '--json'])).stdout) as { runs: Run[] }
     ).runs.map((run) => run.id);
   assert.equal(await search(secret), [id]);
   assert.ok((await search('what is svc', 'daemon')).includes(first));

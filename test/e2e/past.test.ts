@@ -67,10 +67,7 @@ test('status --at prints a past state', async () => {
   const accepted = (await events()).find(({ type }) => type === 'run.accepted')?.seq ?? 0;
   const picture = JSON.parse(
     (await home.svc(['status', '--at', String(accepted), '--json'])).stdout,
-  ) as {
-    status: { state: string };
-    runs: { id: string; state: string }[];
-  };
+  ) as { status: { state: string }; runs: { id: string; state: string }[] };
   assert.is(picture.status.state, 'running');
   assert.equal([picture.runs[0]?.id, picture.runs[0]?.state], [id, 'queued']);
   const text = await home.svc(['status', '--at', String(accepted)]);

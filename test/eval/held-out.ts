@@ -24,12 +24,14 @@ export async function readHeldOut(): Promise<Question[]> {
     if (line.startsWith('# ')) name = line.slice(2);
     const { kind, answers } = facts.get(name) ?? { kind: 'foreign', answers: [] };
     if (line.startsWith('# ')) return [];
-    return line.split(' | ').map((text) => ({
-      kind,
-      text,
-      needed: answers.length === 0 ? [] : [answers],
-      half: 'open' as const,
-    }));
+    return line
+      .split(' | ')
+      .map((text) => ({
+        kind,
+        text,
+        needed: answers.length === 0 ? [] : [answers],
+        half: 'open' as const,
+      }));
   });
 }
 

@@ -212,9 +212,7 @@ export function fakeRuntime(): FakeRuntime {
         throw new SvcError(
           'event_refused',
           `${JSON.stringify(event.type)} is not accepted in the state ${statePath(daemon)}.`,
-          {
-            details: { ...position(), accepted: accepted(daemon) },
-          },
+          { details: { ...position(), accepted: accepted(daemon) } },
         );
       }
       fake.propose(stop);
@@ -323,9 +321,7 @@ export function fakeRuntime(): FakeRuntime {
         return {};
       },
     },
-    queue: {
-      watch: () => {},
-    },
+    queue: { watch: () => {} },
     embeddings: {
       async embed({ texts, model, provider, dimensions }) {
         note('embeddings.embed');

@@ -105,7 +105,9 @@ export function accepted(
 }
 
 /** Wraps a store so that the test completes or fails each append. */
-export function gatedStore(inner: EventStore): EventStore & {
+export function gatedStore(
+  inner: EventStore,
+): EventStore & {
   appends: number[];
   hold(): void;
   release(): void;

@@ -99,12 +99,7 @@ export async function startPostgres({
       const child = spawn(
         program('postgres'),
         ['-D', data, ...settings.flatMap((s) => ['-c', s])],
-        {
-          ...owner,
-          env,
-          cwd: folder,
-          stdio: 'ignore',
-        },
+        { ...owner, env, cwd: folder, stdio: 'ignore' },
       );
       server = child;
       while (child.exitCode === null && child.signalCode === null) {

@@ -62,11 +62,7 @@ export interface Outcome {
 /** The outcome of one attempt. Rethrows any error that is not a SvcError. */
 export async function outcome(
   provider: ProviderPort,
-  options: {
-    signal?: AbortSignal;
-    request?: Asking;
-    onText?: (text: string) => void;
-  } = {},
+  options: { signal?: AbortSignal; request?: Asking; onText?: (text: string) => void } = {},
 ): Promise<Outcome> {
   const { signal = new AbortController().signal, request = {}, onText = () => undefined } = options;
   const seen: Outcome = { text: '', parts: [], finish: null, failure: null };

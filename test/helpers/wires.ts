@@ -91,10 +91,7 @@ const responses = {
     }),
   ],
   text: [
-    item('response.output_item.added', {
-      output_index: 1,
-      item: { type: 'message', id: 'msg_1' },
-    }),
+    item('response.output_item.added', { output_index: 1, item: { type: 'message', id: 'msg_1' } }),
     item('response.output_text.delta', { item_id: 'msg_1', delta: 'Hel' }),
     item('response.output_text.delta', { item_id: 'msg_1', delta: 'lo' }),
     item('response.output_item.done', { output_index: 1, item: { type: 'message', id: 'msg_1' } }),

@@ -18,9 +18,7 @@ function fetchIn(folder: string, hub: Hub): { child: ChildProcess; ended: Promis
   const child = spawn(
     process.execPath,
     ['test/helpers/pull-process.ts', hub.url, folder, 'hf:user/tiny'],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
+    { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   let stdout = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {

@@ -177,10 +177,7 @@ function testLog(opened: Opened): void {
         stream: fc.constantFrom('a', 'b', 'c'),
         data: fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()),
       }),
-      {
-        minLength: 1,
-        maxLength: 6,
-      },
+      { minLength: 1, maxLength: 6 },
     );
     await fc.assert(
       fc.asyncProperty(commits, async (drawn) => {
@@ -490,13 +487,9 @@ function testRuns(opened: Opened): void {
       ]),
     );
     const found = async (text: string, query: object = {}) =>
-      (
-        await store.searchRuns({
-          terms: text.split('|'),
-          limit: 9,
-          ...query,
-        })
-      ).map(({ run_id }) => run_id);
+      (await store.searchRuns({ terms: text.split('|'), limit: 9, ...query })).map(
+        ({ run_id }) => run_id,
+      );
     assert.equal(await found('DAEMON'), ['run_1']);
     assert.equal(await found('program'), [], 'words are whole');
     assert.equal(await found('a'), ['run_2', 'run_1']);
@@ -520,10 +513,7 @@ function testRuns(opened: Opened): void {
     const [from, to] = begun?.matches[0] ?? [];
     assert.is(begun?.snippet.slice(from, to), 'socket', 'the whole word is marked');
     assert.equal(await found('"quoted" OR daemon'), []);
-    const [socket] = await foundIn(store, {
-      terms: ['socket'],
-      limit: 1,
-    });
+    const [socket] = await foundIn(store, { terms: ['socket'], limit: 1 });
     const { snippet = '', matches: [[begin, end] = [0, 0]] = [], ...rest } = socket ?? {};
     assert.is(snippet.slice(begin, end), 'socket');
     assert.equal(rest, {

@@ -12,9 +12,7 @@ const sizes = fc.array(
     bytes: fc.integer({ min: 1, max: 300 }),
     ended_at: fc.nat({ max: 2000 }),
   }),
-  {
-    maxLength: 60,
-  },
+  { maxLength: 60 },
 );
 const numbered = (runs: Omit<SizedRun, 'run_id' | 'accepted_seq'>[]): SizedRun[] =>
   runs.map((run, index) => ({ ...run, run_id: `run_${index}`, accepted_seq: index }));

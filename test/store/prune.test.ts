@@ -147,11 +147,7 @@ test(
           'select count(*) as gaps, min(last_seq - first_seq) as least, max(last_seq - first_seq) as most from gaps',
         )
         .get(),
-      {
-        gaps: 300,
-        least: 7,
-        most: 7,
-      },
+      { gaps: 300, least: 7, most: 7 },
     );
     db.exec('delete from events where seq = 900; pragma wal_checkpoint(truncate)');
     db.close();

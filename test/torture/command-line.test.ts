@@ -8,9 +8,7 @@ const torture = (...args: string[]) => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     [join(import.meta.dirname, 'run.ts'), ...args],
-    {
-      encoding: 'utf8',
-    },
+    { encoding: 'utf8' },
   );
   return { status, stdout, stderr };
 };

@@ -60,10 +60,7 @@ async function fleets(): Promise<void> {
 }
 
 async function failovers(): Promise<void> {
-  const { problems, ...tally } = await failover({
-    runs: asked.runs,
-    clients,
-  });
+  const { problems, ...tally } = await failover({ runs: asked.runs, clients });
   console.table(tally);
   for (const problem of problems) console.log(`  ${problem}`);
   if (problems.length + tally.lost + tally.twice > 0) process.exitCode = 1;

@@ -324,11 +324,7 @@ test('what is refused whatever the models are, the document refuses too', async 
     const { requestBody } = checker.document.paths[path].post;
     const { schema } = requestBody.content['application/json'];
     assert.ok(checker.problems(body, schema).length > 0, `${path} ${JSON.stringify(body)}`);
-    const { status } = await ask(real.url + path, {
-      method: 'POST',
-      headers: BEARER,
-      body,
-    });
+    const { status } = await ask(real.url + path, { method: 'POST', headers: BEARER, body });
     assert.is(status, 400, `${path} ${JSON.stringify(body)}`);
   }
 });

@@ -92,12 +92,7 @@ async function oneTooMany(): Promise<Walked> {
 /** Each failure opens the circuit, and a short wait later one request tries the provider. */
 async function halfOpen(): Promise<Walked> {
   const harness = await Harness.build(
-    {
-      ...QUIET,
-      LIMIT_PROBE_FAILURES: 1,
-      ...SHORT,
-      ...SHORT_REFUSED,
-    },
+    { ...QUIET, LIMIT_PROBE_FAILURES: 1, ...SHORT, ...SHORT_REFUSED },
     { providers: { up: {}, far: CLOUD, gone: CLOUD, left: CLOUD } },
   );
   await starts(harness);

@@ -14,9 +14,6 @@ export function openEditor(file: string): void {
   throw new SvcError(
     'usage',
     `The editor ${JSON.stringify(editor)} failed, and nothing was changed.`,
-    {
-      hint: 'Choose another with the variable VISUAL or EDITOR.',
-      cause: error,
-    },
+    { hint: 'Choose another with the variable VISUAL or EDITOR.', cause: error },
   );
 }

@@ -65,8 +65,6 @@ function refuseOthers(folder: string): void {
   throw new SvcError(
     'home_unusable',
     `Other users can change the folder ${folder} of the local socket.`,
-    {
-      hint: 'Set TMPDIR to a folder of your own, or SVC_HOME to a shorter path.',
-    },
+    { hint: 'Set TMPDIR to a folder of your own, or SVC_HOME to a shorter path.' },
   );
 }

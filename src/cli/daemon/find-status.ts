@@ -84,11 +84,7 @@ async function withoutAnswer(paths: Paths, accepted: boolean): Promise<Found> {
   const shown = (
     exit: number,
     fields: Partial<StatusShown> & Pick<StatusShown, 'state'>,
-  ): Found => ({
-    exit,
-    events: null,
-    status: { ...empty(paths), ...fields },
-  });
+  ): Found => ({ exit, events: null, status: { ...empty(paths), ...fields } });
   if (found.kind !== 'present')
     return accepted
       ? shown(4, { state: 'unresponsive' })

@@ -2,9 +2,7 @@ import type { CommandSpec, FlagSpec } from '../commands.ts';
 import type { Flags } from '../context.ts';
 
 /** What the reader needs of a command. tools/build.mjs writes it into the quick commands. */
-export type CommandForm = Pick<CommandSpec, 'name' | 'args'> & {
-  flags: readonly FlagForm[];
-};
+export type CommandForm = Pick<CommandSpec, 'name' | 'args'> & { flags: readonly FlagForm[] };
 export type FlagForm = Pick<FlagSpec, 'name' | 'short' | 'value' | 'many'>;
 
 /** A command line in its parts. */

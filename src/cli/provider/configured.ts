@@ -10,12 +10,7 @@ export type ProviderShown = Omit<Results['provider.test'], 'since'> & { since: s
 /** The providers of the configuration in the state `unknown`, the built-in engine first. */
 export function configuredProviders(paths: Paths): ProviderShown[] {
   const { providers, default_provider } = loadConfig(paths.config);
-  const engine = shown('local', {
-    kind: 'local',
-    adapter: 'llama.cpp',
-    base_url: null,
-    key: null,
-  });
+  const engine = shown('local', { kind: 'local', adapter: 'llama.cpp', base_url: null, key: null });
   const all = [engine, ...Object.entries(providers).map(([id, settings]) => shown(id, settings))];
   return all.map((provider) => ({ ...provider, default: provider.id === default_provider }));
 }
@@ -41,10 +36,7 @@ export function configOf(
   );
 }
 
-type Settings = Pick<ProviderConfig, 'kind' | 'key'> & {
-  adapter: string;
-  base_url: string | null;
-};
+type Settings = Pick<ProviderConfig, 'kind' | 'key'> & { adapter: string; base_url: string | null };
 
 export function shown(id: string, { kind, adapter, base_url, key }: Settings): ProviderShown {
   return {

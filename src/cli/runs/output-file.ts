@@ -77,9 +77,6 @@ function unwritable(file: string, cause: unknown): SvcError {
   return new SvcError(
     'usage',
     `The file ${file} cannot be written (${(cause as NodeJS.ErrnoException).code}).`,
-    {
-      cause,
-      hint: 'Choose another with --output.',
-    },
+    { cause, hint: 'Choose another with --output.' },
   );
 }

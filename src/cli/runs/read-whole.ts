@@ -10,10 +10,7 @@ export function readWhole(name: string, bytes_max: number): string {
     throw new SvcError(
       'usage',
       `The file ${JSON.stringify(name)} cannot be read (${(error as NodeJS.ErrnoException).code}).`,
-      {
-        cause: error,
-        hint: 'Give the id of a run, or a file that svc runs export wrote.',
-      },
+      { cause: error, hint: 'Give the id of a run, or a file that svc runs export wrote.' },
     );
   }
   try {

@@ -9,11 +9,7 @@ export async function run({ json }: Context): Promise<number> {
   const { installed } = await manager.status();
   const problem = installed ? await manager.remove() : null;
   if (json)
-    printJson({
-      manager: manager.name,
-      removed: installed,
-      problem: problem?.message ?? null,
-    });
+    printJson({ manager: manager.name, removed: installed, problem: problem?.message ?? null });
   else {
     print(
       installed

@@ -80,10 +80,7 @@ const MEANINGS = {
     left: ['plain', 'The node left the fleet.'],
     lost: ['bad', 'The node lost its lease.'],
   },
-  conversation: {
-    open: ['good', 'Runs can join it.'],
-    deleted: ['plain', 'It is deleted.'],
-  },
+  conversation: { open: ['good', 'Runs can join it.'], deleted: ['plain', 'It is deleted.'] },
   model: {
     available: ['good', 'It is there, and not in memory.'],
     not_checked: ['plain', 'Its file was not read yet.'],

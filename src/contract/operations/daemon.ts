@@ -101,10 +101,7 @@ export const daemonOperations = {
       rpc: 'Stop',
       answer: 'StopAnswer',
       request: {
-        mode: {
-          id: 1,
-          says: '`drain` lets runs end, `force` does not wait. Absent: `drain`.',
-        },
+        mode: { id: 1, says: '`drain` lets runs end, `force` does not wait. Absent: `drain`.' },
         timeout_ms: { id: 2, says: 'Milliseconds for the runs to end.' },
       },
       says: ['Stops the daemon. Answers when the stop has begun.'],
@@ -135,11 +132,7 @@ export const daemonOperations = {
     access: 'any',
     method: 'nodes.list',
     http: 'GET /v1/nodes',
-    grpc: {
-      rpc: 'Nodes',
-      answer: 'NodeList',
-      request: {},
-    },
+    grpc: { rpc: 'Nodes', answer: 'NodeList', request: {} },
     call: ({ runtime }) => runtime.nodes.list(),
   }),
   'node.drain': operation({

@@ -127,11 +127,7 @@ export const modelOperations = {
     access: 'any',
     method: 'providers.list',
     http: 'GET /v1/providers',
-    grpc: {
-      rpc: 'Providers',
-      answer: 'ProviderList',
-      request: {},
-    },
+    grpc: { rpc: 'Providers', answer: 'ProviderList', request: {} },
     call: ({ runtime }) => ({ providers: runtime.providers.list() }),
   }),
   'provider.add': operation({

@@ -227,11 +227,7 @@ export const runOperations = {
     access: 'changes run',
     method: 'runs.cancel',
     http: 'POST /v1/runs/:id/cancel',
-    grpc: {
-      rpc: 'Cancel',
-      answer: 'RunRecord',
-      request: { id: 1 },
-    },
+    grpc: { rpc: 'Cancel', answer: 'RunRecord', request: { id: 1 } },
     call: ({ runtime, by }, { id }) => runtime.runs.cancel(id, by),
   }),
   'run.why': operation({

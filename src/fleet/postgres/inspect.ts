@@ -55,10 +55,7 @@ export async function inspectDatabase(options: DatabaseOptions): Promise<Databas
 type ServerRow = Pick<
   DatabaseFacts,
   'server' | 'is_standby' | 'synchronous_commit' | 'encrypted' | 'lag_ms'
-> & {
-  now: number;
-  has_tables: boolean;
-};
+> & { now: number; has_tables: boolean };
 
 const SERVER = `
 select current_setting('server_version') as server,

@@ -164,7 +164,5 @@ function width(type: number): number {
 }
 
 export function invalid(why: string): SvcError {
-  return pullError('model_invalid', `The engine cannot load the file: ${why}.`, {
-    discard: true,
-  });
+  return pullError('model_invalid', `The engine cannot load the file: ${why}.`, { discard: true });
 }

@@ -125,10 +125,7 @@ const DEATHS_MAX = 2;
 
 async function versionOf(path: string): Promise<string> {
   const { size, mtimeMs, ino } = await stat(path).catch((cause: unknown) => {
-    throw new SvcError('model_unknown', errors.model_unknown.meaning, {
-      retryable: false,
-      cause,
-    });
+    throw new SvcError('model_unknown', errors.model_unknown.meaning, { retryable: false, cause });
   });
   return `${size} ${mtimeMs} ${ino}`;
 }

@@ -99,10 +99,7 @@ function saidIn(content: readonly MessagePart[]): string | object[] {
   if (content.length === 1 && first !== undefined && first.type !== 'image') return textOf(first);
   return content.map((part) =>
     part.type === 'image'
-      ? {
-          type: 'image_url',
-          image_url: { url: `data:${part.media_type};base64,${part.data}` },
-        }
+      ? { type: 'image_url', image_url: { url: `data:${part.media_type};base64,${part.data}` } }
       : { type: 'text', text: textOf(part) },
   );
 }

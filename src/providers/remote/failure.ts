@@ -189,10 +189,7 @@ export function garbled(message: string): SvcError {
   return new SvcError(
     'stream_garbled',
     `${message} It is not asked again, as it would be the same.`,
-    {
-      retryable: false,
-      lost: true,
-    },
+    { retryable: false, lost: true },
   );
 }
 

@@ -163,13 +163,7 @@ export class Exchange {
     const { origin, path, isInside } = this.upstream.placeOf(url);
     if (model !== null && !isInside) throw leadsElsewhere(model);
     dispatcher.dispatch(
-      {
-        method,
-        origin,
-        path,
-        headers: { ...OWN_HEADERS, ...headers },
-        body: body ?? null,
-      },
+      { method, origin, path, headers: { ...OWN_HEADERS, ...headers }, body: body ?? null },
       incoming,
     );
     return incoming;

@@ -130,10 +130,7 @@ function gone(at: number, first_seq: number, last_seq: number): SvcError {
   return new SvcError(
     'invalid_request',
     `There is no event ${at}: the log has the events ${first_seq} to ${last_seq}.`,
-    {
-      param: 'at',
-      details: { first_seq, last_seq },
-    },
+    { param: 'at', details: { first_seq, last_seq } },
   );
 }
 

@@ -83,10 +83,7 @@ export class Models {
     const input = withPreset(asked as RunInput, config.alias_presets);
     const listed = (id: string) => providers.listed(id);
     const [first] = chooseRoutes(input, config, providers.settings(), listed);
-    return {
-      ...first,
-      ...given({ conversation: asked.conversation, turns_of: asked.turns_of }),
-    };
+    return { ...first, ...given({ conversation: asked.conversation, turns_of: asked.turns_of }) };
   }
 
   /** Whether the request names a file by its path, and not a model of the list. */

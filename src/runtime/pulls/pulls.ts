@@ -147,9 +147,7 @@ export class Pulls {
       throw new SvcError(
         'busy',
         `The daemon downloads ${this.entries.size} models already, as many as it may at one time.`,
-        {
-          hint: 'Wait for one to end, or raise the limit pulls.',
-        },
+        { hint: 'Wait for one to end, or raise the limit pulls.' },
       );
     }
     const id = newPullId();

@@ -99,12 +99,7 @@ export class Runs {
     });
     this.conversations = this.joinable;
     this.made = made;
-    this.acceptance = new Acceptance({
-      ...options,
-      digests,
-      conversations: this.joinable,
-      made,
-    });
+    this.acceptance = new Acceptance({ ...options, digests, conversations: this.joinable, made });
   }
 
   /**

@@ -73,10 +73,7 @@ export function createExporter({
     ],
   });
   const tracer = provider.getTracer('svc', version);
-  return {
-    add: (run) => addSpans(tracer, run),
-    close: () => provider.shutdown(),
-  };
+  return { add: (run) => addSpans(tracer, run), close: () => provider.shutdown() };
 }
 
 const SEND_MS = 10_000;

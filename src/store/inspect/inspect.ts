@@ -109,9 +109,7 @@ export function refuseLarge({ database_bytes, wal_bytes }: StoreSizes, bytes_max
     throw new SvcError(
       'store_failed',
       `The event log has ${bytes} bytes, too many to be copied and checked (inspect_bytes).`,
-      {
-        hint: 'Raise the limit inspect_bytes to have it checked.',
-      },
+      { hint: 'Raise the limit inspect_bytes to have it checked.' },
     );
 }
 

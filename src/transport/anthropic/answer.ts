@@ -35,11 +35,7 @@ export function messageOf(
   return {
     ...emptyMessage(run, model),
     content: shown.map((part) => blockOf(part, run)),
-    ...ending({
-      ...answer,
-      calls: answer.calls.length > 0,
-      refused: answer.refusal !== '',
-    }),
+    ...ending({ ...answer, calls: answer.calls.length > 0, refused: answer.refusal !== '' }),
     usage: usageOf(answer.usage),
   };
 }

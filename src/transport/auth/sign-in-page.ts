@@ -22,10 +22,7 @@ export async function writeSignInPage(folder: string, url: string): Promise<Sign
     throw new SvcError(
       'home_unusable',
       `The sign-in page ${path} cannot be written (${(cause as NodeJS.ErrnoException).code}).`,
-      {
-        cause,
-        hint: 'Print the address instead: svc console --no-open',
-      },
+      { cause, hint: 'Print the address instead: svc console --no-open' },
     );
   }
   return { path, remove: () => void rm(path, { force: true }).catch(() => {}) };

@@ -7,24 +7,28 @@ export function statusWork({
   providers,
 }: Pick<Runtime, 'loads' | 'providers'>): Pick<StatusMore, 'models' | 'failing'> {
   return {
-    models: loads.list().models.map(({ id, purpose, state, runs, memory_bytes }) => ({
-      id,
-      purpose,
-      state,
-      runs,
-      memory_bytes,
-    })),
-    failing: providers.list().flatMap(({ id, state, reason, retry_at, faulty_models }) => [
-      ...(FAILING.has(state) || (state === 'probing' && reason !== null)
-        ? [{ id, state, reason, retry_at }]
-        : []),
-      ...faulty_models.map(({ model, state, reason, retry_at }) => ({
-        id: targetName({ provider: id, model }),
+    models: loads
+      .list()
+      .models.map(({ id, purpose, state, runs, memory_bytes }) => ({
+        id,
+        purpose,
         state,
-        reason,
-        retry_at,
+        runs,
+        memory_bytes,
       })),
-    ]),
+    failing: providers
+      .list()
+      .flatMap(({ id, state, reason, retry_at, faulty_models }) => [
+        ...(FAILING.has(state) || (state === 'probing' && reason !== null)
+          ? [{ id, state, reason, retry_at }]
+          : []),
+        ...faulty_models.map(({ model, state, reason, retry_at }) => ({
+          id: targetName({ provider: id, model }),
+          state,
+          reason,
+          retry_at,
+        })),
+      ]),
   };
 }
 

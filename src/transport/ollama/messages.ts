@@ -8,11 +8,7 @@ import { anything, object, oneOf, text } from '../../contract/vocabulary.ts';
 const toolCall = object({
   id: v.nullish(text),
   type: v.nullish(text),
-  function: object({
-    name: text,
-    arguments: v.nullish(anything),
-    index: v.nullish(v.number()),
-  }),
+  function: object({ name: text, arguments: v.nullish(anything), index: v.nullish(v.number()) }),
 });
 
 export const images = v.nullish(v.array(text, 'must be a list of images in base64.'));
@@ -30,11 +26,7 @@ type SentMessage = v.InferOutput<typeof message>;
 
 export const tool = object({
   type: v.literal('function', 'must be function.'),
-  function: object({
-    name: text,
-    description: v.nullish(text),
-    parameters: v.nullish(anything),
-  }),
+  function: object({ name: text, description: v.nullish(text), parameters: v.nullish(anything) }),
 });
 
 export function toolOf({ function: called }: v.InferOutput<typeof tool>): Tool {

@@ -29,9 +29,7 @@ export const attack: Attack = {
     await waitFor(
       'each follower with the token is served',
       () => followers.every((one) => one.received().includes('text/event-stream')),
-      {
-        within_ms: 60_000,
-      },
+      { within_ms: 60_000 },
     );
     const late = await openWire(victim.port);
     const refusal = await askOn(late, eventsOf(run_id, victim), /too_many_connections/);

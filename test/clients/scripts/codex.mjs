@@ -30,10 +30,7 @@ const codex = (prompt) =>
       join(work, 'last.txt'),
       prompt,
     ],
-    {
-      env: { CODEX_HOME: home, SVC_TOKEN },
-      cwd: work,
-    },
+    { env: { CODEX_HOME: home, SVC_TOKEN }, cwd: work },
   );
 
 await attempt('an answer', async () => {

@@ -1,11 +1,7 @@
 import { attempt, SVC_MODEL_ID, SVC_URL } from './cases.mjs';
 import { run } from './programs.mjs';
 
-const env = {
-  OLLAMA_TEST_EXISTING: '1',
-  OLLAMA_HOST: SVC_URL,
-  OLLAMA_TEST_MODEL: SVC_MODEL_ID,
-};
+const env = { OLLAMA_TEST_EXISTING: '1', OLLAMA_HOST: SVC_URL, OLLAMA_TEST_MODEL: SVC_MODEL_ID };
 const args = ['test', '-tags', 'integration,fast', '-json', '-run', 'TestAPI', './integration'];
 const said = await run('go', args, { cwd: process.env.CHECKOUT, env, bound_ms: 800_000 }).catch(
   (error) => error.said ?? error.message,

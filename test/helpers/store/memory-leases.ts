@@ -76,11 +76,7 @@ export class MemoryLeases {
     this.sees(facts.boot_id);
     return {
       granted: { node_id: facts.node_id, boot_id: facts.boot_id, epoch },
-      joined: {
-        epoch,
-        lease_ms: this.lease_ms,
-        previous_boot_id: before?.facts.boot_id ?? null,
-      },
+      joined: { epoch, lease_ms: this.lease_ms, previous_boot_id: before?.facts.boot_id ?? null },
     };
   }
 

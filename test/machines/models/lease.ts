@@ -23,13 +23,7 @@ export function leaseModel(): Model {
     machine: leaseMachine,
     created,
     samples: (): LeaseEvent[] => [
-      {
-        type: 'lease.granted',
-        at: NOW,
-        epoch: EPOCH,
-        lease_ms: 10_000,
-        previous_boot_id: null,
-      },
+      { type: 'lease.granted', at: NOW, epoch: EPOCH, lease_ms: 10_000, previous_boot_id: null },
       { type: 'lease.renewal_failed', at: NOW, error },
       { type: 'lease.renewed', at: NOW },
       { type: 'lease.leave_requested', at: NOW, leave_deadline_at: NOW + 5000 },

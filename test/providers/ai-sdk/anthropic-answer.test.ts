@@ -153,21 +153,23 @@ test('the tool that a package adds for JSON is the text of the answer', async ()
     async (x) => {
       const [added] = (x.json as { tools: { name: string }[] }).tools;
       called.push(added?.name ?? '');
-      await x.open().write(
-        data(
-          start(0, { type: 'text', text: 'I answer in JSON.' }),
-          start(1, { type: 'tool_use', id: 'a', name: called[0], input: {} }),
-          json(1, '{"at":'),
-          json(1, '1}'),
-          stop(1),
-          {
-            type: 'message_delta',
-            delta: { stop_reason: 'tool_use' },
-            usage: { output_tokens: 5 },
-          },
-          { type: 'message_stop' },
-        ),
-      );
+      await x
+        .open()
+        .write(
+          data(
+            start(0, { type: 'text', text: 'I answer in JSON.' }),
+            start(1, { type: 'tool_use', id: 'a', name: called[0], input: {} }),
+            json(1, '{"at":'),
+            json(1, '1}'),
+            stop(1),
+            {
+              type: 'message_delta',
+              delta: { stop_reason: 'tool_use' },
+              usage: { output_tokens: 5 },
+            },
+            { type: 'message_stop' },
+          ),
+        );
       x.end();
     },
     SCHEMA,

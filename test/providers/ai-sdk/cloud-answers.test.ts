@@ -167,10 +167,7 @@ const miForms: Form[] = [
     [
       {
         choices: [
-          {
-            index: 0,
-            delta: { content: [{ type: 'hologram' }, { type: 'text', text: 'Hello' }] },
-          },
+          { index: 0, delta: { content: [{ type: 'hologram' }, { type: 'text', text: 'Hello' }] } },
         ],
       },
     ],

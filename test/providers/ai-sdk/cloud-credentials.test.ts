@@ -119,14 +119,16 @@ test('Vertex: the token of a workload identity file is fetched and sent', async 
     });
     request.on('end', () => {
       asked.push(body);
-      response.writeHead(200, { 'content-type': 'application/json' }).end(
-        JSON.stringify({
-          access_token: 'token-of-the-endpoint',
-          issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
-          token_type: 'Bearer',
-          expires_in: 3600,
-        }),
-      );
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(
+          JSON.stringify({
+            access_token: 'token-of-the-endpoint',
+            issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+            token_type: 'Bearer',
+            expires_in: 3600,
+          }),
+        );
     });
   });
   await new Promise<void>((resolve) => tokens.listen(0, '127.0.0.1', resolve));

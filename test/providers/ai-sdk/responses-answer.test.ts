@@ -149,13 +149,15 @@ testForms('openai', { adapter: 'openai' }, end, endForms);
 
 test('words of a failed response are kept, and a used up quota is one', async () => {
   const { failure } = await ask({ adapter: 'openai' }, async (x) => {
-    await x.open().write(
-      data(
-        item('failed', {
-          response: { error: { code: 'insufficient_quota', message: 'Pay first' } },
-        }),
-      ),
-    );
+    await x
+      .open()
+      .write(
+        data(
+          item('failed', {
+            response: { error: { code: 'insufficient_quota', message: 'Pay first' } },
+          }),
+        ),
+      );
     x.end();
   });
   assert.is(failure?.code, 'provider_quota_exceeded');

@@ -15,9 +15,7 @@ const LOOK: Asking = {
 
 async function ask(wire: Wire, scenario: Scenario, request: Asking = {}) {
   const upstream = await Upstream.start(scenario);
-  const provider = remote(upstream.base_url, {
-    config: { key: 'env:TEST_KEY', ...wire.config },
-  });
+  const provider = remote(upstream.base_url, { config: { key: 'env:TEST_KEY', ...wire.config } });
   try {
     const seen = await outcome(provider, { request: { ...UNSEEDED, ...request } });
     return { ...seen, received: upstream.received, sockets: upstream.sockets };
@@ -128,9 +126,7 @@ for (const [name, wire] of Object.entries(wires)) {
       closed = x.closed;
       await send(wire, start)(x);
     });
-    const provider = remote(upstream.base_url, {
-      config: { key: 'env:TEST_KEY', ...wire.config },
-    });
+    const provider = remote(upstream.base_url, { config: { key: 'env:TEST_KEY', ...wire.config } });
     const seen = await outcome(provider, {
       signal: abort.signal,
       request: UNSEEDED,

@@ -273,9 +273,7 @@ test('the engine process exits when its daemon is gone', async () => {
     console.log(JSON.stringify({ pid: local.pid(), folder: local.folder }));`;
   const program = join(local.folder, 'daemon.mts');
   writeFileSync(program, script);
-  const daemon = spawn(process.execPath, [program], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const daemon = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = (await once(daemon.stdout, 'data')) as [Buffer];
   const { pid, folder } = JSON.parse(String(line)) as { pid: number; folder: string };
   process.kill(pid, 0);

@@ -144,12 +144,7 @@ test('an answer that fills the context ends there', async () => {
 test('an abort while decoding ends the stream without a finish, after the work has stopped', async () => {
   const abort = new AbortController();
   const stream = local.provider.stream(
-    {
-      run_id: 'run_a',
-      attempt: 1,
-      request: LONG,
-      resume: null,
-    },
+    { run_id: 'run_a', attempt: 1, request: LONG, resume: null },
     abort.signal,
   );
   let tokens = 0;
@@ -166,12 +161,7 @@ test('an abort while decoding ends the stream without a finish, after the work h
 
 test('a reader that leaves early stops the work', async () => {
   const stream = local.provider.stream(
-    {
-      run_id: 'run_b',
-      attempt: 1,
-      request: LONG,
-      resume: null,
-    },
+    { run_id: 'run_b', attempt: 1, request: LONG, resume: null },
     new AbortController().signal,
   );
   for await (const _ of stream) break;

@@ -8,10 +8,7 @@ import { modelFile } from '../../eval/ask.ts';
 
 const { taught, sha256 } = JSON.parse(
   await readFile(new URL('../../../tools/svc-mini/taught.json', import.meta.url), 'utf8'),
-) as {
-  taught: string[];
-  sha256: string;
-};
+) as { taught: string[]; sha256: string };
 const today = commandNames(commands, globalFlags);
 
 /** Commands and flags newer than the model file. The next training empties this list. */

@@ -62,10 +62,7 @@ for (const settings of [{ outputs: 'omit' as const }, { redact: ['secret'] }]) {
 }
 
 test('such a run does not resume after lost work either, and the log has the state that memory had', async () => {
-  const lost = new SvcError('engine_failed', 'The engine died.', {
-    retryable: true,
-    lost: true,
-  });
+  const lost = new SvcError('engine_failed', 'The engine died.', { retryable: true, lost: true });
   const local = speaker(5, lost);
   const { runtime, kernel, store, id } = await continuedRun(local);
   await waitFor('it has ended', () => !kernel.instances.has(id));

@@ -125,10 +125,9 @@ test('when the engine dies under an answer the run resumes from its recorded out
   const died = new SvcError('engine_crashed', 'gone', { retryable: true, lost: true });
   const local = new ScriptedProvider('local', ({ resume }) => {
     const from = resume?.token_ids.length ?? 0;
-    const parts = words.slice(from).map((word, index) => ({
-      ...output(word, from + index),
-      ...computed,
-    }));
+    const parts = words
+      .slice(from)
+      .map((word, index) => ({ ...output(word, from + index), ...computed }));
     return from < 2 ? [...parts.slice(0, 1), died] : [...parts, finish()];
   });
   const { runtime } = await bootRuntime({ local });

@@ -430,9 +430,7 @@ test('tokens are counted without a run, if the provider can', async ({ real, cli
     countTokens: async ({ messages, tools }: { messages: unknown[]; tools: unknown[] }) =>
       100 * messages.length + tools.length,
   });
-  assert.equal(await client.messages.countTokens({ ...asked, system: 's' }), {
-    input_tokens: 201,
-  });
+  assert.equal(await client.messages.countTokens({ ...asked, system: 's' }), { input_tokens: 201 });
   assert.is((await real.runtime.runs.list({})).runs.length, 0);
 });
 

@@ -166,10 +166,7 @@ test('a conversation with tools, an image and a schema reaches the provider as i
         role: 'user',
         content: [{ text: 'see' }, { image: { media_type: 'image/png', data: PNG } }],
       },
-      {
-        role: 'assistant',
-        content: [{ tool_call: { id: 'c1', name: 'look', arguments: '{}' } }],
-      },
+      { role: 'assistant', content: [{ tool_call: { id: 'c1', name: 'look', arguments: '{}' } }] },
       { role: 'tool', content: [{ tool_result: { id: 'c1', text: '', is_error: true } }] },
     ],
     tools: [{ name: 'look', parameters_json: JSON.stringify(schema) }],

@@ -22,11 +22,7 @@ const boot = async (more: Parameters<typeof bootReal>[0] = {}) => {
     ...silent,
     info: (fields: object, message: string) => void logged.push([fields, message]),
   };
-  const real = await bootReal({
-    log,
-    script: [output('yes'), finish()],
-    ...more,
-  });
+  const real = await bootReal({ log, script: [output('yes'), finish()], ...more });
   const post = (path: string, body: object) =>
     real.get(path, { method: 'POST', body: { model: 'local/m', ...body } });
   return { real, post, logged };

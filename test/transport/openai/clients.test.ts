@@ -53,10 +53,7 @@ test('the iterator of a streamed answer', async ({ client }) => {
 });
 
 test('the helper for streams has the whole answer at its end', async ({ client }) => {
-  const stream = client.chat.completions.stream({
-    ...hi,
-    stream_options: { include_usage: true },
-  });
+  const stream = client.chat.completions.stream({ ...hi, stream_options: { include_usage: true } });
   assert.is(await stream.finalContent(), 'Hello you');
   assert.is((await stream.totalUsage()).total_tokens, 5);
 });

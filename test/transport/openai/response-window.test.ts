@@ -73,11 +73,7 @@ test('a conversation is compacted to what others wrote and a summary', async ({ 
     ['user', 'Go.'],
   ];
   assert.equal(texts(real), read);
-  await client.responses.create({
-    model: MODEL,
-    input: 'Go.',
-    previous_response_id: compacted.id,
-  });
+  await client.responses.create({ model: MODEL, input: 'Go.', previous_response_id: compacted.id });
   assert.equal(texts(real), read, 'also by its id');
   const run = await real.runtime.runs.get(compacted.id.replace('resp_', 'run_'));
   assert.is(run.state, 'completed', 'the summary is a run of the history');

@@ -356,12 +356,7 @@ test('JSON answers and probabilities are asked for, and reported', async ({ real
   const schema = { type: 'object', properties: { a: { type: 'number' } } };
   const top = [{ token: '{}', logprob: -0.5 }];
   real.provider.script = [
-    {
-      type: 'output',
-      text: '{}',
-      token_ids: [1],
-      logprobs: [{ token: '{}', logprob: -0.5, top }],
-    },
+    { type: 'output', text: '{}', token_ids: [1], logprobs: [{ token: '{}', logprob: -0.5, top }] },
     end('length'),
   ];
   const response = await client.responses.create({

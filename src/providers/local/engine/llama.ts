@@ -141,10 +141,12 @@ async function skipTest(gpu: unknown): Promise<void> {
     }`;
   const tester = import.meta.resolve('node-llama-cpp').replace(LIBRARY, TESTER);
   // Node.js before 22.15 has no hooks, so it tests each time.
-  const hooks = process.getBuiltinModule('node:module').registerHooks?.({
-    load: (url, context, next) =>
-      url === tester ? { format: 'module', source, shortCircuit: true } : next(url, context),
-  });
+  const hooks = process
+    .getBuiltinModule('node:module')
+    .registerHooks?.({
+      load: (url, context, next) =>
+        url === tester ? { format: 'module', source, shortCircuit: true } : next(url, context),
+    });
   if (hooks !== undefined) await import(tester).finally(() => hooks.deregister());
 }
 

@@ -185,9 +185,7 @@ function refuseEmbedders({ fileInfo }: LlamaModel): void {
     throw new SvcError(
       'capability_missing',
       'The model computes embeddings. It writes no answers.',
-      {
-        param: 'model',
-      },
+      { param: 'model' },
     );
 }
 
@@ -310,10 +308,7 @@ export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
       throw new SvcError(
         'engine_timed_out',
         `${what} took longer than engine_template_ms allows (${limitMs} ms).`,
-        {
-          cause: error,
-          retryable: false,
-        },
+        { cause: error, retryable: false },
       );
     }
   }
