@@ -170,7 +170,7 @@ const layers: Record<string, Layer> = {
   // The diagrams are files beside the program.
   'src/transport/http': { may: [...SERVES, 'src/home/paths.ts'], types: PORTS },
   'src/transport/ws': { may: [...SERVES, 'src/logs'], types: PORTS },
-  'src/transport/grpc': { may: SERVES, types: PORTS },
+  'src/transport/grpc': { may: [...SERVES, 'src/kernel/clock.ts'], types: PORTS },
   'src/transport/control': { may: SERVES, types: PORTS },
 
   'src/cli/commands.ts': { may: ['src/contract/options.ts'] },

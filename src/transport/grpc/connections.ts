@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { SvcError } from '../../errors.ts';
+import { type Clock, SystemClock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { Allowance } from '../auth/allowance.ts';
@@ -21,6 +22,7 @@ import { Allowance } from '../auth/allowance.ts';
 export class GrpcConnections {
   private readonly limits: ConnectionLimits;
   private readonly log: Log;
+  private readonly clock: Clock;
   /** By peer, oldest first. */
   private readonly places = new Map<string, Place>();
   /** Not served yet, each with what serves it. The next one is first. */
@@ -30,13 +32,14 @@ export class GrpcConnections {
   /** The other ones without an authenticated call in progress. */
   private readonly idle = new Set<Place>();
   private readonly pace = new Allowance();
-  private timer: NodeJS.Timeout | undefined;
+  private cancelTurn: () => void = () => {};
   private held = 0;
   private isPaused = false;
 
-  constructor(limits: ConnectionLimits, log: Log) {
+  constructor(limits: ConnectionLimits, log: Log, clock: Clock = new SystemClock()) {
     this.limits = limits;
     this.log = log;
+    this.clock = clock;
   }
 
   /** Accepts a connection. `serve` begins to read from it, when its turn has come. */
@@ -68,7 +71,7 @@ export class GrpcConnections {
   begin(peer: string): boolean {
     const place = this.places.get(peer);
     if (place === undefined || place.isKnown) return true;
-    const now = performance.now();
+    const now = this.clock.now();
     this.pace.spend(now, this.limits.newcomer_ms);
     return place.begun.take(now, CALL_MS, this.limits.connection_calls * CALL_MS) === 0;
   }
@@ -112,13 +115,13 @@ export class GrpcConnections {
 
   /** Serves those whose turn has come, and looks again when the next one's comes. */
   private letIn(): void {
-    clearTimeout(this.timer);
+    this.cancelTurn();
     if (this.isPaused) return;
     const { newcomer_ms } = this.limits;
     for (const [place, serve] of this.waiting) {
-      const early = this.pace.take(performance.now(), newcomer_ms, NEWCOMERS * newcomer_ms);
+      const early = this.pace.take(this.clock.now(), newcomer_ms, NEWCOMERS * newcomer_ms);
       if (early > 0) {
-        this.timer = setTimeout(() => this.letIn(), early);
+        this.cancelTurn = this.clock.after(early, () => this.letIn());
         return;
       }
       this.waiting.delete(place);
@@ -144,7 +147,7 @@ export class GrpcConnections {
 
   private forget(place: Place): void {
     this.waiting.delete(place);
-    if (this.waiting.size === 0) clearTimeout(this.timer);
+    if (this.waiting.size === 0) this.cancelTurn();
     this.strangers.delete(place);
     this.idle.delete(place);
     if (this.places.get(place.peer) === place) this.places.delete(place.peer);

@@ -1,6 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:tls';
 import { asSvcError } from '../../errors.ts';
+import type { Clock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { listen } from '../listen.ts';
@@ -22,6 +23,8 @@ import type { GrpcService, ServiceOptions } from './service.ts';
 export interface GrpcOptions extends Omit<ServiceOptions, 'connections'> {
   /** Null: no TLS. */
   certificate?: ServedCertificate | null;
+  /** The time of the turns of connections. */
+  clock?: Clock;
 }
 
 export interface Grpc {
@@ -33,7 +36,7 @@ export interface Grpc {
 
 export function createGrpc(options: GrpcOptions): Grpc {
   const { limits, log, certificate = null } = options;
-  const connections = new GrpcConnections(limits, log);
+  const connections = new GrpcConnections(limits, log, options.clock);
   let loading: Promise<GrpcService> | null = null;
   const load = () => {
     loading ??= import('./service.ts').then(({ createService }) =>

@@ -10,6 +10,7 @@ import {
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { service } from 'grpc-health-check';
+import type { Clock } from '../../../src/kernel/clock.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
 import { createGrpc, type Grpc } from '../../../src/transport/grpc/server.ts';
@@ -31,6 +32,7 @@ export async function serve(
     host?: string;
     port?: number;
     certificate?: ServedCertificate;
+    clock?: Clock;
     onRefused?: (code: string) => void;
   } = {},
 ): Promise<Served> {
@@ -44,6 +46,7 @@ export async function serve(
     unsent: new UnsentBytes(limits, silent),
     access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN }),
     certificate: options.certificate ?? null,
+    ...(options.clock === undefined ? {} : { clock: options.clock }),
     ...(options.onRefused === undefined ? {} : { onRefused: options.onRefused }),
   });
   const address = await grpc.listen(options.host ?? '127.0.0.1', options.port ?? 0);

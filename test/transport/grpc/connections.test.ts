@@ -6,6 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { GrpcConnections } from '../../../src/transport/grpc/connections.ts';
 import { silent } from '../../helpers/kernel.ts';
+import { manualClock } from '../../helpers/manual-clock.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { serve } from './boot.ts';
 import { runtimeClient } from './runtime-client.ts';
@@ -30,15 +31,19 @@ class Wire extends EventEmitter {
 }
 
 const AT_ONCE = 16;
+/** The least bytes of a frame that begins a call. */
+const FRAME_BYTES = 9;
 
-/** Connections that come one after the other, named by their port. */
-function crowd({ newcomer_ms = 1000, connections = 4, spare_connections = 4 } = {}) {
-  const limits = { newcomer_ms, connections, spare_connections, connection_calls: 3 };
-  const all = new GrpcConnections(limits, silent);
+/** Connections that come one after the other, named by their port. The test moves their time. */
+function crowd({ connections = 4, spare_connections = 4 } = {}) {
+  const limits = { newcomer_ms: 1000, connections, spare_connections, connection_calls: 3 };
+  const clock = manualClock();
+  const all = new GrpcConnections(limits, silent, clock);
   const wires: Wire[] = [];
   const served: number[] = [];
   return {
     served,
+    pass: (ms: number) => clock.advance(ms),
     come: (count: number) => {
       for (let each = 0; each < count; each += 1) {
         const wire = new Wire(wires.length);
@@ -58,25 +63,32 @@ function crowd({ newcomer_ms = 1000, connections = 4, spare_connections = 4 } = 
 const ports = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, index) => from + index);
 
-test('beyond those that come at once, a connection waits for its turn', async () => {
-  const { come, served, leave, end } = crowd({ newcomer_ms: 20, spare_connections: 100 });
+test('beyond those that come at once, a connection waits for its turn', () => {
+  const { come, served, leave, pass, end } = crowd({ spare_connections: 100 });
   come(AT_ONCE + 3);
   assert.equal(served, ports(0, AT_ONCE));
   leave(AT_ONCE + 1);
-  await waitFor('the others are served in their order', () => served.length === AT_ONCE + 2);
+  pass(999);
+  assert.equal(served, ports(0, AT_ONCE));
+  pass(1);
+  assert.equal(served, ports(0, AT_ONCE + 1));
+  pass(1000);
   assert.equal(served.slice(AT_ONCE), [AT_ONCE, AT_ONCE + 2]);
   end();
 });
 
 test('no turn begins while the library loads, and the pace is kept after it', async () => {
-  const { come, pauseUntil, served, end } = crowd({ newcomer_ms: 1e6, spare_connections: 100 });
+  const { come, pauseUntil, pass, served, end } = crowd({ spare_connections: 100 });
   const loading = Promise.withResolvers<void>();
   pauseUntil(loading.promise);
   come(AT_ONCE + 3);
+  pass(1e6);
   assert.equal(served, []);
   loading.reject(new Error('this one cannot be loaded'));
   await waitFor('turns begin', () => served.length > 0);
   assert.equal(served, ports(0, AT_ONCE));
+  pass(1000);
+  assert.equal(served, ports(0, AT_ONCE + 1));
   end();
 });
 
@@ -168,11 +180,13 @@ test('calls that were sent before the turn of their connection are no more than 
     made += 1;
   };
   subscribe('http2.server.stream.created', count);
-  const grpc = await serve({ limits: { connection_calls: 2, newcomer_ms: 200 } });
+  const clock = manualClock();
+  const grpc = await serve({ limits: { connection_calls: 2, newcomer_ms: 200 }, clock });
   const [host = '', port] = grpc.address.split(':');
   const first = Array.from({ length: AT_ONCE }, () => connectTo(Number(port), host));
   await Promise.all(first.map((socket) => once(socket, 'connect')));
-  const client = connect(`http://${grpc.address}`);
+  const wire = connectTo(Number(port), host);
+  const client = connect(`http://${grpc.address}`, { createConnection: () => wire });
   client.on('error', () => {});
   for (let call = 0; call < 50; call += 1)
     client
@@ -183,6 +197,9 @@ test('calls that were sent before the turn of their connection are no more than 
       })
       .on('error', () => {})
       .resume();
+  const least = 50 * FRAME_BYTES;
+  await waitFor('all calls are sent', () => wire.bytesWritten > least && wire.writableLength === 0);
+  clock.advance(200);
   await new Promise((resolve) => client.once('close', resolve));
   unsubscribe('http2.server.stream.created', count);
   assert.is(made, 3, 'no stream is made after the one that is too many');
