@@ -87,10 +87,7 @@ function TRANSPORT_PARTS(): string[] {
 const layers: Record<string, Layer> = {
   'src/async': { may: ['src/errors.ts'] },
   // Bytes for clients, whatever protocol they speak.
-  'src/transport/stream': {
-    may: [...SERVES, 'src/kernel/clock.ts'],
-    types: [...PORTS, 'src/transport/http/route.ts'],
-  },
+  'src/transport/stream': { may: SERVES, types: [...PORTS, 'src/transport/http/route.ts'] },
   // Types only: what an event holds is declared once, in its schema.
   machines: { may: [], types: ['src/contract'] },
 
@@ -106,7 +103,7 @@ const layers: Record<string, Layer> = {
 
   // What goes in and comes out, for every listener and the command line.
   'src/contract': {
-    may: [...TABLES],
+    may: ['src/kernel/clock.ts', ...TABLES],
     types: ['machines', 'src/kernel', 'src/store/port.ts', 'src/runtime', ...PORTS],
   },
   'src/store': { may: ['machines', ...TABLES] },

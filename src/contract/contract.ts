@@ -2,7 +2,7 @@ import type { AskedAs, Message, RunRequest } from '../../machines/messages.ts';
 import type { EmbeddingSent } from '../../machines/provider/context.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 
-export type { EventPage, EventRecord, EventSlice } from '../kernel/event-page.ts';
+export type { EventSlice, PagedEvent, PageForm, Sized } from '../kernel/event-page.ts';
 export type { RunFollowing } from '../kernel/feed.ts';
 export type { StoredEvent } from '../store/port.ts';
 export type * from './conversation-page.ts';

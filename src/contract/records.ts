@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 import { type ErrorBody, type ErrorCode, errors } from '../errors.ts';
-import type { EventRecord } from '../kernel/event-page.ts';
 import { faultyModel } from './faulty-model.ts';
 import { anything, flag, named, object, oneOf, pick, text, time, whole } from './vocabulary.ts';
 
@@ -185,5 +184,7 @@ export const event = named(
     at: time,
     boot_id: text,
     data: anything,
-  }) satisfies v.GenericSchema<unknown, EventRecord>,
+  }),
 );
+/** An event as users see it. */
+export type EventRecord = v.InferOutput<typeof event>;

@@ -1,7 +1,7 @@
 import { createGate } from '../async/gate.ts';
 import { ShortLived } from '../async/short-lived.ts';
 import type { StoredEvent } from '../store/port.ts';
-import { EventPage } from './event-page.ts';
+import { EventPage, type PageForm, type Sized } from './event-page.ts';
 
 /** Pages read from the store at one time, for all followers together. */
 const READS = 4;
@@ -11,7 +11,7 @@ const PAGE_OVERHEAD = 1024;
 /**
  * The pages of events that followers are being sent, so that those at the same place share one.
  *
- * 1. A page that is asked for by many is read once and written once.
+ * 1. A page that many followers need is read once, and its body is made once a form.
  * 2. What is kept is bounded by its bytes; the page that was asked for longest ago goes first.
  * 3. A page is kept only for other followers of its stream: most runs have one follower, which asks
  *    once. With the last of them the pages of the stream go.
@@ -23,7 +23,7 @@ export class EventPages {
   /** Asked for longest ago first. */
   private readonly pages = new Map<string, Kept>();
   private readonly streams = new ShortLived<string, Followed>();
-  private readonly reading = new Map<string, Promise<EventPage | null>>();
+  private readonly reading = new Map<string, Promise<EventPage<Sized> | null>>();
   private bytes = 0;
   /** Clients that are being sent events. */
   followers = 0;
@@ -53,51 +53,62 @@ export class EventPages {
   }
 
   /** The page of a stream from this place on, made now from events that are in memory. */
-  make(stream: string, place: string, events: () => readonly StoredEvent[]): EventPage {
+  make<B extends Sized>(
+    stream: string,
+    place: string,
+    form: PageForm<B>,
+    events: () => readonly StoredEvent[],
+  ): EventPage<B> {
     const followed = this.streams.get(stream);
-    if (followed === undefined || followed.followers < 2) return new EventPage(events());
-    const key = `${stream} ${place}`;
-    return this.find(key) ?? this.keep(followed, key, new EventPage(events()));
+    if (followed === undefined || followed.followers < 2) return new EventPage(events(), form);
+    const key = keyOf(stream, place, form);
+    return this.find<B>(key) ?? this.keep(followed, key, new EventPage(events(), form));
   }
 
   /** The same, read from the store; null when there are no such events. */
-  async read(
+  async read<B extends Sized>(
     stream: string,
     place: string,
+    form: PageForm<B>,
     read: () => Promise<readonly StoredEvent[]>,
-  ): Promise<EventPage | null> {
-    const key = `${stream} ${place}`;
-    const found = this.find(key);
-    if (found !== undefined) return found;
-    const asked = this.reading.get(key);
-    if (asked !== undefined) return asked;
+  ): Promise<EventPage<B> | null> {
+    const key = keyOf(stream, place, form);
+    const kept = this.find<B>(key);
+    if (kept !== undefined) return kept;
+    const present = this.reading.get(key) as Promise<EventPage<B> | null> | undefined;
+    if (present !== undefined) return present;
     const reading = this.gate(async () => {
       const events = await read();
       if (events.length === 0) return null;
-      return this.keep(this.streams.get(stream), key, new EventPage(events));
+      return this.keep(this.streams.get(stream), key, new EventPage(events, form));
     }).finally(() => this.reading.delete(key));
     this.reading.set(key, reading);
     return reading;
   }
 
-  private find(key: string): EventPage | undefined {
+  /** A key has the name of its form. */
+  private find<B extends Sized>(key: string): EventPage<B> | undefined {
     const kept = this.pages.get(key);
     if (kept === undefined) return undefined;
     this.pages.delete(key);
     this.pages.set(key, kept);
-    return kept.page;
+    return kept.page as EventPage<B>;
   }
 
-  private keep(followed: Followed | undefined, key: string, page: EventPage): EventPage {
+  private keep<B extends Sized>(
+    followed: Followed | undefined,
+    key: string,
+    page: EventPage<B>,
+  ): EventPage<B> {
     const before = this.pages.get(key);
-    if (before !== undefined) return before.page;
+    if (before !== undefined) return before.page as EventPage<B>;
     if (followed === undefined || followed.followers < 2) return page;
     this.pages.set(key, { page, followed });
     followed.keys ??= new Set();
     followed.keys.add(key);
-    this.bytes += page.cost + PAGE_OVERHEAD;
-    page.onWritten = (more) => {
-      if (this.pages.get(key)?.page !== page) return;
+    this.bytes += page.size + PAGE_OVERHEAD;
+    page.onMade = (more) => {
+      if (this.pages.get(key)?.page !== (page as unknown)) return;
       this.bytes += more;
       this.trim();
     };
@@ -117,8 +128,12 @@ export class EventPages {
     if (kept === undefined) return;
     this.pages.delete(key);
     kept.followed.keys?.delete(key);
-    this.bytes -= kept.page.cost + PAGE_OVERHEAD;
+    this.bytes -= kept.page.size + PAGE_OVERHEAD;
   }
+}
+
+function keyOf(stream: string, place: string, { name }: PageForm<Sized>): string {
+  return `${stream} ${place} ${name}`;
 }
 
 /** The followers of one stream, and the keys of the pages that are kept for them. */
@@ -128,6 +143,6 @@ interface Followed {
 }
 
 interface Kept {
-  page: EventPage;
+  page: EventPage<Sized>;
   followed: Followed;
 }

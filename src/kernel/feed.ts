@@ -2,7 +2,13 @@ import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { Elsewhere } from './elsewhere.ts';
-import { EventPage, type EventSlice, type PagedEvent } from './event-page.ts';
+import {
+  EventPage,
+  type EventSlice,
+  type PagedEvent,
+  type PageForm,
+  type Sized,
+} from './event-page.ts';
 import type { EventPages } from './event-pages.ts';
 import { answerOf, type Instance } from './instance.ts';
 import type { Kernel } from './kernel.ts';
@@ -19,7 +25,8 @@ export interface Sources {
   elsewhere?: Elsewhere | undefined;
 }
 
-export interface RunFollowing {
+export interface RunFollowing<B extends Sized> {
+  form: PageForm<B>;
   /** Events from this position of the log on. */
   from_seq?: number;
   signal: AbortSignal;
@@ -27,7 +34,7 @@ export interface RunFollowing {
   ready?: () => Promise<void> | undefined;
 }
 
-export interface FollowOptions extends RunFollowing {
+export interface FollowOptions<B extends Sized> extends RunFollowing<B> {
   /** True for the last event of the stream. */
   isLast(event: Pick<PagedEvent, 'type'>): boolean;
 }
@@ -39,13 +46,13 @@ export interface FollowOptions extends RunFollowing {
  * gap would look complete. A stream that another kernel writes is read from the store. Returns
  * whether the last event came.
  */
-export async function* followStream(
+export async function* followStream<B extends Sized>(
   sources: Sources,
   stream: StreamKey,
-  options: FollowOptions,
-): AsyncGenerator<EventSlice, boolean> {
+  options: FollowOptions<B>,
+): AsyncGenerator<EventSlice<B>, boolean> {
   const { kernel, pages } = sources;
-  const { from_seq = 0, signal, ready, isLast } = options;
+  const { form, from_seq = 0, signal, ready, isLast } = options;
   const leave = pages.enter(stream);
   const watch = sources.elsewhere?.watch(stream);
   let held: Instance | undefined;
@@ -65,13 +72,14 @@ export async function* followStream(
         waited = instance;
         continue;
       }
-      let live = fromMemory(pages, instance, version + 1);
+      let live = fromMemory(pages, form, instance, version + 1);
       const wait = live === null ? undefined : ready?.();
       if (wait !== undefined) {
         await wait;
-        live = fromMemory(pages, instance, version + 1) ?? live;
+        live = fromMemory(pages, form, instance, version + 1) ?? live;
       }
-      const page = live ?? (await fromStore(sources, stream, version + 1, { held, from_seq }));
+      const page =
+        live ?? (await fromStore(sources, form, stream, version + 1, { held, from_seq }));
       if (page === null) {
         if (watch === undefined || version === 0) return false;
         await watch.next(signal);
@@ -91,14 +99,15 @@ export async function* followStream(
 }
 
 /** Events in memory have their text, even if the log omits it. */
-function fromMemory(
+function fromMemory<B extends Sized>(
   pages: EventPages,
+  form: PageForm<B>,
   instance: Instance | undefined,
   version: number,
-): EventPage | null {
+): EventPage<B> | null {
   const first = instance?.recent[0]?.version ?? Number.POSITIVE_INFINITY;
   if (instance === undefined || first > version) return null;
-  return pages.make(instance.stream, `live ${version} ${instance.version}`, () =>
+  return pages.make(instance.stream, `live ${version} ${instance.version}`, form, () =>
     instance.recent.slice(version - first),
   );
 }
@@ -106,24 +115,25 @@ function fromMemory(
 /**
  * If the log omits output, the page is made for this follower alone, from the run that it keeps.
  */
-async function fromStore(
+async function fromStore<B extends Sized>(
   { kernel, store, pages }: Sources,
+  form: PageForm<B>,
   stream: string,
   version: number,
   { held, from_seq }: { held: Instance | undefined; from_seq: number },
-): Promise<EventPage | null> {
+): Promise<EventPage<B> | null> {
   if (!kernel.omitsOutput)
-    return pages.read(stream, String(version), () => store.readStream(stream, version, PAGE));
+    return pages.read(stream, String(version), form, () => store.readStream(stream, version, PAGE));
   const whole = (event: StoredEvent) =>
     event.seq < from_seq ? event : (withText(event, answerOf(held)) ?? notKept(stream));
   const events = await store.readStream(stream, version, PAGE);
-  return events.length === 0 ? null : new EventPage(events.map(whole));
+  return events.length === 0 ? null : new EventPage(events.map(whole), form);
 }
 
 function sliceOf(
-  { events }: EventPage,
+  { events }: Pick<EventPage<Sized>, 'events'>,
   from_seq: number,
-  isLast: FollowOptions['isLast'],
+  isLast: FollowOptions<Sized>['isLast'],
 ): { events: readonly PagedEvent[]; version: number; over: boolean } {
   const last = events.findIndex(isLast);
   const all = last === -1 ? events : events.slice(0, last + 1);

@@ -2,7 +2,7 @@ import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { Elsewhere } from './elsewhere.ts';
-import type { EventPage, EventSlice, PagedEvent } from './event-page.ts';
+import type { EventPage, EventSlice, PagedEvent, PageForm, Sized } from './event-page.ts';
 import type { EventPages } from './event-pages.ts';
 import { answerOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
@@ -19,7 +19,8 @@ export interface LogSources {
   elsewhere?: Elsewhere | undefined;
 }
 
-export interface FollowLogOptions {
+export interface FollowLogOptions<B extends Sized> {
+  form: PageForm<B>;
   /** Events from this position on; without one, only those that are not there yet. */
   from_seq?: number;
   /** Go on with new ones; otherwise it ends with what is there at its beginning. */
@@ -36,12 +37,12 @@ export interface FollowLogOptions {
  * Throws busy, not_ready, and daemon_stopping when the kernel closes. A log with several writers is
  * read from the store alone: only it has the order of all events.
  */
-export async function* followLog(
+export async function* followLog<B extends Sized>(
   sources: LogSources,
-  options: FollowLogOptions,
-): AsyncIterable<EventSlice> {
+  options: FollowLogOptions<B>,
+): AsyncIterable<EventSlice<B>> {
   const { kernel, tail, pages, elsewhere } = sources;
-  const { follow, signal, wants, ready } = options;
+  const { form, follow, signal, wants, ready } = options;
   const leaveTail = tail.enter();
   const leavePages = pages.enter(LOG);
   const watch = elsewhere?.watch('all');
@@ -57,13 +58,13 @@ export async function* followLog(
         await (watch ?? tail).next(signal);
         continue;
       }
-      let live = fromMemory(sources, next);
+      let live = fromMemory(sources, form, next);
       const wait = live?.events.some(wanted) ? ready?.() : undefined;
       if (wait !== undefined) {
         await wait;
-        live = fromMemory(sources, next) ?? live;
+        live = fromMemory(sources, form, next) ?? live;
       }
-      const page = live ?? (await fromStore(sources, next));
+      const page = live ?? (await fromStore(sources, form, next));
       // Events that the log has no more leave nothing to read.
       if (page === null) {
         next = written + 1;
@@ -80,14 +81,15 @@ export async function* followLog(
   }
 }
 
-function fromMemory(
+function fromMemory<B extends Sized>(
   { kernel, tail, pages, elsewhere }: LogSources,
+  form: PageForm<B>,
   from_seq: number,
-): EventPage | null {
+): EventPage<B> | null {
   const events = elsewhere === undefined ? tail.read(from_seq, PAGE) : null;
   return events === null || events.length === 0
     ? null
-    : pages.make(LOG, `live ${from_seq} ${events.length}`, () =>
+    : pages.make(LOG, `live ${from_seq} ${events.length}`, form, () =>
         events.map((event) => whole(kernel, event)),
       );
 }
@@ -96,12 +98,13 @@ function fromMemory(
 const LOG = 'log';
 
 /** That the store was closed under our feet is not its failure. */
-async function fromStore(
+async function fromStore<B extends Sized>(
   { kernel, store, pages }: LogSources,
+  form: PageForm<B>,
   from_seq: number,
-): Promise<EventPage | null> {
+): Promise<EventPage<B> | null> {
   try {
-    return await pages.read(LOG, String(from_seq), async () =>
+    return await pages.read(LOG, String(from_seq), form, async () =>
       (await store.readAll(from_seq, PAGE)).map((event) => whole(kernel, event)),
     );
   } catch (error) {

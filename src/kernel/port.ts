@@ -22,12 +22,6 @@ export interface StreamPort<S, E extends MachineEvent> {
  */
 export type EffectHandlers = { [N in keyof Effects]: (params: Effects[N], id: string) => void };
 
-/** Bytes that several connections may share. Only the budget of unsent bytes changes `holders`. */
-export interface SharedBytes {
-  readonly size: number;
-  holders: number;
-}
-
 /** The log of a part; a pino logger fits. */
 export interface Log {
   debug(fields: object, message: string): void;

@@ -1,6 +1,7 @@
 import type { StopReport } from '../../machines/daemon/context.ts';
 import type { Notifier } from '../async/notifier.ts';
 import type {
+  EventRecord,
   HealthRecord,
   LifecycleInput,
   LifecycleResult,
@@ -10,7 +11,6 @@ import type {
   UsageRecord,
 } from '../contract/contract.ts';
 import type { UsageInput } from '../contract/usage.ts';
-import type { EventRecord } from '../kernel/event-page.ts';
 import type { Embeddings } from './embeddings/embeddings.ts';
 import type { History } from './history/history.ts';
 import type { Family } from './metrics/tally.ts';

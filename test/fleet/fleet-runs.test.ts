@@ -2,6 +2,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { readLastBoot } from '../../src/runtime/runs/recover.ts';
+import { eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { holder } from '../runtime/principal/principals.ts';
 import { type FleetNode, FleetOfNodes, settle } from './fleet-nodes.ts';
@@ -186,7 +187,9 @@ test('a follower on another node sees each event once and in order, across a dea
   const versions: number[] = [];
   const types: string[] = [];
   const reading = (async () => {
-    for await (const { version, type } of eventsOf(c.runtime.runs.follow(run.id, { signal }))) {
+    for await (const { version, type } of eventsOf(
+      c.runtime.runs.follow(run.id, { form: eventData, signal }),
+    )) {
       versions.push(version);
       types.push(type);
     }
@@ -214,7 +217,9 @@ test('a stream resumes by its position on another node', async () => {
   const from_seq = (second?.seq ?? 0) + 1;
   const seqs: number[] = [];
   const reading = (async () => {
-    for await (const { seq } of eventsOf(b.runtime.runs.follow(run.id, { signal, from_seq })))
+    for await (const { seq } of eventsOf(
+      b.runtime.runs.follow(run.id, { form: eventData, signal, from_seq }),
+    ))
       seqs.push(seq);
   })();
   await a.provider.one();
@@ -233,7 +238,10 @@ test('the whole log has one order on every node', async () => {
   const seen = [a, b].map(({ runtime }) => {
     const seqs: number[] = [];
     const done = (async () => {
-      const log = runtime.history.followLog({ follow: true, from_seq: 1 }, { signal: stop.signal });
+      const log = runtime.history.followLog(
+        { follow: true, from_seq: 1 },
+        { form: eventData, signal: stop.signal },
+      );
       for await (const { seq } of eventsOf(log)) seqs.push(seq);
     })();
     return { seqs, done };

@@ -1,10 +1,11 @@
 import type { EventRecord, EventSlice } from '../../src/contract/contract.ts';
+import { toRecord } from '../../src/contract/event-record.ts';
+import type { EventData } from '../../src/transport/stream/event-forms.ts';
 
-/** The events of a stream, parsed from the JSON that clients get. */
-export async function* eventsOf(slices: AsyncIterable<EventSlice>): AsyncGenerator<EventRecord> {
-  for await (const {
-    page: { frames },
-    events,
-  } of slices)
-    for (const event of events) yield JSON.parse(frames.json(event).toString()) as EventRecord;
+/** The events of a stream, as clients see them. */
+export async function* eventsOf(
+  slices: AsyncIterable<EventSlice<EventData>>,
+): AsyncGenerator<EventRecord> {
+  for await (const { page, events } of slices)
+    for (const event of events) yield toRecord(page.body.of(event));
 }

@@ -9,9 +9,11 @@ import type {
   EventRecord,
   EventSlice,
   LifecycleResult,
+  PageForm,
   ProviderRecord,
   RunInput,
   RunRecord,
+  Sized,
   StatusRecord,
 } from '../../src/contract/contract.ts';
 import { SvcError } from '../../src/errors.ts';
@@ -261,7 +263,7 @@ export function fakeRuntime(): FakeRuntime {
           next: JSON.stringify(query),
         };
       },
-      async *follow(id, { from_seq = 0, signal }) {
+      async *follow(id, { form, from_seq = 0, signal }) {
         note('runs.follow');
         const { events } = find(id);
         following += 1;
@@ -277,7 +279,7 @@ export function fakeRuntime(): FakeRuntime {
             }
             index += 1;
             given += 1;
-            if (event.seq >= from_seq) yield sliceOf(event);
+            if (event.seq >= from_seq) yield sliceOf(event, form);
             if (isTerminalEvent(event.type)) return;
           }
         } finally {
@@ -422,8 +424,8 @@ export function fakeRuntime(): FakeRuntime {
 }
 
 /** A page with one event. */
-function sliceOf(event: EventRecord): EventSlice {
-  const page = new EventPage([{ ...event, at: Date.parse(event.at), schema: 1 }]);
+function sliceOf<B extends Sized>(event: EventRecord, form: PageForm<B>): EventSlice<B> {
+  const page = new EventPage([{ ...event, at: Date.parse(event.at), schema: 1 }], form);
   return { page, events: page.events };
 }
 

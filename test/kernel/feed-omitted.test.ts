@@ -10,6 +10,7 @@ import { followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
 import { stream } from '../../src/kernel/stream.ts';
 import type { OutputPart } from '../../src/providers/port.ts';
+import { eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../helpers/scripted-provider.ts';
@@ -45,9 +46,14 @@ async function begun(
   const pages = new EventPages(1e6);
   const id = stream.run((await runtime.runs.start({ prompt: 'tell' }, 'test')).id);
   const follow = (from_seq = 0) =>
-    eventsOf(followStream({ kernel, store, pages }, id, { from_seq, signal: never(), isLast }))[
-      Symbol.asyncIterator
-    ]();
+    eventsOf(
+      followStream({ kernel, store, pages }, id, {
+        form: eventData,
+        from_seq,
+        signal: never(),
+        isLast,
+      }),
+    )[Symbol.asyncIterator]();
   const answer = pieces.flatMap((piece) =>
     piece.type === 'output' && piece.kind === undefined ? [piece.text] : [],
   );
@@ -160,7 +166,7 @@ test('a slow follower of the whole log gets the text of a run in memory, and lat
     eventsOf(
       followLog(
         { kernel, store, tail, pages: new EventPages(1e6) },
-        { from_seq: 1, follow: false, signal: never(), wants: () => true },
+        { form: eventData, from_seq: 1, follow: false, signal: never(), wants: () => true },
       ),
     )[Symbol.asyncIterator]();
   await said();

@@ -5,6 +5,7 @@ import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowOptions, followStream } from '../../src/kernel/feed.ts';
 import { RECENT_BYTES_MAX, RECENT_MAX } from '../../src/kernel/instance.ts';
 import type { RunKey } from '../../src/kernel/stream.ts';
+import { type EventData, eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel } from '../helpers/kernel.ts';
 import { turns } from '../helpers/turns.ts';
@@ -27,8 +28,8 @@ async function streaming() {
       usage: { input_tokens: null, output_tokens: null },
     });
   const pages = new EventPages(1e6);
-  const follow = (stream: RunKey, options: FollowOptions) =>
-    eventsOf(followStream({ kernel, store, pages }, stream, options));
+  const follow = (stream: RunKey, options: Omit<FollowOptions<EventData>, 'form'>) =>
+    eventsOf(followStream({ kernel, store, pages }, stream, { ...options, form: eventData }));
   return { ...harness, pages, follow, say, complete };
 }
 
@@ -64,7 +65,7 @@ test('a follower that is waiting reads nothing from the log, even if the run lea
   kernel.subscribe({ stream: RUN }, ({ type }) => {
     if (type === 'run.completed') kernel.forget(RUN);
   });
-  const options = { signal: new AbortController().signal, isLast };
+  const options = { form: eventData, signal: new AbortController().signal, isLast };
   const following = collect(
     eventsOf(followStream({ kernel, store: counted, pages }, RUN, options)),
   );
@@ -82,7 +83,7 @@ test('events that come while a follower waits for its turn share its page, even 
   const read: number[][] = [];
   const done = (async () => {
     const signal = new AbortController().signal;
-    const options = { signal, isLast, ready: () => turn.promise };
+    const options = { form: eventData, signal, isLast, ready: () => turn.promise };
     for await (const { events } of followStream({ kernel, store, pages }, RUN, options))
       read.push(events.map(({ version }) => version));
   })();

@@ -4,6 +4,7 @@ import type { SvcError } from '../../src/errors.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowLogOptions, followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
+import { type EventData, eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel, request } from '../helpers/kernel.ts';
 import { createMemoryStore } from '../helpers/store/memory.ts';
@@ -33,12 +34,18 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
       await harness.kernel.append([accepted(`run_${made}`, harness.clock.now(), changes)]);
     }
   };
-  const slices = (options: Partial<FollowLogOptions> = {}) =>
+  const slices = (options: Partial<FollowLogOptions<EventData>> = {}) =>
     followLog(
       { kernel: harness.kernel, store, tail, pages },
-      { follow: true, signal: new AbortController().signal, wants: () => true, ...options },
+      {
+        form: eventData,
+        follow: true,
+        signal: new AbortController().signal,
+        wants: () => true,
+        ...options,
+      },
     );
-  const follow = (options: Partial<FollowLogOptions> = {}) => eventsOf(slices(options));
+  const follow = (options: Partial<FollowLogOptions<EventData>> = {}) => eventsOf(slices(options));
   return { ...harness, reads, tail, write, slices, follow };
 }
 
@@ -180,7 +187,12 @@ test('a log that is not open refuses followers; a kernel that closes ends each o
     pages: new EventPages(1e6),
   };
   const early = eventsOf(
-    followLog(sources, { follow: true, signal: new AbortController().signal, wants: () => true }),
+    followLog(sources, {
+      form: eventData,
+      follow: true,
+      signal: new AbortController().signal,
+      wants: () => true,
+    }),
   );
   assert.is(await codeOf(all(early)), 'not_ready');
 

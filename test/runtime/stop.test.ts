@@ -4,6 +4,7 @@ import type { Recovery } from '../../machines/run/context.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import type { SvcError } from '../../src/errors.ts';
 import type { EventStore } from '../../src/store/port.ts';
+import { eventData } from '../../src/transport/stream/event-forms.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../helpers/scripted-provider.ts';
 import { createMemoryStore } from '../helpers/store/memory.ts';
@@ -95,6 +96,7 @@ test('a follower of a run that is handed over learns that it continues after the
   const following = codeOf(
     (async () => {
       for await (const _ of booted.runtime.runs.follow(id, {
+        form: eventData,
         signal: new AbortController().signal,
       }));
     })(),

@@ -1,6 +1,7 @@
 import { isTerminalEvent } from '../../machines/run/context.ts';
 import type { EventRecord } from '../../src/contract/contract.ts';
 import { SvcError } from '../../src/errors.ts';
+import { eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
@@ -47,7 +48,7 @@ export class Follower {
   private async read(signal: AbortSignal): Promise<void> {
     const { life } = this.world;
     for await (const event of eventsOf(
-      life.runtime.runs.follow(this.id, { from_seq: this.from_seq, signal }),
+      life.runtime.runs.follow(this.id, { form: eventData, from_seq: this.from_seq, signal }),
     )) {
       if (life !== this.world.life || signal !== this.abort.signal) return;
       this.world.guard(() => this.see(event));

@@ -1,3 +1,4 @@
+import { TurnBudget } from '../../async/turn-budget.ts';
 import { SvcError } from '../../errors.ts';
 import type { Incoming } from '../../http-client/incoming.ts';
 import { isTooMuch, parseForeignJson } from '../../json.ts';
@@ -6,7 +7,6 @@ import type { OutputPart } from '../port.ts';
 import type { Asked, EventAnswer, Stage } from './event-answer.ts';
 import { EventReader } from './event-reader.ts';
 import { toFailure, tooDeep } from './failure.ts';
-import { ReadTurns } from './read-turns.ts';
 import { parseUpstreamError } from './upstream-error.ts';
 
 /**
@@ -62,8 +62,12 @@ export async function* readEvents(
   yield answer.finish();
 }
 
-/** Those of all answers of the process. */
-const turns = new ReadTurns();
+/** Some milliseconds. In less, answers that come together would need several commits. */
+export const TURN_BYTES = 256 * 1024;
+/** What follows from a small piece takes as long as the bytes of a larger one. */
+export const READ_BYTES = 4 * 1024;
+/** What all answers of the process read in one turn: hundreds of providers may send at one time. */
+const turns = new TurnBudget({ turn_bytes: TURN_BYTES, work_bytes: READ_BYTES });
 /** The parser needs about a millisecond for as many tiny events. */
 const SLICE_BYTES = 16 * 1024;
 

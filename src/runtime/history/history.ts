@@ -2,13 +2,15 @@ import type {
   EventSlice,
   LogQuery,
   MachinesRecord,
+  RunFollowing,
   RunRecord,
   RunWhyRecord,
+  Sized,
   StateSnapshot,
 } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
-import { type FollowLogOptions, followLog } from '../../kernel/log-feed.ts';
+import { followLog } from '../../kernel/log-feed.ts';
 import { LogTail } from '../../kernel/log-tail.ts';
 import type { EventStore, StoredEvent } from '../../store/port.ts';
 import type { Placement } from '../placement.ts';
@@ -36,10 +38,10 @@ export interface History {
    * The events of the whole log. Ends early if the signal aborts or the daemon closes. Throws busy,
    * not_ready.
    */
-  followLog(
+  followLog<B extends Sized>(
     query: LogQuery,
-    options: Pick<FollowLogOptions, 'signal' | 'ready'>,
-  ): AsyncIterable<EventSlice>;
+    options: Omit<RunFollowing<B>, 'from_seq'>,
+  ): AsyncIterable<EventSlice<B>>;
   /**
    * Stored events of one stream. A page is shorter than `limit` when its events are large, and
    * empty after the end.

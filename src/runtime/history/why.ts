@@ -1,7 +1,7 @@
 import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
 import type { RunWhyRecord } from '../../contract/contract.ts';
-import { toRecord } from '../../kernel/event-page.ts';
+import { toRecord } from '../../contract/event-record.ts';
 import { streamOf } from '../../kernel/pages.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
 import { clock, day, sentence } from './sentences.ts';

@@ -65,16 +65,6 @@ function of(what: 'run' | 'conversation', needed: Needed) {
 const seesRun = of('run', 'any');
 const changesConversation = of('conversation', 'run');
 
-/** The first value is the id of a run. */
-const followsRun = <A extends unknown[], R>(
-  call: (id: string, ...rest: A) => AsyncIterable<R>,
-  gate: Gate,
-) =>
-  async function* (id: string, ...rest: A): AsyncGenerator<R, void> {
-    await gate.run(id);
-    yield* call(id, ...rest);
-  };
-
 /** A page of runs, which begins before a run that the token may see. */
 function ofOwn<Q extends { before?: string }, R>(
   call: (query: Q, asked_by?: string) => Promise<R>,
@@ -130,7 +120,11 @@ const rules: Rules<Runtime> = {
     asked: seesRun,
     head: seesRun,
     askerOf: seesRun,
-    follow: followsRun,
+    follow: (call, gate) =>
+      async function* (id, options) {
+        await gate.run(id);
+        yield* call(id, options);
+      },
     lastSeq: any,
     cancelAll: admin,
     conversations: { peek: admin },
@@ -180,7 +174,18 @@ const rules: Rules<Runtime> = {
     },
   },
   pulls: {},
-  history: { followLog: reads, runAt: seesRun, exportRun: followsRun },
+  history: {
+    followLog: (call, gate) => (query, options) => {
+      gate.need('read');
+      return call(query, options);
+    },
+    runAt: seesRun,
+    exportRun: (call, gate) =>
+      async function* (id, options) {
+        await gate.run(id);
+        yield* call(id, options);
+      },
+  },
   nodes: {},
   probe: any,
   metrics: any,

@@ -1,10 +1,10 @@
 import type { Kernel } from '../../kernel/kernel.ts';
-import type { SharedBytes } from '../../kernel/port.ts';
 import type { EventStore } from '../../store/port.ts';
 
 /** The record of a finished run as JSON. It never changes, so responses share its bytes. */
-export class RecordBytes implements SharedBytes {
+export class RecordBytes {
   readonly bytes: Uint8Array;
+  /** Responses that use it. Those who send it count them. */
   holders = 0;
 
   constructor(bytes: Uint8Array) {

@@ -13,6 +13,7 @@ import type {
   RunRecord,
   RunSearchQuery,
   SearchPage,
+  Sized,
 } from '../../contract/contract.ts';
 import type { ConversationUsage } from '../../contract/operations/runs.ts';
 import { SvcError } from '../../errors.ts';
@@ -253,7 +254,10 @@ export class Runs {
    * The run's events from `from_seq` to its terminal event. Ends early if the signal aborts. Throws
    * run_unknown for a run that is removed meanwhile, and the errors of `cutOff`.
    */
-  async *follow(run_id: string, options: RunFollowing): AsyncIterable<EventSlice> {
+  async *follow<B extends Sized>(
+    run_id: string,
+    options: RunFollowing<B>,
+  ): AsyncIterable<EventSlice<B>> {
     const { kernel, store, pages, placement } = this.options;
     await this.head(run_id);
     const isLast = (event: { type: string }) => isTerminalEvent(event.type);

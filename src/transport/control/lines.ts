@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { StringDecoder } from 'node:string_decoder';
-import type { SharedBytes } from '../../kernel/port.ts';
-import type { Outflow } from '../stream/unsent-bytes.ts';
+import type { Outflow, SharedBytes } from '../stream/unsent-bytes.ts';
 
 /**
  * Splits bytes into lines of UTF-8. The function takes a chunk. It returns false for good once a

@@ -16,6 +16,7 @@ import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
+import { eventJson, type Frames } from '../stream/event-forms.ts';
 import { followWithWaits } from '../stream/follow-with-waits.ts';
 import { statusWork } from './status-work.ts';
 
@@ -25,8 +26,8 @@ export interface Reply {
   signal: AbortSignal;
   /** Resolves when the client has read enough to get more. */
   event(event: unknown): Promise<void>;
-  /** The same for events of a log, which are JSON already. */
-  slice(slice: EventSlice): Promise<void>;
+  /** The same for events of the log. */
+  slice(slice: EventSlice<Frames>): Promise<void>;
 }
 
 /** Finds the method, checks its parameters and answers. Throws invalid_request. */
@@ -82,7 +83,7 @@ function waysOf(runtime: Runtime, limits: Limits, home: HomeCall['home']) {
     from_seq: number,
     reply: Reply,
   ): Promise<RunRecord | RecordBytes> => {
-    const following = { from_seq, signal: reply.signal };
+    const following = { form: eventJson, from_seq, signal: reply.signal };
     const report = (wait: RunWait) => reply.event(wait);
     for await (const slice of followWithWaits(runtime, id, following, report))
       await reply.slice(slice);

@@ -170,11 +170,11 @@ export class ControlServer {
         this.send(connection, { id, event });
         await writable(connection.socket, signal);
       },
-      slice: ({ page: { frames }, events }) =>
+      slice: ({ page: { body }, events }) =>
         writeLines(
           connection,
-          frames,
-          events.map((event) => [`{"id":${id},"event":`, frames.json(event), '}\n']),
+          body,
+          events.map((event) => [`{"id":${id},"event":`, body.of([event]), '}\n']),
         ),
     };
     try {

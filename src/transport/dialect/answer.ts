@@ -4,7 +4,7 @@ import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone } from '../http/run-request.ts';
 import { type Live, type LiveOptions, sendLive, whyCut } from '../stream/live.ts';
-import { PIECE_BYTES } from '../stream/write-scheduler.ts';
+import { PIECE_BYTES } from '../stream/unsent-bytes.ts';
 import {
   type AnswerEnd,
   followAnswer,

@@ -10,6 +10,7 @@ import {
 import { type FinishReason, isTerminalEvent, type Usage } from '../../../machines/run/context.ts';
 import { SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
+import { eventData } from '../stream/event-forms.ts';
 import type { Outflow } from '../stream/unsent-bytes.ts';
 
 /** One recorded piece of an answer. */
@@ -60,8 +61,9 @@ export async function* followAnswer(
   { signal, outflow, onMove }: Following,
 ): AsyncGenerator<readonly Piece[], void> {
   let prompt_tokens: number | undefined;
-  for await (const { page, events } of runtime.runs.follow(run_id, { signal })) {
-    outflow?.hold(page.plain);
+  for await (const { page, events } of runtime.runs.follow(run_id, { form: eventData, signal })) {
+    const { body } = page;
+    outflow?.hold(body);
     try {
       let pieces: Piece[] = [];
       let length = 0;
@@ -69,7 +71,7 @@ export async function* followAnswer(
         const { type } = event;
         if (!WANTED.has(type) && !isTerminalEvent(type)) continue;
         // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
-        const data: any = page.told(event).data;
+        const data: any = body.of(event).data;
         // The first output may have no text.
         if (data.prompt_parts !== undefined) prompt_tokens = sumOf(data.prompt_parts);
         const piece = pieceIn(type, data, prompt_tokens);
@@ -87,7 +89,7 @@ export async function* followAnswer(
       }
       if (pieces.length > 0) yield pieces;
     } finally {
-      outflow?.release(page.plain);
+      outflow?.release(body);
     }
   }
 }

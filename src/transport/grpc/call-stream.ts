@@ -1,6 +1,5 @@
 import type { ServerWritableStream } from '@grpc/grpc-js';
-import type { SharedBytes } from '../../kernel/port.ts';
-import type { UnsentBytes } from '../stream/unsent-bytes.ts';
+import type { SharedBytes, UnsentBytes } from '../stream/unsent-bytes.ts';
 
 export type Streaming = ServerWritableStream<unknown, object>;
 

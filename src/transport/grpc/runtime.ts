@@ -11,6 +11,7 @@ import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { Needed } from '../../runtime/principal/principal.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
+import { eventData } from '../stream/event-forms.ts';
 import { followWithWaits } from '../stream/follow-with-waits.ts';
 import { messageOf, RunUpdates } from './answer.ts';
 import type { CallStream, Streaming } from './call-stream.ts';
@@ -134,11 +135,11 @@ async function streamRun(
   const updates = new RunUpdates();
   const signal = AbortSignal.any([stream.over, closing]);
   const report = (wait: RunWait) => stream.offer(wait);
-  const following = { from_seq, signal, ready: () => stream.reserve() };
-  for await (const slice of followWithWaits(runtime, id, following, report)) {
-    const { page, events } = slice;
-    const messages = events.map((event) => updates.of({ ...event, ...page.told(event) }));
-    await stream.send(messages, page.plain);
+  const following = { form: eventData, from_seq, signal, ready: () => stream.reserve() };
+  for await (const { page, events } of followWithWaits(runtime, id, following, report)) {
+    const { body } = page;
+    const messages = events.map((event) => updates.of(body.of(event)));
+    await stream.send(messages, body);
   }
   const { ended } = updates;
   if (ended?.error) throw ended.error;

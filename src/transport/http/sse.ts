@@ -1,6 +1,7 @@
 import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { RunWait } from '../../contract/contract.ts';
 import { fromBody } from '../../errors.ts';
+import { serverSentEvents } from '../stream/event-forms.ts';
 import { followWithWaits } from '../stream/follow-with-waits.ts';
 import { sendLive, whyCut } from '../stream/live.ts';
 import type { Context } from './route.ts';
@@ -34,12 +35,13 @@ export async function streamRun(
     async ({ signal, outflow, write, offer }) => {
       const report = (wait: RunWait) => offer(waitText(wait));
       let over = false;
-      const following = { from_seq, signal, ready: () => outflow.reserve() };
-      for await (const slice of followWithWaits(runtime, run_id, following, report)) {
-        const { page, events } = slice;
-        outflow.hold(page.frames);
-        await write(page.frames.of(events));
-        outflow.release(page.frames);
+      const form = serverSentEvents;
+      const following = { form, from_seq, signal, ready: () => outflow.reserve() };
+      for await (const { page, events } of followWithWaits(runtime, run_id, following, report)) {
+        const { body } = page;
+        outflow.hold(body);
+        await write(body.of(events));
+        outflow.release(body);
         over = isTerminalEvent(events.at(-1)?.type ?? '');
       }
       if (!over)

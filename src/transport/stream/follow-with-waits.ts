@@ -1,4 +1,4 @@
-import type { EventSlice, RunFollowing, RunWait } from '../../contract/contract.ts';
+import type { EventSlice, RunFollowing, RunWait, Sized } from '../../contract/contract.ts';
 import type { Runtime } from '../../runtime/port.ts';
 
 /**
@@ -6,12 +6,12 @@ import type { Runtime } from '../../runtime/port.ts';
  * model is loaded. The first events say that it waits, so nothing is reported before they are sent.
  * A stream that continues after them gets it at once.
  */
-export async function* followWithWaits(
+export async function* followWithWaits<B extends Sized>(
   runtime: Pick<Runtime, 'runs' | 'queue' | 'loads'>,
   id: string,
-  following: RunFollowing & { from_seq: number },
+  following: RunFollowing<B> & { from_seq: number },
   report: (wait: RunWait) => unknown,
-): AsyncGenerator<EventSlice, void> {
+): AsyncGenerator<EventSlice<B>, void> {
   const over = new AbortController();
   let endLoads = () => {};
   let isWatching = false;

@@ -1,9 +1,15 @@
 import { createGate } from '../../async/gate.ts';
 import { ShortLived } from '../../async/short-lived.ts';
+import { TurnBudget } from '../../async/turn-budget.ts';
 import { SvcError } from '../../errors.ts';
-import type { Log, SharedBytes } from '../../kernel/port.ts';
+import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import { TURN_BYTES, WriteScheduler, Writes } from './write-scheduler.ts';
+
+/** Bytes that several connections may share. Only the budget changes `holders`. */
+export interface SharedBytes {
+  readonly size: number;
+  holders: number;
+}
 
 /** The unsent bytes of one connection. */
 export interface Outflow {
@@ -17,10 +23,7 @@ export interface Outflow {
    * have closed by then.
    */
   turn(bytes: number): Promise<void> | undefined;
-  /**
-   * The same before the bytes are known. What is read then is written in the turn that it waited
-   * for.
-   */
+  /** Reserves a turn before the size of the write is known. */
   reserve(): Promise<void> | undefined;
   /** Ends the count of the connection. */
   leave(): void;
@@ -39,8 +42,13 @@ export interface Outflow {
  */
 export class UnsentBytes {
   bytes = 0;
-  /** Schedules the writes. */
-  readonly writes = new WriteScheduler();
+  /**
+   * What all clients together write in one turn. A write copies its bytes to the system at once,
+   * and the event loop accepts one new connection a turn. Without a bound, one event for a thousand
+   * followers delays `/livez` by a thousand writes. A turn that accepted a connection is skipped,
+   * since more connections may wait.
+   */
+  readonly writes = new TurnBudget({ turn_bytes: TURN_BYTES, work_bytes: WRITE_BYTES });
   private readonly bytes_max: number;
   private readonly log: Log;
   private readonly now: () => number;
@@ -180,6 +188,40 @@ export class UnsentBytes {
   }
 }
 
+/**
+ * The writes of one connection. One may wait before its bytes are known, and has all that are there
+ * by then. It runs in the turn that it waited for. Later, it waits again.
+ */
+export class Writes {
+  private readonly budget: TurnBudget;
+  private reserved = -1;
+
+  constructor(budget: TurnBudget) {
+    this.budget = budget;
+  }
+
+  /** Resolves when the next write may run, whose bytes are not known; undefined when it may now. */
+  reserve(): Promise<void> | undefined {
+    const wait = this.budget.take(0);
+    if (wait !== undefined) return wait.then(() => this.granted());
+    this.granted();
+    return undefined;
+  }
+
+  /** The same for a write of so many bytes. */
+  take(bytes: number): Promise<void> | undefined {
+    const isReserved = this.reserved === this.budget.turn;
+    this.reserved = -1;
+    if (!isReserved) return this.budget.take(bytes);
+    this.budget.add(bytes - this.budget.work_bytes);
+    return undefined;
+  }
+
+  private granted(): void {
+    this.reserved = this.budget.turn;
+  }
+}
+
 interface Counted {
   name: string;
   /** How often the connection uses each. */
@@ -195,3 +237,9 @@ const RETRY_AFTER_MS = 1000;
 const LOG_EVERY_MS = 1000;
 /** Answers in memory that are made at one time. */
 const WHOLE_ANSWERS = 4;
+/** The system takes about a millisecond for it. */
+export const TURN_BYTES = 256 * 1024;
+/** A large answer is written in pieces of so many bytes. */
+export const PIECE_BYTES = 64 * 1024;
+/** A small write costs the system as much as a copy of so many bytes. */
+export const WRITE_BYTES = 16 * 1024;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Outflow } from './unsent-bytes.ts';
-import { PIECE_BYTES } from './write-scheduler.ts';
+import { PIECE_BYTES } from './unsent-bytes.ts';
 
 /**
  * Writes bytes of any length, one piece a turn. Resolves when the system has taken them. A closed

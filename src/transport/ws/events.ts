@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { EventSlice } from '../../contract/contract.ts';
-import type { Outflow } from '../stream/unsent-bytes.ts';
-import { PIECE_BYTES } from '../stream/write-scheduler.ts';
+import type { Frames } from '../stream/event-forms.ts';
+import { type Outflow, PIECE_BYTES } from '../stream/unsent-bytes.ts';
 
 /**
  * Sends events, one a message, as fast as the client reads.
@@ -16,21 +16,21 @@ import { PIECE_BYTES } from '../stream/write-scheduler.ts';
 export async function sendEvents(
   client: WebSocket,
   connection: Duplex,
-  slices: AsyncIterable<EventSlice>,
+  slices: AsyncIterable<EventSlice<Frames>>,
   outflow: Outflow,
   heard: () => void,
 ): Promise<void> {
   for await (const { page, events } of slices) {
     if (client.readyState !== client.OPEN) return;
-    const { messages } = page;
-    outflow.hold(messages);
-    for (const frames of messages.parts(events, PIECE_BYTES)) {
+    const { body } = page;
+    outflow.hold(body);
+    for (const frames of body.parts(events, PIECE_BYTES)) {
       await outflow.turn(frames.reduce((bytes, { length }) => bytes + length, 0));
       if (client.readyState !== client.OPEN) return;
       await write(connection, frames);
       heard();
     }
-    outflow.release(messages);
+    outflow.release(body);
   }
 }
 

@@ -14,6 +14,7 @@ import type { Holder } from '../auth/holder.ts';
 import { takePathToken } from '../auth/path-token.ts';
 import { rawHttpError } from '../http-error.ts';
 import type { SocketRoute } from '../socket-route.ts';
+import { socketMessages } from '../stream/event-forms.ts';
 import { onAbort } from '../stream/on-abort.ts';
 import { type Outflow, UnsentBytes } from '../stream/unsent-bytes.ts';
 import { sendEvents } from './events.ts';
@@ -116,7 +117,11 @@ export function attachSockets(
         sendEvents(
           client,
           connection,
-          history.followLog(query, { signal, ready: () => outflow.reserve() }),
+          history.followLog(query, {
+            form: socketMessages,
+            signal,
+            ready: () => outflow.reserve(),
+          }),
           outflow,
           heard,
         );

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
+import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
@@ -29,7 +30,10 @@ test('a run that finds the disk full is refused at once and never sent, and the 
   assert.equal(local.asked, []);
   assert.is(runtime.health().status, 'pass');
   const run = await runtime.runs.start({ prompt: 'after' }, 'test');
-  for await (const _ of runtime.runs.follow(run.id, { signal: new AbortController().signal }));
+  for await (const _ of runtime.runs.follow(run.id, {
+    form: eventData,
+    signal: new AbortController().signal,
+  }));
   assert.is((await runtime.runs.get(run.id)).output, 'hello');
 });
 

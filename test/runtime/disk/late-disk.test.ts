@@ -4,6 +4,7 @@ import { Notifier } from '../../../src/async/notifier.ts';
 import { endBlockedStop } from '../../../src/daemon/blocked-stop.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { DiskMonitor } from '../../../src/runtime/disk/disk-monitor.ts';
+import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { gatedStore, silent } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
@@ -39,7 +40,10 @@ async function boot() {
   );
   const run = async (prompt: string, key: string | null = null) => {
     const { id } = await booted.runtime.runs.start({ prompt, idempotency_key: key }, 'test');
-    for await (const _ of booted.runtime.runs.follow(id, { signal: new AbortController().signal }));
+    for await (const _ of booted.runtime.runs.follow(id, {
+      form: eventData,
+      signal: new AbortController().signal,
+    }));
     return booted.runtime.runs.get(id);
   };
   return {

@@ -1,7 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { toRecord } from '../../../src/contract/event-record.ts';
 import type { SvcError } from '../../../src/errors.ts';
-import { toRecord } from '../../../src/kernel/event-page.ts';
+import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { makeHistory } from '../../helpers/history.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -204,7 +205,10 @@ test('the event log is read unchanged', async () => {
   const stop = new AbortController();
   const records = [];
   for await (const event of eventsOf(
-    runtime.history.followLog({ follow: false, from_seq: 1 }, { signal: stop.signal }),
+    runtime.history.followLog(
+      { follow: false, from_seq: 1 },
+      { form: eventData, signal: stop.signal },
+    ),
   ))
     records.push(event);
   assert.equal(records, events.map(toRecord));

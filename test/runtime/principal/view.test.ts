@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunInput } from '../../../src/contract/contract.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
+import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';
@@ -30,7 +31,7 @@ const SIGNAL = new AbortController().signal;
 
 async function events(runtime: Runtime, id: string): Promise<number> {
   let count = 0;
-  for await (const slice of runtime.runs.follow(id, { signal: SIGNAL }))
+  for await (const slice of runtime.runs.follow(id, { form: eventData, signal: SIGNAL }))
     count += slice.events.length;
   return count;
 }
@@ -98,7 +99,8 @@ test('what shows the whole daemon needs read, and changes of it need admin', asy
   const shows: Record<string, (runtime: Runtime) => unknown> = {
     machines: ({ history }) => history.machines(),
     snapshot: ({ history }) => history.snapshot({}),
-    followLog: ({ history }) => history.followLog({ follow: false }, { signal: SIGNAL }),
+    followLog: ({ history }) =>
+      history.followLog({ follow: false }, { form: eventData, signal: SIGNAL }),
     readStream: ({ history }) => history.readStream('daemon:boot_1', 1, 1),
     readLog: ({ history }) => history.readLog(1, 1),
     why: (runtime) => runtime.why(),

@@ -7,6 +7,7 @@ import { stream } from '../../../src/kernel/stream.ts';
 import type { AttemptRequest } from '../../../src/providers/port.ts';
 import { readLastBoot, recoverRuns } from '../../../src/runtime/runs/recover.ts';
 import type { EventStore } from '../../../src/store/port.ts';
+import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { manualClock } from '../../helpers/manual-clock.ts';
@@ -169,6 +170,7 @@ test('a follower cut off by the death of the daemon gets the rest of a resumed r
   let text = seen.map(({ data }) => data.text ?? '').join('');
   for await (const { data } of eventsOf(
     runtime.runs.follow(id, {
+      form: eventData,
       from_seq: (seen.at(-1)?.seq ?? 0) + 1,
       signal: new AbortController().signal,
     }),

@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { runAsked } from '../../../src/runtime/runs/runs.ts';
 import type { EventStore } from '../../../src/store/port.ts';
+import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';
@@ -41,9 +42,10 @@ test('a follower of the log gets nothing of a removed run from memory', async ()
   const said = async (query: { from_seq?: number; follow: boolean }) => {
     let text = '';
     for await (const { page, events } of runtime.history.followLog(query, {
+      form: eventData,
       signal: leaving.signal,
     }))
-      for (const event of events) text += JSON.stringify(page.told(event).data);
+      for (const event of events) text += JSON.stringify(page.body.of(event).data);
     return text;
   };
   // While one client follows, others share its pages.
@@ -63,13 +65,15 @@ test('a follower that is behind when its run is removed gets an error, not a sil
   const { runtime, kernel } = await bootRuntime({ local });
   const { id } = await runtime.runs.start({ prompt: 'p' }, 'test');
   const { signal } = new AbortController();
-  const slow = runtime.runs.follow(id, { signal })[Symbol.asyncIterator]();
+  const slow = runtime.runs.follow(id, { form: eventData, signal })[Symbol.asyncIterator]();
   assert.not.ok((await slow.next()).done);
   open();
   await waitFor('the run ends', async () => (await runtime.runs.head(id)).finished);
   await waitFor('the run is settled', () => !kernel.instances.has(id as `run_${string}`));
   const { seq } = await runtime.runs.head(id);
-  const upToDate = runtime.runs.follow(id, { from_seq: seq + 1, signal })[Symbol.asyncIterator]();
+  const upToDate = runtime.runs
+    .follow(id, { form: eventData, from_seq: seq + 1, signal })
+    [Symbol.asyncIterator]();
   assert.ok((await upToDate.next()).done, 'it has all events already');
   await runtime.runs.remove(id);
   assert.is(await codeOf(slow.next()), 'run_unknown');

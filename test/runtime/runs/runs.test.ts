@@ -5,6 +5,7 @@ import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { EventRecord, EventSlice, RunPage } from '../../../src/contract/contract.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
+import { type EventData, eventData } from '../../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../../helpers/events.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import {
@@ -21,7 +22,7 @@ const never = new AbortController().signal;
 const codeOf = (work: Promise<unknown>) =>
   work.then(() => null).catch((error: SvcError) => error.code);
 
-async function follow(slices: AsyncIterable<EventSlice>): Promise<EventRecord[]> {
+async function follow(slices: AsyncIterable<EventSlice<EventData>>): Promise<EventRecord[]> {
   const all: EventRecord[] = [];
   for await (const event of eventsOf(slices)) all.push(event);
   return all;
@@ -32,7 +33,7 @@ async function answered(runtime: Runtime, prompts: readonly string[]): Promise<s
   const ids: string[] = [];
   for (const prompt of prompts) {
     const run = await runtime.runs.start({ prompt }, 'test');
-    await follow(runtime.runs.follow(run.id, { signal: never }));
+    await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
     ids.push(run.id);
   }
   return ids;
@@ -42,7 +43,7 @@ test('a run is accepted, started, its text appended and completed, with no other
   const local = new ScriptedProvider('local', [output('Hello', 1), output(' you', 2), finish()]);
   const { runtime } = await bootRuntime({ local });
   const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
-  const events = await follow(runtime.runs.follow(run.id, { signal: never }));
+  const events = await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
   assert.is(events[0]?.type, 'run.accepted');
   assert.is(events[1]?.type, 'run.started');
   assert.is(events.at(-1)?.type, 'run.completed');
@@ -68,7 +69,7 @@ test('a run is on disk before its provider gets it', async () => {
   ]);
   const { runtime } = await bootRuntime({ local, store });
   const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
-  await follow(runtime.runs.follow(run.id, { signal: never }));
+  await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
   assert.equal(known, ['run.accepted', 'run.started']);
 });
 
@@ -77,7 +78,7 @@ test('a retryable failure before any output is retried after a wait, a bounded n
   const local = new ScriptedProvider('local', [failure]);
   const { runtime, clock } = await bootRuntime({ local });
   const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
-  const following = follow(runtime.runs.follow(run.id, { signal: never }));
+  const following = follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
   for (let round = 0; round < 6; round += 1) {
     await turns();
     clock.advance(5_000);
@@ -110,7 +111,7 @@ test('with the policy end, a failure after output is final: lost work is interru
     ]);
     const { runtime } = await bootRuntime({ local });
     const run = await runtime.runs.start({ prompt: 'hi', recovery: 'end' }, 'test');
-    await follow(runtime.runs.follow(run.id, { signal: never }));
+    await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
     const done = await runtime.runs.get(run.id);
     assert.is(done.state, state);
     assert.is(done.output, 'half');
@@ -132,7 +133,7 @@ test('when the engine dies under an answer the run resumes from its recorded out
   });
   const { runtime } = await bootRuntime({ local });
   const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
-  const types = (await follow(runtime.runs.follow(run.id, { signal: never }))).map(
+  const types = (await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }))).map(
     (event) => event.type,
   );
   const lost = ['run.started', 'run.output_appended', 'run.suspended'];
@@ -162,7 +163,7 @@ test('a run whose engine dies before any text is retried after a wait, as after 
   await turns();
   assert.is((await runtime.runs.get(run.id)).state, 'backoff');
   clock.advance(500);
-  await follow(runtime.runs.follow(run.id, { signal: never }));
+  await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
   assert.is((await runtime.runs.get(run.id)).output, 'a');
 });
 
@@ -171,7 +172,7 @@ test('a run that loses its work after every restart is given up at its limit of 
   const local = new ScriptedProvider('local', [output('half', 1), died]);
   const { runtime } = await bootRuntime({ local, limits: { run_losses: 3 } });
   const run = await runtime.runs.start({ prompt: 'hi', recovery: 'restart' }, 'test');
-  await follow(runtime.runs.follow(run.id, { signal: never }));
+  await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
   const done = await runtime.runs.get(run.id);
   assert.equal(
     [done.state, done.output, done.error?.code],
@@ -187,7 +188,7 @@ test('a stream that ends without a finish is a failure, not an answer', async ()
   const local = new ScriptedProvider('local', [output('half')]);
   const { runtime } = await bootRuntime({ local });
   const run = await runtime.runs.start({ prompt: 'hi', recovery: 'end' }, 'test');
-  await follow(runtime.runs.follow(run.id, { signal: never }));
+  await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
   assert.is((await runtime.runs.get(run.id)).error?.code, 'stream_truncated');
 });
 
@@ -195,7 +196,7 @@ test('a foreign error of a provider is shown to no client', async () => {
   const local = new ScriptedProvider('local', [new TypeError('secret sk-123 at /home/me')]);
   const { runtime } = await bootRuntime({ local });
   const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
-  const events = await follow(runtime.runs.follow(run.id, { signal: never }));
+  const events = await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
   assert.not.match(JSON.stringify([events, await runtime.runs.get(run.id)]), /sk-123/);
 });
 
@@ -221,7 +222,7 @@ test('a queued run can be cancelled before it is sent', async () => {
   assert.is((await runtime.runs.get(second.id)).queue_position, 1);
   assert.is((await runtime.runs.cancel(second.id, 'test')).state, 'cancelled');
   hold.open();
-  await follow(runtime.runs.follow(first.id, { signal: never }));
+  await follow(runtime.runs.follow(first.id, { form: eventData, signal: never }));
   assert.is(local.asked.length, 1);
 });
 
@@ -250,7 +251,7 @@ test('silence, a slow start and a long run each time out and stop the work', asy
     const run = await runtime.runs.start({ prompt: 'hi', timeout_ms: 5_000 }, 'test');
     await turns();
     clock.advance(5_000);
-    await follow(runtime.runs.follow(run.id, { signal: never }));
+    await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
     const done = await runtime.runs.get(run.id);
     assert.is(done.state, 'timed_out');
     assert.is(done.error?.code, 'run_timed_out');
@@ -287,7 +288,8 @@ test('a full queue refuses runs, and accepts again when a run has ended', async 
   assert.is(runtime.status().state_path, 'running.saturated');
   assert.is(await codeOf(runtime.runs.start({ prompt: '3' }, 'test')), 'busy');
   hold.open();
-  for (const run of runs) await follow(runtime.runs.follow(run.id, { signal: never }));
+  for (const run of runs)
+    await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
   await turns();
   assert.is(runtime.status().state, 'ready');
   await runtime.runs.start({ prompt: '3' }, 'test');
@@ -330,7 +332,10 @@ test('a run that a start has not recovered yet cannot be followed: a follower wo
     boot_id: 'boot_2',
     until: 'opened',
   });
-  assert.is(await codeOf(follow(runtime.runs.follow(id, { signal: never }))), 'not_ready');
+  assert.is(
+    await codeOf(follow(runtime.runs.follow(id, { form: eventData, signal: never }))),
+    'not_ready',
+  );
 });
 
 test('a start after a crash ends runs with the policy end, keeps the queue in order, and every run ends once', async () => {
@@ -348,7 +353,8 @@ test('a start after a crash ends runs with the policy end, keeps the queue in or
 
   const local = new ScriptedProvider('local', [output('done'), finish()]);
   const after = await bootRuntime({ local, store, boot_id: 'boot_2', limits: { local_runs: 1 } });
-  for (const id of ids.slice(1)) await follow(after.runtime.runs.follow(id, { signal: never }));
+  for (const id of ids.slice(1))
+    await follow(after.runtime.runs.follow(id, { form: eventData, signal: never }));
   const records = await Promise.all(ids.map((id) => after.runtime.runs.get(id)));
   assert.equal(
     records.map((run) => [run.state, run.output]),
@@ -378,7 +384,7 @@ test('a slow commit makes larger chunks, and no text is lost or doubled', async 
   ]);
   const { runtime } = await bootRuntime({ local });
   const run = await runtime.runs.start({ prompt: 'hi' }, 'test');
-  const events = await follow(runtime.runs.follow(run.id, { signal: never }));
+  const events = await follow(runtime.runs.follow(run.id, { form: eventData, signal: never }));
   const chunks = events.filter((event) => event.type === 'run.output_appended');
   assert.is(chunks.map((event) => event.data.text).join(''), words.join(''));
   assert.equal(
@@ -463,7 +469,7 @@ test('an unknown run is refused as unknown', async () => {
   assert.is(await codeOf(runtime.runs.get('run_none')), 'run_unknown');
   assert.is(await codeOf(runtime.runs.cancel('run_none', 'test')), 'run_unknown');
   assert.is(
-    await codeOf(follow(runtime.runs.follow('run_none', { signal: never }))),
+    await codeOf(follow(runtime.runs.follow('run_none', { form: eventData, signal: never }))),
     'run_unknown',
   );
   const long = 'x'.repeat(1_000_000);
@@ -480,7 +486,7 @@ test('the stream of another machine is no run: it cannot be shown, followed or c
   const { runtime, streams } = await bootRuntime({ local: new ScriptedProvider('local', []) });
   const { signal } = new AbortController();
   const follow = async () => {
-    for await (const _ of runtime.runs.follow(streams.daemon, { signal }));
+    for await (const _ of runtime.runs.follow(streams.daemon, { form: eventData, signal }));
   };
   assert.is(await codeOf(runtime.runs.get(streams.daemon)), 'run_unknown');
   assert.is(await codeOf(follow()), 'run_unknown');

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { PIECE_BYTES } from '../../../src/transport/stream/write-scheduler.ts';
+import { PIECE_BYTES } from '../../../src/transport/stream/unsent-bytes.ts';
 import { finish, output } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 import { TOKEN, type Wire, wire } from './boot.ts';

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocket } from 'ws';
-import { TURN_BYTES, WRITE_BYTES } from '../../../src/transport/stream/write-scheduler.ts';
+import { TURN_BYTES, WRITE_BYTES } from '../../../src/transport/stream/unsent-bytes.ts';
 import { accepted } from '../../helpers/kernel.ts';
 import { finish, gate, output } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';

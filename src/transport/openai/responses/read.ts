@@ -2,6 +2,7 @@ import type { RunRecord } from '../../../contract/contract.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { runIdOf } from '../../dialect/ids.ts';
+import { eventData } from '../../stream/event-forms.ts';
 import type { Outflow } from '../../stream/unsent-bytes.ts';
 import { type ResponseEvent, ResponseEvents, type RunLogEvent } from './events.ts';
 import type { Item } from './items.ts';
@@ -42,16 +43,16 @@ export async function* followResponse(
   run_id: string,
   { signal, outflow }: { signal: AbortSignal; outflow?: Outflow },
 ): AsyncGenerator<{ seq: number; events: ResponseEvent[] }, void> {
-  for await (const { page, events } of runtime.runs.follow(run_id, { signal })) {
-    outflow?.hold(page.plain);
+  for await (const { page, events } of runtime.runs.follow(run_id, { form: eventData, signal })) {
+    const { body } = page;
+    outflow?.hold(body);
     try {
       for (const event of events) {
-        const { at, data } = page.told(event);
-        const logged = { type: event.type, at, data } as RunLogEvent;
-        yield { seq: event.seq, events: response.after(logged) };
+        const { type, at, data } = body.of(event);
+        yield { seq: event.seq, events: response.after({ type, at, data } as RunLogEvent) };
       }
     } finally {
-      outflow?.release(page.plain);
+      outflow?.release(body);
     }
   }
 }

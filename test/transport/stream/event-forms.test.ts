@@ -1,7 +1,14 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { EventPage, type Frames, toRecord } from '../../src/kernel/event-page.ts';
-import type { StoredEvent } from '../../src/store/port.ts';
+import { toRecord } from '../../../src/contract/event-record.ts';
+import { EventPage } from '../../../src/kernel/event-page.ts';
+import type { StoredEvent } from '../../../src/store/port.ts';
+import {
+  eventData,
+  eventJson,
+  serverSentEvents,
+  socketMessages,
+} from '../../../src/transport/stream/event-forms.ts';
 
 const event = (seq: number, text = 'é'): StoredEvent => ({
   seq,
@@ -14,40 +21,39 @@ const event = (seq: number, text = 'é'): StoredEvent => ({
   data: { text },
 });
 
-test('a page holds each event as JSON and as a server-sent event, in one buffer', () => {
+test('each form has the record of each event, in one piece of bytes', () => {
   const stored = [event(1), event(2, 'line\nline\u2028😀'), event(3)];
-  const { events, frames } = new EventPage(stored);
-  assert.equal(
-    events.map((item) => JSON.parse(frames.json(item).toString())),
-    stored.map(toRecord),
-  );
+  const { events, body: sent } = new EventPage(stored, serverSentEvents);
   assert.is(
-    frames.of(events.slice(1, 2)).toString(),
+    sent.of(events.slice(1, 2)).toString(),
     `id: 2\nevent: run.output_appended\ndata: ${JSON.stringify(toRecord(stored[1] as StoredEvent))}\n\n`,
   );
-  assert.is(frames.of(events).length, frames.size);
-  assert.ok(
-    frames.of(events).buffer === frames.bytes.buffer &&
-      frames.json(events[0] as never).buffer === frames.bytes.buffer,
-    'without a copy',
+  assert.is(sent.of(events).length, sent.size);
+  assert.is(sent.of(events.slice(1)).buffer, sent.bytes.buffer, 'without a copy');
+  assert.is(sent.of([]).length, 0);
+  const { body: json } = new EventPage(stored, eventJson);
+  assert.equal(
+    events.map((one) => JSON.parse(json.of([one]).toString())),
+    stored.map(toRecord),
+  );
+  const { body: data } = new EventPage(stored, eventData);
+  assert.equal(
+    events.map((one) => data.of(one)),
+    stored,
   );
 });
 
-test('a page has the messages of a WebSocket, of each length that its frames can have', () => {
+test('the messages of a WebSocket have each length that a frame can have', () => {
   // The length of a frame has one, two or eight bytes.
   const stored = [event(1, ''), event(2, 'x'.repeat(200)), event(3, 'y'.repeat(70_000)), event(4)];
   for (const item of stored.slice(0, 1)) item.boot_id = '';
-  const { events, messages } = new EventPage(stored);
-  assert.equal(received([messages.bytes]), stored.map(toRecord));
-  assert.equal(
-    events.map((item) => JSON.parse(messages.json(item).toString())),
-    stored.map(toRecord),
-  );
+  const { body } = new EventPage(stored, socketMessages);
+  assert.equal(received([body.bytes]), stored.map(toRecord));
 });
 
 test('parts have whole frames, and leave out the events that are not wanted', () => {
   const stored = Array.from({ length: 20 }, (_, index) => event(index + 1, 'x'.repeat(100)));
-  const { events, messages } = new EventPage(stored);
+  const { events, body: messages } = new EventPage(stored, socketMessages);
   const one = messages.of(events.slice(0, 1)).length;
   const wanted = events.filter(({ seq }) => seq !== 3 && seq !== 18);
   const parts = [...messages.parts(wanted, 6 * one)];
@@ -67,29 +73,23 @@ test('parts have whole frames, and leave out the events that are not wanted', ()
   assert.equal([...messages.parts([], 1)], []);
 });
 
-test('a page has the data of its events, before and after its forms are written', () => {
-  const page = new EventPage([event(1), event(2, '😀')]);
-  const told = () => page.events.map((each) => page.told(each)).map(({ at, data }) => [at, data]);
-  const before = told();
-  assert.equal(before, [
-    [1_000, { text: 'é' }],
-    [1_000, { text: '😀' }],
-  ]);
-  let { cost } = page;
-  page.onWritten = (more) => {
-    cost += more;
+test('the body of a page is made once, when it is first needed, and says its size', () => {
+  let made = 0;
+  const counted = {
+    ...socketMessages,
+    make: (...stored: Parameters<typeof socketMessages.make>) => {
+      made += 1;
+      return socketMessages.make(...stored);
+    },
   };
-  const size = ({ size }: Frames) => size;
-  assert.is(size(page.messages), page.cost);
-  assert.equal(told(), before);
-  assert.is(size(page.frames) + size(page.messages), page.cost);
-  assert.is(page.cost, cost);
-  assert.equal(told(), before);
-  const again = new EventPage([event(1), event(2, '😀')]);
-  assert.equal(
-    [again.frames.bytes, again.messages.bytes],
-    [page.frames.bytes, page.messages.bytes],
-  );
+  const page = new EventPage([event(1), event(2, '😀')], counted);
+  let { size } = page;
+  assert.is(size > 0 && made, 0);
+  page.onMade = (more) => {
+    size += more;
+  };
+  assert.is(page.body, page.body);
+  assert.equal([made, page.size, size], [1, page.body.size, page.body.size]);
 });
 
 /** What a client receives in these bytes: RFC 6455, 5.2. */

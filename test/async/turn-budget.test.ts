@@ -1,18 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import {
-  EARNED_TURNS,
-  SKIPPED_TURNS_MAX,
-  TURN_BYTES,
-  WRITE_BYTES,
-  WriteScheduler,
-  Writes,
-} from '../../../src/transport/stream/write-scheduler.ts';
+import { EARNED_TURNS, SKIPPED_TURNS_MAX, TurnBudget } from '../../src/async/turn-budget.ts';
+import { TURN_BYTES, WRITE_BYTES, Writes } from '../../src/transport/stream/unsent-bytes.ts';
 
-/** A scheduler with the event loop of the test, and its writers in order. */
+/** A budget with the event loop of the test, and its writers in order. */
 function open() {
   let next: (() => void) | null = null;
-  const turns = new WriteScheduler((serve) => {
+  const turns = new TurnBudget({ turn_bytes: TURN_BYTES, work_bytes: WRITE_BYTES }, (serve) => {
     assert.is(next, null, 'one call a turn is enough');
     next = serve;
   });
