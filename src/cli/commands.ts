@@ -696,10 +696,12 @@ export const commands: readonly CommandSpec[] = [
     examples: ['nodes drain node_01J…'],
   }),
   command('machines', {
-    args: '[name]',
+    args: '[name|diff] [before] [after]',
     summary:
       'The state machines of the daemon: daemon, run, provider, engine, pull. ' +
-      'Only --live needs a running daemon.',
+      'Only --live needs a running daemon. diff shows which states and edges a change removes and ' +
+      'adds. Each side is a commit of this checkout or a file of svc machines --json. The second ' +
+      'is by default this program. The exit code of diff is 1 if something differs.',
     flags: [
       {
         name: 'format',
@@ -708,7 +710,12 @@ export const commands: readonly CommandSpec[] = [
       },
       { name: 'live', summary: 'Mark the current states of the running daemon.' },
     ],
-    examples: ['machines run --format ascii', 'machines daemon --live'],
+    examples: [
+      'machines run --format ascii',
+      'machines daemon --live',
+      'machines diff main',
+      'machines diff before.json',
+    ],
   }),
   command('console', {
     file: 'console',

@@ -3,7 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { choiceOf, isFirst, outline } from '../../machines/diagrams/outline.ts';
 import { outcomeOf, outcomes } from '../../machines/diagrams/paint.ts';
-import { drawAll, FOLDER, PAGE } from './diagrams.ts';
+import { DATA, drawAll, FOLDER, PAGE } from './diagrams.ts';
 import { models } from './models/all.ts';
 
 const drawn = await drawAll();
@@ -12,7 +12,7 @@ test('the diagrams in the repository are up to date: else run npm run diagrams',
   const there = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.svg') || file.endsWith('.mmd'))
     .map((file) => `${FOLDER}/${file}`);
-  assert.equal([...there, PAGE].sort(), [...drawn.keys()].sort());
+  assert.equal([...there, DATA, PAGE].sort(), [...drawn.keys()].sort());
   for (const [file, content] of drawn)
     assert.ok(readFileSync(file, 'utf8') === content, `${file} is stale`);
 });

@@ -14,11 +14,13 @@ import { dot } from './pictures/dot.ts';
  * - `machines/diagrams/<machine>.svg`: for readers. The daemon serves it.
  * - `machines/diagrams/walked/<machine>.svg`: for maintainers. It shows how the tests walk each
  *   edge.
+ * - `machines/diagrams/machines.json`: for `svc machines diff`, which reads it from old commits.
  * - `docs/machines.md`: the same machines in Mermaid, which code hosts draw.
  */
 
 export const FOLDER = 'machines/diagrams';
 export const PAGE = 'docs/machines.md';
+export const DATA = `${FOLDER}/machines.json`;
 
 /** All of them are as wide as Courier, which the layout assumes. */
 const FONTS = 'ui-monospace, SFMono-Regular, Menlo, DejaVu Sans Mono, Liberation Mono, monospace';
@@ -44,6 +46,8 @@ The daemon appends every event to a log, and these machines fold the events. \`n
 * \`on entry / effect\`: the daemon performs the effect after the commit of the event.
 
 The code is in [\`machines/\`](../machines). \`svc machines\` prints the same diagrams, and \`svc machines --live\` marks the current states.
+
+\`svc machines diff main\` shows a reviewer which states and edges a change removes and adds, with their guards, targets and deadlines. It compares \`machines/diagrams/machines.json\` of a commit, which \`npm run diagrams\` writes, with the machines of the program. So it builds and runs no old code. In place of a commit it takes a file that \`svc machines --json\` wrote, and a second commit or file in place of the program. Choices of one event are shown together, because the first guard that agrees decides. Like \`diff\`, it exits with 0 if nothing differs, with 1 if something does, and with 2 if it cannot compare.
 `;
 
 /** The content of every file, by its path. */
@@ -57,7 +61,19 @@ export async function drawAll(): Promise<Map<string, string>> {
     [`${FOLDER}/${machine.id}.svg`, svg(dot(machine))],
     [`${FOLDER}/walked/${machine.id}.svg`, svg(dot(machine, walkOf(machine)))],
   ]);
-  return new Map([...files, [PAGE, [HEAD, ...machines.map(section)].join('\n')]]);
+  return new Map([...files, [DATA, data()], [PAGE, [HEAD, ...machines.map(section)].join('\n')]]);
+}
+
+/** What `svc machines --json` prints, with a state or an edge a line. */
+function data(): string {
+  const list = (items: readonly unknown[]) =>
+    `[\n${items.map((item) => JSON.stringify(item)).join(',\n')}\n]`;
+  const shapes = machines.map((machine) => {
+    const { name, initial, states, transitions } = describe(machine);
+    const head = `"name": "${name}", "initial": "${initial}"`;
+    return `{${head}, "states": ${list(states)}, "transitions": ${list(transitions)}}`;
+  });
+  return `{"machines": [\n${shapes.join(',\n')}\n]}\n`;
 }
 
 function section(machine: AnyStateMachine): string {

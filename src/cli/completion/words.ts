@@ -70,7 +70,9 @@ const ARGUMENTS: readonly (readonly [group: string, argument: RegExp, kind: Kind
 
 export function valuesOfArgument({ name, args }: CommandSpec): Values {
   if (name === 'machines')
-    return { words: ['daemon', 'run', 'provider', 'engine', 'pull', 'lease', 'conversation'] };
+    return {
+      words: ['daemon', 'run', 'provider', 'engine', 'pull', 'lease', 'conversation', 'diff'],
+    };
   if (name === 'completion') return { words: ['bash', 'zsh', 'fish'] };
   if (name === 'provider add') return { words: Object.keys(knownProviders) };
   // What it names is new.

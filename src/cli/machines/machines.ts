@@ -15,7 +15,14 @@ const FORMATS = ['mermaid', 'svg', 'json', 'ascii'] as const;
 /** The machines are part of the program, so only --live needs a daemon. */
 export async function run(context: Context): Promise<number> {
   const { args, flags, json } = context;
-  const [name] = args;
+  const [name, ...rest] = args;
+  if (name === 'diff') return (await import('./diff.ts')).diff(rest, flags, json);
+  if (rest.length > 0)
+    throw new SvcError(
+      'usage',
+      `svc machines shows one machine or all of them, not ${args.length}.`,
+      { hint: KNOWN },
+    );
   const usual = isTerminal(1) ? 'ascii' : 'mermaid';
   const format = json ? 'json' : (choiceFlag(flags, 'format', FORMATS) ?? usual);
   const chosen = name === undefined ? machines : machines.filter(({ id }) => id === name);
