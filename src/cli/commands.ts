@@ -699,9 +699,9 @@ export const commands: readonly CommandSpec[] = [
     args: '[name|diff] [before] [after]',
     summary:
       'The state machines of the daemon: daemon, run, provider, engine, pull. ' +
-      'Only --live needs a running daemon. diff shows which states and edges a change removes and ' +
-      'adds. Each side is a commit of this checkout or a file of svc machines --json. The second ' +
-      'is by default this program. The exit code of diff is 1 if something differs.',
+      'Only --live needs a running daemon. diff shows which states and edges a change removes ' +
+      'and adds. Each side is a commit of this checkout or a file of svc machines --json. ' +
+      'The second is by default this program. The exit code of diff is 1 if something differs.',
     flags: [
       {
         name: 'format',
