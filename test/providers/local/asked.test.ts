@@ -88,8 +88,7 @@ test('an answer that must call a tool is one valid call of it, also by random we
       assert.equal(others, []);
       assert.ok(call?.type === 'tool_call' && name.test(call.name), JSON.stringify(call));
       const said: unknown = JSON.parse(call.arguments);
-      if (call.name === 'weather')
-        assert.equal(Object.keys(said as object).sort(), ['city', 'days']);
+      if (call.name === 'weather') assert.ok(Object.hasOwn(said as object, 'city'));
       assert.is(answer.finish?.finish_reason, 'tool_calls');
     }
   }
@@ -137,12 +136,9 @@ test('a schema that no grammar can say is refused by the name of its part', asyn
     assert.match(error.message, about);
   };
   const at = (age: object) => ({ type: 'object', properties: { age } });
-  await refused(at({ type: 'integer', minimum: 1 }), /"minimum".*properties\.age/);
+  await refused(at({ type: 'number', minimum: 0.5 }), /bound 0\.5.*properties\.age/);
   await refused(at({ not: {} }), /"not".*properties\.age/);
-  await refused(
-    { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } },
-    /refers only to itself/,
-  );
+  await refused({ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }, /no finite value/);
   await refused({ type: 'string', maxLength: 1e9 }, /maxLength 1000000000/);
   let deep: Record<string, unknown> = { type: 'null' };
   for (let depth = 0; depth < 500; depth += 1) deep = { type: 'array', items: deep };

@@ -1,14 +1,8 @@
-import type {
-  GbnfJsonSchema,
-  Llama,
-  LlamaGrammar,
-  LlamaGrammarEvaluationState,
-  Token,
-} from 'node-llama-cpp';
+import type { LlamaGrammar, LlamaGrammarEvaluationState, Token } from 'node-llama-cpp';
 import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
 import { acceptToken } from './decode/native.ts';
-import { type Strictness, schemaGrammar } from './json-schema.ts';
+import { type Strictness, schemaGrammar } from './grammar/schema.ts';
 import type { LoadedModel } from './load.ts';
 import type { Reader } from './reader/reader.ts';
 
@@ -105,14 +99,18 @@ export class Constraint {
     const { format, calls, tools } = this.required;
     if (phase !== TEXT) {
       const name = this.reader.argumentsOf;
-      const parameters = tools.find((tool) => tool.name === name)?.parameters ?? {};
-      return this.make([jsonRules(this.loaded, { type: 'object', ...parameters }, 'leave_out')]);
+      const tool = tools.find((each) => each.name === name);
+      return this.make([this.json(argumentsOf(tool), 'leave_out')]);
     }
     const begins = calls.map(literal).join(' | ');
     if (format === null) return this.make([`root ::= ${begins}`]);
-    const json = jsonRules(this.loaded, format.schema ?? { type: 'object' }, 'refuse');
+    const json = this.json(format.schema ?? { type: 'object' }, 'refuse');
     if (begins === '') return this.make([json]);
     return this.make([`root ::= answer | ${begins}`, json.replace(/^root ::=/, 'answer ::=')]);
+  }
+
+  private json(schema: unknown, strictness: Strictness): string {
+    return this.loaded.rendered(() => schemaGrammar(schema, strictness));
   }
 
   private make(rules: readonly string[]): LlamaGrammar {
@@ -124,26 +122,15 @@ export class Constraint {
 
 const TEXT = 'text';
 const END_OF_REASONING = 'end of reasoning';
-/** What the library adds to a grammar of JSON. Without it a model can only end. */
-const TAIL = ' "\\n\\n\\n\\n" [\\n]*';
-const INTEGER = /^(integer-number-rule ::= .*) \(\[eE\].*$/m;
 
-function jsonRules(
-  { library, rendered }: LoadedModel,
-  schema: unknown,
-  strictness: Strictness,
-): string {
-  const write = (made: GbnfJsonSchema): string => {
-    const { grammar } = new library.LlamaJsonSchemaGrammar(UNPARSED, made as { type: 'null' });
-    const [root = '', ...others] = grammar.split('\n');
-    if (!root.startsWith('root ::=') || !root.endsWith(TAIL)) throw new SvcError('engine_failed');
-    return [root.slice(0, -TAIL.length), ...others].join('\n').replace(INTEGER, '$1');
-  };
-  return rendered(() => schemaGrammar(schema, strictness, write));
+/** The schema of the arguments of a tool. Without parameters there is exactly one value. */
+function argumentsOf(tool: Tool | undefined): unknown {
+  const { properties, additionalProperties, ...others } = tool?.parameters ?? {};
+  const isFree = additionalProperties !== undefined || Object.keys(properties ?? {}).length > 0;
+  if (!isFree && Object.keys(others).every((word) => word === 'type' || word === '$schema'))
+    return { type: 'object', additionalProperties: false };
+  return { type: 'object', ...tool?.parameters };
 }
-
-/** Instead of llama.cpp, which would parse the text before it is whole. */
-const UNPARSED = { _bindings: { AddonGrammar: class {} } } as unknown as Llama;
 
 /** llama.cpp parses the grammar. It refuses one that refers to itself without a value between. */
 function parsed<G>(make: () => G, param: 'response_format' | 'tools'): G {
