@@ -82,7 +82,7 @@ export class Harness {
     });
     if (options.engine) {
       mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
-      makeGguf(join(home.paths.models, 'endless.gguf'), { context: 4096 });
+      makeGguf(join(home.paths.models, 'endless.gguf'), { context: 4096, template: null });
     }
     mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
     const providers = Object.fromEntries(

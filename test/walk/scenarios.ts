@@ -6,7 +6,9 @@ import { providerScenarios } from './walk-provider.ts';
 import { pullScenarios } from './walk-pull.ts';
 import { runScenarios } from './walk-run.ts';
 
-const scenarios: Record<MachineName, readonly (() => Promise<Walked>)[]> = {
+type Scenario = () => Promise<Walked>;
+
+const scenarios: Record<MachineName, readonly Scenario[]> = {
   daemon: daemonScenarios,
   run: runScenarios,
   provider: providerScenarios,
@@ -18,6 +20,18 @@ const scenarios: Record<MachineName, readonly (() => Promise<Walked>)[]> = {
 };
 
 /** The scenarios in which a real daemon walks every edge of this machine. */
-export function scenariosOf(name: MachineName): readonly (() => Promise<Walked>)[] {
+export function scenariosOf(name: MachineName): readonly Scenario[] {
   return scenarios[name];
+}
+
+/**
+ * The few that `npm test` walks too: every named state through every interface, the boots after a
+ * crash, and a provider that fails. `npm run walk` walks all.
+ */
+export const IN_TESTS = ['wholeBoot', 'fullAfterCrash', 'killed', 'oneTooMany'];
+
+export function scenariosInTests(): readonly Scenario[] {
+  return Object.values(scenarios)
+    .flat()
+    .filter(({ name }) => IN_TESTS.includes(name));
 }
