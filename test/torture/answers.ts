@@ -20,11 +20,16 @@ export interface Followed {
   broken: string | null;
 }
 
-/** Two random models: a quick one, and one slow enough to be killed during an answer. */
+/**
+ * Two random models: a quick one, and one slow enough to be killed during an answer. A chat template
+ * would be compared with known ones at each load, which takes as long as the rest of it.
+ */
 export function addModels(home: Home): void {
+  const file = (name: string) => join(home.paths.models, `${name}.gguf`);
+  const common = { context: 1024, template: null };
   mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
-  makeGguf(join(home.paths.models, 'quick.gguf'), { context: 1024 });
-  makeGguf(join(home.paths.models, 'slow.gguf'), { context: 1024, width: 192, layers: 8, seed: 3 });
+  makeGguf(file('quick'), common);
+  makeGguf(file('slow'), { ...common, width: 192, layers: 8, seed: 3 });
 }
 
 /** Starts a run, or follows one, until the run or the daemon ends. */

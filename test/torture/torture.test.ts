@@ -1,23 +1,23 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { tortureRound } from './round.ts';
-import { neverExercised } from './world.ts';
+import { DECK, neverExercised } from './world.ts';
 
 /** The short form of `npm run torture`. */
 test('a daemon and an engine killed again and again under load lose nothing, repeat nothing and end each run once', async () => {
   const result = await tortureRound({
     seed: 7,
-    cycles: 10,
+    cycles: DECK.length,
     clients: 4,
     signal: new AbortController().signal,
   });
   assert.equal(result.problems, []);
-  assert.is(result.cycles, 10);
+  assert.is(result.cycles, DECK.length);
   assert.equal(neverExercised([result.counts]), []);
   assert.ok(
-    result.counts.daemon > 3 &&
+    result.counts.daemon >= 3 &&
       result.engine_deaths > 0 &&
-      result.acknowledged > 50 &&
+      result.acknowledged > 30 &&
       result.runs > 5,
     JSON.stringify(result),
   );

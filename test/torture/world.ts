@@ -42,6 +42,7 @@ export class World {
       width: 128,
       layers: 6,
       seed: 5,
+      template: null,
     });
     writeFileSync(
       home.paths.config,
@@ -124,15 +125,12 @@ export class World {
 export type Kind = 'daemon' | 'daemon_early' | 'engine' | 'engine_busy' | 'stop';
 
 /** Draws kinds from a deck, so that each has its share on a slow machine too. */
-const DECK: readonly Kind[] = [
-  'daemon',
-  'daemon',
+export const DECK: readonly Kind[] = [
   'daemon',
   'daemon',
   'daemon',
   'daemon_early',
   'engine',
-  'engine_busy',
   'engine_busy',
   'stop',
 ];
