@@ -17,7 +17,7 @@ const test = suite<{ home: Home; life: Life }>('an answer in the API of Anthropi
 withLocalModels(test);
 
 const messages = [{ role: 'user' as const, content: 'Tell me all of it: 日本語 🙂' }];
-const LENGTH = 500;
+const LENGTH = 300;
 
 /** The daemon has another address after each start. */
 function place({ paths }: Home): { url: string; token: string } {
@@ -81,15 +81,16 @@ for (const [name, read, reason] of [
   ['a chat', readChat, 'length'],
 ] as const)
   test(`the death of the daemon changes nothing of ${name}`, async (context) => {
-    const whole = await hear(read, context.home, 'undisturbed');
+    const key = `order-7-${reason}`;
+    const whole = await hear(read, context.home, `undisturbed-${reason}`);
     assert.equal([whole.reason, whole.tokens], [reason, LENGTH]);
-    const before = await hear(read, context.home, 'order-7', ({ text }) => {
+    const before = await hear(read, context.home, key, ({ text }) => {
       if (text.length > 20) context.life.child.kill('SIGKILL');
     });
     await context.life.ended;
     assert.is(before.reason, null, 'it was cut off');
     context.life = await serve(context.home);
-    const after = await hear(read, context.home, 'order-7');
+    const after = await hear(read, context.home, key);
     assert.equal(after, whole);
     assert.ok(after.text.startsWith(before.text), 'nothing that was read is taken back');
   });

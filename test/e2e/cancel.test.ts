@@ -7,7 +7,7 @@ import { waitFor } from '../helpers/wait.ts';
 import { addModels, followAnswer } from '../torture/answers.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
 import { ask, stream } from '../torture/http.ts';
-import { BEGIN, whileEngineIsStopped } from './local-life.ts';
+import { BEGIN, whileEngineIsStopped, withOneHome } from './local-life.ts';
 
 /** Cancelled in every state, by any client: the answer comes when the work has stopped. */
 const test = suite<Context>('cancel');
@@ -17,14 +17,10 @@ interface Context {
   life: Life;
 }
 
-test.before.each(async (context) => {
-  context.home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '1', SVC_ENGINE_THREADS: '1' });
-  addModels(context.home);
-  context.life = await serve(context.home);
-});
-test.after.each(async ({ home, life }) => {
-  await life.stop(0);
-  await home.close();
+withOneHome(test, async () => {
+  const home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '1', SVC_ENGINE_THREADS: '1' });
+  addModels(home);
+  return home;
 });
 
 const get = ({ life }: Context, id: string): Promise<Run> =>
@@ -121,49 +117,6 @@ test('while it waits to be tried again', async (context) => {
   }
 });
 
-test('while it is suspended: it was cut off and waits for a place', async (context) => {
-  const long = { provider: 'local', model: 'slow', max_tokens: 900, temperature: 0 };
-  const [first, second] = [await start(context, long), await start(context, long)];
-  for (const { id } of [first, second]) await reaches(context, id, 'streaming');
-  await context.life.kill();
-  context.life = await serve(context.home, { env: { SVC_LIMIT_LOCAL_RUNS: '1' } });
-  assert.is((await get(context, second.id)).state, 'suspended');
-  // The first one goes on: both are cancelled before a command takes its time to look at either.
-  for (const { id } of [second, first]) await cancel(context, id);
-  assert.ok((await checkCancelled(context, second.id)).output.length > 0);
-  await checkCancelled(context, first.id);
-});
-
-test('while the daemon stops', async (context) => {
-  const run = await start(context);
-  await asked(context);
-  const client = await connect(context.home.paths.socket);
-  await client.call('lifecycle', { type: 'stop_requested', timeout_ms: 60_000 });
-  await reaches(context, run.id, 'starting');
-  const cancelled = await client.call('run.cancel', { id: run.id });
-  assert.is(cancelled.state, 'cancelled');
-  client.close();
-  assert.equal(await context.life.ended, { code: 0, signal: null });
-  context.life = await serve(context.home);
-  assert.is((await get(context, run.id)).state, 'cancelled');
-});
-
-test('a cancel that was under way when the daemon died has happened', async (context) => {
-  await context.life.stop(0);
-  context.life = await serve(context.home, { env: { SVC_LIMIT_CANCEL_GRACE_MS: '600000' } });
-  const run = await start(context, { provider: 'local', model: 'slow', max_tokens: 900 });
-  await reaches(context, run.id, 'streaming');
-  await whileEngineIsStopped(context.life, async () => {
-    const client = await connect(context.home.paths.socket);
-    void client.call('run.cancel', { id: run.id }).catch(() => {});
-    await reaches(context, run.id, 'cancelling');
-    await context.life.kill();
-    client.close();
-  });
-  context.life = await serve(context.home);
-  assert.is((await get(context, run.id)).state, 'cancelled');
-});
-
 test('ten at once for one run get one answer, and a finished run stays what it was', async (context) => {
   const run = await start(context);
   await asked(context);
@@ -208,6 +161,50 @@ test('when the one who asked is gone, where that was asked for: over HTTP, and a
     await reaches(context, run?.id ?? '', flags.length === 0 ? 'completed' : 'cancelled');
     await waitFor('the connection to the upstream is closed', () => home.server.streams.size === 0);
   }
+});
+
+test('while it is suspended: it was cut off and waits for a place', async (context) => {
+  const long = { provider: 'local', model: 'slow', max_tokens: 900, temperature: 0 };
+  const [first, second] = [await start(context, long), await start(context, long)];
+  for (const { id } of [first, second]) await reaches(context, id, 'streaming');
+  await context.life.kill();
+  context.life = await serve(context.home, {
+    env: { SVC_LIMIT_LOCAL_RUNS: '1', SVC_LIMIT_CANCEL_GRACE_MS: '600000' },
+  });
+  assert.is((await get(context, second.id)).state, 'suspended');
+  // The first one goes on: both are cancelled before a command takes its time to look at either.
+  for (const { id } of [second, first]) await cancel(context, id);
+  assert.ok((await checkCancelled(context, second.id)).output.length > 0);
+  await checkCancelled(context, first.id);
+});
+
+// In the life before it: it has all the time to cancel.
+test('a cancel that was under way when the daemon died has happened', async (context) => {
+  const run = await start(context, { provider: 'local', model: 'slow', max_tokens: 900 });
+  await reaches(context, run.id, 'streaming');
+  await whileEngineIsStopped(context.life, async () => {
+    const client = await connect(context.home.paths.socket);
+    void client.call('run.cancel', { id: run.id }).catch(() => {});
+    await reaches(context, run.id, 'cancelling');
+    await context.life.kill();
+    client.close();
+  });
+  context.life = await serve(context.home);
+  assert.is((await get(context, run.id)).state, 'cancelled');
+});
+
+test('while the daemon stops', async (context) => {
+  const run = await start(context);
+  await asked(context);
+  const client = await connect(context.home.paths.socket);
+  await client.call('lifecycle', { type: 'stop_requested', timeout_ms: 60_000 });
+  await reaches(context, run.id, 'starting');
+  const cancelled = await client.call('run.cancel', { id: run.id });
+  assert.is(cancelled.state, 'cancelled');
+  client.close();
+  assert.equal(await context.life.ended, { code: 0, signal: null });
+  context.life = await serve(context.home);
+  assert.is((await get(context, run.id)).state, 'cancelled');
 });
 
 test.run();

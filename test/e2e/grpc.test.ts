@@ -2,20 +2,21 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Home } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
+import { followAnswer } from '../torture/answers.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 import {
   type Message,
   type RuntimeClient,
   runtimeClient,
 } from '../transport/grpc/runtime-client.ts';
-import { BEGIN, hearUndisturbed, withLocalModels } from './local-life.ts';
+import { BEGIN, whileEngineIsStopped, withLocalModels } from './local-life.ts';
 
 /** A gRPC client gets the whole answer, over a kill of the daemon. */
 const test = suite<{ home: Home; life: Life }>('runs over gRPC that survive');
 
 withLocalModels(test);
 
-const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 600 };
+const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 400 };
 const UNAVAILABLE = 14;
 const OK = 0;
 
@@ -29,11 +30,11 @@ async function connect(life: Life): Promise<RuntimeClient> {
 const textOf = (updates: Message[]) => updates.map(({ output }) => output?.text ?? '').join('');
 
 test('a run whose daemon is killed continues, and Attach gets each update once', async (context) => {
-  const whole = await hearUndisturbed(REQUEST);
+  const whole = await followAnswer(context.home, REQUEST);
   let client = await connect(context.life);
   const run = client.stream('Run', REQUEST);
   await waitFor('the answer has begun', () => run.text().length > 20, BEGIN);
-  await context.life.kill();
+  await whileEngineIsStopped(context.life, () => context.life.kill());
   assert.is((await run.ended).code, UNAVAILABLE);
   const id = await run.runId;
   const updates = run.updates.filter(({ seq }) => seq !== undefined);

@@ -4,7 +4,7 @@ import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { addModels, type Followed, followAnswer } from '../torture/answers.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
-import { BEGIN, ENVIRONMENT, hearUndisturbed, whileEngineIsStopped } from './local-life.ts';
+import { BEGIN, ENVIRONMENT, whileEngineIsStopped, withOneHome } from './local-life.ts';
 
 /** A stop finishes what fits in its time and hands the rest over to the next start. */
 const test = suite<Context>('hand-over');
@@ -14,14 +14,10 @@ interface Context {
   life: Life;
 }
 
-test.before.each(async (context) => {
-  context.home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '2', ...ENVIRONMENT });
-  addModels(context.home);
-  context.life = await serve(context.home);
-});
-test.after.each(async ({ home, life }) => {
-  await life.stop(0);
-  await home.close();
+withOneHome(test, async () => {
+  const home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '2', ...ENVIRONMENT });
+  addModels(home);
+  return home;
 });
 
 const LOCAL = {
@@ -36,8 +32,8 @@ const LOCAL = {
 /** The whole answer to that. */
 let whole: Followed;
 
-test.before(async () => {
-  whole = await hearUndisturbed(LOCAL);
+test.before(async ({ home }) => {
+  whole = await followAnswer(home, LOCAL);
 });
 
 const get = ({ life }: Context, id: string): Promise<Run> =>
@@ -68,42 +64,40 @@ async function answerOne(context: Context, runs: readonly Run[]): Promise<string
   });
 }
 
-for (const timeout of ['0', '1']) {
-  test(`stop --timeout ${timeout}: each run is finished, handed over or ended, and the start brings back what was handed over`, async (context) => {
-    const { home } = context;
-    const local = await start(context, LOCAL);
-    await waitFor('it has begun', async () => (await get(context, local.id)).output !== '', BEGIN);
-    const [stopping, queued, [streaming = '', asked = '']] = await whileEngineIsStopped(
-      context.life,
-      async () => {
-        const others = [await start(context), await start(context)];
-        const last = await start(context);
-        const ids = await answerOne(context, others);
-        const command = home.spawn(['stop', '--json', '--timeout', timeout]);
-        await reaches(context, local.id, 'cancelling');
-        return [command, last, ids] as const;
-      },
-    );
-    const { code, stdout, stderr } = await stopping.ended;
-    assert.is(code, 0, stderr);
-    assert.equal(await context.life.ended, { code: 0, signal: null });
-    assert.equal(JSON.parse(stdout).runs, { finished: 0, handed_over: 3, ended: 1 });
-    await waitFor('the connection to the upstream is closed', () => home.server.streams.size === 0);
+test('a stop whose time is over: each run is finished, handed over or ended, and the start brings back what was handed over', async (context) => {
+  const { home } = context;
+  const local = await start(context, LOCAL);
+  await waitFor('it has begun', async () => (await get(context, local.id)).output !== '', BEGIN);
+  const [stopping, queued, [streaming = '', asked = '']] = await whileEngineIsStopped(
+    context.life,
+    async () => {
+      const others = [await start(context), await start(context)];
+      const last = await start(context);
+      const ids = await answerOne(context, others);
+      const command = home.spawn(['stop', '--json', '--timeout', '1']);
+      await reaches(context, local.id, 'cancelling');
+      return [command, last, ids] as const;
+    },
+  );
+  const { code, stdout, stderr } = await stopping.ended;
+  assert.is(code, 0, stderr);
+  assert.equal(await context.life.ended, { code: 0, signal: null });
+  assert.equal(JSON.parse(stdout).runs, { finished: 0, handed_over: 3, ended: 1 });
+  await waitFor('the connection to the upstream is closed', () => home.server.streams.size === 0);
 
-    context.life = await serve(home);
-    assert.is((await get(context, streaming)).state, 'interrupted');
-    assert.is((await get(context, streaming)).output, 'half');
-    const after = await followAnswer(home, local.id);
-    assert.is(after.record?.state, 'completed');
-    assert.equal(after.token_ids, whole.token_ids);
-    await waitFor('both are asked again', () => home.server.streams.size === 2);
-    home.server.say('whole');
-    home.server.finish();
-    assert.is((await ended(context, asked)).output, 'whole');
-    assert.is((await ended(context, queued.id)).output, 'whole');
-    assert.is((await ended(context, asked)).attempts, 2);
-  });
-}
+  context.life = await serve(home);
+  assert.is((await get(context, streaming)).state, 'interrupted');
+  assert.is((await get(context, streaming)).output, 'half');
+  const after = await followAnswer(home, local.id);
+  assert.is(after.record?.state, 'completed');
+  assert.equal(after.token_ids, whole.token_ids);
+  await waitFor('both are asked again', () => home.server.streams.size === 2);
+  home.server.say('whole');
+  home.server.finish();
+  assert.is((await ended(context, asked)).output, 'whole');
+  assert.is((await ended(context, queued.id)).output, 'whole');
+  assert.is((await ended(context, asked)).attempts, 2);
+});
 
 test('what fits in the time is finished, and the report says so in words', async (context) => {
   const { home } = context;
@@ -123,7 +117,7 @@ test('what fits in the time is finished, and the report says so in words', async
   assert.is((await get(context, run.id)).output, 'in time');
 });
 
-test('a second signal forces: what is left is handed over at once, a third leaves', async (context) => {
+test('a second signal forces: what is left is handed over at once', async (context) => {
   const { home, life } = context;
   const run = await start(context);
   await waitFor('it is asked', () => home.server.streams.size === 1);

@@ -16,7 +16,7 @@ const asking = (seed: number) => ({
   model: 'local/slow',
   temperature: 0.7,
   seed,
-  max_completion_tokens: 500,
+  max_completion_tokens: 300,
   messages: [{ role: 'user' as const, content: 'Tell me all of it: 日本語 🙂' }],
   stream: true as const,
 });

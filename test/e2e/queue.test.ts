@@ -5,6 +5,7 @@ import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, type LifeOptions, type Run, serve } from '../torture/daemon.ts';
 import { asClient, ask, stream } from '../torture/http.ts';
+import { answerAll, withOneHome } from './local-life.ts';
 
 /** The queue as a user meets it: bounded, fair, and to be seen. */
 const test = suite<Context>('the queue');
@@ -14,13 +15,13 @@ interface Context {
   life: Life;
 }
 
-test.before.each(async (context) => {
-  context.home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '1', SVC_LIMIT_QUEUE_RUNS: '3' });
-  context.life = await serve(context.home);
-});
-test.after.each(async ({ home, life }) => {
-  await life.stop(0);
-  await home.close();
+withOneHome(test, () =>
+  makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '1', SVC_LIMIT_QUEUE_RUNS: '3' }),
+);
+// Each test begins with an empty queue, and counts what is asked from there.
+test.after.each(async (context) => {
+  await answerAll(context);
+  context.home.server.chats = 0;
 });
 
 const post = ({ home }: Context, client: string, body: object = {}) =>
@@ -93,7 +94,7 @@ test('shows each run its place: in its record, in the list, and as it changes', 
   assert.is((await ask(context.home, `/v1/runs/${id}`)).json.queue_position, 2);
   const { stdout } = await context.home.svc(['runs', 'list', '--json']);
   assert.equal(
-    (JSON.parse(stdout).runs as Run[]).map(({ queue_position }) => queue_position),
+    (JSON.parse(stdout).runs as Run[]).slice(0, 3).map(({ queue_position }) => queue_position),
     [2, 1, null],
   );
   assert.match((await context.home.svc(['runs', 'list'])).stdout, /queued.*2/);
@@ -123,7 +124,7 @@ test('serves two clients in turn, however many runs each has', async (context) =
     'all are answered',
     async () => (await context.life.ask((client) => client.call('status'))).runs.active === 0,
   );
-  const { runs } = (await ask(context.home, '/v1/runs?limit=50')).json as { runs: Run[] };
+  const { runs } = (await ask(context.home, '/v1/runs?limit=9')).json as { runs: Run[] };
   const order = runs
     .sort((a, b) => ((a.started_at ?? '') < (b.started_at ?? '') ? -1 : 1))
     .map(({ id }) => ids.get(id)?.[0]);
@@ -131,7 +132,6 @@ test('serves two clients in turn, however many runs each has', async (context) =
 });
 
 test('keeps its order over a kill', async (context) => {
-  await again(context, { env: { SVC_LIMIT_QUEUE_RUNS: '50' } });
   const prompts = ['first', 'second', 'third', 'fourth', 'fifth'];
   const runs: Run[] = [];
   for (const prompt of prompts) runs.push((await post(context, 'one', { prompt })).json);
@@ -146,29 +146,29 @@ test('keeps its order over a kill', async (context) => {
   );
 });
 
-test('has a number for one provider', async (context) => {
-  const { config } = context.home.paths;
-  const settings = JSON.parse(readFileSync(config, 'utf8'));
-  settings.providers.held.max_runs = 2;
-  writeFileSync(config, JSON.stringify(settings));
-  await again(context, {});
-  for (let count = 1; count <= 3; count += 1) await post(context, 'a');
-  await waitFor('two are asked', () => context.home.server.streams.size === 2);
-  const { runs } = await context.life.ask((client) => client.call('status'));
-  assert.equal([runs.active, runs.queued], [2, 1]);
-});
-
-test('has its own deadline, and the total one counts there too: exit 124', async (context) => {
+test('counts the total deadline too: exit 124', async (context) => {
   await post(context, 'a');
   await asked(context, 1);
   const total = await context.home.svc(['run', 'x', '--no-start', '--timeout', '1']);
   assert.is(total.code, 124, total.stderr);
   assert.is(context.home.server.chats, 1, 'nobody was asked');
-  context.home.server.finish();
+});
+
+test('has a number for one provider, and its own deadline: exit 124', async (context) => {
+  const { config } = context.home.paths;
+  const settings = JSON.parse(readFileSync(config, 'utf8'));
+  settings.providers.held.max_runs = 2;
+  writeFileSync(config, JSON.stringify(settings));
   await again(context, { env: { SVC_LIMIT_QUEUE_MS: '1000' } });
-  await post(context, 'a');
-  await waitFor('the provider is asked', () => context.home.server.streams.size === 1);
-  const queued = await context.home.svc(['run', 'x', '--no-start', '--json']);
+  for (let count = 1; count <= 2; count += 1) await post(context, 'a');
+  await waitFor('two are asked', () => context.home.server.streams.size === 2);
+  const command = context.home.spawn(['run', 'x', '--no-start', '--json']);
+  const seen = await waitFor('the third waits', async () => {
+    const { runs } = await context.life.ask((client) => client.call('status'));
+    return runs.queued === 1 && runs;
+  });
+  assert.is(seen.active, 2);
+  const queued = await command.ended;
   assert.is(queued.code, 124, queued.stderr);
   assert.match(queued.stdout + queued.stderr, /queue/);
 });

@@ -4,18 +4,17 @@ import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, type Run, serve } from '../torture/daemon.ts';
 import { stream } from '../torture/http.ts';
+import { withOneHome } from './local-life.ts';
 
 /** Runs at another provider, whose daemon is killed with SIGKILL. */
-const test = suite<{ home: PausedHome; life: Life }>('after a kill');
+const test = suite<Context>('after a kill');
 
-test.before.each(async (context) => {
-  context.home = await makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '1' });
-  context.life = await serve(context.home);
-});
-test.after.each(async ({ home, life }) => {
-  await life.stop(0);
-  await home.close();
-});
+/** More than a run has attempts. */
+const DEATHS = 3;
+
+withOneHome(test, () =>
+  makePausedHome({ SVC_LIMIT_PROVIDER_RUNS: '1', SVC_LIMIT_RUN_ATTEMPTS: String(DEATHS - 1) }),
+);
 
 interface Context {
   home: PausedHome;
@@ -54,6 +53,30 @@ async function events({ home }: Context, id: string): Promise<string[]> {
     types.push(event);
   return types;
 }
+
+test('status and doctor report how the last daemon ended', async (context) => {
+  const { home } = context;
+  const lastBoot = async () =>
+    JSON.parse((await home.svc(['status', '--json'])).stdout).last_boot as {
+      ending: string;
+      boot_id: string;
+    } | null;
+  assert.is(await lastBoot(), null);
+  const { boot_id } = await context.life.ask((client) => client.call('status'));
+  await killAndStart(context);
+  assert.is((await lastBoot())?.ending, 'killed');
+  assert.is((await lastBoot())?.boot_id, boot_id);
+  const { checks } = JSON.parse((await home.svc(['doctor', '--json'])).stdout) as {
+    checks: { name: string; detail: string }[];
+  };
+  assert.ok(
+    checks.some(({ detail }) => /killed.*\(last event .* ago\)/.test(detail)),
+    JSON.stringify(checks),
+  );
+  assert.is((await context.life.stop(0)).code, 0);
+  context.life = await serve(home);
+  assert.is((await lastBoot())?.ending, 'clean');
+});
 
 test('what a client has seen is on disk, the cut run gets one end, and the queue goes on in its order', async (context) => {
   const { home } = context;
@@ -107,22 +130,23 @@ test('what a client has seen is on disk, the cut run gets one end, and the queue
   assert.is(home.server.chats, 3);
 });
 
-test('a run without delivered output starts again', async (context) => {
+test('a run without delivered output starts again after each death: none of them counts as a failure', async (context) => {
   const { id } = await start(context, 'x');
-  await asked(context);
-  await killAndStart(context);
+  for (let kill = 1; kill <= DEATHS; kill += 1) {
+    await asked(context);
+    await killAndStart(context);
+  }
   await asked(context);
   context.home.server.say('at last');
   context.home.server.finish();
   const run = await ended(context, id);
   assert.is(run.state, 'completed');
   assert.is(run.output, 'at last');
-  assert.is(run.attempts, 2);
+  assert.is(run.attempts, DEATHS + 1);
   assert.equal(await events(context, id), [
     'run.accepted',
     'run.started',
-    'run.recovered',
-    'run.started',
+    ...Array.from({ length: DEATHS }, () => ['run.recovered', 'run.started']).flat(),
     'run.output_appended',
     'run.completed',
   ]);
@@ -158,43 +182,6 @@ test('with recovery=end a run that was asked ends, and one in the queue is answe
   await asked(context);
   context.home.server.finish();
   assert.is((await ended(context, queued.id)).state, 'completed');
-});
-
-test('nine deaths of the daemon do not end a run: none of them is its fault', async (context) => {
-  const { id } = await start(context, 'x');
-  for (let kill = 1; kill <= 9; kill += 1) {
-    await asked(context);
-    await killAndStart(context);
-  }
-  await asked(context);
-  context.home.server.finish();
-  const run = await ended(context, id);
-  assert.is(run.state, 'completed');
-  assert.is(run.attempts, 10);
-});
-
-test('status and doctor report how the last daemon ended', async (context) => {
-  const { home } = context;
-  const lastBoot = async () =>
-    JSON.parse((await home.svc(['status', '--json'])).stdout).last_boot as {
-      ending: string;
-      boot_id: string;
-    } | null;
-  assert.is(await lastBoot(), null);
-  const { boot_id } = await context.life.ask((client) => client.call('status'));
-  await killAndStart(context);
-  assert.is((await lastBoot())?.ending, 'killed');
-  assert.is((await lastBoot())?.boot_id, boot_id);
-  const { checks } = JSON.parse((await home.svc(['doctor', '--json'])).stdout) as {
-    checks: { name: string; detail: string }[];
-  };
-  assert.ok(
-    checks.some(({ detail }) => /killed.*\(last event .* ago\)/.test(detail)),
-    JSON.stringify(checks),
-  );
-  assert.is((await context.life.stop(0)).code, 0);
-  context.life = await serve(home);
-  assert.is((await lastBoot())?.ending, 'clean');
 });
 
 test('Ctrl-C cancels the work: the upstream request is closed before the command ends', async (context) => {

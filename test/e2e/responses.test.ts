@@ -46,11 +46,11 @@ const ASK = {
   model: 'local/slow',
   input: 'Tell me all of it: 日本語 🙂',
   temperature: 0.8,
-  max_output_tokens: 600,
+  max_output_tokens: 400,
 };
-const KILLS = [5, 12, 12];
+const KILLS = [5, 12];
 
-test('three times by a kill of the daemon is whole, and each event comes once', async (context) => {
+test('twice by a kill of the daemon is whole, and each event comes once', async (context) => {
   const heard: ResponseStreamEvent[] = [];
   const created = await (await clientOf(context.life)).responses.create({
     ...ASK,
@@ -106,7 +106,7 @@ test('in the background, without a reader, is whole after the next start', async
   const { id } = await client.responses.create({
     ...ASK,
     temperature: 0,
-    max_output_tokens: 500,
+    max_output_tokens: 300,
     background: true,
   });
   await waitFor(
@@ -120,12 +120,12 @@ test('in the background, without a reader, is whole after the next start', async
     const response = await later.responses.retrieve(id);
     return response.status === 'incomplete' && response;
   });
-  assert.is(whole.usage?.output_tokens, 500);
+  assert.is(whole.usage?.output_tokens, 300);
   const undisturbed = await followAnswer(context.home, {
     prompt: ASK.input,
     model: 'slow',
     temperature: 0,
-    max_tokens: 500,
+    max_tokens: 300,
   });
   assert.is(whole.output_text, undisturbed.text);
   await later.responses.delete(id);

@@ -5,10 +5,10 @@ import * as assert from 'uvu/assert';
 import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import type { Home, Outcome, Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { followAnswer } from '../torture/answers.ts';
+import { type Followed, followAnswer } from '../torture/answers.ts';
 import { type Life, serve } from '../torture/daemon.ts';
-import { ask, type Sent, stream } from '../torture/http.ts';
-import { BEGIN, hearUndisturbed, whileEngineIsStopped, withLocalModels } from './local-life.ts';
+import { type Sent, stream } from '../torture/http.ts';
+import { BEGIN, whileEngineIsStopped, withLocalModels } from './local-life.ts';
 
 /** A follower gets the whole answer, over a crash and a restart of the daemon. */
 const test = suite<{ home: Home; life: Life }>('streams that survive');
@@ -16,16 +16,31 @@ const test = suite<{ home: Home; life: Life }>('streams that survive');
 withLocalModels(test);
 
 /** Long enough that an answer whose first words arrived is far from its end. */
-const REQUEST = { prompt: 'all of it', model: 'slow', temperature: 0.8, seed: 4, max_tokens: 700 };
-const FLAGS = ['--model', 'slow', '--temperature', '0.8', '--seed', '4', '--max-tokens', '700'];
+const TOKENS = 500;
+const REQUEST = {
+  prompt: 'all of it',
+  model: 'slow',
+  temperature: 0.8,
+  seed: 4,
+  max_tokens: TOKENS,
+};
+const FLAGS = [
+  '--model',
+  'slow',
+  '--temperature',
+  '0.8',
+  '--seed',
+  '4',
+  '--max-tokens',
+  String(TOKENS),
+];
 
 /** The whole answer. */
-let text: string;
+let whole: Followed;
 
-test.before(async () => {
-  const whole = await hearUndisturbed(REQUEST);
+test.before(async ({ home }) => {
+  whole = await followAnswer(home, REQUEST);
   assert.is(whole.token_ids.length, REQUEST.max_tokens);
-  text = whole.text;
 });
 
 /** `svc run` in a shell without a terminal, until it has printed something. */
@@ -59,64 +74,15 @@ async function countCuts(home: Home, id: string): Promise<number> {
   return (await followAnswer(home, id)).events.filter((event) => event === 'run.recovered').length;
 }
 
-function checkWhole(outcome: Outcome, whole = text): void {
+function checkWhole(outcome: Outcome, text = whole.text): void {
   assert.is(outcome.code, 0, outcome.stderr);
-  assert.is(outcome.stdout, `${whole.replace(/\n+$/, '')}\n`);
+  assert.is(outcome.stdout, `${text.replace(/\n+$/, '')}\n`);
 }
-
-test('svc run prints the answer whole when the daemon is killed: it starts it again', async (context) => {
-  const command = await begun(context.home);
-  await context.life.kill();
-  const outcome = await command.ended;
-  checkWhole(outcome);
-  assert.match(outcome.stderr, /gone/);
-  const { runs } = JSON.parse((await context.home.svc(['runs', 'list', '--json'])).stdout) as {
-    runs: unknown[];
-  };
-  assert.is(runs.length, 1, 'there is one run of it');
-  assert.is((await context.home.svc(['stop', '--force'])).code, 0);
-});
-
-test('svc run --no-start prints the whole answer when another command restarts the daemon, also twice', async (context) => {
-  const command = await begun(context.home, '--no-start');
-  for (let kill = 1; kill <= 2; kill += 1) {
-    const seen = command.stdout().length;
-    await waitFor('more is printed', () => command.stdout().length > seen, BEGIN);
-    await context.life.kill();
-    context.life = await serve(context.home);
-  }
-  checkWhole(await command.ended);
-  const [run] = (await context.life.ask((client) => client.call('run.list'))).runs;
-  assert.is(await countCuts(context.home, run?.id ?? ''), 2);
-});
-
-test('svc run prints the answer whole over a restart, and does not start a daemon that was stopped', async (context) => {
-  const { home } = context;
-  const [one, other] = await Promise.all([begun(home), begun(home)]);
-  const restarted = await cutOff(context, 'restart', '--timeout', '0');
-  assert.is(restarted.code, 0, restarted.stderr);
-  assert.match(restarted.stderr, /2 handed over/);
-  checkWhole(await one.ended);
-  checkWhole(await other.ended);
-
-  const left = await begun(home);
-  const outcome = await cutOff(context, 'stop', '--timeout', '0');
-  assert.match(outcome.stdout, /1 handed over/);
-  const { code, stderr, stdout } = await left.ended;
-  assert.is(code, 10, stderr);
-  assert.match(stderr, /svc start.*svc runs attach run_/s);
-  assert.ok(text.startsWith(stdout.trimEnd()));
-  assert.is((await home.svc(['status'])).code, 3, 'it was left stopped');
-  const id = /run_[0-9A-Z]{26}/.exec(stderr)?.[0] ?? '';
-  context.life = await serve(home);
-  checkWhole(await home.svc(['runs', 'attach', id]));
-});
 
 test('svc runs attach follows from the beginning, or from a position, of a run that is going on and of one that has ended', async ({
   home,
   life,
 }) => {
-  const whole = await followAnswer(home, REQUEST);
   const events: Sent[] = [];
   for await (const event of (await stream(home, `/v1/runs/${whole.id}/events`)).events)
     events.push(event);
@@ -125,7 +91,6 @@ test('svc runs attach follows from the beginning, or from a position, of a run t
   const rest = outputs
     .filter(({ id }) => (id ?? 0) >= (middle?.id ?? 0))
     .map(({ data }) => data.data.text);
-  assert.is(whole.text, text);
   checkWhole(await home.svc(['runs', 'attach', whole.id]));
   checkWhole(
     await home.svc(['runs', 'attach', whole.id, '--from', String(middle?.id)]),
@@ -151,32 +116,37 @@ test('svc runs attach follows from the beginning, or from a position, of a run t
   assert.is(unknown.code, 2);
 });
 
-test('an SSE client with Last-Event-ID gets each event once, over three kills', async (context) => {
+test('svc run --no-start and an SSE client with Last-Event-ID follow one answer over two kills, each event once', async (context) => {
   const { home } = context;
-  const { json: run } = await ask(home, '/v1/runs', { method: 'POST', body: REQUEST });
+  const command = await begun(home, '--no-start');
+  const [run] = (await context.life.ask((client) => client.call('run.list'))).runs;
+  const id = run?.id ?? '';
   const events: Sent[] = [];
-  let kills = 0;
-  while (events.at(-1)?.event !== 'run.completed') {
+  /** Until the end, or the kill of the daemon after the first piece. */
+  const follow = async (kills: boolean) => {
     const last = events.at(-1)?.id;
-    const following = await stream(home, `/v1/runs/${run.id}/events`, {
+    const following = await stream(home, `/v1/runs/${id}/events`, {
       headers: last == null ? {} : { 'last-event-id': String(last) },
     });
     assert.is(following.status, 200);
     for await (const event of following.events) {
       if (event.id === null) continue;
       events.push(event);
-      // Pieces that come together are one event, so their number says little.
-      if (event.event === 'run.output_appended' && kills < 3) {
-        kills += 1;
-        await context.life.kill();
-        context.life = await serve(home);
-        break;
-      }
+      if (!kills || event.event !== 'run.output_appended') continue;
+      await context.life.kill();
+      return;
     }
+  };
+  await whileEngineIsStopped(context.life, () => follow(true));
+  context.life = await serve(home);
+  for (let kill = 2; kill <= KILLS; kill += 1) {
+    await follow(true);
+    context.life = await serve(home);
   }
-  assert.is(kills, 3);
-  assert.is(await countCuts(home, run.id), 3);
-  const ids = events.map(({ id }) => id ?? 0);
+  await follow(false);
+  assert.is(events.at(-1)?.event, 'run.completed');
+  assert.is(await countCuts(home, id), KILLS);
+  const ids = events.map((event) => event.id ?? 0);
   assert.equal(
     ids,
     [...new Set(ids)].sort((a, b) => a - b),
@@ -189,27 +159,57 @@ test('an SSE client with Last-Event-ID gets each event once, over three kills', 
     events
       .flatMap(({ event, data }) => (event === 'run.output_appended' ? data.data.text : []))
       .join(''),
-    text,
+    whole.text,
   );
-  const again = await stream(home, `/v1/runs/${run.id}/events`, {
+  const again = await stream(home, `/v1/runs/${id}/events`, {
     headers: { 'last-event-id': String(ids.at(-1)) },
   });
   assert.is(again.status, 204);
+  checkWhole(await command.ended);
 });
 
-test('svc run starts a daemon where one was dying, which still took its connection', async ({
-  home,
-  life,
-}) => {
-  await life.stop(0);
+const KILLS = 2;
+
+test('svc run prints the answer whole when the daemon is killed: it starts it again', async (context) => {
+  const before = (await context.life.ask((client) => client.call('run.list'))).runs.length;
+  const command = await begun(context.home);
+  await whileEngineIsStopped(context.life, () => context.life.kill());
+  const outcome = await command.ended;
+  checkWhole(outcome);
+  assert.match(outcome.stderr, /gone/);
+  const { runs } = JSON.parse((await context.home.svc(['runs', 'list', '--json'])).stdout) as {
+    runs: unknown[];
+  };
+  assert.is(runs.length, before + 1, 'there is one run of it');
+});
+
+test('svc run prints the answer whole over a restart, does not start a daemon that was stopped, and starts one where one was dying, which still took its connection', async (context) => {
+  const { home } = context;
+  const [one, other] = await Promise.all([begun(home), begun(home)]);
+  const restarted = await cutOff(context, 'restart', '--timeout', '0');
+  assert.is(restarted.code, 0, restarted.stderr);
+  assert.match(restarted.stderr, /2 handed over/);
+  checkWhole(await one.ended);
+  checkWhole(await other.ended);
+
+  const left = await begun(home);
+  const outcome = await cutOff(context, 'stop', '--timeout', '0');
+  assert.match(outcome.stdout, /1 handed over/);
+  const { code, stderr, stdout } = await left.ended;
+  assert.is(code, 10, stderr);
+  assert.match(stderr, /svc start.*svc runs attach run_/s);
+  assert.ok(whole.text.startsWith(stdout.trimEnd()));
+  assert.is((await home.svc(['status'])).code, 3, 'it was left stopped');
+  const id = /run_[0-9A-Z]{26}/.exec(stderr)?.[0] ?? '';
+
   const dying = createServer((socket) => {
     socket.destroy();
     dying.close();
   }).listen(home.paths.socket);
   await once(dying, 'listening');
-  const outcome = await home.svc(['run', 'What is svc?', '--max-tokens', '5']);
-  assert.is(outcome.code, 0, outcome.stderr);
-  assert.is((await home.svc(['stop'])).code, 0);
+  const next = await home.svc(['run', 'What is svc?', '--max-tokens', '5']);
+  assert.is(next.code, 0, next.stderr);
+  checkWhole(await home.svc(['runs', 'attach', id]));
 });
 
 const remote = suite<{ home: PausedHome; life: Life }>('a start whose answer is lost');
