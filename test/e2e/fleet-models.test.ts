@@ -26,7 +26,8 @@ test.before(async () => {
     prepare: ({ paths }, index) => {
       mkdirSync(paths.models, { recursive: true, mode: 0o700 });
       const seed = index === 1 ? 4 : 3;
-      makeGguf(join(paths.models, 'slow.gguf'), { context: 2048, width: 128, layers: 10, seed });
+      const shape = { context: 2048, width: 128, layers: 10 };
+      makeGguf(join(paths.models, 'slow.gguf'), { ...shape, template: null, seed });
     },
   });
 });
@@ -34,7 +35,7 @@ test.after(() => fleet?.close());
 
 /** A third of it is over when it is renewed. */
 const LEASE_MS = 6000;
-const REQUEST = { prompt: 'Tell me all of it', model: 'local/slow', max_tokens: 1000 };
+const REQUEST = { prompt: 'Tell me all of it', model: 'local/slow', max_tokens: 700 };
 const SAMPLED = { ...REQUEST, temperature: 0.8, seed: 2 };
 
 /** An answer of the third node: on a busy machine a node may give a new run to another one. */

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../src/limits.ts';
@@ -11,33 +12,33 @@ import { waitFor } from '../helpers/wait.ts';
 import { ask, stream } from '../torture/http.ts';
 import { type RuntimeClient, runtimeClient } from '../transport/grpc/runtime-client.ts';
 
-/** Two daemons of the built program on one real PostgreSQL. */
-const test = suite('two daemons on one log');
+/** Two daemons of the built program on one real PostgreSQL. The tests of a suite share them. */
+const steady = suite('two daemons on one log');
+/** On a busy machine a short lease is lost. Only tests that wait for that have it. */
+const short = suite('two daemons whose lease ends soon');
+const on = postgresPrograms === null ? steady.skip : steady;
+const onShort = postgresPrograms === null ? short.skip : short;
 let server: PausedServer;
 let fleet: RealFleet;
 
-/** On a busy machine a short lease is lost. Only a test that waits for that has `SOON`. */
-function on(name: string, act: () => Promise<void>, lease_ms: number = defaultLimits.lease_ms) {
-  const define = postgresPrograms === null ? test.skip : test;
-  define(name, async () => {
+for (const [test, lease_ms] of [
+  [steady, defaultLimits.lease_ms],
+  // A stopped node loses it soon. The other node is not stopped so long.
+  [short, 4000],
+] as const) {
+  test.before(async () => {
+    if (postgresPrograms === null) return;
     server = new PausedServer();
     const base_url = await server.listen();
-    try {
-      const limits = { ...SHORT, lease_ms };
-      fleet = await RealFleet.start({ nodes: 2, base_url, max_runs: 1, limits });
-      try {
-        await act();
-      } finally {
-        await fleet.close();
-      }
-    } finally {
-      await server.close();
-    }
+    const limits = { ...SHORT, lease_ms };
+    fleet = await RealFleet.start({ nodes: 2, base_url, max_runs: 1, limits });
+  });
+  test.after(async () => {
+    if (postgresPrograms === null) return;
+    await fleet.close();
+    await server.close();
   });
 }
-
-/** A lease that a stopped node loses soon. The other node is not stopped so long. */
-const SOON = 4000;
 
 // biome-ignore lint/suspicious/noExplicitAny: it is compared, never trusted.
 type Json = any;
@@ -92,61 +93,6 @@ on('a run accepted by one daemon is answered by the other, and both show it', as
   await until(1, first.id, 'completed');
 });
 
-on(
-  'a node that stops, or lost its lease, asks its clients to try again',
-  async () => {
-    const asked = ['/v1/runs', '/v1/responses', '/v1/chat/completions', '/v1/nodes'] as const;
-    const problems: string[] = [];
-    let isOver = false;
-    const body = { input: 'x', messages: [{ role: 'user', content: 'x' }], model: 'm' };
-    const client = async (path: string, turn: number) => {
-      const home = fleet.home(0);
-      const how =
-        path === '/v1/runs'
-          ? { method: 'POST', body: { prompt: 'x' } }
-          : path === '/v1/nodes'
-            ? {}
-            : { method: 'POST', body };
-      while (!isOver) {
-        const left = AbortSignal.timeout(3000);
-        const gone = new Promise<null>((resolve) =>
-          left.addEventListener('abort', () => resolve(null)),
-        );
-        const answer = await Promise.race([ask(home, path, how).catch(() => null), gone]);
-        if (answer?.status === 500) problems.push(`${turn} ${path} ${answer.text}`);
-        if (answer === null) await new Promise((resolve) => setImmediate(resolve));
-      }
-    };
-    const boot = await fleet.bootOf(0);
-    const clients = asked.map(client);
-    fleet.life(0).child.kill('SIGSTOP');
-    await waitFor('it has lost its lease', async () => {
-      const rows = await fleet.read<{ gone: string | null }>(
-        `select gone from svc_nodes where boot_id = '${boot}'`,
-      );
-      return rows[0]?.gone === 'lost';
-    });
-    fleet.life(0).child.kill('SIGCONT');
-    await waitFor(
-      'it has joined again',
-      async () => (await fleet.bootOf(0).catch(() => boot)) !== boot,
-    );
-    await waitFor(
-      'it is ready',
-      async () => (await ask(fleet.home(0), '/readyz').catch(() => null))?.status === 200,
-    );
-    const exited = once(fleet.life(0).child, 'exit');
-    await fleet
-      .life(0)
-      .ask((control) => control.call('lifecycle', { type: 'stop_requested', timeout_ms: 500 }));
-    await exited;
-    isOver = true;
-    await Promise.all(clients);
-    assert.equal(problems, []);
-  },
-  SOON,
-);
-
 on('a cancel through one daemon ends a run of the other, and one key gives one run', async () => {
   const key = { prompt: 'first', idempotency_key: 'k' };
   const both = await Promise.all([start(0, key), start(1, key)]);
@@ -160,88 +106,6 @@ on('a cancel through one daemon ends a run of the other, and one key gives one r
   assert.is(json.state, 'cancelled');
   await streams(0);
 });
-
-on(
-  'the runs of a killed daemon go on, and its streams resume, on the other',
-  async () => {
-    const run = await start(0, { prompt: 'first', recovery: 'restart' });
-    const ends = await start(1, { prompt: 'second' });
-    await streams(2);
-    server.say('one');
-    await until(1, run.id, 'streaming');
-    const before = await stream(fleet.home(0), `/v1/runs/${run.id}/events`);
-    let last = 0;
-    const versions: number[] = [];
-    for await (const { id, event, data } of before.events) {
-      if (id === null) continue;
-      last = id;
-      versions.push(data.version);
-      if (event === 'run.output_appended') break;
-    }
-    before.leave();
-    await fleet.kill(0);
-    const after = await stream(fleet.home(1), `/v1/runs/${run.id}/events`, {
-      headers: { 'last-event-id': String(last) },
-    });
-    await streams(1);
-    server.finish();
-    await until(1, ends.id, 'completed');
-    await streams(1);
-    server.say('two');
-    server.finish();
-    for await (const { id, data } of after.events) if (id !== null) versions.push(data.version);
-    assert.equal(
-      versions,
-      versions.map((_, index) => index + 1),
-      'each event once, in order',
-    );
-    const shown = await until(1, run.id, 'completed');
-    assert.is(shown.output, 'two');
-    await fleet.boot(0);
-    assert.is((await get(0, run.id)).output, 'two');
-  },
-  SOON,
-);
-
-on(
-  'a daemon that was stopped beyond its lease writes nothing more of its runs',
-  async () => {
-    const boot = await fleet.bootOf(0);
-    const run = await start(0, { prompt: 'first', recovery: 'restart' });
-    await streams(1);
-    server.say('one');
-    await until(1, run.id, 'streaming');
-    fleet.life(0).child.kill('SIGSTOP');
-    await waitFor('the other daemon has started the run again', async () =>
-      (await writers(run.id)).some(({ boot_id }) => boot_id !== boot),
-    );
-    await streams(2);
-    const [{ last = 0 } = {}] = await fleet.read<{ last: number }>(
-      'select last_seq::integer as last from svc_log',
-    );
-    // What it still receives for its old attempt must not reach the log.
-    server.say('late');
-    fleet.life(0).child.kill('SIGCONT');
-    // It listens nowhere for a moment.
-    await waitFor(
-      'it begins again as another boot',
-      async () => (await fleet.bootOf(0).catch(() => boot)) !== boot,
-    );
-    server.finish();
-    const shown = await until(1, run.id, 'completed');
-    assert.is(shown.output, 'late');
-    const late = await fleet.read(
-      'select seq, stream, type from svc_events where boot_id = $1 and seq > $2',
-      [boot, last],
-    );
-    assert.equal(late, []);
-    await waitFor(
-      'it is ready',
-      async () => (await ask(fleet.home(0), '/readyz').catch(() => null))?.status === 200,
-    );
-  },
-  SOON,
-);
 
 on('a node that is asked to drain finishes its run, leaves, and is listed as left', async () => {
   const list = async (): Promise<Json> => {
@@ -292,10 +156,140 @@ on('a node that is asked to drain finishes its run, leaves, and is listed as lef
   assert.is((await fleet.home(1).svc(['nodes', 'drain', id])).code, 7);
 });
 
+// The next three go on with the daemons of the one before. The last one ends a daemon.
+onShort('a daemon that was stopped beyond its lease writes nothing more of its runs', async () => {
+  const boot = await fleet.bootOf(0);
+  const run = await start(0, { prompt: 'first', recovery: 'restart' });
+  await streams(1);
+  server.say('one');
+  await until(1, run.id, 'streaming');
+  fleet.life(0).child.kill('SIGSTOP');
+  await waitFor('the other daemon has started the run again', async () =>
+    (await writers(run.id)).some(({ boot_id }) => boot_id !== boot),
+  );
+  await streams(2);
+  const [{ last = 0 } = {}] = await fleet.read<{ last: number }>(
+    'select last_seq::integer as last from svc_log',
+  );
+  // What it still receives for its old attempt must not reach the log.
+  server.say('late');
+  fleet.life(0).child.kill('SIGCONT');
+  // It listens nowhere for a moment.
+  await waitFor(
+    'it begins again as another boot',
+    async () => (await fleet.bootOf(0).catch(() => boot)) !== boot,
+  );
+  server.finish();
+  const shown = await until(1, run.id, 'completed');
+  assert.is(shown.output, 'late');
+  const late = await fleet.read(
+    'select seq, stream, type from svc_events where boot_id = $1 and seq > $2',
+    [boot, last],
+  );
+  assert.equal(late, []);
+  await waitFor(
+    'it is ready',
+    async () => (await ask(fleet.home(0), '/readyz').catch(() => null))?.status === 200,
+  );
+});
+
+onShort('the runs of a killed daemon go on, and its streams resume, on the other', async () => {
+  const run = await start(0, { prompt: 'first', recovery: 'restart' });
+  const ends = await start(1, { prompt: 'second' });
+  await streams(2);
+  server.say('one');
+  await until(1, run.id, 'streaming');
+  const before = await stream(fleet.home(0), `/v1/runs/${run.id}/events`);
+  let last = 0;
+  const versions: number[] = [];
+  for await (const { id, event, data } of before.events) {
+    if (id === null) continue;
+    last = id;
+    versions.push(data.version);
+    if (event === 'run.output_appended') break;
+  }
+  before.leave();
+  await fleet.kill(0);
+  const after = await stream(fleet.home(1), `/v1/runs/${run.id}/events`, {
+    headers: { 'last-event-id': String(last) },
+  });
+  await streams(1);
+  server.finish();
+  await until(1, ends.id, 'completed');
+  await streams(1);
+  server.say('two');
+  server.finish();
+  for await (const { id, data } of after.events) if (id !== null) versions.push(data.version);
+  assert.equal(
+    versions,
+    versions.map((_, index) => index + 1),
+    'each event once, in order',
+  );
+  const shown = await until(1, run.id, 'completed');
+  assert.is(shown.output, 'two');
+  await fleet.boot(0);
+  assert.is((await get(0, run.id)).output, 'two');
+});
+
+onShort('a node that stops, or lost its lease, asks its clients to try again', async () => {
+  const asked = ['/v1/runs', '/v1/responses', '/v1/chat/completions', '/v1/nodes'] as const;
+  const problems: string[] = [];
+  let isOver = false;
+  const body = { input: 'x', messages: [{ role: 'user', content: 'x' }], model: 'm' };
+  const client = async (path: string, turn: number) => {
+    const home = fleet.home(0);
+    const how =
+      path === '/v1/runs'
+        ? { method: 'POST', body: { prompt: 'x' } }
+        : path === '/v1/nodes'
+          ? {}
+          : { method: 'POST', body };
+    while (!isOver) {
+      const left = AbortSignal.timeout(3000);
+      const gone = new Promise<null>((resolve) =>
+        left.addEventListener('abort', () => resolve(null)),
+      );
+      const answer = await Promise.race([ask(home, path, how).catch(() => null), gone]);
+      if (answer?.status === 500) problems.push(`${turn} ${path} ${answer.text}`);
+      await sleep(BETWEEN_MS);
+    }
+  };
+  const boot = await fleet.bootOf(0);
+  const clients = asked.map(client);
+  fleet.life(0).child.kill('SIGSTOP');
+  await waitFor('it has lost its lease', async () => {
+    const rows = await fleet.read<{ gone: string | null }>(
+      `select gone from svc_nodes where boot_id = '${boot}'`,
+    );
+    return rows[0]?.gone === 'lost';
+  });
+  fleet.life(0).child.kill('SIGCONT');
+  await waitFor(
+    'it has joined again',
+    async () => (await fleet.bootOf(0).catch(() => boot)) !== boot,
+  );
+  await waitFor(
+    'it is ready',
+    async () => (await ask(fleet.home(0), '/readyz').catch(() => null))?.status === 200,
+  );
+  const exited = once(fleet.life(0).child, 'exit');
+  await fleet
+    .life(0)
+    .ask((control) => control.call('lifecycle', { type: 'stop_requested', timeout_ms: 500 }));
+  await exited;
+  isOver = true;
+  await Promise.all(clients);
+  assert.equal(problems, []);
+});
+
+/** Between two requests of a client: four without a pause take a whole processor. */
+const BETWEEN_MS = 10;
+
 async function grpcOf(home: Home): Promise<RuntimeClient> {
   const { grpc } = (await runtimeOf(home)).addresses;
   assert.ok(grpc);
   return runtimeClient(grpc, { token: (await home.svc(['token'])).stdout.trim() });
 }
 
-test.run();
+steady.run();
+short.run();

@@ -11,22 +11,38 @@ import { ask } from '../torture/http.ts';
 
 const on = postgresPrograms === null ? test.skip : test;
 
-async function withDaemon(
-  work: (home: Home, postgres: Postgres) => Promise<void>,
-  limits: Partial<Limits> = {},
-): Promise<void> {
-  const postgres = await startPostgres({ durable: true });
-  const address = `${await postgres.database()}&password=hunter2`;
-  const home = makeHome({ SVC_STORE: address });
+/** One for all tests, of which each has its database. The first three share one, and a home. */
+let postgres: Postgres;
+let kept: Home;
+
+test.before(async () => {
+  if (postgresPrograms === null) return;
+  postgres = await startPostgres({ durable: true });
+  kept = await makeFleetHome();
+});
+test.after(async () => {
+  await kept?.close();
+  await postgres?.end();
+});
+
+async function makeFleetHome(limits: Partial<Limits> = {}): Promise<Home> {
+  const home = makeHome({ SVC_STORE: `${await postgres.database()}&password=hunter2` });
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
   writeFileSync(home.paths.config, JSON.stringify({ limits }), { mode: 0o600 });
+  return home;
+}
+
+async function withDaemon(
+  work: (home: Home) => Promise<void>,
+  limits: Partial<Limits>,
+): Promise<void> {
+  const home = await makeFleetHome(limits);
   try {
     await works(home, ['start']);
-    await work(home, postgres);
+    await work(home);
     await works(home, ['stop']);
   } finally {
     await home.close();
-    await postgres.end();
   }
 }
 
@@ -53,102 +69,95 @@ function expectAway({ code, stderr }: Outcome, args: readonly string[]): void {
   assert.not.match(stderr, 'idempotency', args.join(' '));
 }
 
-on('a daemon on PostgreSQL keeps its runs over a crash, and no text has the password', () =>
-  withDaemon(async (home) => {
-    await works(home, ['run', 'hello']);
-    const before = await runs(home);
-    assert.equal(
-      before.map(({ state }) => state),
-      ['completed'],
-    );
-    process.kill(await pidOf(home), 'SIGKILL');
-    await works(home, ['start']);
-    assert.equal(await runs(home), before);
-    await works(home, ['run', 'hello again']);
-    assert.is((await runs(home)).length, 2);
-    for (const args of [
-      ['config', 'show', '--json'],
-      ['config', 'get', 'store'],
-      ['status', '--json'],
-      ['doctor', '--json'],
-      ['logs', '--tail', '100', '--json'],
-    ]) {
-      const { stdout, stderr } = await home.svc(args);
-      assert.not.match(stdout + stderr, /hunter2/, args.join(' '));
-    }
-  }),
-);
+on('a daemon on PostgreSQL keeps its runs over a crash, and no text has the password', async () => {
+  const home = kept;
+  await works(home, ['start']);
+  await works(home, ['run', 'hello']);
+  const before = await runs(home);
+  assert.equal(
+    before.map(({ state }) => state),
+    ['completed'],
+  );
+  process.kill(await pidOf(home), 'SIGKILL');
+  await works(home, ['start']);
+  assert.equal(await runs(home), before);
+  await works(home, ['run', 'hello again']);
+  assert.is((await runs(home)).length, 2);
+  for (const args of [
+    ['config', 'show', '--json'],
+    ['config', 'get', 'store'],
+    ['status', '--json'],
+    ['doctor', '--json'],
+    ['logs', '--tail', '100', '--json'],
+  ]) {
+    const { stdout, stderr } = await home.svc(args);
+    assert.not.match(stdout + stderr, /hunter2/, args.join(' '));
+  }
+});
 
-on('without its daemon, the runs are read from the database', () =>
-  withDaemon(async (home, postgres) => {
-    await works(home, ['run', 'hello']);
-    const before = await runs(home);
-    const read = async (...args: string[]) => {
-      const { code, stdout, stderr } = await home.svc(args);
-      assert.is(code, 0, stderr);
-      return { stdout, stderr };
-    };
-    const shown = await read('runs', 'show', 'last', '--json');
-    const found = await read('runs', 'search', 'hello', '--json');
-    const why = await read('runs', 'why', 'last', '--json');
-    await read('stop');
-    assert.equal(await runs(home), before);
-    const after = await read('runs', 'show', 'last', '--json');
-    assert.is(after.stdout, shown.stdout);
-    assert.match(after.stderr, /not running/);
-    assert.is((await read('runs', 'search', 'hello', '--json')).stdout, found.stdout);
-    assert.is((await read('runs', 'why', 'last', '--json')).stdout, why.stdout);
-    await read('runs', 'export', 'last');
-    const elsewhere = { SVC_STORE: home.env.SVC_STORE?.replace(/\/[^/?]*\?/, '/postgres?') ?? '' };
-    const none = await home.svc(['runs', 'list'], { env: elsewhere });
-    assert.match(none.stderr, /no daemon has run here/);
+on('without its daemon, the runs are read from the database', async () => {
+  const home = kept;
+  const before = await runs(home);
+  const read = async (...args: string[]) => {
+    const { code, stdout, stderr } = await home.svc(args);
+    assert.is(code, 0, stderr);
+    return { stdout, stderr };
+  };
+  const shown = await read('runs', 'show', 'last', '--json');
+  const found = await read('runs', 'search', 'hello', '--json');
+  const why = await read('runs', 'why', 'last', '--json');
+  await read('stop');
+  assert.equal(await runs(home), before);
+  const after = await read('runs', 'show', 'last', '--json');
+  assert.is(after.stdout, shown.stdout);
+  assert.match(after.stderr, /not running/);
+  assert.is((await read('runs', 'search', 'hello', '--json')).stdout, found.stdout);
+  assert.is((await read('runs', 'why', 'last', '--json')).stdout, why.stdout);
+  await read('runs', 'export', 'last');
+  const elsewhere = { SVC_STORE: home.env.SVC_STORE?.replace(/\/[^/?]*\?/, '/postgres?') ?? '' };
+  const none = await home.svc(['runs', 'list'], { env: elsewhere });
+  assert.match(none.stderr, /no daemon has run here/);
+  await postgres.stop('kill');
+  for (const args of [
+    ['runs', 'list'],
+    ['runs', 'why', 'last'],
+    ['runs', 'replay', 'last'],
+    ['runs', 'export', 'last'],
+    ['runs', 'export', '--all'],
+    ['export', '--all'],
+    ['import', home.paths.config],
+  ])
+    expectAway(await home.svc(args), args);
+  await postgres.start();
+});
+
+on('an export that loses its database says what to do, and leaves no part of a file', async () => {
+  const home = kept;
+  const output = join(home.folder, 'log.jsonl');
+  for (const [table, ...args] of [
+    ['svc_usage', 'export', '--all', '--output', output],
+    ['svc_events', 'runs', 'export', '--all', '--output', output],
+  ]) {
+    const client = new pg.Client({ connectionString: home.env.SVC_STORE });
+    client.on('error', () => {});
+    await client.connect();
+    await client.query(`begin; lock table ${table}`);
+    const started = home.spawn(args);
+    await waitFor('the export waits for the table', async () => {
+      const { rows } = await client.query('select from pg_locks where not granted');
+      return rows.length > 0;
+    });
+    assert.ok(existsSync(output));
     await postgres.stop('kill');
-    for (const args of [
-      ['runs', 'list'],
-      ['runs', 'why', 'last'],
-      ['runs', 'replay', 'last'],
-      ['runs', 'export', 'last'],
-      ['runs', 'export', '--all'],
-      ['export', '--all'],
-      ['import', home.paths.config],
-    ])
-      expectAway(await home.svc(args), args);
+    expectAway(await started.ended, args);
+    assert.not.ok(existsSync(output));
     await postgres.start();
-    await read('start');
-  }),
-);
-
-on('an export that loses its database says what to do, and leaves no part of a file', () =>
-  withDaemon(async (home, postgres) => {
-    await works(home, ['run', 'hello']);
-    await works(home, ['stop']);
-    const output = join(home.folder, 'log.jsonl');
-    for (const [table, ...args] of [
-      ['svc_usage', 'export', '--all', '--output', output],
-      ['svc_events', 'runs', 'export', '--all', '--output', output],
-    ]) {
-      const client = new pg.Client({ connectionString: home.env.SVC_STORE });
-      client.on('error', () => {});
-      await client.connect();
-      await client.query(`begin; lock table ${table}`);
-      const started = home.spawn(args);
-      await waitFor('the export waits for the table', async () => {
-        const { rows } = await client.query('select from pg_locks where not granted');
-        return rows.length > 0;
-      });
-      assert.ok(existsSync(output));
-      await postgres.stop('kill');
-      expectAway(await started.ended, args);
-      assert.not.ok(existsSync(output));
-      await postgres.start();
-    }
-    await works(home, ['start']);
-  }),
-);
+  }
+});
 
 on('an idle daemon without its database is alive and not ready, and goes on by itself', () =>
   withDaemon(
-    async (home, postgres) => {
+    async (home) => {
       const pid = await pidOf(home);
       const statusOf = async (path: string) => (await ask(home, path)).status;
       assert.is(await statusOf('/readyz'), 200);
@@ -174,7 +183,7 @@ on('an idle daemon without its database is alive and not ready, and goes on by i
 
 on('a daemon whose database was restored from a copy says so, and goes on with what is there', () =>
   withDaemon(
-    async (home, postgres) => {
+    async (home) => {
       const pid = await pidOf(home);
       await works(home, ['run', 'before']);
       const before = await runs(home);
