@@ -168,15 +168,12 @@ test('the data folder is moved away: runs are refused, the daemon ends and says 
   renameSync(away, home.paths.data);
   const again = await serve(home);
   for (const known of acknowledged) assert.is((await ask(home, `/v1/runs/${known}`)).status, 200);
-  await again.stop(0);
-});
 
-test('the whole home is removed: the daemon ends, and a second one may start', async ({ home }) => {
-  const life = await serve(home);
+  // The whole home is removed: the daemon ends, and a second one may start.
   const config = readFileSync(home.paths.config);
   rmSync(home.folder, { recursive: true, maxRetries: 20 });
-  assert.is((await life.ended).code, 1);
-  assert.match(life.printed(), 'was removed while the daemon ran');
+  assert.is((await again.ended).code, 1);
+  assert.match(again.printed(), 'was removed while the daemon ran');
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
   writeFileSync(home.paths.config, config);
   const second = await serve(home);
@@ -184,31 +181,27 @@ test('the whole home is removed: the daemon ends, and a second one may start', a
   assert.equal(await second.stop(0), { code: 0, signal: null });
 });
 
-for (const [what, files] of [
-  ['the database alone', ['events.db']],
-  ['the database and its mark', ['events.db', 'events.high-water']],
-] as const) {
-  test(`a backup of ${what}, put back beside the WAL of a later state, is refused by name and not written to`, async ({
-    home,
-  }) => {
-    const { data, database } = home.paths;
-    const first = await serve(home);
-    const [early = ''] = await answered(home, 1);
-    await first.stop(0);
-    const backup = `${home.folder}/backup`;
-    cpSync(data, backup, { recursive: true });
-    const second = await serve(home);
-    await answered(home, 1);
-    await second.stop(0);
-    const third = await serve(home);
-    const [late = ''] = await answered(home, 1);
-    await third.kill();
-    assert.ok(existsSync(`${database}-wal`));
+test('a backup of the database, alone or with its mark, put back beside the WAL of a later state, is refused by name and not written to', async ({
+  home,
+}) => {
+  const { data, database } = home.paths;
+  const first = await serve(home);
+  const [early = ''] = await answered(home, 1);
+  await first.stop(0);
+  const backup = `${home.folder}/backup`;
+  cpSync(data, backup, { recursive: true });
+  const second = await serve(home);
+  await answered(home, 1);
+  await second.stop(0);
+  const third = await serve(home);
+  const [late = ''] = await answered(home, 1);
+  await third.kill();
+  assert.ok(existsSync(`${database}-wal`));
+  for (const files of [['events.db'], ['events.db', 'events.high-water']]) {
     for (const file of files) cpSync(`${backup}/${file}`, `${data}/${file}`);
     const kept = ['events.db', 'events.db-wal', 'events.high-water'].map(
       (file) => [file, readFileSync(`${data}/${file}`)] as const,
     );
-
     const refused = await home.svc(['serve']);
     assert.is(refused.code, 1, refused.stdout);
     assert.match(
@@ -218,15 +211,14 @@ for (const [what, files] of [
     assert.match(refused.stderr, `move ${database}-wal away`);
     for (const [file, bytes] of kept)
       assert.ok(readFileSync(`${data}/${file}`).equals(bytes), `${file} is as it was`);
+  }
 
-    renameSync(`${database}-wal`, `${home.folder}/old-wal`);
-    cpSync(`${backup}/events.high-water`, `${data}/events.high-water`);
-    const life = await serve(home);
-    assert.is((await ask(home, `/v1/runs/${early}`)).json.output, 'answer 0');
-    assert.is((await ask(home, `/v1/runs/${late}`)).status, 404);
-    await life.stop(0);
-    assert.is((await home.svc(['doctor', '--json'])).code, 0);
-  });
-}
+  renameSync(`${database}-wal`, `${home.folder}/old-wal`);
+  const life = await serve(home);
+  assert.is((await ask(home, `/v1/runs/${early}`)).json.output, 'answer 0');
+  assert.is((await ask(home, `/v1/runs/${late}`)).status, 404);
+  await life.stop(0);
+  assert.is((await home.svc(['doctor', '--json'])).code, 0);
+});
 
 test.run();

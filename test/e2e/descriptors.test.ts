@@ -33,7 +33,8 @@ const limited = canTakeDescriptors ? test : test.skip;
 if (!canTakeDescriptors)
   console.log('skipped: the limit of a process that runs cannot be changed here');
 
-test.before.each(async (context) => {
+// One daemon for all: each test gives back what it has taken, but the last.
+test.before(async (context) => {
   context.upstream = await Upstream.start();
   context.home = makeHome({ SVC_ENGINE_PRELOAD: 'true' });
   const { paths } = context.home;
@@ -60,7 +61,7 @@ test.before.each(async (context) => {
   // An idle connection is closed before long: from here on it is never idle.
   await context.ask('GET', '/livez');
 });
-test.after.each(async ({ home, life, upstream, agent }) => {
+test.after(async ({ home, life, upstream, agent }) => {
   agent.destroy();
   await life.kill();
   await home.close();
@@ -118,26 +119,6 @@ const failsByName = ({ state, error }: Run, what: string) => {
 };
 
 limited(
-  'health warns with the cause, runs that need one fail by name, and all comes back',
-  async ({ ask, life }) => {
-    const give = takeDescriptors(life.pid);
-    for (const path of ['/v1/runtime/health', '/readyz']) {
-      const { status, body } = await ask('GET', path);
-      assert.equal([path, status, body.status], [path, 200, 'warn']);
-      assert.match(String(body.output), /can open no more files or connections \(EMFILE\)/);
-    }
-    failsByName(await run(ask, { provider: 'up' }), 'a connection');
-    failsByName(await run(ask, { model: 'other' }), 'a model file');
-    assert.is((await run(ask, {})).state, 'completed', 'the engine that runs needs none');
-    give();
-    for (const path of ['/v1/runtime/health', '/readyz'])
-      assert.is((await ask('GET', path)).body.status, 'pass', path);
-    for (const body of [{ provider: 'up' }, { model: 'other' }, {}])
-      assert.is((await run(ask, body)).state, 'completed', JSON.stringify(body));
-  },
-);
-
-limited(
   'an engine that cannot be started fails its run by name, whatever number is left, and the daemon lives',
   async ({ ask, life }) => {
     for (const free of [1, 4]) {
@@ -156,6 +137,26 @@ limited(
       give();
       assert.is((await run(ask, {})).state, 'completed', `${free} were free`);
     }
+  },
+);
+
+limited(
+  'health warns with the cause, runs that need one fail by name, and all comes back',
+  async ({ ask, life }) => {
+    const give = takeDescriptors(life.pid);
+    for (const path of ['/v1/runtime/health', '/readyz']) {
+      const { status, body } = await ask('GET', path);
+      assert.equal([path, status, body.status], [path, 200, 'warn']);
+      assert.match(String(body.output), /can open no more files or connections \(EMFILE\)/);
+    }
+    failsByName(await run(ask, { provider: 'up' }), 'a connection');
+    failsByName(await run(ask, { model: 'other' }), 'a model file');
+    assert.is((await run(ask, {})).state, 'completed', 'the engine that runs needs none');
+    give();
+    for (const path of ['/v1/runtime/health', '/readyz'])
+      assert.is((await ask('GET', path)).body.status, 'pass', path);
+    for (const body of [{ provider: 'up' }, { model: 'other' }, {}])
+      assert.is((await run(ask, body)).state, 'completed', JSON.stringify(body));
   },
 );
 

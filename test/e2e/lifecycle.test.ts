@@ -50,7 +50,7 @@ async function withHeldHome(work: (home: PausedHome) => Promise<void>): Promise<
   }
 }
 
-test('start returns when it is ready, again says so, stop returns when the process is gone', async ({
+test('start returns when it is ready, again says so, a second daemon is refused, its files are for their owner only, stop returns when the process is gone', async ({
   home,
 }) => {
   assert.is((await status(home)).code, 3);
@@ -68,6 +68,20 @@ test('start returns when it is ready, again says so, stop returns when the proce
   assert.match(again.stdout + again.stderr, /already/);
   assert.is((await runtimeOf(home)).pid, pid);
 
+  const second = await home.svc(['serve', '--json']);
+  assert.is(second.code, 1);
+  assert.match(second.stderr, /daemon_already_running/);
+  assert.is((await status(home)).record.pid, pid);
+
+  const missing = await home.svc(['import', 'no-such-file']);
+  assert.is(missing.code, 2, 'the file is looked at before the daemon that has the log');
+  assert.match(missing.stderr, 'error: no-such-file cannot be read (ENOENT).');
+
+  const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
+  assert.is(mode(home.paths.data), '700');
+  for (const file of [home.paths.database, home.paths.token, home.paths.socket, home.paths.runtime])
+    assert.is(mode(file), '600', file);
+
   const stopped = await home.svc(['stop']);
   assert.is(stopped.code, 0, stopped.stderr);
   assert.ok(isGone(pid));
@@ -76,18 +90,7 @@ test('start returns when it is ready, again says so, stop returns when the proce
   assert.is((await home.svc(['stop'])).code, 0);
 });
 
-test('a second daemon in the same home is refused, whatever ports it asks for', async ({
-  home,
-}) => {
-  await home.svc(['start']);
-  const { pid } = await runtimeOf(home);
-  const second = await home.svc(['serve', '--json']);
-  assert.is(second.code, 1);
-  assert.match(second.stderr, /daemon_already_running/);
-  assert.is((await status(home)).record.pid, pid);
-});
-
-test('of starts that race one wins, and each other says which daemon is there and writes nothing into its log', async ({
+test('of starts that race one wins, and each other says which daemon is there and writes nothing into its log; the next start says how that one ended', async ({
   home,
 }) => {
   const starts = await Promise.all(Array.from({ length: 4 }, () => home.svc(['start'])));
@@ -96,7 +99,7 @@ test('of starts that race one wins, and each other says which daemon is there an
     [0, 0, 0, 0],
   );
   assert.is(starts.filter(({ stdout }) => stdout.startsWith('svc is ready')).length, 1);
-  const { pid } = await runtimeOf(home);
+  const { pid, boot_id } = await runtimeOf(home);
   const late = await home.svc(['serve']);
   assert.equal(
     [late.code, late.stderr.split('\n')[0]],
@@ -108,6 +111,19 @@ test('of starts that race one wins, and each other says which daemon is there an
   const lines = [...log.join('').split('\n'), ...late.stdout.split('\n')];
   assert.is(lines.filter((line) => line.includes(' starts: pid ')).length, 1);
   assert.not.match(lines.join('\n'), /daemon_already_running|SQLITE_BUSY/);
+
+  // A killed daemon is distinguished from a stopped one, and the next start records how it ended.
+  process.kill(pid, 'SIGKILL');
+  await waitFor('the killed daemon is gone', () => isGone(pid));
+  const after = await status(home);
+  assert.is(after.code, 1);
+  assert.is(after.record.state, 'crashed');
+  assert.is((await home.svc(['start'])).code, 0);
+  const { record } = await status(home);
+  assert.is(record.last_boot.ending, 'killed');
+  assert.is(record.last_boot.boot_id, boot_id);
+  assert.is((await home.svc(['restart'])).code, 0);
+  assert.is((await status(home)).record.last_boot.ending, 'clean');
 });
 
 test('a port that another program uses is named, with exit 6, and nothing is left behind', async ({
@@ -122,31 +138,6 @@ test('a port that another program uses is named, with exit 6, and nothing is lef
   assert.is(outcome.code, 6);
   assert.match(outcome.stderr, new RegExp(String(port)));
   assert.is((await status(home)).code, 3);
-});
-
-test('import names a missing file before the daemon that has the log', async ({ home }) => {
-  assert.is((await home.svc(['start'])).code, 0);
-  const { code, stderr } = await home.svc(['import', 'no-such-file']);
-  assert.is(code, 2);
-  assert.match(stderr, 'error: no-such-file cannot be read (ENOENT).');
-});
-
-test('a killed daemon is distinguished from a stopped one, and the next start records how it ended', async ({
-  home,
-}) => {
-  await home.svc(['start']);
-  const { pid, boot_id } = await runtimeOf(home);
-  process.kill(pid, 'SIGKILL');
-  await waitFor('the killed daemon is gone', () => isGone(pid));
-  const after = await status(home);
-  assert.is(after.code, 1);
-  assert.is(after.record.state, 'crashed');
-  assert.is((await home.svc(['start'])).code, 0);
-  const { record } = await status(home);
-  assert.is(record.last_boot.ending, 'killed');
-  assert.is(record.last_boot.boot_id, boot_id);
-  assert.is((await home.svc(['restart'])).code, 0);
-  assert.is((await status(home)).record.last_boot.ending, 'clean');
 });
 
 test('a runtime file whose pid belongs to another program does no harm', async ({ home }) => {
@@ -177,14 +168,6 @@ test('a runtime file whose pid belongs to another program does no harm', async (
   } finally {
     bystander.kill('SIGKILL');
   }
-});
-
-test('files and folders are for their owner only', async ({ home }) => {
-  await home.svc(['start']);
-  const mode = (path: string) => (statSync(path).mode & 0o777).toString(8);
-  assert.is(mode(home.paths.data), '700');
-  for (const file of [home.paths.database, home.paths.token, home.paths.socket, home.paths.runtime])
-    assert.is(mode(file), '600', file);
 });
 
 test('a home that others can read is refused, with what to do about it', async ({ home }) => {

@@ -25,7 +25,7 @@ test('the name of a local model leads to it as soon as it is there, also beside 
     await ok('provider', 'add', 'lab', '--base-url', upstream.base_url, '--kind', 'local');
     await ok('provider', 'default', 'lab');
     const file = join(home.paths.home, 'tiny.gguf');
-    makeGguf(file, { context: 512 });
+    makeGguf(file, { context: 512, template: null });
     await ok('model', 'import', file);
     await ok('run', 'hello', '--model', 'tiny', '--max-tokens', '2');
     const { provider, model } = await newest();

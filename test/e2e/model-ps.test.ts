@@ -11,8 +11,8 @@ let home: Home;
 test.before(async () => {
   home = makeHome({ SVC_MODEL: 'tiny', SVC_ENGINE_THREADS: '1' });
   mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
-  makeGguf(join(home.paths.models, 'tiny.gguf'));
-  makeGguf(join(home.paths.models, 'other.gguf'));
+  makeGguf(join(home.paths.models, 'tiny.gguf'), { template: null });
+  makeGguf(join(home.paths.models, 'other.gguf'), { template: null });
   assert.is((await home.svc(['start'])).code, 0);
 });
 test.after(() => home.close());

@@ -92,7 +92,7 @@ async function ask({ upstream, chat }: World, runs: number, pieces = PIECES): Pr
     await askChat(chat, { model: 'fake/m', prompt: 'Say some words.' });
 }
 
-test.before.each(async (world) => {
+test.before(async (world) => {
   const home = makeHome({ SVC_LOG_LEVEL: 'warn' });
   const [program, sums] = [join(home.folder, 'counter.mjs'), join(home.folder, 'sums')];
   writeFileSync(program, counter(sums));
@@ -116,7 +116,7 @@ test.before.each(async (world) => {
   };
   await ask(world, WARM_UP);
 });
-test.after.each(({ stop }) => stop());
+test.after(({ stop }) => stop());
 
 test('a piece of an answer allocates about 0.8 kB, a run of twenty about 250 kB', async (world) => {
   const perRun = async (pieces: number) => {

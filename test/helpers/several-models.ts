@@ -43,7 +43,7 @@ export async function askSeveralModels(options: SeveralModels): Promise<SeveralO
   });
   mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
   const [path = '', ...copies] = MODELS.map((name) => join(home.paths.models, `${name}.gguf`));
-  makeGguf(path, { context: 4096 });
+  makeGguf(path, { context: 4096, template: null });
   for (const copy of copies) copyFileSync(path, copy);
   const shape = shapeOf(await checkGguf(path, 1e8), await weightsOf(path));
   const each = memoryNeeds(shape, { parallel: 4, context_tokens: 4096 });

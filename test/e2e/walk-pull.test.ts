@@ -1,7 +1,0 @@
-import { test } from 'uvu';
-import { walkForReal } from '../walk/real-walk.ts';
-
-test('pull: every edge that an outside can cause is walked in a real daemon', () =>
-  walkForReal('pull'));
-
-test.run();
