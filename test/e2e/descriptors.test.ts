@@ -33,7 +33,7 @@ const limited = canTakeDescriptors ? test : test.skip;
 if (!canTakeDescriptors)
   console.log('skipped: the limit of a process that runs cannot be changed here');
 
-// One daemon for all: each test gives back what it has taken, but the last.
+// One daemon for all: each test but the last releases the descriptors that it took.
 test.before(async (context) => {
   context.upstream = await Upstream.start();
   context.home = makeHome({ SVC_ENGINE_PRELOAD: 'true' });

@@ -11,7 +11,7 @@ import { ask } from '../torture/http.ts';
 
 const on = postgresPrograms === null ? test.skip : test;
 
-/** One for all tests, of which each has its database. The first three share one, and a home. */
+/** One server for all tests. The first three share a database and a home. */
 let postgres: Postgres;
 let kept: Home;
 

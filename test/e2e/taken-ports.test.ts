@@ -57,7 +57,7 @@ test('the first command answers, and says once where the daemon is', async ({ ho
   assert.match(listeners.detail, `127.0.0.1:${http}`);
 });
 
-test('the console does so too, and start, of which those that race in one home make one daemon', async ({
+test('the console does so too, and so do starts that race in one home and make one daemon', async ({
   home,
 }) => {
   const opened = await home.svc(['console', '--no-open']);

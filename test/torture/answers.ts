@@ -21,8 +21,8 @@ export interface Followed {
 }
 
 /**
- * Two random models: a quick one, and one slow enough to be killed during an answer. A chat template
- * would be compared with known ones at each load, which takes as long as the rest of it.
+ * Two random models: a quick one, and one slow enough to be killed during an answer. Neither has a
+ * chat template: it would be compared with known ones at each load, which takes as long as the rest.
  */
 export function addModels(home: Home): void {
   const file = (name: string) => join(home.paths.models, `${name}.gguf`);
