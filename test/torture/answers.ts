@@ -22,7 +22,7 @@ export interface Followed {
 
 /**
  * Two random models: a quick one, and one slow enough to be killed during an answer. Neither has a
- * chat template: it would be compared with known ones at each load, which takes as long as the rest.
+ * chat template: to compare it with known ones takes as long as the rest of a load.
  */
 export function addModels(home: Home): void {
   const file = (name: string) => join(home.paths.models, `${name}.gguf`);
