@@ -83,7 +83,7 @@ export interface ResponseFormat {
 }
 
 /** The API through which a run was asked, such as `openai.responses`, and its own fields. */
-export interface AskedAs {
+export interface SourceRequest {
   readonly api: string;
   readonly fields: Readonly<Record<string, unknown>>;
 }

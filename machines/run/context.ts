@@ -8,7 +8,7 @@ import type {
 import type { FinishReason } from '../../src/contract/run.ts';
 import type { Failure } from '../events.ts';
 import type { Target } from '../failover.ts';
-import { type AskedAs, type OutputPart, partsAfter, type RunRequest } from '../messages.ts';
+import { type OutputPart, partsAfter, type RunRequest, type SourceRequest } from '../messages.ts';
 import { isToBlame } from '../retry.ts';
 
 export type { DeadlineName, FinishReason, Recovery, RunCreated, RunEvent, Usage };
@@ -64,7 +64,7 @@ export interface RunContext {
   request_digest: string | null;
   client: string;
   asked_by: string | null;
-  asked_as: AskedAs | null;
+  asked_as: SourceRequest | null;
   /** Names the span of the client, for tracing. */
   traceparent: string | null;
   metadata: Readonly<Record<string, string>> | null;

@@ -1,4 +1,4 @@
-import type { AskedAs, Message, RunRequest } from '../../machines/messages.ts';
+import type { Message, RunRequest, SourceRequest } from '../../machines/messages.ts';
 import type { EmbeddingSent } from '../../machines/provider/context.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 
@@ -30,8 +30,8 @@ export type { UsageInput, UsageRecord } from './usage.ts';
  */
 
 /** Through which API a request came, and how. */
-export interface Asked {
-  asked_as?: AskedAs;
+export interface RequestSource {
+  asked_as?: SourceRequest;
   /** Names the span of the client, in the form of the W3C. */
   traceparent?: string;
   /**
@@ -44,9 +44,9 @@ export interface Asked {
 }
 
 /** What a run was asked, with its images. The record has their size only. */
-export interface RunAsked {
+export interface RunRequestRecord {
   request: RunRequest;
-  asked_as: AskedAs | null;
+  asked_as: SourceRequest | null;
   metadata: Readonly<Record<string, string>> | null;
   /** Milliseconds since the epoch. */
   created_at: number;

@@ -2,11 +2,11 @@ import * as v from 'valibot';
 import type { EventOf } from '../../machines/events.ts';
 import type { Target } from '../../machines/failover.ts';
 import type {
-  AskedAs,
   CallName,
   Message,
   MessagePart,
   OutputKind,
+  SourceRequest,
   TokenLogprob,
 } from '../../machines/messages.ts';
 import { type AnswerOptions, type Options, optionRows, type RECOVERIES } from './options.ts';
@@ -174,7 +174,7 @@ const events = {
     /** Name of the token that the request was sent with. Absent: the token of the home. */
     asked_by: absentOr(unread<string>()),
     /** How an application asked: what its API needs to describe the run later. */
-    asked_as: absentOr(unread<AskedAs>()),
+    asked_as: absentOr(unread<SourceRequest>()),
     /** The client's own labels. */
     metadata: absentOr(unread<Readonly<Record<string, string>>>()),
     /** The first run of its conversation. Absent: it is the first one itself. */

@@ -44,13 +44,13 @@ function bindError(error: NodeJS.ErrnoException, host: string, port: number): Sv
 }
 
 /** The second address of a listener on loopback. */
-export interface Beside {
+export interface OtherLoopback {
   /** The address that another program has now; null otherwise. */
   readonly taken: string | null;
   close(): Promise<void>;
 }
 
-export interface BesideOptions {
+export interface OtherLoopbackOptions {
   connections: number;
   /** Between two tries to bind an address that another program has. */
   again_ms: number;
@@ -62,11 +62,11 @@ export interface BesideOptions {
  * when that program leaves. An address that is not loopback needs nothing, nor does a machine
  * without the other loopback.
  */
-export async function listenBeside(
+export async function listenOnOtherLoopback(
   address: string,
   accept: (socket: Socket) => void,
-  { connections, again_ms }: BesideOptions,
-): Promise<Beside> {
+  { connections, again_ms }: OtherLoopbackOptions,
+): Promise<OtherLoopback> {
   const [, host = '', port = ''] = /^(.+):(\d+)$/.exec(address) ?? [];
   const other = host === '127.0.0.1' ? '::1' : host === '[::1]' ? '127.0.0.1' : null;
   if (other === null) return NOTHING_BESIDE;
@@ -106,4 +106,4 @@ export async function listenBeside(
   };
 }
 
-const NOTHING_BESIDE: Beside = { taken: null, close: () => Promise.resolve() };
+const NOTHING_BESIDE: OtherLoopback = { taken: null, close: () => Promise.resolve() };

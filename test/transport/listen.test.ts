@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { listen, listenBeside } from '../../src/transport/listen.ts';
+import { listen, listenOnOtherLoopback } from '../../src/transport/listen.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ask, boot } from './http/boot.ts';
 
@@ -66,7 +66,7 @@ onIpv6('when that program leaves the address, the daemon takes it and warns no m
 test('an address that is not loopback has no second address', async () => {
   for (const address of ['0.0.0.0:1', '[::]:1', '192.0.2.1:80'])
     assert.is(
-      (await listenBeside(address, () => {}, { connections: 1, again_ms: 10 })).taken,
+      (await listenOnOtherLoopback(address, () => {}, { connections: 1, again_ms: 10 })).taken,
       null,
     );
 });

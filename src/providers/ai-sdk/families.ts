@@ -5,7 +5,7 @@ import type { ProviderConfig } from '../../config/provider.ts';
 import { asRecord } from '../../json.ts';
 import { unauthorised } from '../keys/key-file.ts';
 import { ChatAnswer } from '../openai/chat-answer.ts';
-import type { Asked, EventAnswer } from '../remote/event-answer.ts';
+import type { EventAnswer, EventAnswerContext } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
 import { isStrict } from '../remote/strict-schema.ts';
 import { AnthropicAnswer } from './anthropic-answer.ts';
@@ -44,7 +44,7 @@ export interface Family {
   /** Absent: it has no embeddings. */
   dimensions?(count: number): SharedV4ProviderOptions;
   /** Reads the stream of an answer. Absent: the package does. */
-  reads?(settings: Settings): (asked: Asked) => EventAnswer;
+  reads?(settings: Settings): (asked: EventAnswerContext) => EventAnswer;
   /** Absent: the models cannot be listed with a key alone. */
   list?(base_url: string, settings: Settings): ListCall;
 }
@@ -143,7 +143,9 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   },
 };
 
-const made = (Answer: new (asked: Asked) => EventAnswer) => (asked: Asked) => new Answer(asked);
+const made =
+  (Answer: new (asked: EventAnswerContext) => EventAnswer) => (asked: EventAnswerContext) =>
+    new Answer(asked);
 
 function bearer(key: string | null): Headers {
   return new Headers(key === null ? {} : { authorization: `Bearer ${key}` });

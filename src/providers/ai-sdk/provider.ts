@@ -14,7 +14,7 @@ import {
   unsupported,
 } from '../remote/call-options.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
-import { type Asked, listOf } from '../remote/event-answer.ts';
+import { type EventAnswerContext, listOf } from '../remote/event-answer.ts';
 import { type Listing, listModels } from '../remote/list-models.ts';
 import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
@@ -104,7 +104,7 @@ async function readParts(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   sdk: SdkFetch,
   { reads }: Adapter,
-  asked: Asked & { request: RunRequest; limits: Limits },
+  asked: EventAnswerContext & { request: RunRequest; limits: Limits },
 ): Promise<AsyncIterable<OutputPart>> {
   if (reads === null || sdk.kept === null) return readAnswer(stream, asked);
   for await (const part of stream)

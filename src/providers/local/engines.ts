@@ -4,7 +4,7 @@ import type { LoadedModels, LocalRoom } from '../port.ts';
 import type { Vectors } from './answer.ts';
 import { keyOf, type Purpose } from './engine/messages.ts';
 import type { ContextPlan } from './memory-needs.ts';
-import { type Asked, ModelEngine, type Order, type VectorsOrder } from './model-engine.ts';
+import { ModelEngine, type Order, type StartedAnswer, type VectorsOrder } from './model-engine.ts';
 import {
   type EnginePort,
   type EngineSettings,
@@ -138,7 +138,7 @@ export class Engines implements LocalRoom {
     order: Order,
     computed: Pick<Needs, 'threads' | 'model_file'>,
     signal: AbortSignal,
-  ): Promise<Asked> {
+  ): Promise<StartedAnswer> {
     const engine = await this.engineOf(name);
     const { context_tokens = null } = order.options;
     return engine.ask(order, { ...computed, context_tokens }, signal);

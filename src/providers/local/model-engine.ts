@@ -21,7 +21,7 @@ import {
 
 export type Order = Omit<RunOrder, 'type' | 'id'>;
 export type VectorsOrder = Omit<EmbedOrder, 'type' | 'id'>;
-export interface Asked {
+export interface StartedAnswer {
   answer: Answer;
   stop(): void;
   load_ms: number | null;
@@ -106,7 +106,7 @@ export class ModelEngine {
    * Loads the model as it is needed and asks it for an answer. An abort asks the engine to stop;
    * then the answer ends. `load_ms`: how long it waited for the load. Null: it did not.
    */
-  async ask(order: Order, needs: Needs, signal: AbortSignal): Promise<Asked> {
+  async ask(order: Order, needs: Needs, signal: AbortSignal): Promise<StartedAnswer> {
     const [before, asked_at] = [this.snapshot, performance.now()];
     const process = await this.take(needs, signal, (found) => this.beginWork(found));
     const model_file = await this.file;

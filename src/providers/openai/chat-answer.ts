@@ -2,9 +2,9 @@ import type { TokenLogprob } from '../../../machines/messages.ts';
 import type { Usage } from '../../../machines/run/context.ts';
 import { asRecord, isRecord } from '../../json.ts';
 import {
-  type Asked,
   argumentsOf,
   EventAnswer,
+  type EventAnswerContext,
   type Fields,
   firstOf,
   isSet,
@@ -24,7 +24,7 @@ export class ChatAnswer extends EventAnswer {
   /** What came in deltas. A message after them repeats it. */
   private readonly came = { text: false, reasoning: false, calls: false };
 
-  constructor(asked: Asked) {
+  constructor(asked: EventAnswerContext) {
     super(asked);
     this.callPieces = new CallPieces(this.calls, this.pieces);
   }

@@ -11,7 +11,7 @@ import { Pieces } from './pieces.ts';
 import { statusOf } from './sdk-error.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
-export interface Asked extends RequestContext {
+export interface AnswerContext extends RequestContext {
   run_id: string;
   secrets: Secrets;
   limits: Pick<Limits, 'provider_answer_bytes' | 'provider_answer_parts'>;
@@ -28,7 +28,7 @@ export interface Asked extends RequestContext {
  */
 export async function* readAnswer(
   stream: ReadableStream<LanguageModelV4StreamPart>,
-  asked: Asked,
+  asked: AnswerContext,
 ): AsyncGenerator<OutputPart> {
   const reader = stream.getReader();
   const answer = new Answer(asked);
@@ -53,7 +53,7 @@ type ToolCall = Extract<LanguageModelV4StreamPart, { type: 'tool-call' }>;
 /** One answer, as far as it has come. */
 class Answer {
   readonly pieces: Pieces;
-  private readonly asked: Asked;
+  private readonly asked: AnswerContext;
   private readonly calls: ToolCalls;
   /** By the id that the SDK uses. */
   private readonly byId = new Map<string, Call>();
@@ -61,7 +61,7 @@ class Answer {
   private readonly whole = new Set<string>();
   private finish: SdkFinish | null = null;
 
-  constructor(asked: Asked) {
+  constructor(asked: AnswerContext) {
     this.asked = asked;
     this.pieces = new Pieces(asked.limits, asked.secrets.key);
     this.calls = new ToolCalls(asked.run_id, this.pieces);
@@ -142,7 +142,7 @@ class Answer {
  * 2. An event has an unknown form, and may contain an error message.
  * 3. The provider reports an error, mostly with the status that it means.
  */
-function errorPart(error: unknown, asked: Asked): SvcError {
+function errorPart(error: unknown, asked: AnswerContext): SvcError {
   const { secrets } = asked;
   if (error instanceof Error && error.name === 'AI_InvalidResponseDataError') return truncated();
   const reported = statusOf(error, asked);

@@ -11,7 +11,7 @@ import { type Output, Pieces } from './pieces.ts';
 import { statusOf } from './sdk-error.ts';
 import { parseUpstreamError, type Secrets } from './upstream-error.ts';
 
-export interface Asked extends RequestContext {
+export interface EventAnswerContext extends RequestContext {
   run_id: string;
   request: Pick<RunRequest, 'logprobs' | 'stop'>;
   secrets: Secrets;
@@ -39,7 +39,7 @@ export type Stage = 'open' | 'reason' | 'usage' | 'ended';
  * 3. Nothing is read after an error: text behind a gap is not an answer.
  */
 export abstract class EventAnswer {
-  protected readonly asked: Asked;
+  protected readonly asked: EventAnswerContext;
   protected readonly pieces: Pieces;
   protected readonly calls: ToolCalls;
   /** As the server says it. */
@@ -51,7 +51,7 @@ export abstract class EventAnswer {
   private beside = '';
   private isJsonCalled = false;
 
-  constructor(asked: Asked) {
+  constructor(asked: EventAnswerContext) {
     this.asked = asked;
     this.pieces = new Pieces(asked.limits, asked.secrets.key);
     this.calls = new ToolCalls(asked.run_id, this.pieces);

@@ -4,7 +4,7 @@ import type { Incoming } from '../../http-client/incoming.ts';
 import { isTooMuch, parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
-import type { Asked, EventAnswer, Stage } from './event-answer.ts';
+import type { EventAnswer, EventAnswerContext, Stage } from './event-answer.ts';
 import { EventReader } from './event-reader.ts';
 import { toFailure, tooDeep } from './failure.ts';
 import { parseUpstreamError } from './upstream-error.ts';
@@ -24,7 +24,7 @@ import { parseUpstreamError } from './upstream-error.ts';
 export async function* readEvents(
   body: Incoming,
   answer: EventAnswer,
-  asked: Asked & { limits: Limits },
+  asked: EventAnswerContext & { limits: Limits },
 ): AsyncGenerator<OutputPart> {
   const events = new EventReader(asked.limits, () => noAnswer('', asked));
   const take = (data: string) => answer.take(data);
@@ -98,7 +98,7 @@ export async function lateRead(body: Incoming, stage: Stage, until: number) {
 }
 
 /** The last event counts without an empty line. Then an error without a form may follow. */
-function takeLast(events: EventReader, answer: EventAnswer, asked: Asked): void {
+function takeLast(events: EventReader, answer: EventAnswer, asked: EventAnswerContext): void {
   const last = events.end();
   if (last !== null && (last.trim() === '[DONE]' || parseForeignJson(last) !== undefined))
     answer.take(last);
@@ -113,7 +113,7 @@ function parsed(document: string): unknown {
 }
 
 /** A success without an answer: an error without its status, or another kind of server. */
-function noAnswer(text: string, asked: Asked): SvcError {
+function noAnswer(text: string, asked: EventAnswerContext): SvcError {
   const reported = parseUpstreamError(parseForeignJson(text), asked.secrets);
   if (reported.message !== null) return toFailure(reported, asked);
   return new SvcError(

@@ -1,7 +1,7 @@
 import { type Message, type MessagePart, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import { given, wrong } from '../../contract/check.ts';
-import type { NextInput, RunAsked, RunInput, RunRecord } from '../../contract/contract.ts';
+import type { NextInput, RunInput, RunRecord, RunRequestRecord } from '../../contract/contract.ts';
 import { boundConversation } from '../../contract/conversation.ts';
 import { checkRunInput } from '../../contract/inputs.ts';
 import { SvcError } from '../../errors.ts';
@@ -22,7 +22,7 @@ export interface ConversationsOptions {
   /** Keeps other daemons out. */
   placement: Pick<Placement, 'alone'>;
   /** What a run was asked, with its images. */
-  askedOf(run_id: string): Promise<RunAsked>;
+  askedOf(run_id: string): Promise<RunRequestRecord>;
 }
 
 /** A request that continues a conversation, with all that the model gets. */

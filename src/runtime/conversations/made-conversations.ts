@@ -3,8 +3,8 @@ import type { NewEvent } from '../../../machines/events.ts';
 import type { Message } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
 import type {
-  Asked,
   ConversationPage,
+  RequestSource,
   RunHead,
   RunInput,
   RunPage,
@@ -169,7 +169,7 @@ export class MadeConversations {
    * conversation has one run at a time. Throws as a change does.
    */
   join<T>(
-    { conversation, after }: NonNullable<Asked['joins']>,
+    { conversation, after }: NonNullable<RequestSource['joins']>,
     run_id: RunKey,
     accept: (entry: Proposal, made: ConversationContext) => Promise<T>,
   ): Promise<T> {
@@ -276,7 +276,7 @@ function contextOf(
 }
 
 /** What the client sent: its conversation may have grown since the same request was sent. */
-export function identityOf(input: RunInput, { joins }: Asked): RunInput {
+export function identityOf(input: RunInput, { joins }: RequestSource): RunInput {
   if (joins === undefined) return input;
   const { conversation, said } = joins;
   return { ...input, conversation, messages: [...said] as NonNullable<RunInput['messages']> };

@@ -204,7 +204,7 @@ function withRule(rules: AllRules, [name = '', ...inner]: string[], rule: Rule<n
 }
 
 /** What names a model in a request. */
-type Asked = Pick<RunInput, 'provider' | 'model' | 'cloud'>;
+type TargetChoice = Pick<RunInput, 'provider' | 'model' | 'cloud'>;
 
 /**
  * Judges the requests of one named token. What it may not see does not exist for it: the error is
@@ -245,7 +245,7 @@ class Gate {
    * Native code reads the file of a path. So only a client that may do everything chooses one.
    * Throws scope_insufficient.
    */
-  model(asked: Asked): void {
+  model(asked: TargetChoice): void {
     if (this.by.scope === 'admin' || !this.runtime.models.isFile(asked)) return;
     throw new SvcError(
       'scope_insufficient',

@@ -4,7 +4,7 @@ import type { RunCreated } from '../../../machines/run/context.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
 import { given } from '../../contract/check.ts';
-import type { Asked, RunInput } from '../../contract/contract.ts';
+import type { RequestSource, RunInput } from '../../contract/contract.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
@@ -35,7 +35,7 @@ export class Acceptance {
   /** The id of a new run, once it is durable. */
   async begin(
     input: RunInput,
-    { client, asked, by }: { client: string; asked: Asked; by: Principal },
+    { client, asked, by }: { client: string; asked: RequestSource; by: Principal },
     run_id = newRunId(),
   ): Promise<RunKey> {
     const { kernel, config, daemon } = this.options;
@@ -127,7 +127,7 @@ export class Acceptance {
 }
 
 /** What is recorded of a request beside what the model is asked. */
-type Said = Asked &
+type Said = RequestSource &
   Pick<RunCreated, 'asked_by' | 'conversation' | 'continues' | 'origin' | 'turns_of'> & {
     client: string;
     request_digest: string | null;

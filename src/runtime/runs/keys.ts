@@ -53,13 +53,13 @@ export class Keys {
     }
   }
 
-  private async findOrStart(asked: AskedKey, input: RunInput, start: Start): Promise<string> {
+  private async findOrStart(asked: RequestKey, input: RunInput, start: Start): Promise<string> {
     const find = () => this.find(asked, input);
     return (await find()) ?? this.placement.once(asked.key, find, start);
   }
 
   private async find(
-    { key, written, asked_by }: AskedKey,
+    { key, written, asked_by }: RequestKey,
     input: RunInput,
   ): Promise<string | null> {
     const { store, digests } = this;
@@ -79,7 +79,7 @@ export class Keys {
 }
 
 /** A key, as its asker wrote it and as the log finds it. */
-interface AskedKey {
+interface RequestKey {
   key: string;
   written: string;
   asked_by: string | null;

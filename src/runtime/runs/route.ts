@@ -15,9 +15,9 @@ import { unknownProvider } from '../providers/unknown-provider.ts';
 export type Route = Omit<Target, 'resumable'>;
 
 /** What a request says about who answers. */
-type Asked = Pick<RunInput, 'provider' | 'model' | 'cloud'>;
+type TargetChoice = Pick<RunInput, 'provider' | 'model' | 'cloud'>;
 /** The same, with one name of a model and no alias. */
-type AskedOne = Omit<Asked, 'model'> & { model?: string | null | undefined };
+type ModelChoice = Omit<TargetChoice, 'model'> & { model?: string | null | undefined };
 type Settings = Pick<Config, 'default_provider' | 'default_cloud_provider' | 'model' | 'aliases'>;
 
 /** The models that a provider listed when it was last asked. Null: unknown. */
@@ -30,7 +30,7 @@ export type Listed = (provider: string) => readonly string[] | null;
  * Throws the errors of `chooseRoute` and `checkProvider`, and invalid_request for too many targets.
  */
 export function chooseRoutes(
-  asked: Asked,
+  asked: TargetChoice,
   config: Settings,
   providers: ReadonlyMap<string, ProviderConfig | null>,
   listed?: Listed,
@@ -109,7 +109,7 @@ function namesOf(
  * Throws usage, provider_unknown, cloud_unconfigured, model_unknown.
  */
 function chooseRoute(
-  input: AskedOne,
+  input: ModelChoice,
   config: Settings,
   providers: ReadonlyMap<string, ProviderConfig | null>,
   listed: Listed = () => null,
@@ -192,7 +192,7 @@ function byName(
 }
 
 function splitModel(
-  { model, provider }: AskedOne,
+  { model, provider }: ModelChoice,
   providers: ReadonlyMap<string, ProviderConfig | null>,
   usual: readonly string[],
 ): { provider: string | null; name: string | null } {
@@ -210,7 +210,7 @@ function splitModel(
  * user of the daemon chose it. A name alone may end in `.gguf`, if the list has that model.
  */
 export function namesFile(
-  { model, ...asked }: Asked,
+  { model, ...asked }: TargetChoice,
   config: Settings,
   providers: ReadonlyMap<string, ProviderConfig | null>,
   listed: Listed,

@@ -2,15 +2,15 @@ import { isTerminalEvent, type RunCreated } from '../../../machines/run/context.
 import type { Config } from '../../config/config.ts';
 import { given } from '../../contract/check.ts';
 import type {
-  Asked,
   EventSlice,
-  RunAsked,
+  RequestSource,
   RunFollowing,
   RunHead,
   RunInput,
   RunListQuery,
   RunPage,
   RunRecord,
+  RunRequestRecord,
   RunSearchQuery,
   SearchPage,
   Sized,
@@ -111,7 +111,7 @@ export class Runs {
   async start(
     input: RunInput,
     client: string,
-    asked: Asked = {},
+    asked: RequestSource = {},
     by: Principal = HOME,
   ): Promise<RunRecord> {
     const { kernel } = this.options;
@@ -180,7 +180,7 @@ export class Runs {
   }
 
   /** What the run was asked. Without messages if the log does not keep them. */
-  asked(run_id: string): Promise<RunAsked> {
+  asked(run_id: string): Promise<RunRequestRecord> {
     return runAsked(this.options, run_id);
   }
 
@@ -317,7 +317,7 @@ export class Runs {
 export async function runAsked(
   { kernel, store }: { kernel: Kernel; store: Pick<EventStore, 'readStream'> },
   run_id: string,
-): Promise<RunAsked> {
+): Promise<RunRequestRecord> {
   if (!isRun(run_id)) throw unknownRun(run_id);
   const instance = kernel.instance(run_id);
   if (instance !== undefined) {

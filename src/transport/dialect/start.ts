@@ -1,5 +1,5 @@
 import { given, wrong } from '../../contract/check.ts';
-import type { Asked, RunInput, RunRecord } from '../../contract/contract.ts';
+import type { RequestSource, RunInput, RunRecord } from '../../contract/contract.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import { spanOf } from '../../contract/span.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
@@ -7,13 +7,13 @@ import type { Context } from '../http/route.ts';
 import { clientGone, clientOf, withKey } from '../http/run-request.ts';
 
 /** How an API asked. `fields` is plain JSON: what the API needs to describe the run later. */
-export interface AskedIn {
+export interface ApiRequest {
   api: string;
   fields?: Readonly<Record<string, unknown>>;
   /** The run continues when its client disconnects, whatever the headers say. */
   survives?: boolean;
   /** The conversation that the run belongs to. */
-  joins?: Asked['joins'];
+  joins?: RequestSource['joins'];
 }
 
 /** A request of another API, over HTTP or in a message of a WebSocket. */
@@ -30,7 +30,7 @@ export interface Asking extends Pick<Context, 'runtime' | 'limits' | 'log'> {
 export async function startFor(
   context: Context,
   input: RunInput,
-  asked: AskedIn,
+  asked: ApiRequest,
 ): Promise<RunRecord> {
   const { headers } = context.req;
   const run = await startRun(
@@ -55,7 +55,7 @@ export async function startFor(
 export async function startRun(
   { headers, gone, runtime, limits, log }: Asking,
   input: RunInput,
-  { api, fields = {}, survives = false, joins }: AskedIn,
+  { api, fields = {}, survives = false, joins }: ApiRequest,
 ): Promise<RunRecord> {
   const cancels = cancelsOnDisconnect(headers);
   const parsed = parseRunInput(withKey(given(input), headers['idempotency-key']), limits);

@@ -11,7 +11,7 @@ import { allowOrigin, keepToOrigin, sendOptions } from '../auth/cross-origin.ts'
 import { takePathToken } from '../auth/path-token.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
-import { type Beside, listen, listenBeside } from '../listen.ts';
+import { listen, listenOnOtherLoopback, type OtherLoopback } from '../listen.ts';
 import { createRefusals, type Refusals } from '../refusals.ts';
 import { requestIdOf } from '../request-id.ts';
 import type { ServedCertificate } from '../served-certificate.ts';
@@ -186,7 +186,7 @@ export function createHttp(options: HttpOptions): Http {
     res.setHeader('X-Request-Id', requestIdOf(req));
     setImmediate(() => req.socket.destroyed || answer(req, res));
   });
-  let beside: Beside | null = null;
+  let otherLoopback: OtherLoopback | null = null;
   return {
     server,
     accept,
@@ -199,17 +199,18 @@ export function createHttp(options: HttpOptions): Http {
         port,
         limits.connections + limits.spare_connections,
       );
-      beside = await listenBeside(address, (socket) => server.emit('connection', socket), {
-        connections: limits.connections,
-        again_ms: limits.port_again_ms,
-      });
+      otherLoopback = await listenOnOtherLoopback(
+        address,
+        (socket) => server.emit('connection', socket),
+        { connections: limits.connections, again_ms: limits.port_again_ms },
+      );
       return `${certificate === null ? 'http' : 'https'}://${address}`;
     },
     warning: () =>
-      beside === null || beside.taken === null
+      otherLoopback === null || otherLoopback.taken === null
         ? null
         : [
-            `Another program listens on ${beside.taken}, so what is sent to localhost may ` +
+            `Another program listens on ${otherLoopback.taken}, so what is sent to localhost may ` +
               'reach it.',
             'Use 127.0.0.1, and never send the token to localhost.',
           ].join(' '),
@@ -218,7 +219,7 @@ export function createHttp(options: HttpOptions): Http {
       const cut = setTimeout(connections.destroyAll, limits.close_grace_ms);
       await Promise.all([
         new Promise<void>((resolve) => server.close(() => resolve())),
-        beside?.close(),
+        otherLoopback?.close(),
       ]);
       clearTimeout(cut);
       logged.close();

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Asked, RunInput } from '../../../src/contract/contract.ts';
+import type { RequestSource, RunInput } from '../../../src/contract/contract.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { type ContentSettings, keepsContent } from '../../../src/kernel/content.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
@@ -80,7 +80,7 @@ test('another request with a known key is refused, even at the same time, and th
 test('a key that was used in one API is refused in another, and after a restart', async () => {
   const store = createMemoryStore();
   const as = (api: string) => ({ asked_as: { api, fields: {} } });
-  const start = (runtime: Runtime, asked: Asked) =>
+  const start = (runtime: Runtime, asked: RequestSource) =>
     codeOf(runtime.runs.start(keyed('a'), 'test', asked));
   for (const boot_id of ['boot_1', 'boot_2']) {
     const { runtime, kernel } = await bootRuntime({ local: answering(), store, boot_id });

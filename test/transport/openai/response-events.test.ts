@@ -5,10 +5,10 @@ import {
   ResponseEvents,
   type RunLogEvent,
 } from '../../../src/transport/openai/responses/events.ts';
-import type { AskedResponse } from '../../../src/transport/openai/responses/object.ts';
+import type { ResponseRequest } from '../../../src/transport/openai/responses/object.ts';
 
 const KEY = '01J0000000000000000000000A';
-const asked = (fields: AskedResponse['fields'] = {}): AskedResponse => ({
+const asked = (fields: ResponseRequest['fields'] = {}): ResponseRequest => ({
   run_id: `run_${KEY}`,
   created_at: 1_700_000_000_000,
   request: {

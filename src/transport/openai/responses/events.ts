@@ -18,7 +18,7 @@ import {
   placeIn,
 } from './items.ts';
 import {
-  type AskedResponse,
+  type ResponseRequest,
   type ResponseState,
   type ResponseStatus,
   responseObject,
@@ -47,7 +47,7 @@ export type ResponseEvent = Item & { readonly type: string; readonly sequence_nu
  */
 export class ResponseEvents {
   /** What was asked, at the target that answers. */
-  private asked: AskedResponse;
+  private asked: ResponseRequest;
   private number = 0;
   /** The text of an answer that is only text. */
   private text = '';
@@ -66,7 +66,7 @@ export class ResponseEvents {
   private timeout: Failure | null = null;
   private state: Omit<ResponseState, 'output'>;
 
-  constructor(asked: AskedResponse) {
+  constructor(asked: ResponseRequest) {
     this.asked = asked;
     this.state = {
       status: asked.fields.background === true ? 'queued' : 'in_progress',

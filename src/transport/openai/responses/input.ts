@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { ConversationContext } from '../../../../machines/conversation.ts';
 import type { Message, ResponseFormat } from '../../../../machines/messages.ts';
 import { given, wrong } from '../../../contract/check.ts';
-import type { Asked, RunInput } from '../../../contract/contract.ts';
+import type { RequestSource, RunInput } from '../../../contract/contract.ts';
 import { runInput } from '../../../contract/run.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
@@ -126,10 +126,10 @@ export interface Earlier {
 }
 export const NOTHING: Earlier = { messages: [], toolbox: NO_TOOLS };
 
-export interface AskedRun {
+export interface ResponseRun {
   input: RunInput;
   /** The conversation that it belongs to. */
-  joins: Asked['joins'];
+  joins: RequestSource['joins'];
   fields: ResponseFields;
   /** The conversation without instructions, for a request that continues it. */
   whole: Earlier;
@@ -144,7 +144,7 @@ export async function runOfResponse(
   body: ResponseInput,
   reading: Reading,
   earlierOf = (id: string) => conversationOf(runtime, id),
-): Promise<AskedRun> {
+): Promise<ResponseRun> {
   const { previous_response_id: previous, instructions, include, safety_identifier } = body;
   if (body.background === true && body.store === false)
     throw wrong('store', 'store must be true for a background response, which is read later.');

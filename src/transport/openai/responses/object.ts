@@ -1,5 +1,5 @@
 import type { Failure } from '../../../../machines/events.ts';
-import type { AskedAs, RunRequest } from '../../../../machines/messages.ts';
+import type { RunRequest, SourceRequest } from '../../../../machines/messages.ts';
 import type { FinishReason, Usage } from '../../../../machines/run/context.ts';
 import { fromBody, type SvcError } from '../../../errors.ts';
 import { idIn } from '../../dialect/ids.ts';
@@ -37,7 +37,7 @@ export interface ResponseFields {
 }
 
 /** What a response was asked. */
-export interface AskedResponse {
+export interface ResponseRequest {
   run_id: string;
   /** Milliseconds since the epoch. */
   created_at: number;
@@ -65,12 +65,12 @@ export interface ResponseState {
   completed_at: number | null;
 }
 
-export function fieldsOf(asked_as: AskedAs | null): ResponseFields | null {
+export function fieldsOf(asked_as: SourceRequest | null): ResponseFields | null {
   return asked_as?.api === RESPONSES ? (asked_as.fields as ResponseFields) : null;
 }
 
 /** The object `response`. */
-export function responseObject(asked: AskedResponse, state: ResponseState): Item {
+export function responseObject(asked: ResponseRequest, state: ResponseState): Item {
   const { request, fields, metadata } = asked;
   const { names = {} } = fields;
   const { error, finish_reason, completed_at } = state;

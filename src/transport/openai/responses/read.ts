@@ -6,7 +6,7 @@ import { eventData } from '../../stream/event-forms.ts';
 import type { Outflow } from '../../stream/unsent-bytes.ts';
 import { type ResponseEvent, ResponseEvents, type RunLogEvent } from './events.ts';
 import type { Item } from './items.ts';
-import { type AskedResponse, fieldsOf } from './object.ts';
+import { fieldsOf, type ResponseRequest } from './object.ts';
 
 /** Reads responses from the events of their runs. */
 
@@ -14,7 +14,7 @@ import { type AskedResponse, fieldsOf } from './object.ts';
 export async function askedResponse(
   runtime: Pick<Runtime, 'runs'>,
   id: string,
-): Promise<AskedResponse> {
+): Promise<ResponseRequest> {
   const run_id = runIdOf('resp_', id);
   const { asked_as, ...asked } = await runtime.runs.asked(run_id);
   const fields = fieldsOf(asked_as);
@@ -27,7 +27,7 @@ export async function askedResponse(
 export async function storedResponse(
   runtime: Pick<Runtime, 'runs'>,
   id: string,
-): Promise<AskedResponse> {
+): Promise<ResponseRequest> {
   const asked = await askedResponse(runtime, id);
   if (asked.fields.unstored !== true) return asked;
   throw new SvcError('run_unknown', `The response ${id} was asked with store: false.`, {
@@ -60,7 +60,7 @@ export async function* followResponse(
 /** The response as it is now. */
 export async function presentResponse(
   runtime: Pick<Runtime, 'runs'>,
-  asked: AskedResponse,
+  asked: ResponseRequest,
 ): Promise<Item> {
   const { seq: last } = await runtime.runs.head(asked.run_id);
   const response = new ResponseEvents(asked);
@@ -76,7 +76,7 @@ export async function presentResponse(
 }
 
 /** From the record: the log does not have the pieces of the answer. */
-function fromRecord(asked: AskedResponse, record: RunRecord): Item {
+function fromRecord(asked: ResponseRequest, record: RunRecord): Item {
   const response = new ResponseEvents(asked);
   for (const event of eventsOf(record)) response.after(event);
   return response.response();

@@ -4,7 +4,7 @@ import type { SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { readingOf } from '../../dialect/documents/documents.ts';
 import { idIn } from '../../dialect/ids.ts';
-import { type AskedIn, startFor } from '../../dialect/start.ts';
+import { type ApiRequest, startFor } from '../../dialect/start.ts';
 import { sendLarge } from '../../http/large.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { Context } from '../../http/route.ts';
@@ -13,9 +13,9 @@ import { sendLive, whyCut } from '../../stream/live.ts';
 import { tellVerbosity } from '../parameters.ts';
 import { bodyOf, HEARTBEAT } from '../parts.ts';
 import { ResponseEvents } from './events.ts';
-import { type AskedRun, type ResponseInput, runOfResponse } from './input.ts';
+import { type ResponseInput, type ResponseRun, runOfResponse } from './input.ts';
 import { type Item, inputItems } from './items.ts';
-import { type AskedResponse, inResponse, RESPONSES } from './object.ts';
+import { inResponse, RESPONSES, type ResponseRequest } from './object.ts';
 import type { ItemsQuery, ResponseQuery } from './query.ts';
 import { askedResponse, followResponse, presentResponse, storedResponse } from './read.ts';
 
@@ -38,9 +38,9 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
 /** Starts the run of a response. */
 export async function startResponse(
   runtime: Pick<Runtime, 'runs'>,
-  { input, fields, joins, whole }: AskedRun,
-  start: (input: RunInput, asked: AskedIn) => Promise<RunRecord>,
-): Promise<AskedResponse> {
+  { input, fields, joins, whole }: ResponseRun,
+  start: (input: RunInput, asked: ApiRequest) => Promise<RunRecord>,
+): Promise<ResponseRequest> {
   if (whole.messages.length === 0) throw wrong('input', 'input must have at least one item.');
   const survives = fields.background === true;
   const asked = { api: RESPONSES, fields: { ...fields }, survives, joins };
@@ -54,7 +54,7 @@ export async function startResponse(
  * The response at its end. It is read as it is made: a log without texts cannot say it later.
  * Throws the error of one that failed or was cancelled: most clients do not look at its status.
  */
-export async function wholeResponse(context: Context, asked: AskedResponse): Promise<Item> {
+export async function wholeResponse(context: Context, asked: ResponseRequest): Promise<Item> {
   const { runtime, closing, ended } = context;
   const { run_id } = asked;
   const signal = AbortSignal.any([closing, ended, clientGone(context)]);
@@ -75,7 +75,7 @@ export async function wholeResponse(context: Context, asked: AskedResponse): Pro
  */
 async function streamResponse(
   context: Context,
-  asked: AskedResponse,
+  asked: ResponseRequest,
   { after = -1, asks = false }: { after?: number; asks?: boolean },
 ): Promise<void> {
   const { runtime } = context;

@@ -13,10 +13,10 @@ import { onAbort } from '../../stream/on-abort.ts';
 import { bodyOf } from '../parts.ts';
 import { type ResponseEvent, ResponseEvents } from './events.ts';
 import {
-  type AskedRun,
   conversationOf,
   type Earlier,
   type ResponseInput,
+  type ResponseRun,
   responseInput,
   runOfResponse,
 } from './input.ts';
@@ -132,7 +132,7 @@ function known(fields: object, strict: boolean): Known<ResponseInput> {
 }
 
 /** A response without an answer, which the next request continues. No run has it. */
-function prepared({ input, fields }: AskedRun, { model }: ResponseInput) {
+function prepared({ input, fields }: ResponseRun, { model }: ResponseInput) {
   const run_id = newRunId();
   const { metadata = null, ...options } = given(input);
   const request = { ...options, provider: '', model: '', messages: input.messages ?? [] };
