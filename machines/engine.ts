@@ -1,4 +1,5 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
+import type { EngineLoaded } from '../src/contract/loaded-models.ts';
 import { type Effects, effect } from './effects.ts';
 import type { Deadline, EventOf, Failure } from './events.ts';
 import { type Deadlines, type Meta, withRules } from './machine.ts';
@@ -17,20 +18,12 @@ import { ENGINE_CRASHED, ENGINE_KILLED } from './retry.ts';
  * 5. An idle process is ended after `idle_ms`, which a load or finished work can change.
  */
 
-export interface EngineInfo {
+type Later = 'batching' | 'gpu' | 'gpu_layers';
+/** Old logs lack the later fields. */
+export interface EngineInfo extends Omit<EngineLoaded, Later>, Partial<Pick<EngineLoaded, Later>> {
   pid: number;
   model: string;
   path: string;
-  threads: number;
-  context_length: number;
-  parallel: number;
-  load_ms: number;
-  chat_template: string;
-  /** Runs that need not be exact are computed in one batch. Old logs do not say it. */
-  batching?: boolean;
-  /** What computes, and how many layers are on a GPU. Old logs do not say it. */
-  gpu?: string;
-  gpu_layers?: number;
 }
 
 export type EngineCreated = EventOf<

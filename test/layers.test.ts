@@ -140,8 +140,11 @@ const layers: Record<string, Layer> = {
       'src/models/catalogue.ts',
       'src/models/origins.ts',
       'src/http-client',
+      'src/contract/events.ts',
+      'src/contract/loaded-models.ts',
       ...TABLES,
     ],
+    types: ['src/contract'],
   },
   'src/models': { may: [...PORTS, 'machines', 'src/http-client', ...TABLES] },
   // What providers and downloads need of HTTP.

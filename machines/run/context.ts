@@ -1,4 +1,5 @@
 import type {
+  Completion,
   DeadlineName,
   Recovery,
   RunCreated,
@@ -110,11 +111,8 @@ export interface RunContext {
   /** All parts of the answer, its text too. Empty while the answer is only text. */
   parts: readonly OutputPart[];
   output_tokens: number;
-  finish_reason: FinishReason | null;
-  usage: Usage | null;
-  stop_sequence: string | null;
-  /** How long the last attempt waited for its model to be in memory. */
-  load_ms: number | null;
+  /** How the answer ended. Null: it is not complete. */
+  completion: Completion | null;
   error: Failure | null;
   created_at: number;
   started_at: number | null;
@@ -168,10 +166,7 @@ export function newContext(input: RunCreated): RunContext {
     output: '',
     parts: [],
     output_tokens: 0,
-    finish_reason: null,
-    usage: null,
-    stop_sequence: null,
-    load_ms: null,
+    completion: null,
     error: null,
     created_at: input.at,
     started_at: null,
@@ -260,13 +255,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
     case 'run.interrupt_requested':
       return { timeout_at: graceEndsAt };
     case 'run.completed':
-      return {
-        finish_reason: event.finish_reason,
-        usage: event.usage,
-        stop_sequence: event.stop_sequence ?? null,
-        load_ms: event.load_ms ?? null,
-        ended_at: event.at,
-      };
+      return { completion: event, ended_at: event.at };
     case 'run.failed':
     case 'run.interrupted':
       return { error: event.error, ended_at: event.at };

@@ -94,7 +94,7 @@ const target = v.object({
   resumable: absentOr(unread<boolean>()),
 }) satisfies v.GenericSchema<unknown, Target>;
 
-const error = v.object({
+export const failure = v.object({
   code: text,
   message: text,
   retryable: flag,
@@ -108,7 +108,7 @@ const error = v.object({
   hint: absentOr(text),
 });
 /** An error as an event records it: a code of the error table, and a message for the user. */
-export type Failure = v.InferOutput<typeof error>;
+export type Failure = v.InferOutput<typeof failure>;
 
 const { finish_reason: _, usage: recorded, ...end } = completion;
 /** A provider may count otherwise than in whole numbers. */
@@ -131,7 +131,7 @@ export type Usage = v.InferOutput<typeof usage>;
 export type Recovery = (typeof RECOVERIES)[number];
 
 /** One output of an attempt. */
-const output = v.object({
+export const output = v.object({
   attempt: number,
   /** A piece of the answer, or of the arguments of a tool call. */
   text,
@@ -158,6 +158,14 @@ const output = v.object({
   prompt_parts: absentOr(list(number)),
 });
 export type RunOutput = v.InferOutput<typeof output>;
+
+/** How a complete answer ended. */
+export const completed = v.object({
+  finish_reason: word<FinishReason>(),
+  usage,
+  ...unreadAll(end),
+});
+export type Completion = v.InferOutput<typeof completed>;
 
 const events = {
   'run.accepted': v.object({
@@ -212,37 +220,32 @@ const events = {
   /** `resumes`: it continues after the recorded output. Otherwise that output is discarded. */
   'run.started': v.object({ attempt: number, resumes: absentOr(flag) }),
   'run.output_appended': output,
-  'run.completed': v.object({
-    attempt: number,
-    finish_reason: word<FinishReason>(),
-    usage,
-    ...unreadAll(end),
-  }),
+  'run.completed': v.object({ attempt: number, ...completed.entries }),
   /** `next`: the run goes on to this target. Otherwise it retries the present one. */
   'run.attempt_failed': v.object({
     attempt: number,
-    error,
+    error: failure,
     retry_at: number,
     next: absentOr(target),
   }),
   /** The prompt leaves this machine. It is recorded before the first byte leaves. */
   'run.sent_to_cloud': v.object({ attempt: number, provider: text, model: text, bytes: number }),
-  'run.failed': v.object({ attempt: number, error }),
+  'run.failed': v.object({ attempt: number, error: failure }),
   /**
    * The work was lost or stopped before the answer was complete, and the run waits to resume.
    * `computing`: how many runs the engine computed when it died, including this one. 0: it computed
    * none of them, as while it loads, or was stopped for another reason. Absent: no engine died, or
    * the log is old.
    */
-  'run.suspended': v.object({ attempt: number, error, computing: absentOr(number) }),
+  'run.suspended': v.object({ attempt: number, error: failure, computing: absentOr(number) }),
   /** Found unfinished by a later boot. The time between the boots counts for no deadline. */
   'run.recovered': v.object({ downtime_ms: number }),
   'run.cancel_requested': v.object({ by: text }),
-  'run.deadline_passed': v.object({ deadline: word<DeadlineName>(), error: absentOr(error) }),
+  'run.deadline_passed': v.object({ deadline: word<DeadlineName>(), error: absentOr(failure) }),
   'run.interrupt_requested': v.object({ reason: text }),
   'run.cancelled': v.object({ forced: flag }),
   'run.timed_out': v.object({ forced: flag }),
-  'run.interrupted': v.object({ error }),
+  'run.interrupted': v.object({ error: failure }),
 };
 export type DeadlineName = 'queue' | 'total' | 'first_output' | 'idle';
 

@@ -1,6 +1,24 @@
 import * as v from 'valibot';
 import { orNull } from './records.ts';
-import { named, object, oneOf, text, time, whole } from './vocabulary.ts';
+import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
+
+/** What an engine reports of a model that it has loaded. Clients see it, too. */
+const computing = {
+  threads: whole,
+  context_length: whole,
+  parallel: whole,
+  load_ms: whole,
+  /** What computes: `cpu`, or the interface of a GPU. */
+  gpu: text,
+  /** Layers of the model on the GPU. */
+  gpu_layers: whole,
+};
+type Computing = typeof computing;
+export const computingNames = Object.keys(computing) as (keyof Computing)[];
+
+/** `batching`: runs that need not be exact are computed in one batch. */
+export const engineLoaded = object({ ...computing, chat_template: text, batching: flag });
+export type EngineLoaded = v.InferOutput<typeof engineLoaded>;
 
 /** A local model in memory, on its way there, or on its way out. */
 export const loadedModel = named(
@@ -21,14 +39,7 @@ export const loadedModel = named(
     /** The estimate of its memory, which is reserved. */
     memory_bytes: orNull(v.number()),
     pid: orNull(whole),
-    threads: orNull(whole),
-    context_length: orNull(whole),
-    parallel: orNull(whole),
-    load_ms: orNull(whole),
-    /** What computes: `cpu`, or the interface of a GPU. */
-    gpu: orNull(text),
-    /** Its layers on the GPU. */
-    gpu_layers: orNull(whole),
+    ...nullable(computing),
     /** How long it stays without work. */
     keep_alive_ms: whole,
     /** When it leaves unless there is work. Null: it has work, or stays. */
@@ -36,6 +47,10 @@ export const loadedModel = named(
     error: orNull(text),
   }),
 );
+function nullable<E extends v.ObjectEntries>(entries: E) {
+  const all = Object.entries(entries).map(([name, schema]) => [name, v.nullable(schema)]);
+  return Object.fromEntries(all) as { [N in keyof E]: v.NullableSchema<E[N], undefined> };
+}
 export type LoadedModelRecord = v.InferOutput<typeof loadedModel>;
 
 export const loadedModels = named(

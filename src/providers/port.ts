@@ -1,7 +1,7 @@
 import type { OutputPart as AnswerPart, RunOutput, RunRequest } from '../../machines/messages.ts';
-import type { FinishReason, Usage } from '../../machines/run/context.ts';
-
 import type { Room } from '../../machines/runs-to-start.ts';
+import type { LoadedModelRecord } from '../contract/contract.ts';
+import type { Completion } from '../contract/events.ts';
 
 /**
  * The port to providers of answers. Implementations are in `src/providers/`; only the runtime calls
@@ -14,18 +14,8 @@ export type OutputPart =
    * of the answer. `threads`: the threads that compute it, if their number can change the answer.
    */
   | ({ type: 'output' } & Omit<RunOutput, 'attempt' | 'offset' | 'part'>)
-  /**
-   * The last part of a complete answer. A stream without it was cut off. `stop_sequence`: the text
-   * of `stop` that ended it. `load_ms`: how long it waited for its model to be in memory. Absent:
-   * it did not.
-   */
-  | {
-      type: 'finish';
-      finish_reason: FinishReason;
-      usage: Usage;
-      stop_sequence?: string;
-      load_ms?: number;
-    };
+  /** The last part of a complete answer. A stream without it was cut off. */
+  | ({ type: 'finish' } & Completion);
 
 export interface Resume {
   text: string;
@@ -78,37 +68,13 @@ export interface ModelRecord {
 }
 
 /** A model in memory, on its way there, or on its way out. Times are in milliseconds. */
-export interface LoadedModel {
-  /** `local/name`. */
-  id: string;
-  name: string;
-  path: string;
-  state: 'loading' | 'idle' | 'busy' | 'unloading' | 'failed';
-  /** State path of its engine machine. */
-  state_path: string;
+export interface LoadedModel
+  extends Omit<LoadedModelRecord, 'since' | 'keep_alive_ms' | 'expires_at'> {
   since: number;
-  /** How much of it is loaded, from 0 to 1. Null: it is not being loaded. */
-  progress: number | null;
-  /** An embedding model has a process for its vectors. */
-  purpose: 'answers' | 'embeddings';
-  /** Answers that it computes now. */
-  runs: number;
-  /** The memory that it has reserved: an estimate. */
-  memory_bytes: number | null;
-  pid: number | null;
-  threads: number | null;
-  context_length: number | null;
-  parallel: number | null;
-  load_ms: number | null;
-  /** What computes: `cpu`, or the interface of a GPU. */
-  gpu: string | null;
-  /** Its layers on the GPU. */
-  gpu_layers: number | null;
   /** How long it stays without work. */
   keep_ms: number;
   /** When it leaves unless there is work. Null: it has work, or stays. */
   expires_at: number | null;
-  error: string | null;
 }
 
 export interface LoadedModels {

@@ -2,7 +2,7 @@ import type { Failure } from '../../../machines/events.ts';
 import { ENGINE_CRASHED, ENGINE_KILLED } from '../../../machines/retry.ts';
 import { fromBody, SvcError } from '../../errors.ts';
 import type { Embedding, OutputPart } from '../port.ts';
-import type { Finish, FromEngine, Output } from './engine/messages.ts';
+import type { FromEngine, Output } from './from-engine.ts';
 
 /** A message about one order. */
 export type ReplyMessage = Extract<FromEngine, { id: number }>;
@@ -83,7 +83,9 @@ export class Answer extends EndsOnce {
     }
     if (this.end instanceof SvcError) throw this.end;
     if (this.end.type === 'failed') throw engineError(this.end.error);
-    if (this.end.type === 'finished') yield finishOf(this.end);
+    if (this.end.type !== 'finished') return;
+    const { id: _, ...completion } = this.end;
+    yield { ...completion, type: 'finish' };
   }
 
   /** The unread output of one part. */
@@ -114,15 +116,6 @@ function threadsOf(threads: number | null): { threads?: number } {
 
 function isSamePart(a: Output, b: Output): boolean {
   return a.kind === b.kind && a.call?.id === b.call?.id;
-}
-
-function finishOf({ finish_reason, usage, stop_sequence }: Finish): OutputPart {
-  return {
-    type: 'finish',
-    finish_reason,
-    usage,
-    ...(stop_sequence === undefined ? {} : { stop_sequence }),
-  };
 }
 
 /**

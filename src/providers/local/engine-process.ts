@@ -12,14 +12,8 @@ import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Reply } from './answer.ts';
-import {
-  type EmbedOrder,
-  type FromEngine,
-  type LoadOrder,
-  parseFromEngine,
-  type RunOrder,
-  type ToEngine,
-} from './engine/messages.ts';
+import type { EmbedOrder, LoadOrder, RunOrder, ToEngine } from './engine/messages.ts';
+import { type FromEngine, parseFromEngine } from './from-engine.ts';
 import { MemoryWatch } from './memory-watch.ts';
 
 export interface EngineProcessOptions {

@@ -3,6 +3,7 @@ import type { EngineEvent, EngineSnapshot } from '../../../machines/engine.ts';
 import { type ModelTurn, noTurn, turnAfter } from '../../../machines/engine-room.ts';
 import type { NewEvent } from '../../../machines/events.ts';
 import { isIn } from '../../../machines/step.ts';
+import type { Completion } from '../../contract/events.ts';
 import { Answer, engineError, type Reply, Vectors } from './answer.ts';
 import { type EmbedOrder, keyOf, type Purpose, type RunOrder } from './engine/messages.ts';
 import { EngineProcess, notStarted } from './engine-process.ts';
@@ -24,7 +25,8 @@ export type VectorsOrder = Omit<EmbedOrder, 'type' | 'id'>;
 export interface StartedAnswer {
   answer: Answer;
   stop(): void;
-  load_ms: number | null;
+  /** How long it waited for the load, if it did. */
+  waited: Pick<Completion, 'load_ms'>;
   /** The identity of the file that answers. */
   model_file: string | null;
 }
@@ -104,19 +106,19 @@ export class ModelEngine {
 
   /**
    * Loads the model as it is needed and asks it for an answer. An abort asks the engine to stop;
-   * then the answer ends. `load_ms`: how long it waited for the load. Null: it did not.
+   * then the answer ends.
    */
   async ask(order: Order, needs: Needs, signal: AbortSignal): Promise<StartedAnswer> {
     const [before, asked_at] = [this.snapshot, performance.now()];
     const process = await this.take(needs, signal, (found) => this.beginWork(found));
     const model_file = await this.file;
     const wasThere = before.hasTag('loaded') && before.context.attempt === process.attempt;
-    const load_ms = wasThere ? null : Math.round(performance.now() - asked_at);
+    const waited = wasThere ? {} : { load_ms: Math.round(performance.now() - asked_at) };
     const { id, reply } = process.ask(
       { type: 'run', ...order },
       (computing) => new Answer(computing),
     );
-    return { answer: reply, stop: this.watch(process, id, reply, signal), load_ms, model_file };
+    return { answer: reply, stop: this.watch(process, id, reply, signal), waited, model_file };
   }
 
   /** Loads the model and asks it for vectors. An abort asks the engine to stop. */

@@ -1,4 +1,6 @@
+import type { EngineInfo } from '../../../machines/engine.ts';
 import { isIn, statePath } from '../../../machines/step.ts';
+import { computingNames } from '../../contract/loaded-models.ts';
 import type { LoadedModel, ModelRecord } from '../port.ts';
 import type { ModelInspection } from './inspection.ts';
 import type { FileVersion } from './inspector.ts';
@@ -100,16 +102,16 @@ export function loadedRecord(
     progress: engine.progress,
     runs: engine.orders,
     pid: info?.pid ?? null,
-    threads: info?.threads ?? null,
-    context_length: info?.context_length ?? null,
-    parallel: info?.parallel ?? null,
-    load_ms: info?.load_ms ?? null,
-    gpu: info?.gpu ?? null,
-    gpu_layers: info?.gpu_layers ?? null,
+    ...computedBy(info),
     keep_ms: idle_ms,
     expires_at: isIdle && due_at - now < FOREVER_MS ? due_at : null,
     error: error?.message ?? null,
   };
+}
+
+function computedBy(info: EngineInfo | null) {
+  const all = computingNames.map((name) => [name, info?.[name] ?? null]);
+  return Object.fromEntries(all) as Pick<LoadedModel, (typeof computingNames)[number]>;
 }
 
 const STATES: readonly (readonly [

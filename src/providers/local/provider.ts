@@ -134,10 +134,10 @@ export function createLocalProvider({
         model_file: resume?.model_file ?? null,
       };
       const asked = await engines.ask(request.model, order, computed, signal);
-      const { answer, stop, load_ms, model_file } = asked;
+      const { answer, stop, waited, model_file } = asked;
       try {
         for await (const part of answer.parts())
-          if (part.type === 'finish') yield load_ms === null ? part : { ...part, load_ms };
+          if (part.type === 'finish') yield { ...part, ...waited };
           else yield model_file === null ? part : { ...part, model_file };
       } finally {
         stop();

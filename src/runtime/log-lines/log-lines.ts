@@ -248,7 +248,8 @@ function took({ created_at }: RunContext, at: number): string {
 
 /** `: 12 tokens in, 45 out, 37 a second, stop`. */
 function tokens(context: RunContext, at: number): string {
-  const { usage, first_output_at, finish_reason } = context;
+  const { completion, first_output_at } = context;
+  const { usage = null, finish_reason = null } = completion ?? {};
   const input = usage?.input_tokens ?? null;
   const output = usage?.output_tokens ?? context.output_tokens;
   const ms = first_output_at === null ? 0 : at - first_output_at;

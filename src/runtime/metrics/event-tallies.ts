@@ -125,7 +125,8 @@ export class EventTallies {
   }
 
   private end(outcome: string, at: number, context: RunSnapshot['context']): void {
-    const { request, usage, first_output_at, created_at } = context;
+    const { request, completion, first_output_at, created_at } = context;
+    const usage = completion?.usage ?? null;
     const { provider, model } = request;
     const tokens = usage?.output_tokens ?? context.output_tokens;
     this.ended.add({ outcome, provider });

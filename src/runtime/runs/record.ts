@@ -12,6 +12,7 @@ import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { FailedAttempt } from '../../../machines/run/context.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { RunRecord } from '../../contract/contract.ts';
+import type { Completion } from '../../contract/events.ts';
 import { recordedNames } from '../../contract/options.ts';
 import { type ErrorBody, filledHint, fromBody, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
@@ -28,6 +29,7 @@ export function runRecord(
 ): RunRecord {
   const { context } = snapshot;
   const { request } = context;
+  const end: RunEnd = context.completion ?? NO_END;
   return {
     id: context.run_id,
     state: stateName(snapshot),
@@ -39,10 +41,10 @@ export function runRecord(
     ...conversation(request),
     output: context.output,
     ...(context.parts.length === 0 ? {} : { output_parts: [...context.parts] }),
-    finish_reason: context.finish_reason,
-    ...(context.stop_sequence === null ? {} : { stop_sequence: context.stop_sequence }),
-    ...(context.load_ms === null ? {} : { load_ms: context.load_ms }),
-    usage: context.usage ?? { input_tokens: null, output_tokens: null },
+    finish_reason: end.finish_reason,
+    ...(end.stop_sequence === undefined ? {} : { stop_sequence: end.stop_sequence }),
+    ...(end.load_ms === undefined ? {} : { load_ms: end.load_ms }),
+    usage: end.usage,
     queue_position,
     attempts: context.attempt,
     ...movesOf(context),
@@ -96,6 +98,10 @@ function conversation(request: RunRequest): Partial<RunRecord> {
 }
 
 const NOTHING: Partial<RunRecord> = {};
+
+/** Which fields of a record say how its answer ended. */
+type RunEnd = Pick<RunRecord, keyof Completion>;
+const NO_END: RunEnd = { finish_reason: null, usage: { input_tokens: null, output_tokens: null } };
 
 function recorded({ role, content }: Message): NonNullable<RunRecord['messages']>[number] {
   return {

@@ -28,7 +28,8 @@ export function believed(usage: Usage, hasOutput: boolean): Usage {
  * 3. An attempt without output counts nothing.
  */
 export function usageOf(context: RunContext): RunUsage {
-  const { request, usage, sent, attempt, output, output_tokens, outputs, ended_at } = context;
+  const { request, completion, sent, attempt, output, output_tokens, outputs, ended_at } = context;
+  const usage = completion?.usage ?? null;
   const told = usage?.input_tokens != null && usage.output_tokens != null;
   const crossed = sent.findLast((one) => one.attempt === attempt);
   const counts = told || outputs > 0 || usage !== null;

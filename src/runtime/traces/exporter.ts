@@ -142,7 +142,8 @@ function attributesOf({
   first_output_at,
   context,
 }: RunTrace): Attributes {
-  const { request, usage, finish_reason, asked_as } = context;
+  const { request, completion, asked_as } = context;
+  const { usage = null, finish_reason = null } = completion ?? {};
   const known: Record<string, string | number | string[] | null | undefined> = {
     'gen_ai.operation.name': 'chat',
     'gen_ai.provider.name': request.provider,

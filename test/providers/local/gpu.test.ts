@@ -1,7 +1,7 @@
 import type { Llama } from 'node-llama-cpp';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { deviceOf, openModel } from '../../../src/providers/local/engine/load.ts';
+import { infoOf, openModel } from '../../../src/providers/local/engine/load.ts';
 import type { LoadOrder } from '../../../src/providers/local/engine/messages.ts';
 
 const order: LoadOrder = {
@@ -40,9 +40,21 @@ test('a number of layers, or all, is passed on', async () => {
 });
 
 test('the record says what computes', () => {
-  const model = (gpu: string | false) => ({ llama: { gpu }, gpuLayers: 33 }) as never;
-  assert.equal(deviceOf(model('cuda')), { gpu: 'cuda', gpu_layers: 33 });
-  assert.equal(deviceOf(model(false)), { gpu: 'cpu', gpu_layers: 0 });
+  const chosen = {
+    threads: 1,
+    context_length: 2,
+    parallel: 3,
+    chat_template: 'x',
+    batching: false,
+  };
+  const computed = (gpu: string | false) => {
+    const model = { llama: { gpu }, gpuLayers: 33 } as never;
+    const { load_ms, ...info } = infoOf(model, performance.now() - 10, chosen);
+    assert.ok(load_ms >= 10);
+    return info;
+  };
+  assert.equal(computed('cuda'), { ...chosen, gpu: 'cuda', gpu_layers: 33 });
+  assert.equal(computed(false), { ...chosen, gpu: 'cpu', gpu_layers: 0 });
 });
 
 test.run();

@@ -1,37 +1,15 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { shortMessages } from '../../../machines/messages.ts';
 import { seedAt } from '../../../src/providers/local/engine/decode/sampler.ts';
-import { parseFromEngine, parseToEngine } from '../../../src/providers/local/engine/messages.ts';
 import { engineEnvironment } from '../../../src/providers/local/engine-process.ts';
+import { parseFromEngine } from '../../../src/providers/local/from-engine.ts';
 
-test('a valid message is accepted', () => {
-  const run = {
-    type: 'run',
-    id: 1,
-    client: 'c',
-    messages: shortMessages('hello', null),
-    max_tokens: 5,
-    temperature: 0.5,
-    seed: 3,
-    exact: true,
-    only_count: false,
-    options: {},
-    call_key: 'a',
-    resume: null,
-  };
-  const computed = { batched: false, threads: null };
-  const resumed = { ...run, resume: { token_ids: [1, 2], text: 'a', parts: [], ...computed } };
-  assert.equal(parseToEngine(run), run);
-  assert.equal(parseToEngine(resumed), resumed);
-  const wrong = { token_ids: [-1], text: 'a', parts: [], ...computed };
-  for (const resume of [undefined, [1], wrong, { ...resumed.resume, batched: undefined }])
-    assert.is(parseToEngine({ ...run, resume }), null);
-  const embed = { type: 'embed', id: 2, texts: ['a'], dimensions: null };
-  assert.equal(parseToEngine(embed), embed);
-  assert.is(parseToEngine({ ...embed, texts: [1] }), null);
-  const output = { type: 'output', id: 1, text: 'a', token_ids: [1, 2] };
-  assert.equal(parseFromEngine(output), output);
+test('a message of the engine is accepted, also with fields that a later build adds', () => {
+  const output = { type: 'output', id: 1, text: 'a', token_ids: [1, 2], threads: 3, later: 1 };
+  assert.is(parseFromEngine(output), output);
+  const usage = { input_tokens: 1, output_tokens: null };
+  const finished = { type: 'finished', id: 1, finish_reason: 'stop', usage, stop_sequence: 'x' };
+  assert.is(parseFromEngine(finished), finished);
 });
 
 test('an invalid message is refused', () => {
@@ -44,19 +22,12 @@ test('an invalid message is refused', () => {
     { type: '__proto__' },
     { type: 'output', id: 1, text: 'a', token_ids: ['1'] },
     { type: 'output', id: -1, text: 'a', token_ids: [] },
+    { type: 'output', id: 1, text: 'a', token_ids: [], logprobs: 5 },
     { type: 'failed', id: 1, error: { code: 'x' } },
     { type: 'finished', id: 1, finish_reason: 'stop', usage: null },
     { type: 'loaded', threads: 1 },
   ];
   for (const value of wrong) assert.is(parseFromEngine(value), null, JSON.stringify(value));
-  for (const value of [
-    null,
-    7,
-    { type: 'load', path: 1 },
-    { type: 'stop_run' },
-    { type: 'run', id: 1 },
-  ])
-    assert.is(parseToEngine(value), null);
 });
 
 test('each position of a run has its own seed, which is never the value for a random seed', () => {

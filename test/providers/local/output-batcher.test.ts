@@ -1,10 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Output } from '../../../src/providers/local/engine/messages.ts';
 import {
   GATHER_TOKENS,
   OutputBatcher,
 } from '../../../src/providers/local/engine/output-batcher.ts';
+import type { Output } from '../../../src/providers/local/from-engine.ts';
 
 function batcher(): { output: OutputBatcher; sent: Output[] } {
   const sent: Output[] = [];

@@ -10,12 +10,9 @@ import {
   measureTogether,
   ownClock,
 } from '../../../src/providers/local/engine/measured/speed.ts';
-import type {
-  FromEngine,
-  LoadOrder,
-  RunOrder,
-} from '../../../src/providers/local/engine/messages.ts';
+import type { LoadOrder, RunOrder } from '../../../src/providers/local/engine/messages.ts';
 import { Runs } from '../../../src/providers/local/engine/runs.ts';
+import type { FromEngine } from '../../../src/providers/local/from-engine.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 /** The engine in the process of the test, so that it can count what llama.cpp computes. */
@@ -37,7 +34,7 @@ interface Heard {
   text: string;
   /** What was heard after each output. */
   cuts: { token_ids: number[]; text: string }[];
-  prompt_parts?: number[];
+  prompt_parts?: readonly number[];
 }
 type Usage = Extract<FromEngine, { type: 'finished' }>['usage'];
 

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadModel } from '../../../src/providers/local/engine/load.ts';
-import type { FromEngine, RunOrder } from '../../../src/providers/local/engine/messages.ts';
+import type { RunOrder } from '../../../src/providers/local/engine/messages.ts';
 import { Runs } from '../../../src/providers/local/engine/runs.ts';
+import type { FromEngine } from '../../../src/providers/local/from-engine.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 
 /** The engine in the process of the test. Its model may use two threads. */

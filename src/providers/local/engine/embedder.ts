@@ -1,14 +1,16 @@
 import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp';
+import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
+import type { FromEngine } from '../from-engine.ts';
 import { startLlama } from './llama.ts';
-import { deviceOf, openModel, tooLarge } from './load.ts';
-import type { EmbedOrder, FromEngine, Loaded, LoadOrder } from './messages.ts';
+import { infoOf, openModel, tooLarge } from './load.ts';
+import type { EmbedOrder, LoadOrder } from './messages.ts';
 
 /** A model in memory that computes vectors, and writes no answers. */
 export interface LoadedEmbedder {
   model: LlamaModel;
   context: LlamaEmbeddingContext;
-  info: Loaded;
+  info: EngineLoaded;
 }
 
 /**
@@ -38,15 +40,13 @@ export async function loadEmbedder(
   return {
     model,
     context,
-    info: {
+    info: infoOf(model, startedAt, {
       threads,
       context_length: contextSize,
       parallel: 1,
       chat_template: 'none',
       batching: false,
-      load_ms: Math.round(performance.now() - startedAt),
-      ...deviceOf(model),
-    },
+    }),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { LlamaModel, Token } from 'node-llama-cpp';
 import type { TokenLogprob } from '../../../../machines/messages.ts';
+import type { Completion } from '../../../contract/events.ts';
 import { type ConfidenceRule, judge } from '../../mini/confidence.ts';
 import { Constraint } from './constraint.ts';
 import type { Member } from './decode/decoder.ts';
@@ -9,7 +10,7 @@ import type { Slot } from './decode/sequences.ts';
 import { steps } from './decode/steps.ts';
 import { answerForm, requiredForm, thoughtBound } from './form.ts';
 import type { LoadedModel } from './load.ts';
-import type { Finish, RunOrder } from './messages.ts';
+import type { RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
 import { AnswerPieces, checkTokens } from './reader/answer.ts';
 
@@ -37,7 +38,7 @@ const TEMPERATURE = 0.7;
  * prompt; null: it aborted. The default temperature is 0 for the built-in model, else 0.7. Throws
  * capability_missing, resume_failed.
  */
-export async function generate(generation: Generation): Promise<Finish | null> {
+export async function generate(generation: Generation): Promise<Completion | null> {
   const { loaded, slot, member, prompt, parts, kept, order, signal, output } = generation;
   const { model, gate: rule, decoder, batch } = loaded;
   const answered = (order.resume?.token_ids ?? []) as Token[];
@@ -46,7 +47,7 @@ export async function generate(generation: Generation): Promise<Finish | null> {
   const constraint = constraintOf(loaded, order, answer);
   const { logprobs } = order.options;
   let made = answered.length;
-  const finish = (reason: 'stop' | 'length', output_tokens = made): Finish => {
+  const finish = (reason: 'stop' | 'length', output_tokens = made): Completion => {
     output.push(answer.end(), null, null);
     return {
       ...endOf(answer, reason),
@@ -146,7 +147,7 @@ function constraintOf(
 function endOf(
   { reader }: AnswerPieces,
   reason: 'stop' | 'length',
-): Pick<Finish, 'finish_reason' | 'stop_sequence'> {
+): Pick<Completion, 'finish_reason' | 'stop_sequence'> {
   const { ended } = reader;
   if (ended?.reason === 'stop') return { finish_reason: 'stop', stop_sequence: ended.text };
   if (ended?.reason === 'calls') return { finish_reason: 'tool_calls' };

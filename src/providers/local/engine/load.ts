@@ -9,6 +9,7 @@ import type {
   LlamaModel,
   Token,
 } from 'node-llama-cpp';
+import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
@@ -21,7 +22,7 @@ import { idleCores } from './measured/idle.ts';
 import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
 import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import { type ThreadsNow, watchThreads } from './measured/threads-now.ts';
-import type { Loaded, LoadOrder } from './messages.ts';
+import type { LoadOrder } from './messages.ts';
 import { controlTextsOf, stopTokens, tokenBytesMax } from './prompt.ts';
 
 /** A model in memory, with one context that several runs share. */
@@ -59,7 +60,7 @@ export interface LoadedModel {
   knowsTags: boolean;
   /** How the control tokens are spelled. */
   controlTexts: ReadonlyMap<number, string>;
-  info: Loaded;
+  info: EngineLoaded;
 }
 
 /** The signal is checked between batches, so a slow processor gets small ones. */
@@ -142,15 +143,13 @@ export async function loadModel(
     fallback: model.tokenize(fallback),
     knowsTags: knowsReasoningTags(model),
     controlTexts: controlTextsOf(model),
-    info: {
+    info: infoOf(model, startedAt, {
       threads,
       context_length,
       parallel,
-      load_ms: Math.round(performance.now() - startedAt),
       chat_template: wrapper.wrapperName,
       batching,
-      ...deviceOf(model),
-    },
+    }),
   };
 }
 
@@ -253,9 +252,18 @@ function pays(gain: number): boolean {
   return gain >= GAIN_LEAST;
 }
 
-/** What computes the model. */
-export function deviceOf({ llama, gpuLayers }: LlamaModel): Pick<Loaded, 'gpu' | 'gpu_layers'> {
-  return { gpu: llama.gpu || 'cpu', gpu_layers: llama.gpu === false ? 0 : gpuLayers };
+/** What the daemon gets to know of a model whose load began then. */
+export function infoOf(
+  { llama, gpuLayers }: LlamaModel,
+  startedAt: number,
+  chosen: Omit<EngineLoaded, 'load_ms' | 'gpu' | 'gpu_layers'>,
+): EngineLoaded {
+  return {
+    ...chosen,
+    load_ms: Math.round(performance.now() - startedAt),
+    gpu: llama.gpu || 'cpu',
+    gpu_layers: llama.gpu === false ? 0 : gpuLayers,
+  };
 }
 
 export function tooLarge(cause: unknown): SvcError {

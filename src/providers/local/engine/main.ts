@@ -1,7 +1,8 @@
 import { asSvcError } from '../../../errors.ts';
+import type { FromEngine } from '../from-engine.ts';
 import { Embedder, loadEmbedder } from './embedder.ts';
 import { loadModel } from './load.ts';
-import { type FromEngine, type LoadOrder, parseToEngine, type ToEngine } from './messages.ts';
+import type { LoadOrder, ToEngine } from './messages.ts';
 import { Runs } from './runs.ts';
 
 /**
@@ -11,11 +12,8 @@ import { Runs } from './runs.ts';
 let runs: Runs | null = null;
 let embedder: Embedder | null = null;
 
-process.on('message', (value) => {
-  const order = parseToEngine(value);
-  if (order === null) console.error('an order was not understood');
-  else receive(order);
-});
+// Only the daemon that started it has the channel.
+process.on('message', (order) => receive(order as ToEngine));
 process.on('disconnect', () => process.exit(0));
 // Without a listener, Node opens a debugger at SIGUSR1.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1'] as const)

@@ -1,5 +1,5 @@
 import type { Piece, TokenLogprob } from '../../../../machines/messages.ts';
-import type { Output } from './messages.ts';
+import type { Output } from '../from-engine.ts';
 
 /**
  * After this much silence the next text is sent at once, so the first token never waits. Each

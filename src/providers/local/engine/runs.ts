@@ -1,10 +1,11 @@
 import { asSvcError, SvcError } from '../../../errors.ts';
+import type { FromEngine } from '../from-engine.ts';
 import { newMember } from './decode/decoder.ts';
 import { type Parts, tokensIn, withBatches } from './decode/prompt-parts.ts';
 import { Sequences, type Slot } from './decode/sequences.ts';
 import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
-import type { FromEngine, RunOrder } from './messages.ts';
+import type { RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
 import { fittingPrompt, promptTokens } from './prompt.ts';
 
