@@ -2,7 +2,7 @@ import { createServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { listen } from '../../src/transport/listen.ts';
-import { findChromium, launchBrowser, openPage } from '../browser/chromium.ts';
+import { findChromium, launchBrowser } from '../browser/chromium.ts';
 import { makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
@@ -54,7 +54,7 @@ interface Sent {
     let life: Life = await serve(home);
     let squatter: ReturnType<typeof asOther> | null = null;
     try {
-      const { page } = await openPage(browser);
+      const page = await browser.newPage();
       await page.goto((await life.ask((client) => client.call('console', {}))).url);
       await page.locator('#status-path.good').waitFor();
       const [cookie] = await page.context().cookies(`http://127.0.0.1:${port}/v1/session`);

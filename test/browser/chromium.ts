@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
@@ -14,10 +14,85 @@ export function findChromium(): string | null {
   return candidates.find((path) => path !== '' && isExecutable(path)) ?? null;
 }
 
+/**
+ * Features that the tests need not. The last such flag counts, so it has what Playwright turns off
+ * too, as far as it changes a page. The popups of the address bar are pages of each window.
+ */
+const FEATURES_OFF = [
+  'DestroyProfileOnBrowserClose',
+  'HttpsFirstBalancedModeAutoEnable',
+  'HttpsUpgrades',
+  'MediaRouter',
+  'NetworkTimeServiceQuerying',
+  'OptimizationHints',
+  'PaintHolding',
+  'PreconnectToSearch',
+  'ThirdPartyStoragePartitioning',
+  'WebUIOmniboxAimPopup',
+  'WebUIOmniboxFullPopup',
+  'WebUIOmniboxPopup',
+];
+
 export function launchBrowser(executablePath: string): Promise<Browser> {
   // The sandbox of the browser refuses root.
   const chromiumSandbox = process.geteuid?.() !== 0;
-  return chromium.launch({ executablePath, chromiumSandbox });
+  // A new process would compile every script of a site again.
+  const args = ['--process-per-site', `--disable-features=${FEATURES_OFF.join()}`];
+  return chromium.launch({ executablePath, chromiumSandbox, args });
+}
+
+/** How a page looks, and what it may do. */
+export interface PageOptions {
+  viewport?: { width: number; height: number };
+  reducedMotion?: 'reduce';
+  permissions?: string[];
+}
+
+/**
+ * A browser whose pages share one process. A page of the site stays open in it, so that the process
+ * lasts.
+ */
+export class WarmBrowser {
+  private readonly context: BrowserContext;
+  private readonly kept: Page;
+  private readonly origin: string;
+
+  private constructor(context: BrowserContext, kept: Page, origin: string) {
+    this.context = context;
+    this.kept = kept;
+    this.origin = origin;
+  }
+
+  /** `url`: the address of the daemon. */
+  static async start(executablePath: string, url: string): Promise<WarmBrowser> {
+    const browser = await launchBrowser(executablePath);
+    const context = await browser.newContext();
+    const kept = await context.newPage();
+    await kept.goto(url);
+    return new WarmBrowser(context, kept, new URL(url).origin);
+  }
+
+  /** A page without anything of the pages before it: cookies, storage and permissions. */
+  async openPage({
+    viewport = { width: 1440, height: 1000 },
+    permissions = [],
+    ...media
+  }: PageOptions): Promise<Watched> {
+    const devtools = await this.context.newCDPSession(this.kept);
+    await devtools.send('Storage.clearDataForOrigin', { origin: this.origin, storageTypes: 'all' });
+    await devtools.detach();
+    await this.context.clearCookies();
+    await this.context.clearPermissions();
+    await this.context.grantPermissions(permissions);
+    const page = await this.context.newPage();
+    await page.setViewportSize(viewport);
+    await page.emulateMedia(media);
+    return watch(page);
+  }
+
+  async close(): Promise<void> {
+    await this.context.browser()?.close();
+  }
 }
 
 /** A page that records its errors and its requests. */
@@ -29,12 +104,7 @@ export interface Watched {
   close(): Promise<void>;
 }
 
-export async function openPage(
-  browser: Browser,
-  options: BrowserContextOptions = {},
-): Promise<Watched> {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
-  const page = await context.newPage();
+async function watch(page: Page): Promise<Watched> {
   const complaints: string[] = [];
   const hosts = new Set<string>();
   page.on('pageerror', (error) => complaints.push(String(error.stack ?? error)));
@@ -52,7 +122,7 @@ export async function openPage(
   await page.addInitScript(
     "document.addEventListener('securitypolicyviolation', (event) => complain('policy: ' + event.violatedDirective + ' ' + event.blockedURI))",
   );
-  return { page, complaints, hosts, close: () => context.close() };
+  return { page, complaints, hosts, close: () => page.close() };
 }
 
 function isExecutable(path: string): boolean {

@@ -1,11 +1,12 @@
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { PausedServer } from '../helpers/paused-server.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
-import { findChromium, launchBrowser, openPage, type Watched } from './chromium.ts';
+import { findChromium, type PageOptions, WarmBrowser, type Watched } from './chromium.ts';
+import { textOnce } from './in-page.ts';
 
 /**
  * The console in a real browser, with a real daemon. The provider `held` answers when the test says
@@ -19,7 +20,7 @@ export class ConsoleSuite {
   url = '';
   watched!: Watched;
   page!: Page;
-  private browser!: Browser;
+  private browser!: WarmBrowser;
   private forgiven: RegExp[] = [];
   private readonly executable = findChromium();
 
@@ -31,15 +32,11 @@ export class ConsoleSuite {
   }
 
   /** A test with a new page. The page may have no error, and may request only the daemon. */
-  inBrowser(
-    name: string,
-    act: () => Promise<void>,
-    options: Parameters<typeof openPage>[1] = {},
-  ): void {
+  inBrowser(name: string, act: () => Promise<void>, options: PageOptions = {}): void {
     const define = this.executable === null ? this.test.skip : this.test;
     define(name, async () => {
       this.forgiven = [];
-      this.watched = await openPage(this.browser, options);
+      this.watched = await this.browser.openPage(options);
       this.page = this.watched.page;
       try {
         await act();
@@ -73,7 +70,11 @@ export class ConsoleSuite {
     let said = '';
     const name = () => `${selector} says ${what}; it says: ${said}`;
     return waitFor(name, async () => {
-      said = await this.text(selector);
+      said = await textOnce(this.page, selector, what).catch((error: Error) => {
+        // The page is loading another one.
+        if (/context was destroyed|navigat/.test(error.message)) return '';
+        throw error;
+      });
       return typeof what === 'string' ? said === what : what.test(said);
     });
   }
@@ -162,7 +163,7 @@ export class ConsoleSuite {
     await this.life.ask((client) =>
       client.call('provider.add', { id: 'held', base_url, model: 'held' }),
     );
-    this.browser = await launchBrowser(this.executable);
+    this.browser = await WarmBrowser.start(this.executable, this.url);
   }
 
   private async stop(): Promise<void> {

@@ -2,6 +2,37 @@ import type { Page } from 'playwright-core';
 
 /** Functions that run inside the page. They are texts, since they are not part of this program. */
 
+/**
+ * The text of the first element, once it is so, or as it is after some seconds. The page looks when
+ * it changes: a poll from outside takes much of the browser.
+ */
+export async function textOnce(
+  page: Page,
+  selector: string,
+  what: string | RegExp,
+): Promise<string> {
+  const hung = Promise.withResolvers<never>();
+  const bound = setTimeout(() => hung.reject(new Error('the page hangs')), HUNG_MS);
+  const test = typeof what === 'string' ? `said === ${JSON.stringify(what)}` : `${what}.test(said)`;
+  const seen = page.evaluate<string>(`new Promise((resolve) => {
+    let said = '';
+    const end = () => { observer.disconnect(); clearTimeout(timer); resolve(said); };
+    const look = () => {
+      const node = document.querySelector(${JSON.stringify(selector)});
+      said = node === null ? '' : node.textContent;
+      if (node !== null && ${test}) end();
+    };
+    const observer = new MutationObserver(look);
+    const timer = setTimeout(end, 5000);
+    observer.observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+    look();
+  })`);
+  return Promise.race([seen, hung.promise]).finally(() => clearTimeout(bound));
+}
+
+/** A page whose scripts answer nothing for so long hangs. */
+const HUNG_MS = 60_000;
+
 /** Texts below the contrast of WCAG AA, with their contrast. */
 export function unreadable(page: Page): Promise<string[]> {
   return page.evaluate(`(() => {
