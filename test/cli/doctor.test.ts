@@ -4,6 +4,15 @@ import { chmodSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:f
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Check, DoctorContext } from '../../src/cli/doctor/check.ts';
+import { checkFolders, checkToken, checkTokens } from '../../src/cli/doctor/home-check.ts';
+import { checkPlaces } from '../../src/cli/doctor/place-check.ts';
+import { checkExposure, checkPorts } from '../../src/cli/doctor/port-check.ts';
+import { checkDefaults } from '../../src/cli/doctor/provider-check.ts';
+import { checkStore } from '../../src/cli/doctor/store-check.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { findPaths } from '../../src/home/paths.ts';
+import { readRuntimeFile } from '../../src/home/runtime-file.ts';
 import { reserveFile } from '../../src/store/files/reserve.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
@@ -16,22 +25,30 @@ test.after.each(async ({ home }) => {
   await home.close();
 });
 
-interface Check {
-  name: string;
-  status: string;
-  detail: string;
-  hint: string | null;
+/** The whole doctor: each run loads the engine too. */
+async function examine(
+  home: Home,
+  env: NodeJS.ProcessEnv = {},
+): Promise<{ code: number | null; checks: Check[] }> {
+  const { code, stdout } = await home.svc(['doctor', '--json'], { env });
+  return { code, checks: (JSON.parse(stdout) as { checks: Check[] }).checks };
 }
 
-async function homeChecks(home: Home): Promise<{ code: number | null; checks: Check[] }> {
-  const { code, stdout } = await home.svc(['doctor', '--json']);
-  return {
-    code,
-    checks: (JSON.parse(stdout) as { checks: Check[] }).checks.filter(
-      ({ name }) => name === 'home',
-    ),
-  };
+/** What some checks find without a daemon. */
+async function findings(
+  { env: own }: Home,
+  checks: readonly ((context: DoctorContext) => Check[] | Promise<Check[]>)[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Check[]> {
+  const all = { ...own, ...env };
+  const paths = findPaths(all);
+  const config = loadConfig(paths.config, { env: all });
+  const runtime = readRuntimeFile(paths.runtime);
+  const context = { paths, config, inForce: config, running: null, runtime };
+  return (await Promise.all(checks.map((check) => check(context)))).flat();
 }
+
+const statuses = (checks: readonly Check[]) => checks.map(({ status }) => status);
 
 test('a file of the wrong kind and a broken link are failures that name the path', async ({
   home,
@@ -75,10 +92,12 @@ test('a file of the wrong kind and a broken link are failures that name the path
     rmSync(path, { recursive: true, force: true });
     put[kind](path);
   }
-  const { code, checks } = await homeChecks(home);
+  const { code, checks } = await examine(home);
   assert.is(code, 1);
   for (const [path, kind] of all) {
-    const check = checks.find(({ detail }) => detail.startsWith(`${path} is `));
+    const check = checks.find(
+      ({ name, detail }) => name === 'home' && detail.startsWith(`${path} is `),
+    );
     assert.equal(
       [check?.status, check?.hint],
       ['fail', 'Move it away; svc creates a new one when it starts.'],
@@ -89,114 +108,80 @@ test('a file of the wrong kind and a broken link are failures that name the path
   for (const [path] of all) rmSync(path, { recursive: true });
   put.link(token);
   assert.match(
-    (await homeChecks(home)).checks.map(({ detail }) => detail).join('\n'),
+    (await findings(home, [checkPlaces])).map(({ detail }) => detail).join('\n'),
     `${token} is a broken link.`,
   );
-});
-
-test('a home that was never used, and one that was, have no such failure', async ({ home }) => {
-  const clean = async () => (await homeChecks(home)).checks.map(({ status }) => status);
-  assert.equal(await clean(), ['ok']);
-  assert.is((await home.svc(['start'])).code, 0);
-  assert.equal(await clean(), ['ok']);
-  assert.is((await home.svc(['stop'])).code, 0);
-  assert.equal(await clean(), ['ok']);
 });
 
 test('an address that other machines reach is a warning, and gRPC there is refused', async ({
   home,
 }) => {
-  const exposed = async (env: NodeJS.ProcessEnv) => {
-    const { stdout } = await home.svc(['doctor', '--json'], { env });
-    return (JSON.parse(stdout) as { checks: Check[] }).checks.filter(({ detail }) =>
-      /other machines/i.test(detail),
-    );
-  };
-  assert.equal(await exposed({ SVC_HTTP: '127.0.0.1:0' }), []);
-  const [found] = await exposed({ SVC_HTTP: '0.0.0.0:0' });
+  assert.equal(await findings(home, [checkExposure], { SVC_HTTP: '127.0.0.1:0' }), []);
+  const [found] = await findings(home, [checkExposure], { SVC_HTTP: '0.0.0.0:0' });
   assert.equal([found?.name, found?.status], ['listeners', 'warn']);
   assert.match(found?.detail ?? '', /^Other machines can reach 0\.0\.0\.0:0.*no TLS/);
-  const [refused] = await exposed({ SVC_GRPC: '0.0.0.0:0' });
+  const { checks } = await examine(home, { SVC_GRPC: '0.0.0.0:0' });
+  const refused = checks.find(({ detail }) => /other machines/i.test(detail));
   assert.equal(refused?.status, 'fail');
   assert.match(refused?.detail ?? '', /gRPC has no TLS/);
 });
 
-test('a list of tokens that others can read is a warning', async ({ home }) => {
-  assert.is((await home.svc(['start'])).code, 0);
-  assert.is((await home.svc(['token', 'create', '--name', 'a'])).code, 0);
-  const warnings = async () => {
-    const { stdout } = await home.svc(['doctor', '--json']);
-    return (JSON.parse(stdout) as { checks: Check[] }).checks.filter(({ detail }) =>
-      detail.includes('list of tokens'),
-    );
-  };
-  assert.equal(await warnings(), []);
-  chmodSync(home.paths.tokens, 0o644);
-  assert.equal(
-    (await warnings()).map(({ status, hint }) => [status, hint]),
-    [['warn', `Run: chmod 600 ${home.paths.tokens}`]],
-  );
-});
-
-test('a token that others can read is a failure until the next start', async ({ home }) => {
-  assert.is((await home.svc(['start'])).code, 0);
-  const token = async () => (await checksOf(home)).filter(({ name }) => name === 'token');
-  assert.equal(
-    (await token()).map(({ status }) => status),
-    ['ok'],
-  );
-  chmodSync(home.paths.token, 0o644);
-  const [found] = await token();
-  assert.is(found?.status, 'fail');
-  assert.match(found?.detail ?? '', `${home.paths.token} (mode 0644)`);
-  assert.match(found?.hint ?? '', `chmod 600 ${home.paths.token}`);
-  assert.is((await home.svc(['restart'])).code, 0);
-  assert.equal(
-    (await token()).map(({ status }) => status),
-    ['ok'],
-  );
-});
-
-test('a removed high-water mark is found, with what to do, with a daemon and without', async ({
+test('what others can read, and a removed high-water mark, are found with a daemon and without', async ({
   home,
 }) => {
-  const { highWater } = home.paths;
-  const found = async () =>
-    (await checksOf(home))
+  const { highWater, token, tokens } = home.paths;
+  const places = async () => statuses(await findings(home, [checkFolders, checkPlaces]));
+  const lost = async () => {
+    const { checks } = await examine(home);
+    return checks
       .filter(({ name, status }) => name === 'event log' && status !== 'ok')
       .map(({ status, detail, hint }) => [status, `${detail} ${hint}`] as const);
+  };
+  assert.equal(await places(), ['ok'], 'a home that was never used');
   assert.is((await home.svc(['start'])).code, 0);
-  assert.equal(await found(), []);
+  assert.equal(await places(), ['ok']);
+
+  assert.is((await home.svc(['token', 'create', '--name', 'a'])).code, 0);
+  assert.equal(await findings(home, [checkTokens]), []);
+  chmodSync(tokens, 0o644);
+  const [list] = await findings(home, [checkTokens]);
+  assert.equal([list?.status, list?.hint], ['warn', `Run: chmod 600 ${tokens}`]);
+  assert.match(list?.detail ?? '', 'list of tokens');
+
+  assert.equal(statuses(await findings(home, [checkToken])), ['ok']);
+  chmodSync(token, 0o644);
+  const [open] = await findings(home, [checkToken]);
+  assert.is(open?.status, 'fail');
+  assert.match(open?.detail ?? '', `${token} (mode 0644)`);
+  assert.match(open?.hint ?? '', `chmod 600 ${token}`);
+
   rmSync(highWater);
-  const [running] = await found();
+  const [running] = await lost();
   assert.is(running?.[0], 'warn');
   assert.match(running?.[1] ?? '', /was removed.*svc restart/);
   assert.is((await home.svc(['restart'])).code, 0, 'the daemon wrote it again when it stopped');
-  assert.equal(await found(), []);
+  assert.equal(await lost(), []);
+  assert.equal(statuses(await findings(home, [checkToken])), ['ok'], 'the start closed it');
   assert.is((await home.svc(['stop'])).code, 0);
+  assert.equal(await places(), ['ok'], 'a home that was used');
 
   rmSync(highWater);
-  const [stopped] = await found();
+  const [stopped] = await lost();
   assert.is(stopped?.[0], 'fail');
   assert.match(stopped?.[1] ?? '', /is gone.*Its \d+ events are intact\..*echo accept > /);
   assert.is((await home.svc(['start'])).code, 1, 'the doctor and the start agree');
   writeFileSync(highWater, 'accept\n');
   assert.is((await home.svc(['start'])).code, 0);
-  assert.equal(await found(), []);
+  assert.is((await home.svc(['stop'])).code, 0);
+  assert.equal([...new Set(statuses(await findings(home, [checkStore])))], ['ok']);
 });
-
-async function checksOf(home: Home, env: NodeJS.ProcessEnv = {}): Promise<Check[]> {
-  const { stdout } = await home.svc(['doctor', '--json'], { env });
-  return (JSON.parse(stdout) as { checks: Check[] }).checks;
-}
 
 test('a default provider that is not there is a failure, before a run fails', async ({ home }) => {
   const settings = { default_provider: 'nowhere', default_cloud_provider: 'near' };
   const providers = { near: { base_url: 'http://127.0.0.1:9/v1' } };
   writeFileSync(home.paths.config, JSON.stringify({ ...settings, providers }));
-  const found = (await checksOf(home)).filter(({ name }) => name === 'defaults');
   assert.equal(
-    found.map(({ status, detail }) => [status, detail]),
+    (await findings(home, [checkDefaults])).map(({ status, detail }) => [status, detail]),
     [
       ['fail', 'The setting default_provider names "nowhere", and there is no such provider.'],
       [
@@ -206,15 +191,12 @@ test('a default provider that is not there is a failure, before a run fails', as
     ],
   );
   writeFileSync(home.paths.config, JSON.stringify({ default_provider: 'near', providers }));
-  assert.equal(
-    (await checksOf(home)).filter(({ name }) => name === 'defaults'),
-    [],
-  );
+  assert.equal(await findings(home, [checkDefaults]), []);
 });
 
 test('a home that cannot be made is a failure', async ({ home }) => {
-  const checks = await checksOf(home, { SVC_HOME: '/proc/nope' });
-  const found = checks.find(({ name }) => name === 'home');
+  const [found] = await findings(home, [checkFolders], { SVC_HOME: '/proc/nope' });
+  assert.is(found?.name, 'home');
   assert.is(found?.status, 'fail');
   assert.match(found?.detail ?? '', /^The folder \/proc\/nope\/data cannot be made in \/proc/);
 });
@@ -222,7 +204,7 @@ test('a home that cannot be made is a failure', async ({ home }) => {
 test('a file in the place of the home fails no check for another reason', async ({ home }) => {
   const file = join(home.folder, 'file');
   writeFileSync(file, '');
-  const checks = await checksOf(home, { SVC_HOME: file });
+  const { checks } = await examine(home, { SVC_HOME: file });
   assert.equal(
     checks.filter(({ detail }) => detail === 'This check failed to run.'),
     [],
@@ -244,8 +226,8 @@ test('a program on the port of the daemon is named by its program and script', a
   const other = spawn(process.execPath, [script, '--key', 'secret']);
   try {
     const [port] = await once(other.stdout, 'data');
-    const checks = await checksOf(home, { SVC_HTTP: `127.0.0.1:${String(port).trim()}` });
-    const { detail = '' } = checks.find(({ name }) => name === 'listeners') ?? {};
+    const http = `127.0.0.1:${String(port).trim()}`;
+    const [{ detail = '' } = {}] = await findings(home, [checkPorts], { SVC_HTTP: http });
     if (process.platform === 'linux')
       assert.match(detail, `is used by node my-server.mjs (pid ${other.pid}).`);
   } finally {
