@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { commands } from '../../src/cli/commands.ts';
+import type { CommandModule } from '../../src/cli/context.ts';
+import { perform } from '../../src/cli/execute.ts';
 import { dispatch } from '../../src/cli/parse/command-line.ts';
+import { helpText } from '../../src/cli/parse/help.ts';
 import { SvcError } from '../../src/errors.ts';
 import { packageRoot } from '../../src/home/paths.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -53,59 +56,94 @@ test('the build has a file of every quick command, and of no other', () => {
   );
 });
 
-test('help is on stdout with exit 0, for everything, every group and every command', async ({
-  home,
-}) => {
+test('every group and every command has its help', () => {
   const groups = ['', 'model', 'provider', 'runs', 'config'];
   for (const name of [...groups, ...commands.map((command) => command.name)]) {
     const words = name === '' ? [] : name.split(' ');
-    const { code, stdout, stderr } = await home.svc([...words, '--help']);
-    assert.is(code, 0, name);
-    assert.is(stderr, '');
-    assert.match(stdout, `svc ${name}`);
+    let shown: string | null = null;
+    dispatch([...words, '--help'], {
+      run: () => assert.unreachable(`${name} runs`) as never,
+      help: (of) => {
+        shown = of;
+      },
+    });
+    assert.is(shown, name);
+    const text = helpText(name);
+    assert.match(text, `svc ${name}`);
     for (const { name: flag } of commands.find((command) => command.name === name)?.flags ?? [])
-      assert.match(stdout, `--${flag}`);
-    const written = stdout.split('\n').filter((line) => !line.startsWith('  svc '));
+      assert.match(text, `--${flag}`);
+    const written = text.split('\n').filter((line) => !line.startsWith('  svc '));
     assert.ok(
       written.every((line) => line.length <= 100),
       `${name} is too wide`,
     );
   }
-  const alone = await home.svc([]);
-  assert.is(alone.code, 0);
-  assert.is(alone.stdout, (await home.svc(['--help'])).stdout);
-  assert.is((await home.svc(['runs'])).stdout, (await home.svc(['help', 'runs'])).stdout);
 });
 
-test('an unknown command or flag is refused with exit 2 and a suggestion', async ({ home }) => {
-  for (const [argv, hint] of [
-    [['rn', 'x'], 'svc run'],
-    [['sttaus'], 'svc status'],
-    [['stat'], 'svc status'],
-    [['runs', 'lst'], 'svc runs list'],
-    [['zzzzzz'], 'svc --help'],
-    [['runs', 'zzzzzz'], 'svc runs --help'],
-    [['run', 'x', '--modle', 'y'], '--model'],
-    [['logs', '--folow'], '--follow'],
-    [['--jsn', 'status'], '--json'],
-    [['run', '-1 + 2'], '--'],
-    [['status', '--no-json'], '--json'],
-    [['run', 'x', '--start'], '--stats'],
-    [['run', 'x', '-v'], 'run'],
-    [['run', 'x', '--constructor'], 'svc run'],
-    [['constructor'], 'svc'],
-    [['__all__'], 'svc'],
-    [['runs', '--limit', '3'], 'svc <command>'],
-    [[''], 'svc --help'],
+test('help is on stdout with exit 0', async ({ home }) => {
+  for (const name of ['', 'runs', 'runs show', 'serve']) {
+    const words = name === '' ? [] : name.split(' ');
+    const { code, stdout, stderr } = await home.svc([...words, '--help']);
+    assert.equal([code, stdout, stderr], [0, `${helpText(name)}\n`, ''], name);
+  }
+  for (const [argv, name] of [
+    [[], ''],
+    [['runs'], 'runs'],
+    [['help', 'runs'], 'runs'],
   ] as const) {
+    const { code, stdout } = await home.svc(argv);
+    assert.equal([code, stdout], [0, `${helpText(name)}\n`]);
+  }
+});
+
+/** Command lines that the parser refuses, and what the hint names. */
+const UNKNOWN: readonly (readonly [argv: readonly string[], hint: string])[] = [
+  [['rn', 'x'], 'svc run'],
+  [['sttaus'], 'svc status'],
+  [['stat'], 'svc status'],
+  [['runs', 'lst'], 'svc runs list'],
+  [['zzzzzz'], 'svc --help'],
+  [['runs', 'zzzzzz'], 'svc runs --help'],
+  [['run', 'x', '--modle', 'y'], '--model'],
+  [['logs', '--folow'], '--follow'],
+  [['--jsn', 'status'], '--json'],
+  [['run', '-1 + 2'], '--'],
+  [['status', '--no-json'], '--json'],
+  [['run', 'x', '--start'], '--stats'],
+  [['run', 'x', '-v'], 'run'],
+  [['run', 'x', '--constructor'], 'svc run'],
+  [['constructor'], 'svc'],
+  [['__all__'], 'svc'],
+  [['runs', '--limit', '3'], 'svc <command>'],
+  [[''], 'svc --help'],
+];
+
+test('an unknown command or flag is refused with a suggestion', () => {
+  for (const [argv, hint] of UNKNOWN)
+    try {
+      dispatch(argv, {
+        run: () => assert.unreachable(`${argv.join(' ')} runs`) as never,
+        help: () => assert.unreachable(`${argv.join(' ')} shows help`) as never,
+      });
+      assert.unreachable(argv.join(' '));
+    } catch (error) {
+      assert.instance(error, SvcError, argv.join(' '));
+      assert.is((error as SvcError).code, 'usage');
+      assert.match((error as SvcError).hint, hint);
+    }
+});
+
+test('the program refuses them with exit 2, as text and as JSON', async ({ home }) => {
+  // A command that needs all code, one of a group, and quick ones.
+  for (const first of ['rn', 'runs', 'run', 'status']) {
+    const [argv, hint] = UNKNOWN.find(([[word]]) => word === first) ?? [[], ''];
     const { code, stdout, stderr } = await home.svc(argv);
     assert.is(code, 2, argv.join(' '));
     assert.is(stdout, '');
     assert.match(stderr, /^error: .+\nhint: .+\n$/);
     assert.match(stderr.split('\n')[1] ?? '', hint);
     const json = await home.svc([...argv, '--json']);
-    assert.is(json.code, 2);
-    assert.is(json.stdout, '');
+    assert.equal([json.code, json.stdout], [2, '']);
     assert.is(JSON.parse(json.stderr).error.code, 'usage');
   }
 });
@@ -191,7 +229,17 @@ test('a log without matching lines says so', async ({ home }) => {
   assert.equal([code, stdout, stderr], [0, '', 'No matching lines.\n']);
 });
 
-test('a malformed value is refused with exit 2 before any request', async ({ home }) => {
+/** Runs a command in this process. */
+const performed = (argv: readonly string[]) =>
+  dispatch<Promise<number>>(argv, {
+    run: async ({ name, file }, args, flags) => {
+      const { run }: CommandModule = await import(`../../src/cli/${file}.ts`);
+      return perform(name, run, { args, flags });
+    },
+    help: () => assert.unreachable(`${argv.join(' ')} shows help`) as never,
+  });
+
+test('a malformed value is refused before any request', async () => {
   for (const argv of [
     ['logs', '--tail', 'abc'],
     ['logs', '--tail', '-5'],
@@ -211,10 +259,6 @@ test('a malformed value is refused with exit 2 before any request', async ({ hom
     ['run', 'x', '--seed', '4294967296'],
     ['run', 'x', '--model', ''],
     ['stop', '--timeout', 'soon'],
-    ['start', '--wait', '0'],
-    ['start', '--log-level', 'loud'],
-    ['start', '--http', 'nowhere'],
-    ['serve', '--grpc', '127.0.0.1:70000'],
     ['health', '--source', 'pigeon'],
     ['runs', 'list', '--limit', '0'],
     ['runs', 'list', '--state', 'sleeping'],
@@ -224,9 +268,26 @@ test('a malformed value is refused with exit 2 before any request', async ({ hom
     ['provider', 'add', 'x', '--base-url', 'http://127.0.0.1', '--kind', 'remote'],
     ['completion', 'tcsh'],
   ]) {
+    const error = await performed([...argv, '--json']).then(
+      () => assert.unreachable(`${argv.join(' ')} was taken`) as never,
+      (thrown: SvcError) => thrown,
+    );
+    assert.ok(['usage', 'invalid_request'].includes(error.code), `${argv.join(' ')}: ${error}`);
+    assert.is(error.spec.exit, 2);
+  }
+});
+
+test('the program refuses a malformed value with exit 2', async ({ home }) => {
+  for (const argv of [
+    ['logs', '--level', 'loud'],
+    ['run', 'x', '--timeout', '0'],
+    ['start', '--wait', '0'],
+    ['start', '--log-level', 'loud'],
+    ['start', '--http', 'nowhere'],
+    ['serve', '--grpc', '127.0.0.1:70000'],
+  ]) {
     const { code, stdout, stderr } = await home.svc([...argv, '--json']);
-    assert.is(code, 2, argv.join(' '));
-    assert.is(stdout, '');
+    assert.equal([code, stdout], [2, ''], argv.join(' '));
     assert.ok(['usage', 'invalid_request'].includes(JSON.parse(stderr).error.code), stderr);
   }
 });
