@@ -244,7 +244,7 @@ test('a character split over tokens arrives whole, and the model ends its answer
   assert.is(heard.finish?.finish_reason, 'stop');
   for (const part of heard.parts) if (part.type === 'output') assert.not.match(part.text, '\ufffd');
   const cut = await ask({ model: 'says', max_tokens: 5 });
-  assert.is(cut.text, 'Hi \ufffd');
+  assert.is(cut.text, 'Hi ');
 });
 
 test('the template of the model file is used, and text cannot forge its control tokens either', async () => {

@@ -133,7 +133,7 @@ const BEFORE_MAX = 3;
 /**
  * Converts tokens to text as they arrive. Buffers a character until its bytes are complete.
  *
- * 1. The returned texts together are the text of all tokens.
+ * 1. The returned texts together are the text of all tokens, without a character that the end cuts.
  * 2. Bytes that can never become a character become U+FFFD, as in the text of all tokens.
  */
 export class TokenText<T> {
@@ -158,11 +158,11 @@ export class TokenText<T> {
     return fresh;
   }
 
-  /** Returns the rest: bytes that did not become a character. */
+  /** Returns the rest. The bytes of a character that the end cuts are no text. */
   end(): string {
     const rest = this.detokenize(this.pending, this.before).slice(this.returned);
     this.leave(this.pending.length);
-    return rest;
+    return rest.endsWith(REPLACEMENT) ? rest.slice(0, -1) : rest;
   }
 
   /** Removes older tokens at a position where the text can be split without a change. */
