@@ -4,7 +4,8 @@ import type { EventStore, StoredEvent } from '../../src/store/port.ts';
 import { startWriter } from './process.ts';
 import { placed } from './samples.ts';
 
-const CYCLES = 25;
+/** `npm run torture` kills the whole daemon many more times. */
+const CYCLES = 10;
 
 test(
   `a writer killed ${CYCLES} times during its commits loses no acknowledged event, and no commit is half there`,

@@ -2,7 +2,8 @@ import { cpSync, renameSync, rmSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
-import { codeOf, type Place, placed, series } from './samples.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import { codeOf, makePlace, type Place, placed, series } from './samples.ts';
 
 /** Long enough that one test sees only the first check by the clock. */
 const LATER = { store_look_ms: 60_000, store_look_idle_ms: 3_600_000 };
@@ -70,7 +71,8 @@ test(
   'an idle daemon finds it too',
   placed(async (place) => {
     const { promise, resolve } = Promise.withResolvers<Error>();
-    const store = place.store({ ...LATER, store_look_idle_ms: 10 }, resolve);
+    const threaded = makePlace(place.folder, createSqliteStore);
+    const store = threaded.store({ ...LATER, store_look_idle_ms: 10 }, resolve);
     await store.open();
     renameSync(`${place.folder}/data`, `${place.folder}/away`);
     assert.match((await promise).message, 'was removed while the daemon ran');

@@ -5,8 +5,8 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { streamOf } from '../../src/kernel/pages.ts';
 import type { EventStore, Project, RunRow, StoredEvent } from '../../src/store/port.ts';
-import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
+import { createStoreHere } from '../helpers/store/sqlite-here.ts';
 import { codeOf, event, type Place, placed, run } from './samples.ts';
 
 const RUNS = 12;
@@ -27,7 +27,7 @@ const project: Project = async (store, run_id) => {
 };
 
 function storeOf({ database, highWater }: Place, mended: string[] = []): EventStore {
-  return createSqliteStore({
+  return createStoreHere({
     database,
     highWater,
     limits: SMALL_RESERVE,

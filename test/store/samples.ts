@@ -11,8 +11,9 @@ import type {
   SearchQuery,
   StoredEvent,
 } from '../../src/store/port.ts';
-import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import type { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
+import { createStoreHere } from '../helpers/store/sqlite-here.ts';
 
 export function event(
   seq: number,
@@ -99,15 +100,18 @@ export interface Place {
   remove(): void;
 }
 
-/** A folder for one store. */
-export function makePlace(folder = mkdtempSync(join(tmpdir(), 'svc-store-'))): Place {
+/** A folder for one store. Its store is on the thread of the test, if not said otherwise. */
+export function makePlace(
+  folder = mkdtempSync(join(tmpdir(), 'svc-store-')),
+  create: typeof createSqliteStore = createStoreHere,
+): Place {
   const data = join(folder, 'data');
   const files = { database: join(data, 'events.db'), highWater: join(data, 'events.high-water') };
   return {
     folder,
     ...files,
     store: (limits, onAlarm = () => {}) =>
-      createSqliteStore({ ...files, limits: { ...SMALL_RESERVE, ...limits }, onAlarm }),
+      create({ ...files, limits: { ...SMALL_RESERVE, ...limits }, onAlarm }),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

@@ -1,12 +1,13 @@
 import type { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { codeOf, type Place, placed, series } from './samples.ts';
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
+import { codeOf, makePlace, type Place, placed, series } from './samples.ts';
 
 /** Opens a store, and returns it with its thread. */
 async function openWithThread(place: Place) {
   const started = new Promise<Worker>((resolve) => process.once('worker', resolve));
-  const store = place.store();
+  const store = makePlace(place.folder, createSqliteStore).store();
   await store.open();
   return { store, worker: await started };
 }
@@ -40,7 +41,7 @@ for (const [event, harm] of [
         'and what is asked later',
       );
       await store.close();
-      const again = place.store();
+      const again = makePlace(place.folder, createSqliteStore).store();
       const { last_seq } = await again.open();
       assert.is(last_seq, 10);
       await again.close();

@@ -154,7 +154,7 @@ test(
   async () => {
     let killed = 0;
     for (const call of ['pwrite64', 'fsync', 'fdatasync']) {
-      for (let when = 1; when <= 60; when += 3) {
+      for (let when = 1; when <= 60; when += 5) {
         const place = makePlace();
         try {
           putOld(place);

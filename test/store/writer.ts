@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
-import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
+import { createStoreHere } from '../helpers/store/sqlite-here.ts';
 import { event, run } from './samples.ts';
 
 /**
@@ -13,7 +13,7 @@ import { event, run } from './samples.ts';
  */
 
 const [, , database = '', highWater = ''] = process.argv;
-const store = createSqliteStore({ database, highWater, limits: SMALL_RESERVE });
+const store = createStoreHere({ database, highWater, limits: SMALL_RESERVE });
 let seq = 0;
 /** More than any test needs: a writer that is left behind ends. */
 const EVENTS_MAX = 100_000;
