@@ -1,8 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { describe } from '../../machines/describe.ts';
 import { choiceOf, isFirst, outline } from '../../machines/diagrams/outline.ts';
 import { outcomeOf, outcomes } from '../../machines/diagrams/paint.ts';
+import { isEffect } from '../../machines/effects.ts';
+import { appendedBy, rows } from './causes.ts';
 import { DATA, drawAll, FOLDER, PAGE } from './diagrams.ts';
 import { models } from './models/all.ts';
 
@@ -15,6 +18,30 @@ test('the diagrams in the repository are up to date: else run npm run diagrams',
   assert.equal([...there, DATA, PAGE].sort(), [...drawn.keys()].sort());
   for (const [file, content] of drawn)
     assert.ok(readFileSync(file, 'utf8') === content, `${file} is stale`);
+});
+
+test('each event that a file appends is in the picture of causes, and no other', () => {
+  const said = new Map<string, string[]>();
+  for (const { file, events } of rows)
+    said.set(file, [...new Set([...(said.get(file) ?? []), ...events])].sort());
+  const appended = appendedBy();
+  assert.ok(appended.size > 20);
+  for (const file of new Set([...appended.keys(), ...said.keys()]))
+    assert.equal(said.get(file), appended.get(file), `${file}: its rows are in causes.ts`);
+});
+
+test('a machine asks for the effects that the picture of causes gives it, and its events are heard', () => {
+  for (const { file, from, by } of rows) {
+    const machine = models.find(({ machine }) => machine.id === from)?.machine;
+    if (machine === undefined) continue;
+    const { states, transitions } = describe(machine);
+    const effects = [...states, ...transitions].flatMap((one) =>
+      'effects' in one ? one.effects : one.actions,
+    );
+    if (isEffect(by)) assert.ok(effects.includes(by), `${from} asks for no ${by}`);
+    if (by === 'events')
+      assert.match(readFileSync(file, 'utf8'), `onProposed('${from}'`, `${file} hears no ${from}`);
+  }
 });
 
 test('drawing twice gives the same bytes', async () => {

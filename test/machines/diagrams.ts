@@ -6,6 +6,7 @@ import { machines } from '../../machines/all.ts';
 import { describe } from '../../machines/describe.ts';
 import { mermaid } from '../../machines/diagrams/mermaid.ts';
 import type { WalkOf } from '../../machines/diagrams/outline.ts';
+import { picture } from './causes.ts';
 import { dot } from './pictures/dot.ts';
 
 /**
@@ -39,6 +40,16 @@ const ABOUT: Readonly<Record<string, string>> = {
 const HEAD = `# State machines
 
 The daemon appends every event to a log, and these machines fold the events. \`npm run diagrams\` draws this page.
+
+## What one machine causes in another
+
+A machine asks for effects, and parts of the daemon hear its events. They append events of other machines. On each arrow stand those events, after the effect or the occasion that leads to them. \`same commit\` is the commit that accepts a run. What a machine causes in itself is in its own picture below.
+
+\`\`\`mermaid
+${picture()}
+\`\`\`
+
+## How to read the pictures
 
 * A box with a name that no state path has is a group: it shares events among its states. The groups are ${groups()}.
 * An event that starts at a box is accepted in every state of the box.
