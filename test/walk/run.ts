@@ -55,12 +55,13 @@ for (const name of MACHINES) {
 }
 print(rows);
 const simple = await walkSimplePaths();
-const parts = await walkParts();
+const SCENARIOS = 400;
+const parts = await walkParts(SCENARIOS);
 process.stdout.write(
   `\nsimple paths of the daemon: ${simple.paths} (kernel), cut at ${simple.cuts} places (crash)\n`,
 );
 process.stdout.write(
-  `random scenarios of the real parts: ${parts.scenarios}, ${parts.walked.events} events, ${parts.stale} stale events refused\n`,
+  `random scenarios of the real parts: ${SCENARIOS}, ${parts.walked.events} events, ${parts.stale} stale events refused\n`,
 );
 process.stdout.write(
   `\nnot walked in a real daemon:\n${left.map((line) => `  ${line}`).join('\n')}\n`,
