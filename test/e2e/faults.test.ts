@@ -143,16 +143,16 @@ async function onSmallDisk(work: (home: PausedHome) => Promise<void>): Promise<v
     }),
 );
 
-for (const [call, error] of [
-  ['fdatasync', 'EIO'],
-  ['pwrite64', 'EIO'],
-  ['pwrite64', 'EROFS'],
-] as const) {
-  (canTrace ? test : test.skip)(
-    `a ${call} that fails with ${error}: it stops, loudly, and nothing that was acknowledged is lost`,
-    () =>
-      withHome({}, async (home) => {
-        const life = await serve(home);
+(canTrace ? test : test.skip)(
+  'a write or a sync that fails: it stops, loudly, and nothing that was acknowledged is lost',
+  () =>
+    withHome({}, async (home) => {
+      let life = await serve(home);
+      for (const [call, error] of [
+        ['fdatasync', 'EIO'],
+        ['pwrite64', 'EIO'],
+        ['pwrite64', 'EROFS'],
+      ] as const) {
         const acknowledged: string[] = [];
         let over = false;
         void life.ended.then(() => {
@@ -166,42 +166,40 @@ for (const [call, error] of [
           home.server.finish();
           return over;
         });
-        assert.is((await life.ended).code, 1);
+        assert.is((await life.ended).code, 1, `${call} ${error}`);
         await endTracing();
         assert.match(life.printed(), /store_failed/);
         assert.ok(acknowledged.length > 0);
-        const again = await serve(home);
+        life = await serve(home);
         for (const id of acknowledged) assert.is((await state(home, id)).id, id);
-        assert.is.not(
-          (await again.ask((client) => client.call('status'))).last_boot?.ending,
-          'clean',
-        );
-        await again.stop(0);
-      }),
-  );
-}
+        const { last_boot } = await life.ask((client) => client.call('status'));
+        assert.is.not(last_boot?.ending, 'clean');
+      }
+      await life.stop(0);
+    }),
+);
 
 (canTrace ? test : test.skip)(
   'a disk that takes 20 ms for each sync: everything works, and the daemon answers meanwhile',
   () =>
-    withHome({ SVC_ENGINE_THREADS: '1' }, async (home) => {
-      addModels(home);
+    withHome({}, async (home) => {
       const life = await serve(home);
       const endTracing = await inject(life.pid, 'fsync,fdatasync:delay_exit=20000');
-      const asked = {
-        prompt: 'x',
-        provider: 'local',
-        model: 'quick',
-        max_tokens: 60,
-        temperature: 0.8,
-        seed: 3,
-      };
-      const heard = await Promise.all([followAnswer(home, asked), followAnswer(home, asked)]);
-      assert.equal(
-        heard.map(({ record }) => record?.state),
-        ['completed', 'completed'],
+      const words = Array.from({ length: 30 }, (_, index) => `word ${index} `);
+      const counts = [0, 0];
+      const hearing = counts.map((_, index) =>
+        followAnswer(home, { prompt: 'x' }, () => {
+          counts[index] = (counts[index] ?? 0) + 1;
+        }),
       );
-      assert.is(heard[0]?.text, heard[1]?.text);
+      await waitFor('both are asked', () => home.server.streams.size === 2);
+      for (const [index, word] of words.entries()) {
+        home.server.say(word);
+        await waitFor('both have heard a piece', () => counts.every((count) => count > index));
+      }
+      home.server.finish();
+      for (const { record, text } of await Promise.all(hearing))
+        assert.equal([record?.state, text], ['completed', words.join('')]);
       assert.is((await ask(home, '/readyz')).status, 200);
       assert.is((await life.stop()).code, 0);
       await endTracing();
@@ -304,7 +302,7 @@ test('a torn log and a flipped one are refused, loudly; doctor names it, and wha
   }));
 
 (canFake ? test : test.skip)(
-  'a clock that jumps by an hour or a year, either way, fires no deadline and changes no order',
+  'a clock that jumps back by an hour, and ahead by a year, fires no deadline and changes no order',
   () =>
     withHome({ SVC_LIMIT_PROVIDER_RUNS: '1' }, async (home) => {
       const file = join(dirname(home.paths.config), 'clock');
@@ -319,7 +317,7 @@ test('a torn log and a flipped one are refused, loudly; doctor names it, and wha
       };
       let life: Life = await serve(home, { env });
       const ids: string[] = [];
-      for (const jump of ['+1h', '-1h', '+365d', '-365d', '+0']) {
+      for (const jump of ['-1h', '+365d', '+0']) {
         ids.push((await post(home)).json.id);
         await waitFor('it is asked', () => home.server.streams.size === 1);
         writeFileSync(file, jump);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { makePausedHome, type PausedHome, runtimeOf } from '../helpers/daemon.ts';
+import { healthOf, makePausedHome, type PausedHome, runtimeOf } from '../helpers/daemon.ts';
 import { grpcHealth } from '../helpers/grpc-health.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -46,12 +46,8 @@ async function look(home: PausedHome): Promise<Seen> {
   ]);
   const codes = [];
   for (const source of ['http', 'grpc', 'socket'] as const) {
-    // The command gives up after three seconds, which a busy machine takes now and then.
-    const code = await waitFor(`health answers over ${source}`, async () => {
-      const outcome = await home.svc(['health', '--source', source]);
-      return outcome.code !== UNREACHABLE && { code: outcome.code };
-    });
-    codes.push([source, code.code]);
+    const { code } = await healthOf(home, source);
+    codes.push([source, code]);
   }
   const [live, ready, whole] = await grpcHealth(addresses.grpc ?? '', [
     'svc.livez',
@@ -68,8 +64,6 @@ async function look(home: PausedHome): Promise<Seen> {
     cli: Object.fromEntries(codes) as Seen['cli'],
   };
 }
-
-const UNREACHABLE = 3;
 
 async function reaches(home: PausedHome, state: string): Promise<void> {
   const { addresses } = await runtimeOf(home);

@@ -3,7 +3,7 @@ import { Agent, fetch } from 'undici';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type MadePair, makePair, writePair } from '../helpers/certificate.ts';
-import { runtimeOf } from '../helpers/daemon.ts';
+import { healthOf, runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -44,7 +44,7 @@ async function ready(url: string, ca: string): Promise<number> {
   }
 }
 
-test('both listeners have TLS, on every address, and the commands find them', async ({
+test('both listeners have TLS, on every address, the commands find them, and a renewed pair is served by the same process', async ({
   home,
   pair,
   env,
@@ -57,8 +57,8 @@ test('both listeners have TLS, on every address, and the commands find them', as
   assert.match(String(addresses.http), /^https:/);
   const url = String(addresses.http).replace('0.0.0.0', '127.0.0.1');
   assert.is(await ready(url, pair.cert), 200);
-  for (const source of ['http', 'grpc', 'socket']) {
-    const { code, stdout, stderr } = await home.svc(['health', '--source', source]);
+  for (const source of ['http', 'grpc', 'socket'] as const) {
+    const { code, stdout, stderr } = await healthOf(home, source);
     assert.equal([code, stderr], [0, ''], stdout);
   }
   const console = await home.svc(['console', '--no-open']);
@@ -66,16 +66,15 @@ test('both listeners have TLS, on every address, and the commands find them', as
   const checks = await doctor(home, open);
   assert.is(checks.find(({ name }) => name === 'certificate')?.status, 'ok');
   assert.not(checks.some(({ detail }) => detail.includes('no TLS')));
-});
 
-test('a renewed pair is served by the same process', async ({ home, pair, env }) => {
-  assert.is((await home.svc(['start'], { env })).code, 0);
-  const { addresses, pid } = await runtimeOf(home);
-  assert.is(await ready(String(addresses.http), pair.cert), 200);
+  // A restart that cannot serve its pair leaves the daemon running, which serves a renewed pair.
+  const { pid } = await runtimeOf(home);
+  const outcome = await home.svc(['restart'], { env: { ...open, SVC_TLS_KEY: '/nonexistent' } });
+  assert.is(outcome.code, 6);
   const renewed = makePair();
   writePair(home.folder, renewed);
   await waitFor('the new certificate', () =>
-    ready(String(addresses.http), renewed.cert).then(
+    ready(url, renewed.cert).then(
       (code) => code === 200,
       () => false,
     ),
@@ -91,12 +90,12 @@ test('a pair that cannot be served ends the start before anything is bound', asy
   assert.ok(SVC_TLS_KEY);
   const other = makeHome();
   const foreign = writePair(other.folder, makePair()).tls_key;
-  for (const [given, code] of [
-    [half, 'config_invalid'],
-    [{ ...env, SVC_TLS_KEY: foreign }, 'certificate_invalid'],
-    [{ ...env, SVC_TLS_CERT: '/nonexistent.pem' }, 'certificate_invalid'],
+  for (const [given, code, commands] of [
+    [half, 'config_invalid', ['start']],
+    [{ ...env, SVC_TLS_KEY: foreign }, 'certificate_invalid', ['start', 'serve', 'restart']],
+    [{ ...env, SVC_TLS_CERT: '/nonexistent.pem' }, 'certificate_invalid', ['start']],
   ] as const)
-    for (const command of ['start', 'serve', 'restart']) {
+    for (const command of commands) {
       const outcome = await home.svc([command, '--json'], { env: given });
       assert.is(outcome.code, 6, command);
       assert.is(JSON.parse(outcome.stderr || outcome.stdout).error.code, code, command);
@@ -105,15 +104,6 @@ test('a pair that cannot be served ends the start before anything is bound', asy
   const [check] = (await doctor(home, half)).filter(({ name }) => name === 'certificate');
   assert.is(check?.status, 'fail');
   await other.close();
-});
-
-test('a restart that cannot serve its pair leaves the daemon running', async ({ home, env }) => {
-  assert.is((await home.svc(['start'])).code, 0);
-  const { pid } = await runtimeOf(home);
-  const outcome = await home.svc(['restart'], { env: { ...env, SVC_TLS_KEY: '/nonexistent' } });
-  assert.is(outcome.code, 6);
-  assert.is((await runtimeOf(home)).pid, pid);
-  assert.is((await home.svc(['health'])).code, 0);
 });
 
 test('the doctor warns before a certificate ends, and of a key that others can read', async ({

@@ -1,21 +1,21 @@
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Collector } from '../helpers/collector.ts';
-import { type Home, makeHome } from '../helpers/svc.ts';
+import { makePausedHome, type PausedHome } from '../helpers/daemon.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 
-const test = suite<{ home: Home; collector: Collector }>('traces of the built daemon');
+const test = suite<{ home: PausedHome; collector: Collector }>('traces of the built daemon');
 
-test.before.each((context) => {
-  context.home = makeHome();
+test.before.each(async (context) => {
+  context.home = await makePausedHome();
 });
 test.after.each(async ({ home, collector }) => {
   await home.close();
   await collector.stop();
 });
 
-const begin = (home: Home, { endpoint }: Collector): Promise<Life> =>
+const begin = (home: PausedHome, { endpoint }: Collector): Promise<Life> =>
   serve(home, { env: { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } });
 
 test('a run that survives a kill has one trace, under the span of its client', async (context) => {
@@ -36,8 +36,13 @@ test('a run that survives a kill has one trace, under the span of its client', a
   });
   assert.is(started.status, 202);
   const { id } = (await started.json()) as { id: string };
+  const asked = () => waitFor('the provider is asked', () => home.server.streams.size === 1);
+  await asked();
   await life.kill();
+  await waitFor('the connection to it is closed', () => home.server.streams.size === 0);
   const next = await begin(home, collector);
+  await asked();
+  home.server.finish();
   await waitFor('its trace', () => collector.spans.some(({ name }) => name.startsWith('chat')), {
     within_ms: 60_000,
   });
@@ -59,11 +64,16 @@ test('a collector that hangs delays no run, and the daemon stops cleanly', async
   const collector = await Collector.start(() => {});
   context.collector = collector;
   const life = await begin(home, collector);
-  const asked = await home.svc(['run', 'What is svc?']);
-  assert.is(asked.code, 0, asked.stderr);
+  const answered = async () => {
+    const asked = home.spawn(['run', 'What is svc?']);
+    await waitFor('the provider is asked', () => home.server.streams.size === 1);
+    home.server.finish();
+    const { code, stderr } = await asked.ended;
+    assert.is(code, 0, stderr);
+  };
+  await answered();
   await waitFor('the collector is asked', () => collector.requests > 0, { within_ms: 60_000 });
-  const again = await home.svc(['run', 'What is svc?']);
-  assert.is(again.code, 0, again.stderr);
+  await answered();
   assert.equal(await life.stop(), { code: 0, signal: null });
 });
 

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type RuntimeFile, readRuntimeFile } from '../../src/home/runtime-file.ts';
 import { PausedServer } from './paused-server.ts';
-import { type Home, makeHome } from './svc.ts';
+import { type Home, makeHome, type Outcome } from './svc.ts';
 import { waitFor } from './wait.ts';
 
 export interface PausedHome extends Home {
@@ -36,3 +36,16 @@ export function runtimeOf(home: Home): Promise<RuntimeFile> {
     return found.kind === 'present' && found.file;
   });
 }
+
+/**
+ * What `svc health` of a daemon that runs says. It gives up after three seconds, which a busy
+ * machine takes now and then. So it is asked again.
+ */
+export function healthOf(home: Home, source: 'http' | 'grpc' | 'socket'): Promise<Outcome> {
+  return waitFor(`health answers over ${source}`, async () => {
+    const outcome = await home.svc(['health', '--source', source]);
+    return outcome.code !== UNREACHABLE && outcome;
+  });
+}
+
+const UNREACHABLE = 3;
