@@ -19,7 +19,7 @@ import { isIn } from './step.ts';
 export interface Resident {
   model: string;
   bytes: number;
-  /** It has work, or a caller waits for it. */
+  /** The engine has work, or a caller waits for it. */
   busy: boolean;
   /** A run waits for it, or its next run is likely now. */
   wanted: boolean;

@@ -7,7 +7,7 @@ export interface Target {
   readonly model: string;
   /** The prompt leaves this machine. */
   readonly cloud: boolean;
-  /** It can continue from recorded tokens. */
+  /** The target can continue from recorded tokens. */
   readonly resumable?: boolean;
 }
 

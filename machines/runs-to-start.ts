@@ -26,7 +26,7 @@ export interface QueuedRun {
 }
 
 export interface ActiveRun extends Omit<QueuedRun, 'run_id'> {
-  /** It ends without having started, such as by a cancel. So it needs no model in memory. */
+  /** The run ends without having started, such as by a cancel. So it needs no model in memory. */
   unstarted?: boolean;
 }
 

@@ -1,7 +1,14 @@
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { hardWords, longSentences, type Prose, proseOfPage, proseOfSource } from './prose.ts';
+import {
+  hardWords,
+  longSentences,
+  type Prose,
+  pronounFirst,
+  proseOfPage,
+  proseOfSource,
+} from './prose.ts';
 
 /** Not yet in plain words. The list only gets shorter: a line that is done fails the test. */
 const TO_DO: readonly string[] = [];
@@ -29,6 +36,14 @@ test('no comment, text or page uses a hard word', () => {
 test('no sentence of a comment or a page is longer than a reader keeps in mind', () => {
   expectNone((piece) =>
     piece.kind === 'comment' || piece.file.endsWith('.md') ? longSentences(piece.text) : [],
+  );
+});
+
+test('no comment of the program begins with a pronoun instead of its noun', () => {
+  assert.is(pronounFirst('It was sent.').length + pronounFirst('Those that wait.').length, 2);
+  assert.is(pronounFirst('The run waits. It is sent.').length, 0);
+  expectNone(({ kind, file, text }) =>
+    kind === 'comment' && /^(src|machines)\//.test(file) ? pronounFirst(text) : [],
   );
 });
 

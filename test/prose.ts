@@ -58,6 +58,11 @@ export function longSentences(text: string): string[] {
     .filter((sentence) => wordsOf(sentence) > SENTENCE_WORDS_MAX);
 }
 
+/** The beginning of a comment whose subject is a pronoun: no word before it says what it is. */
+export function pronounFirst(text: string): string[] {
+  return /^(?:It|They|Those (?:of|that|whose)|One (?:who|that))\b.*/.exec(text)?.slice(0, 1) ?? [];
+}
+
 function wordsOf(sentence: string): number {
   return sentence.split(' ').filter((word) => /[\p{L}\d`]/u.test(word)).length;
 }

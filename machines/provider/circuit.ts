@@ -8,7 +8,7 @@ export interface ModelCircuit {
   failed: string[];
   /** How often in a row it opened. The wait grows with it. */
   openings: number;
-  /** It was asked too often, so only its trial closes the circuit. */
+  /** The model was asked too often, so only its trial closes the circuit. */
   limited: boolean;
   error: Failure;
   failed_at: number;

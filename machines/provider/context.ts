@@ -33,7 +33,7 @@ export interface ProviderFault {
   model?: string;
   /** The run or embedding that failed. Its attempts count once. */
   request?: string;
-  /** It refuses the request because there were too many. */
+  /** The provider refuses the request because there were too many. */
   limited?: boolean;
   /** If this opens the circuit: when a request may try the provider again. */
   retry_at?: number;

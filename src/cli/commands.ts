@@ -11,7 +11,7 @@ export interface FlagSpec {
   /** The value as shown, `<s>`; a flag without one is a switch. `[n]` marks an optional value. */
   value?: string;
   summary: string;
-  /** It may be given several times. */
+  /** The flag may be repeated. */
   many?: true;
   /** A quick command with it is one of the whole program: it needs more code. */
   isSlow?: true;

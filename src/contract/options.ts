@@ -278,7 +278,7 @@ export function optionsWith<F extends keyof Option, V = unknown>(field: F, value
 export type RecordedName = {
   [N in OptionName]: Table[N] extends { proto: readonly [number, number] } ? N : never;
 }[OptionName];
-/** Those that a record shows. */
+/** Options that a record shows. */
 export const recordedNames = optionRows.flatMap(([name, { proto }]) =>
   proto[1] === undefined ? [] : [name],
 ) as RecordedName[];

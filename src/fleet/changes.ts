@@ -69,7 +69,7 @@ export class Changes implements Elsewhere {
   }
 }
 
-/** One who watches. */
+/** A listener for changes. */
 class Seen {
   private readonly kernel: Kernel;
   private readonly changed = new Notifier();

@@ -50,7 +50,7 @@ export class ModelFiles {
     if (this.here.length > 0) await this.options.fleet.keepOn(this.here, this.options.keep_ms);
   }
 
-  /** Those of these runs, which are in the kernel, whose files this node does not have. */
+  /** Claimed runs, loaded in the kernel, whose model files this node lacks. */
   async missing(claimed: readonly ClaimedRun[]): Promise<MissingFile[]> {
     const found = await Promise.all(claimed.map((run) => this.missingFor(run)));
     return found.flatMap((one) => one ?? []);

@@ -175,9 +175,9 @@ export function distinct<T extends WantedModel>(all: readonly T[]): T[] {
 
 export interface ClaimedRun {
   run_id: string;
-  /** It was queued when it was released. Otherwise it was cut off. */
+  /** The run was queued when it was released. Otherwise it was cut off. */
   waits: boolean;
-  /** It was kept for a model file. This node has it, or no other one said so in time. */
+  /** The run was kept for a model file. This node has it, or no other one said so in time. */
   kept: boolean;
   /** The time since the boot of its last event was last seen. */
   downtime_ms: number;

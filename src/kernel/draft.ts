@@ -35,7 +35,7 @@ export class Refusal {
 
 /**
  * Steps the machines through the proposals, each on top of the ones before it. It changes no
- * instance. A refusal is that of the first event that its machine refuses.
+ * instance. Returns the refusal of the first refused event.
  */
 export function draft(
   proposals: readonly Proposal[],

@@ -50,7 +50,7 @@ export function fitting(text: string, width: number): string {
 
 const PLAIN = /^[\x20-\x7e]*$/;
 const BARE = String.raw`^[\p{M}\p{Cf}]+$`;
-/** It makes the character before it an emoji. */
+/** The selector makes the character before it an emoji. */
 const AS_EMOJI = '\ufe0f';
 /** East Asian scripts, full-width forms, and what is drawn as an emoji. */
 const WIDE = [

@@ -232,7 +232,7 @@ export function nameOfKnown({ name }: KnownModel): string {
   return name.replace(':', '-');
 }
 
-/** Those that have every word in their name, licence or purpose. */
+/** Models that have every word in their name, licence or purpose. */
 export function searchKnown(words: readonly string[]): KnownModel[] {
   const wanted = words.flatMap((word) => word.toLowerCase().split(/\s+/)).filter(Boolean);
   return knownModels.filter(({ name, licence, good_for }) => {

@@ -247,7 +247,7 @@ interface Sidecar {
   synced_bytes: number | null;
   /** The downloaded parts, of a download with several connections. */
   parts?: Interval[];
-  /** Those of them that survive a power cut. */
+  /** The parts that survive a power cut. */
   synced_parts?: Interval[];
   /** Boot of the host that wrote it. In the same boot all written bytes are there. */
   host_boot_id: string | null;

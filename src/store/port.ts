@@ -38,7 +38,7 @@ export interface RunRow {
   /** The whole record of a finished run; null before. */
   record: Record<string, unknown> | null;
   seq: number;
-  /** It was sent to a cloud provider. */
+  /** The prompt was sent to a cloud provider. */
   cloud?: boolean;
   /** The first run of its conversation. Absent: it is the first one itself. */
   conversation?: string;

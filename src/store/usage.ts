@@ -32,7 +32,7 @@ export interface RunUsage {
   provider: string;
   model: string;
   client: string;
-  /** It was sent to a cloud provider at the end. */
+  /** The prompt was sent to a cloud provider at the end. */
   cloud: boolean;
   input_tokens: number;
   output_tokens: number;

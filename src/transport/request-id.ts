@@ -12,7 +12,7 @@ export function requestIdOf(req?: Pick<IncomingMessage, 'headers'>): string {
   return `${PREFIX}${count.toString(36)}`;
 }
 
-/** It is in headers and in log lines. */
+/** The id is in headers and in log lines. */
 const CHOSEN = /^[\x21-\x7e]{1,128}$/;
 /** Another process counts from 1 again. */
 const PREFIX = `req_${randomBytes(6).toString('hex')}_`;

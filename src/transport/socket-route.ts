@@ -18,7 +18,7 @@ export interface Talk {
   log: Log;
   /** Unknown fields are errors. */
   strict: boolean;
-  /** Those of the upgrade. */
+  /** The headers of the upgrade. */
   headers: IncomingHttpHeaders;
   /**
    * What the client sends, in order. The next one is read when the last one is answered. Ends at

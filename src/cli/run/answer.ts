@@ -152,7 +152,7 @@ function noteBuiltIn({ provider, model }: Run, paths: Paths): void {
     mkdirSync(paths.cache, { recursive: true, mode: 0o700 });
     writeFileSync(join(paths.cache, 'built-in-noted'), '', { flag: 'wx', mode: 0o600 });
   } catch {
-    // It was said before, or the file cannot be written. Do not repeat it for each prompt.
+    // The warning was printed before, or the file cannot be written. Do not repeat it.
     return;
   }
   note(

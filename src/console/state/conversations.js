@@ -74,7 +74,7 @@ export async function remove({ id }, run_ids) {
       method: 'DELETE',
       within_ms: LONG_MS,
     }));
-  // One that a program made is more than its runs.
+  // A conversation that a program made is more than its runs.
   if (!id.startsWith('run_')) await ask(`/v1/conversations/${id}`, { method: 'DELETE' });
   return trouble;
 }

@@ -127,7 +127,7 @@ async function start() {
   if (!(await send(question(files)))) return;
   if (field('ask-prompt').value === prompt) field('ask-prompt').value = '';
   dropFiles(files);
-  // It would cover the answer.
+  // The open menu would cover the answer.
   byId('ask-more').removeAttribute('open');
 }
 

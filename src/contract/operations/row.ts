@@ -18,9 +18,9 @@ export interface Columns<P extends Fields = Fields> {
   params?: P;
   /** Its answer, for OpenAPI. */
   result?: v.GenericSchema;
-  /** It sends events before its result. */
+  /** The operation sends events before its result. */
   streams?: true;
-  /** It reads texts of runs, so its bytes count until the client has them. */
+  /** The operation reads texts of runs, so its bytes count until the client has them. */
   large?: true;
   /** Who may ask for it. Absent: only the home. */
   access?: Access;

@@ -26,7 +26,7 @@ const conversationUsage = named(
   'ConversationUsage',
   object({
     conversation: text,
-    /** Those that have ended. */
+    /** Runs that have ended. */
     runs: whole,
     input_tokens: large,
     output_tokens: large,

@@ -280,7 +280,7 @@ with asked as (
 )
 select ${notifyOf('asks')} from asked`;
 
-/** It locks no row: a cancel that is read late does no harm. */
+/** The statement locks no row: a cancel that is read late does no harm. */
 const ASKS = `
 with mine as (
   select node_id from svc_nodes where node_id = $1 and epoch = $2 and until > clock_timestamp()

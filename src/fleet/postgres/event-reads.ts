@@ -131,7 +131,7 @@ export class EventReads {
   }
 }
 
-/** It sorts after each character of an id. */
+/** The sign sorts after each character of an id. */
 const AFTER_IDS = '~';
 const INTEGER_MAX = 2 ** 31 - 1;
 

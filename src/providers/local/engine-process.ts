@@ -81,7 +81,7 @@ export class EngineProcess {
     return this.options.started.path;
   }
 
-  /** It was asked to load the model, and has not done so. */
+  /** The process was asked to load the model, and has not done so. */
   get isLoading(): boolean {
     return this.hasStarted && this.threads === null;
   }

@@ -255,7 +255,7 @@ export class Engines implements LocalRoom {
     port.subscribe(() => {
       engine.noteTurn();
       this.memory.note(engine);
-      // It was for the work of then. A later load has the usual time, and says so to the machine.
+      // The time was for the earlier work. A later load gives the machine the usual time.
       if (this.kept.get(model.path) === 0 && engine.snapshot.hasTag('absent'))
         this.kept.set(model.path, usualMs());
       this.tell();
@@ -284,7 +284,7 @@ export class Engines implements LocalRoom {
     const model = await this.options.find(name);
     const shape = await this.options.guard.admit(model);
     const { bytes } = this.memory.plan(shape, contextOf(this.options, 'answers'));
-    // One that is too large is refused when it is asked, and takes no room.
+    // A model that is too large is refused when it is asked, and takes no room.
     return { key: model.path, bytes: bytes > this.bytes ? 0 : bytes };
   }
 

@@ -173,7 +173,7 @@ export class ModelMemory {
       first.grant();
       return;
     }
-    // Those that end their process count as gone.
+    // Engines that end their process count as gone.
     const staying = present.filter((engine) => !engine.snapshot.hasTag('leaving'));
     const paths = new Map(staying.map((engine) => [engine.key, engine]));
     const residents = this.residents(this.options.now())

@@ -80,7 +80,7 @@ export function usageOf(
 }
 
 /**
- * Those of a chat completion. `input_tokens` is the name of Anthropic and of the Responses API.
+ * The usage of a chat completion. `input_tokens` is the name of Anthropic and of the Responses API.
  * Beside numbers of the cache in Anthropic's names it lacks those tokens.
  */
 export function readUsage(value: unknown): Usage {
@@ -146,7 +146,7 @@ const UNIFIED: Partial<Record<SdkFinish['finishReason']['unified'], FinishReason
   'tool-calls': 'tool_calls',
 };
 
-/** Those of OpenAI, and those of servers that do not use its names. */
+/** The reasons of OpenAI, and those of servers that do not use its names. */
 const REASONS: Record<string, FinishReason> = Object.assign(Object.create(null), {
   stop: 'stop',
   length: 'length',

@@ -237,7 +237,7 @@ class Connections {
   private readonly idleMax: number;
   private readonly idle: Dispatcher[] = [];
   private readonly busy = new Set<Dispatcher>();
-  /** Those whose connection is open now. */
+  /** Dispatchers whose connection is open now. */
   private readonly open = new WeakSet<Dispatcher>();
   private closed = false;
 

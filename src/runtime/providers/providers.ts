@@ -226,7 +226,7 @@ export class Providers {
     const asked = askProvider(entry.port, this.options.config.limits.probe_ms);
     if (provider_id === LOCAL) this.probing = asked;
     void asked.then((result) => {
-      // It was removed meanwhile, and its machine is gone.
+      // The provider was removed meanwhile, and its machine is gone.
       if (this.entries.get(provider_id) !== entry) return;
       if (!(result instanceof SvcError)) {
         const isKnown = isSameList(result.models, this.snapshot(provider_id).context.models);

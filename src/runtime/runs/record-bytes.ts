@@ -65,5 +65,5 @@ export class Records {
   }
 }
 
-/** It is faster to read a smaller record again than to share it. */
+/** To read a smaller record again is faster than to share it. */
 const LARGE_BYTES = 64 * 1024;

@@ -262,7 +262,7 @@ function demandOf({ context }: RunSnapshot): Demand {
 interface Waiting extends Demand {
   run_id: RunKey;
   client: string;
-  /** It has waited already, with no daemon. */
+  /** The run has waited already, with no daemon. */
   adopted: boolean;
 }
 
@@ -281,7 +281,7 @@ interface Demand {
 
 interface ActiveRun extends Demand {
   run_id: RunKey;
-  /** It ends without having started, such as by a cancel. */
+  /** The run ends without having started, such as by a cancel. */
   unstarted?: boolean;
   /** Its end is proposed. */
   ended?: boolean;
@@ -318,7 +318,7 @@ class ActiveRuns {
     return this.runs.map(({ run_id }) => run_id);
   }
 
-  /** Those that take a place. */
+  /** Runs that take a place. */
   taken(): ActiveRun[] {
     return this.runs.filter(({ ended }) => ended !== true);
   }

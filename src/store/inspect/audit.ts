@@ -230,7 +230,7 @@ function readState(text: string | undefined): State {
     )
       return { seq, at, complete: complete === true, problems };
   } catch {
-    // It is missing or damaged.
+    // The recorded state is missing or damaged.
   }
   return { seq: 0, at: null, complete: true, problems: [] };
 }

@@ -136,7 +136,7 @@ export class EventReads {
   }
 }
 
-/** It sorts after each character of an id. */
+/** The sign sorts after each character of an id. */
 const AFTER_IDS = '~';
 
 /**

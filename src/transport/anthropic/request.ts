@@ -104,7 +104,7 @@ const asked = {
   user_profile_id: v.nullish(text),
   workspace_id: v.nullish(text),
   betas: v.nullish(v.array(text)),
-  /** It makes a long conversation shorter. The whole conversation answers as well. */
+  /** The field makes a long conversation shorter. The whole conversation answers as well. */
   context_management: v.nullish(anything),
   mcp_servers: v.nullish(v.array(v.never('is not supported here.'))),
 };

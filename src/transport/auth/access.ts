@@ -107,7 +107,7 @@ export function createAccess({
   return {
     checkSource(request) {
       checkTarget(request.url ?? '');
-      // One that is left out could be the one that counts.
+      // A header that is left out could be the one that counts.
       if (request.rawHeaders.length > 2 * HEADERS_MAX)
         throw new SvcError(
           'headers_too_large',

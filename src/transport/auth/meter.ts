@@ -39,7 +39,7 @@ export class Meter {
     };
   }
 
-  /** It ends when the answer is called, which says whether it was open. Throws rate_limited. */
+  /** Returns what ends the request; true if it was open. Throws rate_limited. */
   private begin({ name, rate, concurrent }: Bounds): () => boolean {
     if (concurrent !== null && this.open >= concurrent)
       throw refusal(

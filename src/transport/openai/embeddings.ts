@@ -42,7 +42,7 @@ export const embeddingsInput = named(
     /** `base64`: 32-bit floats, little endian. */
     encoding_format: v.nullish(oneOf(['float', 'base64'])),
     dimensions: embedInput.entries.dimensions,
-    /** It has no effect on the vectors. */
+    /** The field has no effect on the vectors. */
     user: v.nullish(text),
   }),
 );

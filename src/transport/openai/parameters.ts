@@ -32,7 +32,7 @@ const { metadata, stop, reasoning_effort, verbosity, logprobs } = runInput.entri
 /** The options that have the same name and meaning. Some are of neighbours that speak this API. */
 export const SAMPLING = optionsWith('openai', true);
 
-/** They mean the same for svc. */
+/** These fields mean the same for svc. */
 export const sampling = {
   model: v.nullish(name()),
   ...pick(runInput.entries, SAMPLING),
@@ -77,7 +77,7 @@ const IGNORED = 'X-Svc-Ignored';
 /** Beside `logprobs`, which is a switch here. */
 export const topLogprobs = logprobs;
 
-/** They have no effect on the answer, so any value is right. */
+/** These fields have no effect on the answer, so any value is right. */
 export const WITHOUT_EFFECT = {
   user: v.nullish(text),
   safety_identifier: v.nullish(text),
@@ -86,7 +86,7 @@ export const WITHOUT_EFFECT = {
   service_tier: v.nullish(text),
   /** svc keeps each run as its own history settings say. */
   store: v.nullish(flag),
-  /** It only makes an answer faster. */
+  /** The field only makes an answer faster. */
   prediction: v.nullish(anything),
 };
 

@@ -36,7 +36,7 @@ export interface LoadedModel {
   decoder: Decoder;
   /** No run reuses tokens of an earlier one. */
   keepsNothing: boolean;
-  /** It lives as long as its decoder. */
+  /** The context lives as long as its decoder. */
   context: LlamaContext;
   /** Renders the chat template with a time limit. Throws engine_timed_out. */
   rendered: <T>(work: () => T) => T;

@@ -43,13 +43,13 @@ export class InputReader {
     this.state = 'over';
     const written = this.take();
     if (state === 'over' || state === 'raw') return state === 'raw' ? written : '';
-    // It ends inside the text, or has an escape that JSON does not know.
+    // The input ends inside the text, or has an escape that JSON does not know.
     if (state === 'text') return written.replace(/"\s*\}?\s*$/, '');
     try {
       const { input } = JSON.parse(written);
       if (typeof input === 'string') return input;
     } catch {
-      // It is no JSON, so it is the text.
+      // The input is no JSON, so it is the text.
     }
     return written;
   }

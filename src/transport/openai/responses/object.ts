@@ -31,7 +31,7 @@ export interface ResponseFields {
   brought?: readonly string[];
   /** The answer is a summary of the conversation. */
   compaction?: true;
-  /** They have no effect. The response repeats them. */
+  /** These fields have no effect. The response repeats them. */
   safety_identifier?: string;
   prompt_cache_key?: string;
 }

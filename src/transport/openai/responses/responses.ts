@@ -89,7 +89,7 @@ async function streamResponse(
       run_id,
       heartbeat: HEARTBEAT,
       begin: after < 0 ? 'now' : 'late',
-      // It repeats the last number, so that a client that continues after it misses nothing.
+      // The event repeats the last number, so that a client that continues after it misses nothing.
       failure: (error) => {
         const { code, message, param } = bodyOf(error);
         const sequence_number = Math.max(after, response.last);

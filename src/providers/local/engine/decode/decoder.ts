@@ -3,7 +3,7 @@ import type { NativeContext } from './native.ts';
 
 /** One run, for as long as it owns its sequence. */
 export interface Member {
-  /** It is never computed with other runs. */
+  /** The run is never computed with other runs. */
   readonly exact: boolean;
   /** One of its tokens was computed with other runs, or follows tokens that were. */
   batched: boolean;
@@ -175,7 +175,7 @@ export class Decoder {
       this.queue.shift();
       return [first];
     }
-    // One that goes on asks within a few steps of the queue of promises.
+    // A run that goes on asks within a few steps of the queue of promises.
     for (let round = 0; this.expected.size > 0 && round < ROUNDS_MAX; round += 1) await null;
     const batch = this.queue
       .filter(shares)

@@ -138,7 +138,7 @@ const DRY = { base: 1.75, allowed: 2, breakers: /[\n:"*]/ };
 /** A longer repetition is as unlikely as one of this length: it does not happen. */
 const DRY_MATCH_MAX = 64;
 
-/** They make tokens that the answer has less likely, and count all tokens of the answer. */
+/** Penalties make tokens that the answer has less likely, and count all tokens of the answer. */
 function penaltiesOf(options: AnswerOptions): Partial<SamplerConfig> | null {
   const { presence_penalty = 0, frequency_penalty = 0, repeat_penalty = 1 } = options;
   if (presence_penalty === 0 && frequency_penalty === 0 && repeat_penalty === 1) return null;

@@ -19,7 +19,7 @@ export interface Reuse {
   parts?: Parts;
   /** The answer is the same with and without earlier runs. */
   repeatable: boolean;
-  /** It may depend on other runs. */
+  /** The answer may depend on other runs. */
   shares: boolean;
 }
 

@@ -34,7 +34,7 @@ const BOTH: Readonly<Record<string, Merge>> = {
 };
 const NUMBERS = ['number', 'integer'];
 
-/** They say nothing about values, so the first schema's stay. */
+/** Notes say nothing about values, so the first schema's stay. */
 const NOTES =
   /^(title|description|default|examples|deprecated|readOnly|writeOnly|\$.*|definitions)$/;
 

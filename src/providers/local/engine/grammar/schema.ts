@@ -27,7 +27,7 @@ const REPEATED_SUM_MAX = 32_768;
 /** Letters of names of properties and fixed values. */
 const LETTERS_MAX = 32_768;
 
-/** They say nothing about which values are valid. */
+/** Notes say nothing about which values are valid. */
 const NOTES: ReadonlySet<string> = new Set(
   (
     'title description default examples deprecated readOnly writeOnly format $schema $comment ' +
@@ -296,7 +296,7 @@ class SchemaReader {
       throw tooMuch(`more than ${LETTERS_MAX} letters of fixed values and names`, at);
   }
 
-  /** Those of these words that a schema has, each a number that a grammar can count to. */
+  /** The words that a schema has, each a number that a grammar can count to. */
   private counts(schema: Schema, words: readonly string[], at: string): Record<string, number> {
     const known = words.filter((word) => schema[word] !== undefined);
     const wrong = known.find(
