@@ -14,7 +14,8 @@ export function serve(home: Home, trouble: string, limits: NodeJS.ProcessEnv = {
   const args = [...held, join(folder, 'troubled-daemon.ts'), trouble];
   const child = spawn(process.execPath, args, {
     cwd: root,
-    env: { ...home.env, ...limits },
+    // Without what Node compiled before, each process would compile all of the sources.
+    env: { ...home.env, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...limits },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 60_000,
     // Not the signal that the daemon sends to itself.

@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import type { Limits } from '../../src/limits.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../helpers/postgres.ts';
 import { type Home, makeHome, type Outcome } from '../helpers/svc.ts';
+import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ask } from '../torture/http.ts';
 
@@ -13,22 +14,32 @@ const on = postgresPrograms === null ? test.skip : test;
 
 /** One server for all tests. The first three share a database and a home. */
 let postgres: Postgres;
+/** Answers at once: the engine is not looked at here. */
+let upstream: Upstream;
 let kept: Home;
 
 test.before(async () => {
   if (postgresPrograms === null) return;
   postgres = await startPostgres({ durable: true });
+  upstream = await Upstream.start((exchange) =>
+    exchange.received.path.endsWith('/models')
+      ? exchange.reply(200, { data: [{ id: 'm' }] })
+      : exchange.answer('hello to you'),
+  );
   kept = await makeFleetHome();
 });
 test.after(async () => {
   await kept?.close();
+  await upstream?.stop();
   await postgres?.end();
 });
 
 async function makeFleetHome(limits: Partial<Limits> = {}): Promise<Home> {
   const home = makeHome({ SVC_STORE: `${await postgres.database()}&password=hunter2` });
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
-  writeFileSync(home.paths.config, JSON.stringify({ limits }), { mode: 0o600 });
+  const providers = { near: { base_url: upstream.base_url, model: 'm' } };
+  const settings = { limits, providers, default_provider: 'near' };
+  writeFileSync(home.paths.config, JSON.stringify(settings), { mode: 0o600 });
   return home;
 }
 
