@@ -26,7 +26,7 @@ for (const log of logs) {
       assert.is(now.state, state, stream);
       // A later version may know more of a state, and nothing else of what was known.
       const known = Object.fromEntries(
-        Object.keys(context).map((key) => [key, valueOf(now.context, key)]),
+        Object.keys(context).map((key) => [key, fieldOf(now.context, key)]),
       );
       assert.equal(JSON.parse(JSON.stringify(known)), context, stream);
     }
@@ -40,7 +40,7 @@ for (const log of logs) {
 }
 
 /** How a run ended is one object now. Its fields were beside the others. */
-function valueOf(context: object, key: string): unknown {
+function fieldOf(context: object, key: string): unknown {
   const { completion, ...rest } = context as Record<string, unknown>;
   if (key in rest || completion === undefined) return rest[key];
   return (completion as Record<string, unknown> | null)?.[key] ?? null;
