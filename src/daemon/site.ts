@@ -1,6 +1,6 @@
 import type { Addresses } from '../../machines/daemon/context.ts';
 import type { Config } from '../config/config.ts';
-import { isShared } from '../config/store/address.ts';
+import { isPostgres } from '../config/store/address.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
 import { fleetSite } from '../fleet/site.ts';
 import type { Paths } from '../home/paths.ts';
@@ -81,7 +81,7 @@ export function createSite(options: Omit<SiteOptions, 'mending'>): Site {
     onMended: (run_id) =>
       log.warn({ run_id }, 'the record of a run was damaged, and was made again from its events'),
   };
-  return (isShared(options.config.store) ? fleetSite : localSite)({ ...options, mending });
+  return (isPostgres(options.config.store) ? fleetSite : localSite)({ ...options, mending });
 }
 
 /** The log is a file of this home, whose lock keeps other daemons away. */

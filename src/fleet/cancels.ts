@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import type { Elsewhere } from '../kernel/elsewhere.ts';
+import type { Elsewhere, Watch } from '../kernel/elsewhere.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
 import { type RunKey, stream } from '../kernel/stream.ts';
@@ -67,7 +67,7 @@ export class Cancels {
     return head === null || head.finished;
   }
 
-  private async news(watch: { next(signal: AbortSignal): Promise<void> }, ms: number) {
+  private async news(watch: Watch, ms: number) {
     const over = new AbortController();
     const cancel = this.options.kernel.clock.after(ms, () => over.abort());
     await watch.next(over.signal);

@@ -84,8 +84,9 @@ class Seen {
     this.changed.notify();
   }
 
-  async next(signal?: AbortSignal): Promise<void> {
+  async next(signal?: AbortSignal): Promise<boolean> {
     if (!this.isNew && !this.kernel.closed) await this.changed.next(signal);
     this.isNew = false;
+    return true;
   }
 }

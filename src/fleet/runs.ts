@@ -110,10 +110,6 @@ export class FleetRuns implements Placement {
     });
   }
 
-  lastSeq(): Promise<number> {
-    return this.elsewhere.lastSeq();
-  }
-
   once: Placement['once'] = (...args) => this.keys.once(...args);
 
   alone: Placement['alone'] = (...args) => this.keys.alone(...args);

@@ -21,8 +21,7 @@ export interface Sources {
   kernel: Kernel;
   store: Pick<EventStore, 'readStream'>;
   pages: EventPages;
-  /** Absent: the kernel is the only writer of the log. */
-  elsewhere?: Elsewhere | undefined;
+  elsewhere: Elsewhere;
 }
 
 export interface RunFollowing<B extends Sized> {
@@ -54,7 +53,7 @@ export async function* followStream<B extends Sized>(
   const { kernel, pages } = sources;
   const { form, from_seq = 0, signal, ready, isLast } = options;
   const leave = pages.enter(stream);
-  const watch = sources.elsewhere?.watch(stream);
+  const watch = sources.elsewhere.watch(stream);
   let held: Instance | undefined;
   // The machine may leave memory with the event that this waited for. It is not kept while a client
   // reads.
@@ -81,9 +80,7 @@ export async function* followStream<B extends Sized>(
       const page =
         live ?? (await fromStore(sources, form, stream, version + 1, { held, from_seq }));
       if (page === null) {
-        if (watch === undefined || version === 0) return false;
-        await watch.next(signal);
-        if (kernel.closed) return false;
+        if (version === 0 || !(await watch.next(signal)) || kernel.closed) return false;
         continue;
       }
       const slice = sliceOf(page, from_seq, isLast);
@@ -93,7 +90,7 @@ export async function* followStream<B extends Sized>(
     }
     return false;
   } finally {
-    watch?.end();
+    watch.end();
     leave();
   }
 }

@@ -15,8 +15,7 @@ export interface LogSources {
   store: Pick<EventStore, 'readAll'>;
   tail: LogTail;
   pages: EventPages;
-  /** Absent: the kernel is the only writer of the log. */
-  elsewhere?: Elsewhere | undefined;
+  elsewhere: Elsewhere;
 }
 
 export interface FollowLogOptions<B extends Sized> {
@@ -34,8 +33,7 @@ export interface FollowLogOptions<B extends Sized> {
 /**
  * The events of the whole log, page by page: replayed, then live. A follower holds a cursor and the
  * page it is being sent, so that a slow one misses nothing. It ends early when the signal aborts.
- * Throws busy, not_ready, and daemon_stopping when the kernel closes. A log with several writers is
- * read from the store alone: only it has the order of all events.
+ * Throws busy, not_ready, and daemon_stopping when the kernel closes.
  */
 export async function* followLog<B extends Sized>(
   sources: LogSources,
@@ -45,17 +43,16 @@ export async function* followLog<B extends Sized>(
   const { form, follow, signal, wants, ready } = options;
   const leaveTail = tail.enter();
   const leavePages = pages.enter(LOG);
-  const watch = elsewhere?.watch('all');
-  const end = () => elsewhere?.last_seq ?? kernel.durableSeq;
+  const watch = elsewhere.watch('all');
   try {
-    const last = elsewhere === undefined ? end() : await elsewhere.lastSeq();
+    const last = await elsewhere.lastSeq();
     const wanted = (event: PagedEvent) => (follow || event.seq <= last) && wants(event);
     for (let next = options.from_seq ?? last + 1; ; ) {
       if (signal.aborted || (!follow && next > last)) return;
       if (kernel.closed) throw new SvcError('daemon_stopping');
-      const written = end();
+      const written = elsewhere.last_seq;
       if (next > written) {
-        await (watch ?? tail).next(signal);
+        await watch.next(signal);
         continue;
       }
       let live = fromMemory(sources, form, next);
@@ -75,18 +72,18 @@ export async function* followLog<B extends Sized>(
       if (events.length > 0) yield { page, events };
     }
   } finally {
-    watch?.end();
+    watch.end();
     leaveTail();
     leavePages();
   }
 }
 
 function fromMemory<B extends Sized>(
-  { kernel, tail, pages, elsewhere }: LogSources,
+  { kernel, tail, pages }: LogSources,
   form: PageForm<B>,
   from_seq: number,
 ): EventPage<B> | null {
-  const events = elsewhere === undefined ? tail.read(from_seq, PAGE) : null;
+  const events = tail.read(from_seq, PAGE);
   return events === null || events.length === 0
     ? null
     : pages.make(LOG, `live ${from_seq} ${events.length}`, form, () =>

@@ -1,4 +1,3 @@
-import { Notifier } from '../async/notifier.ts';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { StoredEvent } from '../store/port.ts';
@@ -8,8 +7,8 @@ import type { Kernel } from './kernel.ts';
 /**
  * The end of the whole log, kept in memory for its followers.
  *
- * 1. It has no gaps, and is bounded by the number of events and by their texts; what is older is
- *    read from the store.
+ * 1. It has no gaps: an event of another kernel begins it again. It is bounded by the number of
+ *    events and by their texts. What is older is read from the store.
  * 2. It is kept only while it has a follower.
  * 3. When history was removed, it begins again: it may have events that the log has no more.
  */
@@ -24,7 +23,6 @@ export class LogTail {
   private bytes = 0;
   private followers = 0;
   private keeping: AbortController | null = null;
-  private readonly changed = new Notifier();
 
   constructor(kernel: Kernel, limits: LogTail['limits']) {
     this.kernel = kernel;
@@ -60,20 +58,15 @@ export class LogTail {
     return this.events.slice(start, end);
   }
 
-  /** Resolves at the next durable event, or when the signal aborts. */
-  next(signal: AbortSignal): Promise<void> {
-    return this.changed.next(signal);
-  }
-
   private keep(event: StoredEvent): void {
-    if (event.type === 'daemon.history_pruned') this.forget();
+    const last = this.events.at(-1)?.seq ?? event.seq - 1;
+    if (event.type === 'daemon.history_pruned' || event.seq !== last + 1) this.forget();
     const size = textLength(event.data);
     this.events.push(event);
     this.sizes.push(size);
     this.bytes += size;
     if (this.events.length > this.limits.feed_events || this.bytes > this.limits.feed_bytes)
       this.shrink();
-    this.changed.notify();
   }
 
   /** To half of the bounds, so that it is not done at each event. */

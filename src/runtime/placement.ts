@@ -1,7 +1,7 @@
 import type { ReportRecord, RunRecord } from '../contract/contract.ts';
 import type { NodeList, NodeRecord } from '../contract/nodes.ts';
 import { SvcError } from '../errors.ts';
-import type { Elsewhere } from '../kernel/elsewhere.ts';
+import { type Elsewhere, NobodyElse } from '../kernel/elsewhere.ts';
 import type { Instance } from '../kernel/instance.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { RunKey } from '../kernel/stream.ts';
@@ -11,10 +11,8 @@ import type { RunKey } from '../kernel/stream.ts';
  * the log (`src/fleet/`). The runtime asks here, and knows no other daemon.
  */
 export interface Placement {
-  /** What other daemons append. Undefined: nothing. */
-  readonly elsewhere: Elsewhere | undefined;
-  /** Position of the last event of the log. Throws store_stalled. */
-  lastSeq(): Promise<number>;
+  /** What other daemons append. */
+  readonly elsewhere: Elsewhere;
   /**
    * The run of an idempotency key that this daemon does not know. No other daemon starts one
    * meanwhile. `find` looks again, and `start` accepts it with the id, if it gets one. Throws
@@ -65,7 +63,7 @@ export interface PlacementHealth {
 
 /** The daemon has the log alone, and all runs are in its kernel. */
 export class OneDaemon implements Placement {
-  readonly elsewhere = undefined;
+  readonly elsewhere: Elsewhere;
   readonly nodes: NodesPort = {
     list: async () => ({ nodes: [] }),
     drain: async () => {
@@ -73,14 +71,9 @@ export class OneDaemon implements Placement {
       throw new SvcError('node_unknown', message, { hint: 'Stop it with: svc stop' });
     },
   };
-  private readonly kernel: Pick<Kernel, 'durableSeq'>;
 
-  constructor(kernel: Pick<Kernel, 'durableSeq'>) {
-    this.kernel = kernel;
-  }
-
-  async lastSeq(): Promise<number> {
-    return this.kernel.durableSeq;
+  constructor(kernel: Pick<Kernel, 'durableSeq' | 'subscribe'>) {
+    this.elsewhere = new NobodyElse(kernel);
   }
 
   once: Placement['once'] = (_key, _find, start) => start();

@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import type { EventRecord } from '../../src/contract/contract.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { strippingStore } from '../../src/kernel/content.ts';
+import { NobodyElse } from '../../src/kernel/elsewhere.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { followStream } from '../../src/kernel/feed.ts';
 import { RECENT_MAX } from '../../src/kernel/instance.ts';
@@ -47,7 +48,7 @@ async function begun(
   const id = stream.run((await runtime.runs.start({ prompt: 'tell' }, 'test')).id);
   const follow = (from_seq = 0) =>
     eventsOf(
-      followStream({ kernel, store, pages }, id, {
+      followStream({ kernel, store, pages, elsewhere: new NobodyElse(kernel) }, id, {
         form: eventData,
         from_seq,
         signal: never(),
@@ -165,7 +166,7 @@ test('a slow follower of the whole log gets the text of a run in memory, and lat
   const read = () =>
     eventsOf(
       followLog(
-        { kernel, store, tail, pages: new EventPages(1e6) },
+        { kernel, store, tail, pages: new EventPages(1e6), elsewhere: new NobodyElse(kernel) },
         { form: eventData, from_seq: 1, follow: false, signal: never(), wants: () => true },
       ),
     )[Symbol.asyncIterator]();

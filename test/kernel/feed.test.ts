@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { EventRecord } from '../../src/contract/contract.ts';
+import { NobodyElse } from '../../src/kernel/elsewhere.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowOptions, followStream } from '../../src/kernel/feed.ts';
 import { RECENT_BYTES_MAX, RECENT_MAX } from '../../src/kernel/instance.ts';
@@ -29,7 +30,12 @@ async function streaming() {
     });
   const pages = new EventPages(1e6);
   const follow = (stream: RunKey, options: Omit<FollowOptions<EventData>, 'form'>) =>
-    eventsOf(followStream({ kernel, store, pages }, stream, { ...options, form: eventData }));
+    eventsOf(
+      followStream({ kernel, store, pages, elsewhere: new NobodyElse(kernel) }, stream, {
+        ...options,
+        form: eventData,
+      }),
+    );
   return { ...harness, pages, follow, say, complete };
 }
 
@@ -67,7 +73,13 @@ test('a follower that is waiting reads nothing from the log, even if the run lea
   });
   const options = { form: eventData, signal: new AbortController().signal, isLast };
   const following = collect(
-    eventsOf(followStream({ kernel, store: counted, pages }, RUN, options)),
+    eventsOf(
+      followStream(
+        { kernel, store: counted, pages, elsewhere: new NobodyElse(kernel) },
+        RUN,
+        options,
+      ),
+    ),
   );
   await turns();
   await say('a');
@@ -84,7 +96,11 @@ test('events that come while a follower waits for its turn share its page, even 
   const done = (async () => {
     const signal = new AbortController().signal;
     const options = { form: eventData, signal, isLast, ready: () => turn.promise };
-    for await (const { events } of followStream({ kernel, store, pages }, RUN, options))
+    for await (const { events } of followStream(
+      { kernel, store, pages, elsewhere: new NobodyElse(kernel) },
+      RUN,
+      options,
+    ))
       read.push(events.map(({ version }) => version));
   })();
   await turns();

@@ -1,9 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../src/errors.ts';
+import { NobodyElse } from '../../src/kernel/elsewhere.ts';
 import { EventPages } from '../../src/kernel/event-pages.ts';
 import { type FollowLogOptions, followLog } from '../../src/kernel/log-feed.ts';
 import { LogTail } from '../../src/kernel/log-tail.ts';
+import type { StoredEvent } from '../../src/store/port.ts';
 import { type EventData, eventData } from '../../src/transport/stream/event-forms.ts';
 import { eventsOf } from '../helpers/events.ts';
 import { accepted, bootKernel, request } from '../helpers/kernel.ts';
@@ -25,6 +27,7 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
   const harness = await bootKernel({ store });
   const tail = new LogTail(harness.kernel, { ...LIMITS, ...limits });
   const pages = new EventPages(1e6);
+  const elsewhere = new NobodyElse(harness.kernel);
   let made = 0;
   /** Accepts this many runs, one event each. */
   const write = async (count: number, prompt = 'hello') => {
@@ -36,7 +39,7 @@ async function open(limits: Partial<typeof LIMITS> = {}) {
   };
   const slices = (options: Partial<FollowLogOptions<EventData>> = {}) =>
     followLog(
-      { kernel: harness.kernel, store, tail, pages },
+      { kernel: harness.kernel, store, tail, pages, elsewhere },
       {
         form: eventData,
         follow: true,
@@ -165,6 +168,21 @@ test('a filter selects the events', async () => {
   );
 });
 
+test('the end of the log in memory has no gap where another kernel wrote', () => {
+  let hear = (_: StoredEvent) => {};
+  const kernel = {
+    isOpen: true,
+    subscribe: (_: string, listener: typeof hear) => {
+      hear = listener;
+    },
+  };
+  const tail = new LogTail(kernel as never, LIMITS);
+  tail.enter();
+  for (const seq of [1, 2, 5, 6]) hear({ seq, type: 'run.started', data: {} } as never);
+  const read = (from: number) => tail.read(from, 10)?.map(({ seq }) => seq) ?? null;
+  assert.equal([read(1), read(3), read(5), read(6)], [null, null, [5, 6], [6]]);
+});
+
 test('the number of followers is bounded, and one that leaves makes room', async () => {
   const { write, follow } = await open();
   await write(1);
@@ -185,6 +203,7 @@ test('a log that is not open refuses followers; a kernel that closes ends each o
     store: createMemoryStore(),
     tail: new LogTail(kernel, LIMITS),
     pages: new EventPages(1e6),
+    elsewhere: new NobodyElse(kernel),
   };
   const early = eventsOf(
     followLog(sources, {

@@ -1,5 +1,5 @@
 import { type Config, loadConfig } from '../../config/config.ts';
-import { isShared } from '../../config/store/address.ts';
+import { isPostgres } from '../../config/store/address.ts';
 import { storePassword } from '../../config/store/password.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 
@@ -14,7 +14,7 @@ export function databaseOf(config: Config) {
  */
 export function sharedDatabase(file: string): ReturnType<typeof databaseOf> | null {
   const config = configOrNull(file);
-  return config !== null && isShared(config.store) ? databaseOf(config) : null;
+  return config !== null && isPostgres(config.store) ? databaseOf(config) : null;
 }
 
 function configOrNull(file: string): Config | null {

@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type DaemonSnapshot, daemonMachine } from '../../../machines/daemon/chart.ts';
 import { init, statePath, step } from '../../../machines/step.ts';
-import { isShared } from '../../config/store/address.ts';
+import { isPostgres } from '../../config/store/address.ts';
 import type { VerifiedRecord } from '../../contract/contract.ts';
 import type { SvcError } from '../../errors.ts';
 import { freeBytesSync } from '../../home/disk.ts';
@@ -16,7 +16,7 @@ import { checkDatabase } from './database-check.ts';
 
 /** The event log: complete and consistent. Without a daemon, also how the last one ended. */
 export async function checkStore({ paths, config, running }: DoctorContext): Promise<Check[]> {
-  if (config !== null && isShared(config.store))
+  if (config !== null && isPostgres(config.store))
     return [...(await checkDatabase(config)), ...(running === null ? [] : [inUse(running)])];
   if (running !== null) {
     const { database, highWater } = paths;

@@ -1,5 +1,5 @@
 import { type Config, loadConfig } from '../../config/config.ts';
-import { databaseName, isShared } from '../../config/store/address.ts';
+import { databaseName, isPostgres } from '../../config/store/address.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { LogSource, LogTarget } from '../../store/transfer/port.ts';
 import { databaseOf } from '../config/database.ts';
@@ -7,7 +7,7 @@ import { databaseOf } from '../config/database.ts';
 /** Opens the log of the store that is configured. Null: there is none. */
 export async function openSource(paths: Paths): Promise<LogSource | null> {
   const config = loadConfig(paths.config);
-  if (isShared(config.store)) {
+  if (isPostgres(config.store)) {
     const { openPostgresSource } = await import('../../fleet/postgres/export.ts');
     return openPostgresSource(databaseOf(config));
   }
@@ -18,7 +18,7 @@ export async function openSource(paths: Paths): Promise<LogSource | null> {
 /** Opens the store that is configured, for a log. `name` is that of the store in messages. */
 export async function openTarget(paths: Paths): Promise<{ target: LogTarget; name: string }> {
   const config = loadConfig(paths.config);
-  if (isShared(config.store)) {
+  if (isPostgres(config.store)) {
     const { openPostgresTarget } = await import('../../fleet/postgres/import.ts');
     return {
       target: await openPostgresTarget(databaseOf(config)),

@@ -8,7 +8,7 @@
 export const SQLITE = 'sqlite';
 
 /** A shared log, for several daemons. */
-export function isShared(store: string): boolean {
+export function isPostgres(store: string): boolean {
   return store !== SQLITE;
 }
 
@@ -29,7 +29,7 @@ export function maskPassword(text: string): string {
 
 /** The address without its password, and the password; null if it has none. */
 export function splitPassword(store: string): { address: string; password: string | null } {
-  if (!isShared(store)) return { address: store, password: null };
+  if (!isPostgres(store)) return { address: store, password: null };
   const url = new URL(store);
   const inQuery = url.searchParams.get('password');
   const password = inQuery ?? (url.password === '' ? null : decodeURIComponent(url.password));

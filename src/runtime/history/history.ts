@@ -54,7 +54,7 @@ export interface History {
 export interface HistoryOptions extends CurrentSources {
   store: EventStore;
   pages: EventPages;
-  placement: Pick<Placement, 'elsewhere' | 'lastSeq' | 'waitsFor'>;
+  placement: Pick<Placement, 'elsewhere' | 'waitsFor'>;
   version(): string;
 }
 
@@ -79,11 +79,11 @@ export function createHistory(options: HistoryOptions): History {
     snapshot: async ({ at }) => {
       if (at === undefined) return currentSnapshot(options);
       opened();
-      return snapshotAt({ store, checkpoints, limits, last_seq: await placement.lastSeq() }, at);
+      return snapshotAt({ store, checkpoints, limits, last_seq: await elsewhere.lastSeq() }, at);
     },
     runAt: async (id, at) => {
       opened();
-      return runAt(store, id, at, await placement.lastSeq());
+      return runAt(store, id, at, await elsewhere.lastSeq());
     },
     whyRun: async (id) => {
       opened();

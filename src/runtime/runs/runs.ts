@@ -199,7 +199,7 @@ export class Runs {
 
   /** Position of the last event of the log. Throws store_stalled. */
   lastSeq(): Promise<number> {
-    return this.options.placement.lastSeq();
+    return this.options.placement.elsewhere.lastSeq();
   }
 
   /** Finished runs by the words of their prompts and answers. Throws invalid_request. */

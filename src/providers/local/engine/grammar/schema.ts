@@ -309,9 +309,9 @@ class SchemaReader {
     const counts = Object.fromEntries(known.map((word) => [word, schema[word] as number]));
     const key = JSON.stringify(counts);
     // A list repeats another rule each time.
-    const isShared = counts.maxItems === undefined && this.lengths.has(key);
+    const isReused = counts.maxItems === undefined && this.lengths.has(key);
     this.lengths.add(key);
-    if (!isShared) this.repeated += Math.max(0, ...Object.values(counts));
+    if (!isReused) this.repeated += Math.max(0, ...Object.values(counts));
     if (this.repeated > REPEATED_SUM_MAX)
       throw tooMuch(`lists and texts of more than ${REPEATED_SUM_MAX} items and letters`, at);
     return counts;
