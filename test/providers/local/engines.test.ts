@@ -33,7 +33,7 @@ test.before(async () => {
     models,
     model: 'a',
     budget_bytes: Math.floor(2.5 * each),
-    limits: { cancel_grace_ms: 200, local_runs: 1, engine_context_tokens: CONTEXT },
+    limits: { local_runs: 1, engine_context_tokens: CONTEXT },
   });
 });
 test.after(async () => {
@@ -46,16 +46,39 @@ const state = () =>
 const pidOf = (name: string) =>
   local.models.loaded(Date.now()).models.find((each) => each.name === name)?.pid ?? 0;
 
-/** Starts an answer that ends with the abort. */
-async function begin(
-  model: string,
-): Promise<{ end: Promise<WholeAnswer>; abort: AbortController }> {
+interface Begun {
+  end: Promise<WholeAnswer>;
+  /** It computes again, and more of it comes. */
+  goOn(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts an answer that ends with `stop`. Its process rests in the middle of the work, so that a
+ * test costs no more on a machine where others take long.
+ */
+async function begin(model: string): Promise<Begun> {
   const abort = new AbortController();
   const heard: WholeAnswer = { text: '', token_ids: [], parts: [], finish: null };
   const end = readAnswer(local, { ...LONG, model }, abort.signal, heard);
   end.catch(() => {});
-  await waitFor(`${model} answers`, () => heard.parts.length > 0, { within_ms: 120_000 });
-  return { end, abort };
+  await waitFor(`${model} answers`, () => heard.parts.length > 0, { every_ms: 5 });
+  const pid = pidOf(model);
+  process.kill(pid, 'SIGSTOP');
+  const wake = () => process.kill(pid, 'SIGCONT');
+  return {
+    end,
+    goOn: async () => {
+      const before = heard.parts.length;
+      wake();
+      await waitFor(`${model} goes on`, () => heard.parts.length > before, { every_ms: 5 });
+    },
+    stop: async () => {
+      abort.abort();
+      wake();
+      await end;
+    },
+  };
 }
 
 test('two models answer at the same time, each with its own process and machine', async () => {
@@ -63,9 +86,9 @@ test('two models answer at the same time, each with its own process and machine'
   assert.equal(state(), { a: 'busy', b: 'busy' });
   assert.is.not(pidOf('a'), pidOf('b'));
   assert.equal([...local.engine.all.keys()], [1, 2]);
-  for (const { end, abort } of [a, b]) {
-    abort.abort();
-    await end;
+  for (const each of [a, b]) {
+    await each.goOn();
+    await each.stop();
   }
   await waitFor('both are idle', () => state().a === 'idle' && state().b === 'idle');
 });
@@ -77,8 +100,8 @@ test('the death of one process touches no answer of the other', async () => {
   assert.equal([lost.code, lost.computing], ['engine_crashed', 1]);
   await waitFor('its machine knows', () => state().b === 'failed');
   assert.is(state().a, 'busy');
-  a.abort.abort();
-  await a.end;
+  await a.goOn();
+  await a.stop();
   await local.engine.all.get(2)?.fireDeadline();
   assert.ok((await readAnswer(local, { model: 'b', max_tokens: 2 })).text.length > 0);
 });
@@ -91,8 +114,8 @@ test('a third model takes the memory of the one without work, and the other keep
   assert.is(state().b, undefined);
   const { reserved_bytes, budget_bytes } = local.models.loaded(Date.now());
   assert.ok(reserved_bytes <= budget_bytes);
-  a.abort.abort();
-  await a.end;
+  await a.goOn();
+  await a.stop();
 });
 
 test('a model waits while both others have work, and no process with work is ended for it', async () => {
@@ -101,12 +124,10 @@ test('a model waits while both others have work, and no process with work is end
   const b = readAnswer(local, { model: 'b', max_tokens: 2 });
   await waitFor('b has an engine that waits', () => local.room.residents(Date.now()).length === 3);
   assert.equal([pidOf('a'), pidOf('c')], pids);
-  c.abort.abort();
-  await c.end;
+  await c.stop();
   assert.ok((await b).text.length > 0);
   assert.is(pidOf('a'), pids[0]);
-  a.abort.abort();
-  await a.end;
+  await a.stop();
 });
 
 test('a wait for memory ends with the abort of its caller', async () => {
@@ -117,10 +138,7 @@ test('a wait for memory ends with the abort of its caller', async () => {
   abort.abort(new Error('enough'));
   assert.is(await c, 'enough');
   assert.is(local.room.residents(Date.now()).length, 2);
-  for (const each of [a, b]) {
-    each.abort.abort();
-    await each.end;
-  }
+  for (const each of [a, b]) await each.stop();
 });
 
 test('a model that cannot fit alone is refused with what it needs, and unloads nothing', async () => {
@@ -146,8 +164,7 @@ test('a model is loaded and unloaded on request, and keeps its time', async () =
   assert.ok((a?.expires_at ?? 0) > Date.now() + 3_000_000);
   const busy = await begin('a');
   assert.is((await failure(local.models.unload('a'))).code, 'model_in_use');
-  busy.abort.abort();
-  await busy.end;
+  await busy.stop();
 });
 
 test('a model that is unloaded after its work keeps its usual time later', async () => {
@@ -156,15 +173,13 @@ test('a model that is unloaded after its work keeps its usual time later', async
   await local.models.unload('a');
   const busy = await begin('a');
   await local.models.keep('a', 0);
-  busy.abort.abort();
-  await busy.end;
+  await busy.stop();
   await waitFor('its work is over', () => state().a !== 'busy');
   assert.ok(state().a === undefined || keepMs() === 0);
   await local.models.unload('a');
   const again = await begin('a');
   assert.is(keepMs(), defaultLimits.engine_idle_ms);
-  again.abort.abort();
-  await again.end;
+  await again.stop();
 });
 
 test('a load that hangs is ended by its deadline, and touches no other model', async () => {
@@ -184,8 +199,7 @@ test('a load that hangs is ended by its deadline, and touches no other model', a
   assert.is((await b).code, 'engine_timed_out');
   assert.is((await failure(readAnswer(local, { model: 'b' }))).code, 'model_quarantined');
   assert.is(pidOf('a'), pid);
-  a.abort.abort();
-  await a.end;
+  await a.stop();
 });
 
 test.run();

@@ -43,6 +43,11 @@ test('a false file header is refused before the engine reads it, and the loaded 
   }
   assert.is(local.state(), 'warm.idle');
   assert.is(loads(), 1);
+  if (process.platform !== 'linux') return;
+  // The process can gain no privileges where util-linux is installed. Its script heap has a bound.
+  const read = (name: string) => readFileSync(`/proc/${local.pid()}/${name}`, 'utf8');
+  if (existsSync('/usr/bin/setpriv')) assert.match(read('status'), /^NoNewPrivs:\t1$/m);
+  assert.match(read('cmdline'), '--max-old-space-size=');
 });
 
 test('an endless chat template ends at its limit, and its file is refused until it changes', async () => {
@@ -56,24 +61,20 @@ test('an endless chat template ends at its limit, and its file is refused until 
   assert.equal([refused.code, refused.retryable], ['model_quarantined', false]);
   assert.match(refused.message, /loop hung the engine.*until \d{4}-/);
   assert.is(loads(), before, 'nothing is loaded for it');
+  const next = makeLocalProvider({ models: local.folder, cache: local.folder });
+  try {
+    const again = await failure(readAnswer(next, { model: path }));
+    assert.is(again.code, 'model_quarantined', 'the next boot refuses the same version too');
+    assert.equal(next.engine.events, [], 'no process is started for it');
+  } finally {
+    await next.close();
+  }
   copyFileSync(join(local.folder, 'short.gguf'), path);
   assert.is(
     (await readAnswer(local, { model: 'loop' })).text,
     'Done.',
     'another version is free at once',
   );
-});
-
-test('the next boot of the daemon refuses the same version too', async () => {
-  const path = makeLoopingModel(join(local.folder, 'loop.gguf'));
-  await failure(readAnswer(local, { model: 'loop' }));
-  const next = makeLocalProvider({ models: local.folder, cache: local.folder });
-  try {
-    assert.is((await failure(readAnswer(next, { model: path }))).code, 'model_quarantined');
-    assert.equal(next.engine.events, [], 'no process is started for it');
-  } finally {
-    await next.close();
-  }
 });
 
 test('a load without any run left is stopped, and the next run is answered by a new process', async () => {
@@ -151,7 +152,7 @@ test('a file that kills the engine twice while it loads is refused', async () =>
 
 test('a load that is killed from outside says nothing about its file, and each next one waits longer', async () => {
   const waits: number[] = [];
-  for (let round = 1; round <= 9; round += 1) {
+  for (let round = 1; round <= 3; round += 1) {
     const asked = readAnswer(local, { model: 'short' });
     asked.catch(() => {});
     await waitFor('it loads', () => local.state() === 'loading', { every_ms: 1 });
@@ -163,7 +164,8 @@ test('a load that is killed from outside says nothing about its file, and each n
     waits.push(due_at - since);
     await local.engine.fireDeadline();
   }
-  assert.equal(waits, [250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 32_000]);
+  // All the waits: test/machines/deadlines.test.ts.
+  assert.equal(waits, [250, 500, 1000]);
   assert.is((await readAnswer(local, { model: 'short' })).text, 'Done.');
 });
 
@@ -185,13 +187,6 @@ if (process.platform === 'linux') {
     } finally {
       await small.close();
     }
-  });
-
-  test('the engine process can gain no privileges where util-linux is installed, and its script heap has a bound', async () => {
-    await readAnswer(local, { model: 'short' });
-    const read = (name: string) => readFileSync(`/proc/${local.pid()}/${name}`, 'utf8');
-    if (existsSync('/usr/bin/setpriv')) assert.match(read('status'), /^NoNewPrivs:\t1$/m);
-    assert.match(read('cmdline'), '--max-old-space-size=');
   });
 }
 

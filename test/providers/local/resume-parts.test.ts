@@ -68,10 +68,10 @@ async function readAll(
  */
 function cutsOf(length: number): number[] {
   const all = Array.from({ length }, (_, index) => index + 1);
-  return all.filter((count) => count <= CUTS_EACH || count > length - 2 || count % 4 === 0);
+  return all.filter((count) => count <= CUTS_EACH || count > length - 2 || count % 8 === 0);
 }
 
-const CUTS_EACH = 20;
+const CUTS_EACH = 12;
 
 async function checkEachCut(request: Asking): Promise<Answer> {
   const { whole, delivered } = await readAll(first, request);
