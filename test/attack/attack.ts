@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
@@ -152,22 +152,27 @@ async function meet(home: Home, life: Life): Promise<Victim> {
   };
 }
 
-/** A separate process asks `/livez`, so that the attacker's work does not count as the daemon's. */
+/**
+ * A separate process asks `/livez`, so that the attacker's work does not count as the daemon's. One
+ * process watches all daemons, one after the other.
+ */
 async function startWatch({ port, pid }: Victim): Promise<{ stop(): Promise<Watched> }> {
-  const child = fork(fileURLToPath(new URL('./watcher.ts', import.meta.url)), [
-    String(port),
-    String(pid),
-  ]);
-  await once(child, 'message');
-  return {
-    stop: async () => {
-      const answered = once(child, 'message');
-      child.send('stop');
-      const [watched] = (await answered) as [Watched];
-      child.disconnect();
-      return watched;
-    },
+  watcher ??= fork(fileURLToPath(new URL('./watcher.ts', import.meta.url)));
+  const child = watcher;
+  const answer = async (message: object | 'stop'): Promise<unknown> => {
+    const answered = once(child, 'message');
+    child.send(message);
+    return (await answered)[0];
   };
+  await answer({ port, pid });
+  return { stop: async () => (await answer('stop')) as Watched };
+}
+
+let watcher: ChildProcess | null = null;
+
+/** Ends the process that watches, so that this one can end. */
+export function endWatch(): void {
+  watcher?.disconnect();
 }
 
 export function isAlive(life: Life): boolean {

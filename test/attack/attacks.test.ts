@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { attackNames, loadAttack, runAttack } from './attack.ts';
+import { attackNames, endWatch, loadAttack, runAttack } from './attack.ts';
 
 /**
  * The short form of `npm run attack`: each promise holds, `/livez` answers each time, and memory
@@ -13,6 +13,8 @@ for (const name of attackNames()) {
     assert.equal(problems, []);
   });
 }
+
+test.after(endWatch);
 
 test('there are attacks', () => {
   assert.ok(attackNames().length > 0);

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { attackNames, loadAttack, runAttack, type Scale } from './attack.ts';
+import { attackNames, endWatch, loadAttack, runAttack, type Scale } from './attack.ts';
 
 /**
  * `npm run attack [name…] [-- --short]`: attacks the built daemon in the long form, all attacks
@@ -31,4 +31,5 @@ for (const name of names) {
   for (const problem of problems) console.log(`  ${problem}`);
   if (problems.length > 0) process.exitCode = 1;
 }
+endWatch();
 console.table(rows);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { status_mib } from './attack.ts';
@@ -21,7 +22,6 @@ async function watch(port: number, pid: number): Promise<void> {
   process.once('message', () => {
     stopped = true;
   });
-  process.once('disconnect', () => process.exit());
   const began = performance.now();
   while (!stopped) {
     const asked = performance.now();
@@ -57,5 +57,11 @@ function livez(port: number): Promise<string | null> {
   });
 }
 
-const [port, pid] = process.argv.slice(2).map(Number);
-if (process.send !== undefined && port && pid) await watch(port, pid);
+/** Its parent names the daemon, then says when to stop, and so on for the next one. */
+if (process.send !== undefined) {
+  process.once('disconnect', () => process.exit());
+  for (;;) {
+    const [{ port, pid }] = (await once(process, 'message')) as [{ port: number; pid: number }];
+    await watch(port, pid);
+  }
+}

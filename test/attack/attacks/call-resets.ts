@@ -22,7 +22,7 @@ export const attack: Attack = {
   },
 };
 
-const FLOOD_MS: Record<Scale, number> = { short: 4000, long: 15_000 };
+const FLOOD_MS: Record<Scale, number> = { short: 2000, long: 15_000 };
 const WIRES: Record<Scale, number> = { short: 20, long: 60 };
 /** For a client with the token to be answered, on its own and on a new connection. */
 const SERVED_MS = 20_000;

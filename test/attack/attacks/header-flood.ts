@@ -26,5 +26,5 @@ export const attack: Attack = {
 
 const FIELDS = 600;
 const VALUE = 'v'.repeat(75);
-const FLOOD_MS: Record<Scale, number> = { short: 3000, long: 15_000 };
+const FLOOD_MS: Record<Scale, number> = { short: 1500, long: 15_000 };
 const WIRES: Record<Scale, number> = { short: 20, long: 100 };
