@@ -45,12 +45,14 @@ test('what is done in a copy of a live home does not reach its daemon', async ({
       assert.equal([code, stdout, stderr], [0, 'svc is not running.\n', '']);
     }
     assert.is((await copy.svc(['status'])).code, 3);
-    assert.match((await copy.svc(['doctor'])).stdout, /daemon +not running/);
-    const ran = await copy.svc(['run', 'hi']);
-    assert.is(ran.code, 0, ran.stderr);
+    // Each way to the daemon is tried once: all of them find it by the same file.
+    const isFirst = name === 'copy';
+    if (isFirst) assert.match((await copy.svc(['doctor'])).stdout, /daemon +not running/);
+    const begun = await copy.svc(isFirst ? ['run', 'hi'] : ['start']);
+    assert.is(begun.code, 0, begun.stderr);
     const of = JSON.parse((await copy.svc(['status', '--json'])).stdout) as { pid: number };
     assert.is.not(of.pid, pid);
-    assert.is((await copy.svc(['restart'])).code, 0);
+    if (isFirst) assert.is((await copy.svc(['restart'])).code, 0);
     assert.is((await copy.svc(['stop', '--force'])).code, 0);
     const original = JSON.parse((await home.svc(['status', '--json'])).stdout);
     assert.equal([original.state, original.pid], ['ready', pid]);
