@@ -18,15 +18,14 @@ export type Tier = (typeof TIERS)[number];
  * whole graphs of states, or load large client libraries of others.
  */
 export const SLOWEST: readonly string[] = [
-  'test/browser/console.test.ts',
-  'test/browser/chat.test.ts',
   'test/attack/attacks.test.ts',
+  'test/browser/chat.test.ts',
+  'test/browser/console.test.ts',
   'test/e2e/streams.test.ts',
   'test/e2e/resume.test.ts',
   'test/e2e/postgres.test.ts',
   'test/e2e/faults.test.ts',
   'test/e2e/fleet',
-  'test/cli/doctor.test.ts',
   'test/browser/',
   'test/e2e/walk.test.ts',
   'test/walk/kernel.test.ts',
