@@ -77,7 +77,7 @@ export function readWritten(file: string, settings: Known, limits: Known, histor
   return written;
 }
 
-export interface Given {
+export interface LayerValues {
   written: Written;
   env: NodeJS.ProcessEnv;
   flag: unknown;
@@ -90,7 +90,7 @@ export interface Given {
 export function chooseValue(
   key: string,
   spec: SettingSpec,
-  { written, env, flag }: Given,
+  { written, env, flag }: LayerValues,
 ): [unknown, Source] {
   let choice: [unknown, Source] = [spec.default, 'default'];
   const take = (value: unknown, source: Source, where: string) => {

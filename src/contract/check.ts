@@ -3,7 +3,7 @@ import { SvcError } from '../errors.ts';
 import type { Leniency } from './vocabulary.ts';
 
 /** The fields that have a value: one that is null counts as not given. */
-export type Given<T> = { [K in keyof T]: Exclude<T[K], null | undefined> };
+export type WithoutNull<T> = { [K in keyof T]: Exclude<T[K], null | undefined> };
 
 /** Checks a value from outside. Throws invalid_request with the name of the field as `param`. */
 export function check<S extends v.GenericSchema>(
@@ -58,18 +58,18 @@ function pathsOf(value: unknown, fields: Leniency['ignored']): string[] {
 const PATHS_MAX = 20;
 
 /** The same, without the fields that are null. */
-export function checkGiven<S extends v.GenericSchema<unknown, object>>(
+export function checkWithoutNull<S extends v.GenericSchema<unknown, object>>(
   schema: S,
   value: unknown,
-): Given<v.InferOutput<S>> {
-  return given(check(schema, value));
+): WithoutNull<v.InferOutput<S>> {
+  return withoutNull(check(schema, value));
 }
 
 /** The fields that have a value. */
-export function given<T extends object>(fields: T): Given<T> {
+export function withoutNull<T extends object>(fields: T): WithoutNull<T> {
   return Object.fromEntries(
     Object.entries(fields).filter(([, field]) => (field ?? null) !== null),
-  ) as Given<T>;
+  ) as WithoutNull<T>;
 }
 
 export function wrong(param: string, message: string): SvcError {

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { EmbedText } from '../providers/port.ts';
-import { checkGiven, checkText, wrong } from './check.ts';
+import { checkText, checkWithoutNull, wrong } from './check.ts';
 import { count, flag, name, object, text, wholeFrom } from './vocabulary.ts';
 
 /** What a request for embeddings holds. */
@@ -30,7 +30,7 @@ export function parseEmbedInput(
   limits: Pick<Limits, 'embed_texts' | 'embed_text_bytes'>,
   param = 'texts',
 ): EmbedInput {
-  const input = checkGiven(embedInput, value);
+  const input = checkWithoutNull(embedInput, value);
   const { texts } = input;
   if (texts.length === 0) throw wrong(param, `${param} must have at least one text.`);
   if (texts.length > limits.embed_texts)

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { SvcError } from '../errors.ts';
 import { type Limits, limitSpecs } from '../limits.ts';
-import { checkGiven, checkNesting, checkText, type Given, wrong } from './check.ts';
+import { checkNesting, checkText, checkWithoutNull, type WithoutNull, wrong } from './check.ts';
 import { boundConversation, type ConversationLimits } from './conversation.ts';
 import { checkMessages } from './messages.ts';
 import { byFilter } from './options.ts';
@@ -19,15 +19,18 @@ export const WORDS_MAX = 1000;
 const KEEP_MAX_MS = 1e15;
 
 /** Throws invalid_request (with `param`), prompt_missing, prompt_not_text, prompt_too_large. */
-export function parseRunInput(value: unknown, limits: InputLimits): Given<RunInput> {
+export function parseRunInput(value: unknown, limits: InputLimits): WithoutNull<RunInput> {
   boundConversation(value, limits);
-  return checkRunInput(checkGiven(runInput, value), limits);
+  return checkRunInput(checkWithoutNull(runInput, value), limits);
 }
 
 type InputLimits = ConversationLimits & Pick<Limits, 'prompt_bytes'>;
 
 /** Checks what the schema cannot. Throws as parseRunInput does. */
-export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Given<RunInput> {
+export function checkRunInput(
+  input: WithoutNull<RunInput>,
+  limits: InputLimits,
+): WithoutNull<RunInput> {
   const { messages, prompt = '', system } = input;
   if (messages === undefined && prompt.trim() === '')
     throw new SvcError('prompt_missing', 'The prompt is missing, or is empty.', {
@@ -44,7 +47,7 @@ export function checkRunInput(input: Given<RunInput>, limits: InputLimits): Give
 }
 
 /** What the schemas of tools and answers mean is checked when the run starts. */
-function checkTools({ tools = [], tool_choice, response_format }: Given<RunInput>): void {
+function checkTools({ tools = [], tool_choice, response_format }: WithoutNull<RunInput>): void {
   checkNesting([
     ...tools.map(({ parameters }, index) => [`tools.${index}.parameters`, parameters] as const),
     ['response_format.schema', response_format?.schema],
@@ -138,7 +141,7 @@ export const nextInput = {
   conversation: v.nullish(text),
   origin: v.nullish(text),
 };
-export type NextInput = Given<v.InferOutput<v.ObjectSchema<typeof nextInput, undefined>>>;
+export type NextInput = WithoutNull<v.InferOutput<v.ObjectSchema<typeof nextInput, undefined>>>;
 /** Words that finished runs have. */
 export const runSearchInput = {
   words: name(WORDS_MAX),
@@ -146,8 +149,12 @@ export const runSearchInput = {
   /** The page starts with the run before this one. */
   before: v.nullish(text),
 };
-export type RunSearchQuery = Given<v.InferOutput<v.ObjectSchema<typeof runSearchInput, undefined>>>;
-export type RunListQuery = Given<v.InferOutput<v.ObjectSchema<typeof runListInput, undefined>>> & {
+export type RunSearchQuery = WithoutNull<
+  v.InferOutput<v.ObjectSchema<typeof runSearchInput, undefined>>
+>;
+export type RunListQuery = WithoutNull<
+  v.InferOutput<v.ObjectSchema<typeof runListInput, undefined>>
+> & {
   /** Only the newest run of each conversation. */
   latest?: boolean;
 };

@@ -10,7 +10,7 @@ import { type LeaseKey, stream } from '../kernel/stream.ts';
 import type { Limits } from '../limits.ts';
 import type { PlacementHealth } from '../runtime/placement.ts';
 import type { FleetClock } from './clock.ts';
-import type { Fleet, Joined, NodeFacts, NodeLoad, TakenOver } from './port.ts';
+import type { Fleet, JoinResult, NodeFacts, NodeLoad, TakenOver } from './port.ts';
 
 export interface LeaseKeeperOptions {
   fleet: Pick<Fleet, 'join' | 'renew' | 'leave' | 'time'>;
@@ -44,7 +44,7 @@ export class LeaseKeeper {
   private readonly options: LeaseKeeperOptions;
   private readonly key: LeaseKey;
   private readonly closing = new AbortController();
-  private joined: Joined | null = null;
+  private joined: JoinResult | null = null;
   private failing: SvcError | null = null;
   /** When the last renewal that succeeded was sent. */
   private renewed_at = 0;
@@ -114,7 +114,7 @@ export class LeaseKeeper {
   async join(
     facts: Omit<NodeFacts, 'node_id' | 'boot_id' | 'host' | 'clock'>,
     replaces: string | null,
-  ): Promise<Joined> {
+  ): Promise<JoinResult> {
     const { fleet, kernel, node, log, time } = this.options;
     await time.follow(fleet);
     if (time.trouble !== null) log.warn({ ...time.report }, time.trouble);

@@ -19,7 +19,7 @@ export interface Fleet {
    * has surely ended. Throws daemon_already_running while another boot has the lease, with the rest
    * of it as `retry_after_ms`.
    */
-  join(node: NodeFacts, replaces: string | null): Promise<Joined>;
+  join(node: NodeFacts, replaces: string | null): Promise<JoinResult>;
   /** Extends the lease. `lost`: another node took it over, or another boot joined. */
   renew(load: NodeLoad): Promise<Renewal>;
   /** Releases the lease and all unfinished runs of this node. A lost lease is no error. */
@@ -99,7 +99,7 @@ export interface NodeClock {
   takes_runs: boolean;
 }
 
-export interface Joined {
+export interface JoinResult {
   epoch: number;
   lease_ms: number;
   /** The boot that had this node id before. */

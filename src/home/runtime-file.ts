@@ -30,7 +30,7 @@ const { readFileSync } = process.getBuiltinModule('node:fs');
  *    daemon, and the process belongs to the original.
  */
 
-export type RuntimeFound =
+export type RuntimeFileState =
   | { kind: 'missing' }
   | { kind: 'corrupt'; reason: string }
   | { kind: 'present'; file: RuntimeFile };
@@ -38,7 +38,7 @@ export type RuntimeFound =
 /** Who has the pid now. `unproven`: it is alive, and the system does not report its start. */
 export type Owner = 'ours' | 'gone' | 'other' | 'unproven';
 
-export function readRuntimeFile(path: string): RuntimeFound {
+export function readRuntimeFile(path: string): RuntimeFileState {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -48,7 +48,7 @@ export function readRuntimeFile(path: string): RuntimeFound {
       ? { kind: 'missing' }
       : { kind: 'corrupt', reason: `it cannot be read (${code})` };
   }
-  let found: RuntimeFound;
+  let found: RuntimeFileState;
   try {
     found = check(JSON.parse(text));
   } catch {
@@ -159,7 +159,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function check(value: unknown): RuntimeFound {
+function check(value: unknown): RuntimeFileState {
   const file = value as Partial<RuntimeFile> | null;
   if (typeof file !== 'object' || file === null)
     return { kind: 'corrupt', reason: 'it is not an object' };

@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
-import type { Appended, EventStore, RunRow, StoredEvent } from '../store/port.ts';
+import type { AppendResult, EventStore, RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
 import type { Instance } from './instance.ts';
 import { wholeAppends } from './publisher.ts';
@@ -118,7 +118,7 @@ export class Committer {
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
     const { store, stalls } = this.options;
-    let appended: Appended;
+    let appended: AppendResult;
     try {
       appended = await stalls.watchCommit(
         store.append({ events: batch.map((item) => item.event), runs: rowsOf(batch) }),

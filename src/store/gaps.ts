@@ -5,7 +5,7 @@ import type { Mark } from './files/high-water.ts';
 export const REMOVED = 'removed';
 
 /** An event to remove. */
-export interface Removed {
+export interface RemovedEvents {
   seq: number;
   hash: Buffer;
 }
@@ -48,7 +48,7 @@ export class Gaps {
   }
 
   /** Records these events as removed. */
-  add(removed: Removed[]): void {
+  add(removed: RemovedEvents[]): void {
     const put = this.db.prepare<[GapRow]>(
       'insert or replace into gaps (first_seq, last_seq, last_hash) ' +
         'values (@first_seq, @last_seq, @last_hash)',
@@ -69,7 +69,7 @@ export class Gaps {
   }
 }
 
-function rangesOf(removed: Removed[]): GapRow[] {
+function rangesOf(removed: RemovedEvents[]): GapRow[] {
   const ranges: GapRow[] = [];
   for (const { seq, hash } of removed.toSorted((a, b) => a.seq - b.seq)) {
     const last = ranges.at(-1);

@@ -76,7 +76,7 @@ export interface Commit {
   runs: RunRow[];
 }
 
-export interface Appended {
+export interface AppendResult {
   full: boolean;
   first_seq: number;
 }
@@ -290,7 +290,7 @@ export interface EventStore extends LogReads {
    * `first_seq`: the position of its first event. A shared log assigns it; the others follow it.
    * store_conflict and store_full change nothing. After any other error the outcome is unknown.
    */
-  append(commit: Commit): Promise<Appended>;
+  append(commit: Commit): Promise<AppendResult>;
   /** Creates the reserve again if it was used. True if it is there. */
   reserve(): Promise<boolean>;
   /** Deletes the reserve, for other writes on a full disk. False if there was none. */

@@ -29,13 +29,13 @@ import {
  */
 export type Calls = { [M in PlainCall]: OnRows<EventStore[M]> } & {
   /** Opens the log. `damaged`: runs whose rows a quick check found damaged. */
-  open(): Opened;
+  open(): OpenStore;
   verifyPart(now: number, restart: boolean): { done: boolean; damaged: string[] };
   /** Replaces a damaged row. False if the run has newer events than `line`. */
   mendRun(line: RunLine): boolean;
 };
 
-export interface Opened {
+export interface OpenStore {
   report: OpenReport;
   damaged: string[];
 }
@@ -66,7 +66,7 @@ type Stored<T> = T extends Commit
 
 /** A log in a thread or in memory. After `close` it can be opened again. */
 export interface StoredLog {
-  open(): Promise<Opened>;
+  open(): Promise<OpenStore>;
   ask: Ask;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import * as v from 'valibot';
-import { check, checkGiven, checkKnown } from '../../src/contract/check.ts';
+import { check, checkKnown, checkWithoutNull } from '../../src/contract/check.ts';
 import { lifecycleInput, parseRunInput } from '../../src/contract/inputs.ts';
 import { briefly, object } from '../../src/contract/vocabulary.ts';
 import { SvcError } from '../../src/errors.ts';
@@ -101,8 +101,10 @@ test('prompt and system text share one bound, counted in bytes', () => {
 });
 
 test('a lifecycle event needs a type and takes a mode and a time', () => {
-  assert.equal(checkGiven(lifecycleInput, { type: 'stop_requested' }), { type: 'stop_requested' });
-  assert.equal(checkGiven(lifecycleInput, { type: 'x', mode: 'force', timeout_ms: 0 }), {
+  assert.equal(checkWithoutNull(lifecycleInput, { type: 'stop_requested' }), {
+    type: 'stop_requested',
+  });
+  assert.equal(checkWithoutNull(lifecycleInput, { type: 'x', mode: 'force', timeout_ms: 0 }), {
     type: 'x',
     mode: 'force',
     timeout_ms: 0,
@@ -117,7 +119,7 @@ test('a lifecycle event needs a type and takes a mode and a time', () => {
   ];
   for (const [value, param] of wrong) {
     assert.throws(
-      () => checkGiven(lifecycleInput, value),
+      () => checkWithoutNull(lifecycleInput, value),
       (error: SvcError) => error.code === 'invalid_request' && error.param === param,
     );
   }

@@ -1,5 +1,5 @@
 import { SvcError } from '../../src/errors.ts';
-import type { Appended, Commit, EventStore, StoredEvent } from '../../src/store/port.ts';
+import type { AppendResult, Commit, EventStore, StoredEvent } from '../../src/store/port.ts';
 import { createMemoryStore } from '../helpers/store/memory.ts';
 
 /**
@@ -106,7 +106,7 @@ export class Disk {
     return this.inner.readAll(1, Number.MAX_SAFE_INTEGER);
   }
 
-  private async append(commit: Commit): Promise<Appended> {
+  private async append(commit: Commit): Promise<AppendResult> {
     if (this.refuses()) throw new SvcError('store_full');
     if (this.full) this.reserve -= 1;
     return { ...(await this.write(commit)), full: this.full };
@@ -122,7 +122,7 @@ export class Disk {
   }
 
   /** The memory store answers at once. */
-  private async write(commit: Commit): Promise<Appended> {
+  private async write(commit: Commit): Promise<AppendResult> {
     const written = this.inner.append(commit);
     if (this.options.losesLast) this.commits.push(commit);
     try {

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { listFlag, textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, paint } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
-import { readAttached } from '../run/attached.ts';
+import { readAttachments } from '../run/attached.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { findPreset } from '../run/preset.ts';
 import { configuredBytes, readRunInput } from '../run/run-input.ts';
@@ -27,7 +27,7 @@ export async function run(context: Context): Promise<number> {
   const chat = new Chat(context, openStdout(), {
     request: await withTargetOfShell(asked, paths),
     place: typeof conversation === 'string' ? { conversation } : {},
-    files: await readAttached(listFlag(flags, 'file') ?? [], await configuredBytes(paths)),
+    files: await readAttachments(listFlag(flags, 'file') ?? [], await configuredBytes(paths)),
     preset,
   });
   if (isTerminal(0)) await begin(context, chat);

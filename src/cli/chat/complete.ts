@@ -7,13 +7,13 @@ import { knownNames } from '../completion/known.ts';
 import { chatNames } from './commands.ts';
 
 /** What Tab offers: whole words, and the beginning of them that is typed. */
-export type Completed = [offered: string[], typed: string];
+export type Completion = [offered: string[], typed: string];
 
 /**
  * Completes a command of a chat, or its value. Null: the line is a message. Only names that have to
  * be looked up come later.
  */
-export function completeChat(line: string, paths: Paths): Completed | null | Promise<Completed> {
+export function completeChat(line: string, paths: Paths): Completion | null | Promise<Completion> {
   const [, name = '', typed] = /^(\/[a-z]*)(?:\s+(\S*))?$/.exec(line) ?? [];
   if (name === '') return null;
   if (typed === undefined) return beginning(chatNames, name);
@@ -32,7 +32,7 @@ const VALUES: Readonly<Record<string, (paths: Paths, typed: string) => Promise<s
 };
 
 /** A model is found without its provider. */
-function beginning(names: readonly string[], typed: string): Completed {
+function beginning(names: readonly string[], typed: string): Completion {
   const found = names.filter((name) => name.startsWith(typed));
   const inside = names.filter((name) => typed !== '' && name.includes(`/${typed}`));
   return [found.length > 0 ? found : inside, typed];

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 import { isTerminal, note, writeError } from '../print/output.ts';
-import type { Completed } from './complete.ts';
+import type { Completion } from './complete.ts';
 import type { ChatHistory } from './history.ts';
 
 /** The messages of a user, one after the other. */
@@ -13,7 +13,7 @@ export interface Messages {
 }
 
 /** What Tab offers for a line. Null: it is a message. */
-type Complete = (line: string) => Completed | null | Promise<Completed>;
+type Complete = (line: string) => Completion | null | Promise<Completion>;
 
 /** A line; undefined: Ctrl-C was typed instead, null: the input has ended. */
 type Line = string | null | undefined;
@@ -79,7 +79,7 @@ function typed(history: ChatHistory | null, complete: Complete): Source {
         history: [...(history?.lines ?? [])],
         historySize: history?.lines_max ?? 0,
         removeHistoryDuplicates: true,
-        completer: (line: string, done: (_: null, found: Completed) => void) => {
+        completer: (line: string, done: (_: null, found: Completion) => void) => {
           const found = prompt === FIRST ? complete(line) : null;
           if (found instanceof Promise) void found.then((names) => done(null, names));
           else done(null, found ?? [[`${line}\t`], line]);

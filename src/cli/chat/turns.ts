@@ -12,8 +12,8 @@ import type { Context } from '../context.ts';
 import { INTERRUPTED } from '../interrupt.ts';
 import { isTerminal, note, printError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
-import { type Answered, answerTo, newKey } from '../run/answer.ts';
-import { type Attached, askedWith, readAttached } from '../run/attached.ts';
+import { type AnswerOutcome, answerTo, newKey } from '../run/answer.ts';
+import { type Attachment, askedWith, readAttachments } from '../run/attached.ts';
 import { findPreset, withPreset } from '../run/preset.ts';
 import { absoluteModel, configuredBytes, readNumbers } from '../run/run-input.ts';
 import { type ChatCommand, chatCommandOf, chatHelp, nearCommand } from './commands.ts';
@@ -33,13 +33,13 @@ interface Place {
 /** A message with the files that go with it. */
 interface Message {
   prompt: string;
-  files: readonly Attached[];
+  files: readonly Attachment[];
 }
 
 interface Begun {
   request: Record<string, unknown>;
   place: Place;
-  files: readonly Attached[];
+  files: readonly Attachment[];
   preset: string | null;
 }
 
@@ -59,7 +59,7 @@ export class Chat {
   /** The place of the next turn. */
   private place: Place;
   /** The files of the next message. */
-  private files: readonly Attached[];
+  private files: readonly Attachment[];
   private preset: string | null;
   private shows: boolean;
   private last: (Message & { place: Place; run_id: string | null }) | null = null;
@@ -115,7 +115,7 @@ export class Chat {
     const asked = message.files.length === 0 ? whole : askedWith(whole, message.files);
     const { context } = this;
     const { stats: _, ...flags } = context.flags;
-    const answered: Answered | null = await answerTo(
+    const answered: AnswerOutcome | null = await answerTo(
       // The getter of the paths does not survive a copy.
       { ...context, paths: context.paths, flags: this.shows ? { ...flags, stats: true } : flags },
       { idempotency_key: newKey(), ...asked, ...place },
@@ -220,7 +220,7 @@ export class Chat {
   /** The file is read now, so a mistake is found before the message is written. */
   private async addFile(path: string): Promise<void> {
     const bytes_max = await configuredBytes(this.context.paths);
-    const added = path === '' ? [] : await readAttached([inHome(path)], bytes_max);
+    const added = path === '' ? [] : await readAttachments([inHome(path)], bytes_max);
     this.files = path === '' ? [] : [...this.files, ...added];
     const names = this.files.map(({ name }) => name).join(', ');
     note(names === '' ? 'The next message has no file.' : `With the next message: ${names}`);

@@ -5,7 +5,7 @@ import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 
-export type Applied = Results['config.apply'];
+export type ApplyResult = Results['config.apply'];
 
 /** Has the daemon read the configuration file again. */
 export async function run({ paths, json }: Context): Promise<number> {
@@ -18,15 +18,15 @@ export async function run({ paths, json }: Context): Promise<number> {
   return 0;
 }
 
-export const NOTHING: Applied = { applied: [], after_restart: [] };
+export const NOTHING: ApplyResult = { applied: [], after_restart: [] };
 
 /** Null without a daemon. Throws config_invalid. */
-export function applyNow(paths: Paths): Promise<Applied | null> {
+export function applyNow(paths: Paths): Promise<ApplyResult | null> {
   return askDaemon(paths, 'config.apply').catch(whenNotRunning(() => null));
 }
 
 /** What counts at once, and what waits. */
-export function appliedText({ applied, after_restart }: Applied): string {
+export function appliedText({ applied, after_restart }: ApplyResult): string {
   return [
     ...(applied.length === 0 ? [] : [`Counts now: ${applied.join(', ')}.`]),
     ...(after_restart.length === 0

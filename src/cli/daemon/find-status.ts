@@ -8,18 +8,18 @@ import { connectDaemon } from '../connect/connect-daemon.ts';
 type Status = Results['status'];
 
 /** A status; fields that need an answer of the daemon are null without one. */
-export type StatusShown = {
+export type StatusView = {
   [K in keyof Status]: K extends 'state' | 'home' | 'addresses' ? Status[K] : Status[K] | null;
 };
 
-export interface Found {
-  status: StatusShown;
+export interface StatusResult {
+  status: StatusView;
   exit: number;
   events: Results['why']['events'] | null;
 }
 
 const ANSWER_MS = 3_000;
-const NO_ADDRESSES: StatusShown['addresses'] = { http: null, grpc: null, socket: null };
+const NO_ADDRESSES: StatusView['addresses'] = { http: null, grpc: null, socket: null };
 
 /**
  * The status of the daemon, and its exit code.
@@ -34,7 +34,7 @@ const NO_ADDRESSES: StatusShown['addresses'] = { http: null, grpc: null, socket:
 export async function findStatus(
   paths: Paths,
   { why = false }: { why?: boolean } = {},
-): Promise<Found> {
+): Promise<StatusResult> {
   try {
     return await againWhenCut(() => ask(paths, why));
   } catch (error) {
@@ -53,7 +53,10 @@ export async function findStatus(
   }
 }
 
-async function withoutDescriptors(paths: Paths, { message, hint }: SvcError): Promise<Found> {
+async function withoutDescriptors(
+  paths: Paths,
+  { message, hint }: SvcError,
+): Promise<StatusResult> {
   const found = await withoutAnswer(paths, true);
   return { ...found, status: { ...found.status, warning: `${message} ${hint}` } };
 }
@@ -68,7 +71,7 @@ function diedMeanwhile(paths: Paths, { code }: SvcError): boolean {
   );
 }
 
-async function ask(paths: Paths, why: boolean): Promise<Found> {
+async function ask(paths: Paths, why: boolean): Promise<StatusResult> {
   const client = await connectDaemon(paths, { timeout_ms: ANSWER_MS });
   try {
     const status = await client.call('status', {}, { timeout_ms: ANSWER_MS });
@@ -79,12 +82,12 @@ async function ask(paths: Paths, why: boolean): Promise<Found> {
   }
 }
 
-async function withoutAnswer(paths: Paths, accepted: boolean): Promise<Found> {
+async function withoutAnswer(paths: Paths, accepted: boolean): Promise<StatusResult> {
   const found = readRuntimeFile(paths.runtime);
   const shown = (
     exit: number,
-    fields: Partial<StatusShown> & Pick<StatusShown, 'state'>,
-  ): Found => ({ exit, events: null, status: { ...empty(paths), ...fields } });
+    fields: Partial<StatusView> & Pick<StatusView, 'state'>,
+  ): StatusResult => ({ exit, events: null, status: { ...empty(paths), ...fields } });
   if (found.kind !== 'present')
     return accepted
       ? shown(4, { state: 'unresponsive' })
@@ -98,7 +101,7 @@ async function withoutAnswer(paths: Paths, accepted: boolean): Promise<Found> {
   return shown(4, { state: 'unresponsive', ...known, addresses: file.addresses });
 }
 
-function empty(paths: Paths): StatusShown {
+function empty(paths: Paths): StatusView {
   return {
     state: 'stopped',
     state_path: null,

@@ -1,4 +1,4 @@
-import type { StatusShown } from './find-status.ts';
+import type { StatusView } from './find-status.ts';
 
 /** Keys in one sentence. */
 const KEYS_MAX = 5;
@@ -7,7 +7,7 @@ const KEYS_MAX = 5;
 export function notInForce({
   not_in_force,
   config_problem: problem,
-}: Pick<StatusShown, 'not_in_force' | 'config_problem'>): string[] {
+}: Pick<StatusView, 'not_in_force' | 'config_problem'>): string[] {
   const keys = not_in_force ?? [];
   if (problem != null) return [`The next start will fail: ${problem}`];
   if (keys.length === 0) return [];

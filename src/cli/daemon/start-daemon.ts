@@ -19,7 +19,7 @@ export interface StartOptions {
   onStart?: () => void;
 }
 
-export interface Started {
+export interface DaemonStart {
   status: Status;
   /** False if one was running already. */
   started: boolean;
@@ -44,7 +44,7 @@ export async function startDaemon({
   flags,
   wait_ms,
   onStart,
-}: StartOptions): Promise<Started> {
+}: StartOptions): Promise<DaemonStart> {
   const deadline = Date.now() + wait_ms;
   const find = async () => (await whenAnswering(paths, deadline)) ?? whenEnding(paths, deadline);
   let running = await find();

@@ -7,7 +7,7 @@ import type { Context } from '../context.ts';
 import { secondsFlag } from '../parse/flag-values.ts';
 import { hasColour, note, print, printJson, warn } from '../print/output.ts';
 import { settingFlags } from './serve.ts';
-import { type Started, type StartOptions, startDaemon, WAIT } from './start-daemon.ts';
+import { type DaemonStart, type StartOptions, startDaemon, WAIT } from './start-daemon.ts';
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const wait_ms = secondsFlag(flags, 'wait', WAIT) ?? WAIT.default_ms;
@@ -18,7 +18,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   return 0;
 }
 
-export function printStarted({ status, started }: Started, json: boolean): void {
+export function printStarted({ status, started }: DaemonStart, json: boolean): void {
   if (json) {
     printJson({ ...status, started });
     return;
@@ -64,7 +64,7 @@ function noteNotApplied(settings: StartOptions['flags']): void {
 export async function startOrExplain(
   options: StartOptions,
   isShown: (error: SvcError) => boolean,
-): Promise<Started> {
+): Promise<DaemonStart> {
   const before = { at: Date.now(), bytes: sizeOf(options.paths.stderr) };
   try {
     return await startDaemon(options);

@@ -1,12 +1,12 @@
 import { INTERRUPTED, onInterrupt, sleep } from '../interrupt.ts';
-import type { Found } from './find-status.ts';
+import type { StatusResult } from './find-status.ts';
 
 const POLL_MS = 500;
 
 /** Shows the status now and after each change, until interrupted. */
 export async function watchStatus(
-  find: () => Promise<Found>,
-  show: (found: Found) => Promise<void>,
+  find: () => Promise<StatusResult>,
+  show: (found: StatusResult) => Promise<void>,
 ): Promise<number> {
   const interrupt = onInterrupt();
   let last = '';

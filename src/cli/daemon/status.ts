@@ -3,7 +3,7 @@ import { escapeJson, oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson, warn } from '../print/output.ts';
-import { type Found, findStatus, type StatusShown } from './find-status.ts';
+import { findStatus, type StatusResult, type StatusView } from './find-status.ts';
 import { notInForce } from './not-in-force.ts';
 
 export async function run(context: Context): Promise<number> {
@@ -37,7 +37,7 @@ export async function run(context: Context): Promise<number> {
   return found.exit;
 }
 
-function shown({ status, events }: Found): object {
+function shown({ status, events }: StatusResult): object {
   return events === null ? status : { ...status, events };
 }
 
@@ -48,13 +48,13 @@ const ADVICE: Record<string, string> = {
     'Its process is alive and does not answer. See: svc logs. End it with: svc stop --force',
 };
 
-async function printText({ status, events }: Found): Promise<void> {
+async function printText({ status, events }: StatusResult): Promise<void> {
   const { fields } = await import('../print/table.ts');
   const { localTime } = await import('../print/format.ts');
   const rows = await describe(status);
   const head = `${paint(colour(status), oneLine(status.state))}${await upText(status)}`;
   print(rows.length === 0 ? head : `${head}\n${fields(rows)}`);
-  const line = ({ at, type, data }: NonNullable<Found['events']>[number]) =>
+  const line = ({ at, type, data }: NonNullable<StatusResult['events']>[number]) =>
     `${localTime(at)}  ${oneLine(type)}  ${paint('dim', oneLine(JSON.stringify(data)))}`;
   if (events !== null) print(`\n${events.map(line).join('\n')}`);
   const advice = hasLostSocket(status) ? LOST_SOCKET : ADVICE[status.state];
@@ -67,7 +67,7 @@ const LOST_SOCKET =
   'Its process is alive, and its socket was deleted, so nothing can reach it. ' +
   'Start it again with: svc restart';
 
-function hasLostSocket({ state, addresses: { socket } }: StatusShown): boolean {
+function hasLostSocket({ state, addresses: { socket } }: StatusView): boolean {
   return (
     state === 'unresponsive' &&
     socket !== null &&
@@ -76,7 +76,7 @@ function hasLostSocket({ state, addresses: { socket } }: StatusShown): boolean {
   );
 }
 
-async function describe(status: StatusShown): Promise<[string, string | null][]> {
+async function describe(status: StatusView): Promise<[string, string | null][]> {
   if (status.pid === null) return [];
   const { duration, endedAgo } = await import('../print/format.ts');
   const { workRows } = await import('./status-work.ts');
@@ -102,7 +102,7 @@ async function describe(status: StatusShown): Promise<[string, string | null][]>
 }
 
 /** Says that the daemon does not run this program. The same version may have several builds. */
-async function otherProgram({ version, build }: StatusShown): Promise<string> {
+async function otherProgram({ version, build }: StatusView): Promise<string> {
   const { programVersion } = await import('../../home/version.ts');
   const { build: own } = await import('../../home/build.ts');
   if (version !== programVersion())
@@ -118,7 +118,7 @@ export function runsText({ active, queued, finished }: Results['status']['runs']
 }
 
 /** How long the process is up. An older daemon says only since when it has its state. */
-async function upText({ started_at, since }: StatusShown): Promise<string> {
+async function upText({ started_at, since }: StatusView): Promise<string> {
   const { ago, duration, localTime } = await import('../print/format.ts');
   if (started_at != null)
     return `, up ${duration(Date.now() - Date.parse(started_at))}, since ${localTime(started_at)}`;
@@ -126,7 +126,7 @@ async function upText({ started_at, since }: StatusShown): Promise<string> {
 }
 
 /** A daemon that is up and takes no run is not well. */
-function colour({ state, reason }: StatusShown): Parameters<typeof paint>[0] {
+function colour({ state, reason }: StatusView): Parameters<typeof paint>[0] {
   if (state === 'ready' || state === 'running') return reason == null ? 'green' : 'yellow';
   return state === 'crashed' || state === 'failed' || state === 'unresponsive' ? 'red' : 'yellow';
 }

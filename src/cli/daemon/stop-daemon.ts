@@ -19,7 +19,7 @@ export interface StopOptions {
   onSilent?: (pid: number) => void;
 }
 
-export interface Stopped {
+export interface DaemonStop {
   was_running: boolean;
   pid: number | null;
   /** Whether it was killed. */
@@ -44,7 +44,7 @@ const POLL_MS = 10;
  * 2. With `force`, a daemon that has not ended in time is killed.
  * 3. Only a process that is proven to be the daemon gets a signal.
  */
-export async function stopDaemon(options: StopOptions): Promise<Stopped> {
+export async function stopDaemon(options: StopOptions): Promise<DaemonStop> {
   const answering = await againWhenCut(() => ask(options.paths)).catch(noAnswer);
   const identity = provenProcess(options.paths);
   if (answering === null) return stopSilent(identity, options);
@@ -85,7 +85,7 @@ async function stopAnswering(
   { client, status }: Answering,
   identity: Identity | null,
   options: StopOptions,
-): Promise<Stopped> {
+): Promise<DaemonStop> {
   const { force, timeout_ms, onDrain } = options;
   const { runs, pid } = status;
   const patience = await patienceOf(client, options);
@@ -133,7 +133,7 @@ async function patienceOf(
 async function stopSilent(
   identity: Identity | null,
   { force, timeout_ms, onSilent }: StopOptions,
-): Promise<Stopped> {
+): Promise<DaemonStop> {
   if (identity === null) return { was_running: false, pid: null, killed: false, runs: null };
   const { pid } = identity;
   if (force) return killOrGiveUp(identity, pid, true);
@@ -149,7 +149,7 @@ async function killOrGiveUp(
   identity: Identity | null,
   pid: number,
   force: boolean,
-): Promise<Stopped> {
+): Promise<DaemonStop> {
   if (!force) throw new SvcError('stop_timed_out', `The daemon (pid ${pid}) did not stop in time.`);
   if (identity !== null && ownerOf(identity) === 'ours') process.kill(pid, 'SIGKILL');
   if (identity !== null && (await isGone(identity, MARGIN_MS)))

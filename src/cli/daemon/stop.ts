@@ -2,7 +2,7 @@ import type { Results } from '../../transport/control/protocol.ts';
 import type { Context, Flags } from '../context.ts';
 import { secondsFlag } from '../parse/flag-values.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { type StopOptions, type Stopped, stopDaemon } from './stop-daemon.ts';
+import { type DaemonStop, type StopOptions, stopDaemon } from './stop-daemon.ts';
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const stopped = await stopDaemon(stopOptions(paths, flags, json));
@@ -26,7 +26,7 @@ export function stopOptions(paths: StopOptions['paths'], flags: Flags, json: boo
   };
 }
 
-function stoppedText({ was_running, pid, killed, runs }: Stopped): string {
+function stoppedText({ was_running, pid, killed, runs }: DaemonStop): string {
   if (!was_running) return 'svc is not running.';
   if (!killed && runs !== null && hadRuns(runs))
     return `svc has stopped (pid ${pid}): ${runsText(runs)}.`;

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.ts';
 import type { ProviderRecord, ReportRecord } from '../../contract/contract.ts';
 import type { Paths } from '../../home/paths.ts';
-import type { RuntimeFound } from '../../home/runtime-file.ts';
+import type { RuntimeFileState } from '../../home/runtime-file.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 
 /** The result of one check. */
@@ -31,7 +31,7 @@ export interface DoctorContext {
   /** What counts now: of the daemon, or else of its next start. */
   inForce: Config | null;
   running: RunningDaemon | null;
-  runtime: RuntimeFound;
+  runtime: RuntimeFileState;
 }
 
 export const ok = (name: string, detail: string): Check => ({

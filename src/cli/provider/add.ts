@@ -10,7 +10,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context, Flags } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
-import { type ProviderShown, shown } from './configured.ts';
+import { type ProviderView, shown } from './configured.ts';
 import { noteNextStep } from './next-step.ts';
 import { inFlags, settingsIn } from './settings-flags.ts';
 
@@ -19,7 +19,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   const id = args[0] ?? '';
   const settings = readSettings(id, flags);
   let isRunning = true;
-  const provider: ProviderShown = await askDaemon(
+  const provider: ProviderView = await askDaemon(
     paths,
     'provider.add',
     { id, ...settings },
@@ -41,11 +41,11 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
 /** The daemon probes a local provider before it answers. */
 export const ADD_MS = 70_000;
 
-export function described({ id, kind, base_url, adapter }: ProviderShown): string {
+export function described({ id, kind, base_url, adapter }: ProviderView): string {
   return `${id} (${kind}, ${base_url ?? adapter})`;
 }
 
-export function stateOf({ state, reason }: ProviderShown): string {
+export function stateOf({ state, reason }: ProviderView): string {
   return `: ${state}${reason === null ? '' : `. ${reason.replace(/\.$/, '')}`}`;
 }
 
@@ -76,7 +76,7 @@ async function addToFile(
   paths: Paths,
   id: string,
   settings: ProviderConfig,
-): Promise<ProviderShown> {
+): Promise<ProviderView> {
   if (Object.hasOwn(loadConfig(paths.config).providers, id))
     throw new SvcError('provider_exists', `A provider ${id} is configured already.`, {
       param: 'id',

@@ -5,10 +5,10 @@ import type { Paths } from '../../home/paths.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 
 /** A provider; without a daemon `since` is unknown. */
-export type ProviderShown = Omit<Results['provider.test'], 'since'> & { since: string | null };
+export type ProviderView = Omit<Results['provider.test'], 'since'> & { since: string | null };
 
 /** The providers of the configuration in the state `unknown`, the built-in engine first. */
-export function configuredProviders(paths: Paths): ProviderShown[] {
+export function configuredProviders(paths: Paths): ProviderView[] {
   const { providers, default_provider } = loadConfig(paths.config);
   const engine = shown('local', { kind: 'local', adapter: 'llama.cpp', base_url: null, key: null });
   const all = [engine, ...Object.entries(providers).map(([id, settings]) => shown(id, settings))];
@@ -38,7 +38,7 @@ export function configOf(
 
 type Settings = Pick<ProviderConfig, 'kind' | 'key'> & { adapter: string; base_url: string | null };
 
-export function shown(id: string, { kind, adapter, base_url, key }: Settings): ProviderShown {
+export function shown(id: string, { kind, adapter, base_url, key }: Settings): ProviderView {
   return {
     id,
     kind,

@@ -7,7 +7,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { configOf, configuredProviders, type ProviderShown } from './configured.ts';
+import { configOf, configuredProviders, type ProviderView } from './configured.ts';
 
 /** Prints the provider of runs that name none, or sets it. Needs no daemon. */
 export async function run({ paths, args, json }: Context): Promise<number> {
@@ -25,7 +25,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   return 0;
 }
 
-async function present(paths: Paths): Promise<ProviderShown | null> {
+async function present(paths: Paths): Promise<ProviderView | null> {
   const providers = await askDaemon(paths, 'provider.list').then(
     ({ providers }) => providers,
     whenNotRunning(() => configuredProviders(paths)),
@@ -33,15 +33,15 @@ async function present(paths: Paths): Promise<ProviderShown | null> {
   return providers.find((provider) => provider.default) ?? null;
 }
 
-function use(paths: Paths, id: string): Promise<ProviderShown> {
+function use(paths: Paths, id: string): Promise<ProviderView> {
   return askDaemon(paths, 'provider.use', { id }).catch(whenNotRunning(() => useInFile(paths, id)));
 }
 
-async function useInFile(paths: Paths, id: string): Promise<ProviderShown> {
+async function useInFile(paths: Paths, id: string): Promise<ProviderView> {
   const config = loadConfig(paths.config);
   if (id !== 'local') configOf(id, config.providers, '');
   refuseConfigured(config, 'default_provider', 'The default provider');
   await saveModelChoices(paths.config, (choices) => ({ ...choices, provider: id }));
   const provider = configuredProviders(paths).find((each) => each.id === id);
-  return provider as ProviderShown;
+  return provider as ProviderView;
 }

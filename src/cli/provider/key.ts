@@ -13,7 +13,7 @@ import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../parse/flag-values.ts';
 import { readStdin } from '../parse/read-stdin.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { configOf, type ProviderShown } from './configured.ts';
+import { configOf, type ProviderView } from './configured.ts';
 
 /**
  * Stores the key of a provider, or removes it. The key never is an argument: other users see those.
@@ -32,7 +32,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
           await readKey(id, flags),
           choiceFlag(flags, 'store', ['keychain', 'file'] as const) ?? null,
         );
-  const provider: ProviderShown | null = await askDaemon(paths, 'provider.key', { id }).catch(
+  const provider: ProviderView | null = await askDaemon(paths, 'provider.key', { id }).catch(
     whenNotRunning(() => null),
   );
   if (json) printJson({ id, stored: place, provider });

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { duration } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
-import type { ProviderShown } from './configured.ts';
+import type { ProviderView } from './configured.ts';
 
 /** Without a daemon, lists the configured providers in the state `unknown`. */
 export async function run({ paths, json }: Context): Promise<number> {
@@ -43,7 +43,7 @@ export async function run({ paths, json }: Context): Promise<number> {
 }
 
 /** Imported here: a daemon that answers has read the configuration already. */
-async function configured(paths: Context['paths']): Promise<ProviderShown[]> {
+async function configured(paths: Context['paths']): Promise<ProviderView[]> {
   const { configuredProviders } = await import('./configured.ts');
   return configuredProviders(paths);
 }
@@ -51,12 +51,7 @@ async function configured(paths: Context['paths']): Promise<ProviderShown[]> {
 /** What a state has to say: since when, when it is tried again, and why. */
 function reasonRow(
   name: string,
-  {
-    state,
-    since,
-    reason,
-    retry_at,
-  }: Pick<ProviderShown, 'state' | 'since' | 'reason' | 'retry_at'>,
+  { state, since, reason, retry_at }: Pick<ProviderView, 'state' | 'since' | 'reason' | 'retry_at'>,
 ): [string, string][] {
   // A daemon of an older version says no time.
   const wait = retry_at == null ? Number.NaN : Date.parse(retry_at) - Date.now();

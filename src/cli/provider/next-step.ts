@@ -4,11 +4,11 @@ import type { ProviderConfig } from '../../config/provider.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { note } from '../print/output.ts';
-import type { ProviderShown } from './configured.ts';
+import type { ProviderView } from './configured.ts';
 
 /** Says what the user does next, with the exact commands. */
 export async function noteNextStep(
-  { kind, state, base_url, ...provider }: ProviderShown,
+  { kind, state, base_url, ...provider }: ProviderView,
   settings: Pick<ProviderConfig, 'like' | 'key'>,
   { paths, isRunning }: { paths: Paths; isRunning: boolean },
 ): Promise<void> {

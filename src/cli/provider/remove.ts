@@ -7,7 +7,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
-import { configOf, type ProviderShown, shown } from './configured.ts';
+import { configOf, type ProviderView, shown } from './configured.ts';
 
 export async function run({ paths, args, json }: Context): Promise<number> {
   const id = args[0] ?? '';
@@ -16,7 +16,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
       param: 'id',
       hint: 'To use another provider: svc run "…" --provider <id>',
     });
-  const provider: ProviderShown = await askDaemon(paths, 'provider.remove', { id }).catch(
+  const provider: ProviderView = await askDaemon(paths, 'provider.remove', { id }).catch(
     whenNotRunning(() => removeFromFile(paths, id)),
   );
   if (json) printJson(provider);
@@ -24,7 +24,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   return 0;
 }
 
-async function removeFromFile(paths: Paths, id: string): Promise<ProviderShown> {
+async function removeFromFile(paths: Paths, id: string): Promise<ProviderView> {
   const { providers } = loadConfig(paths.config);
   const settings = configOf(id, providers, 'cannot be removed');
   const { removeProvider } = await import('../../config/providers-file.ts');

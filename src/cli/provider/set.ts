@@ -9,7 +9,7 @@ import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { ADD_MS, described, stateOf } from './add.ts';
-import { configOf, type ProviderShown, shown } from './configured.ts';
+import { configOf, type ProviderView, shown } from './configured.ts';
 import { inFlags, settingsIn } from './settings-flags.ts';
 
 /** Without a daemon, changes providers.json for the next start. */
@@ -22,7 +22,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     });
   const before = loadConfig(paths.config).providers[id]?.key ?? null;
   let isRunning = true;
-  const provider: ProviderShown = await askDaemon(
+  const provider: ProviderView = await askDaemon(
     paths,
     'provider.set',
     { id, ...change },
@@ -55,7 +55,7 @@ async function changeFile(
   paths: Paths,
   id: string,
   change: Record<string, unknown>,
-): Promise<ProviderShown> {
+): Promise<ProviderView> {
   const config = loadConfig(paths.config);
   const present = configOf(id, config.providers, 'has no settings of a provider');
   refuseConfigured(config, `providers.${id}`, `The provider ${id}`);

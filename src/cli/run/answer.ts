@@ -24,7 +24,7 @@ export function newKey(): string {
   return `svc-run-${[8, 4, 4, 4, 12].map(digits).join('-')}`;
 }
 
-export interface Answered {
+export interface AnswerOutcome {
   record: Run;
   /** The exit code of the outcome. */
   exit: number;
@@ -39,7 +39,7 @@ export async function answerTo(
   input: Input,
   stdout: StdoutStream,
   quiet_ms = 0,
-): Promise<Answered> {
+): Promise<AnswerOutcome> {
   const say = () => context.json || note('Cancelling; Ctrl-C again leaves at once.');
   let later: NodeJS.Timeout | undefined;
   const interrupt = onInterrupt(() => {
@@ -59,7 +59,7 @@ async function follow(
   input: Input,
   stdout: StdoutStream,
   interrupt: AbortSignal,
-): Promise<Answered> {
+): Promise<AnswerOutcome> {
   const { flags, json, paths } = context;
   const printer = json ? null : new AnswerPrinter(stdout);
   const cancel = AbortSignal.any([interrupt, stdout.gone]);

@@ -12,18 +12,18 @@ import { warn } from '../print/output.ts';
  */
 
 type Content = { type: 'text'; text: string } | { type: 'image'; media_type: string; data: string };
-export interface Attached {
+export interface Attachment {
   /** As the user wrote it, in one line. */
   name: string;
   content: Content;
 }
 
 /** Throws usage, prompt_too_large. */
-export async function readAttached(
+export async function readAttachments(
   paths: readonly string[],
   bytes_max: number,
-): Promise<Attached[]> {
-  const files: Attached[] = [];
+): Promise<Attachment[]> {
+  const files: Attachment[] = [];
   let left = bytes_max;
   for (const path of paths) {
     const name = oneLine(path);
@@ -70,7 +70,7 @@ export async function readSchema(
  */
 export function askedWith(
   { prompt, system, ...asked }: Record<string, unknown> & { prompt: string; system?: string },
-  files: readonly Attached[],
+  files: readonly Attachment[],
 ): Record<string, unknown> {
   const parts: Content[] = [];
   const say = (text: string) => {

@@ -63,9 +63,9 @@ export async function withFiles<T extends Record<string, unknown> & { prompt: st
   paths: Paths,
 ): Promise<T | Record<string, unknown>> {
   if (files === undefined) return asked;
-  const { askedWith, readAttached } = await import('./attached.ts');
+  const { askedWith, readAttachments } = await import('./attached.ts');
   const left = (await configuredBytes(paths)) - Buffer.byteLength(asked.prompt);
-  return askedWith(asked, await readAttached(files, Math.max(0, left)));
+  return askedWith(asked, await readAttachments(files, Math.max(0, left)));
 }
 
 /** The form of the answer that --schema asks for. Throws usage, prompt_too_large. */

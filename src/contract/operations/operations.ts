@@ -1,6 +1,6 @@
 import type * as v from 'valibot';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
-import type { Given } from '../check.ts';
+import type { WithoutNull } from '../check.ts';
 import { daemonOperations } from './daemon.ts';
 import { modelOperations } from './models.ts';
 import type { Operation } from './row.ts';
@@ -13,7 +13,7 @@ type Operations = typeof operations;
 export type OperationName = keyof Operations;
 type TypesOf<O> =
   O extends Operation<infer P, infer R, infer E>
-    ? { params: Given<v.InferOutput<P>>; result: Exclude<R, RecordBytes>; event: E }
+    ? { params: WithoutNull<v.InferOutput<P>>; result: Exclude<R, RecordBytes>; event: E }
     : never;
 export type Params<N extends OperationName> = TypesOf<Operations[N]>['params'];
 /** What each operation answers. A record of a run may come as bytes that clients share. */

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
-import type { Needed, Scope } from '../../runtime/principal/principal.ts';
-import type { Given } from '../check.ts';
+import type { NeededScope, Scope } from '../../runtime/principal/principal.ts';
+import type { WithoutNull } from '../check.ts';
 import type { AppliedSettings } from '../settings.ts';
 
 /**
@@ -67,7 +67,7 @@ export const ACCESS = {
   'sees conversation': 'any',
   'sees model': 'any',
   'asks model': 'run',
-} as const satisfies Record<string, Needed>;
+} as const satisfies Record<string, NeededScope>;
 export type Access = keyof typeof ACCESS;
 
 /** Such as `health`, or `runs.list`. */
@@ -135,7 +135,7 @@ export interface NamedToken extends NewToken {
 export interface Operation<P extends Fields = Fields, R = unknown, E = unknown> extends Columns<P> {
   params: P;
   /** Absent: each transport has its way. */
-  call?(call: HomeCall, params: Given<v.InferOutput<P>>): R | Promise<R>;
+  call?(call: HomeCall, params: WithoutNull<v.InferOutput<P>>): R | Promise<R>;
   readonly types?: { result: R; event: E };
 }
 
@@ -150,7 +150,7 @@ export function operation<P extends Fields = None, R = unknown, const M extends 
   row: Columns<P> & {
     access: Access;
     method?: M;
-    call(call: Call, params: Given<v.InferOutput<P>>): R | Promise<R>;
+    call(call: Call, params: WithoutNull<v.InferOutput<P>>): R | Promise<R>;
   },
 ): Ruled<Operation<P, R, never>, M> {
   return { ...row, params: row.params ?? (none as never) };
@@ -159,7 +159,7 @@ export function operation<P extends Fields = None, R = unknown, const M extends 
 /** An operation of the home alone. */
 export function ofHome<P extends Fields = None, R = unknown>(
   row: Omit<Columns<P>, 'method' | 'grpc'> & {
-    call(call: HomeCall, params: Given<v.InferOutput<P>>): R | Promise<R>;
+    call(call: HomeCall, params: WithoutNull<v.InferOutput<P>>): R | Promise<R>;
   },
 ): Ruled<Operation<P, R, never>, never> {
   return { ...row, params: row.params ?? (none as never) };

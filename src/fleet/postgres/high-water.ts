@@ -3,7 +3,7 @@ import { SvcError } from '../../errors.ts';
 import type { EventRow } from '../../store/row.ts';
 
 /** An event by its place, and by who wrote it there. */
-export type Seen = Pick<EventRow, 'seq' | 'stream' | 'version' | 'boot_id'>;
+export type LastEvent = Pick<EventRow, 'seq' | 'stream' | 'version' | 'boot_id'>;
 
 /**
  * How far this process knows the log. It owns the newest event that it has written or read, and the
@@ -18,10 +18,10 @@ export type Seen = Pick<EventRow, 'seq' | 'stream' | 'version' | 'boot_id'>;
  * 4. An event that was removed on purpose is not missed: the last position stays.
  */
 export class HighWater {
-  private newest: Seen | null = null;
+  private newest: LastEvent | null = null;
   private last_seq = 0;
 
-  saw({ seq, stream, version, boot_id }: Seen): void {
+  saw({ seq, stream, version, boot_id }: LastEvent): void {
     this.heard(seq);
     if (seq > (this.newest?.seq ?? 0)) this.newest = { seq, stream, version, boot_id };
   }

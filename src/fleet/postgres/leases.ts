@@ -1,6 +1,14 @@
 import type { ClientBase } from 'pg';
 import { SvcError } from '../../errors.ts';
-import type { Fleet, Joined, NodeFacts, NodeLoad, NodeRow, Renewal, TakenOver } from '../port.ts';
+import type {
+  Fleet,
+  JoinResult,
+  NodeFacts,
+  NodeLoad,
+  NodeRow,
+  Renewal,
+  TakenOver,
+} from '../port.ts';
 import { notifyOf } from './channel.ts';
 import type { Connections } from './connections.ts';
 
@@ -37,7 +45,7 @@ export class Leases
     if ((await this.renew(this.load)) === 'lost') throw new SvcError('lease_lost');
   }
 
-  async join(node: NodeFacts, replaces: string | null): Promise<Joined> {
+  async join(node: NodeFacts, replaces: string | null): Promise<JoinResult> {
     const { node_id, boot_id, version, host, capacity, addresses, clock } = node;
     const values = [
       node_id,

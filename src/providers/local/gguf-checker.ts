@@ -4,7 +4,7 @@ import { asExhausted } from '../../descriptors.ts';
 import type { Limits } from '../../limits.ts';
 import type { ModelShape } from './memory-needs.ts';
 
-export interface Checked {
+export interface CheckResult {
   /** Null: the header is valid. */
   problem: string | null;
   /** Null: it is invalid. The weights are those of this file. */
@@ -18,8 +18,8 @@ export interface Checked {
 export async function checkHeader(
   path: string,
   limits: Pick<Limits, 'model_inspect_ms' | 'model_header_bytes'>,
-): Promise<Checked> {
-  const { promise, resolve, reject } = Promise.withResolvers<Checked>();
+): Promise<CheckResult> {
+  const { promise, resolve, reject } = Promise.withResolvers<CheckResult>();
   const worker = new Worker(ENTRY, {
     name: 'svc-model-check',
     workerData: { path, header_bytes: limits.model_header_bytes },

@@ -1,12 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { asExhausted } from '../../descriptors.ts';
 import { checkGguf } from '../../models/gguf/check.ts';
-import type { Checked } from './gguf-checker.ts';
+import type { CheckResult } from './gguf-checker.ts';
 import { shapeOf, weightsOf } from './memory-needs.ts';
 
 /** Thread that checks the header of one model file as strictly as that of a download. */
 const { path, header_bytes } = workerData as { path: string; header_bytes: number };
-const checked: Checked = await checkGguf(path, header_bytes).then(
+const checked: CheckResult = await checkGguf(path, header_bytes).then(
   async (header) => ({ problem: null, shape: shapeOf(header, await weightsOf(path)) }),
   (error: Error) => {
     const exhausted = asExhausted(error);

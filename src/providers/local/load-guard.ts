@@ -4,7 +4,7 @@ import type { Failure } from '../../../machines/events.ts';
 import { errors, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
-import { type Checked, checkHeader } from './gguf-checker.ts';
+import { type CheckResult, checkHeader } from './gguf-checker.ts';
 import { type ModelShape, weightsOf } from './memory-needs.ts';
 import type { ModelFile } from './model-engine-options.ts';
 
@@ -114,7 +114,7 @@ export const MINI: Omit<ModelShape, 'weights'> = {
   context: 512,
 };
 
-interface KnownVersion extends Checked {
+interface KnownVersion extends CheckResult {
   version: string;
   /** Loads in a row that ended with a death or a kill of the engine. */
   deaths: number;

@@ -32,7 +32,7 @@ export interface Request {
 }
 
 /** A successful response. */
-export interface Answered {
+export interface UpstreamResponse {
   readonly headers: IncomingHttpHeaders;
   readonly body: Incoming;
 }
@@ -113,7 +113,7 @@ export class Exchange {
   }
 
   /** Throws SvcError. After an abort it may throw anything. */
-  async send(request: Request): Promise<Answered> {
+  async send(request: Request): Promise<UpstreamResponse> {
     try {
       request.signal.throwIfAborted();
       const body = await this.dispatch(request);
@@ -175,7 +175,7 @@ export class Exchange {
     headers: IncomingHttpHeaders,
     body: Incoming,
     request: Request,
-  ): Promise<Answered> {
+  ): Promise<UpstreamResponse> {
     const { provider_error_bytes } = this.upstream.limits;
     const encoding = headers['content-encoding'];
     const text = await readBounded(body, provider_error_bytes, encoding).catch(() => null);

@@ -1,6 +1,6 @@
 import { type Message, type MessagePart, shortMessages } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
-import { given, wrong } from '../../contract/check.ts';
+import { withoutNull, wrong } from '../../contract/check.ts';
 import type { NextInput, RunInput, RunRecord, RunRequestRecord } from '../../contract/contract.ts';
 import { boundConversation } from '../../contract/conversation.ts';
 import { checkRunInput } from '../../contract/inputs.ts';
@@ -98,7 +98,7 @@ export class Conversations {
     const { newest, answered } = await this.ends(conversation);
     const route = routeAfter(input, (answered ?? newest)?.record, config);
     const turns_of = othersThan(HOME, answered);
-    return given({ ...input, ...route, conversation, ...turns_of }) as NextTurnAsked;
+    return withoutNull({ ...input, ...route, conversation, ...turns_of }) as NextTurnAsked;
   }
 
   /**
@@ -149,7 +149,7 @@ export class Conversations {
     const earlier =
       before === null ? [] : said(before, (await askedOf(before.run_id)).request.messages, own);
     const messages = joined(earlier, own);
-    const whole = given({
+    const whole = withoutNull({
       ...input,
       ...routeAfter(input, (before ?? newest)?.record, config),
       messages,
@@ -247,7 +247,7 @@ function routeAfter(
 function checkLength(whole: RunInput, limits: Limits): void {
   try {
     boundConversation(whole, limits);
-    checkRunInput(given(whole), limits);
+    checkRunInput(withoutNull(whole), limits);
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
     const { code, message, cause, param } = error;

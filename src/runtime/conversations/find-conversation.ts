@@ -1,4 +1,4 @@
-import { given } from '../../contract/check.ts';
+import { withoutNull } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
 import type { DamagedRun, EventStore, RunRow } from '../../store/port.ts';
 import { findRun, LAST, type Names, namesIn } from '../runs/find.ts';
@@ -19,7 +19,7 @@ export async function findConversation(
   const isSeen = asked_by === undefined || (await store.askerOf(id)) === asked_by;
   const row = isSeen ? await store.getRun(id) : null;
   if (row !== null) return row.conversation ?? row.run_id;
-  const own = given({ asked_by });
+  const own = withoutNull({ asked_by });
   const [later] = await store.listRuns({ conversation: id, limit: 1, short: true, ...own });
   if (later === undefined) throw unknownRun(id);
   return id;
@@ -32,7 +32,7 @@ export async function* runsFromNewest(
 ): AsyncGenerator<RunRow | DamagedRun> {
   for (let before: string | undefined; ; ) {
     const query = { conversation, limit: PAGE_RUNS, short: true };
-    const page = await store.listRuns({ ...query, ...given({ before }) });
+    const page = await store.listRuns({ ...query, ...withoutNull({ before }) });
     yield* page;
     before = page.at(-1)?.run_id;
     if (before === undefined) return;

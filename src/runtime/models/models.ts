@@ -3,7 +3,7 @@ import type { ModelChoices } from '../../config/models-file.ts';
 import { type Preset, presetProblem } from '../../config/presets.ts';
 import { refuseConfigured } from '../../config/refuse-configured.ts';
 import { settingSpecs } from '../../config/settings.ts';
-import { given } from '../../contract/check.ts';
+import { withoutNull } from '../../contract/check.ts';
 import type {
   Aliases,
   ModelDetails,
@@ -83,7 +83,10 @@ export class Models {
     const input = withPreset(asked as RunInput, config.alias_presets);
     const listed = (id: string) => providers.listed(id);
     const [first] = chooseRoutes(input, config, providers.settings(), listed);
-    return { ...first, ...given({ conversation: asked.conversation, turns_of: asked.turns_of }) };
+    return {
+      ...first,
+      ...withoutNull({ conversation: asked.conversation, turns_of: asked.turns_of }),
+    };
   }
 
   /** Whether the request names a file by its path, and not a model of the list. */

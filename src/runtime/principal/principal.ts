@@ -5,7 +5,7 @@ import { SvcError } from '../../errors.ts';
 export type Scope = (typeof SCOPES)[number];
 
 /** What a request needs. `any`: a token of any scope, which then sees what its scope includes. */
-export type Needed = Scope | 'any';
+export type NeededScope = Scope | 'any';
 
 /**
  * Who asks: the home, or the holder of a named token. What a request makes belongs to it. The name
@@ -45,7 +45,7 @@ export function ownOnly({ name, scope }: Pick<Principal, 'name' | 'scope'>): str
 /** Throws scope_insufficient unless the scope of the principal includes the needed one. */
 export function requireScope(
   { name, scope }: Pick<Principal, 'name' | 'scope'>,
-  needed: Needed,
+  needed: NeededScope,
 ): void {
   if (needed === 'any' || scope === 'admin' || scope === needed) return;
   const why =

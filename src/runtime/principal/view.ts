@@ -6,7 +6,7 @@ import { SvcError } from '../../errors.ts';
 import type { Runtime } from '../port.ts';
 import { isMade } from '../runs/ids.ts';
 import { unknownConversation, unknownRun } from '../runs/run-errors.ts';
-import { type NamedPrincipal, type Needed, ownOnly, requireScope } from './principal.ts';
+import { type NamedPrincipal, type NeededScope, ownOnly, requireScope } from './principal.ts';
 
 /**
  * The runtime as a named token sees it. Each method of the port has a rule: in the row of its
@@ -44,7 +44,7 @@ function guarded<Part extends object>(part: Part, rules: AllRules, gate: Gate): 
 /** Any token may call it: it shows nothing that a client asked. */
 const any = <F>(call: F): F => call;
 
-function needs(needed: Needed) {
+function needs(needed: NeededScope) {
   return <A extends unknown[], R>(call: (...given: A) => R, gate: Gate) =>
     (...given: A): R => {
       gate.need(needed);
@@ -54,7 +54,7 @@ function needs(needed: Needed) {
 const [reads, admin] = [needs('read'), needs('admin')];
 
 /** The first value is the id of a run, or of a conversation that a program made. */
-function of(what: 'run' | 'conversation', needed: Needed) {
+function of(what: 'run' | 'conversation', needed: NeededScope) {
   return <A extends unknown[], R>(call: (id: string, ...rest: A) => Promise<R>, gate: Gate) =>
     async (id: string, ...rest: A): Promise<R> => {
       gate.need(needed);
@@ -77,7 +77,7 @@ function ofOwn<Q extends { before?: string }, R>(
 }
 
 /** The first value names a model, or has the fields that do. */
-function ofModel(needed: Needed) {
+function ofModel(needed: NeededScope) {
   return <I extends string | Parameters<Gate['model']>[0], A extends unknown[], R>(
     call: (input: I, ...rest: A) => R,
     gate: Gate,
@@ -223,7 +223,7 @@ class Gate {
   }
 
   /** Throws scope_insufficient. */
-  need(needed: Needed): void {
+  need(needed: NeededScope): void {
     requireScope(this.by, needed);
   }
 

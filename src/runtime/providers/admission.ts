@@ -8,7 +8,7 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import type { ProviderKey } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import {
-  type Failed,
+  type FailureSource,
   faultOf,
   isFault,
   type Outcome,
@@ -137,7 +137,7 @@ export class Admission {
     return isOfModel ? { ...abandoned, model } : abandoned;
   }
 
-  faultOf(of: Failed, stream: ProviderKey, failure: SvcError) {
+  faultOf(of: FailureSource, stream: ProviderKey, failure: SvcError) {
     const { kernel, limits, random } = this.options;
     const tail = this.tail(stream) as ProviderSnapshot;
     return faultOf(of, failure, tail, { now: kernel.clock.now(), limits, jitter: random() });

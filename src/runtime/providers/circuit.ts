@@ -62,11 +62,11 @@ function isOfModel(failure: SvcError): boolean {
 }
 
 /** What failed: a probe, the look for the key, or a request to a model. */
-export type Failed = 'probe' | 'key' | { request: string; model: string };
+export type FailureSource = 'probe' | 'key' | { request: string; model: string };
 
 /** What a failure means for the circuit of its provider or model. `jitter` is from 0 to 1. */
 export function faultOf(
-  of: Failed,
+  of: FailureSource,
   failure: SvcError,
   { context }: ProviderSnapshot,
   { now, limits, jitter }: { now: number; limits: Limits; jitter: number },

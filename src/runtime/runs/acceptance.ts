@@ -3,7 +3,7 @@ import type { NewEvent } from '../../../machines/events.ts';
 import type { RunCreated } from '../../../machines/run/context.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
-import { given } from '../../contract/check.ts';
+import { withoutNull } from '../../contract/check.ts';
 import type { RequestSource, RunInput } from '../../contract/contract.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
@@ -65,7 +65,7 @@ export class Acceptance {
     if (conversation == null) return admit(input, {});
     return this.options.conversations.next({ ...input, conversation }, by, run_id, (turn) => {
       const { input: whole, ...said } = turn;
-      return admit(whole, given(said));
+      return admit(whole, withoutNull(said));
     });
   }
 

@@ -1,6 +1,6 @@
 import { isTerminalEvent, type RunCreated } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
-import { given } from '../../contract/check.ts';
+import { withoutNull } from '../../contract/check.ts';
 import type {
   EventSlice,
   RequestSource,
@@ -181,7 +181,7 @@ export class Runs {
 
   /** What the run was asked. Without messages if the log does not keep them. */
   asked(run_id: string): Promise<RunRequestRecord> {
-    return runAsked(this.options, run_id);
+    return readRunRequest(this.options, run_id);
   }
 
   /** The position and end of a run, however large it is. Throws run_unknown, not_ready. */
@@ -206,7 +206,7 @@ export class Runs {
   search(query: RunSearchQuery, asked_by?: string): Promise<SearchPage> {
     return searchRuns(
       this.options.store,
-      given({ ...query, asked_by }),
+      withoutNull({ ...query, asked_by }),
       this.options.config.limits,
     );
   }
@@ -215,7 +215,7 @@ export class Runs {
   async list({ conversation, ...query }: RunListQuery, asked_by?: string): Promise<RunPage> {
     if (!this.options.kernel.isOpen) throw new SvcError('not_ready');
     const whole = (row: RunRow) => (row.record === null ? this.get(row.run_id) : this.fromRow(row));
-    const own = given({ ...query, asked_by });
+    const own = withoutNull({ ...query, asked_by });
     const found =
       conversation === undefined
         ? own
@@ -233,7 +233,7 @@ export class Runs {
     const sum: ConversationUsage = { conversation: id, ...zero };
     let before: string | undefined;
     do {
-      const query = given({ conversation: id, texts: 'short' as const, before });
+      const query = withoutNull({ conversation: id, texts: 'short' as const, before });
       const { runs, next } = await this.list(query);
       for (const { conversation, ended_at, usage } of runs) {
         sum.conversation = conversation ?? sum.conversation;
@@ -314,7 +314,7 @@ export class Runs {
  * What a run was asked, with its images. The log may lack the texts: then it is what the log has,
  * with no messages. Throws run_unknown, not_ready.
  */
-export async function runAsked(
+export async function readRunRequest(
   { kernel, store }: { kernel: Kernel; store: Pick<EventStore, 'readStream'> },
   run_id: string,
 ): Promise<RunRequestRecord> {

@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.ts';
-import { given } from '../../contract/check.ts';
+import { withoutNull } from '../../contract/check.ts';
 import type { UsageInput, UsageRecord } from '../../contract/usage.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { EventStore } from '../../store/port.ts';
@@ -19,7 +19,7 @@ export async function usageReport(
   const today = Math.floor(budget.resetsAt() / HOUR_MS) - 24;
   const from_hour = since == null ? 0 : firstHour(Math.floor(Date.parse(since) / HOUR_MS), today);
   const key = by === 'day' || by === 'client' ? by : null;
-  const { since_hour, sums } = await store.usage(given({ from_hour, key, client: asked_by }));
+  const { since_hour, sums } = await store.usage(withoutNull({ from_hour, key, client: asked_by }));
   const groups = new Map<string, Group>();
   const total = newGroup('total');
   for (const sum of sums) {

@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { Gaps, type Removed } from '../gaps.ts';
+import { Gaps, type RemovedEvents } from '../gaps.ts';
 import { titleStream } from '../places.ts';
 import type { PruneQuery, PruneReport } from '../port.ts';
 import { UsageTable } from '../usage.ts';
@@ -73,7 +73,7 @@ export class Pruner {
   removeOne(run_id: string, last_seq: number): PruneReport {
     const report = this.db
       .transaction((): PruneReport => {
-        const removed: Removed[] = [];
+        const removed: RemovedEvents[] = [];
         const title = titleStream(run_id);
         const may =
           this.statements.mayGo.get(run_id, last_seq) !== undefined &&
@@ -101,7 +101,7 @@ export class Pruner {
   }
 
   private remove(query: PruneQuery, last_seq: number): PruneReport {
-    const removed: Removed[] = [];
+    const removed: RemovedEvents[] = [];
     const isFull = (count: number) => count >= query.limit || removed.length >= STEP_EVENTS;
     let runs = this.removeAged(query, last_seq, removed);
     let more =
@@ -121,7 +121,7 @@ export class Pruner {
   }
 
   /** Removes the runs that are too old. Returns how many. */
-  private removeAged(query: PruneQuery, last_seq: number, removed: Removed[]): number {
+  private removeAged(query: PruneQuery, last_seq: number, removed: RemovedEvents[]): number {
     const old: string[] = [];
     for (const run of query.before_at === null
       ? []
@@ -167,7 +167,7 @@ export class Pruner {
     }
   }
 
-  private removeRun(run_id: string, removed: Removed[]): 1 {
+  private removeRun(run_id: string, removed: RemovedEvents[]): 1 {
     this.removeStream(run_id, 0, removed);
     this.statements.deleteRun.run(run_id);
     this.sizes.delete(run_id);
@@ -179,7 +179,7 @@ export class Pruner {
   private removeBoots(
     { before_at, max_bytes, keep_boot }: PruneQuery,
     last_seq: number,
-    removed: Removed[],
+    removed: RemovedEvents[],
   ): boolean {
     const { oldestKept, starts, lastOf } = this.statements;
     const kept = oldestKept.get() ?? last_seq;
@@ -197,7 +197,7 @@ export class Pruner {
   private removeDaemons(
     { max_bytes, keep_boot }: PruneQuery,
     last_seq: number,
-    removed: Removed[],
+    removed: RemovedEvents[],
   ): boolean {
     const { daemons, lastOf } = this.statements;
     for (const stream of this.isOver(max_bytes) ? daemons.all(keep_boot) : []) {
@@ -210,7 +210,7 @@ export class Pruner {
   }
 
   /** The events of a stream after a version. */
-  private removeStream(stream: string, after: number, removed: Removed[]): void {
+  private removeStream(stream: string, after: number, removed: RemovedEvents[]): void {
     for (const event of this.statements.eventsOf.iterate(stream, after)) removed.push(event);
     this.statements.deleteEvents.run(stream, after);
   }
@@ -244,7 +244,7 @@ function prepare(db: Database.Database) {
     lastOf: db.prepare<[string], { seq: number; version: number; at: number; boot_id: string }>(
       'select seq, version, at, boot_id from events where stream = ? order by version desc limit 1',
     ),
-    eventsOf: db.prepare<[string, number], Removed>(
+    eventsOf: db.prepare<[string, number], RemovedEvents>(
       'select seq, hash from events where stream = ? and version > ?',
     ),
     deleteEvents: db.prepare<[string, number]>(

@@ -9,7 +9,7 @@ import { Wal } from '../files/wal.ts';
 import { Audit } from '../inspect/audit.ts';
 import { verifyLog } from '../inspect/verify.ts';
 import {
-  type Appended,
+  type AppendResult,
   CONFLICT,
   type DamagedRun,
   type FoundRun,
@@ -21,7 +21,7 @@ import {
 } from '../port.ts';
 import { Pruner } from '../prune/pruner.ts';
 import type { CommitRows, RunLine } from '../row.ts';
-import type { Calls, Opened } from '../store.ts';
+import type { Calls, OpenStore } from '../store.ts';
 import type { UsageQuery, UsageSums } from '../usage-sums.ts';
 import { Words } from '../words.ts';
 import { type OpenOptions, openLog } from './open.ts';
@@ -81,7 +81,7 @@ export class EventLog extends Reads implements Calls {
   }
 
   /** The constructor has opened the log. */
-  open(): Opened {
+  open(): OpenStore {
     const reindexed = this.audit.mendIndexes();
     const report = {
       ...(reindexed ? { reindexed } : {}),
@@ -121,7 +121,7 @@ export class EventLog extends Reads implements Calls {
     });
   }
 
-  append(rows: CommitRows): Appended {
+  append(rows: CommitRows): AppendResult {
     if (this.failure !== null) throw this.failure;
     const first_seq = this.last.seq + 1;
     if (rows.events.length > 0 || rows.runs.length > 0) {

@@ -5,7 +5,7 @@ import { defaultLimits, type Limits } from '../../limits.ts';
 import { notOpen } from '../failure.ts';
 import { own } from '../files/ownership.ts';
 import type { EventStore } from '../port.ts';
-import type { Ask, Opened } from '../store.ts';
+import type { Ask, OpenStore } from '../store.ts';
 import { createStore, type StoredLog, type StoreOptions } from '../store.ts';
 import type { Alarm, Call, Reply } from './messages.ts';
 import type { OpenOptions } from './open.ts';
@@ -44,7 +44,7 @@ class ThreadedLog implements StoredLog {
   ask: Ask = (method, ...args) =>
     this.thread === null ? Promise.reject(notOpen()) : this.thread.call(method, ...args);
 
-  async open(): Promise<Opened> {
+  async open(): Promise<OpenStore> {
     const { database, highWater, onAlarm = () => {} } = this.options;
     const release = own(database);
     if (release === null)

@@ -23,7 +23,7 @@ export interface ImportOptions {
   onProgress?: (events: number, of: number) => void;
 }
 
-export interface Imported {
+export interface ImportResult {
   events: number;
   runs: number;
   last_seq: number;
@@ -36,7 +36,7 @@ export interface Imported {
 export async function importLog(
   file: AsyncIterable<Uint8Array>,
   options: ImportOptions,
-): Promise<Imported> {
+): Promise<ImportResult> {
   const lines = linesOf(file);
   const first = await lines.next();
   if (first.done === true) throw new SvcError('import_invalid', 'The file is empty.');
@@ -88,7 +88,7 @@ class Import {
     await this.add(line, number);
   }
 
-  async finish(): Promise<Imported> {
+  async finish(): Promise<ImportResult> {
     const { target, folder } = this.options;
     if (!this.isEnded)
       throw new SvcError(

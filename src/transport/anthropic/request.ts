@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { Tool, ToolChoice } from '../../../machines/messages.ts';
-import { given, wrong } from '../../contract/check.ts';
+import { withoutNull, wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import type { Options } from '../../contract/options.ts';
 import {
@@ -135,7 +135,7 @@ export const messagesInput = named(
 export const countInput = named('AnthropicCountInput', object(asked));
 
 /** A request as the input of a run, and how to answer it. */
-export interface Translated {
+export interface TranslatedRequest {
   input: RunInput;
   /** Where the parts of the run's messages are in the request. */
   places: string[][];
@@ -156,14 +156,14 @@ export interface Beside {
 export function readMessages(
   sent: v.InferOutput<typeof messagesInput>,
   beside: Beside,
-): Translated {
+): TranslatedRequest {
   const { max_tokens, stop_sequences, metadata, stream } = sent;
   const { input, ...rest } = readCount(sent, beside);
   const user_id = metadata?.user_id;
   return {
     ...rest,
     stream: stream === true,
-    input: given({
+    input: withoutNull({
       ...input,
       max_tokens,
       ...pick(sent, SAMPLING),
@@ -177,7 +177,7 @@ export function readMessages(
 export function readCount(
   sent: v.InferOutput<typeof countInput>,
   { texts, thread = null }: Beside,
-): Translated {
+): TranslatedRequest {
   const { model, messages: turns, output_config, output_format, thinking } = sent;
   const system = sent.system === '' ? null : (sent.system ?? null);
   if (turns.length === 0) throw wrong('messages', 'messages must have at least one message.');
@@ -193,7 +193,7 @@ export function readCount(
     prompt_tokens: estimatedTokens(messages, tools),
     thoughts: thinking?.type !== 'disabled' && !isOmitted(thinking),
     places,
-    input: given({
+    input: withoutNull({
       model,
       messages,
       tools: tools.length === 0 ? null : tools,

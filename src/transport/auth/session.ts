@@ -25,7 +25,7 @@ export interface Sessions {
    * A new session for a valid ticket, which is used up, or for the token. Null for a wrong one.
    * `note` names the address `from`.
    */
-  open(given: { ticket?: string; token?: string }, from?: string): Promise<Opened | null>;
+  open(given: { ticket?: string; token?: string }, from?: string): Promise<NewSession | null>;
   /** The signal of the session of a request's cookie. Null without a live session. */
   find(request: IncomingMessage): AbortSignal | null;
   /** Ends the session of a request's cookie. Throws home_unusable if the end cannot be saved. */
@@ -38,7 +38,7 @@ export interface Sessions {
   readonly max_age_s: number;
 }
 
-export interface Opened {
+export interface NewSession {
   cookie: string;
   /** Names the session in requests for a proof. It is no secret. */
   id: string;

@@ -1,4 +1,4 @@
-import { checkGiven } from '../../contract/check.ts';
+import { checkWithoutNull } from '../../contract/check.ts';
 import type { EventSlice, RunRecord, RunWait } from '../../contract/contract.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import {
@@ -63,7 +63,7 @@ export function createMethods({ runtime, limits, home }: MethodsOptions): CallMe
         { param: 'method', details: { unknown: 'method' } },
       );
     const row: Operation = operations[name];
-    const checked = checkGiven(row.params, params);
+    const checked = checkWithoutNull(row.params, params);
     const values = NAMES_RUN.has(row.access)
       ? { ...checked, id: await runtime.runs.find((checked as { id: string }).id) }
       : checked;

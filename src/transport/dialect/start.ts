@@ -1,4 +1,4 @@
-import { given, wrong } from '../../contract/check.ts';
+import { withoutNull, wrong } from '../../contract/check.ts';
 import type { RequestSource, RunInput, RunRecord } from '../../contract/contract.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import { spanOf } from '../../contract/span.ts';
@@ -58,7 +58,7 @@ export async function startRun(
   { api, fields = {}, survives = false, joins }: ApiRequest,
 ): Promise<RunRecord> {
   const cancels = cancelsOnDisconnect(headers);
-  const parsed = parseRunInput(withKey(given(input), headers['idempotency-key']), limits);
+  const parsed = parseRunInput(withKey(withoutNull(input), headers['idempotency-key']), limits);
   const asked = { ...spanOf(headers.traceparent), asked_as: { api, fields } };
   const joining = joins === undefined ? asked : { ...asked, joins };
   const run = await runtime.runs.start(parsed, clientOf({ headers }), joining);

@@ -6,7 +6,7 @@ import {
 } from '@grpc/grpc-js';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import { type Needed, requireScope } from '../../runtime/principal/principal.ts';
+import { type NeededScope, requireScope } from '../../runtime/principal/principal.ts';
 import type { Holder } from '../auth/holder.ts';
 import type { TokenAccess } from '../auth/token-access.ts';
 import type { GrpcConnections } from './connections.ts';
@@ -42,7 +42,7 @@ export interface AdmitOptions {
   limits: Limits;
   /** The service that needs the token, and what each of its methods needs. */
   service: string;
-  scopes: Readonly<Record<string, Needed>>;
+  scopes: Readonly<Record<string, NeededScope>>;
   /** Hears the code of each refusal of a call. */
   onRefused?(code: string): void;
 }
@@ -57,7 +57,7 @@ export function createAdmissions({
 }: AdmitOptions): Admissions {
   const callers = new WeakMap<Metadata, Holder>();
   const publicCalls = new PublicCalls(limits);
-  const guard = (call: ServerInterceptingCallInterface, needed: Needed) => {
+  const guard = (call: ServerInterceptingCallInterface, needed: NeededScope) => {
     const over: (() => void)[] = [];
     const end = (error: SvcError) => call.sendStatus(statusOf(error));
     const admit = (metadata: Metadata) => {

@@ -1,5 +1,5 @@
 import type { Metadata, UntypedServiceImplementation } from '@grpc/grpc-js';
-import { checkGiven, given, wrong } from '../../contract/check.ts';
+import { checkWithoutNull, withoutNull, wrong } from '../../contract/check.ts';
 import type { RunWait } from '../../contract/contract.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import { rows } from '../../contract/operations/operations.ts';
@@ -9,7 +9,7 @@ import { spanOf } from '../../contract/span.ts';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
-import type { Needed } from '../../runtime/principal/principal.ts';
+import type { NeededScope } from '../../runtime/principal/principal.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { eventData } from '../stream/event-forms.ts';
 import { followWithWaits } from '../stream/follow-with-waits.ts';
@@ -31,7 +31,7 @@ const methods = rows.flatMap(([, row]) =>
 );
 
 /** What a token needs for each method. */
-export const methodScopes: Readonly<Record<string, Needed>> = Object.fromEntries(
+export const methodScopes: Readonly<Record<string, NeededScope>> = Object.fromEntries(
   methods.map(({ rpc, access = 'admin' }) => [rpc, ACCESS[access]]),
 );
 
@@ -68,7 +68,7 @@ const ways: Readonly<Record<string, Way>> = {
 /** An absent id is empty, as proto3 has it: of nothing that there is. */
 function paramsOf({ rpc, params, request = {} }: Method, sent: object): never {
   const values = requests[rpc]?.(sent) ?? sent;
-  return ('id' in request ? { id: '', ...values } : checkGiven(params, values)) as never;
+  return ('id' in request ? { id: '', ...values } : checkWithoutNull(params, values)) as never;
 }
 
 /** Requests that have other fields here. */
@@ -92,7 +92,7 @@ function streamsOf({
       const run = await runtime.runs.start(
         parseRunInput(runInputOf(request), limits),
         clientOf(call.metadata),
-        given({
+        withoutNull({
           within_ms: detach ? undefined : timeLeft(call),
           ...spanOf(call.metadata.get('traceparent')[0]),
         }),

@@ -1,4 +1,4 @@
-import { given } from '../../contract/check.ts';
+import { withoutNull } from '../../contract/check.ts';
 import { rows } from '../../contract/operations/operations.ts';
 import { ACCESS, type HomeCall, type Operation } from '../../contract/operations/row.ts';
 import { changes } from './changes.ts';
@@ -63,7 +63,7 @@ async function answer(context: Context, row: Operation, isSent: boolean): Promis
     },
   };
   const make = async () =>
-    row.call?.(call as HomeCall, given({ ...req.params, ...query, ...body }));
+    row.call?.(call as HomeCall, withoutNull({ ...req.params, ...query, ...body }));
   if (row.large) await sendLarge(context, make);
   else sendJson(res, 200, await make());
 }

@@ -7,7 +7,7 @@ import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Family } from '../../runtime/metrics/tally.ts';
 import type { Runtime } from '../../runtime/port.ts';
-import type { Needed } from '../../runtime/principal/principal.ts';
+import type { NeededScope } from '../../runtime/principal/principal.ts';
 import type { AccessLevel } from '../auth/access.ts';
 import type { Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
@@ -25,7 +25,7 @@ export interface Row<Q extends QuerySchema, B extends v.GenericSchema> {
   /** Who may send the request. */
   access: AccessLevel;
   /** What a token needs. Absent: any scope for GET, `run` for the others. */
-  scope?: Needed;
+  scope?: NeededScope;
   summary: string;
   /** The parameters after the `?`. Without a schema, none of them is read or refused. */
   query?: Q | ((limits: Limits) => Q);
@@ -84,7 +84,7 @@ export function route<Q extends QuerySchema, B extends v.GenericSchema>(row: Row
 }
 
 /** What a token needs for the route. */
-export function scopeOf({ scope, method }: Pick<Route, 'scope' | 'method'>): Needed {
+export function scopeOf({ scope, method }: Pick<Route, 'scope' | 'method'>): NeededScope {
   return scope ?? (method === 'GET' ? 'any' : 'run');
 }
 

@@ -1,5 +1,5 @@
 import type * as v from 'valibot';
-import { given, wrong } from '../../contract/check.ts';
+import { withoutNull, wrong } from '../../contract/check.ts';
 import { checkRunInput } from '../../contract/inputs.ts';
 import { exportQuery, type FromQuery } from '../../contract/operations/query.ts';
 import { type RunInput, run, runInput } from '../../contract/run.ts';
@@ -46,7 +46,7 @@ export const exportRoute = route({
 async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   const { req, res, runtime, limits, log, body } = context;
   const asked = await body({ complete: (value) => withKey(value, req.headers['idempotency-key']) });
-  const input = checkRunInput(given(asked), limits);
+  const input = checkRunInput(withoutNull(asked), limits);
   const who = spanOf(req.headers.traceparent);
   const started = await runtime.runs.start(input, clientOf(req), who);
   if (input.cancel_on_disconnect === true)

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { Preset } from '../../config/presets.ts';
-import { check, given, wrong } from '../../contract/check.ts';
+import { check, withoutNull, wrong } from '../../contract/check.ts';
 import { anything, flag, name, named, object, words } from '../../contract/vocabulary.ts';
 import { asSvcError, type SvcError } from '../../errors.ts';
 import { aliasOf, withoutTag } from '../../runtime/models/alias.ts';
@@ -11,7 +11,7 @@ import { CLIENT, clientGone } from '../http/run-request.ts';
 import { sendLive } from '../stream/live.ts';
 import { lineOf } from './answer.ts';
 import { errorOf } from './errors.ts';
-import { asked, askedModel, digestOf } from './models.ts';
+import { askedModel, digestOf, modelParams } from './models.ts';
 import { inputOf, options } from './parameters.ts';
 
 /**
@@ -19,12 +19,12 @@ import { inputOf, options } from './parameters.ts';
  * alias too, with what its runs ask for where they say nothing themselves.
  */
 
-export const deleteInput = named('OllamaDeleteInput', object(asked));
+export const deleteInput = named('OllamaDeleteInput', object(modelParams));
 export const copyInput = named(
   'OllamaCopyInput',
   object({ source: name(), destination: name(128) }),
 );
-const streamed = { ...asked, stream: v.nullish(flag) };
+const streamed = { ...modelParams, stream: v.nullish(flag) };
 export const pullInput = named('OllamaPullInput', object(streamed));
 
 const unserved = (why: string) => v.nullish(v.never(`is not supported here: ${why}`));
@@ -89,7 +89,7 @@ export async function create(context: Sent<typeof createInput>): Promise<void> {
   const checked = check(object({ parameters: v.nullish(options) }), { parameters });
   const isLocal = runtime.loads.isLocal(from);
   const { model: _, ...input } = inputOf({ model, options: checked.parameters }, isLocal);
-  await setAlias(runtime, model, from, given({ ...input, system }) as Preset);
+  await setAlias(runtime, model, from, withoutNull({ ...input, system }) as Preset);
   if (sent.stream === false) return sendJson(res, 200, SUCCESS);
   await sendStatuses(context, async (write) => write(SUCCESS));
 }

@@ -13,7 +13,7 @@ import { optionOf } from './parameters.ts';
 /** The models in the form of Ollama's API. */
 
 /** A model, by its earlier name too. */
-export const asked = { model: v.nullish(name()), name: v.nullish(name()) };
+export const modelParams = { model: v.nullish(name()), name: v.nullish(name()) };
 
 type Sent = string | null | undefined;
 
@@ -27,7 +27,7 @@ export function askedModel(sent: { model?: Sent; name?: Sent }): string {
 export const showInput = named(
   'OllamaShowInput',
   object({
-    ...asked,
+    ...modelParams,
     verbose: v.nullish(flag),
     system: v.nullish(text),
     template: v.nullish(text),
@@ -74,10 +74,10 @@ export async function showModel(
   context: Context<unknown, v.InferOutput<typeof showInput>>,
 ): Promise<void> {
   const { runtime, body } = context;
-  const asked = askedModel(await body());
-  const alias = aliasOf(asked, runtime.models.aliases());
+  const modelParams = askedModel(await body());
+  const alias = aliasOf(modelParams, runtime.models.aliases());
   const { system = '', ...preset } = alias === null ? {} : runtime.models.presetOf(alias);
-  const model = await runtime.models.find(asked);
+  const model = await runtime.models.find(modelParams);
   const file = model.provider === 'local' ? await runtime.models.show(model.id) : null;
   const { 'tokenizer.chat_template': template, ...metadata } = file?.metadata ?? {};
   await sendLarge(context, async () => ({

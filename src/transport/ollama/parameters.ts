@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { ResponseFormat } from '../../../machines/messages.ts';
-import { given, wrong } from '../../contract/check.ts';
+import { withoutNull, wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import { optionsWith, options as table } from '../../contract/options.ts';
 import * as vocabulary from '../../contract/vocabulary.ts';
@@ -81,7 +81,7 @@ type Shared = v.InferOutput<ReturnType<typeof object<typeof shared>>>;
 export function inputOf(sent: Shared, isLocal: boolean): RunInput {
   const asked = sent.options ?? {};
   const { num_predict, num_ctx, seed, stop } = asked;
-  return given({
+  return withoutNull({
     ...Object.fromEntries(NAMES.map((name) => [name, asked[table[name].ollama]])),
     model: sent.model,
     reasoning_effort: typeof sent.think === 'string' ? sent.think : null,

@@ -54,7 +54,7 @@ export async function* itemsOf(
  * The messages that a next run follows. A run has those before it, so the newest one says them all,
  * unless an item was removed since.
  */
-export async function messagesSaid(
+export async function messagesOfRequest(
   runtime: Runs,
   conversation: ConversationContext,
 ): Promise<Message[]> {

@@ -1,6 +1,6 @@
 import { SvcError } from '../../../src/errors.ts';
 import type {
-  Joined,
+  JoinResult,
   NodeFacts,
   NodeLoad,
   NodeRow,
@@ -51,7 +51,7 @@ export class MemoryLeases {
     this.sees(node.facts.boot_id);
   }
 
-  join(facts: NodeFacts, replaces: string | null): { granted: Lease; joined: Joined } {
+  join(facts: NodeFacts, replaces: string | null): { granted: Lease; joined: JoinResult } {
     const now = this.now();
     const before = this.nodes.get(facts.node_id);
     const isHeld = before !== undefined && before.gone === null && before.until > now;

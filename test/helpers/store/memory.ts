@@ -4,7 +4,7 @@ import type { EmbeddingUsage } from '../../../src/store/embedding-usage.ts';
 import { notOpen } from '../../../src/store/failure.ts';
 import { titleStream } from '../../../src/store/places.ts';
 import type {
-  Appended,
+  AppendResult,
   EventStore,
   FoundRun,
   PruneQuery,
@@ -27,7 +27,7 @@ import {
 } from '../../../src/store/row.ts';
 import { isBeginning } from '../../../src/store/search-terms.ts';
 import { shortData } from '../../../src/store/short-run.ts';
-import type { Calls, Opened } from '../../../src/store/store.ts';
+import type { Calls, OpenStore } from '../../../src/store/store.ts';
 import { createStore, type StoredLog } from '../../../src/store/store.ts';
 import { type RunUsage, sumUsage } from '../../../src/store/usage.ts';
 import type { UsageQuery, UsageSums } from '../../../src/store/usage-sums.ts';
@@ -76,7 +76,7 @@ export class MemoryLog implements Calls {
   private readonly embeddings: EmbeddingUsage[] = [];
   private readonly streams = new Map<string, EventRow[]>();
 
-  open(): Opened {
+  open(): OpenStore {
     const boot = this.events.findLast((event) => event.type === 'daemon.boot_started');
     const report = {
       first_seq: this.events[0]?.seq ?? this.lastSeq + 1,
@@ -89,7 +89,7 @@ export class MemoryLog implements Calls {
 
   close(): void {}
 
-  append(rows: CommitRows): Appended {
+  append(rows: CommitRows): AppendResult {
     const first_seq = this.lastSeq + 1;
     checkContinuity(rows, this.lastSeq, (stream) => this.streamOf(stream).at(-1)?.version ?? 0);
     for (const [key, run_id] of this.ownersAfter(rows.runs)) this.owners.set(key, run_id);

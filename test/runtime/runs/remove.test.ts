@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import { runAsked } from '../../../src/runtime/runs/runs.ts';
+import { readRunRequest } from '../../../src/runtime/runs/runs.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { eventData } from '../../../src/transport/stream/event-forms.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -146,7 +146,7 @@ test('what a run was asked is the same from memory and from the log', async () =
   open();
   await waitFor('the run ends', async () => (await runtime.runs.head(id)).finished);
   await waitFor('the run is settled', () => !kernel.instances.has(id as `run_${string}`));
-  assert.equal(await runAsked({ kernel, store }, id), live);
+  assert.equal(await readRunRequest({ kernel, store }, id), live);
 });
 
 test.run();

@@ -3,7 +3,7 @@ import { foldRows } from '../../../src/runtime/history/fold-rows.ts';
 import { openSqliteSource } from '../../../src/store/sqlite/export.ts';
 import { openSqliteTarget } from '../../../src/store/sqlite/import.ts';
 import { exportLog } from '../../../src/store/transfer/export.ts';
-import { type Imported, importLog } from '../../../src/store/transfer/import.ts';
+import { type ImportResult, importLog } from '../../../src/store/transfer/import.ts';
 import type { LogSource, LogTarget } from '../../../src/store/transfer/port.ts';
 import type { Place } from '../samples.ts';
 
@@ -38,7 +38,7 @@ export async function take(
   target: LogTarget,
   text: string | Uint8Array,
   chunk = 65_536,
-): Promise<Imported> {
+): Promise<ImportResult> {
   const bytes = Buffer.from(text);
   const file = async function* () {
     for (let at = 0; at < bytes.length; at += chunk) yield bytes.subarray(at, at + chunk);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode, SvcError } from '../../../errors.ts';
 import { codeOf, notOpen } from '../../../store/failure.ts';
-import { type Appended, CONFLICT, type Commit } from '../../../store/port.ts';
+import { type AppendResult, CONFLICT, type Commit } from '../../../store/port.ts';
 import { conflict, type EventRow } from '../../../store/row.ts';
 import type { Connections } from '../connections.ts';
 import { isAway, isDuplicate, isRefused } from '../failure.ts';
@@ -52,14 +52,14 @@ export class Appends {
     return this.last;
   }
 
-  append(commit: Commit): Promise<Appended> {
+  append(commit: Commit): Promise<AppendResult> {
     const prepared = prepareCommit(commit);
     const appended = this.last.then(() => this.write(prepared));
     this.last = appended.catch(() => {});
     return appended;
   }
 
-  private async write(commit: PreparedCommit): Promise<Appended> {
+  private async write(commit: PreparedCommit): Promise<AppendResult> {
     // An earlier attempt may have been committed, or may still be.
     let isUnknown = false;
     for (;;) {

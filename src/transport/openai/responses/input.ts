@@ -1,14 +1,14 @@
 import * as v from 'valibot';
 import type { ConversationContext } from '../../../../machines/conversation.ts';
 import type { Message, ResponseFormat } from '../../../../machines/messages.ts';
-import { given, wrong } from '../../../contract/check.ts';
+import { withoutNull, wrong } from '../../../contract/check.ts';
 import type { RequestSource, RunInput } from '../../../contract/contract.ts';
 import { runInput } from '../../../contract/run.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
 import { runIdOf } from '../../dialect/ids.ts';
-import { messagesSaid } from '../conversation-items.ts';
+import { messagesOfRequest } from '../conversation-items.ts';
 import {
   anything,
   effort,
@@ -210,7 +210,7 @@ export async function runOfResponse(
       ...(body.store === false ? { unstored: true } : {}),
       ...(made === null ? {} : { conversation: made.conversation_id }),
       ...(compacts ? { compaction: true } : {}),
-      ...given({ previous_response_id: previous, safety_identifier, prompt_cache_key }),
+      ...withoutNull({ previous_response_id: previous, safety_identifier, prompt_cache_key }),
       new_messages: added.length,
       ...(strict.some((each) => each !== null) ? { strict } : {}),
       ...(Object.keys(names).length === 0 ? {} : { names }),
@@ -224,7 +224,7 @@ async function saidIn(
   runtime: Pick<Runtime, 'runs'>,
   made: ConversationContext | null,
 ): Promise<Earlier> {
-  return made === null ? NOTHING : { ...NOTHING, messages: await messagesSaid(runtime, made) };
+  return made === null ? NOTHING : { ...NOTHING, messages: await messagesOfRequest(runtime, made) };
 }
 
 /** The tools that items of an input bring along. The rest of the conversation has them. */

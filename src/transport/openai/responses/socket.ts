@@ -1,4 +1,4 @@
-import { check, checkKnown, given, type Known, wrong } from '../../../contract/check.ts';
+import { check, checkKnown, type Known, withoutNull, wrong } from '../../../contract/check.ts';
 import { boundConversation } from '../../../contract/conversation.ts';
 import { checkSize } from '../../../contract/inputs.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
@@ -134,7 +134,7 @@ function known(fields: object, strict: boolean): Known<ResponseInput> {
 /** A response without an answer, which the next request continues. No run has it. */
 function prepared({ input, fields }: ResponseRun, { model }: ResponseInput) {
   const run_id = newRunId();
-  const { metadata = null, ...options } = given(input);
+  const { metadata = null, ...options } = withoutNull(input);
   const request = { ...options, provider: '', model: '', messages: input.messages ?? [] };
   const asked = { run_id, fields, metadata, created_at: Date.now(), request: request as never };
   const response = new ResponseEvents(asked);

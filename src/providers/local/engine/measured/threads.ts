@@ -24,7 +24,7 @@ export interface ThreadsOptions {
   measure(threads: number, limitMs: number): Promise<number>;
 }
 
-export interface ThreadsFound {
+export interface ThreadsResult {
   threads: number;
   /** Tokens per second by number of threads. Empty: remembered, or there is no choice. */
   measured: Record<string, number>;
@@ -39,7 +39,7 @@ const CALIBRATION_MS = 1000;
 /** The least gain that justifies more threads, which other programs need too. */
 const GAIN_LEAST = 1.05;
 
-export async function findThreads(options: ThreadsOptions): Promise<ThreadsFound> {
+export async function findThreads(options: ThreadsOptions): Promise<ThreadsResult> {
   const { file, available } = options;
   const key = machineKey(options);
   const known = (await readMeasured(file, 'threads'))[key];
@@ -66,7 +66,7 @@ export function machineKey({
 async function measureAll({
   available,
   measure,
-}: ThreadsOptions): Promise<Omit<ThreadsFound, 'present'>> {
+}: ThreadsOptions): Promise<Omit<ThreadsResult, 'present'>> {
   const measured: Record<string, number> = {};
   const end = performance.now() + CALIBRATION_MS;
   let best = { threads: 1, speed: 0 };
