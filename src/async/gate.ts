@@ -1,7 +1,4 @@
-/**
- * Lets in so many at a time; the others wait in the order in which they came. What waits holds
- * nothing but its place.
- */
+/** A semaphore in order of arrival. Waiters hold no resources. */
 export function createGate(places: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
   let free = places;

@@ -1,13 +1,13 @@
 import type { DaemonSnapshot } from '../../machines/daemon/chart.ts';
 import { isIn } from '../../machines/step.ts';
 import { asSvcError, fromBody, SvcError } from '../errors.ts';
+import { endsAtHangup } from '../home/terminal.ts';
 import { isFull } from '../store/failure.ts';
 import { endBlockedStop, endUnrecorded } from './blocked-stop.ts';
 import { exitAtOnce, notifyParent } from './exit.ts';
 import { collectWhenIdle } from './idle-memory.ts';
 import { buildParts, type Parts, type PartsOptions } from './parts.ts';
 import { ServiceNotice } from './service-notice.ts';
-import { listenToSignals } from './signals.ts';
 import { STOPPED, startDaemon } from './start.ts';
 import { closeAll, releaseAll } from './stop.ts';
 
@@ -173,4 +173,29 @@ function asFileFailure(thrown: unknown): unknown {
     cause: thrown,
     hint: 'Correct its owner and mode, and look at its disk; or choose another home with SVC_HOME.',
   });
+}
+
+/**
+ * The first signal drains, the second forces, the third exits at once; until `ended` aborts.
+ * `onHangup` is called instead where SIGHUP is none of them.
+ */
+function listenToSignals(
+  stop: (mode: 'drain' | 'force' | 'exit') => void,
+  ended: AbortSignal,
+  onHangup: () => void,
+): void {
+  let count = 0;
+  const listener = () => {
+    count += 1;
+    stop(count === 1 ? 'drain' : count === 2 ? 'force' : 'exit');
+  };
+  const listeners = {
+    SIGINT: listener,
+    SIGTERM: listener,
+    SIGHUP: endsAtHangup() ? listener : onHangup,
+  };
+  for (const [signal, call] of Object.entries(listeners)) {
+    process.on(signal, call);
+    ended.addEventListener('abort', () => process.off(signal, call));
+  }
 }

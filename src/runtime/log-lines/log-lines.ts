@@ -9,7 +9,6 @@ import { stateName } from '../../../machines/step.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { DaemonKey, EngineKey, ProviderKey } from '../../kernel/stream.ts';
-import { count, mebibytes, seconds } from './words.ts';
 
 /**
  * Writes the lines of the log that say what happened, from the events.
@@ -256,4 +255,24 @@ function tokens(context: RunContext, at: number): string {
   const rate = output > 1 && ms > 0 ? `, ${Math.round((output - 1) / (ms / 1000))} a second` : '';
   const reason = finish_reason === null ? '' : `, ${finish_reason}`;
   return `: ${input === null ? '' : `${input} tokens in, `}${output} tokens out${rate}${reason}`;
+}
+
+/** Numbers of a log line. They are made for each run, so they are plain arithmetic. */
+
+/** `0.12 s`, `3.4 s`, `75 s`. */
+function seconds(ms: number): string {
+  const s = Math.max(0, ms) / 1000;
+  const digits = s < 1 ? 100 : s < 10 ? 10 : 1;
+  return `${Math.round(s * digits) / digits} s`;
+}
+
+/** `5.3 MiB`, `640 MiB`. */
+function mebibytes(bytes: number): string {
+  const mib = bytes / (1024 * 1024);
+  return `${mib < 10 ? Math.round(mib * 10) / 10 : Math.round(mib)} MiB`;
+}
+
+/** `1 run`, `3 runs`. */
+function count(n: number, one: string): string {
+  return `${n} ${one}${n === 1 ? '' : 's'}`;
 }

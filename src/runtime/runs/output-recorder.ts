@@ -4,7 +4,6 @@ import { partOf, textOf } from '../../../machines/messages.ts';
 import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { RunKey } from '../../kernel/stream.ts';
-import { endOfTurn } from '../../kernel/turn.ts';
 import type { OutputPart } from '../../providers/port.ts';
 
 export interface OutputRecorderOptions {
@@ -166,4 +165,20 @@ function placeOf(
   const part = partOf(before, output);
   const present = before[part];
   return { part, offset: present === undefined ? 0 : textOf(present).length };
+}
+
+let end: Promise<void> | null = null;
+
+/**
+ * Resolves when this turn of the event loop has read what was ready. All callers of one turn go on
+ * together, so what they append shares a commit.
+ */
+function endOfTurn(): Promise<void> {
+  end ??= new Promise((resolve) =>
+    setImmediate(() => {
+      end = null;
+      resolve();
+    }),
+  );
+  return end;
 }

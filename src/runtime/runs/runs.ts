@@ -1,3 +1,4 @@
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent, type RunCreated } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
 import { withoutNull } from '../../contract/check.ts';
@@ -29,7 +30,6 @@ import { identityOf, MadeConversations } from '../conversations/made-conversatio
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
 import { withPreset } from '../models/alias.ts';
 import type { Placement } from '../placement.ts';
-import { cancelAll } from '../principal/cancel-all.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
@@ -329,4 +329,31 @@ export async function readRunRequest(
   if (first === undefined) throw unknownRun(run_id);
   const { request, asked_as = null, metadata = null, at } = toEvent(first) as RunCreated;
   return { request, asked_as, metadata, created_at: at };
+}
+
+/**
+ * Cancels the unfinished runs of an asker. Resolves with the number of those that it cancelled. A
+ * run of a daemon that is away ends later, and is not counted.
+ */
+async function cancelAll(
+  { kernel, placement, config }: Pick<RunsOptions, 'kernel' | 'placement' | 'config'>,
+  asked_by: string | null,
+  cancel: (run_id: string) => Promise<RunRecord>,
+): Promise<number> {
+  const here = [...kernel.instances.values()].flatMap(({ stream, tail }) =>
+    isRun(stream) && (tail as RunSnapshot).context.asked_by === asked_by ? stream : [],
+  );
+  const limit = config.limits.queue_runs;
+  // The home of another daemon is another one.
+  const elsewhere = asked_by === null ? [] : await placement.runsElsewhere(asked_by, limit);
+  const ids = new Set([...here, ...elsewhere]);
+  let cancelled = 0;
+  const ends = [...ids].map(async (run_id) => {
+    if ((await cancel(run_id)).state === 'cancelled') cancelled += 1;
+  });
+  const late = Promise.withResolvers<void>();
+  const endWait = kernel.clock.after(2 * config.limits.cancel_grace_ms, () => late.resolve());
+  await Promise.race([Promise.allSettled(ends), late.promise]);
+  endWait();
+  return cancelled;
 }
