@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { faultsOf } from './faults.ts';
+
+const mutate = (...args: string[]) =>
+  spawnSync(process.execPath, ['test/mutate/run.ts', ...args], { encoding: 'utf8' });
+
+test('faults change what runs, and no type and no comment', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-planted-'));
+  const file = join(folder, 'planted.ts');
+  writeFileSync(
+    file,
+    [
+      "type One = 1 | true | 'é';",
+      '// é: 1 < 2',
+      'export async function most(one: One, other: number): Promise<boolean> {',
+      '  if (other < 7 && one !== 1) await Promise.all([]);',
+      '  other.toFixed();',
+      '  return other > 0 ? true : false;',
+      '}',
+    ].join('\n'),
+  );
+  try {
+    assert.equal(
+      faultsOf([file]).map(({ line, what }) => `${line} ${what}`),
+      [
+        '3 most returns at once',
+        '4 not: other < 7 && one !== 1',
+        '4 && is ||: other < 7 && one !== 1',
+        '4 < is <=: other < 7',
+        '4 7 is one more',
+        '4 !== is ===: one !== 1',
+        '4 1 is one more',
+        '4 without: await Promise.all([]);',
+        '4 no await Promise.all([])',
+        '5 without: other.toFixed();',
+        '6 not: other > 0',
+        '6 > is >=: other > 0',
+        '6 0 is one more',
+        '6 true is false',
+        '6 false is true',
+      ],
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('a planted fault is found by a test near to it, and no copy is left', () => {
+  const { stdout, stderr, status } = mutate('--file', 'src/kernel/clock.ts:37', '--count', '1');
+  assert.is(stderr, '');
+  assert.match(stdout, /^src\/kernel\/clock\.ts:37 {2}.*\n {2}test\/.*\.test\.ts$/m);
+  assert.match(stdout, /^1 found, 0 not found, seed 1$/m);
+  assert.is(status, 0);
+  assert.equal(
+    readdirSync(tmpdir()).filter((name) => name.startsWith('svc-mutate-')),
+    [],
+  );
+});
+
+test('what is no number of faults is refused with the usage', () => {
+  const { stderr, status } = mutate('--count', 'many');
+  assert.match(stderr, 'npm run mutate');
+  assert.is(status, 2);
+});
+
+test.run();
