@@ -67,6 +67,7 @@ export function flagsOf(spec: CommandSpec): readonly FlagSpec[] {
 
 const model: FlagSpec = {
   name: 'model',
+  short: 'm',
   value: '<name>',
   summary: "The model: provider/name, one of the provider's names, or a path to a GGUF file.",
 };
@@ -546,8 +547,9 @@ export const commands: readonly CommandSpec[] = [
     summary: 'The latest runs, newest first. Works without a daemon.',
     flags: [
       { name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' },
-      ...runFilters.map(([name, { value, summary }]) => ({
+      ...runFilters.map(([name, { short, value, summary }]) => ({
         name,
+        ...(short === undefined ? {} : { short }),
         ...(value === undefined ? {} : { value }),
         summary,
       })),

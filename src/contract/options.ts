@@ -367,6 +367,8 @@ export const SIGNATURE_BYTES = 18;
 export interface RunFilter {
   type: 'text' | 'word' | 'flag';
   words?: readonly string[];
+  /** Its letter on the command line, which means the same in every command. */
+  short?: string;
   /** Its value in help. */
   value?: string;
   summary: string;
@@ -374,8 +376,8 @@ export interface RunFilter {
 
 export const RUN_FILTERS = {
   state: { type: 'word', words: RUN_STATES, value: '<state>', summary: 'Runs in this state.' },
-  provider: { type: 'text', value: '<id>', summary: 'Runs of this provider.' },
-  model: { type: 'text', value: '<name>', summary: 'Runs of the model of this name.' },
+  provider: { type: 'text', short: 'p', value: '<id>', summary: 'Runs of this provider.' },
+  model: { type: 'text', short: 'm', value: '<name>', summary: 'Runs of the model of this name.' },
   cloud: { type: 'flag', summary: 'Runs whose prompt left this machine.' },
   conversation: { type: 'text', value: '<id>', summary: 'Runs of the conversation of this run.' },
 } as const satisfies Record<string, RunFilter>;

@@ -57,6 +57,15 @@ for (const spec of commands.filter(({ isQuick }) => isQuick)) {
   });
 }
 
+test('a flag has the same letter in every command', () => {
+  const letters = Map.groupBy(
+    commands.flatMap((spec) => formOf(spec).flags),
+    ({ name }) => name,
+  );
+  for (const [name, flags] of letters)
+    assert.is(new Set(flags.map(({ short }) => short)).size, 1, `--${name}`);
+});
+
 test('every spelling is read without the whole program', () => {
   const tail = { name: 'logs', args: [], flags: { tail: '5' } };
   for (const argv of [

@@ -55,7 +55,7 @@ const UNTAUGHT: readonly string[] = [
   'provider set --kind',
   'provider set --like',
   'provider set --max-runs',
-  'provider set --model',
+  'provider set --model,m',
   'provider set --options',
   'model search',
   'model search --hub',
@@ -75,7 +75,7 @@ const UNTAUGHT: readonly string[] = [
   'chat --model,m',
   'chat --no-start',
   'chat --provider,p',
-  'runs list --model',
+  'runs list --model,m',
   'usage --conversation',
   'chat --dry-multiplier',
   'chat --repeat-penalty',
@@ -183,8 +183,12 @@ const UNTAUGHT: readonly string[] = [
   'runs attach --stats',
 ];
 
+/** A flag that has got a letter is still the flag that the model was taught. */
+const withoutLetter = (name: string) => name.replace(/,\w$/, '');
+
 test('every command and flag that the model was taught exists today', () => {
-  const gone = taught.filter((name) => !today.includes(name));
+  const names = new Set(today.flatMap((name) => [name, withoutLetter(name)]));
+  const gone = taught.filter((name) => !names.has(name));
   assert.equal(
     gone,
     [],
@@ -194,7 +198,7 @@ test('every command and flag that the model was taught exists today', () => {
 
 test('commands and flags that the model was not taught are listed', () => {
   assert.equal(
-    today.filter((name) => !taught.includes(name)),
+    today.filter((name) => !taught.includes(name) && !taught.includes(withoutLetter(name))),
     [...UNTAUGHT].sort(),
   );
 });
