@@ -82,20 +82,23 @@ function withCommands(text, path) {
 }
 
 /**
- * The first file of each quick command: its text comes from the table of commands. What only its
- * slow flags need is not in it.
+ * The first file of each quick command: its text comes from the table of commands. What it
+ * needs without a daemon is not in it: the whole program does that.
  */
 const quick = {
   name: 'quick',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^quick:/ }, ({ path }) => ({ path, namespace: 'quick' }));
-    onResolve({ filter: /\/whole-id\.ts$/ }, ({ path, kind }) =>
-      kind === 'dynamic-import' ? { path, external: true } : undefined,
+    onResolve({ filter: /\/(whole-id|stored-log)\.ts$/ }, ({ path, kind }) =>
+      kind === 'dynamic-import' ? { path, namespace: 'not-quick' } : undefined,
     );
+    onLoad({ filter: /./, namespace: 'not-quick' }, () => ({
+      contents: `import { NOT_QUICK } from './quick-command.ts'; throw NOT_QUICK;`,
+      resolveDir: resolve('src/cli'),
+    }));
     onLoad({ filter: /^quick:/, namespace: 'quick' }, ({ path }) => {
       const spec = QUICK.find(({ name }) => `quick:${name}` === path);
       const form = formOf(spec);
-      form.flags = form.flags.filter(({ isSlow }) => !isSlow);
       return {
         contents: `import { run } from './${spec.file}.ts';
           import { quickCommand } from './quick-command.ts';

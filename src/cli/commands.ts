@@ -13,8 +13,6 @@ export interface FlagSpec {
   summary: string;
   /** The flag may be repeated. */
   many?: true;
-  /** A quick command with it is one of the whole program: it needs more code. */
-  isSlow?: true;
 }
 
 export interface CommandSpec {
@@ -351,12 +349,7 @@ export const commands: readonly CommandSpec[] = [
       },
       { name: 'follow', short: 'f', summary: 'Print new lines as they arrive.' },
       { name: 'level', value: '<level>', summary: 'Lines of this level and above.' },
-      {
-        name: 'run',
-        value: '<id>',
-        isSlow: true,
-        summary: 'Lines of this run: its id, its beginning, or last.',
-      },
+      { name: 'run', value: '<id>', summary: 'Lines of this run: its id, its beginning, or last.' },
       {
         name: 'since',
         value: '<time>',
@@ -559,7 +552,9 @@ export const commands: readonly CommandSpec[] = [
   command('usage', {
     file: 'usage',
     isQuick: true,
-    summary: 'Runs, tokens and cost; and the budget of this day for cloud providers.',
+    summary:
+      'Runs, tokens and cost; and the budget of this day for cloud providers. ' +
+      'Works without a daemon.',
     flags: [
       { name: 'since', value: '<when>', summary: 'Runs that ended since: a time, or an age: 7d.' },
       {
@@ -698,9 +693,9 @@ export const commands: readonly CommandSpec[] = [
     examples: ['nodes drain node_01J…'],
   }),
   command('machines', {
-    args: '[name|diff] [before] [after]',
+    args: '[daemon|run|provider|engine|pull|lease|conversation|diff] [before] [after]',
     summary:
-      'The state machines of the daemon: daemon, run, provider, engine, pull. ' +
+      'The state machines of the daemon: all, or one. ' +
       'Only --live needs a running daemon. diff shows which states and edges a change removes ' +
       'and adds. Each side is a commit of this checkout or a file of svc machines --json. ' +
       'The second is by default this program. The exit code of diff is 1 if something differs.',

@@ -3,9 +3,15 @@ import { execute, perform } from './execute.ts';
 import { type Arguments, type CommandForm, readArguments, splitLine } from './parse/line.ts';
 
 /**
+ * The build throws it where a quick command would import what its bundle does not have. Nothing is
+ * printed by then.
+ */
+export const NOT_QUICK = Symbol('left to the whole program');
+
+/**
  * A command that scripts call often. It reads its command line without the table of commands.
- * False: the line asks for help, is wrong or is one of another command, so the whole program reads
- * it.
+ * False: the line asks for help, is wrong, is one of another command or needs more code, so the
+ * whole program reads it.
  */
 export function quickCommand(
   spec: CommandForm,
@@ -14,7 +20,18 @@ export function quickCommand(
   return async (argv, keepCode) => {
     const line = readQuickLine(argv, spec);
     if (line === null) return false;
-    await execute(line.flags.json === true, () => perform(spec.name, run, line));
+    let isLeft = false;
+    await execute(line.flags.json === true, () =>
+      perform(spec.name, run, line).catch((thrown: unknown) => {
+        isLeft = thrown === NOT_QUICK;
+        if (!isLeft) throw thrown;
+        return 0;
+      }),
+    );
+    if (isLeft) {
+      process.removeAllListeners('uncaughtException');
+      return false;
+    }
     // Only a success has gone the whole way, with all the functions that it needs.
     if (process.exitCode === 0) keepCode();
     // All is written. Without this, Node first frees its whole memory.

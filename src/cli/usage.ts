@@ -1,17 +1,19 @@
+import { shownName } from '../../machines/failover.ts';
 import { SvcError } from '../errors.ts';
 import { oneLine } from '../logs/plain.ts';
-import { askDaemon } from './connect/ask-daemon.ts';
 import type { Context } from './context.ts';
 import { choiceFlag, textFlag } from './parse/flag-values.ts';
 import { note, print, printJson } from './print/output.ts';
 import { table } from './print/table.ts';
+import { withRuns } from './runs/run-reads.ts';
 
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const by = choiceFlag(flags, 'by', ['model', 'provider', 'client', 'day']) ?? 'model';
   const since = readSince(textFlag(flags, 'since'), Date.now());
   const conversation = textFlag(flags, 'conversation');
   if (conversation !== undefined) return ofConversation(conversation, flags, paths, json);
-  const usage = await askDaemon(paths, 'usage', { by, ...(since === null ? {} : { since }) });
+  const query = { by, ...(since === null ? {} : { since }) };
+  const usage = await withRuns(paths, (runs) => runs.usage(query));
   if (json) {
     printJson(usage);
     return 0;
@@ -21,7 +23,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   // An older daemon does not count them.
   const { embeddings = 0, estimated_embeddings = 0 } = total;
   const rows = shown.map((group) => [
-    oneLine(group.name),
+    shownName(group.name),
     String(group.runs),
     ...(embeddings === 0 ? [] : [String(group.embeddings)]),
     String(group.input_tokens),
@@ -68,7 +70,7 @@ async function ofConversation(
 ): Promise<number> {
   if (flags.by !== undefined || flags.since !== undefined)
     throw new SvcError('usage', '--conversation sums all its runs: leave out --by and --since.');
-  const usage = await askDaemon(paths, 'conversation.usage', { id });
+  const usage = await withRuns(paths, (runs) => runs.conversationUsage(id));
   const { conversation, runs, input_tokens, output_tokens, cached_tokens, unknown } = usage;
   if (json) {
     printJson(usage);

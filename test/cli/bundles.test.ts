@@ -14,13 +14,21 @@ const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] 
   version: { kib: 36 },
   status: { kib: 81, needs: ASKS },
   health: { args: ['--source', 'socket'], kib: 55, needs: ASKS },
-  // With --run it is one of the whole program, and reads the log as runs list does.
+  // What --run needs is in the whole program.
   logs: { args: ['--tail', '5'], kib: 95 },
   run: { args: ['hi', '--no-start'], kib: 195, needs: ASKS },
-  'runs list': { kib: 267, needs: ASKS },
+  'runs list': { kib: 67, needs: ASKS },
+  usage: { kib: 67, needs: ASKS },
   'model list': { kib: 48, needs: ASKS },
   'provider list': { kib: 105, needs: ASKS },
 };
+const NOTHING_USED = {
+  groups: [],
+  total: { runs: 0, without_price: [] },
+  covers_since: null,
+  budget: { per_day: null, tokens_per_day: null },
+};
+
 /** Modules of Node that take a millisecond or more to load. */
 const SLOW = [
   'http',
@@ -62,6 +70,7 @@ for (const [command, { args = [], kib, needs = [] }] of Object.entries(COMMANDS)
       result(completed('hello'));
     });
     daemon.on('run.list', ({ result }) => result({ runs: [run], next: null }));
+    daemon.on('usage', ({ result }) => result(NOTHING_USED));
     daemon.on('model.list', ({ result }) => result({ models: [] }));
     daemon.on('provider.list', ({ result }) => result({ providers: [] }));
     const report = join(home.folder, 'report.mjs');

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { machines } from '../../machines/all.ts';
 import { describe } from '../../machines/describe.ts';
 import { runMachine } from '../../machines/run/chart.ts';
 import { commands } from '../../src/cli/commands.ts';
@@ -85,6 +86,14 @@ test('a list of runs takes each state that a record of a run can have', ({ bash 
   const states = new Set(paths.map(({ path }) => path.split('.')[0]));
   assert.equal([...RUN_STATES].sort(), [...states].sort());
   assert.equal(complete(bash, 'svc runs list --state '), [...RUN_STATES]);
+});
+
+test('svc machines names each machine, in the order of their table', ({ bash }) => {
+  const names = machines.map(({ id }) => id);
+  const args = commands.find(({ name }) => name === 'machines')?.args ?? '';
+  assert.match(args, `[${names.join('|')}|diff]`);
+  const offered = complete(bash, 'svc machines ');
+  assert.equal(offered.slice(0, names.length), names);
 });
 
 test('bash asks svc for names, and a name may have a colon', ({ bash }) => {

@@ -101,6 +101,9 @@ test('a run is named by its id, the beginning of it, or last, with a daemon and 
     ['runs', 'show', beginning],
     ['runs', 'show', 'run_0'],
     ['runs', 'search', 'svc'],
+    ['usage'],
+    ['usage', '--by', 'day', '--since', '7d'],
+    ['usage', '--conversation', 'last'],
   ];
   const answers = async (env = {}) => {
     const outcomes = [];
@@ -113,7 +116,7 @@ test('a run is named by its id, the beginning of it, or last, with a daemon and 
   const online = await answers();
   assert.equal(
     online.map(([code]) => code),
-    [0, 0, 0, 2, 0],
+    [0, 0, 0, 2, 0, 0, 0, 0],
   );
   await home.svc(['stop']);
   const temporary = join(home.folder, 'temporary');

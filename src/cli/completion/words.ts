@@ -69,10 +69,6 @@ const ARGUMENTS: readonly (readonly [group: string, argument: RegExp, kind: Kind
 ];
 
 export function valuesOfArgument({ name, args }: CommandSpec): Values {
-  if (name === 'machines')
-    return {
-      words: ['daemon', 'run', 'provider', 'engine', 'pull', 'lease', 'conversation', 'diff'],
-    };
   if (name === 'completion') return { words: ['bash', 'zsh', 'fish'] };
   if (name === 'provider add') return { words: Object.keys(knownProviders) };
   // What it names is new.
@@ -80,7 +76,7 @@ export function valuesOfArgument({ name, args }: CommandSpec): Values {
   const found = ARGUMENTS.find(
     ([group, argument]) => name.startsWith(`${group} `) && argument.test(args),
   );
-  return found === undefined ? choices(args) : { kind: found[2] };
+  return found === undefined ? choices(args.split(' ', 1)[0]) : { kind: found[2] };
 }
 
 /** The choices of `<http|grpc|socket>`; null for free text. */

@@ -1,10 +1,9 @@
 import { SCHEMA_VERSION } from '../../../machines/events.ts';
 import { upcast } from '../../../machines/upcast.ts';
 import type { Paths } from '../../home/paths.ts';
-import { findRun, namesIn } from '../../runtime/runs/find.ts';
 import type { StoredEvent } from '../../store/port.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
-import { fromDaemonOrLog, noLog, sharedLog } from './run-reads.ts';
+import { fromDaemonOrLog } from './run-reads.ts';
 import { wholeId } from './whole-id.ts';
 
 /** The event log: from the running daemon, or from its file or database without one. */
@@ -24,18 +23,8 @@ export interface OpenLog {
 export async function withLog<T>(paths: Paths, use: (log: OpenLog) => Promise<T>): Promise<T> {
   return fromDaemonOrLog(paths, {
     daemon: async (client) => use(await fromDaemon(client)),
-    log: async () => closed((await fromDatabase(paths)) ?? (await fromFile(paths)), use),
+    log: ({ withStoredLog }) => withStoredLog(paths, use),
   });
-}
-
-type StoredLog = OpenLog & { close(): void };
-
-async function closed<T>(log: StoredLog, use: (log: OpenLog) => Promise<T>): Promise<T> {
-  try {
-    return await use(log);
-  } finally {
-    log.close();
-  }
 }
 
 async function fromDaemon(client: ControlClient): Promise<OpenLog> {
@@ -56,26 +45,4 @@ async function fromDaemon(client: ControlClient): Promise<OpenLog> {
 function present(event: StoredEvent): StoredEvent {
   const { schema = 1, type, data } = event as Partial<StoredEvent> & StoredEvent;
   return { ...event, schema: SCHEMA_VERSION, data: upcast(schema, type, data) };
-}
-
-/** Null: the log is a file of this machine. */
-async function fromDatabase(paths: Paths): Promise<StoredLog | null> {
-  const log = await sharedLog(paths);
-  if (log === null) return null;
-  return {
-    ...log,
-    from: 'file',
-    findRun: (written) => findRun(namesIn(log), written),
-    problems: async () => (await log.verify()).problems,
-    close: () => void log.close(),
-  };
-}
-
-async function fromFile({ config, database, highWater }: Paths): Promise<StoredLog> {
-  const { limitsOf } = await import('../config/limits.ts');
-  const { openCopiedLog } = await import('../../store/inspect/copied-log.ts');
-  const log = openCopiedLog({ database, highWater, limits: limitsOf(config) });
-  if (log === null) throw noLog();
-  const { runsNamed, newestRun: lastRun } = log;
-  return { from: 'file', ...log, findRun: (written) => findRun({ runsNamed, lastRun }, written) };
 }

@@ -10,7 +10,7 @@ import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, warn } from '../print/output.ts';
 import { type Output, openOutput } from '../runs/output-file.ts';
-import { noLog } from '../runs/run-reads.ts';
+import { noLog } from '../runs/stored-log.ts';
 import { EventProgress } from './progress.ts';
 import { openSource } from './stores.ts';
 

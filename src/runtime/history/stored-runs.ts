@@ -7,6 +7,9 @@ import type {
   RunSearchQuery,
   SearchPage,
 } from '../../contract/contract.ts';
+import type { ConversationUsage } from '../../contract/operations/runs.ts';
+import type { UsageInput, UsageRecord } from '../../contract/usage.ts';
+import { SystemClock } from '../../kernel/clock.ts';
 import { foldStream } from '../../kernel/fold.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
 import { findConversation } from '../conversations/find-conversation.ts';
@@ -15,6 +18,8 @@ import { runRecord } from '../runs/record.ts';
 import { unknownRun } from '../runs/run-errors.ts';
 import { runPage } from '../runs/run-page.ts';
 import { searchRuns } from '../runs/search.ts';
+import { Budget } from '../usage/budget.ts';
+import { conversationUsage, usageReport } from '../usage/report.ts';
 
 /** What it reads of a log. */
 export type StoredReads = Pick<
@@ -28,6 +33,7 @@ export type StoredReads = Pick<
   | 'runsNamed'
   | 'searchRuns'
   | 'unindexedRuns'
+  | 'usage'
 >;
 
 /**
@@ -61,6 +67,17 @@ export class StoredRuns {
 
   search(query: RunSearchQuery): Promise<SearchPage> {
     return searchRuns(this.store, query, this.config.limits);
+  }
+
+  /** What was used, with the prices of this configuration. */
+  usage(query: UsageInput, config: Config): Promise<UsageRecord> {
+    const { store } = this;
+    const budget = new Budget({ store, config, kernel: { clock: new SystemClock() } });
+    return usageReport({ store, config, budget }, query);
+  }
+
+  conversationUsage(id: string): Promise<ConversationUsage> {
+    return conversationUsage(id, (query) => this.list(query));
   }
 
   private async whole({ run_id, record }: RunRow): Promise<RunRecord> {

@@ -33,6 +33,7 @@ import type { Placement } from '../placement.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';
 import type { Budget } from '../usage/budget.ts';
+import { conversationUsage } from '../usage/report.ts';
 import { Acceptance } from './acceptance.ts';
 import { findRun, namesIn } from './find.ts';
 import { isMade } from './ids.ts';
@@ -229,25 +230,7 @@ export class Runs {
   /** What the ended runs of a conversation used. Throws conversation_unknown, run_unknown. */
   async usageOf(id: string): Promise<ConversationUsage> {
     if (isMade(id)) await this.made.get(id);
-    const zero = { runs: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, unknown: 0 };
-    const sum: ConversationUsage = { conversation: id, ...zero };
-    let before: string | undefined;
-    do {
-      const query = withoutNull({ conversation: id, texts: 'short' as const, before });
-      const { runs, next } = await this.list(query);
-      for (const { conversation, ended_at, usage } of runs) {
-        sum.conversation = conversation ?? sum.conversation;
-        if (ended_at === null) continue;
-        const { input_tokens, output_tokens, cached_tokens = 0 } = usage;
-        sum.runs += 1;
-        sum.input_tokens += input_tokens ?? 0;
-        sum.output_tokens += output_tokens ?? 0;
-        sum.cached_tokens += cached_tokens;
-        if (input_tokens === null || output_tokens === null) sum.unknown += 1;
-      }
-      before = next ?? undefined;
-    } while (before !== undefined);
-    return sum;
+    return conversationUsage(id, (query) => this.list(query));
   }
 
   /**

@@ -33,7 +33,7 @@ export class Budget {
 
   constructor(options: BudgetOptions) {
     this.options = options;
-    options.kernel.subscribe({ machine: 'run' }, ({ type, stream }) => {
+    options.kernel.subscribe?.({ machine: 'run' }, ({ type, stream }) => {
       if (isTerminalEvent(type)) this.expected.delete(stream);
     });
   }
@@ -157,7 +157,8 @@ export class Budget {
 }
 
 export interface BudgetOptions {
-  kernel: Kernel;
+  /** Without a daemon there is only a clock: nothing runs, so nothing is expected. */
+  kernel: Kernel | (Pick<Kernel, 'clock'> & { subscribe?: undefined });
   store: Pick<EventStore, 'usage'>;
   config: Pick<Config, 'prices' | 'currency' | 'budget_per_day' | 'budget_tokens_per_day'>;
 }
