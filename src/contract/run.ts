@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { limitSpecs } from '../limits.ts';
 import { answerPart, message, recordedMessage } from './messages.ts';
 import { optionEntries, recordedOptions } from './option-schemas.ts';
-import { RECOVERIES } from './options.ts';
+import { RECOVERIES, RUN_STATES } from './options.ts';
 import { errorBody, orNull } from './records.ts';
 import {
   filled,
@@ -177,7 +177,7 @@ export const run = named(
   object({
     ...fields('RunRecord', {
       id: [1, text],
-      state: [2, text],
+      state: [2, oneOf(RUN_STATES)],
       provider: [3, text],
       model: [4, text],
       cloud: [5, flag, 'True when the prompt leaves this machine.'],

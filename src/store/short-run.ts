@@ -1,17 +1,33 @@
 /** Characters of each text in a list of short runs. */
 export const SHORT_CHARACTERS = 200;
 
-/** A record with shortened texts. `shortened` marks it. */
-export function shortRecord<R extends Record<string, unknown>>(
-  record: R,
-): R & { shortened?: true } {
-  const texts = (['prompt', 'system', 'output'] as const).flatMap((name) => {
-    const text = record[name];
-    return typeof text === 'string' && text.length > SHORT_CHARACTERS
-      ? [[name, text.slice(0, SHORT_CHARACTERS)]]
-      : [];
-  });
-  return texts.length === 0 ? record : { ...record, ...Object.fromEntries(texts), shortened: true };
+const TEXTS = ['prompt', 'system', 'output'] as const;
+/** Lists of a record that may hold long texts. */
+const LISTS = ['messages', 'tools', 'response_format', 'output_parts'] as const;
+
+/** A record with shortened texts, and without its long lists. `shortened` marks it. */
+export function shortRecord<R extends object>(record: R): R & { shortened?: true } {
+  const short = { ...record } as Record<string, unknown>;
+  let isCut = false;
+  for (const name of [...TEXTS, ...LISTS]) {
+    const value = short[name];
+    if (lengthOf(value) <= SHORT_CHARACTERS) continue;
+    isCut = true;
+    if (typeof value === 'string') short[name] = value.slice(0, SHORT_CHARACTERS);
+    else delete short[name];
+  }
+  return isCut ? ({ ...short, shortened: true } as R & { shortened: true }) : record;
+}
+
+/** Characters of the texts and lists of a record. */
+export function textLength(record: object): number {
+  const values = record as Record<string, unknown>;
+  return [...TEXTS, ...LISTS].reduce((sum, name) => sum + lengthOf(values[name]), 0);
+}
+
+function lengthOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  return value == null ? 0 : JSON.stringify(value).length;
 }
 
 /**

@@ -26,7 +26,7 @@ export const runListQuery = (limitMax: number) =>
       (words) => v.exactOptional(oneOf(words)),
       v.exactOptional(truth),
     ),
-    /** `short`: the beginning of the texts; a run that was cut is `shortened`. */
+    /** `short`: the beginning of texts, and no long lists; a run that was cut is `shortened`. */
     texts: v.exactOptional(oneOf(['whole', 'short'])),
   });
 

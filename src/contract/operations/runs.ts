@@ -131,7 +131,7 @@ export const runOperations = {
   }),
   'run.list': operation({
     summary: 'The latest runs, newest first; `next` leads to the next page.',
-    answers: 'one page of runs; `texts: "short"` cuts long texts',
+    answers: 'one page of runs; `texts: "short"` cuts long texts, and leaves out long messages',
     params: v.object(runListInput),
     result: runPage,
     large: true,
@@ -157,6 +157,7 @@ export const runOperations = {
         },
         cloud: { id: 6, says: 'Only runs whose prompt left this machine.' },
         conversation: { id: 7, says: 'Only runs of the conversation of this run.' },
+        model: { id: 8, says: 'Only runs of the model of this name.' },
       },
     },
     call: ({ runtime }, query) => runtime.runs.list(query),

@@ -9,7 +9,7 @@ import type {
   ShortenedRun,
 } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
-import { SHORT_CHARACTERS, shortRecord } from '../../store/short-run.ts';
+import { SHORT_CHARACTERS, shortRecord, textLength } from '../../store/short-run.ts';
 import { engineRecord, mainEngine, present } from '../health/engines.ts';
 import { faultyModels } from '../providers/records.ts';
 
@@ -51,9 +51,9 @@ export function providerState(snapshot: ProviderSnapshot, at: number): ProviderS
 export function withinBytes(runs: readonly RunRecord[], bytes_max: number): ShortenedRun[] {
   let room = bytes_max;
   return runs.map((run) => {
-    const length = run.prompt.length + run.output.length + (run.system?.length ?? 0);
+    const length = textLength(run);
     room -= length;
     if (room >= 0 || length <= 3 * SHORT_CHARACTERS) return run;
-    return shortRecord(run as RunRecord & Record<string, unknown>);
+    return shortRecord(run);
   });
 }

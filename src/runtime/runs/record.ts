@@ -32,7 +32,7 @@ export function runRecord(
   const end: RunEnd = context.completion ?? NO_END;
   return {
     id: context.run_id,
-    state: stateName(snapshot),
+    state: stateName(snapshot) as RunRecord['state'],
     provider: request.provider,
     model: request.model,
     cloud: request.cloud,

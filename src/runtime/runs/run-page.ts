@@ -2,7 +2,7 @@ import type { Config } from '../../config/config.ts';
 import type { RunListQuery, RunPage, RunRecord } from '../../contract/contract.ts';
 import { hasCode } from '../../errors.ts';
 import type { EventStore, RunRow } from '../../store/port.ts';
-import { shortRecord } from '../../store/short-run.ts';
+import { shortRecord, textLength } from '../../store/short-run.ts';
 
 /**
  * A page with one run at least. Texts may be large, so a page ends at `page_bytes` or after
@@ -39,8 +39,8 @@ export async function runPage(
         page.next = row.run_id;
         continue;
       }
-      const run = short ? shortRecord(whole as RunRecord & Record<string, unknown>) : whole;
-      length += run.prompt.length + (run.system?.length ?? 0) + run.output.length;
+      const run = short ? shortRecord(whole as RunRecord) : whole;
+      length += textLength(run);
       if (page.runs.length > 0 && length > config.limits.page_bytes) return page;
       page.runs.push(run);
       page.next = run.id;
