@@ -18,7 +18,13 @@ export function targetName({ provider, model }: Pick<Target, 'provider' | 'model
 
 /** The name to show for a run, whose model may be written with its provider. */
 export function shownTarget(asked: Pick<Target, 'provider' | 'model'>): string {
-  return asked.model.startsWith(`${asked.provider}/`) ? asked.model : targetName(asked);
+  const { provider, model } = asked;
+  return shownName(model.startsWith(`${provider}/`) ? model : targetName(asked));
+}
+
+/** The same for a whole name. A path says itself that the model is a file of this machine. */
+export function shownName(name: string): string {
+  return name.replace(/^local\/(?=\/|[A-Za-z]:[\\/])/, '');
 }
 
 export function sameTarget(one: Target, other: Target): boolean {

@@ -1,3 +1,4 @@
+import { shownTarget } from '../../../machines/failover.ts';
 import { suggest } from '../../config/suggest.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
@@ -5,7 +6,8 @@ import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { listModels } from '../model/list-models.ts';
-import { shortened } from '../print/format.ts';
+import { columns } from '../parse/help.ts';
+import { ago, shortened } from '../print/format.ts';
 import { turnsText } from '../run/answer.ts';
 
 /** Who answers the next turn of a chat, and what the turn continues. */
@@ -19,9 +21,9 @@ export function nextTurn(request: Record<string, unknown>, paths: Paths): Promis
 
 /** One line: who answers, whether the text leaves this machine, and what is continued. */
 export async function nextText(next: Next, paths: Paths): Promise<string> {
-  const { provider, model, cloud, conversation, turns_of } = next;
+  const { cloud, conversation, turns_of } = next;
   const who = [
-    `${provider}/${model}`,
+    shownTarget(next),
     cloud ? 'cloud: what you type leaves this machine' : 'on this machine',
   ];
   if (conversation === undefined) return oneLine([...who, 'a new conversation'].join(' · '));
@@ -40,6 +42,19 @@ export async function nextText(next: Next, paths: Paths): Promise<string> {
   return oneLine([...who, ...said].join(' · '));
 }
 
+/** The latest conversations: their ids, when they went on, and what they are about. */
+export async function conversationsText(paths: Paths): Promise<string> {
+  const { conversations } = await askDaemon(paths, 'conversation.list', { limit: LISTED });
+  if (conversations.length === 0) return 'There is no conversation yet.';
+  const rows = conversations.map(({ id, title, prompt, turns, run }): [string, string] => {
+    const count = `${turns} ${turns === 1 ? 'turn' : 'turns'}`;
+    const about = JSON.stringify(shortened(title ?? prompt, PROMPT_WIDTH));
+    return [oneLine(id), oneLine(`${ago(run.created_at)}, ${count}: ${about}`)];
+  });
+  return columns(rows);
+}
+
+const LISTED = 10;
 const TURNS_MAX = 100;
 const PROMPT_WIDTH = 40;
 

@@ -1,3 +1,4 @@
+import { shownTarget } from '../../../machines/failover.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
@@ -30,7 +31,7 @@ export async function printStatusAt({ paths, json }: Context, at: number): Promi
   const rows = runs.map((run) => [
     run.id,
     run.state,
-    `${run.provider}/${run.model}`,
+    shownTarget(run),
     shortened(run.prompt, PROMPT_WIDTH),
   ]);
   print(`${paint('bold', oneLine(status.state))} at ${localTime(snapshot.at)}\n${head}`);

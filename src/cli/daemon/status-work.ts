@@ -1,3 +1,4 @@
+import { shownName } from '../../../machines/failover.ts';
 import type { StatusMore } from '../../contract/operations/daemon.ts';
 import { bytes, duration } from '../print/format.ts';
 
@@ -16,7 +17,7 @@ function modelText({ id, purpose, state, runs, memory_bytes }: Model): string {
   const answers = runs > 0 ? `, ${runs} run${runs === 1 ? '' : 's'}` : '';
   const work = purpose === 'embeddings' ? ', for embeddings' : answers;
   const memory = memory_bytes === null ? '' : `, ${bytes(memory_bytes)}`;
-  return `${id} ${state}${work}${memory}`;
+  return `${shownName(id)} ${state}${work}${memory}`;
 }
 
 function providerText({ id, state, reason, retry_at }: Provider): string {

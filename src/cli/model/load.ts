@@ -1,3 +1,4 @@
+import { shownName } from '../../../machines/failover.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
@@ -21,7 +22,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     // A load that took longer than this request was before it.
     const was = load_ms !== null && load_ms > performance.now() - asked_at;
     const took = load_ms === null || was ? '' : `, in ${duration(load_ms)}`;
-    const what = `${oneLine(model.id)}${was ? ' is in memory already' : ''}`;
+    const what = `${oneLine(shownName(model.id))}${was ? ' is in memory already' : ''}`;
     print(`${was ? '' : 'Loaded '}${what}: ${bytes(model.memory_bytes)} reserved${took}.`);
   }
   return 0;

@@ -1,3 +1,4 @@
+import { shownName } from '../../../machines/failover.ts';
 import type { LoadedModelRecord } from '../../contract/contract.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
@@ -18,7 +19,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       table(
         ['MODEL', 'FOR', 'STATE', 'MEMORY', 'RUNS', 'COMPUTES', 'PID', 'LEAVES'],
         models.map((model) => [
-          model.id,
+          shownName(model.id),
           model.purpose,
           stateOf(model),
           bytes(model.memory_bytes),

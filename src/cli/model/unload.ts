@@ -1,3 +1,4 @@
+import { shownName } from '../../../machines/failover.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
@@ -11,9 +12,10 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     { model: args[0] },
     { timeout_ms: UNLOAD_MS },
   );
+  const name = oneLine(shownName(result.unloaded));
   if (json) printJson(result);
-  else if (result.freed_bytes == null) print(`${oneLine(result.unloaded)} was not in memory.`);
-  else print(`Unloaded ${oneLine(result.unloaded)}: ${bytes(result.freed_bytes)} freed.`);
+  else if (result.freed_bytes == null) print(`${name} was not in memory.`);
+  else print(`Unloaded ${name}: ${bytes(result.freed_bytes)} freed.`);
   return 0;
 }
 

@@ -1,3 +1,4 @@
+import { shownTarget } from '../../../machines/failover.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
@@ -234,7 +235,7 @@ function noteMove(data: Record<string, unknown>, cursor: Cursor, steps: Steps): 
   const next = data.next as { provider: string; model: string } | undefined;
   if (next === undefined) return;
   const { message } = data.error as { message: string };
-  steps.moved?.(cursor.provider ?? 'the provider', message, `${next.provider}/${next.model}`);
+  steps.moved?.(cursor.provider ?? 'the provider', message, shownTarget(next));
   cursor.provider = next.provider;
 }
 

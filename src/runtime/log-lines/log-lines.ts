@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
 import type { EngineInfo } from '../../../machines/engine.ts';
 import type { Failure } from '../../../machines/events.ts';
-import { shownTarget, type Target, targetName } from '../../../machines/failover.ts';
+import { shownTarget, type Target } from '../../../machines/failover.ts';
 import { circuitOf } from '../../../machines/provider/circuit.ts';
 import type { RunContext } from '../../../machines/run/context.ts';
 import { stateName } from '../../../machines/step.ts';
@@ -228,7 +228,7 @@ function again(data: Record<string, unknown>, at: number): string {
   const { attempt, retry_at, next } = data as { attempt: number; retry_at: number; next?: Target };
   return next === undefined
     ? `failed in attempt ${attempt} and is tried again in ${seconds(retry_at - at)}`
-    : `failed in attempt ${attempt} and goes on with ${targetName(next)}`;
+    : `failed in attempt ${attempt} and goes on with ${shownTarget(next)}`;
 }
 
 function targetOf({ request }: RunContext): string {

@@ -201,8 +201,22 @@ function splitModel(
     return { provider: model, name: null };
   const slash = model.indexOf('/');
   const prefix = slash > 0 ? model.slice(0, slash) : '';
-  if (providers.has(prefix)) return { provider: prefix, name: model.slice(slash + 1) || null };
+  const isOfProvider = providers.has(prefix);
+  const name = isOfProvider || (prefix !== '' && provider == null) ? model.slice(slash + 1) : model;
+  if (name.trim() === '') throw blankModel(model, prefix);
+  if (isOfProvider) return { provider: prefix, name };
   return { provider: provider == null && isFile(model) ? LOCAL : null, name: model };
+}
+
+/** A slip, such as an empty variable in a script, must not ask the default model. */
+function blankModel(model: string, provider: string): SvcError {
+  return new SvcError('model_unknown', `There is no model ${JSON.stringify(model)}.`, {
+    param: 'model',
+    hint:
+      provider === ''
+        ? 'Leave the model out for the default one, or see: svc model list'
+        : `Write ${provider} alone for its default model, or a model of it from: svc model list`,
+  });
 }
 
 /**

@@ -65,10 +65,6 @@ test('a tag `latest` is left out, unless a model or an alias is called so', () =
   assert.is(named('qwen3:0.6b'), 'local/qwen3:0.6b');
 });
 
-test('a provider with a slash and no name after it means its default model', () => {
-  assert.equal(route({ model: 'studio/' }), { provider: 'studio', model: 'usual', cloud: false });
-});
-
 test('the id of a provider alone means its default model, also in a list', () => {
   const usual = { provider: 'studio', model: 'usual', cloud: false };
   assert.equal(route({ model: 'studio' }), usual);

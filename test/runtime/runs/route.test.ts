@@ -64,6 +64,24 @@ test('a model names its provider, a path or a .gguf file the local engine', () =
   assert.equal(route({ model: 'other' }), { provider: 'local', model: 'other', cloud: false });
 });
 
+test('a name that is blank behind its provider is no wish for the default model', () => {
+  for (const model of ['local/', 'ollama/', 'openai/ ', 'unknown/', ' ', '\t'])
+    assert.is(
+      codeOf(() => route({ model })),
+      'model_unknown',
+      JSON.stringify(model),
+    );
+  assert.is(
+    codeOf(() => route({ model: 'ollama/', provider: 'ollama' })),
+    'model_unknown',
+  );
+  assert.is(
+    codeOf(() => route({ model: ['ollama/a', 'local/'] })),
+    'model_unknown',
+  );
+  assert.is(route({ model: 'a/', provider: 'ollama' }).model, 'a/');
+});
+
 test('--cloud selects the default cloud provider, or the only one', () => {
   const one = new Map([...providers].filter(([id]) => id !== 'bare'));
   assert.is(route({ cloud: true }, {}, one).provider, 'openai');
