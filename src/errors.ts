@@ -821,7 +821,9 @@ export const errors = {
     exit: 10,
     retryable: false,
     meaning: 'The provider sent more in one piece, or in all, than the daemon takes.',
-    hint: 'Ask for less, or raise the limit that the message names.',
+    hint:
+      'Ask for a shorter answer, such as with max_tokens. A limit that the message names can be ' +
+      'raised.',
   },
   run_interrupted: {
     ...unavailable,

@@ -46,7 +46,7 @@ export async function listModels(
     const text = await readBounded(body, limits.provider_list_bytes);
     if (text === null)
       throw new SvcError(
-        'provider_failed',
+        'stream_oversized',
         `The provider lists more than the daemon takes (${limits.provider_list_bytes} bytes).`,
         { retryable: false },
       );

@@ -147,7 +147,7 @@ export class Pieces {
     this.parts += 1;
     if (this.parts > partsMax)
       throw new SvcError(
-        'provider_failed',
+        'stream_oversized',
         `The provider sends more than ${partsMax} parts in one answer.`,
         { retryable: false },
       );

@@ -86,11 +86,9 @@ function sum(answers: Iterable<Answer>): number {
 
 function cutOff(bytesMax: number): SvcError {
   return new SvcError(
-    'provider_failed',
-    [
-      `All answers in progress are larger together than the daemon holds (${bytesMax} bytes).`,
+    'stream_oversized',
+    `All answers in progress are larger together than the limit answers_bytes (${bytesMax}). ` +
       'This one is cut: it is the largest of the provider with the most text.',
-    ].join(' '),
     { retryable: false },
   );
 }

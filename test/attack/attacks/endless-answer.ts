@@ -5,7 +5,7 @@ import { askRun, endsOf, floodConfig, logBytes, startFlood, untilIdle } from '..
 const MIB = 1024 * 1024;
 const TOGETHER = { short: [1, 3], long: [1, 5, 12] };
 /** One answer is too large, or all are together. */
-const CUT = ['failed stream_oversized', 'failed provider_failed'];
+const CUT = ['failed stream_oversized'];
 let upstream: Upstream | null = null;
 
 /**

@@ -135,7 +135,7 @@ test('a list that is too long is refused', async () => {
   const { failure, probed } = await listed((x) => x.response.end(`[${' '.repeat(100_000)}]`), {
     limits: { provider_list_bytes: 50_000 },
   });
-  assert.is(failure?.code, 'provider_failed');
+  assert.is(failure?.code, 'stream_oversized');
   assert.instance(probed, SvcError);
 });
 

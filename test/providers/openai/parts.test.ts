@@ -380,7 +380,7 @@ test('the bound of an answer counts reasoning, names, arguments and tokens', asy
   const content = Array.from({ length: 100 }, () => ({ token: '', logprob: 0 }));
   const empty = { choices: [{ index: 0, delta: { content: 'a' }, logprobs: { content } }] };
   assert.match(await codeOf((x) => x.event(empty)), tooMuch, 'tokens without a text');
-  const many = /^provider_failed test sends more than 8 parts/;
+  const many = /^stream_oversized test sends more than 8 parts/;
   assert.match(
     await codeOf(async (x) => {
       for (let index = 0; index < 9; index += 1)

@@ -185,8 +185,8 @@ test('when answers are too large together, the provider with the most text loses
   go.greedy.open();
   await waitFor('the large one has ended', () => !kernel.instances.has(large));
   const { state, error, output: kept } = await runtime.runs.get(large);
-  assert.equal([state, error?.code], ['failed', 'provider_failed']);
-  assert.match(error?.message ?? '', 'larger together than the daemon holds (1024 bytes)');
+  assert.equal([state, error?.code], ['failed', 'stream_oversized']);
+  assert.match(error?.message ?? '', 'larger together than the limit answers_bytes (1024)');
   assert.is(kept, 'a'.repeat(500) + 'b'.repeat(400), 'what came is kept');
   assert.is(greedy.open, 0, 'its stream has ended');
   assert.is((await runtime.runs.get(other)).state, 'streaming');
