@@ -81,6 +81,37 @@ test('from a pipe each line is a turn of one conversation, and /exit ends it', a
   ]);
 });
 
+test('/list shows conversations, and /load continues one or leaves all as it was', async ({
+  home,
+  daemon,
+}) => {
+  answering(daemon);
+  daemon.on('run.next', ({ params: { conversation }, result, error }) =>
+    conversation === 'run_0'
+      ? error(new SvcError('run_unknown', 'There is no run run_0.').body())
+      : result({ provider: 'local', model: 'tiny', cloud: false, conversation }),
+  );
+  const { id, created_at } = run;
+  const one = {
+    id: 'run_7',
+    title: null,
+    prompt: 'of\u001b[2J\nold',
+    turns: 2,
+    run: { id, created_at },
+  };
+  daemon.on('conversation.list', ({ result }) => result({ conversations: [one], next: null }));
+  const { code, stderr } = await home.svc(['chat'], {
+    stdin: '/list\n/load run_7\n/load run_0\n/load\nagain\n',
+  });
+  assert.is(code, 2);
+  assert.match(stderr, /run_7 +.*2 turns: "of/);
+  assert.not.ok(stderr.includes('\u001b'), 'a title controls no terminal');
+  assert.match(stderr, 'The next turn: local/tiny');
+  assert.match(stderr, 'There is no run run_0.');
+  assert.match(stderr, 'hint: /list shows them.');
+  assert.equal(started(daemon), [{ prompt: 'again', conversation: 'run_7' }]);
+});
+
 test('a turn that fails ends no chat, and sets its exit code', async ({ home, daemon }) => {
   knowing(daemon);
   daemon.on('run.start', ({ params, error, event, result }) => {

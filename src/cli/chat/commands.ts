@@ -21,6 +21,8 @@ export const chatCommands: readonly (readonly [form: string, summary: string])[]
   ['/retry', 'Ask the last message again. The answer before it no longer counts.'],
   ['/save <file>', 'Write the conversation into a new file, as Markdown.'],
   ['/new', 'Begin a new conversation.'],
+  ['/list', 'Show the latest conversations.'],
+  ['/load <id>', 'Continue a conversation of /list, or the one of any run.'],
   ['/exit', 'End the chat, as Ctrl-D does.'],
 ];
 

@@ -27,6 +27,7 @@ const VALUES: Readonly<Record<string, (paths: Paths, typed: string) => Promise<s
   '/model': (paths) => knownNames('models', paths),
   '/preset': (paths) => knownNames('presets', paths),
   '/set': async () => Object.values(numberFields).map(({ flag }) => flag),
+  '/load': (paths) => knownNames('runs', paths),
   '/file': async (_, typed) => filesBeside(typed),
   '/save': async (_, typed) => filesBeside(typed),
 };

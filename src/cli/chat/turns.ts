@@ -19,7 +19,7 @@ import { absoluteModel, configuredBytes, readNumbers } from '../run/run-input.ts
 import { type ChatCommand, chatCommandOf, chatHelp, nearCommand } from './commands.ts';
 import { inHome } from './complete.ts';
 import { conversationMarkdown } from './markdown.ts';
-import { checkModel, nextText, nextTurn } from './who.ts';
+import { checkModel, conversationsText, nextText, nextTurn } from './who.ts';
 
 /** Names the newest conversation of this folder: `--continue`. */
 const LAST = 'last';
@@ -166,6 +166,10 @@ export class Chat {
       case 'new':
         [this.place, this.last, this.files] = [{}, null, []];
         return note('A new conversation begins.');
+      case 'list':
+        return note(await conversationsText(this.context.paths));
+      case 'load':
+        return this.load(rest);
       case 'exit':
         this.ended = true;
         return;
@@ -189,6 +193,17 @@ export class Chat {
     }
     const next = await this.whoIsNext();
     note(oneLine(`The next turn: ${next ?? this.request.model ?? 'as the daemon chooses'}`));
+  }
+
+  /** Throws conversation_unknown, run_unknown; then the place stays. */
+  private async load(conversation: string): Promise<void> {
+    if (conversation === '')
+      throw new SvcError('usage', 'Which conversation?', { hint: '/list shows them.' });
+    const { paths } = this.context;
+    const next = await nextTurn({ ...this.whole(''), conversation }, paths);
+    const text = await nextText(next, paths);
+    [this.place, this.last, this.files] = [{ conversation: next.conversation ?? '' }, null, []];
+    note(oneLine(`The next turn: ${text}`));
   }
 
   private choosePreset(name: string): void {
