@@ -455,7 +455,7 @@ test('a short run has no long lists, and a page counts them', async () => {
   ];
   for (let n = 0; n < 3; n += 1) {
     const { id } = await runtime.runs.start({ messages, metadata: { title: 't' } }, 'test');
-    await follow(runtime.runs.follow(id, { signal: never }));
+    await follow(runtime.runs.follow(id, { form: eventData, signal: never }));
   }
   const short = await runtime.runs.list({ texts: 'short' });
   assert.is(short.runs.length, 3);
