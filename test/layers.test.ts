@@ -64,6 +64,8 @@ const CLIENT = [
   'src/transport/control/client.ts',
   'src/transport/control/is-served.ts',
   'src/transport/stream/stream-end.ts',
+  // How the target of a run is shown.
+  'machines/failover.ts',
 ];
 
 /** APIs of others. None imports another. */

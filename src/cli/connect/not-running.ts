@@ -1,4 +1,4 @@
-import { hasCode } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 
 /** For `catch`: calls `instead` when no daemon runs; other errors are thrown again. */
 export function whenNotRunning<T>(instead: () => T): (thrown: unknown) => T {
@@ -6,4 +6,8 @@ export function whenNotRunning<T>(instead: () => T): (thrown: unknown) => T {
     if (hasCode(thrown, 'daemon_not_running')) return instead();
     throw thrown;
   };
+}
+
+export function noLog(): SvcError {
+  return new SvcError('daemon_not_running', 'There is no event log yet: no daemon has run here.');
 }

@@ -1,5 +1,4 @@
 import { loadConfig } from '../../config/config.ts';
-import { SvcError } from '../../errors.ts';
 import { openStoredLog } from '../../fleet/postgres/alone.ts';
 import type { Paths } from '../../home/paths.ts';
 import { StoredRuns } from '../../runtime/history/stored-runs.ts';
@@ -9,6 +8,7 @@ import { openCopiedLog } from '../../store/inspect/copied-log.ts';
 import { openCopiedStore } from '../../store/inspect/copied-store.ts';
 import { sharedDatabase, withoutDaemon } from '../config/database.ts';
 import { limitsOf } from '../config/limits.ts';
+import { noLog } from '../connect/not-running.ts';
 import { note } from '../print/output.ts';
 import type { OpenLog } from './open-log.ts';
 import type { RunReads } from './run-reads.ts';
@@ -92,8 +92,4 @@ async function sharedLog({ config }: Paths) {
   const log = await openStoredLog(database);
   if (log === null) throw noLog();
   return log;
-}
-
-export function noLog(): SvcError {
-  return new SvcError('daemon_not_running', 'There is no event log yet: no daemon has run here.');
 }

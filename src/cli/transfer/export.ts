@@ -5,12 +5,12 @@ import { oneLine } from '../../logs/plain.ts';
 import { exportLog } from '../../store/transfer/export.ts';
 import type { LogSource } from '../../store/transfer/port.ts';
 import { withoutDaemon } from '../config/database.ts';
+import { noLog } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, warn } from '../print/output.ts';
 import { type Output, openOutput } from '../runs/output-file.ts';
-import { noLog } from '../runs/stored-log.ts';
 import { EventProgress } from './progress.ts';
 import { openSource } from './stores.ts';
 
