@@ -295,7 +295,7 @@ export const searchPage = named(
     runs: v.array(
       object({
         id: text,
-        state: text,
+        state: oneOf(RUN_STATES),
         provider: text,
         model: text,
         /** The first run of its conversation. */

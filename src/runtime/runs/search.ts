@@ -1,5 +1,5 @@
 import { wrong } from '../../contract/check.ts';
-import type { RunSearchQuery, SearchPage } from '../../contract/contract.ts';
+import type { RunRecord, RunSearchQuery, SearchPage } from '../../contract/contract.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { Limits } from '../../limits.ts';
 import type { EventStore, FoundRun } from '../../store/port.ts';
@@ -41,8 +41,8 @@ export async function searchRuns(
   };
 }
 
-function recordOf({ run_id: id, created_at, ...run }: FoundRun) {
-  return { id, ...run, created_at: isoTime(created_at) };
+function recordOf({ run_id: id, state, created_at, ...run }: FoundRun) {
+  return { id, state: state as RunRecord['state'], ...run, created_at: isoTime(created_at) };
 }
 
 /**
