@@ -1,5 +1,4 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import {
   copyFileSync,
   mkdirSync,
@@ -77,8 +76,9 @@ export class Copy {
     const parts: Buffer[] = [];
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (part: Buffer) => parts.push(part));
+    // An abort is an error of the child; its end comes after it.
     child.on('error', () => {});
-    const [code] = (await once(child, 'close')) as [number | null];
+    const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
     return { code, text: Buffer.concat(parts).toString() };
   }
 

@@ -62,6 +62,13 @@ test('a planted fault is found by a test near to it, and no copy is left', () =>
   );
 });
 
+test('tests that take longer than their time end, and the command goes on', () => {
+  const bounds = ['--count', '2', '--within', '1'];
+  const { stdout, stderr } = mutate('--file', 'src/limits.ts', ...bounds);
+  assert.is(stderr, '');
+  assert.match(stdout, /^[0-2] found, [0-2] not found, seed 1$/m);
+});
+
 test('what is no number of faults is refused with the usage', () => {
   const { stderr, status } = mutate('--count', 'many');
   assert.match(stderr, 'npm run mutate');

@@ -33,10 +33,11 @@ const broken = new Set<string>();
 let lost = 0;
 try {
   for (const fault of faults) {
-    const by = await find(fault);
+    const within = AbortSignal.timeout(options.within_s * 1000);
+    const by = await find(fault, within);
     if (stop.signal.aborted) break;
     if (by === null) lost += 1;
-    console.log(`${fault.file}:${fault.line}  ${fault.what}\n  ${by ?? 'NOT FOUND'}`);
+    console.log(`${fault.file}:${fault.line}  ${fault.what}\n  ${by ?? notFound(within)}`);
   }
 } finally {
   copy.remove();
@@ -103,9 +104,12 @@ function nearestTests(): (file: string) => string[] {
   };
 }
 
+function notFound({ aborted }: AbortSignal): string {
+  return aborted ? `NOT FOUND in ${options.within_s} s` : 'NOT FOUND';
+}
+
 /** How the fault is found; null: not at all. */
-async function find(fault: Fault): Promise<string | null> {
-  const within = AbortSignal.timeout(options.within_s * 1000);
+async function find(fault: Fault, within: AbortSignal): Promise<string | null> {
   const tests = near(fault.file);
   const quick = new Set(filesOf('quick', tests));
   const first = tests.filter((file) => quick.has(file));
