@@ -174,7 +174,8 @@ export const runOperations = {
     http: 'GET /v1/conversations',
     query: ({ page_runs }) => conversationListQuery(page_runs),
     call: async ({ runtime: { runs } }, query) =>
-      runs.made.page(await runs.list({ ...query, latest: true, texts: 'short' })),
+      // The messages of its newest run have the turns of a conversation.
+      runs.made.page(await runs.list({ ...query, latest: true, texts: 'whole' })),
   }),
   'conversation.usage': operation({
     summary: 'Runs and tokens of one conversation.',
