@@ -47,7 +47,7 @@ export const rows: readonly Row[] = [
   row('daemon/stop.ts', 'daemon', 'closeDaemon', 'run.interrupt_requested engine.stop_requested'),
   row('daemon/stop.ts', 'daemon', 'closeDaemon', 'daemon.stopped daemon.failed'),
   row('daemon/work.ts', 'run', 'startAttempt', 'engine.created'),
-  row('fleet/cancels.ts', 'client', 'another node', 'run.cancel_requested'),
+  row('fleet/runs.ts', 'client', 'another node', 'run.cancel_requested'),
   row('fleet/claims.ts', 'lease', 'shared queue', 'run.interrupted run.recovered'),
   row('fleet/claims.ts', 'lease', 'shared queue', 'run.cancel_requested daemon.run_admitted'),
   row('fleet/lease-keeper.ts', 'daemon', 'events', 'lease.leave_requested'),

@@ -52,7 +52,12 @@ function allCommands(): string[] {
 }
 
 function commandRow({ name, args, summary }: CommandSpec): [string, string] {
-  return [words(name, args), shortSummary(summary)];
+  return [words(name, shortArgs(args)), shortSummary(summary)];
+}
+
+/** The help of the command has the words of an argument, and the optional ones after the first. */
+function shortArgs(args: string | undefined): string | undefined {
+  return args?.replace(/\[\w+(\|\w+)+\]/, '[name]').replace(/\] \[.*$/, ']');
 }
 
 function section(name: string, rows: [string, string][]): string {

@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Commit, EventStore } from '../../../src/store/port.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
@@ -56,7 +57,7 @@ test('a run whose answer comes in one turn costs two commits, six events and two
 });
 
 test('a run costs two messages to the thread of the log, and reads nothing from it', async () => {
-  const place = makePlace();
+  const place = makePlace(undefined, createSqliteStore);
   const store = place.store();
   const sent: string[] = [];
   const { postMessage } = Worker.prototype;

@@ -2,8 +2,6 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message } from '../../../machines/messages.ts';
 import type { RunInput, RunRecord } from '../../../src/contract/contract.ts';
-import { operations } from '../../../src/contract/operations/operations.ts';
-import type { HomeCall } from '../../../src/contract/operations/row.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -55,18 +53,6 @@ test('a turn gets the turns before it, and is a run of their conversation', asyn
   assert.equal(
     runs.map(({ id }) => id),
     [third.id, second.id, first.id],
-  );
-});
-
-test('a list of conversations counts their questions, also of long ones', async () => {
-  const { runtime } = await bootRuntime({ local: counting() });
-  const first = await said(runtime, { prompt: 'one '.repeat(200) });
-  await said(runtime, { prompt: 'two '.repeat(200), conversation: first.id });
-  // It asks nothing of the home.
-  const page = await operations['conversation.list'].call?.({ runtime } as unknown as HomeCall, {});
-  assert.equal(
-    page?.conversations.map(({ id, turns, prompt }) => [id, turns, prompt.slice(0, 8)]),
-    [[first.id, 2, 'one one ']],
   );
 });
 
