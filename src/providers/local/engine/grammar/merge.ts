@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isRecord } from '../../../../json.ts';
 
-type Schema = Readonly<Record<string, unknown>>;
+export type Schema = Readonly<Record<string, unknown>>;
 type Merge = (one: unknown, other: unknown) => unknown;
 
 const larger: Merge = (one, other) => Math.max(Number(one), Number(other));
@@ -34,9 +34,18 @@ const BOTH: Readonly<Record<string, Merge>> = {
 };
 const NUMBERS = ['number', 'integer'];
 
-/** Notes say nothing about values, so the first schema's stay. */
-const NOTES =
-  /^(title|description|default|examples|deprecated|readOnly|writeOnly|\$.*|definitions)$/;
+/** Words that say nothing about values. Those of the first schema stay. */
+export const NOTES: readonly string[] = [
+  'title',
+  'description',
+  'default',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+  'definitions',
+];
+const isNote = (key: string) => NOTES.includes(key) || key.startsWith('$');
 
 /**
  * One schema for the values that all of them allow. False: there are none. Null: no schema without
@@ -58,7 +67,7 @@ export function mergeSchemas(schemas: readonly unknown[]): Schema | boolean | nu
 function mergeTwo(one: Schema, other: Schema): Schema | false | null {
   const merged: Record<string, unknown> = { ...other, ...one };
   for (const key of Object.keys(other)) {
-    if (key === 'properties' || key === 'additionalProperties' || NOTES.test(key)) continue;
+    if (key === 'properties' || key === 'additionalProperties' || isNote(key)) continue;
     if (!Object.hasOwn(one, key) || isDeepStrictEqual(one[key], other[key])) continue;
     const merge = BOTH[key];
     if (merge === undefined) return null;

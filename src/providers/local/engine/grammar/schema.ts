@@ -3,7 +3,7 @@ import { isRecord } from '../../../../json.ts';
 import { areApart } from './apart.ts';
 import { BRANCHES_MAX, branchesOf } from './branches.ts';
 import { FORMAT_RULES } from './format.ts';
-import { mergeSchemas } from './merge.ts';
+import { NOTES as MERGED_NOTES, mergeSchemas, type Schema } from './merge.ts';
 import { boundsOf, integerRule, LARGEST, numberRule, wholeBounds } from './number.ts';
 import { patternRule, UnknownPattern } from './pattern.ts';
 import { ANY, NEVER, type Property, type Shape } from './shape.ts';
@@ -15,8 +15,6 @@ import { tooMuch, writeGrammar } from './write.ts';
  */
 export type Strictness = 'refuse' | 'leave_out';
 
-export type Schema = Readonly<Record<string, unknown>>;
-
 /** Parts of one schema, and how deep they may be: a grammar is parsed recursively. */
 const PARTS_MAX = 2000;
 const DEPTH_MAX = 32;
@@ -27,13 +25,17 @@ const REPEATED_SUM_MAX = 32_768;
 /** Letters of names of properties and fixed values. */
 const LETTERS_MAX = 32_768;
 
-/** Notes say nothing about which values are valid. */
-const NOTES: ReadonlySet<string> = new Set(
-  (
-    'title description default examples deprecated readOnly writeOnly format $schema $comment ' +
-    '$defs definitions contentEncoding contentMediaType contentSchema'
-  ).split(' '),
-);
+/** Words that say nothing about which values are valid. */
+const NOTES: ReadonlySet<string> = new Set([
+  ...MERGED_NOTES,
+  'format',
+  '$schema',
+  '$comment',
+  '$defs',
+  'contentEncoding',
+  'contentMediaType',
+  'contentSchema',
+]);
 /** The words that say which values of a type are valid. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   string: ['minLength', 'maxLength', 'pattern'],
