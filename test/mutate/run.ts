@@ -6,15 +6,18 @@ import { filesOf } from '../tiers.ts';
 import { Copy } from './copy.ts';
 import { type Fault, faultsOf } from './faults.ts';
 
+/** Test files that always run, also slow ones. */
+const NEAREST = 4;
 const USAGE = `npm run mutate -- [options]
 
   --count N    as many faults; 60 without it
   --seed N     other faults; 1 without it
   --file F     only faults of this file; --file F:LINE, only of this line
-  --tier all   after the quick tests the type check, and the tests of the built program
+  --tier all   after these tests the type check, and the tests of the built program
   --within N   seconds for the tests of one fault; 300 without it
 
-It plants one small fault at a time in a copy of src and machines, and says which test finds it.`;
+It plants one small fault at a time in a copy of src and machines, and says which test finds it:
+one of the ${NEAREST} tests nearest to the file, or a quick one that reaches it.`;
 
 const BUILD = 'the build';
 const options = readOrExit();
@@ -23,7 +26,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.once(signal, () => stop.abort());
 
 const sources = globSync('{src,machines}/**/*.ts').filter(isTried).sort();
-const near = nearestTests();
+const importers = importersOf();
 const faults = chosen(
   faultsOf(sources.filter((file) => file === options.file || options.file === null)),
 );
@@ -88,20 +91,23 @@ function chosen(all: readonly Fault[]): Fault[] {
   return drawn;
 }
 
-/** The test files that reach a source file, nearest first. */
-function nearestTests(): (file: string) => string[] {
+/** Which files import a file. */
+function importersOf(): Map<string, string[]> {
   const importers = new Map<string, string[]>();
   for (const file of globSync('{src,machines,test}/**/*.ts'))
     for (const { from, to, kind } of importsOf(file))
       if (kind !== 'type') importers.set(to, [...(importers.get(to) ?? []), from]);
-  return (file) => {
-    const reached = new Set([file]);
-    for (const each of reached) for (const by of importers.get(each) ?? []) reached.add(by);
-    const tests = [...reached].filter((name) => /^test\/(?!fixtures\/).*\.test\.ts$/.test(name));
-    // The one that is named after the file is most likely to find it.
-    const named = `/${basename(file, '.ts')}.test.ts`;
-    return tests.toSorted((a, b) => Number(b.endsWith(named)) - Number(a.endsWith(named)));
-  };
+  return importers;
+}
+
+/** The test files that reach a source file, nearest first. */
+function nearestTests(file: string): string[] {
+  const reached = new Set([file]);
+  for (const each of reached) for (const by of importers.get(each) ?? []) reached.add(by);
+  const tests = [...reached].filter((name) => /^test\/(?!fixtures\/).*\.test\.ts$/.test(name));
+  // The one that is named after the file is most likely to find it.
+  const named = `/${basename(file, '.ts')}.test.ts`;
+  return tests.toSorted((a, b) => Number(b.endsWith(named)) - Number(a.endsWith(named)));
 }
 
 function notFound({ aborted }: AbortSignal): string {
@@ -110,11 +116,11 @@ function notFound({ aborted }: AbortSignal): string {
 
 /** How the fault is found; null: not at all. */
 async function find(fault: Fault, within: AbortSignal): Promise<string | null> {
-  const tests = near(fault.file);
-  const quick = new Set(filesOf('quick', tests));
+  const tests = nearestTests(fault.file);
+  const quick = new Set([...filesOf('quick', tests), ...tests.slice(0, NEAREST)]);
   const first = tests.filter((file) => quick.has(file));
   const others = tests.filter((file) => !quick.has(file));
-  /** Quick tests need no built program. */
+  /** Tests that reach the file by imports need no built program. */
   const byTest = async (files: readonly string[], isBuilt: boolean): Promise<string | null> => {
     const whole = files.filter((file) => !broken.has(file));
     const run = async (some: readonly string[], bound: AbortSignal) => {
