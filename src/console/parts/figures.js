@@ -1,4 +1,5 @@
 // @ts-check
+import { answererOf } from './answerer.js';
 import { lasting } from './clock.js';
 
 /**
@@ -45,7 +46,7 @@ export function summaryOf(run) {
   const { usage, ended_at, created_at } = run;
   const [first, speed] = [firstTokenMs(run), speedOf(run)];
   return [
-    `${run.provider}/${run.model}${run.cloud ? ' (cloud)' : ''}`,
+    answererOf(run),
     usage.output_tokens === null ? null : `${usage.output_tokens} tokens`,
     speed === null ? null : paced(speed),
     first === null ? null : `first after ${lasting(first)}`,

@@ -3,6 +3,7 @@
 import { LOAD_LOOK_MS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
 import { AnswerBox } from '../parts/answer.js';
+import { answererOf } from '../parts/answerer.js';
 import { copyButton } from '../parts/copy.js';
 import { byId, chip, el, say } from '../parts/dom.js';
 import { summaryOf } from '../parts/figures.js';
@@ -104,7 +105,7 @@ function drawAnswer() {
   if (run === null || place().page !== 'chat') return;
   const isOver = isFinal('run', run.state);
   fill(parts, silentParts(run));
-  say(facts, isOver ? summaryOf(run) : `${run.provider}/${run.model}`);
+  say(facts, isOver ? summaryOf(run) : answererOf(run));
   turn.classList.toggle('empty', run.output === '' && parts.childElementCount === 0);
   turn.classList.toggle(
     'growing',

@@ -1,7 +1,9 @@
 // @ts-check
+
 import { LONG_MS, MODELS_SHOWN, REFRESH_MS } from '../bounds.js';
 import { ask } from '../daemon/api.js';
 import { actionButton } from '../parts/act.js';
+import { shownName } from '../parts/answerer.js';
 import { confirmed } from '../parts/confirm.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
 import { sized } from '../parts/figures.js';
@@ -74,7 +76,7 @@ function row(one) {
   return el(
     'tr',
     { 'data-model': one.id },
-    el('th', { scope: 'row' }, one.id, one.default ? el('small', {}, ' default') : null),
+    el('th', { scope: 'row' }, shownName(one.id), one.default ? el('small', {}, ' default') : null),
     el(
       'td',
       {},
@@ -122,17 +124,17 @@ function actions(one, here) {
     await asking.finally(() => changed('models'));
   };
   const remove = async () => {
-    if (!(await confirmed(`Delete the file of ${one.id}?`, 'Delete it'))) return;
+    if (!(await confirmed(`Delete the file of ${shownName(one.id)}?`, 'Delete it'))) return;
     await post('remove')();
-    say(byId('announce'), `${one.id} was removed.`);
+    say(byId('announce'), `${shownName(one.id)} was removed.`);
   };
   const isThere = here !== undefined && here.state !== 'failed';
   return [
     isThere
-      ? actionButton('Unload', `Unload ${one.id}`, 'models-said', post('unload'))
-      : actionButton('Load', `Load ${one.id}`, 'models-said', post('load')),
+      ? actionButton('Unload', `Unload ${shownName(one.id)}`, 'models-said', post('unload'))
+      : actionButton('Load', `Load ${shownName(one.id)}`, 'models-said', post('load')),
     one.built_in || (one.source !== undefined && one.source !== 'svc')
       ? null
-      : actionButton('Remove', `Remove ${one.id}`, 'models-said', remove, { bad: true }),
+      : actionButton('Remove', `Remove ${shownName(one.id)}`, 'models-said', remove, { bad: true }),
   ];
 }

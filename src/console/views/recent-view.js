@@ -1,6 +1,8 @@
 // @ts-check
+
 import { PROMPT_CHARACTERS, RECENT_MORE, RECENT_SHOWN, REFRESH_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
+import { answererOf } from '../parts/answerer.js';
 import { moment } from '../parts/clock.js';
 import { confirmed, written } from '../parts/confirm.js';
 import { byId, el, place as placeRows, say } from '../parts/dom.js';
@@ -178,7 +180,7 @@ function row(one) {
   const count = turns === 0 ? null : `${turns} ${turns === 1 ? 'question' : 'questions'}`;
   const facts = [
     found === null || one.title === null ? null : one.prompt,
-    `${run.provider}/${run.model}`,
+    answererOf(run),
     count,
     moment(run.created_at, { to: 'minute' }),
   ];

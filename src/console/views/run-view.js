@@ -3,6 +3,7 @@
 import { OUTPUT_CHARACTERS, TIMELINE_ROWS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
 import { AnswerBox } from '../parts/answer.js';
+import { answererOf } from '../parts/answerer.js';
 import { clock, lasting, moment } from '../parts/clock.js';
 import { copy, copyButton } from '../parts/copy.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
@@ -73,7 +74,7 @@ function facts(run) {
   const [first, speed] = [firstTokenMs(run), speedOf(run)];
   /** @type {[string, string | null][]} */
   const rows = [
-    ['model', `${run.provider}/${run.model}${run.cloud ? ' (cloud)' : ''}`],
+    ['model', answererOf(run)],
     ['created', moment(run.created_at)],
     [
       'waited',

@@ -2,6 +2,7 @@
 
 import { PROMPT_CHARACTERS, REFRESH_MS, RUNS_MORE, RUNS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
+import { answererOf } from '../parts/answerer.js';
 import { moment, since } from '../parts/clock.js';
 import { byId, chip, el, place, say, setOptions } from '../parts/dom.js';
 import { addressOf } from '../state/address.js';
@@ -136,7 +137,7 @@ function hit(/** @type {NonNullable<typeof found>[number]} */ one) {
       { class: 'text' },
       el('a', { href: addressOf('run', one.id) }, ...pieces, one.snippet.slice(end)),
     ),
-    el('td', { class: 'faint' }, `${one.provider}/${one.model}`),
+    el('td', { class: 'faint' }, answererOf(one)),
     el('td', { class: 'num' }, moment(one.created_at, { to: 'second' })),
     el('td', {}),
     el('td', {}),
@@ -155,7 +156,7 @@ function row(run) {
       { class: 'text' },
       el('a', { href: addressOf('run', run.id) }, run.prompt.slice(0, PROMPT_CHARACTERS) || run.id),
     ),
-    el('td', { class: 'faint' }, `${run.provider}/${run.model}`),
+    el('td', { class: 'faint' }, answererOf(run)),
     el('td', { class: 'num', title: run.created_at }, moment(run.created_at, { to: 'second' })),
     el('td', { class: 'num' }, run.ended_at === null ? '' : since(run.created_at, run.ended_at)),
     el('td', { class: 'num' }, usage.output_tokens === null ? '' : String(usage.output_tokens)),

@@ -1,6 +1,8 @@
 // @ts-check
+
 import { MODELS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
+import { answererOf } from '../parts/answerer.js';
 import { byId, el } from '../parts/dom.js';
 import { sized } from '../parts/figures.js';
 import { onPlace, place } from '../state/address.js';
@@ -117,8 +119,7 @@ function draw() {
 function usualText() {
   const { page, id } = place();
   const { run } = model;
-  if (page === 'chat' && id !== null && run?.id === id)
-    return `As before: ${run.provider}/${run.model}${run.cloud ? ' (cloud)' : ''}`;
+  if (page === 'chat' && id !== null && run?.id === id) return `As before: ${answererOf(run)}`;
   const usual = models?.find((one) => one.default)?.id;
   const provider = snapshot()?.providers.find((one) => one.default)?.id;
   const name = usual ?? provider;
