@@ -1,12 +1,13 @@
 import { constants } from 'node:fs';
-import { copyFile, link, open, realpath, rm, stat } from 'node:fs/promises';
-import { isAbsolute } from 'node:path';
+import { copyFile, link, open, readdir, realpath, rm } from 'node:fs/promises';
+import { basename, dirname, isAbsolute } from 'node:path';
 import { SvcError } from '../errors.ts';
 import { asPullError, pullError } from './failure.ts';
 import { modelNameOf, readModelName } from './file-name.ts';
 import { checkGguf } from './gguf/check.ts';
+import { filesOfModel, firstPartOf, partPath, partsOf, withoutPart } from './gguf/parts.ts';
 import type { Origins } from './origins.ts';
-import { preparePaths, putInPlace, sizeOf } from './paths.ts';
+import { type PullPaths, preparePaths, putInPlace, sizeOf } from './paths.ts';
 import { sha256Of } from './sha256.ts';
 import { checkSpace, type SpaceContext } from './space.ts';
 
@@ -24,8 +25,9 @@ export interface ImportContext extends SpaceContext {
 }
 
 /**
- * Puts a model file into the models folder: as a hard link where the disk allows it, else as a
- * copy. The file is checked as strictly as a download. Resolves with its path. Throws SvcError.
+ * Puts a model into the models folder, with all its parts: as hard links where the disk allows it,
+ * else as copies. It is checked as strictly as a download. Resolves with the path of its first
+ * part. Throws SvcError.
  */
 export async function importModel(
   { path, name }: ImportInput,
@@ -33,8 +35,8 @@ export async function importModel(
   signal: AbortSignal,
 ): Promise<string> {
   try {
-    const source = await findFile(path);
-    const found = name === null ? modelNameOf(path) : readModelName(name);
+    const { size_bytes } = await findFile(path);
+    const found = name === null ? modelNameOf(withoutPart(path)) : readModelName(name);
     if (found === null)
       throw new SvcError('invalid_request', 'The name of the file is not valid for a model.', {
         param: 'name',
@@ -43,60 +45,83 @@ export async function importModel(
     const file = `${found}.gguf`;
     if (context.isWriting(file)) throw pullError('busy', `A download writes ${file} now.`);
     const paths = await preparePaths(context.folder, file);
-    if ((await sizeOf(paths.target)) !== null)
-      throw pullError('model_exists', `A model ${found} exists already.`);
-    await checkGguf(source.path, context.limits.model_header_bytes);
-    const sha256 = await sha256Of(source.path, signal, async () => {});
-    const draft = { ...paths, partial: `${paths.target}.import` };
+    await refuseExisting(found, paths.target);
+    const source = firstPartOf(path);
+    await checkGguf(source, context.limits.model_header_bytes);
+    const sha256 = await sha256Of(source, signal);
+    const sources = partsOf(path);
+    const drafts = sources.map((_, index): PullPaths => {
+      const target = partPath(paths.target, index, sources.length);
+      return { ...paths, target, partial: `${target}.import` };
+    });
+    const placed: string[] = [];
     try {
-      await linkOrCopy(source, draft.partial, context);
-      if ((await sizeOf(paths.target)) !== null)
-        throw pullError('model_exists', `A model ${found} exists already.`);
-      await putInPlace(draft);
+      let left = size_bytes;
+      for (const [index, { partial }] of drafts.entries()) {
+        await linkOrCopy(sources[index] ?? '', partial, left, context);
+        left -= (await sizeOf(partial)) ?? 0;
+      }
+      await refuseExisting(found, paths.target);
+      for (const draft of drafts) {
+        await putInPlace(draft);
+        placed.push(draft.target);
+      }
     } finally {
-      await rm(draft.partial, { force: true });
+      const left = placed.length === drafts.length ? [] : placed;
+      for (const each of [...left, ...drafts.map(({ partial }) => partial)])
+        await rm(each, { force: true });
     }
     const at = new Date().toISOString();
-    await context.origins?.write(paths.target, file, {
-      reference: source.path,
+    const target = firstPartOf(placed[0] ?? '');
+    await context.origins?.write(target, basename(target), {
+      reference: await realpath(source),
       url: null,
       revision: null,
       sha256,
       at,
     });
-    return paths.target;
+    return target;
   } catch (thrown) {
     if (signal.aborted) throw new SvcError('pull_cancelled', 'The import was cancelled.');
     throw asPullError(thrown);
   }
 }
 
-async function findFile(path: string): Promise<{ path: string; size: number }> {
+/** In one file, or in parts. */
+async function refuseExisting(name: string, target: string): Promise<void> {
+  const names = (await readdir(dirname(target))).map(withoutPart);
+  if (names.includes(basename(target)) || (await sizeOf(target)) !== null)
+    throw pullError('model_exists', `A model ${name} exists already.`);
+}
+
+async function findFile(path: string): Promise<{ size_bytes: number }> {
   const param = { param: 'path' };
   if (!isAbsolute(path)) throw new SvcError('invalid_request', 'The path is not absolute.', param);
-  const real = await realpath(path).catch(() => null);
-  const found = real === null ? null : await stat(real).catch(() => null);
-  if (real === null || found === null || !found.isFile())
+  const found = await filesOfModel(path).catch(() => null);
+  if (found === null)
     throw new SvcError('model_unknown', `There is no file ${path} that the daemon can read.`, {
       ...param,
       hint: 'Check the path, and that the user of the daemon may read it.',
     });
-  return { path: real, size: found.size };
+  return found;
 }
 
+/** `bytes`: what a copy of this part and the next ones needs. */
 async function linkOrCopy(
-  source: { path: string; size: number },
+  path: string,
   target: string,
+  bytes: number,
   context: ImportContext,
 ): Promise<void> {
   await rm(target, { force: true });
-  const linked = await link(source.path, target).then(
+  const source = await realpath(path);
+  const linked = await link(source, target).then(
     () => true,
     () => false,
   );
   if (linked) return;
-  await checkSpace(context, source.size);
-  await copyFile(source.path, target, constants.COPYFILE_FICLONE);
+  await checkSpace(context, bytes);
+  await copyFile(source, target, constants.COPYFILE_FICLONE);
   const handle = await open(target, 'r+');
   try {
     await handle.chmod(0o600);

@@ -1,7 +1,8 @@
-import { mkdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeAtomic } from '../home/atomic-write.ts';
 import { isRecord } from '../json.ts';
+import { filesOfModel } from './gguf/parts.ts';
 
 /** Where a model in the models folder came from. */
 export interface Origin {
@@ -28,9 +29,11 @@ export class Origins {
   /** A failed write only loses the memory. */
   async write(model: string, file: string, origin: Origin): Promise<void> {
     try {
-      const { size, mtimeMs } = await stat(model);
+      const files = await filesOfModel(model);
+      if (files === null) return;
+      const { size_bytes, modified_ms } = files;
       await mkdir(this.folder, { recursive: true, mode: 0o700 });
-      const text = JSON.stringify({ ...origin, size_bytes: size, modified_ms: mtimeMs });
+      const text = JSON.stringify({ ...origin, size_bytes, modified_ms });
       await writeAtomic(this.path(file), `${text}\n`);
     } catch {
       // The model itself is there.

@@ -1,21 +1,25 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { partsOf } from './gguf/parts.ts';
 
 /** A piece needs about a millisecond, so that other work can run between two pieces. */
 const PIECE_BYTES = 256 * 1024;
 
-/** Hashes a file, in hexadecimal. Calls `report` after each piece. */
+/**
+ * Hashes a model, in hexadecimal: its parts one after the other. Calls `report` after each piece.
+ */
 export async function sha256Of(
   path: string,
-  signal: AbortSignal,
-  report: (bytes: number) => Promise<void>,
+  signal?: AbortSignal,
+  report?: (bytes: number) => Promise<void>,
 ): Promise<string> {
   const hash = createHash('sha256');
   let bytes = 0;
-  for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
-    hash.update(piece as Buffer);
-    bytes += (piece as Buffer).length;
-    await report(bytes);
-  }
+  for (const part of partsOf(path))
+    for await (const piece of createReadStream(part, { highWaterMark: PIECE_BYTES, signal })) {
+      hash.update(piece as Buffer);
+      bytes += (piece as Buffer).length;
+      await report?.(bytes);
+    }
   return hash.digest('hex');
 }

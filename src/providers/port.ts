@@ -54,6 +54,8 @@ export interface ModelRecord {
   /** The program whose file it is, such as `svc` or `ollama`. */
   source?: string;
   size_bytes: number | null;
+  /** The files of a split model: above 1. Null or absent: unknown. */
+  parts?: number | null;
   digest: string | null;
   architecture?: string | null;
   quantization: string | null;

@@ -1,6 +1,7 @@
 import {
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   statSync,
@@ -12,7 +13,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { encodeGguf } from '../fixtures/models/gguf-bytes.ts';
-import { makeGguf } from '../fixtures/models/make-gguf.ts';
+import { makeGguf, makeSplitGguf } from '../fixtures/models/make-gguf.ts';
 import { Hub, sha256 } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -78,6 +79,19 @@ commands('a file is imported as a link, checked, and its origin is kept', async 
   assert.ok(existsSync(join(folder, 'cut.gguf')), 'a refused file stays where it is');
   symlinkSync(file, join(folder, 'link.gguf'));
   assert.is(((await json(['model', 'import', join(folder, 'link.gguf')])) as Model).name, 'link');
+});
+
+commands('a model in several files is imported, shown and removed whole', async (bench) => {
+  const { folder, paths, svc } = bench;
+  const [, second = ''] = makeSplitGguf(join(folder, 'big.gguf'), 3);
+  assert.is((await svc(['model', 'import', second])).stdout, 'local/big\n');
+  assert.match((await svc(['model', 'list'])).stdout, /local\/big +\w+ +\S+ \w+, 3 files /);
+  const { stdout } = await svc(['model', 'show', 'big']);
+  assert.match(stdout, /size +\S+ \w+ in 3 files/);
+  assert.match(stdout, /from +.*big-00001-of-00003\.gguf/);
+  assert.is((await svc(['run', 'hi', '-m', 'big', '--max-tokens', '2'])).code, 0);
+  assert.match((await svc(['model', 'remove', 'big'])).stdout, /Removed local\/big: .* freed/);
+  assert.equal(readdirSync(paths.models), []);
 });
 
 commands('the list says why a file is invalid, and where the folder is', async (bench) => {

@@ -17,7 +17,7 @@ export async function run({ paths, json }: Context): Promise<number> {
   const rows = models.map((model) => [
     `${model.id}${model.default ? ' *' : ''}`,
     model.state.replace('_', ' '),
-    bytes(model.size_bytes),
+    `${bytes(model.size_bytes)}${(model.parts ?? 1) > 1 ? `, ${model.parts} files` : ''}`,
     parameters(model.parameters),
     model.quantization ?? '-',
     model.context_length === null ? '-' : String(model.context_length),

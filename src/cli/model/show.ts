@@ -21,7 +21,10 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ['problem', model.problem ?? null],
     ['provider', model.provider],
     ['architecture', model.architecture ?? null],
-    ['size', bytes(model.size_bytes)],
+    [
+      'size',
+      `${bytes(model.size_bytes)}${(model.parts ?? 1) > 1 ? ` in ${model.parts} files` : ''}`,
+    ],
     ['parameters', parameters(model.parameters)],
     ['quantization', model.quantization],
     ['context', model.context_length === null ? null : `${model.context_length} tokens`],

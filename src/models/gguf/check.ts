@@ -1,11 +1,33 @@
 import { open } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { type GgufHeader, invalid, MORE, readGgufHeader } from './header.ts';
+import { filesOfModel, partsOf } from './parts.ts';
 import { tensorBytes } from './tensors.ts';
 
 const FIRST_BYTES = 1024 * 1024;
 
-/** Returns the header. Throws SvcError unless the file is a GGUF file with all its weights. */
+/**
+ * Returns the header of a model, which of a split model is that of its first part. Throws SvcError
+ * unless each part is there, is a GGUF file with all its weights, and has its place.
+ */
 export async function checkGguf(path: string, headerBytesMax: number): Promise<GgufHeader> {
+  const missing = (await filesOfModel(path))?.missing ?? null;
+  if (missing !== null) throw invalid(`the part ${missing} is missing`);
+  const files = partsOf(path);
+  const headers: GgufHeader[] = [];
+  for (const file of files) {
+    const header = await checkFile(file, headerBytesMax);
+    if (header.parts !== files.length || header.part !== headers.length)
+      throw invalid(
+        `${basename(file)} is part ${header.part + 1} of ${header.parts}, and its name says ` +
+          `another place. The parts of a model have names such as name-00001-of-00003.gguf`,
+      );
+    headers.push(header);
+  }
+  return headers[0] as GgufHeader;
+}
+
+async function checkFile(path: string, headerBytesMax: number): Promise<GgufHeader> {
   const handle = await open(path, 'r');
   try {
     const { size } = await handle.stat();

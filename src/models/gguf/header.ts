@@ -10,6 +10,9 @@ export interface GgufHeader {
   tensors: { elements: number; type: number; offset: number }[];
   /** Its whole numbers, the lengths of its lists, and the largest of short lists of numbers. */
   numbers: ReadonlyMap<string, number>;
+  /** Its place in a split model, from 0, and the number of parts. Other models have one. */
+  part: number;
+  parts: number;
 }
 
 /** Thrown if the bytes end before the header. */
@@ -36,27 +39,28 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
   const tensorCount = cursor.count('tensors');
   const entryCount = cursor.count('entries');
   let architecture = '';
-  // The first file of a split model may have no weights.
-  let isSplit = false;
+  let [part, parts] = [0, 1];
   let alignment = 32;
   const numbers = new Map<string, number>();
   for (let index = 0; index < entryCount; index += 1) {
     const key = cursor.text();
     const type = cursor.uint32();
     if (key === 'general.architecture' && type === STRING) architecture = cursor.text();
-    else if (key === 'split.count' && type === UINT16) isSplit = cursor.take(2).readUInt16LE() > 1;
+    else if (key === 'split.no' && type === UINT16) part = cursor.take(2).readUInt16LE();
+    else if (key === 'split.count' && type === UINT16) parts = cursor.take(2).readUInt16LE();
     else if (key === 'general.alignment' && type === UINT32) alignment = cursor.uint32();
     else {
       const value = cursor.size(type);
       if (value !== null && numbers.size < NUMBERS_MAX) numbers.set(key, value);
     }
   }
-  if (tensorCount === 0 && !isSplit) throw invalid('it has no weights');
-  if (architecture === '') throw invalid('it does not name its architecture');
+  // The first part of a split model may have no weights, and only it has the architecture.
+  if (tensorCount === 0 && parts <= 1) throw invalid('it has no weights');
+  if (architecture === '' && part === 0) throw invalid('it does not name its architecture');
   if (alignment === 0 || alignment > 1_048_576) throw invalid('its alignment is not one');
   const tensors = Array.from({ length: tensorCount }, () => cursor.tensor());
   const dataOffset = Math.ceil(cursor.position / alignment) * alignment;
-  return { architecture, dataOffset, tensors, numbers };
+  return { architecture, dataOffset, tensors, numbers, part, parts: Math.max(1, parts) };
 }
 
 /** Entries and tensors of one file. */

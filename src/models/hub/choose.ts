@@ -89,8 +89,9 @@ function isCompanion(path: string): boolean {
 export function split(path: string): SvcError {
   return pullError(
     'model_invalid',
-    `${path} is one part of a split model, which svc cannot join. ` +
-      'Choose a quantization that is one file.',
+    `${path} is one part of a split model, which svc does not download. ` +
+      'Choose a quantization that is one file. Or download all parts with another program, and ' +
+      'take one: svc model import <file>.',
   );
 }
 

@@ -1,8 +1,18 @@
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
-import { inspectModel, invalidModel, type ModelDescription, plainMetadata } from './inspection.ts';
+import { partsOf } from '../../models/gguf/parts.ts';
+import { sha256Of } from '../../models/sha256.ts';
+import {
+  inspectModel,
+  invalidModel,
+  type ModelDescription,
+  type Parsed,
+  plainMetadata,
+} from './inspection.ts';
 import type { Question, READING } from './inspector.ts';
-import { HASHED_BYTES_MAX, sha256 } from './model-identity.ts';
+import { HASHED_BYTES_MAX } from './model-identity.ts';
 
 /** Thread that reads headers of model files in order. A header may be large or hostile. */
 parentPort?.on('message', async (question: Question) => {
@@ -13,14 +23,21 @@ parentPort?.on('message', async (question: Question) => {
 });
 
 async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<ModelDescription> {
-  const parsed = await gguf(path, { allowLocalFile: true, computeParametersCount: true });
-  if (parsed.tensorInfoByteRange[1] > size_bytes) throw new Error('the file is cut off');
-  const inspection = {
-    ...inspectModel(parsed, size_bytes, GGMLFileQuantizationType),
-    digest: size_bytes <= HASHED_BYTES_MAX ? await sha256(path) : null,
-  };
+  const files = partsOf(path);
+  const parts: Parsed[] = [];
+  for (const file of files) parts.push(await readFile(file));
+  const [first] = parts as [Parsed];
+  const { metadata } = first;
   return {
-    ...inspection,
-    metadata: metadata_bytes === null ? null : plainMetadata(parsed.metadata, metadata_bytes),
+    ...inspectModel(parts, GGMLFileQuantizationType),
+    digest: size_bytes <= HASHED_BYTES_MAX ? `sha256:${await sha256Of(path)}` : null,
+    metadata: metadata_bytes === null ? null : plainMetadata(metadata, metadata_bytes),
   };
+}
+
+async function readFile(path: string): Promise<Parsed> {
+  const { size } = await stat(path);
+  const parsed = await gguf(path, { allowLocalFile: true, computeParametersCount: true });
+  if (parsed.tensorInfoByteRange[1] > size) throw new Error('the file is cut off');
+  return { ...parsed, name: basename(path), size_bytes: size };
 }

@@ -30,7 +30,10 @@ export interface ModelDescription extends ModelInspection {
   metadata: ModelMetadata | null;
 }
 
-type Parsed = Pick<GGUFParseOutput, 'metadata' | 'tensorInfos' | 'tensorDataOffset'> & {
+/** The header of one file of a model. */
+export type Parsed = Pick<GGUFParseOutput, 'metadata' | 'tensorInfos' | 'tensorDataOffset'> & {
+  name: string;
+  size_bytes: number;
   parameterCount: number;
 };
 
@@ -39,32 +42,43 @@ const TEXT_MAX = 65_536;
 const PROBLEM_MAX = 240;
 
 /**
- * Reads the header values of a file. Throws if the file is shorter than its header says. Only the
- * thread that reads headers loads the library, so that thread passes its `names` of file types.
+ * Reads the header values of a model, of all its parts. Throws if a file is shorter than its header
+ * says, or is not that part. Only the thread that reads headers loads the library, so that thread
+ * passes its `names` of file types.
  */
 export function inspectModel(
-  { metadata, tensorInfos, tensorDataOffset, parameterCount }: Parsed,
-  size_bytes: number,
+  parts: readonly Parsed[],
   names: Readonly<Record<number, string>>,
 ): Omit<ModelInspection, 'digest'> {
-  for (const { dtype, shape, offset } of tensorInfos) {
-    const elements = shape.reduce((count, dimension) => count * Number(dimension), 1);
-    if (Number(tensorDataOffset + offset) + tensorBytes(dtype, elements) > size_bytes)
-      throw new Error('the file is cut off');
-  }
-  if (tensorInfos.length === 0) throw new Error('the file holds no weights');
-  const known: Record<string, unknown> = { ...metadata };
+  for (const [index, part] of parts.entries()) checkPart(part, index, parts.length);
+  if (parts.every(({ tensorInfos }) => tensorInfos.length === 0))
+    throw new Error('the file holds no weights');
+  const known: Record<string, unknown> = { ...parts[0]?.metadata };
   const architecture = String(known['general.architecture'] ?? '');
   const file_type = known['general.file_type'];
-  const several = typeof known['split.count'] === 'number' && known['split.count'] > 1;
   return {
     problem: null,
     architecture: architecture === '' ? null : architecture,
     quantization: typeof file_type === 'number' ? (names[file_type] ?? null) : null,
-    parameters: several ? null : parameterCount,
+    parameters: parts.reduce((sum, { parameterCount }) => sum + parameterCount, 0),
     context_length: wholeOrNull(known[`${architecture}.context_length`]),
     capabilities: capabilitiesOf(known, architecture),
   };
+}
+
+function checkPart(
+  { metadata, tensorInfos, tensorDataOffset, name, size_bytes }: Parsed,
+  index: number,
+  count: number,
+): void {
+  for (const { dtype, shape, offset } of tensorInfos) {
+    const elements = shape.reduce((product, dimension) => product * Number(dimension), 1);
+    if (Number(tensorDataOffset + offset) + tensorBytes(dtype, elements) > size_bytes)
+      throw new Error(count === 1 ? 'the file is cut off' : `the part ${name} is cut off`);
+  }
+  const { 'split.no': no = 0, 'split.count': of = 1 }: Record<string, unknown> = { ...metadata };
+  if (Math.max(1, Number(of)) !== count || Number(no) !== index)
+    throw new Error(`${name} is part ${Number(no) + 1} of ${of}, and its name says another place`);
 }
 
 /** A file that says how vectors are made of its output is for embeddings alone. */

@@ -3,12 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { asExhausted } from '../../descriptors.ts';
 import type { Limits } from '../../limits.ts';
 import { invalidModel, type ModelDescription, type ModelInspection } from './inspection.ts';
-
-export interface FileVersion {
-  path: string;
-  size_bytes: number;
-  modified_ms: number;
-}
+import { type FileVersion, missingPart } from './model-files.ts';
 
 /** A request to the thread. */
 export interface Question {
@@ -40,7 +35,7 @@ export class Inspector {
   }
 
   inspect(file: FileVersion): Promise<ModelInspection> {
-    const key = `${file.path}\0${file.size_bytes}\0${file.modified_ms}`;
+    const key = `${file.path}\0${file.version}`;
     const known = this.found.get(key);
     if (known !== undefined) return known;
     const inspection = this.enqueue(file, null).then(({ metadata: _, ...rest }) => rest);
@@ -58,9 +53,10 @@ export class Inspector {
   }
 
   private enqueue(
-    { path, size_bytes }: FileVersion,
+    { path, size_bytes, missing }: FileVersion,
     metadata_bytes: number | null,
   ): Promise<ModelDescription> {
+    if (missing !== null) return Promise.resolve(invalidModel(missingPart(missing)));
     const read = this.last.then(() => this.read({ path, size_bytes, metadata_bytes }));
     this.last = read;
     this.waiting += 1;

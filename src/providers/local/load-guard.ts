@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import type { Failure } from '../../../machines/events.ts';
 import { errors, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
+import { filesOfModel } from '../../models/gguf/parts.ts';
 import { type CheckResult, checkHeader } from './gguf-checker.ts';
 import { type ModelShape, weightsOf } from './memory-needs.ts';
 import type { ModelFile } from './model-engine-options.ts';
@@ -27,7 +27,8 @@ export interface LoadGuardOptions {
  *    check.
  * 2. A version that exceeded a time limit is refused for a while. So is one
  *    whose load killed the engine, or had to be killed, twice in a row.
- * 3. A version is a path with size, modification time and inode. A bounded number is kept.
+ * 3. A version is a path with size, modification time and inode of its files. A bounded number is
+ *    kept.
  */
 export class LoadGuard {
   private readonly options: LoadGuardOptions;
@@ -124,10 +125,13 @@ interface KnownVersion extends CheckResult {
 const DEATHS_MAX = 2;
 
 async function versionOf(path: string): Promise<string> {
-  const { size, mtimeMs, ino } = await stat(path).catch((cause: unknown) => {
-    throw new SvcError('model_unknown', errors.model_unknown.meaning, { retryable: false, cause });
+  const unknown = (cause?: unknown) =>
+    new SvcError('model_unknown', errors.model_unknown.meaning, { retryable: false, cause });
+  const found = await filesOfModel(path).catch((cause: unknown) => {
+    throw unknown(cause);
   });
-  return `${size} ${mtimeMs} ${ino}`;
+  if (found === null) throw unknown();
+  return found.version;
 }
 
 function refused(name: string, reason: string, until: number): SvcError {

@@ -1,5 +1,5 @@
-import { stat } from 'node:fs/promises';
 import type { GgufHeader } from '../../models/gguf/header.ts';
+import { filesOfModel } from '../../models/gguf/parts.ts';
 
 /** What the memory of a model depends on. */
 export interface ModelShape {
@@ -50,23 +50,9 @@ export function shapeOf(
 
 /** Bytes of a model file, with the other files of a split model. */
 export async function weightsOf(path: string): Promise<number> {
-  const [, count = '1'] = FIRST_PART.exec(path) ?? [];
-  const files = Array.from({ length: Math.min(PARTS_MAX, Number(count)) }, (_, index) =>
-    path.replace(FIRST_PART, `-${String(index + 1).padStart(5, '0')}-of-$1.gguf`),
-  );
-  const sizes = await Promise.all(
-    files.map((file) =>
-      stat(file).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-    ),
-  );
-  return sizes.reduce((sum, size) => sum + size, 0);
+  const found = await filesOfModel(path).catch(() => null);
+  return found?.size_bytes ?? 0;
 }
-
-const FIRST_PART = /-00001-of-(\d{5})\.gguf$/;
-const PARTS_MAX = 256;
 
 /**
  * An estimate of the memory of an engine process: the weights, the cached context, the buffers of

@@ -1,4 +1,5 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
+import { filesOfModel } from '../../models/gguf/parts.ts';
 
 /**
  * Watches the private memory of a process. Weights mapped from the model file do not count, which
@@ -30,11 +31,8 @@ export class MemoryWatch {
 
   /** Adds the size of the file on disk: repacked weights need about that much. */
   private async begin(path: string, memoryBytes: number): Promise<void> {
-    const blocks = await stat(path).then(
-      (found) => found.blocks,
-      () => 0,
-    );
-    await this.look(memoryBytes + blocks * BLOCK_BYTES);
+    const found = await filesOfModel(path).catch(() => null);
+    await this.look(memoryBytes + (found?.disk_bytes ?? 0));
   }
 
   private async look(bound: number): Promise<void> {
@@ -51,8 +49,6 @@ export class MemoryWatch {
   }
 }
 
-/** Unit of `blocks` in the result of stat. */
-const BLOCK_BYTES = 512;
 const SOON_MS = 100;
 const LATER_MS = 500;
 

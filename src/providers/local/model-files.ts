@@ -1,22 +1,22 @@
 import { constants } from 'node:fs';
-import { open, readdir, stat } from 'node:fs/promises';
+import { access, open, readdir, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative, sep } from 'node:path';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
+import {
+  type FilesOfModel,
+  filesOfModel,
+  firstPartOf,
+  NotAFile,
+  withoutPart,
+} from '../../models/gguf/parts.ts';
 import { GGUF_MAGIC, isGguf } from '../../models/gguf/tensors.ts';
 import type { PartialModel } from '../port.ts';
-import type { FileVersion } from './inspector.ts';
 
 const DEPTH_MAX = 6;
-/** Later parts of a split model. The first part represents them. */
-const LATER_PART = /-(?!00001)\d{5}-of-\d{5}\.gguf$/i;
 
 export function isModelFile(path: string): boolean {
   return /\.gguf$/i.test(path);
-}
-
-export function isLaterPart(path: string): boolean {
-  return LATER_PART.test(path);
 }
 
 /** Vision parts and adapters are GGUF files without a text model. */
@@ -25,15 +25,15 @@ export function isCompanion(name: string): boolean {
 }
 
 /**
- * Lists the model files of the folder, sorted, with bounds on number and depth. Throws
- * descriptors_exhausted.
+ * Lists the model files of the folder, sorted, with bounds on number and depth. The first part
+ * stands for a split model, also if it is missing. Throws descriptors_exhausted.
  */
 export async function modelFilesIn(
   folder: string,
   filesMax: number,
-  isWanted: (name: string) => boolean = (name) => isModelFile(name) && !isLaterPart(name),
+  isWanted: (name: string) => boolean = isModelFile,
 ): Promise<string[]> {
-  const found: string[] = [];
+  const found = new Set<string>();
   const walk = async (at: string, depth: number): Promise<void> => {
     const entries = await readdir(at, { withFileTypes: true }).catch((error: unknown) => {
       const exhausted = asExhausted(error);
@@ -41,14 +41,14 @@ export async function modelFilesIn(
       return [];
     });
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      if (found.length >= filesMax) return;
+      if (found.size >= filesMax) return;
       const path = join(at, entry.name);
       if (entry.isDirectory() && depth < DEPTH_MAX) await walk(path, depth + 1);
-      else if (!entry.isDirectory() && isWanted(entry.name)) found.push(path);
+      else if (!entry.isDirectory() && isWanted(entry.name)) found.add(firstPartOf(path));
     }
   };
   await walk(folder, 1);
-  return found;
+  return [...found];
 }
 
 /** The name of a file: its path in the folder without the extension. Null: it is outside. */
@@ -61,32 +61,42 @@ export function nameIn(folder: string, path: string): string | null {
     .replace(/\.gguf$/i, '');
 }
 
+/** The name of a split model has no part, unless that is the name of another file. */
+export async function nameOfModel(folder: string, path: string): Promise<string | null> {
+  const whole = withoutPart(path);
+  const isTaken =
+    whole !== path &&
+    (await access(whole).then(
+      () => true,
+      () => false,
+    ));
+  return nameIn(folder, isTaken ? path : whole);
+}
+
+/** A model file and its other parts, as they are now. */
+export interface FileVersion extends FilesOfModel {
+  path: string;
+}
+
 /** Null: there is no such file. Throws model_invalid for anything but a readable file. */
 export async function fileVersion(path: string): Promise<FileVersion | null> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-    if (
-      error.code === 'ENOENT' ||
-      error.code === 'ENOTDIR' ||
-      error.code === 'ERR_INVALID_ARG_VALUE' ||
-      error.code === 'ENAMETOOLONG'
-    )
-      return null;
-    throw new SvcError('model_invalid', `${path} cannot be read (${error.code}).`, {
-      cause: error,
-      param: 'model',
-    });
+  const found = await filesOfModel(path).catch((error: NodeJS.ErrnoException) => {
+    const why = error instanceof NotAFile ? 'is not a file' : `cannot be read (${error.code})`;
+    throw new SvcError('model_invalid', `${path} ${why}.`, { cause: error, param: 'model' });
   });
-  if (found === null) return null;
-  if (!found.isFile())
-    throw new SvcError('model_invalid', `${path} is not a file.`, { param: 'model' });
-  return { path, size_bytes: found.size, modified_ms: found.mtimeMs };
+  return found === null ? null : { path, ...found };
 }
 
 /**
- * Throws model_invalid unless the file begins like a GGUF file, and descriptors_exhausted. Never
- * blocks on a pipe.
+ * Throws model_invalid unless all parts are there and the file begins like a GGUF file, and
+ * descriptors_exhausted. Never blocks on a pipe.
  */
-export async function refuseForeign(path: string): Promise<void> {
+export async function refuseForeign({ path, missing }: FileVersion): Promise<void> {
+  if (missing !== null)
+    throw new SvcError('model_invalid', `${path} cannot be used: ${missingPart(missing)}.`, {
+      param: 'model',
+      hint: 'Put the missing part beside the others.',
+    });
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch(
     (error: NodeJS.ErrnoException) => {
       throw (
@@ -106,6 +116,10 @@ export async function refuseForeign(path: string): Promise<void> {
   } finally {
     await file.close();
   }
+}
+
+export function missingPart(name: string): string {
+  return `the part ${name} is missing`;
 }
 
 /** The one that is the same file under another path, so that it is loaded once. */

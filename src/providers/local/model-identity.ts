@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { pipeline } from 'node:stream/promises';
+import { filesOfModel } from '../../models/gguf/parts.ts';
+import { sha256Of } from '../../models/sha256.ts';
 
-/** A smaller file is hashed at once. */
+/** A smaller model is hashed at once. */
 export const HASHED_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
@@ -15,18 +13,13 @@ export async function identityOf(
   recorded: () => Promise<string | null>,
 ): Promise<string | null> {
   try {
-    const { size, mtimeMs, ino } = await stat(path);
-    if (size <= HASHED_BYTES_MAX) return await sha256(path);
-    return (await recorded()) ?? `file:${ino}-${size}-${mtimeMs}`;
+    const found = await filesOfModel(path);
+    if (found === null) return null;
+    if (found.size_bytes <= HASHED_BYTES_MAX) return `sha256:${await sha256Of(path)}`;
+    return (await recorded()) ?? `file:${found.version}`;
   } catch {
     return null;
   }
-}
-
-export async function sha256(path: string): Promise<string> {
-  const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
-  return `sha256:${hash.digest('hex')}`;
 }
 
 /** An identity in a message. */

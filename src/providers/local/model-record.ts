@@ -3,9 +3,9 @@ import { isIn, statePath } from '../../../machines/step.ts';
 import { computingNames } from '../../contract/loaded-models.ts';
 import type { LoadedModel, ModelRecord } from '../port.ts';
 import type { ModelInspection } from './inspection.ts';
-import type { FileVersion } from './inspector.ts';
 import type { ModelEngine } from './model-engine.ts';
 import type { ModelFile } from './model-engine-options.ts';
+import type { FileVersion } from './model-files.ts';
 import type { ModelSource } from './stores/others.ts';
 
 export interface ModelFacts {
@@ -51,6 +51,7 @@ export function modelRecord({
     name: file.name,
     state: problem === null ? known : 'invalid',
     size_bytes: version?.size_bytes ?? null,
+    parts: version?.parts ?? null,
     problem,
     source,
     digest: digest ?? recorded,
@@ -76,9 +77,9 @@ export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord 
     digest: null,
     default: false,
     built_in: false,
-    version: { path: file.path, size_bytes, modified_ms: 0 },
+    version: null,
   });
-  return { ...record, state: 'partial' };
+  return { ...record, state: 'partial', size_bytes, problem: null };
 }
 
 /** The public record of a model in memory. */

@@ -5,18 +5,21 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import { isRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
+import { firstPartOf, partsOf } from '../../models/gguf/parts.ts';
 import { findPulled, type Origin, type Origins } from '../../models/origins.ts';
 import type { ModelRecord, PartialModel } from '../port.ts';
 import type { Engines } from './engines.ts';
 import type { ModelInspection, ModelMetadata } from './inspection.ts';
-import { type FileVersion, Inspector } from './inspector.ts';
+import { Inspector } from './inspector.ts';
 import { type ContextPlan, memoryNeeds, shapeOf } from './memory-needs.ts';
 import type { ModelFile } from './model-engine-options.ts';
 import {
+  type FileVersion,
   fileVersion,
   isModelFile,
   modelFilesIn,
   nameIn,
+  nameOfModel,
   partialsIn,
   refuseForeign,
   twinOf,
@@ -76,6 +79,9 @@ export class LocalModels {
       if (found !== null)
         return this.isOurs(path) ? found : ((await twinOf(path, await this.files())) ?? found);
     }
+    const named = await this.findOwn(short);
+    const own = named === null ? null : await this.probe(named.path);
+    if (own !== null) return own;
     const other = await this.findOther(short);
     if (other !== null) return fileOf(other);
     const pulled = await findPulled(short, await this.files(), (file) => this.originOf(file));
@@ -86,9 +92,16 @@ export class LocalModels {
 
   /** Null: there is no such file. Throws model_invalid for a file that cannot be a model. */
   private async probe(path: string): Promise<ModelFile | null> {
-    if ((await fileVersion(path)) === null) return null;
-    if (this.options.engines.stateOf(path) !== 'loaded') await refuseForeign(path);
+    const version = await fileVersion(path);
+    if (version === null) return null;
+    if (this.options.engines.stateOf(path) !== 'loaded') await refuseForeign(version);
     return this.fileAt(path);
+  }
+
+  /** A file of the models folder by its name, also one that cannot be read. */
+  private async findOwn(name: string): Promise<ModelFile | null> {
+    const wanted = name.replace(/\.gguf$/i, '');
+    return (await this.files()).find((file) => isSameName(file.name, wanted)) ?? null;
   }
 
   /**
@@ -171,10 +184,9 @@ export class LocalModels {
   async remove(id: string): Promise<ModelRecord> {
     const { folder, origins } = this.options;
     const short = shortName(id);
-    const name = short.replace(/\.gguf$/i, '');
     const partial = await this.findPartial(short);
-    const own = (await this.files()).find((one) => one.name === name);
-    if (own === undefined && partial !== null) return this.removePartial(partial);
+    const own = await this.findOwn(short);
+    if (own === null && partial !== null) return this.removePartial(partial);
     const file = own ?? (await this.find(id));
     if (file.path === this.options.built_in)
       throw new SvcError('model_in_use', 'The built-in model cannot be removed.', {
@@ -193,7 +205,7 @@ export class LocalModels {
     const { record } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.inspect(version),
     );
-    await unlink(file.path);
+    for (const part of partsOf(file.path)) await unlink(part).catch(unlessMissing);
     await origins?.remove(basename(file.path));
     return record;
   }
@@ -224,16 +236,18 @@ export class LocalModels {
     const known = isShortName(name) ? findKnown(name) : null;
     const inside = [name, ...(known === null ? [] : [nameOfKnown(known)])]
       .flatMap((each) => (isModelFile(each) ? [each] : [`${each}.gguf`, `${each}.GGUF`]))
-      .map((each) => resolve(folder, each))
+      .map((each) => firstPartOf(resolve(folder, each)))
       .filter((path) => nameIn(folder, path) !== null);
     const elsewhere =
-      isAbsolute(name) || /^\.\.?[\\/]/.test(name) || isModelFile(name) ? [resolve(name)] : [];
+      isAbsolute(name) || /^\.\.?[\\/]/.test(name) || isModelFile(name)
+        ? [firstPartOf(resolve(name))]
+        : [];
     return [...inside, ...elsewhere];
   }
 
-  private fileAt(path: string): ModelFile {
+  private async fileAt(path: string): Promise<ModelFile> {
     const { folder, built_in } = this.options;
-    const name = path === built_in ? nameOf(built_in) : (nameIn(folder, path) ?? path);
+    const name = path === built_in ? nameOf(built_in) : ((await nameOfModel(folder, path)) ?? path);
     return { id: `local/${name}`, name, path };
   }
 
@@ -241,10 +255,10 @@ export class LocalModels {
     const { folder, built_in, limits } = this.options;
     const inFolder = await modelFilesIn(folder, limits.local_models);
     const has = await fileVersion(built_in).catch(() => null);
-    const files = inFolder
-      .map((path) => this.fileAt(path))
-      .filter(({ name }) => name !== nameOf(built_in));
-    return has === null ? files : [this.fileAt(built_in), ...files];
+    const files = (await Promise.all(inFolder.map((path) => this.fileAt(path)))).filter(
+      ({ name }) => name !== nameOf(built_in),
+    );
+    return has === null ? files : [await this.fileAt(built_in), ...files];
   }
 
   private async otherModels(): Promise<readonly OtherModel[]> {
@@ -255,11 +269,13 @@ export class LocalModels {
   private async findOther(name: string): Promise<OtherModel | null> {
     const all = await this.otherModels();
     const wanted = name.replace(/:latest$/, '');
-    const exact = all.find((model) => model.name === name || model.name === `${name}:latest`);
+    const exact = all.find(
+      (model) => isSameName(model.name, name) || isSameName(model.name, `${name}:latest`),
+    );
     if (exact !== undefined) return exact;
     const fitting = all.filter(({ name: full }) => {
       const inner = full.slice(full.indexOf('/') + 1);
-      return inner === name || inner.replace(/:latest$/, '') === wanted;
+      return isSameName(inner.replace(/:latest$/, ''), wanted);
     });
     return fitting.length === 1 ? (fitting[0] ?? null) : null;
   }
@@ -311,6 +327,15 @@ const NAMES_MS = 1_000;
 
 function fileOf({ name, path }: OtherModel): ModelFile {
   return { id: `local/${name}`, name, path };
+}
+
+/** Programs write one name in several forms of Unicode. */
+function isSameName(one: string, other: string): boolean {
+  return one.normalize('NFC') === other.normalize('NFC');
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'ENOENT') throw error;
 }
 
 /** Without a descriptor the file is unknown, not missing. */

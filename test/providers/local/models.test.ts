@@ -6,6 +6,7 @@ import {
   linkSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -21,6 +22,7 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { Inspector } from '../../../src/providers/local/inspector.ts';
+import { fileVersion } from '../../../src/providers/local/model-files.ts';
 import type { ModelRecord } from '../../../src/providers/port.ts';
 import { type Entry, encodeGguf } from '../../fixtures/models/gguf-bytes.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
@@ -273,6 +275,18 @@ test('a model is found by name, by path and with its provider in front', async (
   assert.ok((await local.models.show('svc-mini')).built_in);
 });
 
+test('a name is found in every form of Unicode', async () => {
+  makeGguf(put('e\u0301te\u0301.gguf'));
+  makeGguf(put('\u00f1.gguf'));
+  for (const name of ['\u00e9t\u00e9', 'e\u0301te\u0301.gguf', 'n\u0303', 'local/\u00f1'])
+    assert.is((await local.models.show(name)).state, 'available', name);
+  await local.models.remove('\u00e9t\u00e9');
+  assert.equal(
+    readdirSync(local.folder).filter((name) => name.endsWith('.gguf')),
+    ['\u00f1.gguf'],
+  );
+});
+
 test('a file cannot take the name of the built-in model', async () => {
   makeGguf(put('svc-mini.gguf'));
   assert.equal(
@@ -322,8 +336,8 @@ test('metadata that is too large is left out, and its size is shown', async () =
 test('a list keeps a few short values of a file, however much metadata it has', async () => {
   const path = makeGguf(put('a.gguf'), { metadata: [['x.text', 'string', 't'.repeat(60_000)]] });
   const inspector = new Inspector(defaultLimits);
-  const { size, mtimeMs } = statSync(path);
-  const version = { path, size_bytes: size, modified_ms: mtimeMs };
+  const version = await fileVersion(path);
+  assert.ok(version);
   const kept = await inspector.inspect(version);
   assert.is(kept.problem, null);
   assert.ok(JSON.stringify(kept).length < 1000, Object.keys(kept).join(', '));

@@ -103,6 +103,12 @@ test('models of LM Studio and of the cache of Hugging Face are found, without vi
   write(join(repo, 'refs', 'main'), '2'.repeat(40));
   assert.equal(await find(), [
     {
+      name: 'lm-studio/org/model-GGUF/large',
+      path: join(studio, 'large-00001-of-00003.gguf'),
+      source: 'lm-studio',
+      digest: null,
+    },
+    {
       name: 'lm-studio/org/model-GGUF/model-Q4_K_M',
       path: first,
       source: 'lm-studio',

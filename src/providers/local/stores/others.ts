@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, join, relative, sep } from 'node:path';
-import { isCompanion, isLaterPart, isModelFile } from '../model-files.ts';
+import { firstPartOf, partsOf, withoutPart } from '../../../models/gguf/parts.ts';
+import { isCompanion, isModelFile } from '../model-files.ts';
 
 /** A model file that another program put on this disk. */
 export interface OtherModel {
@@ -106,8 +108,19 @@ async function ownFolder({ folder, named }: Root): Promise<string | null> {
   }
 }
 
-/** The file without links. Null: it is no file in the folder. */
+/**
+ * The file without links. A link to a part of a split model stays: only its name leads to the other
+ * parts. Null: it is no file in the folder.
+ */
 async function insideOf(folder: string, path: string): Promise<string | null> {
+  const parts = partsOf(path);
+  if (parts.length === 1) return realFileIn(folder, path);
+  const present = parts.filter(existsSync);
+  const real = await Promise.all(present.map((part) => realFileIn(folder, part)));
+  return real.includes(null) ? null : path;
+}
+
+async function realFileIn(folder: string, path: string): Promise<string | null> {
   try {
     const real = await realpath(path);
     const inside = relative(folder, real);
@@ -196,9 +209,10 @@ async function readHub(folder: string, budget: Budget): Promise<OtherModel[]> {
 }
 
 async function modelsIn(folder: string, budget: Budget): Promise<string[]> {
-  return (await filesIn(folder, budget)).filter(
-    (path) => isModelFile(path) && !isLaterPart(path) && !isCompanion(basename(path)),
+  const files = (await filesIn(folder, budget)).filter(
+    (path) => isModelFile(path) && !isCompanion(basename(path)),
   );
+  return [...new Set(files.map(firstPartOf))];
 }
 
 /** Files and links below a folder, sorted. Follows no link to a folder. */
@@ -224,7 +238,7 @@ async function namesIn(folder: string, budget: Budget): Promise<string[]> {
 }
 
 function nameOf(folder: string, path: string): string {
-  return relative(folder, path)
+  return relative(folder, withoutPart(path))
     .split(sep)
     .join('/')
     .replace(/\.gguf$/i, '');
