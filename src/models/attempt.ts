@@ -8,7 +8,7 @@ import { PartialFile } from './partial-file.ts';
 import { discard, type PullPaths, preparePaths, putInPlace, sizeOf } from './paths.ts';
 import { receive } from './receive.ts';
 import type { Report } from './report.ts';
-import { sha256Of } from './sha256.ts';
+import { sha256Of } from './gguf/sha256.ts';
 import { checkSpace } from './space.ts';
 import type { Task } from './task.ts';
 import { Throttle } from './throttle.ts';

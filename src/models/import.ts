@@ -8,7 +8,7 @@ import { checkGguf } from './gguf/check.ts';
 import { filesOfModel, firstPartOf, partPath, partsOf, withoutPart } from './gguf/parts.ts';
 import type { Origins } from './origins.ts';
 import { type PullPaths, preparePaths, putInPlace, sizeOf } from './paths.ts';
-import { sha256Of } from './sha256.ts';
+import { sha256Of } from './gguf/sha256.ts';
 import { checkSpace, type SpaceContext } from './space.ts';
 
 export interface ImportInput {

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { partsOf } from '../../models/gguf/parts.ts';
-import { sha256Of } from '../../models/sha256.ts';
+import { sha256Of } from '../../models/gguf/sha256.ts';
 import {
   inspectModel,
   invalidModel,

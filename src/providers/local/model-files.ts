@@ -26,7 +26,7 @@ export function isCompanion(name: string): boolean {
 
 /**
  * Lists the model files of the folder, sorted, with bounds on number and depth. The first part
- * stands for a split model, also if it is missing. Throws descriptors_exhausted.
+ * names a split model, also if it is missing. Throws descriptors_exhausted.
  */
 export async function modelFilesIn(
   folder: string,

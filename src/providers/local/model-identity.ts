@@ -1,5 +1,5 @@
 import { filesOfModel } from '../../models/gguf/parts.ts';
-import { sha256Of } from '../../models/sha256.ts';
+import { sha256Of } from '../../models/gguf/sha256.ts';
 
 /** A smaller model is hashed at once. */
 export const HASHED_BYTES_MAX = 8 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { partsOf } from './gguf/parts.ts';
+import { partsOf } from './parts.ts';
 
 /** A piece needs about a millisecond, so that other work can run between two pieces. */
 const PIECE_BYTES = 256 * 1024;
