@@ -6,9 +6,9 @@ import { asPullError, pullError } from './failure.ts';
 import { modelNameOf, readModelName } from './file-name.ts';
 import { checkGguf } from './gguf/check.ts';
 import { filesOfModel, firstPartOf, partPath, partsOf, withoutPart } from './gguf/parts.ts';
+import { sha256Of } from './gguf/sha256.ts';
 import type { Origins } from './origins.ts';
 import { type PullPaths, preparePaths, putInPlace, sizeOf } from './paths.ts';
-import { sha256Of } from './gguf/sha256.ts';
 import { checkSpace, type SpaceContext } from './space.ts';
 
 export interface ImportInput {
