@@ -138,6 +138,7 @@ const layers: Record<string, Layer> = {
       'machines',
       'src/home/allocator.ts',
       'src/home/paths.ts',
+      'src/logs/plain.ts',
       'src/models/gguf',
       'src/models/catalogue.ts',
       'src/models/origins.ts',

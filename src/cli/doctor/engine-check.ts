@@ -5,6 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { EngineRecord } from '../../contract/contract.ts';
 import { packageRoot } from '../../home/paths.ts';
+import { oneLine } from '../../logs/plain.ts';
+import type { Results } from '../../transport/control/protocol.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 /** The file is beside this one, in the sources and in the build. */
@@ -53,8 +56,16 @@ function checkOf(engine: EngineRecord): Check[] {
   ];
 }
 
-export async function checkModel({ inForce: config, paths }: DoctorContext): Promise<Check[]> {
+export async function checkModel({
+  inForce: config,
+  paths,
+  running,
+}: DoctorContext): Promise<Check[]> {
   if (config === null) return [];
+  if (running !== null) {
+    const shown = await askDaemon(paths, 'model.show', { id: config.model }).catch(() => null);
+    if (shown !== null) return [checkShown(shown)];
+  }
   const path =
     config.model === BUILT_IN
       ? join(packageRoot(), 'src', 'providers', 'mini', `${BUILT_IN}.gguf`)
@@ -79,6 +90,16 @@ export async function checkModel({ inForce: config, paths }: DoctorContext): Pro
           'Download it again, or choose another with SVC_MODEL.',
         ),
   ];
+}
+
+/** What the daemon knows of the default model. */
+function checkShown({ name, path, problem = null }: Results['model.show']): Check {
+  if (problem === null) return ok('model', `${oneLine(name)}: ${oneLine(path ?? '')}`);
+  return fail(
+    'model',
+    `The default model ${oneLine(name)} cannot be used: ${oneLine(problem)}`,
+    'Download it again, or choose another with: svc model use <name>',
+  );
 }
 
 async function readStart(path: string): Promise<string | null> {

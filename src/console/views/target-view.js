@@ -155,7 +155,10 @@ function groupsOf() {
 
 /** A model that makes only vectors answers nothing. @param {Model} one */
 function canAnswer({ capabilities = [] }) {
-  return capabilities.length === 0 || capabilities.some((name) => name !== 'embedding');
+  return (
+    capabilities.length === 0 ||
+    capabilities.some((name) => !['embedding', 'reranking'].includes(name))
+  );
 }
 
 /** @param {Model} one @returns {[string, string, boolean]} */

@@ -5,6 +5,8 @@ import { isGguf } from './tensors.ts';
 /** The header of a GGUF file, as far as the check needs it. */
 export interface GgufHeader {
   architecture: string;
+  /** Such as `model` or `adapter`. Empty: unknown. */
+  type: string;
   /** Offset of the weights. */
   dataOffset: number;
   tensors: { elements: number; type: number; offset: number }[];
@@ -13,6 +15,13 @@ export interface GgufHeader {
   /** Its place in a split model, from 0, and the number of parts. Other models have one. */
   part: number;
   parts: number;
+}
+
+/** What a file is that is no model by itself. Null: it may be one. */
+export function otherKindOf({ architecture, type }: Pick<GgufHeader, 'architecture' | 'type'>) {
+  if (architecture === 'clip' || type === 'mmproj')
+    return 'it is a projector for images, not a model';
+  return type === 'adapter' ? 'it is an adapter, not a model' : null;
 }
 
 /** Thrown if the bytes end before the header. */
@@ -38,7 +47,7 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
     );
   const tensorCount = cursor.count('tensors');
   const entryCount = cursor.count('entries');
-  let architecture = '';
+  let [architecture, kind] = ['', ''];
   let [part, parts] = [0, 1];
   let alignment = 32;
   const numbers = new Map<string, number>();
@@ -46,6 +55,7 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
     const key = cursor.text();
     const type = cursor.uint32();
     if (key === 'general.architecture' && type === STRING) architecture = cursor.text();
+    else if (key === 'general.type' && type === STRING) kind = cursor.text();
     else if (key === 'split.no' && type === UINT16) part = cursor.take(2).readUInt16LE();
     else if (key === 'split.count' && type === UINT16) parts = cursor.take(2).readUInt16LE();
     else if (key === 'general.alignment' && type === UINT32) alignment = cursor.uint32();
@@ -60,7 +70,15 @@ export function readGgufHeader(bytes: Buffer): GgufHeader {
   if (alignment === 0 || alignment > 1_048_576) throw invalid('its alignment is not one');
   const tensors = Array.from({ length: tensorCount }, () => cursor.tensor());
   const dataOffset = Math.ceil(cursor.position / alignment) * alignment;
-  return { architecture, dataOffset, tensors, numbers, part, parts: Math.max(1, parts) };
+  return {
+    architecture,
+    type: kind,
+    dataOffset,
+    tensors,
+    numbers,
+    part,
+    parts: Math.max(1, parts),
+  };
 }
 
 /** Entries and tensors of one file. */

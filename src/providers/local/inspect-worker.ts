@@ -29,11 +29,27 @@ async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<
   const [first] = parts as [Parsed];
   const { metadata } = first;
   return {
-    ...inspectModel(parts, GGMLFileQuantizationType),
+    ...inspectModel(parts, GGMLFileQuantizationType, await architectures()),
     digest: size_bytes <= HASHED_BYTES_MAX ? `sha256:${await sha256Of(path)}` : null,
     metadata: metadata_bytes === null ? null : plainMetadata(metadata, metadata_bytes),
   };
 }
+
+/**
+ * The architectures that the library of the engine knows. llama.cpp may know more. A test notices
+ * when the list moves. Empty: the library is not installed.
+ */
+async function architectures(): Promise<ReadonlySet<unknown>> {
+  try {
+    const library = import.meta.resolve('node-llama-cpp');
+    const { GgufArchitectureType: names } = await import(new URL(LIST, library).href);
+    return new Set(Object.values(names));
+  } catch {
+    return new Set();
+  }
+}
+
+const LIST = './gguf/types/GgufMetadataTypes.js';
 
 async function readFile(path: string): Promise<Parsed> {
   const { size } = await stat(path);

@@ -1,4 +1,5 @@
 import type { GGUFParseOutput } from '@huggingface/gguf';
+import { otherKindOf } from '../../models/gguf/header.ts';
 import { tensorBytes } from '../../models/gguf/tensors.ts';
 
 /**
@@ -8,6 +9,8 @@ export interface ModelInspection {
   /** Null: the header is valid. */
   problem: string | null;
   architecture: string | null;
+  /** Whether the library of the engine names the architecture. */
+  supported: boolean;
   quantization: string | null;
   parameters: number | null;
   context_length: number | null;
@@ -43,26 +46,32 @@ const PROBLEM_MAX = 240;
 
 /**
  * Reads the header values of a model, of all its parts. Throws if a file is shorter than its header
- * says, or is not that part. Only the thread that reads headers loads the library, so that thread
- * passes its `names` of file types.
+ * says, is not that part, or is no model. Only the thread that reads headers loads the libraries,
+ * so that thread passes the `names` of file types and the `architectures`.
  */
 export function inspectModel(
   parts: readonly Parsed[],
   names: Readonly<Record<number, string>>,
+  architectures: ReadonlySet<unknown>,
 ): Omit<ModelInspection, 'digest'> {
   for (const [index, part] of parts.entries()) checkPart(part, index, parts.length);
   if (parts.every(({ tensorInfos }) => tensorInfos.length === 0))
     throw new Error('the file holds no weights');
   const known: Record<string, unknown> = { ...parts[0]?.metadata };
   const architecture = String(known['general.architecture'] ?? '');
+  const other = otherKindOf({ architecture, type: String(known['general.type'] ?? '') });
+  if (other !== null) throw new Error(other);
   const file_type = known['general.file_type'];
   return {
     problem: null,
     architecture: architecture === '' ? null : architecture,
+    supported: architectures.has(architecture),
     quantization: typeof file_type === 'number' ? (names[file_type] ?? null) : null,
     parameters: parts.reduce((sum, { parameterCount }) => sum + parameterCount, 0),
     context_length: wholeOrNull(known[`${architecture}.context_length`]),
-    capabilities: capabilitiesOf(known, architecture),
+    capabilities: parts.some(({ tensorInfos }) => tensorInfos.some(({ name }) => RANKER.test(name)))
+      ? ['reranking']
+      : capabilitiesOf(known, architecture),
   };
 }
 
@@ -81,9 +90,16 @@ function checkPart(
     throw new Error(`${name} is part ${Number(no) + 1} of ${of}, and its name says another place`);
 }
 
-/** A file that says how vectors are made of its output is for embeddings alone. */
+/**
+ * What the engine does with a model, as its file has it. The engine reads no images, so no model
+ * has vision here.
+ */
 function capabilitiesOf(known: Readonly<Record<string, unknown>>, architecture: string): string[] {
-  if (known[`${architecture}.pooling_type`] !== undefined) return ['embedding'];
+  const pooling = known[`${architecture}.pooling_type`];
+  if (pooling === RANKS) return ['reranking'];
+  // A model that reads a text in both directions has no next token.
+  if (pooling !== undefined || known[`${architecture}.attention.causal`] === false)
+    return ['embedding'];
   const template = known['tokenizer.chat_template'];
   if (typeof template !== 'string') return ['completion'];
   const marks = [
@@ -96,6 +112,11 @@ function capabilitiesOf(known: Readonly<Record<string, unknown>>, architecture: 
     ...marks.flatMap(([name, mark]) => (mark.test(template) ? name : [])),
   ];
 }
+
+/** The pooling type of a model that scores a text for a question. */
+const RANKS = 4;
+/** The weights that make the score. */
+const RANKER = /^cls\.(output\.)?weight$/;
 
 /** Converts the entries in the order of the file. Skips an entry that exceeds the bound. */
 export function plainMetadata(metadata: object, bytesMax: number): ModelMetadata {
@@ -115,6 +136,7 @@ export function plainMetadata(metadata: object, bytesMax: number): ModelMetadata
 export function invalidModel(problem: string): ModelDescription {
   const unknown = {
     architecture: null,
+    supported: false,
     quantization: null,
     parameters: null,
     context_length: null,

@@ -27,7 +27,8 @@ export interface LoadGuardOptions {
  *    check.
  * 2. A version that exceeded a time limit is refused for a while. So is one
  *    whose load killed the engine, or had to be killed, twice in a row.
- * 3. A version is a path with size, modification time and inode of its files. A bounded number is
+ * 3. What llama.cpp said of a version that it could not load is known until it loads.
+ * 4. A version is a path with size, modification time and inode of its files. A bounded number is
  *    kept.
  */
 export class LoadGuard {
@@ -53,7 +54,7 @@ export class LoadGuard {
     this.refuseQuarantined(model, version);
     let known = this.known.get(path);
     if (known?.version !== version) {
-      known = { version, ...(await checkHeader(path, this.options.limits)), deaths: 0 };
+      known = { version, ...(await checkHeader(path, this.options.limits)), ...NOT_TRIED };
       this.remember(path, known);
     }
     const { problem, shape } = known;
@@ -64,6 +65,12 @@ export class LoadGuard {
         { retryable: false },
       );
     return shape;
+  }
+
+  /** What the last load of this version showed. */
+  outcomeOf(path: string, version: string): LoadOutcome {
+    const known = this.known.get(path);
+    return known?.version === version ? known : NOT_TRIED;
   }
 
   /** Call it before each use of a loaded file. Throws model_quarantined. */
@@ -79,9 +86,13 @@ export class LoadGuard {
   /** Records that an admitted file failed: its load, or its chat template. */
   async noteFailure(
     { path }: Pick<ModelFile, 'path'>,
-    { code, retryable }: Pick<Failure, 'code' | 'retryable'>,
+    { code, retryable, message = '' }: Pick<Failure, 'code' | 'retryable'> & Partial<Failure>,
   ): Promise<void> {
     const known = this.known.get(path);
+    if (known !== undefined && code === 'model_invalid') {
+      known.reason = message;
+      known.loaded = false;
+    }
     if (known === undefined || (code !== 'engine_timed_out' && code !== 'engine_crashed')) return;
     known.deaths += 1;
     if (retryable && known.deaths < DEATHS_MAX) return;
@@ -93,7 +104,7 @@ export class LoadGuard {
 
   noteLoaded({ path }: ModelFile): void {
     const known = this.known.get(path);
-    if (known !== undefined) known.deaths = 0;
+    if (known !== undefined) Object.assign(known, NOT_TRIED, { loaded: true });
   }
 
   private remember(path: string, known: KnownVersion): void {
@@ -115,7 +126,16 @@ export const MINI: Omit<ModelShape, 'weights'> = {
   context: 512,
 };
 
-interface KnownVersion extends CheckResult {
+/** What a load of a version showed. */
+export interface LoadOutcome {
+  loaded: boolean;
+  /** Why llama.cpp could not load it. Null: it did, or was not asked. */
+  reason: string | null;
+}
+
+const NOT_TRIED = { loaded: false, reason: null, deaths: 0 };
+
+interface KnownVersion extends CheckResult, LoadOutcome {
   version: string;
   /** Loads in a row that ended with a death or a kill of the engine. */
   deaths: number;

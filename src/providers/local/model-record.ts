@@ -3,6 +3,7 @@ import { isIn, statePath } from '../../../machines/step.ts';
 import { computingNames } from '../../contract/loaded-models.ts';
 import type { LoadedModel, ModelRecord } from '../port.ts';
 import type { ModelInspection } from './inspection.ts';
+import type { LoadOutcome } from './load-guard.ts';
 import type { ModelEngine } from './model-engine.ts';
 import type { ModelFile } from './model-engine-options.ts';
 import type { FileVersion } from './model-files.ts';
@@ -14,6 +15,7 @@ export interface ModelFacts {
   version: FileVersion | null;
   /** Null: not read yet. */
   inspection: ModelInspection | null;
+  outcome: LoadOutcome;
   in_engine: 'available' | 'loading' | 'loaded';
   default: boolean;
   built_in: boolean;
@@ -27,6 +29,7 @@ export function modelRecord({
   file,
   version,
   inspection,
+  outcome,
   in_engine,
   default: isDefault,
   built_in,
@@ -42,9 +45,12 @@ export function modelRecord({
     digest = null,
   } = inspection ?? {};
   const problem =
-    version === null ? 'it is not a file that can be read' : (inspection?.problem ?? null);
-  // The engine read the header of a file that it has.
-  const known = inspection === null && in_engine === 'available' ? 'not_checked' : in_engine;
+    version === null
+      ? 'it is not a file that can be read'
+      : (inspection?.problem ?? outcome.reason);
+  // What the engine has, or has had, it can load.
+  const isKnown = inspection?.supported === true || outcome.loaded;
+  const known = !isKnown && in_engine === 'available' ? 'not_checked' : in_engine;
   return {
     id: file.id,
     provider: 'local',
@@ -72,6 +78,7 @@ export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord 
   const record = modelRecord({
     file,
     inspection: null,
+    outcome: { loaded: false, reason: null },
     in_engine: 'available',
     source: 'svc',
     digest: null,

@@ -11,6 +11,7 @@ import type { ModelRecord, PartialModel } from '../port.ts';
 import type { Engines } from './engines.ts';
 import type { ModelInspection, ModelMetadata } from './inspection.ts';
 import { Inspector } from './inspector.ts';
+import type { LoadGuard } from './load-guard.ts';
 import { type ContextPlan, memoryNeeds, shapeOf } from './memory-needs.ts';
 import type { ModelFile } from './model-engine-options.ts';
 import {
@@ -35,6 +36,7 @@ export interface LocalModelsOptions {
   default: string;
   limits: Limits;
   engines: Pick<Engines, 'stateOf' | 'unload'>;
+  guard: Pick<LoadGuard, 'outcomeOf'>;
   /** The models of other programs. Null: they are not looked for. */
   others?: OtherModels | null;
   origins?: Origins | null;
@@ -302,7 +304,7 @@ export class LocalModels {
     defaultFile: ModelFile | null,
     inspect: (version: FileVersion) => Promise<I | null>,
   ): Promise<{ record: ModelRecord; inspection: I | null }> {
-    const { built_in, engines } = this.options;
+    const { built_in, engines, guard } = this.options;
     const version = await fileVersion(file.path).catch(() => null);
     const inspection = version === null ? null : await inspect(version);
     const flags = { default: file.path === defaultFile?.path, built_in: file.path === built_in };
@@ -313,6 +315,7 @@ export class LocalModels {
         version,
         inspection,
         ...flags,
+        outcome: guard.outcomeOf(file.path, version?.version ?? ''),
         in_engine: engines.stateOf(file.path),
         source: other?.source ?? 'svc',
         digest: inspection?.digest === null ? await this.recordedDigest(file) : null,

@@ -107,7 +107,15 @@ export function createLocalProvider({
     identify: (file) => models.identify(file),
     budget_bytes: budget_bytes ?? defaultBudget(),
   });
-  const models = new LocalModels({ folder, built_in, default: model, limits, engines, ...library });
+  const models = new LocalModels({
+    folder,
+    built_in,
+    default: model,
+    limits,
+    engines,
+    guard,
+    ...library,
+  });
   const closing = new AbortController();
   const find = (name: string) => models.find(name).catch(throwEngineError);
   let streams = 0;

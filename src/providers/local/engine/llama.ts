@@ -8,6 +8,7 @@ import { SvcError } from '../../../errors.ts';
 import { writeAtomic } from '../../../home/atomic-write.ts';
 import { freeBytes } from '../../../home/disk.ts';
 import { asRecord } from '../../../json.ts';
+import { oneLine } from '../../../logs/plain.ts';
 import type { LoadOrder } from './messages.ts';
 
 /**
@@ -33,8 +34,11 @@ export async function startLlama(
     if (isBuiltIn && gpu_layers === 0) loadNarrowBuild();
     const { getLlama } = await import('node-llama-cpp');
     flushCompileCache();
-    const logger = (level: string, message: string) =>
+    const logger = (level: string, message: string) => {
       console.error(`${level} ${message.trimEnd()}`);
+      if (level === 'error') complaints.push(message.trim());
+      if (complaints.length > COMPLAINTS_MAX) complaints.shift();
+    };
     const llama = await getLlama({
       gpu: gpu_layers === 0 ? false : 'auto',
       build: 'never',
@@ -47,6 +51,21 @@ export async function startLlama(
   } catch (error) {
     throw new SvcError('engine_missing', undefined, { cause: error });
   }
+}
+
+/** The last lines of llama.cpp about errors. */
+const complaints: string[] = [];
+const COMPLAINTS_MAX = 32;
+const REASON_MAX = 240;
+
+/**
+ * Why llama.cpp could not load the model, in its own words. Null: it said nothing. What it says has
+ * texts of the file in it.
+ */
+export function loadProblem(): string | null {
+  const reasons = complaints.flatMap((line) => /error loading model: (.*)/s.exec(line)?.[1] ?? []);
+  const [first] = reasons.length > 0 ? reasons : complaints;
+  return first === undefined ? null : oneLine(first).slice(0, REASON_MAX).toWellFormed();
 }
 
 /** Free space of a disk that the compiled code, of a few megabytes, cannot fill. */

@@ -16,7 +16,7 @@ import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { Decoder } from './decode/decoder.ts';
 import { cannotGoBack, nativeContext } from './decode/native.ts';
 import { knowsReasoningTags } from './form.ts';
-import { startLlama } from './llama.ts';
+import { loadProblem, startLlama } from './llama.ts';
 import { addMeasured, readMeasured } from './measured/file.ts';
 import { idleCores } from './measured/idle.ts';
 import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
@@ -168,11 +168,16 @@ export async function openModel(
     return await llama.loadModel({ modelPath: path, gpuLayers, onLoadProgress });
   } catch (error) {
     const { InsufficientMemoryError } = await import('node-llama-cpp');
-    throw error instanceof InsufficientMemoryError
-      ? tooLarge(error)
-      : new SvcError('model_invalid', undefined, { cause: error });
+    const reason = loadProblem();
+    if (error instanceof InsufficientMemoryError || NO_MEMORY.test(reason ?? ''))
+      throw tooLarge(error);
+    const message = reason === null ? undefined : `The engine cannot load the model: ${reason}.`;
+    throw new SvcError('model_invalid', message, { cause: error });
   }
 }
+
+/** In what llama.cpp says of a load. */
+const NO_MEMORY = /allocat|out of memory/i;
 
 /**
  * Throws capability_missing for a model that reads a text in both directions: it has no next token.

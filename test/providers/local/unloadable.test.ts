@@ -1,0 +1,83 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import {
+  failure,
+  type LocalHarness,
+  makeLocalProvider,
+  readAnswer,
+} from '../../helpers/local-provider.ts';
+
+/** What the list and the error say of a file that llama.cpp cannot load. */
+
+let local: LocalHarness;
+test.before.each(() => {
+  local = makeLocalProvider();
+});
+test.after.each(() => local.close());
+
+const put = (name: string) => join(local.folder, `${name}.gguf`);
+const shown = async (name: string) => {
+  const { state, problem } = await local.models.show(name);
+  return [state, problem];
+};
+
+/** A model whose bytes have another text in all places. */
+function altered(name: string, from: string, to: string): void {
+  const bytes = readFileSync(makeGguf(put(name)));
+  for (let at = bytes.indexOf(from); at >= 0; at = bytes.indexOf(from, at + 1)) bytes.write(to, at);
+  writeFileSync(put(name), bytes);
+}
+
+test('an unknown architecture is not checked before the load, and invalid with its reason after it', async () => {
+  altered('new', 'llama', 'l\u001b[2a');
+  assert.equal(await shown('new'), ['not_checked', null]);
+  const { code, message } = await failure(readAnswer(local, { model: 'new' }));
+  assert.is(code, 'model_invalid');
+  assert.is(message, "The engine cannot load the model: unknown model architecture: 'l\ufffd[2a'.");
+  assert.equal(await shown('new'), ['invalid', message]);
+  makeGguf(put('new'));
+  assert.equal(await shown('new'), ['available', null], 'another version is not judged by it');
+});
+
+test('a missing tensor is named after the load', async () => {
+  altered('gap', 'blk.1.ffn_down.weight', 'blk.1.ffn_lost.weight');
+  assert.equal(await shown('gap'), ['available', null]);
+  const { message } = await failure(readAnswer(local, { model: 'gap' }));
+  assert.match(message, "missing tensor 'blk.1.ffn_down.weight'");
+  assert.equal(await shown('gap'), ['invalid', message]);
+});
+
+test('a long reason is cut', async () => {
+  makeGguf(put('long'), { architecture: 'x'.repeat(5000) });
+  const { code, message } = await failure(readAnswer(local, { model: 'long' }));
+  assert.is(code, 'model_invalid');
+  assert.ok(message.length < 400, `${message.length} characters`);
+});
+
+test('a projector and an adapter are no models, before any load', async () => {
+  makeGguf(put('eyes'), { architecture: 'clip' });
+  makeGguf(put('tune'), { metadata: [['general.type', 'string', 'adapter']] });
+  for (const [name, reason] of [
+    ['eyes', 'it is a projector for images, not a model'],
+    ['tune', 'it is an adapter, not a model'],
+  ] as const) {
+    assert.equal(await shown(name), ['invalid', reason]);
+    assert.match((await failure(readAnswer(local, { model: name }))).message, reason);
+  }
+  assert.equal(local.engine.events, [], 'no engine was started');
+});
+
+test('a file says whether it makes vectors or ranks texts', async () => {
+  makeGguf(put('mean'), { metadata: [['llama.pooling_type', 'uint32', 1]] });
+  makeGguf(put('rank'), { metadata: [['llama.pooling_type', 'uint32', 4]] });
+  makeGguf(put('both'), { metadata: [['llama.attention.causal', 'bool', false]] });
+  const of = async (name: string) => (await local.models.show(name)).capabilities;
+  assert.equal(await of('mean'), ['embedding']);
+  assert.equal(await of('rank'), ['reranking']);
+  assert.equal(await of('both'), ['embedding']);
+});
+
+test.run();
