@@ -381,6 +381,7 @@ export function engineEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 const NAMES = new Set([
   ...Object.keys(ALLOCATOR),
   'PATH',
+  'NODE_COMPILE_CACHE',
   'HOME',
   'LANG',
   'TZ',
