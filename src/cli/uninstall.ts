@@ -3,9 +3,11 @@ import { dirname, join, sep } from 'node:path';
 import type { Paths } from '../home/paths.ts';
 import type { Context } from './context.ts';
 import { stopDaemon } from './daemon/stop-daemon.ts';
+import { installationOf } from './installed.ts';
 import { bytes } from './print/format.ts';
 import { note, print, printJson } from './print/output.ts';
 import { table } from './print/table.ts';
+import { programFile } from './program-file.ts';
 import { serviceManager } from './service/platform.ts';
 
 /**
@@ -31,7 +33,7 @@ export async function run({ paths, json }: Context): Promise<number> {
         )}`,
       );
     print('\nKeys in a keychain stay too; the keychain lists them under svc.');
-    print('Then remove the program: npm uninstall --global svc');
+    print(`Then remove the program: ${installationOf(programFile()).remove}`);
   }
   return 0;
 }

@@ -4,7 +4,8 @@ import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
-import { installedBy, programFile } from '../program-file.ts';
+import { installationOf } from '../installed.ts';
+import { programFile } from '../program-file.ts';
 
 /** What a service manager has to know of the daemon. */
 export interface Service {
@@ -24,7 +25,7 @@ export interface Service {
 /** Throws usage if the program is where it will not stay, and the errors of the configuration. */
 export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
   const program = realpathSync(programFile());
-  if (installedBy(program) === 'npx')
+  if (installationOf(program).installed === 'npx')
     throw new SvcError(
       'usage',
       'This svc is in the cache of npx, and npx may delete it: a service needs one that stays.',

@@ -1,0 +1,64 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve, sep } from 'node:path';
+import { packageRoot } from '../home/paths.ts';
+
+/** How a program came to its place, and the commands that replace and remove it. */
+interface Way {
+  words: string;
+  upgrade: string;
+  /** `<root>` is the folder that the user unpacked or cloned. */
+  remove: string;
+}
+
+const WAYS = {
+  package: {
+    words: 'installed by npm',
+    upgrade: 'npm install --global <package of the new version> && svc restart',
+    remove: 'npm uninstall --global svc',
+  },
+  npx: {
+    words: 'in the cache of npx',
+    upgrade: 'npx <package of the new version> restart',
+    remove: 'npm cache npx rm',
+  },
+  checkout: {
+    words: 'a checkout of its source',
+    upgrade: 'git pull && npm install && npx svc restart',
+    remove: 'rm -r <root>',
+  },
+  archive: {
+    words: 'installed from its archive',
+    upgrade: '<folder of the new archive>/install.sh && svc restart',
+    remove: '<root>/install.sh --uninstall',
+  },
+  deb: {
+    words: 'a Debian package',
+    upgrade: 'sudo apt install ./<package of the new version>.deb && svc restart',
+    remove: 'sudo apt remove svc',
+  },
+  rpm: {
+    words: 'an RPM package',
+    upgrade: 'sudo dnf install ./<package of the new version>.rpm && svc restart',
+    remove: 'sudo dnf remove svc',
+  },
+} as const satisfies Record<string, Way>;
+
+export type Installed = keyof typeof WAYS;
+
+/** The installation that has this program file, which is `dist/src/main.js` of it. */
+export function installationOf(program: string): Way & { installed: Installed } {
+  const root = packageRoot();
+  const installed = installedBy(program, root);
+  const way = WAYS[installed];
+  const outer = installed === 'archive' ? resolve(root, '..', '..') : root;
+  return { installed, ...way, remove: way.remove.replace('<root>', outer) };
+}
+
+function installedBy(program: string, root: string): Installed {
+  if (program.includes(`${sep}_npx${sep}`)) return 'npx';
+  if (program.includes(`${sep}node_modules${sep}`)) return 'package';
+  // Packages that are made for a system say so beside package.json.
+  const mark = join(root, 'installed');
+  const name = existsSync(mark) ? readFileSync(mark, 'utf8').trim() : 'checkout';
+  return Object.keys(WAYS).find((way): way is Installed => way === name) ?? 'checkout';
+}

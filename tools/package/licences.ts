@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { command } from './command.ts';
+import type { Platform } from './platforms.ts';
+import { filesBelow } from './stage.ts';
+
+/** The parts of CycloneDX that are read or changed here. */
+interface Bom {
+  serialNumber?: string;
+  metadata: { timestamp?: string; component: { 'bom-ref': string } };
+  components: { name: string; version: string; [field: string]: unknown }[];
+  dependencies: { ref: string; dependsOn: string[] }[];
+}
+
+/**
+ * Writes the licences of all that the archive has into one file. Throws if a package comes without
+ * a licence text and names none.
+ */
+export function writeLicences(root: string): void {
+  const modules = join(root, 'lib', 'svc', 'node_modules');
+  const packages = filesBelow(modules)
+    .filter((file) =>
+      /(^|\/node_modules\/)(@[^/]+\/)?[^/]+\/package\.json$/.test(`/${file}`.slice(1)),
+    )
+    .map((file) => join(modules, file, '..'));
+  const parts = packages.map((folder) => {
+    const { name, version, license } = JSON.parse(
+      readFileSync(join(folder, 'package.json'), 'utf8'),
+    );
+    const texts = readdirSync(folder)
+      .filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
+      .sort()
+      .map((file) => readFileSync(join(folder, file), 'utf8').trim());
+    if (texts.length === 0 && typeof license !== 'string')
+      throw new Error(`${name} ${version} has no licence.`);
+    return section(`${name} ${version}: ${license ?? 'see below'}`, texts);
+  });
+  const node = readFileSync(join(root, 'lib', 'node.LICENSE'), 'utf8').trim();
+  const own = readFileSync('LICENSE', 'utf8').trim();
+  const all = [section('svc', [own]), section('Node.js', [node]), ...parts];
+  writeFileSync(join(root, 'LICENSES.txt'), `${all.join('\n\n')}\n`);
+}
+
+function section(title: string, texts: readonly string[]): string {
+  return [title, '='.repeat(title.length), ...texts].join('\n\n');
+}
+
+/**
+ * Writes the bill of materials of the archive, in CycloneDX. npm makes it from the lock file; its
+ * random number and time become ones that two builds share.
+ */
+export function writeBom(root: string, { node, os, cpu }: Platform, epoch_s: number): void {
+  const cwd = join(root, 'lib', 'svc');
+  const args = ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev', '--package-lock-only'];
+  const bom: Bom = JSON.parse(command('npm', args, { cwd }));
+  bom.components = bom.components.filter(({ name }) => existsSync(join(cwd, 'node_modules', name)));
+  const [, version = ''] = node.name.split('@');
+  const ref = `pkg:generic/node@${version}?os=${os}&arch=${cpu}`;
+  bom.components.push({
+    'bom-ref': ref,
+    type: 'platform',
+    name: 'node',
+    version,
+    purl: ref,
+    licenses: [{ license: { id: 'MIT' } }],
+  });
+  const refs = new Set(bom.components.map((part) => part['bom-ref']));
+  const isThere = (to: string) => refs.has(to) || to === bom.metadata.component['bom-ref'];
+  bom.dependencies = bom.dependencies
+    .filter((one) => isThere(one.ref))
+    .map((one) => ({ ref: one.ref, dependsOn: one.dependsOn.filter(isThere) }));
+  delete bom.serialNumber;
+  bom.metadata.timestamp = new Date(epoch_s * 1000).toISOString();
+  const id = createHash('sha256').update(JSON.stringify(bom)).digest('hex');
+  const uuid = id.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-5$3-8$4-$5');
+  const text = JSON.stringify({ ...bom, serialNumber: `urn:uuid:${uuid}` }, null, 2);
+  writeFileSync(join(root, 'sbom.cdx.json'), `${text}\n`);
+}

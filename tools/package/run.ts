@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import {
+  createReadStream,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { create } from 'tar';
+import { command } from './command.ts';
+import { writeBom, writeLicences } from './licences.ts';
+import { PLATFORMS } from './platforms.ts';
+import { filesBelow, stage } from './stage.ts';
+
+const USAGE = `npm run package -- [options]
+
+  --platform P   ${Object.keys(PLATFORMS).join(', ')}; all of them without it
+  --out FOLDER   where the archives go; dist/package without it
+
+It builds the program, and makes an archive of it for each platform. The same commit makes the same
+bytes.`;
+
+const { values } = parseArgs({
+  options: {
+    platform: { type: 'string', multiple: true, default: Object.keys(PLATFORMS) },
+    out: { type: 'string', default: 'dist/package' },
+    help: { type: 'boolean', short: 'h' },
+  },
+});
+if (values.help || values.platform.some((name) => PLATFORMS[name] === undefined)) {
+  console[values.help ? 'log' : 'error'](USAGE);
+  process.exit(values.help ? 0 : 2);
+}
+
+command(process.execPath, ['tools/build.mjs']);
+const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+/** The time of each file in the archives: that of the commit. */
+const epoch_s = Number(
+  process.env.SOURCE_DATE_EPOCH ?? command('git', ['log', '-1', '--format=%ct']).trim(),
+);
+const out = resolve(values.out);
+mkdirSync(out, { recursive: true });
+const sums: string[] = [];
+for (const name of values.platform) sums.push(await pack(name));
+writeFileSync(join(out, 'SHA256SUMS'), sums.map((sum) => `${sum}\n`).join(''));
+
+/** Makes the archive of a platform. Resolves with its line of the checksums. */
+async function pack(name: string): Promise<string> {
+  const platform = PLATFORMS[name];
+  if (platform === undefined) throw new Error(name);
+  const scratch = mkdtempSync(join(tmpdir(), 'svc-package-'));
+  const folder = `svc-${version}-${name}`;
+  const root = join(scratch, folder);
+  try {
+    await stage({ platform, root, scratch });
+    writeLicences(root);
+    writeBom(root, platform, epoch_s);
+    const file = join(out, `${folder}.tar.gz`);
+    const files = filesBelow(root);
+    await create(
+      { file, cwd: scratch, gzip: { level: 9 }, portable: true, mtime: new Date(epoch_s * 1000) },
+      files.map((path) => `${folder}/${path}`),
+    );
+    const unpacked = files.reduce((sum, path) => sum + statSync(join(root, path)).size, 0);
+    const digest = await sha256(file);
+    console.log(
+      `${file}  ${mib(statSync(file).size)} MiB, ${mib(unpacked)} MiB unpacked, ${files.length} files`,
+    );
+    return `${digest}  ${basename(file)}`;
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function sha256(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const part of createReadStream(file)) hash.update(part);
+  return hash.digest('hex');
+}
+
+function mib(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(0);
+}
