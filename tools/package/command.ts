@@ -19,7 +19,9 @@ export function command(
   });
   if (result.error !== undefined) throw result.error;
   if (result.status !== 0)
-    throw new Error(`${program} ${args.join(' ')} failed:\n${result.stderr.slice(-2000)}`);
+    throw new Error(
+      `${program} ${args.join(' ')} failed:\n${(result.stderr + result.stdout).slice(-2000)}`,
+    );
   return result.stdout;
 }
 

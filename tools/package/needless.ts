@@ -4,7 +4,8 @@ import type { Platform } from './platforms.ts';
 const NEVER_LOADED = ['typescript', '@typescript', '@types', 'node-addon-api', 'node-api-headers'];
 
 /** Folders at the top of a package. Some packages publish them. */
-const FOLDERS = 'test|tests|__tests__|example|examples|benchmark|benchmarks|docs|man|\\.github';
+const FOLDERS =
+  'test|tests|__tests__|spec|example|examples|benchmark|benchmarks|docs|man|\\.github';
 
 /**
  * Whether a program that runs never reads this file. `file`: its path below `node_modules`, with
@@ -13,7 +14,7 @@ const FOLDERS = 'test|tests|__tests__|example|examples|benchmark|benchmarks|docs
 export function isNeedless(file: string, { os, cpu }: Platform): boolean {
   const [first = ''] = file.split('/');
   return (
-    first === '.bin' ||
+    /(^|\/)\./.test(file) ||
     NEVER_LOADED.includes(first) ||
     /\.(map|[cm]?ts|md|markdown|flow|tsbuildinfo)$/i.test(withoutLicence(file)) ||
     new RegExp(`(^|/node_modules/)(@[^/]+/)?[^/]+/(${FOLDERS})/`).test(file) ||

@@ -12,18 +12,19 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { create } from 'tar';
-import { command } from './command.ts';
+import { command, has } from './command.ts';
 import { writeBom, writeLicences } from './licences.ts';
 import { PLATFORMS } from './platforms.ts';
 import { filesBelow, stage } from './stage.ts';
+import { makeSystemPackages } from './system.ts';
 
 const USAGE = `npm run package -- [options]
 
   --platform P   ${Object.keys(PLATFORMS).join(', ')}; all of them without it
   --out FOLDER   where the archives go; dist/package without it
 
-It builds the program, and makes an archive of it for each platform. The same commit makes the same
-bytes.`;
+It builds the program, and makes an archive of it for each platform. With nfpm in the PATH it also
+makes the packages for Debian and Red Hat. The same commit makes the same bytes.`;
 
 const { values } = parseArgs({
   options: {
@@ -45,12 +46,19 @@ const epoch_s = Number(
 );
 const out = resolve(values.out);
 mkdirSync(out, { recursive: true });
+const hasNfpm = has('nfpm');
+if (!hasNfpm)
+  console.log('There is no nfpm in the PATH: no package for Debian or Red Hat is made.');
 const sums: string[] = [];
-for (const name of values.platform) sums.push(await pack(name));
-writeFileSync(join(out, 'SHA256SUMS'), sums.map((sum) => `${sum}\n`).join(''));
+for (const name of values.platform)
+  for (const file of await pack(name)) {
+    console.log(`${file}  ${mib(statSync(file).size)} MiB`);
+    sums.push(`${await sha256(file)}  ${basename(file)}\n`);
+  }
+writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
 
-/** Makes the archive of a platform. Resolves with its line of the checksums. */
-async function pack(name: string): Promise<string> {
+/** Makes the archive and the packages of a platform. Resolves with their files. */
+async function pack(name: string): Promise<string[]> {
   const platform = PLATFORMS[name];
   if (platform === undefined) throw new Error(name);
   const scratch = mkdtempSync(join(tmpdir(), 'svc-package-'));
@@ -67,11 +75,9 @@ async function pack(name: string): Promise<string> {
       files.map((path) => `${folder}/${path}`),
     );
     const unpacked = files.reduce((sum, path) => sum + statSync(join(root, path)).size, 0);
-    const digest = await sha256(file);
-    console.log(
-      `${file}  ${mib(statSync(file).size)} MiB, ${mib(unpacked)} MiB unpacked, ${files.length} files`,
-    );
-    return `${digest}  ${basename(file)}`;
+    console.log(`${mib(unpacked)} MiB unpacked, ${files.length} files`);
+    const options = { platform, root, scratch, version, epoch_s, out };
+    return [file, ...(hasNfpm ? makeSystemPackages(options) : [])];
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

@@ -33,6 +33,7 @@ export async function stage({ platform, root, scratch }: StageOptions): Promise<
   for (const file of programFiles()) {
     mkdirSync(dirname(join(program, file)), { recursive: true });
     copyFileSync(file, join(program, file));
+    chmodSync(join(program, file), 0o644);
   }
   writeFileSync(join(program, 'installed'), 'archive\n');
   installPackages(program, platform);
@@ -62,8 +63,11 @@ function installPackages(program: string, platform: Platform): void {
   command('npm', ['ci', '--omit=dev', '--ignore-scripts', ...target], { cwd: program });
   rmSync(join(program, '.npmrc'));
   const modules = join(program, 'node_modules');
-  for (const file of filesBelow(modules))
+  for (const file of filesBelow(modules)) {
     if (isNeedless(file, platform)) rmSync(join(modules, file));
+    // Nothing in here is a command.
+    else chmodSync(join(modules, file), 0o644);
+  }
   removeEmpty(modules);
 }
 

@@ -4,6 +4,7 @@ import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
+import type { Limits } from '../../limits.ts';
 import { installationOf } from '../installed.ts';
 import { programFile } from '../program-file.ts';
 
@@ -40,10 +41,17 @@ export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
     command: [process.execPath, program, 'serve'],
     env: { ...ALLOCATOR, ...placing(env) },
     envFile: join(dirname(paths.config), 'service.env'),
-    start_s: Math.ceil(limits.start_ms / 1000) + SLACK_S,
-    stop_s: Math.ceil((limits.drain_ms + limits.close_ms) / 1000) + SLACK_S,
+    ...serviceSeconds(limits),
     stderr: paths.stderr,
   };
+}
+
+/** The longest start and stop that a service manager waits for. */
+export function serviceSeconds(
+  limits: Pick<Limits, 'start_ms' | 'drain_ms' | 'close_ms'>,
+): Pick<Service, 'start_s' | 'stop_s'> {
+  const seconds = (ms: number) => Math.ceil(ms / 1000) + SLACK_S;
+  return { start_s: seconds(limits.start_ms), stop_s: seconds(limits.drain_ms + limits.close_ms) };
 }
 
 /** The service manager has its own environment, and another working folder. */

@@ -1,0 +1,161 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { suite, test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { isNeedless } from '../tools/package/needless.ts';
+import { PLATFORMS } from '../tools/package/platforms.ts';
+import { systemUnit } from '../tools/package/system.ts';
+
+const FILES = join(import.meta.dirname, '..', 'tools', 'package', 'files');
+const { devDependencies } = JSON.parse(
+  readFileSync(join(FILES, '..', '..', '..', 'package.json'), 'utf8'),
+);
+
+test('an archive has the Node.js that the checkout runs', () => {
+  for (const { node, cpu } of Object.values(PLATFORMS))
+    assert.is(node.name, `node-linux-${cpu}@${devDependencies.node}`);
+});
+
+test('what a program reads stays in the archive, and what it never reads does not', () => {
+  const platform = PLATFORMS['linux-x64'];
+  assert.ok(platform);
+  const needed = [
+    'pino/pino.js',
+    'pino/LICENSE',
+    'sleep-promise/LICENSE.md',
+    '@grpc/proto-loader/build/src/index.js',
+    '@kwsites/file-exists/dist/test/index.js',
+    'better-sqlite3/prebuilds/linux-x64.node',
+    '@node-llama-cpp/linux-x64/bins/linux-x64/llama-addon.node',
+    'node-llama-cpp/llama/binariesGithubRelease.json',
+  ];
+  const needless = [
+    'pino/test/basic.test.js',
+    'pino/pino.d.ts',
+    'pino/README.md',
+    'a/node_modules/@b/c/docs/x.js',
+    'rc/.npmignore',
+    '.bin/which',
+    'typescript/lib/tsc.js',
+    'better-sqlite3/prebuilds/linux-arm64.node',
+    'better-sqlite3/deps/sqlite3.c',
+    '@node-llama-cpp/linux-arm64/bins/x.node',
+    'node-llama-cpp/llama/gitRelease.bundle',
+  ];
+  for (const file of needed) assert.not(isNeedless(file, platform), file);
+  for (const file of needless) assert.ok(isNeedless(file, platform), file);
+});
+
+test('the service of the machine has an account and a folder, and starts with the machine', () => {
+  const unit = systemUnit();
+  for (const line of [
+    'User=svc',
+    'StateDirectory=svc',
+    'Environment="SVC_HOME=/var/lib/svc"',
+    'WantedBy=multi-user.target',
+    'ExecStart="/usr/lib/svc/lib/node" "/usr/lib/svc/lib/svc/dist/src/main.js" "serve"',
+  ])
+    assert.ok(unit.split('\n').includes(line), line);
+});
+
+/** The scripts of an archive whose Node.js prints how it was called. */
+const scripts = suite<{ folder: string; archive: string }>('scripts');
+scripts.before.each((context) => {
+  context.folder = mkdtempSync(join(realpathSync(tmpdir()), 'svc-archive-'));
+  context.archive = join(context.folder, 'a b');
+  for (const place of ['bin', 'lib', 'share/man/man1'])
+    mkdirSync(join(context.archive, place), { recursive: true });
+  const put = (file: string, text: string) => {
+    writeFileSync(join(context.archive, file), text);
+    chmodSync(join(context.archive, file), 0o755);
+  };
+  put('lib/node', '#!/bin/sh\nfor word do printf "<%s>" "$word"; done\necho\n');
+  put('share/man/man1/svc.1', '');
+  copyFileSync(join(FILES, 'svc'), join(context.archive, 'bin', 'svc'));
+  copyFileSync(join(FILES, 'install.sh'), join(context.archive, 'install.sh'));
+});
+scripts.after.each(({ folder }) => rmSync(folder, { recursive: true, force: true }));
+
+const called = (program: string, ...args: string[]) =>
+  execFileSync(program, args, { encoding: 'utf8' }).trim();
+
+scripts('the program is found through links, and gets its words as they are', (context) => {
+  const { folder, archive } = context;
+  const expected = `<${archive}/lib/svc/dist/src/main.js><run><a  b>`;
+  symlinkSync(join(archive, 'bin', 'svc'), join(folder, 'absolute'));
+  symlinkSync('absolute', join(folder, 'relative'));
+  for (const program of [join(archive, 'bin', 'svc'), join(folder, 'relative')])
+    assert.is(called(program, 'run', 'a  b'), expected);
+  assert.is(
+    execFileSync('sh', ['svc', 'run', 'a  b'], { cwd: join(archive, 'bin'), encoding: 'utf8' }),
+    `${expected}\n`,
+  );
+});
+
+scripts('an installation is replaced by the next one, and removed whole', (context) => {
+  const { folder, archive } = context;
+  const prefix = join(folder, 'prefix');
+  const install = join(archive, 'install.sh');
+  called(install, '--prefix', prefix);
+  writeFileSync(join(prefix, 'lib', 'svc', 'of-the-old-one'), '');
+  assert.match(called(install, `--prefix=${prefix}`), 'is not in your PATH');
+  assert.not(existsSync(join(prefix, 'lib', 'svc', 'of-the-old-one')));
+  assert.equal(readdirSync(join(prefix, 'lib')), ['svc']);
+  assert.is(
+    called(join(prefix, 'bin', 'svc'), 'status'),
+    `<${prefix}/lib/svc/lib/svc/dist/src/main.js><status>`,
+  );
+  writeFileSync(join(prefix, 'bin', 'other'), '');
+  assert.match(called(install, '--uninstall', '--prefix', prefix), 'main.js><uninstall>');
+  assert.equal(readdirSync(join(prefix, 'bin')), ['other']);
+  assert.not(existsSync(join(prefix, 'lib', 'svc')));
+  assert.equal(readdirSync(join(prefix, 'share', 'man', 'man1')), []);
+});
+
+scripts('a file of somebody else is neither replaced nor removed', (context) => {
+  const { folder, archive } = context;
+  const prefix = join(folder, 'prefix');
+  mkdirSync(join(prefix, 'bin'), { recursive: true });
+  writeFileSync(join(prefix, 'bin', 'svc'), 'mine');
+  const tried = spawnSync(join(archive, 'install.sh'), ['--prefix', prefix], { encoding: 'utf8' });
+  assert.is(tried.status, 1);
+  assert.match(tried.stderr, 'belongs to something else');
+  assert.not(existsSync(join(prefix, 'lib', 'svc')));
+  rmSync(join(prefix, 'bin', 'svc'));
+  called(join(archive, 'install.sh'), '--prefix', prefix);
+  rmSync(join(prefix, 'bin', 'svc'));
+  writeFileSync(join(prefix, 'bin', 'svc'), 'mine');
+  called(join(prefix, 'lib', 'svc', 'install.sh'), '--uninstall', '--prefix', prefix);
+  assert.ok(lstatSync(join(prefix, 'bin', 'svc')).isFile());
+});
+
+scripts('wrong words are refused, and nothing changes', ({ folder, archive }) => {
+  const run = (...args: string[]) =>
+    spawnSync(join(archive, 'install.sh'), args, {
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH },
+    });
+  for (const args of [['--what'], ['--prefix'], []])
+    assert.is(run(...args).status, 2, args.join(' '));
+  assert.is(run('--uninstall', '--prefix', join(folder, 'none')).status, 1);
+  assert.match(run('--help').stdout, '--uninstall');
+  assert.equal(readdirSync(folder), ['a b']);
+});
+
+test.run();
+scripts.run();
