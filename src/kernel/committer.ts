@@ -92,18 +92,16 @@ export class Committer {
   }
 
   /**
-   * Flushes after all microtasks, so that appends of one turn share a commit. On a full disk the
-   * next try is already scheduled.
+   * Flushes at the end of this turn, so that all requests that it reads share a commit. On a full
+   * disk the next try is already scheduled.
    */
   private flushSoon(): void {
     if (this.flushing) return;
     this.flushing = true;
-    queueMicrotask(() =>
-      process.nextTick(() => {
-        this.flushing = false;
-        if (this.options.stalls.cause?.code !== 'store_full') this.flush();
-      }),
-    );
+    setImmediate(() => {
+      this.flushing = false;
+      if (this.options.stalls.cause?.code !== 'store_full') this.flush();
+    });
   }
 
   private flush(): void {
@@ -137,7 +135,7 @@ export class Committer {
     this.options.onDurable(batch, this.lastCommitMs);
     if (full !== this.reserveUsed) stalls.reserveUsed(full);
     this.reserveUsed = full;
-    this.flush();
+    if (this.pending.length > 0) this.flushSoon();
   }
 
   /** A full disk: the same batch again, later. Any other error: reject all pending events. */

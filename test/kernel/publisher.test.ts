@@ -43,6 +43,20 @@ test('one turn makes a part of a large commit visible, and each later turn the n
   assert.equal(store.appends, [RUNS.length], 'one commit');
 });
 
+test('the requests that one turn answers share a commit, each in its own callback', async () => {
+  const store = gatedStore(createMemoryStore());
+  const { kernel, clock } = await bootKernel({ store });
+  const before = store.appends.length;
+  const answered = RUNS.map(
+    (run) =>
+      new Promise<void>((resolve, reject) =>
+        setImmediate(() => kernel.append([accepted(run, clock.now())]).then(resolve, reject)),
+      ),
+  );
+  await Promise.all(answered);
+  assert.equal(store.appends.slice(before), [RUNS.length]);
+});
+
 test('an append becomes visible whole, however large it is', async () => {
   const store = gatedStore(createMemoryStore());
   const { kernel, clock } = await bootKernel({ store, limits: { publish_events: 2 } });

@@ -23,7 +23,7 @@ export function chatBody(
   model: string,
   request: RunRequest,
 ): Body {
-  const isOpenai = new URL(base_url).hostname === 'api.openai.com';
+  const isOpenai = OPENAI.test(base_url);
   refuseContinued(request);
   const { tools = [] } = request;
   const most = options.max_tokens_field ?? (isOpenai ? 'max_completion_tokens' : 'max_tokens');
@@ -44,6 +44,9 @@ export function chatBody(
     stream_options: stream ? { include_usage: true } : undefined,
   };
 }
+
+/** Each request asks, and to parse the address would take as long as to write the body. */
+const OPENAI = /^https?:\/\/api\.openai\.com(?=[:/]|$)/i;
 
 /** Throws capability_missing for an option that the server would not know. */
 function sendable(request: RunRequest, isOpenai: boolean): Body & Partial<Options> {

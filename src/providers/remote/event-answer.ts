@@ -70,6 +70,8 @@ export abstract class EventAnswer {
 
   /** Takes the data of one event. Throws SvcError. */
   take(data: string): void {
+    // The usual end. The error of the parser has a stack, which costs more than most answers.
+    if (data === '[DONE]') this.hasEnded = true;
     if (this.hasEnded) return;
     if (data.length > SMALL && isTooMuch(data)) throw tooDeep();
     let event: unknown;

@@ -279,6 +279,6 @@ function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
 }
 
 /** The cost of a request among waiting writes: it reads the run, and opens a stream. */
-const REQUEST_BYTES = 128 * 1024;
+const REQUEST_BYTES = 32 * 1024;
 /** The number of connections bounds smaller answers. */
 const COUNTED_BYTES = 16 * 1024;
