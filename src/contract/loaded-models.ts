@@ -17,7 +17,13 @@ type Computing = typeof computing;
 export const computingNames = Object.keys(computing) as (keyof Computing)[];
 
 /** `batching`: runs that need not be exact are computed in one batch. */
-export const engineLoaded = object({ ...computing, chat_template: text, batching: flag });
+export const engineLoaded = object({
+  ...computing,
+  chat_template: text,
+  /** Why the template of the file is not used. */
+  template_problem: v.exactOptional(text),
+  batching: flag,
+});
 export type EngineLoaded = v.InferOutput<typeof engineLoaded>;
 
 /** A local model in memory, on its way there, or on its way out. */

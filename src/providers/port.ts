@@ -62,6 +62,8 @@ export interface ModelRecord {
   parameters: number | null;
   context_length: number | null;
   capabilities: string[];
+  /** Why the chat template of its file is not used, and what is used instead. */
+  template_problem?: string;
   default: boolean;
   built_in: boolean;
   path: string | null;

@@ -21,6 +21,7 @@ export interface RunningDaemon {
   providers: ProviderRecord[];
   /** What it runs with. The file may say something else by now. */
   config: Config;
+  models: Results['model.list']['models'];
 }
 
 /** The input of a check. `running` is null if no daemon answers. */

@@ -12,7 +12,7 @@ import { columnsOfStdout } from '../print/table.ts';
 import { checkCertificate } from './certificate-check.ts';
 import { type Check, type DoctorContext, fail, ok, type RunningDaemon, warn } from './check.ts';
 import { checkDaemon } from './daemon-check.ts';
-import { checkEngine, checkModel } from './engine-check.ts';
+import { checkEngine, checkModel, checkTemplates } from './engine-check.ts';
 import { checkDisk, checkFolders, checkToken, checkTokens } from './home-check.ts';
 import { checkLastError, checkLogs, checkStderr } from './log-check.ts';
 import { checkPlaces } from './place-check.ts';
@@ -48,6 +48,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkCertificate,
       checkEngine,
       checkModel,
+      checkTemplates,
       checkDefaults,
       checkProviders,
       checkServers,
@@ -111,13 +112,14 @@ function checkNames(config: Config, file: string): Check {
 async function askRunning(paths: DoctorContext['paths']): Promise<RunningDaemon | null> {
   try {
     return await withDaemon(paths, async (client) => {
-      const [status, report, { providers }, running] = await Promise.all([
+      const [status, report, { providers }, running, { models }] = await Promise.all([
         client.call('status'),
         client.call('report'),
         client.call('provider.list'),
         client.call('config'),
+        client.call('model.list'),
       ]);
-      return { status, report, providers, config: running as Config };
+      return { status, report, providers, config: running as Config, models };
     });
   } catch {
     return null;

@@ -114,3 +114,18 @@ async function readStart(path: string): Promise<string | null> {
     await file.close();
   }
 }
+
+/** The models whose chat template cannot be rendered. */
+export function checkTemplates({ running }: DoctorContext): Check[] {
+  return (running?.models ?? []).flatMap(({ id, template_problem }) =>
+    template_problem === undefined
+      ? []
+      : [
+          warn(
+            `model ${id}`,
+            `Its chat template ${template_problem}.`,
+            `See: svc model show ${id}`,
+          ),
+        ],
+  );
+}

@@ -28,7 +28,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ['parameters', parameters(model.parameters)],
     ['quantization', model.quantization],
     ['context', model.context_length === null ? null : `${model.context_length} tokens`],
-    ['template', model.template ?? null],
+    ['template', templateOf(model)],
     ['licence', model.licence ?? null],
     [
       'memory',
@@ -49,6 +49,11 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   print(`${oneLine(model.id)}${model.default ? ' (the default)' : ''}\n${known}`);
   if (metadata.length > 0) print(`\nIts file says\n${fields(metadata)}`);
   return code;
+}
+
+function templateOf({ template, template_problem }: Results['model.show']): string | null {
+  if (template == null) return null;
+  return template_problem === undefined ? template : `${template}, which ${template_problem}`;
 }
 
 function originOf({

@@ -148,7 +148,7 @@ export class EngineProcess {
   }
 
   private receive(message: FromEngine): void {
-    const { report, started, load } = this.options;
+    const { report, started, load, log } = this.options;
     const { attempt, model, path } = started;
     const pid = this.child.pid ?? 0;
     switch (message.type) {
@@ -159,7 +159,15 @@ export class EngineProcess {
         break;
       case 'loaded': {
         const { type: _, ...loaded } = message;
+        const { chat_template, template_problem } = loaded;
         this.threads = loaded.threads;
+        if (template_problem !== undefined)
+          log.warn(
+            { model, template_problem, chat_template },
+            chat_template === 'none'
+              ? 'the chat template of the model cannot be rendered, so it continues texts'
+              : 'the chat template of the model cannot be rendered, so another one is used',
+          );
         report({ type: 'engine.model_loaded', attempt, info: { pid, model, path, ...loaded } });
         break;
       }

@@ -66,6 +66,9 @@ export function modelRecord({
     parameters,
     context_length,
     capabilities,
+    ...(inspection?.template_problem === undefined
+      ? {}
+      : { template_problem: inspection.template_problem }),
     default: isDefault,
     built_in,
     path: file.path,

@@ -71,7 +71,7 @@ test('the first run loads the engine, and the machine records each step', async 
       context_length: 512,
       parallel: 2,
       load_ms: 0,
-      chat_template: 'ChatML',
+      chat_template: 'file',
       batching: false,
       gpu: 'cpu',
       gpu_layers: 0,

@@ -1,36 +1,15 @@
-import type { ChatWrapper, ChatWrapperSettings, LlamaModel, LlamaText } from 'node-llama-cpp';
+import type { LlamaModel } from 'node-llama-cpp';
 import type { Tool } from '../../../../machines/messages.ts';
 import type { Options } from '../../../contract/options.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Required, ThoughtBound } from './constraint.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
-import { exactMark, looseMark } from './reader/mark.ts';
+import { exactMark, looseMark, type Mark } from './reader/mark.ts';
 import type { AnswerForm, CallForm } from './reader/reader.ts';
+import type { CallMarks, ThoughtMarks } from './template/template.ts';
 
-/** How a model writes tool calls and reasoning, from the settings of its chat template. */
-
-type CallSettings = ChatWrapperSettings['functions'];
-type Part = string | LlamaText | undefined;
-
-/** Templates of the library whose calls have a name, and JSON as arguments. */
-const CALLING: ReadonlySet<string> = new Set([
-  'Qwen',
-  'DeepSeek',
-  'Mistral',
-  'Seed',
-  'Llama 3.1',
-  'Llama 3.2 lightweight',
-]);
-
-/** The form of tool calls. Null: the template has none. */
-export function callSettings(wrapper: ChatWrapper): CallSettings | null {
-  const { usingJinjaFunctionCallTemplate: isInTemplate } = wrapper as {
-    usingJinjaFunctionCallTemplate?: boolean;
-  };
-  const has = isInTemplate ?? CALLING.has(wrapper.wrapperName);
-  return has ? wrapper.settings.functions : null;
-}
+/** What an answer may consist of, for one model and one request. */
 
 /** The tools that the answer may call. */
 export function callableTools({ options }: Pick<RunOrder, 'options'>): readonly Tool[] {
@@ -45,7 +24,7 @@ function mustCall({ options: { tool_choice: choice = 'auto' } }: RunOrder): bool
 }
 
 /** Throws capability_missing for what the model cannot do, before anything is computed. */
-export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: RunOrder): void {
+export function checkCapabilities({ template, built_in }: LoadedModel, order: RunOrder): void {
   for (const [index, { content }] of order.messages.entries()) {
     const place = content.findIndex(({ type }) => type === 'image');
     if (place !== -1)
@@ -55,7 +34,7 @@ export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: Run
         `messages.${index}.content.${place}`,
       );
   }
-  if (callableTools(order).length > 0 && (built_in || callSettings(wrapper) === null))
+  if (callableTools(order).length > 0 && (built_in || template?.calls == null))
     throw missing('The chat template of the model has no tools.', 'tools');
   if (order.messages.at(-1)?.continued === true) {
     if (built_in)
@@ -73,15 +52,23 @@ export function checkCapabilities({ wrapper, built_in }: LoadedModel, order: Run
     );
 }
 
-export function answerForm(loaded: LoadedModel, order: RunOrder): AnswerForm {
-  const { wrapper, built_in } = loaded;
+export function answerForm(loaded: LoadedModel, order: RunOrder, isReasoning: boolean): AnswerForm {
   const stop = (order.options.stop ?? []).map((text) => ({ text, mark: exactMark(text) }));
   const tools = callableTools(order);
-  const settings = tools.length === 0 ? null : callSettings(wrapper);
+  const marks = tools.length === 0 ? null : (loaded.template?.calls ?? null);
+  const thoughts = thoughtMarks(loaded);
   return {
     stop,
-    reasoning: built_in ? null : reasoningForm(loaded, order),
-    calls: settings === null ? null : callForm(settings, tools, order),
+    reasoning:
+      thoughts === null
+        ? null
+        : {
+            open: markOf(thoughts.open),
+            close: looseMark(thoughts.close),
+            none: markOf(thoughts.none),
+            atStart: isReasoning,
+          },
+    calls: marks === null ? null : callForm(marks, tools, order),
   };
 }
 
@@ -89,8 +76,8 @@ export function answerForm(loaded: LoadedModel, order: RunOrder): AnswerForm {
 export function thoughtBound(loaded: LoadedModel, order: RunOrder): ThoughtBound | null {
   const { reasoning_effort: effort } = order.options;
   const tokens = effort === undefined ? undefined : REASONING_TOKENS[effort];
-  const form = loaded.built_in ? null : reasoningForm(loaded, order);
-  return tokens === undefined || form === null ? null : { tokens, close: form.closeText };
+  const marks = thoughtMarks(loaded);
+  return tokens === undefined || marks === null ? null : { tokens, close: marks.close };
 }
 
 /** Most tokens of reasoning for an effort. One that is not here has no bound but the context. */
@@ -102,96 +89,47 @@ const REASONING_TOKENS: Readonly<Partial<Record<Options['reasoning_effort'], num
 };
 
 /** What the answer must consist of. Null: the model is free. */
-export function requiredForm({ wrapper }: LoadedModel, order: RunOrder): Required | null {
+export function requiredForm({ template }: LoadedModel, order: RunOrder): Required | null {
   const format = order.options.response_format ?? null;
   const tools = callableTools(order);
-  const settings = tools.length === 0 ? null : callSettings(wrapper);
-  if (settings !== null && mustCall(order))
-    return { format: null, calls: tools.map(({ name }) => begins(settings, name)[0] ?? ''), tools };
-  if (format === null) return null;
-  const calls = settings === null ? [] : tools.map(({ name }) => begins(settings, name)[0] ?? '');
-  return { format, calls, tools };
+  const marks = tools.length === 0 ? null : (template?.calls ?? null);
+  const calls = marks === null ? [] : tools.map(({ name }) => marks.prefix + name + marks.middle);
+  if (marks !== null && mustCall(order)) return { format: null, calls, tools };
+  return format === null ? null : { format, calls, tools };
 }
 
-function reasoningForm(
-  { wrapper, knowsTags }: LoadedModel,
-  { messages }: RunOrder,
-): (NonNullable<AnswerForm['reasoning']> & { closeText: string }) | null {
-  const thought = wrapper.settings.segments?.thought;
-  const closeText = textOf(thought?.suffix);
-  const close = looseMark(closeText);
-  if (thought === undefined || close.letters === '') return knowsTags ? TAGS : null;
-  const { prefix } = thought;
-  const isOpened = typeof prefix === 'object' && 'type' in prefix;
-  const open = isOpened ? '' : textOf(prefix);
-  return {
-    open: open === '' ? null : looseMark(open),
-    close,
-    closeText,
-    atStart: isOpened && messages.at(-1)?.role !== 'assistant',
-  };
+/** The form of reasoning. A template without one may be of a model that writes tags. */
+export function thoughtMarks({ template, knowsTags, built_in }: LoadedModel): ThoughtMarks | null {
+  if (built_in || template === null) return null;
+  return template.thoughts ?? (knowsTags ? TAGS : null);
 }
 
-/** The library takes some templates with these tags for others without reasoning. */
+/** Whether the template or the vocabulary has the tags of reasoning. */
 export function knowsReasoningTags({ fileInfo }: LlamaModel): boolean {
   const { chat_template: template, ggml } = fileInfo.metadata.tokenizer ?? {};
   return template?.includes('</think>') === true || ggml?.tokens?.includes('</think>') === true;
 }
 
-const CLOSE_TAG = '\n</think>';
-const TAGS = {
-  open: looseMark('<think>'),
-  close: looseMark(CLOSE_TAG),
-  closeText: CLOSE_TAG,
-  atStart: false,
-};
+const TAGS: ThoughtMarks = { open: '<think>', close: '\n</think>', none: '' };
 
-function callForm(settings: CallSettings, tools: readonly Tool[], order: RunOrder): CallForm {
-  const { parallelism } = settings;
+function markOf(text: string): Mark | null {
+  const mark = looseMark(text);
+  return mark.letters === '' ? null : mark;
+}
+
+function callForm(marks: CallMarks, tools: readonly Tool[], order: RunOrder): CallForm {
+  const { prefix, middle, end, between } = marks;
   const several =
-    parallelism !== undefined && !mustCall(order) && order.options.parallel_tool_calls !== false;
-  const between = textOf(parallelism?.call.betweenCalls);
-  const marks = (texts: (name: string) => readonly string[]) =>
-    tools.flatMap(({ name }) => texts(name).map((text) => ({ name, mark: looseMark(text) })));
-  const ends = [textOf(settings.call.suffix), textOf(parallelism?.call.sectionSuffix), between].map(
-    looseMark,
-  );
+    between !== null && !mustCall(order) && order.options.parallel_tool_calls !== false;
+  const begins = (before: string) =>
+    tools.map(({ name }) => ({ name, mark: looseMark(before + name + middle) }));
+  const close = markOf(end);
   return {
-    open: marks((name) => begins(settings, name)),
-    next: several
-      ? marks((name) => [
-          ...begins(settings, name),
-          ...begins(settings, name, ['']).map((text) => between + text),
-          ...begins(settings, name, ['']),
-        ])
-      : [],
-    close: ends.filter(({ letters }) => letters !== ''),
+    open: begins(prefix),
+    next: several ? [...begins(between), ...begins(prefix)] : [],
+    close: close === null ? [] : [close],
     id: (index) => `call_${order.call_key}_${index}`,
   };
-}
-
-/** The texts up to the arguments of a call. The first one is what the template writes. */
-function begins(
-  { call, parallelism }: CallSettings,
-  name: string,
-  sections: readonly string[] = [
-    textOf(parallelism?.call.sectionPrefix),
-    ...(parallelism?.call.sectionPrefixAlternateMatches ?? []).map(textOf),
-  ],
-): readonly string[] {
-  const prefixes = [call.prefix, ...(call.prefixAlternateMatches ?? [])].map(textOf);
-  const rest = name + textOf(call.paramsPrefix).replaceAll('{{functionName}}', name);
-  return sections.flatMap((section) => prefixes.map((prefix) => section + prefix + rest));
-}
-
-/** The text of a setting. A builtin token, such as the end of the answer, has none. */
-function textOf(part: Part): string {
-  if (part === undefined || typeof part === 'string') return part ?? '';
-  return part.values
-    .map((value) =>
-      typeof value === 'string' ? value : 'tokenizeSpecialTokensOnly' in value ? value.value : '',
-    )
-    .join('');
 }
 
 function missing(message: string, param: string): SvcError {

@@ -12,6 +12,7 @@ import { answerForm, requiredForm, thoughtBound } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
+import type { Prompt } from './prompt.ts';
 import { AnswerPieces, checkTokens } from './reader/answer.ts';
 
 export interface Generation {
@@ -19,7 +20,7 @@ export interface Generation {
   slot: Slot;
   /** The run, for the batches. */
   member: Member;
-  prompt: readonly Token[];
+  prompt: Prompt;
   /** How the prompt is computed. */
   parts: Parts;
   /** Tokens of the prompt that the sequence has from an earlier run. */
@@ -39,11 +40,12 @@ const TEMPERATURE = 0.7;
  * capability_missing, resume_failed.
  */
 export async function generate(generation: Generation): Promise<Completion | null> {
-  const { loaded, slot, member, prompt, parts, kept, order, signal, output } = generation;
+  const { loaded, slot, member, parts, kept, order, signal, output } = generation;
+  const { tokens: prompt, isReasoning } = generation.prompt;
   const { model, gate: rule, decoder, batch } = loaded;
   const answered = (order.resume?.token_ids ?? []) as Token[];
   const most = Math.min(order.max_tokens, loaded.context_length - prompt.length);
-  const answer = openAnswer(loaded, order);
+  const answer = openAnswer(loaded, order, isReasoning);
   const constraint = constraintOf(loaded, order, answer);
   const { logprobs } = order.options;
   let made = answered.length;
@@ -119,12 +121,12 @@ function isUnreadable({ built_in }: LoadedModel, prompt: readonly Token[]): bool
 const QUESTION_TOKENS = 128;
 
 /** Throws resume_failed for tokens that the model does not have. */
-function openAnswer(loaded: LoadedModel, order: RunOrder): AnswerPieces {
+function openAnswer(loaded: LoadedModel, order: RunOrder, isReasoning: boolean): AnswerPieces {
   const { model, controlTexts } = loaded;
   const vocabulary = model.fileInfo.metadata.tokenizer?.ggml?.tokens?.length ?? 0;
   checkTokens(order.resume?.token_ids ?? [], vocabulary);
   return new AnswerPieces({
-    form: answerForm(loaded, order),
+    form: answerForm(loaded, order, isReasoning),
     detokenize: (tokens, before) => model.detokenize(tokens as never, false, before as never),
     controlText: (token) => controlTexts.get(token) ?? null,
     delivered: order.resume,

@@ -1,14 +1,6 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
-import { type Context, createContext, Script } from 'node:vm';
-import type {
-  ChatWrapper,
-  Llama,
-  LlamaContext,
-  LlamaContextOptions,
-  LlamaModel,
-  Token,
-} from 'node-llama-cpp';
+import type { Llama, LlamaContext, LlamaContextOptions, LlamaModel, Token } from 'node-llama-cpp';
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
@@ -23,13 +15,19 @@ import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
 import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import { type ThreadsNow, watchThreads } from './measured/threads-now.ts';
 import type { LoadOrder } from './messages.ts';
-import { controlTextsOf, stopTokens, tokenBytesMax } from './prompt.ts';
+import { controlTextsOf, Structure, stopTokens, tokenBytesMax } from './prompt.ts';
+import { chooseTemplate } from './template/choose.ts';
+import type { ChatTemplate } from './template/template.ts';
+import { withinTime } from './template/within-time.ts';
 
 /** A model in memory, with one context that several runs share. */
 export interface LoadedModel {
   library: typeof import('node-llama-cpp');
   model: LlamaModel;
-  wrapper: ChatWrapper;
+  /** Null: the model continues the text of a prompt as it is. */
+  template: ChatTemplate | null;
+  /** What no text of a conversation may become. */
+  structure: Structure;
   /** Answers at one time. */
   parallel: number;
   /** Computes the tokens of all runs. */
@@ -68,14 +66,6 @@ const BATCH_CPU = 128;
 const BATCH_GPU = 512;
 
 /**
- * Options of the chat template. The one of the built-in model is used directly. For another model
- * the library compares it with known templates first, which takes about a second.
- */
-function wrapperOptions({ template_ms }: LoadOrder): { type: 'auto' | 'jinjaTemplate' } {
-  return { type: template_ms === null ? 'jinjaTemplate' : 'auto' };
-}
-
-/**
  * Loads a model file. Throws engine_missing, model_invalid, or engine_failed for too little memory.
  */
 export async function loadModel(
@@ -92,7 +82,15 @@ export async function loadModel(
     order.template_ms === null
       ? work()
       : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
-  const wrapper = rendered(() => library.resolveChatWrapper(model, wrapperOptions(order)));
+  const { metadata } = model.fileInfo;
+  const { source, template, name, problem } = rendered(() =>
+    chooseTemplate({
+      source: metadata.tokenizer?.chat_template ?? null,
+      bos_token: model.tokens.bosString ?? '',
+      eos_token: model.tokens.eosString ?? '',
+      vocabulary: metadata.tokenizer?.ggml?.tokens ?? [],
+    }),
+  );
   const { threads, present, measured } =
     order.threads === null
       ? await findThreads({
@@ -125,7 +123,8 @@ export async function loadModel(
   return {
     library,
     model,
-    wrapper,
+    template,
+    structure: new Structure(model, source),
     parallel,
     context_length,
     batch,
@@ -138,7 +137,7 @@ export async function loadModel(
     batching,
     repeatable: order.batching === false,
     rendered,
-    stops: rendered(() => stopTokens(model, wrapper)),
+    stops: stopTokens({ model, template }),
     bytesPerTokenMax: tokenBytesMax(model),
     fallback: model.tokenize(fallback),
     knowsTags: knowsReasoningTags(model),
@@ -147,7 +146,8 @@ export async function loadModel(
       threads,
       context_length,
       parallel,
-      chat_template: wrapper.wrapperName,
+      chat_template: name,
+      ...(problem === null ? {} : { template_problem: problem }),
       batching,
     }),
   };
@@ -302,44 +302,3 @@ function readOwnMetadata(metadata: object): OwnMetadata {
     fallback: gated ? fallback : '',
   };
 }
-
-/**
- * Runs synchronous work that a model file controls, such as its chat template, with a time limit.
- * V8 stops the work, and no code in it can catch that. The limit is CPU time: on a busy machine the
- * work is repeated with more time, so it must be repeatable. Throws engine_timed_out.
- */
-export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
-  for (let timeout = limitMs; ; timeout *= 2) {
-    const before = process.cpuUsage();
-    try {
-      return called(work, timeout) as T;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException | null)?.code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
-        throw error;
-      const { user, system } = process.cpuUsage(before);
-      if ((user + system) / 1000 < limitMs * COMPUTED && timeout < limitMs * TIMES_MAX) continue;
-      throw new SvcError(
-        'engine_timed_out',
-        `${what} took longer than engine_template_ms allows (${limitMs} ms).`,
-        { cause: error, retryable: false },
-      );
-    }
-  }
-}
-
-/** In a context that is kept, because a new one takes longer than the work of a usual template. */
-function called(work: () => unknown, timeout: number): unknown {
-  context ??= createContext({ work: null });
-  context.work = work;
-  try {
-    return CALL.runInContext(context, { timeout });
-  } finally {
-    context.work = null;
-  }
-}
-
-let context: Context | undefined;
-const CALL = new Script('work()');
-/** The part of the limit that must be CPU time. */
-const COMPUTED = 0.8;
-const TIMES_MAX = 4;

@@ -1,51 +1,91 @@
-import type { ChatWrapper, LlamaModel, LlamaText, Token } from 'node-llama-cpp';
-import { type Message, shortMessages, textOf } from '../../../../machines/messages.ts';
+import { randomBytes } from 'node:crypto';
+import type { LlamaModel, Token } from 'node-llama-cpp';
+import { decodeTime } from 'ulid';
+import {
+  type Message,
+  promptOf,
+  shortMessages,
+  systemOf,
+  textOf,
+} from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
-import { Conversation, lastQuestion } from './conversation.ts';
-import { callableTools, checkCapabilities } from './form.ts';
+import { callableTools, checkCapabilities, thoughtMarks } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
+
+/** What a model is asked with. */
+export interface Prompt {
+  tokens: Token[];
+  /** The answer begins inside of reasoning. */
+  isReasoning: boolean;
+}
 
 /**
  * Returns the tokens of the prompt. Throws context_length_exceeded if they leave no room for an
  * answer: a conversation is never cut. Throws capability_missing.
  */
-export function fittingPrompt(loaded: LoadedModel, order: RunOrder): Token[] {
+export function fittingPrompt(loaded: LoadedModel, order: RunOrder): Prompt {
   const { context_length, bytesPerTokenMax } = loaded;
   const bytes = shownMessages(loaded, order)
     .flatMap(({ content }) => content.map(textOf))
     .reduce((sum, said) => sum + Buffer.byteLength(said), 0);
   const least = Math.ceil(bytes / bytesPerTokenMax);
   if (least >= context_length) throw tooLong(`at least ${least}`, context_length);
-  const tokens = promptTokens(loaded, order);
-  if (tokens.length >= context_length) throw tooLong(`${tokens.length}`, context_length);
-  return tokens;
+  const prompt = promptOfOrder(loaded, order);
+  const { length } = prompt.tokens;
+  if (length >= context_length) throw tooLong(`${length}`, context_length);
+  return prompt;
 }
 
 /**
- * Renders the conversation with the chat template of the model, up to the answer. Throws
- * capability_missing, engine_timed_out.
+ * The text of the request as it is, or the conversation in the chat template of the model, up to
+ * the answer. Throws capability_missing, engine_timed_out.
  */
-export function promptTokens(loaded: LoadedModel, order: RunOrder): Token[] {
+export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
   checkCapabilities(loaded, order);
-  const { model, rendered } = loaded;
-  return rendered(() => renderedText(loaded, order).tokenize(model.tokenizer));
-}
-
-function renderedText(loaded: LoadedModel, order: RunOrder): LlamaText {
-  const conversation = new Conversation(loaded);
-  const tools = callableTools(order);
-  const { contextText } = loaded.wrapper.generateContextState({
-    chatHistory: conversation.history(shownMessages(loaded, order)),
-    ...(tools.length === 0
-      ? {}
-      : { availableFunctions: conversation.functions(tools), documentFunctionParams: true }),
+  const { model, template, structure } = loaded;
+  const messages = shownMessages(loaded, order);
+  if (template === null)
+    return {
+      tokens: withBegin(model, model.tokenize(bareText(messages), true)),
+      isReasoning: false,
+    };
+  return loaded.rendered(() => {
+    const text = template.render({
+      messages,
+      tools: callableTools(order),
+      reasoning_effort: order.options.reasoning_effort,
+      now: timeOf(order),
+      plain: (said) => structure.cut(said),
+    });
+    const opens = thoughtMarks(loaded)?.open ?? '';
+    const isReasoning = opens !== '' && text.trimEnd().endsWith(opens);
+    return { tokens: withBegin(model, structure.tokenize(model, text)), isReasoning };
   });
-  return conversation.plain(contextText, loaded);
 }
 
 function shownMessages({ built_in }: LoadedModel, order: RunOrder): readonly Message[] {
-  return built_in ? lastQuestion(order) : order.messages;
+  // The built-in model was trained on questions without a history.
+  return built_in ? shortMessages(promptOf(order), systemOf(order)) : order.messages;
+}
+
+function bareText(messages: readonly Message[]): string {
+  return messages.map(({ content }) => content.map(textOf).join('')).join('\n');
+}
+
+/** The time of the run is in its id, so that a resumed answer has the same prompt. */
+function timeOf({ call_key }: RunOrder): Date {
+  try {
+    return new Date(decodeTime(call_key));
+  } catch {
+    return new Date();
+  }
+}
+
+/** The prompt begins with the token that the file asks for, once. */
+function withBegin({ tokens }: LlamaModel, prompt: Token[]): Token[] {
+  const { bos, shouldPrependBosToken } = tokens;
+  return bos === null || !shouldPrependBosToken || prompt[0] === bos ? prompt : [bos, ...prompt];
 }
 
 function tooLong(tokens: string, context_length: number): SvcError {
@@ -56,16 +96,66 @@ function tooLong(tokens: string, context_length: number): SvcError {
   );
 }
 
-/** The control tokens with which the chat template ends an answer. */
-export function stopTokens(model: LlamaModel, wrapper: ChatWrapper): ReadonlySet<Token> {
-  const chatHistory = new Conversation({ controlTexts: new Map() }).history(
-    shortMessages('', null),
-  );
-  const single = wrapper
-    .generateContextState({ chatHistory })
-    .stopGenerationTriggers.map((trigger: LlamaText) => trigger.tokenize(model.tokenizer))
-    .filter((tokens) => tokens.length === 1);
-  return new Set(single.flat().filter((token) => model.isSpecialToken(token)));
+/**
+ * The spellings of tokens that have a meaning beside their text: all control tokens, and those
+ * user-defined ones that the template uses, or that look like control tokens.
+ *
+ * 1. llama.cpp reads them in any text. So a text that spells one is cut inside of the spelling, and
+ *    each piece is tokenized alone.
+ * 2. Other user-defined tokens, such as `<table>` or several line breaks, are text of the model.
+ */
+export class Structure {
+  private readonly lengths: readonly number[];
+  private readonly spellings: ReadonlySet<string>;
+
+  constructor(model: LlamaModel, template: string) {
+    const { tokens = [], token_type: types = [] } = model.fileInfo.metadata.tokenizer?.ggml ?? {};
+    const isStructure = (text: string, type: unknown) =>
+      type === UNKNOWN ||
+      type === CONTROL ||
+      (type === USER_DEFINED &&
+        (MARKUP.test(text) || (text.trim() !== '' && template.includes(text))));
+    this.spellings = new Set(
+      tokens.filter((text, index) => text.length > 1 && isStructure(text, types[index])),
+    );
+    this.lengths = [...new Set([...this.spellings].map(({ length }) => length))];
+  }
+
+  /** Marks where the text spells a token. */
+  cut(text: string): string {
+    let made = '';
+    let from = 0;
+    for (let at = 0; at < text.length; at += 1) {
+      if (!this.lengths.some((length) => this.spellings.has(text.slice(at, at + length)))) continue;
+      made += text.slice(from, at + 1) + CUT;
+      from = at + 1;
+    }
+    return made + text.slice(from);
+  }
+
+  tokenize(model: LlamaModel, text: string): Token[] {
+    const [first = '', ...others] = text.split(CUT);
+    return [
+      ...model.tokenize(first, true),
+      ...others.flatMap((piece) => model.tokenize(piece, true, 'trimLeadingSpace')),
+    ];
+  }
+}
+
+/** No text has it by chance. */
+const CUT = `svc${randomBytes(12).toString('hex')}x`;
+
+/** Types of tokens in a model file. */
+const UNKNOWN = 2;
+const CONTROL = 3;
+const USER_DEFINED = 4;
+const MARKUP = /^<[|｜].*[|｜]>$|^<\/?(think|tool_call|tool_response|fim_\w+)>$/;
+
+/** The control token with which the chat template ends an answer. */
+export function stopTokens({ model, template }: Pick<LoadedModel, 'model' | 'template'>) {
+  const end = model.tokenize(template?.end.trimStart() ?? '', true);
+  const [first] = end.filter((token) => model.isSpecialToken(token));
+  return new Set(first === undefined ? [] : [first]);
 }
 
 /** How each control token is spelled. */
@@ -76,9 +166,6 @@ export function controlTextsOf(model: LlamaModel): ReadonlyMap<number, string> {
     if (type === CONTROL && tokens[token]) texts.set(token, tokens[token]);
   return texts;
 }
-
-/** The type of control tokens in a model file. */
-const CONTROL = 3;
 
 /** The most bytes of one token: a longer text for a number of tokens cannot fit. */
 export function tokenBytesMax(model: LlamaModel): number {

@@ -7,7 +7,7 @@ import { generate } from './generate.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import { OutputBatcher } from './output-batcher.ts';
-import { fittingPrompt, promptTokens } from './prompt.ts';
+import { fittingPrompt, promptOfOrder } from './prompt.ts';
 
 /**
  * The active runs in the one context, and the runs that wait for a sequence.
@@ -61,7 +61,7 @@ export class Runs {
   private count(order: RunOrder): FromEngine {
     const { id } = order;
     try {
-      const input_tokens = promptTokens(this.loaded, order).length;
+      const input_tokens = promptOfOrder(this.loaded, order).tokens.length;
       const usage = { input_tokens, output_tokens: 0 };
       return { type: 'finished', id, finish_reason: 'stop', usage };
     } catch (thrown) {
@@ -100,18 +100,19 @@ export class Runs {
     let failed = false;
     try {
       const prompt = fittingPrompt(loaded, order);
-      const resumed = resumedParts(order, prompt);
+      const { tokens } = prompt;
+      const resumed = resumedParts(order, tokens);
       const reuse = {
         client,
         repeatable: order.exact || loaded.repeatable,
         shares: !exact,
         ...(resumed === undefined ? {} : { parts: resumed }),
       };
-      const taken = sequences.take(prompt, reuse);
+      const taken = sequences.take(tokens, reuse);
       slot = taken.slot;
       const kept = await sequences.prepare(taken, client);
       member.batched ||= kept > slot.alone;
-      const parts = resumed ?? withBatches(slot.parts, prompt.length - kept, loaded.batch);
+      const parts = resumed ?? withBatches(slot.parts, tokens.length - kept, loaded.batch);
       prompt_parts = [...parts];
       const work = { loaded, slot, member, prompt, parts, kept, order, signal, output };
       const finish = await generate(work);

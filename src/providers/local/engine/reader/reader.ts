@@ -9,6 +9,8 @@ export interface AnswerForm {
   readonly reasoning: {
     readonly open: Mark | null;
     readonly close: Mark;
+    /** What an answer without reasoning begins with, which is no text of it. */
+    readonly none?: Mark | null;
     /** The answer begins inside of reasoning. */
     readonly atStart: boolean;
   } | null;
@@ -53,6 +55,7 @@ export class Reader {
   private control = '';
   private skipsSpace = false;
   private hasText = false;
+  private hasThought = false;
   private calls = 0;
   private call: CallName | null = null;
   private json = new JsonEnd();
@@ -60,6 +63,7 @@ export class Reader {
   private readonly inText: readonly Meant[];
   private readonly atStart: readonly Meant[];
   private readonly inReasoning: readonly Meant[];
+  private readonly atThought: readonly Meant[];
   private readonly afterCall: readonly Meant[];
 
   constructor(form: AnswerForm) {
@@ -75,8 +79,14 @@ export class Reader {
       ...stop.map(({ text, mark }) => ({ mark, act: () => this.finish({ reason: 'stop', text }) })),
       ...(calls?.open ?? []).map(begins),
     ];
-    this.atStart = [...this.inText, ...turns(reasoning?.open, 'reasoning')];
+    this.atStart = [
+      ...this.inText,
+      ...turns(reasoning?.open, 'reasoning'),
+      ...turns(reasoning?.none, 'text'),
+    ];
     this.inReasoning = turns(reasoning?.close, 'text');
+    // A model may open again what its prompt has opened.
+    this.atThought = [...this.inReasoning, ...turns(reasoning?.open, 'reasoning')];
     this.afterCall = [
       ...(calls?.next ?? []).map(begins),
       ...(calls?.close ?? []).map((mark) => ({ mark, act: () => {} })),
@@ -147,7 +157,7 @@ export class Reader {
       case 'text':
         return this.scan(this.inText, this.hasText ? this.inText : this.atStart);
       case 'reasoning':
-        return this.scan(this.inReasoning, this.inReasoning);
+        return this.scan(this.inReasoning, this.hasThought ? this.inReasoning : this.atThought);
       case 'arguments':
         return this.readArguments();
       default:
@@ -241,8 +251,10 @@ export class Reader {
   private release(length: number): void {
     const text = this.cut(length);
     if (text === '') return;
-    if (this.mode === 'reasoning') this.pieces.push({ text, kind: 'reasoning' });
-    else {
+    if (this.mode === 'reasoning') {
+      this.hasThought ||= text.trim() !== '';
+      this.pieces.push({ text, kind: 'reasoning' });
+    } else {
       this.hasText ||= text.trim() !== '';
       this.pieces.push({ text });
     }

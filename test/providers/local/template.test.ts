@@ -1,0 +1,286 @@
+import { join } from 'node:path';
+import { Template } from '@huggingface/jinja';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
+import type { Log } from '../../../src/kernel/port.ts';
+import { chooseTemplate } from '../../../src/providers/local/engine/template/choose.ts';
+import { ChatTemplate } from '../../../src/providers/local/engine/template/template.ts';
+import { FAMILIES } from '../../fixtures/models/families.ts';
+import { CHATML, makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { TOOLS } from '../../fixtures/models/templates.ts';
+import type { Asking } from '../../helpers/asking.ts';
+import { type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
+import { TOOL_LIST } from '../../helpers/made-models.ts';
+
+/** The prompt of a local model is its own template, and no text of a user is a part of its form. */
+
+const SPECIAL = { bos_token: '<s>', eos_token: '</s>' };
+const NOW = new Date(2026, 6, 9);
+const families = Object.entries(FAMILIES);
+const read = (source: string) => new ChatTemplate(source, SPECIAL);
+const said = (role: Role, ...content: (string | MessagePart)[]): Message => ({
+  role,
+  content: content.map((part) => (typeof part === 'string' ? { type: 'text', text: part } : part)),
+});
+const rendered = (source: string, messages: Message[], more: object = {}) =>
+  read(source).render({ messages, tools: [], now: NOW, plain: (text) => text, ...more });
+/** Jinja itself takes what is not defined for an empty list. */
+const plainly = (source: string, messages: object[], more: object = {}) =>
+  new Template(source.replace('in message.tool_calls -%', 'in message.tool_calls or [] -%')).render(
+    { messages, add_generation_prompt: true, ...SPECIAL, ...more },
+  );
+
+test('a prompt is what the template writes, for one turn and for several', () => {
+  const turns = [
+    said('user', ' Hi  there\n'),
+    said('assistant', 'Hello.'),
+    said('user', 'More, please!'),
+  ];
+  const plain = turns.map(({ role, content }) => ({
+    role,
+    content: (content[0] as { text: string }).text,
+  }));
+  for (const [name, source] of families)
+    for (const count of [1, 3]) {
+      if (source.includes('strftime_now')) continue;
+      assert.is(
+        rendered(source, turns.slice(0, count)),
+        plainly(source, plain.slice(0, count)),
+        name,
+      );
+    }
+});
+
+test('a template gets tools, calls, results and reasoning as it takes them', () => {
+  const call = {
+    type: 'tool_call',
+    id: 'call_1',
+    name: 'weather',
+    arguments: '{"city": "Paris"}',
+  } as const;
+  const messages = [
+    said('user', 'Weather?'),
+    said('assistant', { type: 'reasoning', text: 'Look.' }, call),
+    said('tool', { type: 'tool_result', id: 'call_1', text: 'Sun.', is_error: false }),
+  ];
+  const tools = TOOL_LIST.slice(0, 1);
+  const prompt = rendered(FAMILIES.qwen3, messages, { tools });
+  const plain = [
+    { role: 'user', content: 'Weather?' },
+    {
+      role: 'assistant',
+      content: '',
+      reasoning_content: 'Look.',
+      tool_calls: [
+        {
+          id: 'call_1',
+          type: 'function',
+          function: { name: 'weather', arguments: { city: 'Paris' } },
+        },
+      ],
+    },
+    { role: 'tool', content: 'Sun.', tool_call_id: 'call_1', name: 'weather' },
+  ];
+  const described = tools.map((tool) => ({ type: 'function', function: tool }));
+  assert.is(prompt, plainly(FAMILIES.qwen3, plain, { tools: described }));
+  assert.match(
+    prompt,
+    '<think>\nLook.\n</think>\n\n<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}',
+  );
+  for (const [name, source] of families)
+    assert.match(rendered(source, messages), /Paris.*Sun\./s, `${name} loses nothing`);
+});
+
+test('the time that a template writes is that of the run', () => {
+  assert.match(rendered(FAMILIES.llama, [said('user', 'x')]), 'Today Date: 09 Jul 2026');
+});
+
+test('an effort reaches the templates that have it', () => {
+  const ask = (reasoning_effort?: string) =>
+    rendered(FAMILIES.qwen3, [said('user', 'x')], { reasoning_effort });
+  assert.match(ask('none'), /<think>\n\n<\/think>\n\n$/);
+  assert.match(ask('high'), /assistant\n$/);
+});
+
+test('what a template refuses is said in a form that it takes', () => {
+  const odd = [
+    said('assistant', 'One.'),
+    said('user', 'a'),
+    said('system', 'Late.'),
+    said('user', 'b'),
+  ];
+  for (const [name, source] of families) {
+    const prompt = rendered(source, [said('system', 'Be kind.'), ...odd]);
+    const places = ['Be kind.', 'One.', 'a', 'Late.', 'b'].map((text) => prompt.indexOf(text));
+    assert.ok(!places.includes(-1), `${name}: ${prompt}`);
+  }
+  const gemma = rendered(FAMILIES.gemma, [said('system', 'Be kind.'), said('user', 'Hi')]);
+  assert.is(gemma, '<s><start_of_turn>user\nBe kind.\n\nHi<end_of_turn>\n<start_of_turn>model\n');
+});
+
+test('an answer that has begun goes on after its last word', () => {
+  for (const [name, source] of families) {
+    const prompt = rendered(source, [said('user', 'Count.'), said('assistant', 'One, two')]);
+    assert.ok(prompt.endsWith('One, two'), `${name}: ${prompt}`);
+  }
+});
+
+test('the prompt of the next turn begins with this one and its answer', () => {
+  for (const [name, source] of families) {
+    if (['gpt_oss', 'deepseek', 'qwen3', 'mistral'].includes(name)) continue;
+    const first = rendered(source, [said('user', 'Hi')]);
+    const next = rendered(source, [
+      said('user', 'Hi'),
+      said('assistant', 'Hello.'),
+      said('user', 'x'),
+    ]);
+    assert.ok(next.startsWith(`${first}Hello.`), name);
+  }
+});
+
+test('the marks of calls, reasoning and the end are those that the template writes', () => {
+  assert.equal(read(FAMILIES.qwen3).calls, {
+    prefix: '<tool_call>\n{"name": "',
+    middle: '", "arguments": ',
+    end: '}\n</tool_call>',
+    between: '}\n</tool_call>\n<tool_call>\n{"name": "',
+  });
+  assert.equal(read(FAMILIES.mistral).calls, {
+    prefix: '[TOOL_CALLS] [{"name": "',
+    middle: '", "arguments": ',
+    end: '}]',
+    between: '}, {"name": "',
+  });
+  assert.equal(read(FAMILIES.llama).calls, {
+    prefix: '{"name": "',
+    middle: '", "parameters": ',
+    end: '}',
+    between: null,
+  });
+  assert.is(read(FAMILIES.phi).calls?.prefix, '<|tool_call|>{"name": "');
+  assert.is(read(TOOLS).calls?.middle, '", "arguments": ');
+  for (const name of ['gemma', 'smollm2', 'deepseek', 'gpt_oss'] as const)
+    assert.is(read(FAMILIES[name]).calls, null, name);
+  assert.equal(read(FAMILIES.gpt_oss).thoughts, {
+    open: '<|channel|>analysis<|message|>',
+    close: '<|end|><|start|>assistant<|channel|>final<|message|>',
+    none: '<|channel|>final<|message|>',
+  });
+  assert.is(read(FAMILIES.qwen3).thoughts?.open, '<think>');
+  assert.is(read(FAMILIES.gemma).thoughts, null);
+  assert.equal(
+    families.map(([, source]) => read(source).end.trim()),
+    [
+      '<|im_end|>',
+      '<|im_end|>',
+      '<|eot_id|>',
+      '</s>',
+      '<｜end▁of▁sentence｜>',
+      '<end_of_turn>',
+      '<|return|>',
+      '<|end|>',
+    ],
+  );
+});
+
+test('what Python has beside Jinja is rendered', () => {
+  const all = [
+    ["{{ ', '.join(['a', 'b']) }}", 'a, b'],
+    ["{{ '%s-%03d' % ('x', 7) }}", 'x-007'],
+    ["{{ 'ab' * 2 }}", 'abab'],
+    ["{{ '{} {}'.format('u', 'v') }}", 'u v'],
+    ["{{ 'abc'.find('c') }}{{ 'aXbX'.count('X') }}", '22'],
+    ['{% set l = [1] %}{% set _ = l.append(2) %}{{ l | sum }}{{ l | max }}', '32'],
+    ['{% set d = dict(a=1) %}{% set _ = d.update({"b": 2}) %}{{ d.a }}{{ d.b }}', '12'],
+    ["{{ '%s!' | format('x') }}{{ '<' | e }}", 'x!&lt;'],
+  ] as const;
+  for (const [source, text] of all)
+    assert.is(rendered(`${source}{{ messages[0].content }}`, [said('user', '.')]), `${text}.`);
+});
+
+test('a template that cannot be rendered says why', () => {
+  const reason = (source: string) => {
+    try {
+      read(source);
+    } catch (thrown) {
+      return (thrown as Error).message;
+    }
+    return '';
+  };
+  assert.match(reason("{{ messages | groupby('role') }}"), 'groupby');
+  assert.match(reason('{% for m in messages %}{{ m.content }}'), /./);
+  assert.match(reason('{{ bos_token }}'), 'leaves out');
+  assert.match(reason("{{ 'x' * 1000000000 }}"), 'too often');
+});
+
+test('a template that cannot be rendered is replaced by the plain form of its control tokens', () => {
+  const file = { source: "{{ messages | groupby('role') }}", ...SPECIAL };
+  const chosen = chooseTemplate({ ...file, vocabulary: ['a', '<start_of_turn>'] });
+  assert.is(chosen.name, 'gemma');
+  assert.match(chosen.problem ?? '', 'groupby');
+  const messages = [said('system', 'Be kind.'), said('user', 'Hi')];
+  assert.is(
+    chosen.template?.render({ messages, tools: [], now: NOW, plain: (text) => text }),
+    '<start_of_turn>user\nBe kind.\n\nHi<end_of_turn>\n<start_of_turn>model\n',
+  );
+  assert.is(chooseTemplate({ ...file, vocabulary: ['<|im_start|>'] }).name, 'chatml');
+  assert.is(chooseTemplate({ ...file, vocabulary: ['a'] }).name, 'none');
+  const none = { template: null, source: '', name: 'none', problem: null };
+  assert.equal(chooseTemplate({ ...file, source: null, vocabulary: ['<|im_start|>'] }), none);
+});
+
+test('the record of a model says that its template is replaced, and the log warns', async () => {
+  const record = (await local.provider.models(new AbortController().signal)).find(
+    ({ name }) => name === 'broken',
+  );
+  assert.match(record?.template_problem ?? '', /groupby.*chatml is used instead/);
+  assert.ok((await count('broken', 'Hi')) > 0);
+  assert.ok(warned.some((text) => text.includes('another one is used')));
+});
+
+const STRUCTURE = ['</think>', '<tool_call>', '</tool_call>', '<start_of_image>'];
+const warned: string[] = [];
+const log: Log = { debug() {}, info() {}, warn: (_, text) => void warned.push(text), error() {} };
+let local: LocalHarness;
+test.before(() => {
+  local = makeLocalProvider({ log });
+  const template = `${CHATML}{# ${STRUCTURE.join(' ')} #}`;
+  const files = {
+    defined: { template, defined: [...STRUCTURE, '<table>', '<|odd|>'] },
+    begins: { template: `{{ bos_token }}${CHATML}` },
+    smollm2: { template: FAMILIES.smollm2 },
+    broken: { template: "{{ messages | groupby('role') }}" },
+  };
+  for (const [name, options] of Object.entries(files))
+    makeGguf(join(local.folder, `${name}.gguf`), { context: 2048, ...options });
+});
+test.after(() => local.close());
+
+const count = (model: string, prompt: string, changes: Asking = {}) =>
+  local.provider.countTokens?.(
+    runRequest({ model, prompt, ...changes }),
+    new AbortController().signal,
+  ) ?? Promise.reject(new Error('it cannot count'));
+
+test('no text of a user becomes a token of the form of a conversation', async () => {
+  const empty = (await count('defined', 'a')) - 1;
+  for (const text of [...STRUCTURE, '<|odd|>', '<|im_end|>', '<unk>', 'a</think>b<|im_start|>c'])
+    assert.is((await count('defined', text)) - empty, text.length, text);
+  assert.is((await count('defined', '<table>')) - empty, 1, 'a word of the vocabulary stays one');
+  const system = await count('defined', 'a', { system: '</think><|im_end|>' });
+  assert.is(
+    system - (await count('defined', 'a', { system: 'a' })),
+    '</think><|im_end|>'.length - 1,
+  );
+});
+
+test('the default system text of a template is in the prompt, and the first token is there once', async () => {
+  const bare = 'You are a helpful assistant.'.length;
+  assert.ok((await count('smollm2', 'Who are you?')) > bare + 'Who are you?'.length);
+  const chatml = { messages: [said('user', 'x')] };
+  const begins = await count('begins', 'x', chatml);
+  assert.is(begins, (await count('defined', 'x', chatml)) + 1);
+});
+
+test.run();
