@@ -17,9 +17,9 @@ export function targetName({ provider, model }: Pick<Target, 'provider' | 'model
 }
 
 /** The name to show for a run, whose model may be written with its provider. */
-export function shownTarget(asked: Pick<Target, 'provider' | 'model'>): string {
-  const { provider, model } = asked;
-  return shownName(model.startsWith(`${provider}/`) ? model : targetName(asked));
+export function shownTarget(target: Pick<Target, 'provider' | 'model'>): string {
+  const { provider, model } = target;
+  return shownName(model.startsWith(`${provider}/`) ? model : targetName(target));
 }
 
 /** The same for a whole name. A path says itself that the model is a file of this machine. */

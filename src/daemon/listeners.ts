@@ -64,7 +64,8 @@ export class Listeners {
     } catch (error) {
       if (!(error instanceof SvcError) || !hasCode(error, 'port_in_use', 'address_refused'))
         throw error;
-      if (config.sources[name] !== 'default') throw asked(name, config.sources[name], error);
+      if (config.sources[name] !== 'default')
+        throw withRequestedAddress(name, config.sources[name], error);
       const address = await nearest(listen, port);
       const taken = address.replace(/^\w+:\/\//, '');
       this.moved.push({ name, wanted, taken, code: error.code });
@@ -90,7 +91,7 @@ async function nearest(listen: (port: number) => Promise<string>, port: number):
 }
 
 /** Says how to take another address, and what counts before the configuration file. */
-function asked(name: Name, source: string | undefined, error: SvcError): SvcError {
+function withRequestedAddress(name: Name, source: string | undefined, error: SvcError): SvcError {
   if (error.code !== 'port_in_use') return error;
   const first =
     source === 'flag'

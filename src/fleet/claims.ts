@@ -163,9 +163,9 @@ export class Claims {
   }
 
   /** Notes that an answer was lost. */
-  private async sure<T>(asked: Promise<T>): Promise<T> {
+  private async sure<T>(answer: Promise<T>): Promise<T> {
     try {
-      return await asked;
+      return await answer;
     } catch (error) {
       this.isUnsure = true;
       throw error;

@@ -63,9 +63,9 @@ export class FleetClock implements Clock {
   }
 
   private async ask(time: Fleet['time']): Promise<Answer> {
-    const asked = performance.now();
+    const askedAt = performance.now();
     const at = await time();
-    const doubt_ms = (performance.now() - asked) / 2;
+    const doubt_ms = (performance.now() - askedAt) / 2;
     const now = at + doubt_ms;
     return { behind_ms: now - this.own.now(), wall_ms: this.wall() - now, doubt_ms };
   }

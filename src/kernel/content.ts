@@ -183,16 +183,16 @@ function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, un
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }
 
-function stripRow(given: RunRow, texts: Texts): RunRow {
-  if (given.record === null && given.origin === undefined) return given;
-  const { origin: _, ...row } = given;
+function stripRow(whole: RunRow, texts: Texts): RunRow {
+  if (whole.record === null && whole.origin === undefined) return whole;
+  const { origin: _, ...row } = whole;
   if (row.record === null) return row;
-  const { origin: _place, ...whole } = row.record;
-  const record = texts.answered(texts.asked(whole));
-  const { error } = record;
+  const { origin: _place, ...record } = row.record;
+  const stripped = texts.answered(texts.asked(record));
+  const { error } = stripped;
   return {
     ...row,
-    record: { ...record, error: isObject(error) ? stripError(error, texts) : error },
+    record: { ...stripped, error: isObject(error) ? stripError(error, texts) : error },
   };
 }
 

@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3';
 import type { EmbeddingCounted, EmbeddingSent } from '../../machines/provider/context.ts';
 import type { StoredEvent } from './port.ts';
 import { SumsTable } from './sqlite/sums-table.ts';
-import { HOUR_MS, isAsked, type Shape, type UsageQuery, type UsageSum } from './usage-sums.ts';
+import { HOUR_MS, isInQuery, type Shape, type UsageQuery, type UsageSum } from './usage-sums.ts';
 
 /**
  * A table beside the log, which follows from it: what requests for embeddings used at cloud
@@ -124,7 +124,7 @@ export function sumEmbeddings(all: readonly EmbeddingUsage[], query: UsageQuery)
   const { key } = query;
   const sums = new Map<string, EmbeddingSum>();
   for (const usage of all) {
-    if (!isAsked(usage, query)) continue;
+    if (!isInQuery(usage, query)) continue;
     const { hour, provider, model, client, requests, input_tokens, estimated } = usage;
     const value = key === 'day' ? Math.floor(hour / 24) : key === 'client' ? client : null;
     const name = JSON.stringify([value, provider, model]);

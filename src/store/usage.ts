@@ -8,7 +8,7 @@ import {
 import { SumsTable } from './sqlite/sums-table.ts';
 import {
   HOUR_MS,
-  isAsked,
+  isInQuery,
   type Shape,
   type UsageQuery,
   type UsageSum,
@@ -166,7 +166,7 @@ export function sumUsage(
   const { key } = query;
   const sums = new Map<string, UsageSum>();
   for (const usage of all) {
-    if (!isAsked(usage, query)) continue;
+    if (!isInQuery(usage, query)) continue;
     const { provider, model, cloud } = usage;
     const value =
       key === 'day' ? Math.floor(usage.hour / 24) : key === 'client' ? usage.client : null;

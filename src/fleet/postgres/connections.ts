@@ -288,7 +288,7 @@ const PARAMETERS = [
  * Modes that encrypt only by chance are refused. Throws config_invalid.
  */
 function takeTls(url: URL, env: NodeJS.ProcessEnv): ConnectionOptions | false {
-  const { sslmode, sslrootcert, sslcert, sslkey, ssl, uselibpqcompat } = given(url);
+  const { sslmode, sslrootcert, sslcert, sslkey, ssl, uselibpqcompat } = parametersOf(url);
   if (ssl !== null || uselibpqcompat !== null)
     throw refused(`store has ${ssl === null ? 'uselibpqcompat' : 'ssl'}, which is not for svc`);
   const authorities = sslrootcert ?? env.PGSSLROOTCERT ?? null;
@@ -311,7 +311,7 @@ function takeTls(url: URL, env: NodeJS.ProcessEnv): ConnectionOptions | false {
   };
 }
 
-function given(url: URL): Record<(typeof PARAMETERS)[number], string | null> {
+function parametersOf(url: URL): Record<(typeof PARAMETERS)[number], string | null> {
   const values = PARAMETERS.map((name) => [name, url.searchParams.get(name)]);
   for (const name of PARAMETERS) url.searchParams.delete(name);
   return Object.fromEntries(values);

@@ -104,9 +104,9 @@ class PostgresTarget implements LogTarget {
   private async add(shape: Shape, rows: readonly object[]): Promise<void> {
     const names = columnsOf(shape).join(', ');
     const statement = new Statement<readonly object[]>();
-    const given = statement.rows(listColumns(shape), (all) => all);
+    const table = statement.rows(listColumns(shape), (all) => all);
     await this.alone.read(
-      `insert into ${shape.table} (${names}) select ${names} from ${given}`,
+      `insert into ${shape.table} (${names}) select ${names} from ${table}`,
       statement.valuesOf(rows),
     );
   }

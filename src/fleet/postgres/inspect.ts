@@ -25,7 +25,7 @@ export interface DatabaseFacts {
 export async function inspectDatabase(options: DatabaseOptions): Promise<DatabaseFacts> {
   const connections = await Connections.create(options);
   try {
-    const asked = Date.now();
+    const askedAt = Date.now();
     const [server] = await connections.read<ServerRow>(SERVER);
     const answered = Date.now();
     if (server === undefined) throw connections.asError(new Error('it has no answer'));
@@ -45,7 +45,7 @@ export async function inspectDatabase(options: DatabaseOptions): Promise<Databas
       tables: tables === undefined ? null : Number(tables.version),
       known: SCHEMA,
       missing: missing.map(({ lacking }) => lacking),
-      clock_ms: Math.round(now - (asked + answered) / 2),
+      clock_ms: Math.round(now - (askedAt + answered) / 2),
     };
   } finally {
     await connections.end();

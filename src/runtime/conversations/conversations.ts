@@ -147,7 +147,9 @@ export class Conversations {
     const before = continues == null ? answered : await this.named(conversation, continues);
     const own = input.messages ?? shortMessages(prompt ?? '', system ?? null);
     const earlier =
-      before === null ? [] : said(before, (await askedOf(before.run_id)).request.messages, own);
+      before === null
+        ? []
+        : alreadySaid(before, (await askedOf(before.run_id)).request.messages, own);
     const messages = joined(earlier, own);
     const whole = withoutNull({
       ...input,
@@ -202,19 +204,19 @@ function isAnswered({ output, output_parts = [] }: RunRecord): boolean {
 }
 
 /** The messages of a run and its answer. Calls stay only if the next messages answer them. */
-function said(
+function alreadySaid(
   { run_id, record }: Ended,
-  asked: readonly Message[],
+  request: readonly Message[],
   next: readonly Message[],
 ): Message[] {
-  if (asked.length === 0) throw unkept(run_id);
+  if (request.length === 0) throw unkept(run_id);
   const { output, output_parts } = record;
   const parts: readonly MessagePart[] = output_parts ?? [{ type: 'text', text: output }];
   const answersCalls = next.some(({ role }) => role === 'tool');
   const content = parts.filter(
     ({ type }) => type !== 'reasoning' && (answersCalls || type !== 'tool_call'),
   );
-  return content.length === 0 ? [...asked] : [...asked, { role: 'assistant', content }];
+  return content.length === 0 ? [...request] : [...request, { role: 'assistant', content }];
 }
 
 function joined(earlier: readonly Message[], own: readonly Message[]): Message[] {

@@ -278,8 +278,8 @@ function contextOf(
 /** What the client sent: its conversation may have grown since the same request was sent. */
 export function identityOf(input: RunInput, { joins }: RequestSource): RunInput {
   if (joins === undefined) return input;
-  const { conversation, said } = joins;
-  return { ...input, conversation, messages: [...said] as NonNullable<RunInput['messages']> };
+  const { conversation, said: facts } = joins;
+  return { ...input, conversation, messages: [...facts] as NonNullable<RunInput['messages']> };
 }
 
 /**
@@ -292,14 +292,16 @@ async function conversationPage(
 ): Promise<ConversationPage> {
   const rows = runs.map(async ({ conversation, ...run }) => {
     const { id, state, provider, model, cloud, created_at, client, messages } = run;
-    const asked = messages?.filter(({ role }) => role === 'user') ?? [];
-    const [first] = asked.flatMap(({ content }) => content.filter(({ type }) => type === 'text'));
+    const questions = messages?.filter(({ role }) => role === 'user') ?? [];
+    const [first] = questions.flatMap(({ content }) =>
+      content.filter(({ type }) => type === 'text'),
+    );
     const prompt = first !== undefined && 'text' in first ? first.text : run.prompt;
     return {
       id: conversation ?? id,
       title: await titleOf(conversation ?? id),
       prompt: prompt.slice(0, SHORT_CHARACTERS),
-      turns: Math.max(1, asked.length),
+      turns: Math.max(1, questions.length),
       client,
       run: { id, state, provider, model, cloud, created_at },
     };

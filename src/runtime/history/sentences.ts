@@ -42,8 +42,8 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
     `a time limit passed: ${(TIMEOUT_ERROR[word(deadline)] ?? word(deadline)).replace(/\.$/, '')}`,
   'run.interrupt_requested': ({ reason }) =>
     `its work had to stop (${word(reason).replaceAll('_', ' ')})`,
-  'run.cancelled': ({ forced }) => `it was cancelled${given(forced)}`,
-  'run.timed_out': ({ forced }) => `it ended because it took too long${given(forced)}`,
+  'run.cancelled': ({ forced }) => `it was cancelled${forcedWords(forced)}`,
+  'run.timed_out': ({ forced }) => `it ended because it took too long${forcedWords(forced)}`,
   'run.interrupted': ({ error }) => `it ended unfinished: ${failure(error)}`,
 };
 
@@ -96,7 +96,7 @@ function tokens({ input_tokens, output_tokens }: Data): string {
   return `; ${before}${output_tokens} tokens out`;
 }
 
-function given(forced: unknown): string {
+function forcedWords(forced: unknown): string {
   return forced === true
     ? '; its work did not stop in time and was abandoned'
     : '; its work has stopped';

@@ -19,10 +19,10 @@ export function withPreset(input: RunInput, presets: Presets): RunInput {
   if (alias === null) return input;
   const { system, ...fields } = presets[alias] ?? {};
   const { messages = null } = input;
-  const asked = { ...fields, ...input } as RunInput;
+  const request = { ...fields, ...input } as RunInput;
   const isSaid = input.system != null || messages?.some(({ role }) => role === 'system') === true;
-  if (system === undefined || isSaid) return asked;
-  if (messages === null) return { ...asked, system };
+  if (system === undefined || isSaid) return request;
+  if (messages === null) return { ...request, system };
   const first = { role: 'system' as const, content: [{ type: 'text' as const, text: system }] };
-  return { ...asked, messages: [first, ...messages] };
+  return { ...request, messages: [first, ...messages] };
 }

@@ -66,33 +66,33 @@ export class Models {
   async find(model: string): Promise<ModelRecord> {
     const { config, providers } = this.options;
     const listed = (id: string) => providers.listed(id);
-    const [asked] = chooseRoutes({ model }, config, providers.settings(), listed);
-    const id = `${asked.provider}/${asked.model}`;
+    const [route] = chooseRoutes({ model }, config, providers.settings(), listed);
+    const id = `${route.provider}/${route.model}`;
     const found = (await this.list()).find((each) => each.id === id);
     if (found !== undefined) return found;
     // A local file has more names than the one in the list.
-    if (asked.provider === LOCAL) return this.show(asked.model);
+    if (route.provider === LOCAL) return this.show(route.model);
     throw new SvcError('model_unknown', `There is no model ${JSON.stringify(model)}.`, {
       param: 'model',
     });
   }
 
   /** Who would answer a run that asks so first. Throws the errors of `chooseRoutes`. */
-  next(asked: NextInput & Pick<NextTurn, 'turns_of'>): NextTurn {
+  next(request: NextInput & Pick<NextTurn, 'turns_of'>): NextTurn {
     const { config, providers } = this.options;
-    const input = withPreset(asked as RunInput, config.alias_presets);
+    const input = withPreset(request as RunInput, config.alias_presets);
     const listed = (id: string) => providers.listed(id);
     const [first] = chooseRoutes(input, config, providers.settings(), listed);
     return {
       ...first,
-      ...withoutNull({ conversation: asked.conversation, turns_of: asked.turns_of }),
+      ...withoutNull({ conversation: request.conversation, turns_of: request.turns_of }),
     };
   }
 
   /** Whether the request names a file by its path, and not a model of the list. */
-  isFile(asked: Pick<RunInput, 'provider' | 'model' | 'cloud'>): boolean {
+  isFile(request: Pick<RunInput, 'provider' | 'model' | 'cloud'>): boolean {
     const { config, providers } = this.options;
-    return namesFile(asked, config, providers.settings(), (id) => providers.listed(id));
+    return namesFile(request, config, providers.settings(), (id) => providers.listed(id));
   }
 
   /** A default model that is removed is no default any more. */

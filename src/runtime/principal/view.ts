@@ -46,9 +46,9 @@ const any = <F>(call: F): F => call;
 
 function needs(needed: NeededScope) {
   return <A extends unknown[], R>(call: (...given: A) => R, gate: Gate) =>
-    (...given: A): R => {
+    (...args: A): R => {
       gate.need(needed);
-      return call(...given);
+      return call(...args);
     };
 }
 const [reads, admin] = [needs('read'), needs('admin')];
@@ -106,12 +106,12 @@ const byAccess: Readonly<Record<Access, unknown>> = {
 
 const rules: Rules<Runtime> = {
   runs: {
-    start: (call, gate) => async (input, client, asked) => {
+    start: (call, gate) => async (input, client, source) => {
       gate.need('run');
       gate.origin(input);
       gate.model(input);
-      if (asked?.joins !== undefined) await gate.conversation(asked.joins.conversation);
-      return call(input, client, asked, gate.by);
+      if (source?.joins !== undefined) await gate.conversation(source.joins.conversation);
+      return call(input, client, source, gate.by);
     },
     countTokens: asksModel,
     find: (call, gate) => (written) => call(written, gate.own),
@@ -245,8 +245,8 @@ class Gate {
    * Native code reads the file of a path. So only a client that may do everything chooses one.
    * Throws scope_insufficient.
    */
-  model(asked: TargetChoice): void {
-    if (this.by.scope === 'admin' || !this.runtime.models.isFile(asked)) return;
+  model(choice: TargetChoice): void {
+    if (this.by.scope === 'admin' || !this.runtime.models.isFile(choice)) return;
     throw new SvcError(
       'scope_insufficient',
       `The token ${this.by.name} has the scope ${this.by.scope}, and the path of a model needs ` +

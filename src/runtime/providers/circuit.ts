@@ -161,7 +161,7 @@ function refusal({ id, error, faulted, retry_at, trial_until }: Closed, now: num
   const model = faulted?.model ?? null;
   const of = model === null ? '' : ` for ${targetName({ provider: id, model })}`;
   const did = error?.status === undefined ? 'failed' : `answered ${error.status}`;
-  const said = error === null ? '' : ` ${asSentence(error.message)}`;
+  const reason = error === null ? '' : ` ${asSentence(error.message)}`;
   const isTried = trial_until !== undefined;
   const until = isTried ? Math.min(trial_until, now + TRIAL_MS) : (retry_at ?? null);
   const when = until === null ? 'when a probe succeeds' : `in ${seconds(until - now)}`;
@@ -170,7 +170,7 @@ function refusal({ id, error, faulted, retry_at, trial_until }: Closed, now: num
     ok: false,
     code: isTried ? 'provider_unavailable' : refusalCode(error),
     reason:
-      `${id} was not asked: ${ago}it ${did}${of}.${said} ${next} ` +
+      `${id} was not asked: ${ago}it ${did}${of}.${reason} ${next} ` +
       `To ask now: svc provider test ${id}`,
     until,
   } as const;

@@ -223,9 +223,9 @@ export class Providers {
   handleProbe({ provider_id, probe }: Effects['probeProvider']): void {
     const entry = this.entries.get(provider_id);
     if (entry === undefined) return;
-    const asked = askProvider(entry.port, this.options.config.limits.probe_ms);
-    if (provider_id === LOCAL) this.probing = asked;
-    void asked.then((result) => {
+    const answer = askProvider(entry.port, this.options.config.limits.probe_ms);
+    if (provider_id === LOCAL) this.probing = answer;
+    void answer.then((result) => {
       // The provider was removed meanwhile, and its machine is gone.
       if (this.entries.get(provider_id) !== entry) return;
       if (!(result instanceof SvcError)) {
@@ -258,12 +258,12 @@ export class Providers {
 
   record(id: string): ProviderRecord {
     const { config, stream } = this.entryOf(id);
-    const given = {
+    const settings = {
       credential: this.credential(id, config),
       transitions: this.transitions.of(stream),
       default: id === this.options.config.default_provider,
     };
-    return providerRecord(this.snapshot(id), given, this.options.kernel.clock.now());
+    return providerRecord(this.snapshot(id), settings, this.options.kernel.clock.now());
   }
 
   /** The models of all providers. A cloud provider is not asked: its known models are listed. */

@@ -31,7 +31,7 @@ export function configured(
 /** A provider as users see it. */
 export function providerRecord(
   snapshot: ProviderSnapshot,
-  given: Pick<ProviderRecord, 'credential' | 'transitions' | 'default'>,
+  settings: Pick<ProviderRecord, 'credential' | 'transitions' | 'default'>,
   now: number,
 ): ProviderRecord {
   const {
@@ -57,12 +57,12 @@ export function providerRecord(
         : null),
     since: isoTime(since),
     retry_at: retry_at === null ? null : isoTime(retry_at),
-    transitions: given.transitions,
+    transitions: settings.transitions,
     base_url,
-    credential: given.credential,
+    credential: settings.credential,
     models: unknown ? null : models.length,
     faulty_models: faultyModels(snapshot, now),
-    default: given.default,
+    default: settings.default,
   };
 }
 

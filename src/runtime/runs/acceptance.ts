@@ -35,7 +35,7 @@ export class Acceptance {
   /** The id of a new run, once it is durable. */
   async begin(
     input: RunInput,
-    { client, asked, by }: { client: string; asked: RequestSource; by: Principal },
+    { client, source, by }: { client: string; source: RequestSource; by: Principal },
     run_id = newRunId(),
   ): Promise<RunKey> {
     const { kernel, config, daemon } = this.options;
@@ -46,16 +46,16 @@ export class Acceptance {
     if (kernel.backlog >= config.limits.pending_events)
       throw new SvcError('busy', 'The event log cannot keep up.', { retryAfterMs: RETRY_AFTER_MS });
     const { conversation, origin } = input;
-    const { joins, ...asker } = asked;
+    const { joins, ...asker } = source;
     const who = {
       client,
       ...(origin == null ? {} : { origin }),
       ...asker,
       ...(by.name === null ? {} : { asked_by: by.name }),
-      request_digest: this.options.digests.of(identityOf(input, asked)),
+      request_digest: this.options.digests.of(identityOf(input, source)),
     };
-    const admit = (whole: RunInput, said: object, ...more: Proposal[]) =>
-      this.admit(whole, { ...who, ...said }, { run_id, by }, ...more);
+    const admit = (whole: RunInput, facts: object, ...more: Proposal[]) =>
+      this.admit(whole, { ...who, ...facts }, { run_id, by }, ...more);
     if (joins !== undefined)
       return this.options.made.join(joins, run_id, (entry, { conversation_id, asked_by }) => {
         const isOwn = asked_by === null || asked_by === by.name;
@@ -64,20 +64,20 @@ export class Acceptance {
       });
     if (conversation == null) return admit(input, {});
     return this.options.conversations.next({ ...input, conversation }, by, run_id, (turn) => {
-      const { input: whole, ...said } = turn;
-      return admit(whole, withoutNull(said));
+      const { input: whole, ...facts } = turn;
+      return admit(whole, withoutNull(facts));
     });
   }
 
   /** Records the run, and `more` with it. `said`: what its first event has beside the request. */
   private async admit(
-    asked: RunInput,
-    said: Said,
+    request: RunInput,
+    facts: RunFacts,
     { run_id, by }: { run_id: RunKey; by: Principal },
     ...more: Proposal[]
   ): Promise<RunKey> {
     const { kernel, daemon, config } = this.options;
-    const input = withPreset(asked, config.alias_presets);
+    const input = withPreset(request, config.alias_presets);
     const targets = this.targets(input);
     await this.options.budget.check(targets);
     const { placement } = this.options;
@@ -92,7 +92,7 @@ export class Acceptance {
     by.ended.throwIfAborted();
     const recorded = kernel.append([
       { stream: daemon, event: { type: 'daemon.run_admitted', run_id } },
-      { stream: run_id, event: acceptedRun(this.options, run_id, input, targets, said) },
+      { stream: run_id, event: acceptedRun(this.options, run_id, input, targets, facts) },
       ...more,
     ]);
     by.ran();
@@ -127,7 +127,7 @@ export class Acceptance {
 }
 
 /** What is recorded of a request beside what the model is asked. */
-type Said = RequestSource &
+type RunFacts = RequestSource &
   Pick<RunCreated, 'asked_by' | 'conversation' | 'continues' | 'origin' | 'turns_of'> & {
     client: string;
     request_digest: string | null;
@@ -139,7 +139,7 @@ function acceptedRun(
   run_id: string,
   input: RunInput,
   [first, ...rest]: readonly [Route, ...Route[]],
-  { within_ms = Number.POSITIVE_INFINITY, ...said }: Said,
+  { within_ms = Number.POSITIVE_INFINITY, ...facts }: RunFacts,
 ): NewEvent<RunCreated> {
   const { limits } = config;
   const now = kernel.clock.now();
@@ -154,8 +154,8 @@ function acceptedRun(
       ? {}
       : { fallbacks: rest.map((route) => ({ ...route, resumable: resumable(route) })) }),
     idempotency_key: input.idempotency_key ?? null,
-    ...said,
-    client: input.client ?? said.client,
+    ...facts,
+    client: input.client ?? facts.client,
     ...(input.metadata == null ? {} : { metadata: input.metadata }),
     recovery: input.recovery ?? config.recovery,
     resumable: resumable(first),

@@ -53,9 +53,9 @@ export class Keys {
     }
   }
 
-  private async findOrStart(asked: RequestKey, input: RunInput, start: Start): Promise<string> {
-    const find = () => this.find(asked, input);
-    return (await find()) ?? this.placement.once(asked.key, find, start);
+  private async findOrStart(key: RequestKey, input: RunInput, start: Start): Promise<string> {
+    const find = () => this.find(key, input);
+    return (await find()) ?? this.placement.once(key.key, find, start);
   }
 
   private async find(
@@ -133,8 +133,8 @@ export function requestDigest(input: RunInput): string {
 
 /** The fields of a request in one order, without its client, its origin and its key. */
 function canonicalRequest(input: RunInput): string {
-  const { idempotency_key: _key, cancel_on_disconnect: _cancel, ...asked } = input;
-  const { client: _client, origin: _origin, ...rest } = asked;
+  const { idempotency_key: _key, cancel_on_disconnect: _cancel, ...identity } = input;
+  const { client: _client, origin: _origin, ...rest } = identity;
   const fields = Object.entries(rest).filter(([, value]) => value !== undefined && value !== null);
   return JSON.stringify(fields.sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -30,7 +30,7 @@ export type Listed = (provider: string) => readonly string[] | null;
  * Throws the errors of `chooseRoute` and `checkProvider`, and invalid_request for too many targets.
  */
 export function chooseRoutes(
-  asked: TargetChoice,
+  choice: TargetChoice,
   config: Settings,
   providers: ReadonlyMap<string, ProviderConfig | null>,
   listed?: Listed,
@@ -39,10 +39,10 @@ export function chooseRoutes(
     [...providers.keys()].some((id) =>
       listed?.(id)?.some((each) => each === name || `${id}/${each}` === name),
     );
-  const [first, ...rest] = namesOf(asked.model ?? null, config.aliases, isListed);
+  const [first, ...rest] = namesOf(choice.model ?? null, config.aliases, isListed);
   const route = (model: string | null) =>
-    chooseRoute({ ...asked, model }, config, providers, listed);
-  if (rest.length > 0 && asked.provider == null)
+    chooseRoute({ ...choice, model }, config, providers, listed);
+  if (rest.length > 0 && choice.provider == null)
     for (const name of [first, ...rest]) checkProvider(name ?? '', config, providers, listed);
   const routes: [Route, ...Route[]] = [route(first)];
   for (const name of rest) {
@@ -83,8 +83,8 @@ function namesOf(
   aliases: Config['aliases'],
   isListed: (name: string) => boolean,
 ): readonly [string | null, ...string[]] {
-  const said = typeof model === 'string' ? [model] : (model ?? []);
-  const [first = null, ...rest] = said.flatMap((name) => {
+  const names = typeof model === 'string' ? [model] : (model ?? []);
+  const [first = null, ...rest] = names.flatMap((name) => {
     const alias = aliasOf(name, aliases);
     if (alias !== null) return aliases[alias] ?? name;
     const short = withoutTag(name);
@@ -224,7 +224,7 @@ function blankModel(model: string, provider: string): SvcError {
  * user of the daemon chose it. A name alone may end in `.gguf`, if the list has that model.
  */
 export function namesFile(
-  { model, ...asked }: TargetChoice,
+  { model, ...rest }: TargetChoice,
   config: Settings,
   providers: ReadonlyMap<string, ProviderConfig | null>,
   listed: Listed,
@@ -232,7 +232,7 @@ export function namesFile(
   return [model ?? []].flat().some((name) => {
     if (aliasOf(name, config.aliases) !== null) return false;
     const short = name.replace(/^(local\/)+/, '');
-    const isOfOther = [asked.provider ?? '', name.split('/')[0] ?? ''].some(
+    const isOfOther = [rest.provider ?? '', name.split('/')[0] ?? ''].some(
       (id) => id !== LOCAL && providers.has(id),
     );
     if (isOfOther || !(isFile(short) || PATH.test(short))) return false;

@@ -112,25 +112,25 @@ export class Runs {
   async start(
     input: RunInput,
     client: string,
-    asked: RequestSource = {},
+    source: RequestSource = {},
     by: Principal = HOME,
   ): Promise<RunRecord> {
     const { kernel } = this.options;
     await checkSchemas(input);
-    const begin = (run_id?: RunKey) => this.acceptance.begin(input, { client, asked, by }, run_id);
+    const begin = (run_id?: RunKey) => this.acceptance.begin(input, { client, source, by }, run_id);
     if (input.idempotency_key == null) return this.get(await begin());
     if (!kernel.isOpen) throw new SvcError('not_ready');
     const run = await this.get(
-      await this.keys.once(by.name, input.idempotency_key, identityOf(input, asked), begin),
+      await this.keys.once(by.name, input.idempotency_key, identityOf(input, source), begin),
     );
-    if (run.asked_as !== asked.asked_as?.api) throw otherApi(run);
+    if (run.asked_as !== source.asked_as?.api) throw otherApi(run);
     return run;
   }
 
   /** Throws the errors of `chooseRoute` and of the provider, and capability_missing. */
-  async countTokens(asked: RunInput, signal: AbortSignal): Promise<number> {
-    await checkSchemas(asked);
-    const input = withPreset(asked, this.options.config.alias_presets);
+  async countTokens(choice: RunInput, signal: AbortSignal): Promise<number> {
+    await checkSchemas(choice);
+    const input = withPreset(choice, this.options.config.alias_presets);
     const request = requestOf(input, this.acceptance.targets(input)[0]);
     const port = this.options.providers.portFor(request);
     if (port?.countTokens === undefined)

@@ -30,9 +30,9 @@ export function believed(usage: Usage, hasOutput: boolean): Usage {
 export function usageOf(context: RunContext): RunUsage {
   const { request, completion, sent, attempt, output, output_tokens, outputs, ended_at } = context;
   const usage = completion?.usage ?? null;
-  const told = usage?.input_tokens != null && usage.output_tokens != null;
+  const isCounted = usage?.input_tokens != null && usage.output_tokens != null;
   const crossed = sent.findLast((one) => one.attempt === attempt);
-  const counts = told || outputs > 0 || usage !== null;
+  const counts = isCounted || outputs > 0 || usage !== null;
   const input = usage?.input_tokens ?? tokensIn(crossed?.bytes ?? bytesOf(request));
   const answered = usage?.output_tokens ?? Math.max(output_tokens, tokensIn(output.length));
   return {
@@ -44,9 +44,9 @@ export function usageOf(context: RunContext): RunUsage {
     cloud: request.cloud,
     input_tokens: counts ? input : 0,
     output_tokens: counts ? answered : 0,
-    cached_tokens: told ? Math.min(usage.cached_tokens ?? 0, input) : 0,
-    cache_write_tokens: told ? Math.min(usage.cache_write_tokens ?? 0, input) : 0,
-    estimated: counts && !told,
+    cached_tokens: isCounted ? Math.min(usage.cached_tokens ?? 0, input) : 0,
+    cache_write_tokens: isCounted ? Math.min(usage.cache_write_tokens ?? 0, input) : 0,
+    estimated: counts && !isCounted,
   };
 }
 
