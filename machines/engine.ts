@@ -19,8 +19,11 @@ import { ENGINE_CRASHED, ENGINE_KILLED } from './retry.ts';
  */
 
 type Later = 'batching' | 'gpu' | 'gpu_layers';
-/** Old logs lack the later fields. */
-export interface EngineInfo extends Omit<EngineLoaded, Later>, Partial<Pick<EngineLoaded, Later>> {
+type OfModels = 'threads' | 'context_length' | 'parallel' | 'chat_template';
+/** Old logs lack the later fields. A server that is no engine of svc does not say them. */
+export interface EngineInfo
+  extends Omit<EngineLoaded, Later | OfModels>,
+    Partial<Pick<EngineLoaded, Later | OfModels>> {
   pid: number;
   model: string;
   path: string;

@@ -629,6 +629,12 @@ export const defaultLimits: Limits = {
 /** Bounds of the configuration file itself. They apply before it is read, so it cannot set them. */
 export const CONFIG_BYTES_MAX = MIB;
 export const CONFIG_DEPTH_MAX = 16;
+/** For one look at the health of a server that svc starts. */
+export const SERVER_HEALTH_MS = 2000;
+/** From the break of a connection of such a server to its exit, if that is the reason. */
+export const SERVER_EXIT_SEEN_MS = 1000;
+/** Texts of the command that starts a server. */
+export const COMMAND_WORDS_MAX = 256;
 /** Headers that a provider can be given. */
 export const PROVIDER_HEADERS_MAX = 32;
 /** A file with the key of a provider. Keys have some hundred bytes; a token of a cloud has more. */

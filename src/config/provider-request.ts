@@ -4,28 +4,28 @@ import { packageOf } from './adapters.ts';
 import { type ProviderConfig, readProvider, withDefaults } from './provider.ts';
 
 /**
- * The settings of a provider that a request adds. No request names a package to load: a package is
- * code with the rights of the daemon. Throws what `readProvider` throws, with `where` at the
- * beginning, and invalid_request for a package.
+ * The settings of a provider that a request adds. No request names a package to load or a command
+ * to start: that is code with the rights of the daemon. Throws what `readProvider` throws, with
+ * `where` at the beginning, and invalid_request for a package or a command.
  */
 export function addedProvider(id: string, given: unknown, where: string): ProviderConfig {
   const settings = readProvider(id, given, where, 'invalid_request');
-  refusePackage(settings);
+  refuseCode(settings);
   return settings;
 }
 
-function refusePackage({ adapter }: ProviderConfig): void {
-  if (packageOf(adapter) === null) return;
-  throw new SvcError(
-    'invalid_request',
-    `The adapter ${adapter} loads a package. Only your configuration file can name one.`,
-    {
-      param: 'adapter',
+function refuseCode({ adapter, command }: ProviderConfig): void {
+  const refused = (param: string, what: string, setting: string) =>
+    new SvcError('invalid_request', `${what} Only your configuration file can name one.`, {
+      param,
       hint:
-        `Write the provider with "adapter": "${adapter}" into config.json, then run: ` +
+        `Write the provider with "${param}": ${setting} into config.json, then run: ` +
         'svc restart',
-    },
-  );
+    });
+  if (packageOf(adapter) !== null)
+    throw refused('adapter', `The adapter ${adapter} loads a package.`, `"${adapter}"`);
+  if (command !== null)
+    throw refused('command', 'The setting command starts a program.', '["…", "…"]');
 }
 
 /**
@@ -55,7 +55,8 @@ export function changedProvider(
   };
   const set = settingsOf(id, present);
   const next = wanted(set);
-  if (next.adapter !== present.adapter) refusePackage(next);
+  const isCodeOf = ({ adapter, command }: ProviderConfig) => ({ adapter, command });
+  if (!isDeepStrictEqual(isCodeOf(next), isCodeOf(present))) refuseCode(next);
   const keepsKey = 'key' in values || 'key_env' in values || isSameServer(present, next);
   if (keepsKey) return next;
   const { key: _, ...rest } = set;

@@ -1,4 +1,5 @@
-import { limitSpecs, PROVIDER_HEADERS_MAX } from '../limits.ts';
+import { isAbsolute } from 'node:path';
+import { COMMAND_WORDS_MAX, limitSpecs, PROVIDER_HEADERS_MAX } from '../limits.ts';
 import { adapterSpec, adapters, packageOf } from './adapters.ts';
 import { isLoopback } from './address.ts';
 import { KEY_REFERENCE, readKeyReference, variableReference } from './key-reference.ts';
@@ -27,6 +28,10 @@ export interface ProviderConfig {
   stream: boolean;
   /** Runs that it answers at one time; null: the limit provider_runs. */
   max_runs: number | null;
+  /** The program of a server that svc starts itself, with its arguments. Null: it starts none. */
+  command: readonly [string, ...string[]] | null;
+  /** Memory that this server needs and may have. Null: the files that its command names say it. */
+  memory_bytes: number | null;
 }
 
 interface Field<T> {
@@ -92,6 +97,20 @@ export const providerFields: { readonly [K in keyof ProviderConfig]: Field<Provi
     meaning: 'Runs that it answers at one time. Without it the limit provider_runs counts.',
     expects: `a whole number from 1 to ${limitSpecs.provider_runs.max}`,
     read: (value) => (value === null ? null : readWhole(value, 1, limitSpecs.provider_runs.max)),
+  },
+  command: {
+    meaning:
+      'Server that svc starts itself: a program and its arguments, where {port} and {key} stand ' +
+      'for its private port and key. Only config.json can have it.',
+    expects: `a list of at most ${COMMAND_WORDS_MAX} texts: the path or the name of a program first`,
+    read: readCommand,
+  },
+  memory_bytes: {
+    meaning:
+      'Memory that the server of command needs and may have. Without it, the sizes of the files ' +
+      'that its command names count.',
+    expects: 'a whole number of bytes',
+    read: (value) => (value === null ? null : readWhole(value, 1, Number.MAX_SAFE_INTEGER)),
   },
 };
 
@@ -160,17 +179,33 @@ export function withDefaults(id: string, given: Partial<ProviderConfig>): Provid
   const row = like === null ? undefined : knownProvider(like);
   const { adapter = row?.adapter ?? 'openai-compatible' } = given;
   const own = row?.adapter === adapter ? row : undefined;
-  const base_url = given.base_url ?? own?.base_url ?? adapterSpec(adapter)?.base_url ?? null;
+  const { command = null, memory_bytes = null } = given;
+  const isStarted = command !== null;
+  const usual = isStarted ? null : (own?.base_url ?? adapterSpec(adapter)?.base_url ?? null);
+  const base_url = given.base_url ?? usual;
   const {
-    kind = kindOf(base_url, row),
-    model = row?.model ?? null,
-    key = own === undefined ? null : usualKey(own, base_url),
+    kind = isStarted ? 'local' : kindOf(base_url, row),
+    model = row?.model ?? (isStarted ? id : null),
+    key = own === undefined || isStarted ? null : usualKey(own, base_url),
     headers = {},
     options = {},
     stream = true,
     max_runs = null,
   } = given;
-  return { like, adapter, kind, base_url, model, key, headers, options, stream, max_runs };
+  return {
+    like,
+    adapter,
+    kind,
+    base_url,
+    model,
+    key,
+    headers,
+    options,
+    stream,
+    max_runs,
+    command,
+    memory_bytes,
+  };
 }
 
 /** An address on this machine is local. Without an address the known provider decides. */
@@ -187,7 +222,8 @@ function usualKey({ key_env, ...row }: KnownProvider, base_url: string | null): 
 function checkAdapter({ adapter, options, ...config }: ProviderConfig, fail: Fail): void {
   const spec = adapterSpec(adapter);
   if (spec === undefined) return;
-  if (adapter === 'openai-compatible' && config.base_url === null)
+  if (config.command !== null) checkStarted({ adapter, ...config }, fail);
+  else if (adapter === 'openai-compatible' && config.base_url === null)
     fail('base_url', 'base_url is missing; it is an http or https address');
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(spec.options, name));
   if (unknown !== undefined) {
@@ -195,9 +231,34 @@ function checkAdapter({ adapter, options, ...config }: ProviderConfig, fail: Fai
     fail('options', `${brief(unknown)} is not an option of ${adapter}; it has ${known || 'none'}`);
   }
   const given: Record<string, unknown> = { ...config, ...options };
+  if (config.command !== null) given.base_url = 'http://127.0.0.1';
   const missing = spec.needs.find((names) => names.every((name) => (given[name] ?? null) === null));
   if (missing !== undefined)
     fail(missing[0] ?? '', `the adapter ${adapter} needs ${missing.join(' or ')}`);
+}
+
+/** svc chooses the address and the key of a server that it starts. */
+function checkStarted(
+  { adapter, base_url, key, kind, model }: Omit<ProviderConfig, 'options'>,
+  fail: Fail,
+): void {
+  if (adapter !== 'openai-compatible')
+    fail('adapter', 'a server of command has the adapter openai-compatible');
+  if (base_url !== null) fail('base_url', 'base_url and command exclude each other');
+  if (key !== null) fail('key', 'key and command exclude each other: svc makes a key itself');
+  if (kind !== 'local') fail('kind', 'a server of command has the kind local');
+  if (model === null) fail('model', 'a server of command needs a model');
+}
+
+function readCommand(value: unknown, fail: (what: string) => never) {
+  if (value === null) return null;
+  if (!Array.isArray(value) || value.length > COMMAND_WORDS_MAX) return undefined;
+  const [program, ...words] = value;
+  const isWord = (word: unknown) => typeof word === 'string' && !word.includes('\0');
+  if (readName(program) === undefined || !words.every(isWord)) return undefined;
+  if (program.includes('/') && !isAbsolute(program))
+    fail(`command has ${brief(program)}; a path of a program must be absolute`);
+  return value as [string, ...string[]];
 }
 
 function readHeaders(value: unknown, fail: (what: string) => never) {

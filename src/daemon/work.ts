@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
+import type { ProviderConfig } from '../config/provider.ts';
 import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -10,7 +11,8 @@ import type { Limits } from '../limits.ts';
 import { Origins } from '../models/origins.ts';
 import { Puller } from '../models/puller.ts';
 import { createRemote } from '../providers/adapters.ts';
-import { createKeys } from '../providers/keys/keys.ts';
+import { createKeys, fixedKey } from '../providers/keys/keys.ts';
+import type { ProviderKeys } from '../providers/keys/port.ts';
 import { StoredKeys } from '../providers/keys/stored-keys.ts';
 import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
@@ -106,15 +108,15 @@ export function buildWork(options: WorkOptions) {
     log,
     keysOf,
     local: local.provider,
-    remote: (id, settings) =>
-      createRemote({
-        id,
-        config: settings,
-        env,
-        keys: keysOf(id),
-        limits,
-        adapters: paths.adapters,
-      }),
+    remote: (id, settings) => {
+      const remote = (config: ProviderConfig, keys: ProviderKeys) =>
+        createRemote({ id, config, env, keys, limits, adapters: paths.adapters });
+      const { command, memory_bytes, model } = settings;
+      if (command === null) return remote(settings, keysOf(id));
+      const at = (base_url: string, key: string) =>
+        remote({ ...settings, base_url }, fixedKey(key));
+      return local.serve({ id, command, memory_bytes, at }, model ?? id);
+    },
   });
   const budget = new Budget({ kernel, store, config });
   const outputs = new OutputBudget(limits.answers_bytes);

@@ -97,6 +97,8 @@ export interface ModelLoads {
   unload(name: string): Promise<string>;
   /** How long the model of a run stays in memory without work. */
   keep(name: string, keep_ms: number): Promise<void>;
+  /** What names the server of a provider here. Null: svc starts none for it. */
+  serverOf(provider: string): string | null;
   /** How much of the model of a run is loaded, from 0 to 1. Null: it is not being loaded. */
   loading(name: string): number | null;
 }

@@ -50,6 +50,7 @@ async function compare(name: string, file: string, provider: LocalHarness): Prom
   await ours();
   const { path, threads, context_length } = provider.engine.snapshot().context.info ?? fail();
   const model = await llama.loadModel({ modelPath: path });
+  if (context_length === undefined || threads === undefined) fail();
   const context = await model.createContext({ contextSize: context_length, threads, sequences: 1 });
   const sequence = context.getSequence();
   const prompt = promptTokens(model);

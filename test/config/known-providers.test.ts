@@ -53,6 +53,8 @@ test('settings of 0.1.0 mean the same as before, also under a known name', () =>
     options: {},
     stream: true,
     max_runs: null,
+    command: null,
+    memory_bytes: null,
   });
   assert.is(read('openai', { base_url: 'https://proxy.example/v1' }).key, null);
 });

@@ -72,6 +72,17 @@ test('a change that cannot be is refused as in the file', () => {
     codeOf(() => addedProvider('x', { adapter: 'npm:evil' }, 'test')),
     'invalid_request adapter',
   );
+  const command = ['/bin/sh', '-c', 'true'];
+  assert.is(
+    codeOf(() =>
+      changed('lab', { base_url: 'http://127.0.0.1:1/v1' }, { base_url: null, command }),
+    ),
+    'invalid_request command',
+  );
+  assert.is(
+    codeOf(() => addedProvider('x', { command }, 'test')),
+    'invalid_request command',
+  );
   const mine = { adapter: 'npm:mine', model: 'a' };
   assert.is(changed('mine', mine, { model: 'b' }).model, 'b', 'the file named it before');
 });

@@ -61,6 +61,8 @@ test('a provider that is not configured is not there, whatever its name', () => 
 });
 
 const BASE_URL = 'base_url must be an http or https address';
+const COMMAND =
+  'command must be a list of at most 256 texts: the path or the name of a program first';
 const wrong: [settings: string, field: string | null, what: string][] = [
   ['{}', null, 'base_url is missing; it is an http or https address'],
   ['{"base_url": 5}', 'base_url', BASE_URL],
@@ -81,7 +83,37 @@ const wrong: [settings: string, field: string | null, what: string][] = [
   [
     '{"base_url": "https://a/v1", "modle": "m"}',
     'modle',
-    '"modle" is not a setting; there are like, adapter, kind, base_url, model, key, headers, options, stream, max_runs',
+    '"modle" is not a setting; there are like, adapter, kind, base_url, model, key, headers, options, stream, max_runs, command, memory_bytes',
+  ],
+  ['{"command": "llama-server"}', 'command', COMMAND],
+  ['{"command": []}', 'command', COMMAND],
+  ['{"command": ["x", 1]}', 'command', COMMAND],
+  ['{"command": ["x", "a\\u0000b"]}', 'command', COMMAND],
+  [
+    '{"command": ["./llama-server"]}',
+    'command',
+    'command has "./llama-server"; a path of a program must be absolute',
+  ],
+  [
+    '{"command": ["x"], "base_url": "http://127.0.0.1:1/v1"}',
+    'base_url',
+    'base_url and command exclude each other',
+  ],
+  [
+    '{"command": ["x"], "key": "env:A"}',
+    'key',
+    'key and command exclude each other: svc makes a key itself',
+  ],
+  ['{"command": ["x"], "kind": "cloud"}', 'kind', 'a server of command has the kind local'],
+  [
+    '{"command": ["x"], "adapter": "openai"}',
+    'adapter',
+    'a server of command has the adapter openai-compatible',
+  ],
+  [
+    '{"command": ["x"], "memory_bytes": -1}',
+    'memory_bytes',
+    'memory_bytes must be a whole number of bytes',
   ],
   ['{"base_url": "https://a/v1", "kind": "edge"}', 'kind', 'kind must be "local" or "cloud"'],
   [

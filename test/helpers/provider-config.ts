@@ -13,6 +13,8 @@ export function providerConfig(given: Partial<ProviderConfig> = {}): ProviderCon
     options: {},
     stream: true,
     max_runs: null,
+    command: null,
+    memory_bytes: null,
     ...given,
   };
 }

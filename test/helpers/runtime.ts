@@ -225,6 +225,7 @@ export async function bootRuntime(options: RuntimeOptions) {
       load: async () => LOADED.id,
       unload: async () => LOADED.id,
       keep: async () => {},
+      serverOf: () => null,
       loading: options.loading ?? (() => null),
     },
   });

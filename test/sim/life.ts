@@ -166,6 +166,7 @@ export class Life {
         load: () => Promise.reject(new Error('none')),
         unload: () => Promise.reject(new Error('none')),
         keep: async () => {},
+        serverOf: () => null,
         loading: () => null,
       },
     });

@@ -25,6 +25,11 @@ export function createKeys(
   };
 }
 
+/** The key of a server that svc starts. */
+export function fixedKey(key: string): ProviderKeys {
+  return { read: async () => key, stored: () => null, forget: async () => {} };
+}
+
 function readVariable(name: string, env: NodeJS.ProcessEnv): string {
   const text = env[name]?.trim() ?? '';
   if (text === '')

@@ -14,6 +14,8 @@ import {
 } from './model-engine-options.ts';
 import { ModelMemory } from './model-memory.ts';
 import { loadedRecord } from './model-record.ts';
+import type { ProcessEngine } from './process-engine.ts';
+import { ServerEngine } from './server-engine.ts';
 
 /** The machines of the engines. */
 export interface EnginePorts {
@@ -49,8 +51,8 @@ export class Engines implements LocalRoom {
   queued: () => ReadonlySet<string> = () => new Set();
   private readonly options: EnginesOptions;
   private readonly memory: ModelMemory;
-  private readonly byKey = new Map<string, Promise<ModelEngine>>();
-  private readonly byNumber = new Map<number, ModelEngine>();
+  private readonly byKey = new Map<string, Promise<ProcessEngine>>();
+  private readonly byNumber = new Map<number, ProcessEngine>();
   private count = 0;
   /** By name of a model: its file, and the memory that it needs. */
   private readonly learned = new Map<string, { key: string; bytes: number }>();
@@ -119,13 +121,13 @@ export class Engines implements LocalRoom {
 
   /** Loads the model if needed. Throws SvcError, or the signal's reason. */
   async warm(name: string, signal: AbortSignal): Promise<void> {
-    const engine = await this.engineOf(name);
+    const engine = await this.modelEngine(name);
     await engine.warm(signal);
   }
 
   /** The same. Then its time without work begins again. */
-  async renew(name: string, signal: AbortSignal): Promise<void> {
-    const engine = await this.engineOf(name);
+  async renew(model: ModelFile, signal: AbortSignal): Promise<void> {
+    const engine = await this.engineOf(model);
     await engine.renew(signal);
   }
 
@@ -139,14 +141,14 @@ export class Engines implements LocalRoom {
     computed: Pick<Needs, 'threads' | 'model_file'>,
     signal: AbortSignal,
   ): Promise<StartedAnswer> {
-    const engine = await this.engineOf(name);
+    const engine = await this.modelEngine(name);
     const { context_tokens = null } = order.options;
     return engine.ask(order, { ...computed, context_tokens }, signal);
   }
 
   /** Loads the model and asks it for vectors. Throws SvcError, or the signal's reason. */
   async embed(name: string, order: VectorsOrder, signal: AbortSignal): Promise<Vectors> {
-    const engine = await this.engineOf(name, 'embeddings');
+    const engine = await this.modelEngine(name, 'embeddings');
     return engine.embed(order, signal);
   }
 
@@ -166,7 +168,7 @@ export class Engines implements LocalRoom {
 
   /** How much of a model that runs wait for is loaded. Null: it is not being loaded. */
   loading(name: string): number | null {
-    const key = this.learned.get(name)?.key;
+    const key = this.learned.get(name)?.key ?? name;
     const engine = [...this.byNumber.values()].find((each) => each.key === key);
     return engine?.progress ?? null;
   }
@@ -176,7 +178,7 @@ export class Engines implements LocalRoom {
     for (const engine of this.at(path)) await this.unloadOne(engine, signal);
   }
 
-  private async unloadOne(engine: ModelEngine, signal: AbortSignal): Promise<void> {
+  private async unloadOne(engine: ProcessEngine, signal: AbortSignal): Promise<void> {
     const inUse = (cause?: unknown) =>
       new SvcError('model_in_use', 'Runs are using the model, or it is being loaded.', {
         param: 'model',
@@ -213,11 +215,20 @@ export class Engines implements LocalRoom {
     for (const listener of this.listeners) listener();
   }
 
+  /** The engine of a server, with its machine. */
+  serverEngine(model: ModelFile): Promise<ServerEngine> {
+    return this.engineOf(model) as Promise<ServerEngine>;
+  }
+
   /** The engine of the name, with its machine. Throws SvcError. */
-  private async engineOf(name: string, purpose: Purpose = 'answers'): Promise<ModelEngine> {
+  private async modelEngine(name: string, purpose: Purpose = 'answers'): Promise<ModelEngine> {
     const model = await this.options.find(name);
     const known = this.learned.get(name);
     if (known !== undefined && known.key !== model.path) this.learned.delete(name);
+    return (await this.engineOf(model, purpose)) as ModelEngine;
+  }
+
+  private engineOf(model: ModelFile, purpose: Purpose = 'answers'): Promise<ProcessEngine> {
     const key = keyOf(model.path, purpose);
     let engine = this.byKey.get(key);
     if (engine === undefined) {
@@ -228,7 +239,7 @@ export class Engines implements LocalRoom {
     return engine;
   }
 
-  private async create(model: ModelFile, purpose: Purpose): Promise<ModelEngine> {
+  private async create(model: ModelFile, purpose: Purpose): Promise<ProcessEngine> {
     const { engines, guard, keep } = this.options;
     this.forgetOne();
     this.count += 1;
@@ -238,8 +249,10 @@ export class Engines implements LocalRoom {
     const { batch: _, ...context } = wanted;
     const ownMs = keep[model.id] ?? keep[model.name];
     const usualMs = () => ownMs ?? this.options.limits.engine_idle_ms;
-    const engine: ModelEngine = new ModelEngine({
+    const Engine = model.server === undefined ? ModelEngine : ServerEngine;
+    const engine: ProcessEngine = new Engine({
       ...this.options,
+      ...(model.server === undefined ? {} : { identify: async () => null }),
       load: { ...this.options.load, ...context, purpose },
       engine: port,
       model,
@@ -248,6 +261,7 @@ export class Engines implements LocalRoom {
         const plan = { ...wanted, context_tokens: asked ?? wanted.context_tokens };
         return this.memory.reserve(engine, shape, plan, signal);
       },
+      grow: (attempt, bytes) => this.memory.grow(engine, attempt, bytes),
       release: (attempt) => this.memory.release(engine, attempt),
       keepMs: () => this.kept.get(model.path) ?? ownMs,
     });
@@ -276,7 +290,7 @@ export class Engines implements LocalRoom {
   }
 
   /** The engines of a file. */
-  private at(path: string): ModelEngine[] {
+  private at(path: string): ProcessEngine[] {
     return [...this.byNumber.values()].filter(({ model }) => model.path === path);
   }
 

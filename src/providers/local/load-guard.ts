@@ -5,8 +5,9 @@ import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
 import { filesOfModel } from '../../models/gguf/parts.ts';
 import { type CheckResult, checkHeader } from './gguf-checker.ts';
-import { type ModelShape, weightsOf } from './memory-needs.ts';
+import { type ModelShape, PROCESS_BYTES, weightsOf } from './memory-needs.ts';
 import type { ModelFile } from './model-engine-options.ts';
+import { serverFiles } from './server-process.ts';
 
 export interface LoadGuardOptions {
   /** Path of the built-in model. */
@@ -50,11 +51,12 @@ export class LoadGuard {
   async admit(model: ModelFile): Promise<ModelShape> {
     const { path } = model;
     if (path === this.options.built_in) return { ...MINI, weights: await weightsOf(path) };
-    const version = await versionOf(path);
+    const version = await versionOf(model);
     this.refuseQuarantined(model, version);
     let known = this.known.get(path);
     if (known?.version !== version) {
-      known = { version, ...(await checkHeader(path, this.options.limits)), ...NOT_TRIED };
+      const checked = await this.check(model);
+      known = { version, ...checked, ...NOT_TRIED };
       this.remember(path, known);
     }
     const { problem, shape } = known;
@@ -73,19 +75,23 @@ export class LoadGuard {
     return known?.version === version ? known : NOT_TRIED;
   }
 
-  /** Call it before each use of a loaded file. Throws model_quarantined. */
-  async readmit(model: ModelFile): Promise<void> {
-    if (this.quarantine.has(model.path)) this.refuseQuarantined(model, await versionOf(model.path));
+  private check({ path, server }: ModelFile): Promise<CheckResult> {
+    return server === undefined ? checkHeader(path, this.options.limits) : serverShape(server);
   }
 
-  private refuseQuarantined({ path, name }: ModelFile, version: string): void {
-    const refusal = this.quarantine.find(path, version);
-    if (refusal !== null) throw refused(name, refusal.reason, refusal.until);
+  /** Call it before each use of a loaded file. Throws model_quarantined. */
+  async readmit(model: ModelFile): Promise<void> {
+    if (this.quarantine.has(model.path)) this.refuseQuarantined(model, await versionOf(model));
+  }
+
+  private refuseQuarantined(model: ModelFile, version: string): void {
+    const refusal = this.quarantine.find(model.path, version);
+    if (refusal !== null) throw refused(model, refusal);
   }
 
   /** Records that an admitted file failed: its load, or its chat template. */
   async noteFailure(
-    { path }: Pick<ModelFile, 'path'>,
+    { path, server }: Pick<ModelFile, 'path' | 'server'>,
     { code, retryable, message = '' }: Pick<Failure, 'code' | 'retryable'> & Partial<Failure>,
   ): Promise<void> {
     const known = this.known.get(path);
@@ -97,7 +103,8 @@ export class LoadGuard {
     known.deaths += 1;
     if (retryable && known.deaths < DEATHS_MAX) return;
     const until = this.now() + this.options.limits.engine_quarantine_ms;
-    const reason = code === 'engine_timed_out' ? 'hung the engine' : 'killed the engine';
+    const ofFile = code === 'engine_timed_out' ? 'hung the engine' : 'killed the engine';
+    const reason = server === undefined ? ofFile : message;
     await this.quarantine.add(path, { version: known.version, reason, until });
     known.deaths = 0;
   }
@@ -105,6 +112,11 @@ export class LoadGuard {
   noteLoaded({ path }: ModelFile): void {
     const known = this.known.get(path);
     if (known !== undefined) Object.assign(known, NOT_TRIED, { loaded: true });
+  }
+
+  /** The user says that it can start now. */
+  async pardon({ path }: Pick<ModelFile, 'path'>): Promise<void> {
+    if (this.quarantine.has(path)) await this.quarantine.drop(path);
   }
 
   private remember(path: string, known: KnownVersion): void {
@@ -144,7 +156,18 @@ interface KnownVersion extends CheckResult, LoadOutcome {
 /** One death may be chance: the system ran out of memory, or a user killed the process. */
 const DEATHS_MAX = 2;
 
-async function versionOf(path: string): Promise<string> {
+/** What is known of the needs of a server. It has no file whose header could be checked. */
+async function serverShape(server: NonNullable<ModelFile['server']>): Promise<CheckResult> {
+  const { memory_bytes } = server;
+  const bytes = memory_bytes === null ? (await serverFiles(server)).bytes : memory_bytes;
+  const weights = memory_bytes === null ? bytes : Math.max(0, bytes - PROCESS_BYTES);
+  return { problem: null, shape: { ...NO_SHAPE, weights } };
+}
+
+const NO_SHAPE = { layers: 0, width: 0, heads: 0, cached: 0, vocabulary: 0, context: 0 };
+
+async function versionOf({ path, server }: ModelFile): Promise<string> {
+  if (server !== undefined) return (await serverFiles(server)).version;
   const unknown = (cause?: unknown) =>
     new SvcError('model_unknown', errors.model_unknown.meaning, { retryable: false, cause });
   const found = await filesOfModel(path).catch((cause: unknown) => {
@@ -154,11 +177,20 @@ async function versionOf(path: string): Promise<string> {
   return found.version;
 }
 
-function refused(name: string, reason: string, until: number): SvcError {
-  const message =
-    `The model ${name} ${reason}, so this version of its file is refused until ` +
-    `${new Date(until).toISOString()}.`;
-  return new SvcError('model_quarantined', message, { retryable: false });
+function refused({ name, server }: ModelFile, { reason, until }: Refusal): SvcError {
+  const time = new Date(until).toISOString();
+  if (server === undefined)
+    return new SvcError(
+      'model_quarantined',
+      `The model ${name} ${reason}, so this version of its file is refused until ${time}.`,
+      { retryable: false },
+    );
+  return new SvcError(
+    'model_quarantined',
+    `The server of ${server.id} is not started again until ${time}: it failed twice in a row, or ` +
+      `hung. ${reason}`,
+    { retryable: false, hint: `To start it now: svc model load ${server.id}` },
+  );
 }
 
 /** A refused version of a file. */
@@ -200,13 +232,22 @@ class Quarantine {
       : null;
   }
 
+  async drop(path: string): Promise<void> {
+    this.refusals.delete(path);
+    await this.save();
+  }
+
   async add(path: string, refusal: Refusal): Promise<void> {
     this.refusals.delete(path);
     this.refusals.set(path, refusal);
     for (const [other, { until }] of this.refusals)
       if (until <= this.now() || this.refusals.size > ENTRIES_MAX) this.refusals.delete(other);
+    await this.save();
+  }
+
+  private save(): Promise<void> {
     this.writing = this.writing.then(() => this.write());
-    await this.writing;
+    return this.writing;
   }
 
   /** A failed write only loses the memory of a restart. */

@@ -104,4 +104,4 @@ const BATCH = 128;
 /** Widths of intermediate results that exist at one time. */
 const WIDTHS = 16;
 /** Node.js with the library and without a model. */
-const PROCESS_BYTES = 144 * 1024 * 1024;
+export const PROCESS_BYTES = 144 * 1024 * 1024;

@@ -3,10 +3,11 @@ import { SvcError } from '../../errors.ts';
 import type { Log, StreamPort } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { LoadOrder } from './engine/messages.ts';
-import type { EngineProcess } from './engine-process.ts';
+import type { EngineChild } from './engine-child.ts';
 import type { LoadGuard } from './load-guard.ts';
 import type { ModelShape } from './memory-needs.ts';
 import { shortIdentity } from './model-identity.ts';
+import type { ServerSpec } from './server-process.ts';
 
 /** The machine of an engine. */
 export type EnginePort = StreamPort<EngineSnapshot, EngineEvent>;
@@ -22,10 +23,12 @@ export interface EngineSettings {
 }
 
 export interface ModelFile {
-  /** `local/name`. */
+  /** `provider/name`. */
   id: string;
   name: string;
+  /** Of a server: what names it among the engines. */
   path: string;
+  server?: ServerSpec;
 }
 
 /** How a process has to be loaded. Null: any way will do. */
@@ -49,7 +52,7 @@ export function checkFile({ model_file }: Needs, { name }: ModelFile, found: str
 }
 
 /** False: the process cannot be used. */
-export type Use = (process: EngineProcess) => boolean | Promise<boolean>;
+export type Use<P extends EngineChild> = (process: P) => boolean | Promise<boolean>;
 
 /** Before the first event there is no machine. */
 export function isLoading(snapshot: EngineSnapshot | undefined): boolean {
@@ -91,6 +94,8 @@ export interface ModelEngineOptions extends EngineSettings {
   ): Promise<{ parallel: number }>;
   /** The load of this attempt did not begin. */
   release(attempt: number): void;
+  /** The process of this attempt has so much memory. */
+  grow(attempt: number, bytes: number): void;
   /** How long the model stays in memory without work. Undefined: the default. */
   keepMs(): number | undefined;
 }

@@ -10,7 +10,7 @@ import {
 import type { Occupant } from '../../../machines/runs-to-start.ts';
 import { SvcError } from '../../errors.ts';
 import { type ContextPlan, type ModelShape, planFor } from './memory-needs.ts';
-import type { ModelEngine } from './model-engine.ts';
+import type { ProcessEngine } from './process-engine.ts';
 
 interface Reservation {
   bytes: number;
@@ -31,7 +31,7 @@ export interface ModelMemoryOptions {
 }
 
 interface Waiter extends Reservation {
-  engine: ModelEngine;
+  engine: ProcessEngine;
   grant(): void;
 }
 
@@ -45,7 +45,7 @@ interface Waiter extends Reservation {
 export class ModelMemory {
   readonly bounds: RoomBounds;
   private readonly options: ModelMemoryOptions;
-  private readonly reserved = new Map<ModelEngine, Reservation>();
+  private readonly reserved = new Map<ProcessEngine, Reservation>();
   private waiters: Waiter[] = [];
   private serving = false;
   private changed = false;
@@ -59,7 +59,7 @@ export class ModelMemory {
     return [...this.reserved.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  of(engine: ModelEngine): number | null {
+  of(engine: ProcessEngine): number | null {
     return this.reserved.get(engine)?.bytes ?? null;
   }
 
@@ -97,7 +97,7 @@ export class ModelMemory {
 
   /** Throws model_too_large, or the signal's reason. */
   async reserve(
-    engine: ModelEngine,
+    engine: ProcessEngine,
     shape: ModelShape,
     wanted: ContextPlan,
     signal: AbortSignal,
@@ -126,7 +126,7 @@ export class ModelMemory {
   }
 
   /** Call it after each event of an engine. */
-  note(engine: ModelEngine): void {
+  note(engine: ProcessEngine): void {
     const { snapshot } = engine;
     const reservation = this.reserved.get(engine);
     const isOver = snapshot.hasTag('absent') || snapshot.hasTag('failing');
@@ -135,8 +135,14 @@ export class ModelMemory {
     this.serveSoon();
   }
 
+  /** An estimate may have been too small. What is there counts, even beyond the bounds. */
+  grow(engine: ProcessEngine, attempt: number, bytes: number): void {
+    const reservation = this.reserved.get(engine);
+    if (reservation?.attempt === attempt) reservation.bytes = Math.max(reservation.bytes, bytes);
+  }
+
   /** Frees what the load of this attempt did not use. */
-  release(engine: ModelEngine, attempt: number): void {
+  release(engine: ProcessEngine, attempt: number): void {
     if (this.reserved.get(engine)?.attempt === attempt) this.reserved.delete(engine);
     this.serveSoon();
   }
@@ -183,7 +189,7 @@ export class ModelMemory {
       await paths.get(model)?.unload('room');
   }
 
-  private tooLarge(engine: ModelEngine, bytes: number): SvcError {
+  private tooLarge(engine: ProcessEngine, bytes: number): SvcError {
     const { id } = engine.model;
     const loaded = [...this.reserved]
       .filter(([other]) => other !== engine)

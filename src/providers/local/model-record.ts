@@ -4,9 +4,9 @@ import { computingNames } from '../../contract/loaded-models.ts';
 import type { LoadedModel, ModelRecord } from '../port.ts';
 import type { ModelInspection } from './inspection.ts';
 import type { LoadOutcome } from './load-guard.ts';
-import type { ModelEngine } from './model-engine.ts';
 import type { ModelFile } from './model-engine-options.ts';
 import type { FileVersion } from './model-files.ts';
+import type { ProcessEngine } from './process-engine.ts';
 import type { ModelSource } from './stores/others.ts';
 
 export interface ModelFacts {
@@ -94,7 +94,7 @@ export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord 
 
 /** The public record of a model in memory. */
 export function loadedRecord(
-  engine: ModelEngine,
+  engine: ProcessEngine,
   memory_bytes: number | null,
   now: number,
 ): LoadedModel {

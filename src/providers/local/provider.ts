@@ -18,9 +18,11 @@ import { unsupported } from '../remote/call-options.ts';
 import type { Batching, GpuLayers, RunOrder } from './engine/messages.ts';
 import { type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
-import { ANY } from './model-engine-options.ts';
+import { ANY, type ModelFile } from './model-engine-options.ts';
 import { defaultBudget } from './model-memory.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
+import type { ServerSpec } from './server-process.ts';
+import { createServerProvider } from './server-provider.ts';
 
 export interface LocalProviderOptions {
   engines: EnginePorts;
@@ -52,6 +54,8 @@ export interface LocalProviderOptions {
 export interface LocalProvider {
   provider: ProviderPort;
   handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
+  /** The provider of a server that svc starts. It is one more engine. `model`: its usual one. */
+  serve(server: ServerSpec, model: string): ProviderPort;
   /** Loads the default model before the first run. Throws SvcError. */
   warm(): Promise<void>;
   models: Pick<LocalModels, 'show' | 'remove' | 'place' | 'default'> & ModelLoads;
@@ -118,6 +122,8 @@ export function createLocalProvider({
   });
   const closing = new AbortController();
   const find = (name: string) => models.find(name).catch(throwEngineError);
+  const servers = new Map<string, ModelFile>();
+  const findLoadable = async (name: string) => servers.get(name) ?? (await find(name));
   let streams = 0;
   const streamsMax = limits.local_engines * Math.max(limits.local_runs, limits.provider_runs);
 
@@ -208,17 +214,19 @@ export function createLocalProvider({
   const loads: ModelLoads = {
     loaded: (now) => engines.loaded(now),
     load: async (name, keep_ms, signal) => {
-      const { id, path } = await find(name);
-      if (keep_ms !== null) engines.keep(path, keep_ms);
-      await engines.renew(name, AbortSignal.any([signal, closing.signal]));
-      return id;
+      const model = await findLoadable(name);
+      if (model.server !== undefined) await guard.pardon(model);
+      if (keep_ms !== null) engines.keep(model.path, keep_ms);
+      await engines.renew(model, AbortSignal.any([signal, closing.signal]));
+      return model.id;
     },
     unload: async (name) => {
-      const { id, path } = await find(name);
+      const { id, path } = await findLoadable(name);
       await engines.unload(path, AbortSignal.timeout(UNLOADS * limits.engine_stop_ms));
       return id;
     },
-    keep: async (name, keep_ms) => engines.keep((await find(name)).path, keep_ms),
+    keep: async (name, keep_ms) => engines.keep((await findLoadable(name)).path, keep_ms),
+    serverOf: (id) => (servers.has(serverName(id)) ? serverName(id) : null),
     loading: (name) => engines.loading(name),
   };
   const both = {
@@ -237,7 +245,32 @@ export function createLocalProvider({
     const file = await models.find(name).catch(() => null);
     return file === null ? null : models.identify(file);
   };
-  return { provider, handlers: engines.handlers, warm, models: both, identify, room: engines };
+  const serve = (server: ServerSpec, name: string) => {
+    const path = serverName(server.id);
+    const file = { id: `${server.id}/${name}`, name, path, server };
+    servers.set(path, file);
+    return createServerProvider({
+      server,
+      model: file,
+      env,
+      engine: () => engines.serverEngine(file),
+      state: () => engines.stateOf(path),
+    });
+  };
+  return {
+    provider,
+    handlers: engines.handlers,
+    serve,
+    warm,
+    models: both,
+    identify,
+    room: engines,
+  };
+}
+
+/** Where other engines have the path of a model file. */
+function serverName(provider: string): string {
+  return `provider:${provider}`;
 }
 
 /** A process is asked to exit, then killed, then given up. */

@@ -168,11 +168,12 @@ function loaded({
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   const parts = [
     ...(size === undefined ? [] : [mebibytes(size)]),
-    count(threads, 'thread'),
-    `${context_length} tokens of context`,
+    ...(threads === undefined ? [] : [count(threads, 'thread')]),
+    ...(context_length === undefined ? [] : [`${context_length} tokens of context`]),
     ...(gpu_layers > 0 ? [`${count(gpu_layers, 'layer')} on the GPU`] : []),
   ];
-  return `model ${model} loaded in ${seconds(load_ms)}: ${parts.join(', ')}`;
+  const what = parts.length === 0 ? '' : `: ${parts.join(', ')}`;
+  return `model ${model} loaded in ${seconds(load_ms)}${what}`;
 }
 
 function ending({ signal, exit_code, reason }: Record<string, unknown>): string {

@@ -85,7 +85,8 @@ export class Loads {
   /** Null: the model is not being loaded. */
   private ofRun(run_id: string): ModelLoad | null {
     const { provider, model = '' } = this.options.requestOf(run_id) ?? {};
-    const progress = provider === LOCAL ? this.options.models.loading(model) : null;
+    const name = provider === undefined ? null : this.loadable({ provider, model });
+    const progress = name === null ? null : this.options.models.loading(name);
     return progress === null ? null : { model, progress };
   }
 
@@ -119,7 +120,7 @@ export class Loads {
 
   /** Whether a run with this name computes on this machine. Throws the errors of `chooseRoutes`. */
   isLocal(model: string): boolean {
-    return this.routeOf(model, this.options.config).provider === LOCAL;
+    return this.loadable(this.routeOf(model, this.options.config)) !== null;
   }
 
   private routeOf(model: string, config: Config): Route {
@@ -128,14 +129,20 @@ export class Loads {
     return chooseRoutes({ model }, config, providers.settings(), listed)[0];
   }
 
+  /** What names it where models are loaded. Null: it is not loaded here. */
+  private loadable({ provider, model }: Pick<Route, 'provider' | 'model'>): string | null {
+    return provider === LOCAL ? model : this.options.models.serverOf(provider);
+  }
+
   /** A name alone is one of a local model, whatever provider is the default. */
   private nameOf(model: string): string {
     const route = this.routeOf(model, { ...this.options.config, default_provider: LOCAL });
-    if (route.provider === LOCAL) return route.model;
+    const name = this.loadable(route);
+    if (name !== null) return name;
     throw new SvcError(
       'invalid_request',
       `The model belongs to ${route.provider}. svc loads and unloads only models of the ` +
-        'provider local.',
+        'provider local, and servers that it starts.',
       { param: 'model' },
     );
   }

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { seedAt } from '../../../src/providers/local/engine/decode/sampler.ts';
-import { engineEnvironment } from '../../../src/providers/local/engine-process.ts';
+import { engineEnvironment } from '../../../src/providers/local/engine-child.ts';
 import { parseFromEngine } from '../../../src/providers/local/from-engine.ts';
 
 test('a message of the engine is accepted, also with fields that a later build adds', () => {

@@ -1,0 +1,279 @@
+import { spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { get } from 'node:http';
+import { createServer } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { ENGINE_CRASHED } from '../../../machines/retry.ts';
+import { hasCode, SvcError } from '../../errors.ts';
+import { SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../limits.ts';
+import type { ProviderPort } from '../port.ts';
+import {
+  EngineChild,
+  type EngineChildOptions,
+  engineEnvironment,
+  restrained,
+} from './engine-child.ts';
+import { processTree } from './memory-watch.ts';
+
+/** A server that svc starts. */
+export interface ServerSpec {
+  /** The provider that it answers for. */
+  id: string;
+  /** The program and its arguments, with the places of port and key. */
+  command: readonly string[];
+  /** Memory that it needs and may have. Null: the files that the command names say it. */
+  memory_bytes: number | null;
+  /** Asks the server at an address. */
+  at(base_url: string, key: string): ProviderPort;
+}
+
+export interface ServerProcessOptions extends EngineChildOptions {
+  server: ServerSpec;
+  /** A port that was free a moment ago. */
+  port: number;
+  /** The bound of its private memory. */
+  memoryBytes: number;
+  /** The memory that it has now. */
+  onUse(bytes: number): void;
+}
+
+/**
+ * The process of a server that serves OpenAI's API, such as llama-server or vLLM.
+ *
+ * 1. It has a private port and a fresh key. It gets a request only when one of its processes
+ *    listens there: another program may have taken the port (Linux).
+ * 2. It leads a group of processes. The group is killed when the server exits, and when the daemon
+ *    is gone.
+ * 3. What it prints last is part of the error when it does not start. While it answers, it may
+ *    print prompts, so that stays in the log.
+ */
+export class ServerProcess extends EngineChild<ServerProcessOptions> {
+  readonly remote: ProviderPort;
+  /** The models that it lists. */
+  models: readonly string[] = [];
+  private readonly key: string;
+  private readonly begun = performance.now();
+  private readonly tail: string[] = [];
+  private exited: (() => void) | null = null;
+  private computing = 0;
+
+  constructor(options: ServerProcessOptions) {
+    const { server, port, env, memoryBytes } = options;
+    const key = randomBytes(24).toString('base64url');
+    const words = server.command.map((word) =>
+      word.replaceAll('{port}', String(port)).replaceAll('{key}', key),
+    );
+    const [program, ...args] = restrained('/bin/sh', ['-c', IN_GROUP, 'sh', ...words]);
+    const child = spawn(program, args, {
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      // Not in the arguments, which every user of the machine can read.
+      env: { ...engineEnvironment(env), LLAMA_API_KEY: key, VLLM_API_KEY: key },
+    });
+    child.stdin?.on('error', () => {});
+    super(options, child, memoryBytes);
+    this.key = key;
+    this.remote = server.at(`http://127.0.0.1:${port}/v1`, key);
+    if (child.pid === undefined) return;
+    this.hasStarted = true;
+    options.report({ type: 'engine.process_started', attempt: this.attempt, pid: child.pid });
+    this.becomeReady().catch((error: unknown) =>
+      options.log.error({ err: error }, 'the health of a server could not be watched'),
+    );
+  }
+
+  /**
+   * Why work at the server failed. Its connections break a moment before its exit is known, and
+   * then the exit is the reason.
+   */
+  async causeOf(thrown: unknown): Promise<unknown> {
+    if (!hasCode(thrown, 'provider_unreachable', 'stream_truncated')) return thrown;
+    await Promise.race([this.gone, wait(SERVER_EXIT_SEEN_MS, undefined, { ref: false })]);
+    return this.isGone ? this.loss(this.computing) : thrown;
+  }
+
+  protected override requestExit(): void {
+    this.signal('SIGTERM');
+  }
+
+  protected override killNow(): void {
+    this.signal('SIGKILL');
+  }
+
+  protected override noteUse(bytes: number): void {
+    this.options.onUse(bytes);
+  }
+
+  protected override noteLine(line: string): void {
+    if (this.isLoaded) return;
+    this.tail.push(line.slice(0, TAIL_LINE).replaceAll(this.key, '<key>'));
+    if (this.tail.length > TAIL_LINES) this.tail.shift();
+  }
+
+  /** Waits for the last output, but not for ever: what the server started may keep its streams. */
+  protected override noteExit(exit_code: number | null, signal: string | null): void {
+    this.exited ??= () => {
+      this.exited = () => {};
+      this.end(exit_code, signal);
+    };
+    this.child.stdin?.destroy();
+    this.child.once('close', () => this.exited?.());
+    setTimeout(() => this.exited?.(), SERVER_EXIT_SEEN_MS).unref();
+  }
+
+  protected override noteEnd(exit_code: number | null, signal: string | null): void {
+    this.computing = this.orders;
+    void this.remote?.close();
+    // Something else killed it, or the bound of its memory did: the machine knows what that means.
+    if (this.isLoaded || this.stopping || signal === 'SIGKILL' || !this.hasStarted) return;
+    const isMissing = exit_code === 126 || exit_code === 127;
+    const how = signal === null ? `with exit code ${exit_code}` : `by ${signal}`;
+    const said = this.tail.length === 0 ? 'It printed nothing.' : `It printed last: ${this.last}`;
+    this.fail({
+      code: isMissing ? 'engine_failed' : ENGINE_CRASHED,
+      message: `The server of ${this.options.server.id} ended ${how} before it was ready. ${said}`,
+      retryable: !isMissing,
+    });
+  }
+
+  private get last(): string {
+    return this.tail.join(' | ');
+  }
+
+  /** Asks until the server is ready. The machine ends the wait. */
+  private async becomeReady(): Promise<void> {
+    const { server, started, log } = this.options;
+    for (let pause = HEALTH_FIRST_MS; ; pause = Math.min(pause * 2, HEALTH_PAUSE_MS)) {
+      if (this.isGone || this.stopping) return;
+      const status = await this.health();
+      if (status !== null && !(await this.isListener())) {
+        log.warn({ server: server.id }, 'another program answers at the port of a server');
+      } else if (status === 401 || status === 403) {
+        const message = `The server of ${server.id} does not take the key that svc gave it.`;
+        return this.fail({ code: 'engine_failed', message, retryable: false });
+      } else if (status !== null && status < 300) break;
+      await wait(pause, undefined, { ref: false });
+    }
+    const signal = AbortSignal.timeout(SERVER_HEALTH_MS);
+    const listed = await this.remote.probe(signal).catch(() => ({ models: [] }));
+    if (this.isGone || this.stopping) return;
+    this.models = listed.models;
+    this.isLoaded = true;
+    const { attempt, model, path } = started;
+    const load_ms = Math.round(performance.now() - this.begun);
+    const info = { pid: this.child.pid ?? 0, model, path, load_ms };
+    this.options.report({ type: 'engine.model_loaded', attempt, info });
+  }
+
+  /** The status of its health, or of its models if it does not know the first. Null: no answer. */
+  private async health(): Promise<number | null> {
+    const status = await this.statusOf('/health');
+    const isUnknown = status !== null && NO_HEALTH.has(status);
+    return isUnknown ? this.statusOf('/v1/models') : status;
+  }
+
+  private statusOf(path: string): Promise<number | null> {
+    const { port } = this.options;
+    const headers = { authorization: `Bearer ${this.key}` };
+    return new Promise((resolve) => {
+      const options = { host: '127.0.0.1', port, path, headers, agent: false };
+      const request = get({ ...options, signal: AbortSignal.timeout(SERVER_HEALTH_MS) });
+      request.on('response', (response) => {
+        resolve(response.statusCode ?? null);
+        response.destroy();
+      });
+      request.on('error', () => resolve(null));
+      request.on('close', () => resolve(null));
+    });
+  }
+
+  /** Whether one of its processes listens at its port. Only Linux knows, so elsewhere yes. */
+  private async isListener(): Promise<boolean> {
+    if (process.platform !== 'linux') return true;
+    const sockets = await listeners(this.options.port);
+    for (const pid of await processTree(this.child.pid ?? 0)) {
+      const folder = `/proc/${pid}/fd`;
+      for (const fd of await readdir(folder).catch(() => [])) {
+        const target = await readlink(`${folder}/${fd}`).catch(() => '');
+        if (sockets.has(target)) return true;
+      }
+    }
+    return false;
+  }
+
+  private signal(name: 'SIGTERM' | 'SIGKILL'): void {
+    if (this.child.pid === undefined || this.isGone) return;
+    try {
+      process.kill(-this.child.pid, name);
+    } catch {
+      // The group is gone.
+    }
+  }
+}
+
+/**
+ * Starts the command as the leader of its group, beside a process that waits for the end of the
+ * pipe from the daemon. Then it kills the group.
+ */
+const IN_GROUP = `exec 3<&0 </dev/null
+( trap '' TERM INT HUP; exec >/dev/null 2>&1; read -r _ <&3; kill -KILL 0 ) &
+exec 3<&-
+exec "$@"`;
+
+/** Output that the error of a start repeats. */
+const TAIL_LINES = 5;
+const TAIL_LINE = 240;
+const HEALTH_FIRST_MS = 25;
+const HEALTH_PAUSE_MS = 500;
+/** Answers of a server without the path. */
+const NO_HEALTH: ReadonlySet<number> = new Set([404, 405, 501]);
+
+/** The sockets that listen at a port of this machine, as links of descriptors name them. */
+async function listeners(port: number): Promise<ReadonlySet<string>> {
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/self/net/${name}`, 'utf8').catch(() => '')),
+  );
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  const rows = tables.flatMap((table) => table.split('\n').map((row) => row.trim().split(/\s+/)));
+  return new Set(
+    rows
+      .filter(([, local = '', , state]) => local.endsWith(`:${hex}`) && state === LISTENS)
+      .map((row) => `socket:[${row[9]}]`),
+  );
+}
+
+const LISTENS = '0A';
+
+/** A port that no program of this machine has now. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (typeof address !== 'object' || address === null) throw new SvcError('engine_failed');
+  return address.port;
+}
+
+/**
+ * What a server is started from: its version, and the bytes of the files that its command names.
+ * They are mostly its model.
+ */
+export async function serverFiles({
+  command,
+}: Pick<ServerSpec, 'command'>): Promise<{ version: string; bytes: number }> {
+  const paths = command.map((word) => word.slice(word.indexOf('=') + 1));
+  const found = await Promise.all(
+    paths.map((path) => (path.startsWith('/') ? stat(path).catch(() => null) : null)),
+  );
+  const files = found.map((file) => (file?.isFile() ? file : null));
+  const parts = files.map((file) => (file === null ? 0 : [file.size, file.mtimeMs, file.ino]));
+  const version = createHash('sha256')
+    .update(JSON.stringify([command, parts]))
+    .digest('hex');
+  const bytes = files.slice(1).reduce((sum, file) => sum + (file?.size ?? 0), 0);
+  return { version: version.slice(0, 32), bytes };
+}

@@ -1,0 +1,119 @@
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { SvcError } from '../../errors.ts';
+import type { ModelRecord, OutputPart, ProviderPort } from '../port.ts';
+import type { ModelFile } from './model-engine-options.ts';
+import type { ServerEngine, ServerWork } from './server-engine.ts';
+import type { ServerSpec } from './server-process.ts';
+
+export interface ServerProviderOptions {
+  server: ServerSpec;
+  model: ModelFile;
+  env: NodeJS.ProcessEnv;
+  engine(): Promise<ServerEngine>;
+  state(): ModelRecord['state'];
+}
+
+/**
+ * The provider of a server that svc starts: the first work starts it, and its adapter asks it. A
+ * probe starts nothing.
+ */
+export function createServerProvider(options: ServerProviderOptions): ProviderPort {
+  const { server, model, env } = options;
+  const { id } = server;
+  let listed: readonly string[] = [model.name];
+
+  const begin = async (signal: AbortSignal): Promise<ServerWork> => {
+    const work = await (await options.engine()).use(signal);
+    const { models } = work.process;
+    listed = [model.name, ...models.filter((name) => name !== model.name)];
+    return work;
+  };
+
+  async function* stream(
+    ...[attempt, signal]: Parameters<ProviderPort['stream']>
+  ): AsyncGenerator<OutputPart> {
+    const { process, waited, end } = await begin(signal);
+    try {
+      for await (const part of process.remote.stream(attempt, signal))
+        yield part.type === 'finish' ? { ...part, ...waited } : part;
+    } catch (thrown) {
+      throw signal.aborted ? thrown : await process.causeOf(thrown);
+    } finally {
+      end();
+    }
+  }
+
+  const embed: ProviderPort['embed'] = async (name, texts, asked, signal) => {
+    const { process, end } = await begin(signal);
+    try {
+      if (process.remote.embed === undefined) throw new SvcError('capability_missing');
+      return await process.remote.embed(name, texts, asked, signal);
+    } catch (thrown) {
+      throw signal.aborted ? thrown : await process.causeOf(thrown);
+    } finally {
+      end();
+    }
+  };
+
+  return {
+    id,
+    stream,
+    embed,
+    embedsTokens: true,
+    models: async () =>
+      listed.map((name) => record(id, name, name === model.name, options.state())),
+    listed: () => listed,
+    probe: async () => {
+      const [program = ''] = server.command;
+      if (!(await isProgram(program, env.PATH)))
+        throw new SvcError(
+          'provider_unreachable',
+          `The program ${JSON.stringify(program)} of ${id} is not there, or cannot be started.`,
+          { hint: `Correct the command of ${id} in config.json, then run: svc restart` },
+        );
+      return { models: [...listed] };
+    },
+    close: async () => (await options.engine()).close(),
+  };
+}
+
+/** Whether there is such a program: at a path, or with this name in the folders of PATH. */
+async function isProgram(program: string, folders = ''): Promise<boolean> {
+  const paths = program.includes('/')
+    ? [program]
+    : folders.split(delimiter).map((folder) => join(folder, program));
+  const found = await Promise.all(
+    paths.map((path) =>
+      access(path, constants.X_OK).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  return found.includes(true);
+}
+
+function record(
+  provider: string,
+  name: string,
+  isDefault: boolean,
+  state: ModelRecord['state'],
+): ModelRecord {
+  return {
+    id: `${provider}/${name}`,
+    provider,
+    name,
+    state,
+    size_bytes: null,
+    digest: null,
+    quantization: null,
+    parameters: null,
+    context_length: null,
+    capabilities: [],
+    default: isDefault,
+    built_in: false,
+    path: null,
+  };
+}
