@@ -1,6 +1,7 @@
 import { getAdjacencyMap } from '@xstate/graph';
 import type { AnyMachineSnapshot, EventObject } from 'xstate';
 import type { MachineEvent } from '../../machines/events.ts';
+import { can } from '../../machines/step.ts';
 import type { Model } from './models/model.ts';
 
 /** A reachable state and a shortest way to it. */
@@ -74,6 +75,14 @@ function walk(model: Model): Cover {
     }
   }
   return { states, accepted, refused };
+}
+
+/**
+ * The events that lead somewhere. A simple path has no others: what is refused leaves the machine
+ * where it is, and the library would look at it on each of its paths.
+ */
+export function takenEvents(model: Model, snapshot: AnyMachineSnapshot): EventObject[] {
+  return openEvents(model, snapshot).filter((event) => can(snapshot, event as MachineEvent));
 }
 
 /** The library's walk goes on beyond the end of a machine; ours does not. */

@@ -5,7 +5,7 @@ import type { AnyMachineSnapshot } from 'xstate';
 import { type DaemonSnapshot, readyWhen } from '../../machines/daemon/chart.ts';
 import type { MachineEvent } from '../../machines/events.ts';
 import { init, isIn, stateName, statePath, step } from '../../machines/step.ts';
-import { coverOf, openEvents } from './cover.ts';
+import { coverOf, takenEvents } from './cover.ts';
 import { daemonModel } from './models/daemon.ts';
 
 /**
@@ -19,7 +19,7 @@ const CAPACITY = 2;
 const model = daemonModel(CAPACITY);
 const paths = getSimplePaths(model.machine, {
   input: model.created,
-  events: (snapshot: AnyMachineSnapshot) => openEvents(model, snapshot),
+  events: (snapshot: AnyMachineSnapshot) => takenEvents(model, snapshot),
   serializeState: (snapshot: AnyMachineSnapshot) => model.key(snapshot),
   limit: 2000,
 });

@@ -16,7 +16,7 @@ import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import { type EventStore, toEvent } from '../../src/store/port.ts';
 import { silent } from '../helpers/kernel.ts';
 import { createMemoryStore } from '../helpers/store/memory.ts';
-import { openEvents } from '../machines/cover.ts';
+import { takenEvents } from '../machines/cover.ts';
 import { daemonModel } from '../machines/models/daemon.ts';
 import { type Model, NOW } from '../machines/models/model.ts';
 import type { MachineName } from './edges.ts';
@@ -51,7 +51,7 @@ export async function walkSimplePaths(): Promise<{ paths: number; cuts: number }
   const model = daemonModel(1);
   const found = getSimplePaths(model.machine, {
     input: model.created,
-    events: (snapshot: AnyMachineSnapshot) => openEvents(model, snapshot),
+    events: (snapshot: AnyMachineSnapshot) => takenEvents(model, snapshot),
     serializeState: (snapshot: AnyMachineSnapshot) => model.key(snapshot),
     limit: 2000,
   }).map(({ steps }) =>

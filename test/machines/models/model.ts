@@ -30,7 +30,16 @@ export interface Model<S = AnyMachineSnapshot> {
 /** The time of every sample: after the creation, before every deadline. */
 export const NOW = 1_700_000_001_000;
 
-/** Forgets the machine's own type of snapshot: the walk treats all machines alike. */
+/**
+ * Forgets the machine's own type of snapshot: the walk treats all machines alike. A walk asks for
+ * the key of a snapshot again and again.
+ */
 export function model<S extends AnyMachineSnapshot>(typed: Model<S>): Model {
-  return typed as unknown as Model;
+  const keys = new WeakMap<S, string>();
+  const key = (snapshot: S) => {
+    const known = keys.get(snapshot) ?? typed.key(snapshot);
+    keys.set(snapshot, known);
+    return known;
+  };
+  return { ...typed, key } as unknown as Model;
 }

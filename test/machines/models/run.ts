@@ -80,57 +80,58 @@ export function runModel({
     idle_ms: 2000,
     cancel_grace_ms: 1000,
   };
+  const samplesOf = (attempt: number, left: readonly Target[]): RunEvent[] => [
+    ...[attempt, attempt + 1, attempt + 2].flatMap((of): RunEvent[] => [
+      { type: 'run.started', at: NOW, attempt: of, resumes: false },
+      { type: 'run.started', at: NOW, attempt: of, resumes: true },
+    ]),
+    ...[attempt, attempt - 1, attempt + 1].flatMap((of): RunEvent[] => [
+      { type: 'run.output_appended', at: NOW, attempt: of, text: 'Hi', token_ids: [7, 8] },
+      { type: 'run.completed', at: NOW, attempt: of, finish_reason: 'stop', usage },
+      { type: 'run.attempt_failed', at: NOW, attempt: of, error: retryable, retry_at: NOW + 500 },
+      { type: 'run.attempt_failed', at: NOW, attempt: of, error: lasting, retry_at: NOW + 500 },
+      ...[...left.slice(0, 2), foreign].map((next) => goesOn(of, retryable, next)),
+      { type: 'run.sent_to_cloud', at: NOW, attempt: of, provider: 'far', model: 'm9', bytes: 20 },
+      { type: 'run.failed', at: NOW, attempt: of, error: lasting },
+      ...[undefined, 0, 1, 2].map(
+        (computing): RunEvent => ({
+          type: 'run.suspended',
+          at: NOW,
+          attempt: of,
+          error: retryable,
+          ...(computing === undefined ? {} : { computing }),
+        }),
+      ),
+    ]),
+    ...left
+      .slice(0, 1)
+      .flatMap((next) => [lasting, modelMissing].map((error) => goesOn(attempt, error, next))),
+    // Another test checks how a downtime moves the deadlines. Here it is zero.
+    { type: 'run.recovered', at: NOW, downtime_ms: 0 },
+    { type: 'run.cancel_requested', at: NOW, by: 'test' },
+    { type: 'run.cancel_requested', at: NOW, by: CANCELLED_BY_DISK_FULL },
+    ...(['queue', 'total', 'first_output', 'idle'] as const).map(
+      (deadline): RunEvent => ({ type: 'run.deadline_passed', at: NOW, deadline }),
+    ),
+    { type: 'run.interrupt_requested', at: NOW, reason: 'daemon_stopping' },
+    ...[true, false].flatMap((forced): RunEvent[] => [
+      { type: 'run.cancelled', at: NOW, forced },
+      { type: 'run.timed_out', at: NOW, forced },
+    ]),
+    { type: 'run.interrupted', at: NOW, error: retryable },
+  ];
+  /** Long lives ask for them at every step. */
+  const samples = new Map<string, RunEvent[]>();
   return model<RunSnapshot>({
     name: `run (${recovery}${resumable ? ', resumable' : ''}${omitted ? ', content omitted' : ''}${fallbacks === undefined ? '' : `, ${fallbacks.length + 1} targets`})`,
     machine: runMachine,
     created,
-    samples: ({ context: { attempt, fallbacks: left } }): RunEvent[] => [
-      ...[attempt, attempt + 1, attempt + 2].flatMap((of): RunEvent[] => [
-        { type: 'run.started', at: NOW, attempt: of, resumes: false },
-        { type: 'run.started', at: NOW, attempt: of, resumes: true },
-      ]),
-      ...[attempt, attempt - 1, attempt + 1].flatMap((of): RunEvent[] => [
-        { type: 'run.output_appended', at: NOW, attempt: of, text: 'Hi', token_ids: [7, 8] },
-        { type: 'run.completed', at: NOW, attempt: of, finish_reason: 'stop', usage },
-        { type: 'run.attempt_failed', at: NOW, attempt: of, error: retryable, retry_at: NOW + 500 },
-        { type: 'run.attempt_failed', at: NOW, attempt: of, error: lasting, retry_at: NOW + 500 },
-        ...[...left.slice(0, 2), foreign].map((next) => goesOn(of, retryable, next)),
-        {
-          type: 'run.sent_to_cloud',
-          at: NOW,
-          attempt: of,
-          provider: 'far',
-          model: 'm9',
-          bytes: 20,
-        },
-        { type: 'run.failed', at: NOW, attempt: of, error: lasting },
-        ...[undefined, 0, 1, 2].map(
-          (computing): RunEvent => ({
-            type: 'run.suspended',
-            at: NOW,
-            attempt: of,
-            error: retryable,
-            ...(computing === undefined ? {} : { computing }),
-          }),
-        ),
-      ]),
-      ...left
-        .slice(0, 1)
-        .flatMap((next) => [lasting, modelMissing].map((error) => goesOn(attempt, error, next))),
-      // Another test checks how a downtime moves the deadlines. Here it is zero.
-      { type: 'run.recovered', at: NOW, downtime_ms: 0 },
-      { type: 'run.cancel_requested', at: NOW, by: 'test' },
-      { type: 'run.cancel_requested', at: NOW, by: CANCELLED_BY_DISK_FULL },
-      ...(['queue', 'total', 'first_output', 'idle'] as const).map(
-        (deadline): RunEvent => ({ type: 'run.deadline_passed', at: NOW, deadline }),
-      ),
-      { type: 'run.interrupt_requested', at: NOW, reason: 'daemon_stopping' },
-      ...[true, false].flatMap((forced): RunEvent[] => [
-        { type: 'run.cancelled', at: NOW, forced },
-        { type: 'run.timed_out', at: NOW, forced },
-      ]),
-      { type: 'run.interrupted', at: NOW, error: retryable },
-    ],
+    samples: ({ context: { attempt, fallbacks: left } }) => {
+      const place = `${attempt}, ${left.length} left`;
+      const known = samples.get(place) ?? samplesOf(attempt, left);
+      samples.set(place, known);
+      return known;
+    },
     key: ({ value, context }) =>
       JSON.stringify([
         value,
