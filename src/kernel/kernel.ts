@@ -1,5 +1,4 @@
 import { EventEmitter } from 'node:events';
-import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
 import type { AnyEvent, NewEvent } from '../../machines/events.ts';
 import { can } from '../../machines/step.ts';
@@ -7,9 +6,9 @@ import { Notifier } from '../async/notifier.ts';
 import { ShortLived } from '../async/short-lived.ts';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { RunRow, StoredEvent } from '../store/port.ts';
+import type { StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
-import { Committer, type Pending } from './committer.ts';
+import { Committer, type CommitterOptions, type Pending } from './committer.ts';
 import type { KernelStore } from './content.ts';
 import { draft, Refusal } from './draft.ts';
 import { foldStream, streamIn } from './fold.ts';
@@ -39,8 +38,7 @@ export interface KernelOptions {
   limits: Limits;
   boot_id: string;
   log: Log;
-  /** The row that is committed together with an event; null where the event changes none. */
-  project: (event: StoredEvent, snapshot: AnyMachineSnapshot) => RunRow | null;
+  project: CommitterOptions['project'];
   /** The store cannot be trusted any more. */
   onFatal(error: SvcError): void;
 }
@@ -155,8 +153,8 @@ export class Kernel {
   }
 
   private draft(proposals: readonly Proposal[]): Pending[] | Refusal {
-    const { boot_id, project } = this.options;
-    return draft(proposals, { at: this.clock.now(), boot_id, instances: this.instances, project });
+    const { boot_id } = this.options;
+    return draft(proposals, { at: this.clock.now(), boot_id, instances: this.instances });
   }
 
   protected propose(drafted: readonly Pending[]): Promise<void> {

@@ -167,15 +167,22 @@ export function createHttp(options: HttpOptions): Http {
     onError: (thrown, req, res) => fail(thrown, req, res, errorsNear(routes, req.path)),
     onNoMatch: noMatch,
   });
+  const find = app.find.bind(app);
+  const known = new Map<string, ReturnType<typeof find>>();
+  // The router tries the patterns of all routes, and most requests have a path without parameters.
+  app.find = (method, path) => known.get(`${method} ${path}`) ?? find(method, path);
   for (const route of routes) {
-    app.add(route.method, route.path, async (req, res) => {
+    const handle = async (req: Request, res: ServerResponse) => {
       try {
         if (route.path !== req.path && concrete.has(req.path)) noMatch(req, res);
         else await serve(route, req, res);
       } catch (thrown) {
         fail(thrown, req, res, route.errors);
       }
-    });
+    };
+    app.add(route.method, route.path, handle);
+    if (!/[:*]/.test(route.path))
+      known.set(`${route.method} ${route.path}`, { params: {}, handlers: [handle] });
   }
   // The third parameter is optional, which its type does not say.
   const answer = app.handler as unknown as RequestListener;
