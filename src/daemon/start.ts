@@ -83,8 +83,8 @@ export async function startDaemon(parts: Parts): Promise<void> {
   log.info({}, `ready after ${Math.round(process.uptime() * 100) / 100} s`);
   if (parts.config.engine_preload)
     local.warm().catch((error: unknown) => {
-      // A stop may come first.
-      if (!hasCode(error, 'daemon_stopping'))
+      // A stop, or an unload, may come first.
+      if (!hasCode(error, 'daemon_stopping') && !hasCode(error, 'run_cancelled'))
         log.warn({ err: error }, 'the engine could not be warmed');
     });
 }

@@ -6,6 +6,7 @@ import { keyOf, type Purpose } from './engine/messages.ts';
 import type { ContextPlan } from './memory-needs.ts';
 import { ModelEngine, type Order, type StartedAnswer, type VectorsOrder } from './model-engine.ts';
 import {
+  ANY,
   type EnginePort,
   type EngineSettings,
   isLoading,
@@ -147,9 +148,14 @@ export class Engines implements LocalRoom {
   }
 
   /** Loads the model and asks it for vectors. Throws SvcError, or the signal's reason. */
-  async embed(name: string, order: VectorsOrder, signal: AbortSignal): Promise<Vectors> {
+  async embed(
+    name: string,
+    order: VectorsOrder,
+    context_tokens: number,
+    signal: AbortSignal,
+  ): Promise<Vectors> {
     const engine = await this.modelEngine(name, 'embeddings');
-    return engine.embed(order, signal);
+    return engine.embed(order, { ...ANY, context_tokens }, signal);
   }
 
   /** How long the model stays in memory from now on. It counts from its last work. */
@@ -258,7 +264,9 @@ export class Engines implements LocalRoom {
       model,
       guard,
       reserve: (shape, asked, signal) => {
-        const plan = { ...wanted, context_tokens: asked ?? wanted.context_tokens };
+        const context_tokens = asked ?? wanted.context_tokens;
+        const batch = purpose === 'embeddings' ? { batch: context_tokens } : {};
+        const plan = { ...wanted, context_tokens, ...batch };
         return this.memory.reserve(engine, shape, plan, signal);
       },
       grow: (attempt, bytes) => this.memory.grow(engine, attempt, bytes),
@@ -315,12 +323,15 @@ export class Engines implements LocalRoom {
 function contextOf({ load }: Pick<EnginesOptions, 'load'>, purpose: Purpose): ContextPlan {
   const { parallel, context_tokens } = load;
   if (purpose === 'answers') return { parallel, context_tokens };
-  const batch = Math.min(context_tokens, EMBED_TOKENS);
+  const batch = Math.min(context_tokens, EMBED_TOKENS.usual);
   return { parallel: 1, context_tokens: batch, batch };
 }
 
-/** Longest text of an embedding. Its batch needs memory that grows with the square. */
-const EMBED_TOKENS = 2048;
+/**
+ * Tokens of a text of an embedding: in the context that is usual, and at most. The text is one
+ * batch, and each token of a batch needs memory for the whole vocabulary.
+ */
+export const EMBED_TOKENS = { usual: 512, most: 2048 };
 /** Machines of engines in memory, with and without a process. */
 const ENGINES_KEPT = 64;
 /** A model that could not load may be another file by then. */

@@ -37,8 +37,8 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
   }
 
   /** Loads the model and asks it for vectors. An abort asks the engine to stop. */
-  async embed(order: VectorsOrder, signal: AbortSignal): Promise<Vectors> {
-    const process = await this.take(ANY, signal, (found) => this.beginWork(found));
+  async embed(order: VectorsOrder, needs: Needs, signal: AbortSignal): Promise<Vectors> {
+    const process = await this.take(needs, signal, (found) => this.beginWork(found));
     const { id, reply } = process.ask({ type: 'embed', ...order }, () => new Vectors());
     this.watch(process, id, reply, signal);
     return reply;

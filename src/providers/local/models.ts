@@ -79,7 +79,7 @@ export class LocalModels {
         ? await this.probe(path)
         : await this.probe(path).catch(nullUnlessExhausted);
       if (found !== null)
-        return this.isOurs(path) ? found : ((await twinOf(path, await this.files())) ?? found);
+        return this.isOurs(path) ? found : ((await twinOf(path, await this.all())) ?? found);
     }
     const named = await this.findOwn(short);
     const own = named === null ? null : await this.probe(named.path);
@@ -129,7 +129,7 @@ export class LocalModels {
 
   /** The names of files that look like models. */
   private async validNames(): Promise<string[]> {
-    const files = [...(await this.files()), ...(await this.otherModels()).map(fileOf)];
+    const files = await this.all();
     const late = AbortSignal.timeout(NAMES_MS);
     const aborted = new Promise<null>((done) => late.addEventListener('abort', () => done(null)));
     const valid = await Promise.all(
@@ -151,7 +151,7 @@ export class LocalModels {
         : signal.addEventListener('abort', () => done(null), { once: true }),
     );
     const defaultFile = await this.findDefault();
-    const files = [...(await this.files()), ...(await this.otherModels()).map(fileOf)];
+    const files = await this.all();
     if (defaultFile !== null && !files.some(({ path }) => path === defaultFile.path))
       files.push(defaultFile);
     const inspect = (version: FileVersion) =>
@@ -261,6 +261,10 @@ export class LocalModels {
       ({ name }) => name !== nameOf(built_in),
     );
     return has === null ? files : [await this.fileAt(built_in), ...files];
+  }
+
+  private async all(): Promise<ModelFile[]> {
+    return [...(await this.files()), ...(await this.otherModels()).map(fileOf)];
   }
 
   private async otherModels(): Promise<readonly OtherModel[]> {

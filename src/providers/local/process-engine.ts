@@ -94,8 +94,8 @@ export abstract class ProcessEngine<P extends EngineChild = EngineChild> {
 
   /** Ends the process if it has no work. False: it has some. */
   async unload(reason: 'room' | 'requested'): Promise<boolean> {
-    if (this.waiting > 0 || isLoading(this.snapshot) || isIn(this.snapshot, 'busy')) return false;
-    if (this.snapshot.hasTag('free'))
+    if (this.waiting > 0 || isIn(this.snapshot, 'busy')) return false;
+    if (this.snapshot.hasTag('free') || isLoading(this.snapshot))
       await this.engine.tryAppend({ type: 'engine.stop_requested', reason });
     return true;
   }

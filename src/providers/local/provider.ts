@@ -16,7 +16,7 @@ import type {
 } from '../port.ts';
 import { unsupported } from '../remote/call-options.ts';
 import type { Batching, GpuLayers, RunOrder } from './engine/messages.ts';
-import { type EnginePorts, Engines } from './engines.ts';
+import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
 import { ANY, type ModelFile } from './model-engine-options.ts';
 import { defaultBudget } from './model-memory.ts';
@@ -184,11 +184,21 @@ export function createLocalProvider({
         hint: 'Download a model that does: svc model pull nomic-embed-text',
       });
     const closes = AbortSignal.any([signal, closing.signal]);
-    const vectors = await engines.embed(model, { texts, dimensions }, closes);
-    const embedding = await vectors.whole();
-    if (embedding !== null) return embedding;
-    closes.throwIfAborted();
-    throw new SvcError('engine_failed');
+    const within = async (context_tokens: number) => {
+      const vectors = await engines.embed(model, { texts, dimensions }, context_tokens, closes);
+      const embedding = await vectors.whole();
+      if (embedding !== null) return embedding;
+      closes.throwIfAborted();
+      throw new SvcError('engine_failed');
+    };
+    const { usual, most } = EMBED_TOKENS;
+    const context_tokens = Math.min(most, limits.engine_context_tokens);
+    // A larger context takes much memory, so only a text that needs it gets it.
+    return within(usual).catch((error: unknown) => {
+      if (asSvcError(error).code !== 'context_length_exceeded' || context_tokens <= usual)
+        throw error;
+      return within(context_tokens);
+    });
   }
 
   const provider: ProviderPort = {
@@ -210,7 +220,22 @@ export function createLocalProvider({
       await engines.close();
     },
   };
-  const warm = () => engines.warm(models.default, closing.signal);
+  let warming: { path: string; abort: AbortController; ended: Promise<void> } | null = null;
+  const warm = async () => {
+    const { path } = await find(models.default);
+    const abort = new AbortController();
+    const ended = engines.warm(models.default, AbortSignal.any([closing.signal, abort.signal]));
+    warming = { path, abort, ended };
+    await ended.finally(() => {
+      warming = null;
+    });
+  };
+  /** The load at the start waits for no request. */
+  const endWarming = async (path: string, id: string) => {
+    if (warming?.path !== path) return;
+    warming.abort.abort(new SvcError('run_cancelled', `${id} was unloaded.`));
+    await Promise.allSettled([warming.ended]);
+  };
   const loads: ModelLoads = {
     loaded: (now) => engines.loaded(now),
     load: async (name, keep_ms, signal) => {
@@ -222,6 +247,7 @@ export function createLocalProvider({
     },
     unload: async (name) => {
       const { id, path } = await findLoadable(name);
+      await endWarming(path, id);
       await engines.unload(path, AbortSignal.timeout(UNLOADS * limits.engine_stop_ms));
       return id;
     },

@@ -71,6 +71,16 @@ test('a shorter vector is the beginning of the whole one, with length 1', async 
   assert.equal([longer.code, longer.param], ['invalid_request', 'dimensions']);
 });
 
+test('the context has the usual size until a text needs more', async () => {
+  await embed(TEXTS);
+  assert.is(mean()?.context_length, 512);
+  const small = mean()?.memory_bytes ?? 0;
+  const long = 'x'.repeat(700);
+  assert.ok(((await embed(['a cat', long])).input_tokens ?? 0) > 700);
+  assert.is(mean()?.context_length, CONTEXT);
+  assert.ok((mean()?.memory_bytes ?? 0) > small, 'what it takes is reserved');
+});
+
 test('a text longer than the context is refused by its place, before any is computed', async () => {
   const refused = await failure(embed(['a cat', 'word '.repeat(CONTEXT)]));
   assert.is(refused.code, 'context_length_exceeded');

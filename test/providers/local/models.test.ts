@@ -23,6 +23,7 @@ import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { Inspector } from '../../../src/providers/local/inspector.ts';
 import { fileVersion } from '../../../src/providers/local/model-files.ts';
+import { OtherModels } from '../../../src/providers/local/stores/others.ts';
 import type { ModelRecord } from '../../../src/providers/port.ts';
 import { type Entry, encodeGguf } from '../../fixtures/models/gguf-bytes.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
@@ -183,6 +184,39 @@ test('the same file by another path is the listed model', async () => {
   }
   const loaded = local.models.loaded(Date.now()).models.map(({ id }) => id);
   assert.equal(loaded, ['local/a']);
+});
+
+test('a model of another program is one model, by its name and by a path', async () => {
+  await local.close();
+  const home = mkdtempSync(join(tmpdir(), 'svc-twins-'));
+  try {
+    const studio = join(home, '.lmstudio', 'models', 'org');
+    mkdirSync(studio, { recursive: true });
+    makeGguf(join(studio, 'a.gguf'));
+    symlinkSync(join(studio, 'a.gguf'), join(home, 'link.gguf'));
+    linkSync(join(studio, 'a.gguf'), join(home, 'hard.gguf'));
+    const others = new OtherModels({ env: { HOME: home }, folders: null, filesMax: 9 });
+    local = makeLocalProvider({ library: { others } });
+    for (const name of ['org/a', join(home, 'link.gguf'), join(home, 'hard.gguf')])
+      await readAnswer(local, { model: name, max_tokens: 2 });
+    const { models } = local.models.loaded(Date.now());
+    assert.equal(
+      models.map(({ id }) => id),
+      ['local/lm-studio/org/a'],
+    );
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});
+
+test('an unload cancels the load at the start, which no request waits for', async () => {
+  const warmed = refusal(local.warm());
+  const loaded = () => local.models.loaded(Date.now()).models;
+  await waitFor('it loads', () => loaded().some(({ state }) => state === 'loading'));
+  assert.is(await local.models.unload('svc-mini'), 'local/svc-mini');
+  assert.equal(loaded(), []);
+  assert.is((await warmed).code, 'run_cancelled');
+  assert.ok((await readAnswer(local, { max_tokens: 2 })).finish, 'the next run loads it');
 });
 
 test('a changed file is read again', async () => {
