@@ -3,7 +3,7 @@ import type { Completion } from '../../contract/events.ts';
 import { Answer, type Reply, Vectors } from './answer.ts';
 import type { EmbedOrder, RunOrder } from './engine/messages.ts';
 import { EngineProcess } from './engine-process.ts';
-import { ANY, type Needs } from './model-engine-options.ts';
+import type { Needs } from './model-engine-options.ts';
 import { ProcessEngine } from './process-engine.ts';
 
 export type Order = Omit<RunOrder, 'type' | 'id'>;

@@ -2,17 +2,15 @@ import { unlink } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { suggest } from '../../config/suggest.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
-import { isRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
 import { firstPartOf, partsOf } from '../../models/gguf/parts.ts';
-import { findPulled, type Origin, type Origins } from '../../models/origins.ts';
+import { findPulled, type Origins } from '../../models/origins.ts';
 import type { ModelRecord, PartialModel } from '../port.ts';
 import type { Engines } from './engines.ts';
-import type { ModelInspection, ModelMetadata } from './inspection.ts';
+import type { ModelInspection } from './inspection.ts';
 import { Inspector } from './inspector.ts';
 import type { LoadGuard } from './load-guard.ts';
-import { type ContextPlan, memoryNeeds, shapeOf } from './memory-needs.ts';
 import type { ModelFile } from './model-engine-options.ts';
 import {
   type FileVersion,
@@ -26,7 +24,7 @@ import {
   twinOf,
 } from './model-files.ts';
 import { identityOf } from './model-identity.ts';
-import { modelRecord, partialRecord } from './model-record.ts';
+import { type ModelExtras, modelExtras, modelRecord, partialRecord } from './model-record.ts';
 import type { OtherModel, OtherModels } from './stores/others.ts';
 
 export interface LocalModelsOptions {
@@ -358,66 +356,6 @@ function shortName(id: string): string {
 function nameOf(path: string): string {
   return basename(path, '.gguf');
 }
-
-/** What `svc model show` adds to the record of a model. An unknown value is null. */
-interface ModelExtras extends ModelMetadata {
-  /** The kind of its chat template. */
-  template: string | null;
-  licence: string | null;
-  /** An estimate of the memory that it needs, with the present limits. */
-  memory_bytes: number | null;
-  /** Where svc has it from. */
-  origin: Origin | null;
-}
-
-function modelExtras(
-  { size_bytes, problem }: ModelRecord,
-  metadata: ModelMetadata | null,
-  origin: Origin | null,
-  plan: ContextPlan,
-): ModelExtras {
-  const known = metadata?.metadata ?? {};
-  const text = (key: string) => {
-    const value = known[key];
-    return typeof value === 'string' && value !== '' ? value : null;
-  };
-  const template = text('tokenizer.chat_template');
-  return {
-    template: template === null ? null : kindOf(template),
-    licence: text('general.license.name') ?? text('general.license'),
-    memory_bytes: (problem ?? null) === null ? memoryOf(known, size_bytes ?? 0, plan) : null,
-    origin,
-    ...(metadata ?? { metadata: {}, metadata_left_out: 0 }),
-  };
-}
-
-function memoryOf(known: Readonly<Record<string, unknown>>, weights: number, plan: ContextPlan) {
-  const numbers = new Map(
-    Object.entries(known).flatMap(([key, value]): [string, number][] => {
-      // A long list is shown by its length.
-      const number = isRecord(value) ? value.count : value;
-      return typeof number === 'number' ? [[key, number]] : [];
-    }),
-  );
-  const architecture = String(known['general.architecture'] ?? '');
-  return memoryNeeds(shapeOf({ architecture, numbers }, weights), plan);
-}
-
-/** The family of a chat template, by the marks that only it has. */
-function kindOf(template: string): string {
-  return KINDS.find(([mark]) => template.includes(mark))?.[1] ?? 'another kind';
-}
-
-const KINDS: readonly (readonly [mark: string, kind: string])[] = [
-  ['<|im_start|>', 'ChatML'],
-  ['<|start_header_id|>', 'Llama 3'],
-  ['<start_of_turn>', 'Gemma'],
-  ['<|start|>', 'Harmony'],
-  ['[INST]', 'Mistral'],
-  ['<｜User｜>', 'DeepSeek'],
-  ['<|start_of_role|>', 'Granite'],
-  ['<|assistant|>', 'Phi or Zephyr'],
-];
 
 /** A longer list is not read. */
 const KNOWN_MAX = 20;
