@@ -4,7 +4,8 @@ import { makeRoom, type Resident, type RoomBounds } from './engine-room.ts';
  * The policy of the scheduler: which queued runs start now.
  *
  * 1. Runs start in the order of the queue, within the concurrency limits.
- * 2. Runs of one local model share its engine. An isolated run shares it with no other run.
+ * 2. Runs of one local model share its engine. An isolated run shares it with no other run, nor
+ *    the server of its provider.
  * 3. A local run whose model is not in memory starts when there is room. Models without work make
  *    room: those that are not wanted, and those whose turn is over.
  * 4. While it waits, later runs of the models in memory may start before it. So two clients with
@@ -79,15 +80,19 @@ export function runsToStart(
   };
   const running = Map.groupBy(active, ({ provider }) => provider);
   const taken: ActiveRun[] = [...active];
+  /** Providers whose runs end before an isolated one starts. */
+  const closed = new Set<string>();
   for (const run of queue) {
     if (taken.length >= limits.total) break;
     const { provider } = run;
     const peers = running.get(provider) ?? [];
     const isFree =
+      !closed.has(provider) &&
       !isKept(run, taken, limits.total, limits) &&
       (provider === LOCAL
         ? places().take(run)
         : hasPlace(run, peers, limits.ofProvider?.(provider) ?? limits.perProvider, limits));
+    if (!isFree && run.isolated === true && provider !== LOCAL) closed.add(provider);
     if (!isFree) continue;
     running.set(provider, [...peers, run]);
     taken.push(run);
@@ -99,7 +104,8 @@ export function runsToStart(
 type Kept = Pick<Concurrency, 'kept'>;
 
 function hasPlace(run: ActiveRun, peers: readonly ActiveRun[], limit: number, kept: Kept) {
-  return peers.length < limit && !isKept(run, peers, limit, kept);
+  const isAlone = peers.every((other) => canShare(run, other));
+  return isAlone && peers.length < limit && !isKept(run, peers, limit, kept);
 }
 
 /** Whether the places that are left beside these runs are kept for the home. */

@@ -18,6 +18,8 @@ export interface KnownProvider {
   key_env: string | null;
   /** Where its keys are made. Null: it has none, or makes them at its own address. */
   keys_at: string | null;
+  /** The server goes on with a message of the assistant. */
+  continues?: true;
   /** Other addresses of a server on this machine, such as that of its next version. */
   also_at?: readonly string[];
 }
@@ -193,6 +195,7 @@ export const knownProviders = {
     name: 'llama-server',
     base_url: 'http://127.0.0.1:8080/v1',
     also_at: ['http://127.0.0.1:9931/v1'],
+    continues: true,
   },
   vllm: { ...SERVER, name: 'vLLM', base_url: 'http://127.0.0.1:8000/v1' },
   localai: { ...SERVER, name: 'LocalAI', base_url: 'http://127.0.0.1:8080/v1' },
@@ -203,6 +206,12 @@ export const knownProviders = {
   },
   jan: { ...SERVER, name: 'Jan', base_url: 'http://127.0.0.1:1337/v1' },
 } as const satisfies Record<string, KnownProvider>;
+
+/** Whether svc starts the server, and it goes on with a message of the assistant. */
+export function goesOn(config: { like?: string | null; command?: object | null }): boolean {
+  const { like = null, command = null } = config;
+  return like !== null && command !== null && knownProvider(like)?.continues === true;
+}
 
 export function knownProvider(id: string): KnownProvider | undefined {
   return Object.hasOwn(knownProviders, id)

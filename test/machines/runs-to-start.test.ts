@@ -30,6 +30,12 @@ test('a provider with all its places taken holds back its own runs and no others
   );
 });
 
+test('an isolated run is alone at its provider, and no later run starts before it', () => {
+  const queue = [{ ...waiting('a', 'x'), isolated: true }, waiting('b', 'x'), waiting('c', 'y')];
+  assert.equal(runsToStart(queue, [active('x')], places), ['c']);
+  assert.equal(runsToStart(queue, [], places), ['a', 'c']);
+});
+
 test('the places of all providers together are a bound', () => {
   const queue = ['a', 'b', 'c', 'd'].map((id) => waiting(id, id));
   assert.equal(runsToStart(queue, [active('x')], { ...places, total: 3 }), ['a', 'b']);

@@ -188,8 +188,8 @@ function refused({ name, server }: ModelFile, { reason, until }: Refusal): SvcEr
   return new SvcError(
     'model_quarantined',
     `The server of ${server.id} is not started again until ${time}: it failed twice in a row, or ` +
-      `hung. ${reason}`,
-    { retryable: false, hint: `To start it now: svc model load ${server.id}` },
+      `hung. To start it now: svc model load ${server.id}. ${reason}`,
+    { retryable: false },
   );
 }
 

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { readdir, readFile, readlink, stat } from 'node:fs/promises';
-import { get } from 'node:http';
+import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ENGINE_CRASHED } from '../../../machines/retry.ts';
 import { hasCode, SvcError } from '../../errors.ts';
+import { asRecord, parseForeignJson } from '../../json.ts';
 import { SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../limits.ts';
 import type { ProviderPort } from '../port.ts';
 import {
@@ -93,6 +94,13 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     return this.isGone ? this.loss(this.computing) : thrown;
   }
 
+  /** The tokens of a text: what llama-server says, or else an estimate. */
+  async tokensIn(text: string): Promise<number> {
+    const reply = await this.reply('/tokenize', JSON.stringify({ content: text }));
+    const { tokens } = asRecord(reply?.status === 200 ? parseForeignJson(reply.text) : null);
+    return Array.isArray(tokens) ? tokens.length : Math.ceil(Buffer.byteLength(text) / TOKEN_BYTES);
+  }
+
   protected override requestExit(): void {
     this.signal('SIGTERM');
   }
@@ -173,18 +181,36 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     return isUnknown ? this.statusOf('/v1/models') : status;
   }
 
-  private statusOf(path: string): Promise<number | null> {
-    const { port } = this.options;
-    const headers = { authorization: `Bearer ${this.key}` };
+  private async statusOf(path: string): Promise<number | null> {
+    return (await this.reply(path))?.status ?? null;
+  }
+
+  /** What the server says, up to a bound. Null: it does not answer. */
+  private reply(path: string, body?: string): Promise<{ status: number; text: string } | null> {
+    const { port, limits } = this.options;
+    const headers = {
+      authorization: `Bearer ${this.key}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    };
+    const method = body === undefined ? 'GET' : 'POST';
+    const signal = AbortSignal.timeout(SERVER_HEALTH_MS);
     return new Promise((resolve) => {
-      const options = { host: '127.0.0.1', port, path, headers, agent: false };
-      const request = get({ ...options, signal: AbortSignal.timeout(SERVER_HEALTH_MS) });
-      request.on('response', (response) => {
-        resolve(response.statusCode ?? null);
-        response.destroy();
+      const none = () => resolve(null);
+      const options = { host: '127.0.0.1', port, path, method, headers, agent: false, signal };
+      const sent = request(options, async (response) => {
+        let text = '';
+        try {
+          for await (const part of response.setEncoding('utf8')) {
+            text += part;
+            if (text.length > limits.provider_list_bytes) break;
+          }
+        } catch {
+          return none();
+        }
+        resolve({ status: response.statusCode ?? 0, text });
       });
-      request.on('error', () => resolve(null));
-      request.on('close', () => resolve(null));
+      sent.on('error', none);
+      sent.end(body);
     });
   }
 
@@ -221,6 +247,8 @@ const IN_GROUP = `exec 3<&0 </dev/null
 exec 3<&-
 exec "$@"`;
 
+/** Of a text, on average. */
+const TOKEN_BYTES = 4;
 /** Output that the error of a start repeats. */
 const TAIL_LINES = 5;
 const TAIL_LINE = 240;

@@ -1,11 +1,13 @@
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import type { RunRequest } from '../../../machines/messages.ts';
+import type { Usage } from '../../contract/events.ts';
 import { SvcError } from '../../errors.ts';
-import type { ModelRecord, OutputPart, ProviderPort } from '../port.ts';
+import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import type { ModelFile } from './model-engine-options.ts';
 import type { ServerEngine, ServerWork } from './server-engine.ts';
-import type { ServerSpec } from './server-process.ts';
+import type { ServerProcess, ServerSpec } from './server-process.ts';
 
 export interface ServerProviderOptions {
   server: ServerSpec;
@@ -36,8 +38,12 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
   ): AsyncGenerator<OutputPart> {
     const { process, waited, end } = await begin(signal);
     try {
-      for await (const part of process.remote.stream(attempt, signal))
-        yield part.type === 'finish' ? { ...part, ...waited } : part;
+      const rest = await restOf(attempt, process);
+      if (rest.request.max_tokens === 0) return yield { ...CUT, ...waited };
+      for await (const part of process.remote.stream({ ...attempt, ...rest }, signal))
+        yield part.type === 'finish'
+          ? { ...part, ...waited, usage: wholeUsage(part.usage, rest.before) }
+          : part;
     } catch (thrown) {
       throw signal.aborted ? thrown : await process.causeOf(thrown);
     } finally {
@@ -76,6 +82,46 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
       return { models: [...listed] };
     },
     close: async () => (await options.engine()).close(),
+  };
+}
+
+/**
+ * The request for the rest of an answer: it ends with the text so far as a message of the
+ * assistant. `before`: the tokens of that text. Throws capability_missing.
+ */
+async function restOf(
+  { request, resume }: AttemptRequest,
+  process: ServerProcess,
+): Promise<{ request: RunRequest; before: number }> {
+  if (resume === null) return { request, before: 0 };
+  if (resume.parts.length > 0)
+    throw new SvcError(
+      'capability_missing',
+      'The server cannot go on with an answer that has more than text, such as reasoning.',
+      { retryable: false },
+    );
+  const before = await process.tokensIn(resume.text);
+  const { max_tokens, messages } = request;
+  const said = { role: 'assistant', content: [{ type: 'text', text: resume.text }] } as const;
+  const whole = [...messages, { ...said, continued: true } as const];
+  const left = max_tokens === null ? null : Math.max(0, max_tokens - before);
+  return { request: { ...request, messages: whole, max_tokens: left }, before };
+}
+
+/** The answer had all its tokens before it was cut off. */
+const CUT: Extract<OutputPart, { type: 'finish' }> = {
+  type: 'finish',
+  finish_reason: 'length',
+  usage: { input_tokens: null, output_tokens: null },
+};
+
+/** To the server, the text so far was a part of the prompt. */
+function wholeUsage(usage: Usage, before: number): Usage {
+  const { input_tokens, output_tokens } = usage;
+  return {
+    ...usage,
+    input_tokens: input_tokens === null ? null : Math.max(0, input_tokens - before),
+    output_tokens: output_tokens === null ? null : output_tokens + before,
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Message, MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
+import { goesOn } from '../../config/known-providers.ts';
 import { effectiveRows, type Options } from '../../contract/options.ts';
 import { parseForeignJson } from '../../json.ts';
 import { refuseContinued, unsupported } from '../remote/call-options.ts';
@@ -19,12 +20,12 @@ type Settings = Pick<AddressedConfig, 'base_url' | 'stream'> & Partial<Addressed
  * says another one. OpenAI takes no reasoning in messages.
  */
 export function chatBody(
-  { base_url, stream, options = {} }: Settings,
+  { base_url, stream, options = {}, ...settings }: Settings,
   model: string,
   request: RunRequest,
 ): Body {
   const isOpenai = OPENAI.test(base_url);
-  refuseContinued(request);
+  if (!goesOn(settings)) refuseContinued(request);
   const { tools = [] } = request;
   const most = options.max_tokens_field ?? (isOpenai ? 'max_completion_tokens' : 'max_tokens');
   const { max_tokens, seed, logprobs, ...others } = sendable(request, isOpenai);

@@ -3,6 +3,7 @@ import type { NewEvent } from '../../../machines/events.ts';
 import type { RunCreated } from '../../../machines/run/context.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
+import { goesOn } from '../../config/known-providers.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type { RequestSource, RunInput } from '../../contract/contract.ts';
 import { hasCode, SvcError } from '../../errors.ts';
@@ -145,7 +146,10 @@ function acceptedRun(
   const now = kernel.clock.now();
   const total = Math.min(input.timeout_ms ?? limits.run_ms, within_ms);
   const kept = keepsContent(config.history);
-  const resumable = ({ provider }: Route) => provider === LOCAL && kept;
+  // A grammar would begin again in the middle of its text.
+  const isText = input.response_format == null && (input.tools ?? []).length === 0;
+  const resumable = ({ provider }: Route) =>
+    kept && (provider === LOCAL || (isText && goesOn(config.providers[provider] ?? {})));
   return {
     type: 'run.accepted',
     run_id,

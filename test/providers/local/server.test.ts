@@ -9,7 +9,7 @@ import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import { createRemote } from '../../../src/providers/adapters.ts';
 import { fixedKey } from '../../../src/providers/keys/keys.ts';
-import type { OutputPart, ProviderPort } from '../../../src/providers/port.ts';
+import type { OutputPart, ProviderPort, Resume } from '../../../src/providers/port.ts';
 import { type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 import { providerConfig } from '../../helpers/provider-config.ts';
 import { waitFor } from '../../helpers/wait.ts';
@@ -43,7 +43,7 @@ function serve(
   const local = makeLocalProvider({ limits: options.limits ?? {} });
   context.local = local;
   const limits = { ...defaultLimits, ...options.limits };
-  const config = providerConfig({ model: 'scripted' });
+  const config = providerConfig({ model: 'scripted', like: 'llama-server', command: ['x'] });
   const command = options.command ?? [process.execPath, SCRIPT, '--port={port}', ...flags];
   const at = (base_url: string, key: string) =>
     createRemote({
@@ -60,10 +60,15 @@ function serve(
   });
 }
 
-async function answer({ port }: Served, prompt = 'Hi', abort = signal()): Promise<OutputPart[]> {
-  const request = { ...runRequest({ prompt }), provider: 'vl', model: 'scripted' };
+async function answer(
+  { port }: Served,
+  prompt = 'Hi',
+  abort = signal(),
+  { resume = null, ...changes }: { resume?: Resume | null; max_tokens?: number } = {},
+): Promise<OutputPart[]> {
+  const request = { ...runRequest({ prompt }), provider: 'vl', model: 'scripted', ...changes };
   const parts: OutputPart[] = [];
-  const attempt = { run_id: 'run_1', attempt: 1, request, resume: null };
+  const attempt = { run_id: 'run_1', attempt: 1, request, resume };
   for await (const part of port.stream(attempt, abort)) parts.push(part);
   return parts;
 }
@@ -192,6 +197,32 @@ test('a crash in an answer is one of the engine, and the next work starts it aga
   await waitFor('it crashed', () => served.state() === 'crashed');
   await served.engine.fireDeadline();
   assert.match(textOf(await answer(served)), /w11/);
+});
+
+const cutOff: Resume = {
+  text: 'w0 w1 w2 w3 ',
+  parts: [],
+  token_ids: [],
+  threads: null,
+  batched: false,
+  model_file: null,
+};
+
+test('an answer goes on with its text, with the rest of its tokens', async (context) => {
+  const served = serve(context);
+  const parts = await answer(served, 'Hi', signal(), { resume: cutOff, max_tokens: 6 });
+  assert.is(textOf(parts), 'w4 w5 ');
+  const end = parts.at(-1);
+  assert.ok(end?.type === 'finish');
+  assert.equal([end.usage.input_tokens, end.usage.output_tokens], [5, 6]);
+  const cut = await answer(served, 'Hi', signal(), { resume: cutOff, max_tokens: 4 });
+  assert.equal(
+    cut.map((part) => part.type === 'finish' && part.finish_reason),
+    ['length'],
+  );
+  const parted = { ...cutOff, parts: [{ type: 'reasoning', text: 'hm' } as const] };
+  const refused = await failure(answer(served, 'Hi', signal(), { resume: parted }));
+  assert.is(refused.code, 'capability_missing');
 });
 
 test('its memory has a bound', async (context) => {

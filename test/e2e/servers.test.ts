@@ -1,0 +1,93 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { LoadedRecord } from '../../src/contract/contract.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+import { type Life, serve } from '../torture/daemon.ts';
+import { withOneHome } from './local-life.ts';
+
+/** Servers that svc starts, as a user meets them. */
+const test = suite<{ home: Home; life: Life }>('servers that svc starts');
+
+const SCRIPT = fileURLToPath(new URL('../helpers/scripted-server.mjs', import.meta.url));
+const ANSWER = 'w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 ';
+
+withOneHome(test, () => {
+  const home = makeHome();
+  const once = (name: string) => `--once=${join(home.folder, name)}`;
+  const command = (...flags: string[]) => [process.execPath, SCRIPT, '--port={port}', ...flags];
+  const providers = {
+    vl: { like: 'llama-server', command: command('--child', once('vl')) },
+    plain: { command: command(once('plain')) },
+    broken: { command: command('--says=unknown_architecture', '--exit=3') },
+  };
+  mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
+  writeFileSync(home.paths.config, JSON.stringify({ providers }));
+  return home;
+});
+
+const loaded = (life: Life): Promise<LoadedRecord> => life.ask((client) => client.call('model.ps'));
+const serverPid = (life: Life) =>
+  waitFor('the server is loaded', async () => (await loaded(life)).models[0]?.pid ?? false);
+
+test('a run starts one, it is listed, loaded and unloaded, and the run is a local one', async ({
+  home,
+}) => {
+  const answered = await home.svc(['run', 'Hi', '--provider', 'vl']);
+  assert.equal([answered.code, answered.stdout.trim()], [0, ANSWER.trim()]);
+  assert.match((await home.svc(['model', 'ps'])).stdout, /^vl\/vl +answers +(idle|busy)/m);
+  const cloud = JSON.parse((await home.svc(['runs', 'list', '--cloud', '--json'])).stdout);
+  assert.equal(cloud.runs, []);
+  assert.match((await home.svc(['model', 'unload', 'vl'])).stdout, /Unloaded vl\/vl/);
+  assert.match((await home.svc(['model', 'load', 'vl'])).stdout, /Loaded vl\/vl/);
+});
+
+test('after a crash llama-server goes on with the text, and another begins again if it may', async ({
+  home,
+}) => {
+  for (const [provider, policy, said] of [
+    ['vl', 'resume', /to continue the recorded text/],
+    ['plain', 'restart', /attempt 2/],
+  ] as const) {
+    const asked = ['run', 'crash once', '--provider', provider, '--recovery', policy];
+    const answered = await home.svc(asked);
+    assert.is(answered.code, 0, answered.stderr);
+    const shown = JSON.parse((await home.svc(['runs', 'show', 'last', '--json'])).stdout);
+    assert.equal([shown.state, shown.output.trim()], ['completed', ANSWER.trim()]);
+    const why = (await home.svc(['runs', 'why', 'last'])).stdout;
+    assert.match(why, said);
+    assert.is(why.includes('to continue'), policy === 'resume', why);
+  }
+});
+
+test('one that does not start says what it printed, and only config.json can name one', async ({
+  home,
+}) => {
+  const failed = await home.svc(['run', 'Hi', '--provider', 'broken']);
+  assert.is.not(failed.code, 0);
+  assert.match(failed.stderr, /unknown architecture/);
+  assert.match(failed.stderr, /svc model load broken/);
+});
+
+test('nothing of it is left when the daemon is killed', async (context) => {
+  await context.home.svc(['run', 'Hi', '--provider', 'vl']);
+  const pid = await serverPid(context.life);
+  const group = () => {
+    try {
+      return process.kill(-pid, 0);
+    } catch {
+      return false;
+    }
+  };
+  assert.ok(group());
+  assert.match(readFileSync(`/proc/${pid}/cmdline`, 'utf8'), /scripted-server/);
+  await context.life.kill();
+  await waitFor('its group is gone', () => !group());
+  context.life = await serve(context.home);
+  assert.equal((await loaded(context.life)).models, []);
+});
+
+test.run();
