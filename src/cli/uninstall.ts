@@ -1,5 +1,6 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs';
-import { dirname, join, sep } from 'node:path';
+import { getCompileCacheDir } from 'node:module';
+import { basename, dirname, join, sep } from 'node:path';
 import type { Paths } from '../home/paths.ts';
 import type { Context } from './context.ts';
 import { stopDaemon } from './daemon/stop-daemon.ts';
@@ -57,9 +58,17 @@ function whatStays(paths: Paths): Left[] {
     folders.some((other) => other.path !== path && path.startsWith(`${other.path}${sep}`));
   const outer = folders.filter(({ path }) => !isInside(path));
   const whole = outer.length === 1 ? [{ what: 'everything', path: outer[0]?.path ?? '' }] : outer;
-  return [...whole, { what: 'of it, models', path: paths.models }]
+  return [...whole, { what: 'of it, models', path: paths.models }, ...compiledCode()]
     .filter(({ path }) => existsSync(path))
     .map((place) => ({ ...place, size: sizeOf(place.path) }));
+}
+
+/** The compile cache of all homes of this user. A folder that the user chose is not ours. */
+function compiledCode(): { what: string; path: string }[] {
+  const path = dirname(getCompileCacheDir() ?? '');
+  return basename(dirname(path)) === `svc-${process.getuid?.()}`
+    ? [{ what: 'compiled code, of all homes', path }]
+    : [];
 }
 
 /** Bytes of a file or a folder. A link counts as itself. */
