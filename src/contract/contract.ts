@@ -103,6 +103,8 @@ export interface ModelDetails extends ModelRecord {
   memory_bytes?: number | null;
   /** Where svc has it from. */
   origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;
+  /** Parts of a model of another program that svc does not use, such as `system`. */
+  unused?: readonly string[];
 }
 
 export interface LogQuery {

@@ -29,6 +29,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ['quantization', model.quantization],
     ['context', model.context_length === null ? null : `${model.context_length} tokens`],
     ['template', templateOf(model)],
+    ['not used', model.unused?.length ? `of Ollama: ${model.unused.join(', ')}` : null],
     ['licence', model.licence ?? null],
     [
       'memory',

@@ -22,6 +22,8 @@ export interface ModelFacts {
   in_engine: 'available' | 'loading' | 'loaded';
   default: boolean;
   built_in: boolean;
+  /** Why it cannot be used, as another program has it. */
+  problem: string | null;
   source: 'svc' | ModelSource;
   /** Known without reading the file. */
   digest: string | null;
@@ -36,6 +38,7 @@ export function modelRecord({
   in_engine,
   default: isDefault,
   built_in,
+  problem: reported,
   source,
   digest: recorded,
 }: ModelFacts): ModelRecord {
@@ -50,7 +53,7 @@ export function modelRecord({
   const problem =
     version === null
       ? 'it is not a file that can be read'
-      : (inspection?.problem ?? outcome.reason);
+      : (reported ?? inspection?.problem ?? outcome.reason);
   // What the engine has, or has had, it can load.
   const isKnown = inspection?.supported === true || outcome.loaded;
   const known = !isKnown && in_engine === 'available' ? 'not_checked' : in_engine;
@@ -145,6 +148,7 @@ export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord 
     file,
     inspection: null,
     outcome: { loaded: false, reason: null },
+    problem: null,
     in_engine: 'available',
     source: 'svc',
     digest: null,

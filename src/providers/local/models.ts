@@ -77,12 +77,17 @@ export class LocalModels {
         ? await this.probe(path)
         : await this.probe(path).catch(nullUnlessExhausted);
       if (found !== null)
-        return this.isOurs(path) ? found : ((await twinOf(path, await this.all())) ?? found);
+        return this.isOurs(path) ? found : ((await twinOf(path, await this.usable())) ?? found);
     }
     const named = await this.findOwn(short);
     const own = named === null ? null : await this.probe(named.path);
     if (own !== null) return own;
     const other = await this.findOther(short);
+    if (other?.problem !== undefined)
+      throw new SvcError('model_invalid', `${other.name} cannot be used: ${other.problem}.`, {
+        param: 'model',
+        hint: 'See: svc model list',
+      });
     if (other !== null) return fileOf(other);
     const pulled = await findPulled(short, await this.files(), (file) => this.originOf(file));
     if (pulled !== null) return pulled;
@@ -127,7 +132,7 @@ export class LocalModels {
 
   /** The names of files that look like models. */
   private async validNames(): Promise<string[]> {
-    const files = await this.all();
+    const files = await this.usable();
     const late = AbortSignal.timeout(NAMES_MS);
     const aborted = new Promise<null>((done) => late.addEventListener('abort', () => done(null)));
     const valid = await Promise.all(
@@ -166,7 +171,7 @@ export class LocalModels {
   }
 
   /** Shows a model with its metadata, up to the bound. Throws model_unknown, model_invalid. */
-  async show(id: string): Promise<ModelRecord & ModelExtras> {
+  async show(id: string): Promise<ModelRecord & ModelExtras & Pick<OtherModel, 'unused'>> {
     const file = await this.find(id);
     const { record, inspection } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.describe(version),
@@ -174,7 +179,12 @@ export class LocalModels {
     const { local_runs: parallel, engine_context_tokens: context_tokens } = this.options.limits;
     const plan = { parallel, context_tokens };
     const metadata = inspection?.metadata ?? null;
-    return { ...record, ...modelExtras(record, metadata, await this.originOf(file), plan) };
+    const other = (await this.otherModels()).find(({ name }) => name === file.name);
+    return {
+      ...record,
+      ...modelExtras(record, metadata, await this.originOf(file), plan),
+      unused: other?.unused ?? [],
+    };
   }
 
   /**
@@ -261,6 +271,12 @@ export class LocalModels {
     return has === null ? files : [await this.fileAt(built_in), ...files];
   }
 
+  /** The models that nothing is known against. */
+  private async usable(): Promise<ModelFile[]> {
+    const others = (await this.otherModels()).filter(({ problem }) => problem === undefined);
+    return [...(await this.files()), ...others.map(fileOf)];
+  }
+
   private async all(): Promise<ModelFile[]> {
     return [...(await this.files()), ...(await this.otherModels()).map(fileOf)];
   }
@@ -319,6 +335,7 @@ export class LocalModels {
         ...flags,
         outcome: guard.outcomeOf(file.path, version?.version ?? ''),
         in_engine: engines.stateOf(file.path),
+        problem: other?.problem ?? null,
         source: other?.source ?? 'svc',
         digest: inspection?.digest === null ? await this.recordedDigest(file) : null,
       }),

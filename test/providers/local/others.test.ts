@@ -15,7 +15,7 @@ import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
 import { OtherModels } from '../../../src/providers/local/stores/others.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
+import { failure, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 
 /** The model files of other programs: found, used without a copy, and never changed. */
 
@@ -72,7 +72,7 @@ test('models of Ollama have the names that Ollama gives them, and their digest',
   });
 });
 
-test('a manifest that is damaged, huge, hostile or without its file names no model', async () => {
+test('a manifest that is damaged, huge or hostile is invalid with its reason', async () => {
   const root = at('.ollama', 'models');
   const library = join(root, 'manifests', 'registry.ollama.ai', 'library');
   const file = (digest: unknown) =>
@@ -84,7 +84,56 @@ test('a manifest that is damaged, huge, hostile or without its file names no mod
   write(join(library, 'escape', 'a'), file('sha256:../../../../etc/passwd'));
   write(join(library, 'number', 'a'), file(7));
   write(join(library, 'pruned', 'a'), file(`sha256:${'c'.repeat(64)}`));
-  assert.equal(await find(), []);
+  write(join(library, 'bom', 'a'), `\ufeff${file(`sha256:${HEX}`)}`);
+  write(join(library, 'cut', 'a'), file(`sha256:${HEX}`).slice(0, -2));
+  write(join(library, '.DS_Store'), 'x');
+  const reasons = (await find()).map(({ name, problem, digest }) => [name, problem, digest]);
+  const because = (name: string, why: string) => [
+    `ollama/${name}:a`,
+    `its manifest of Ollama ${why}`,
+    null,
+  ];
+  assert.equal(reasons, [
+    because('bom', 'is no JSON'),
+    because('cut', 'is no JSON'),
+    because('escape', 'names no weights'),
+    because('huge', 'is too large'),
+    because('list', 'names no weights'),
+    because('null', 'names no weights'),
+    because('number', 'names no weights'),
+    because('text', 'is no JSON'),
+  ]);
+});
+
+test('a model with an adapter is invalid, and the layers that are not used are named', async () => {
+  const root = at('.ollama', 'models');
+  const library = join(root, 'manifests', 'registry.ollama.ai', 'library');
+  ollama(root, 'registry.ollama.ai/library/base/1b');
+  const layer = (kind: string) => ({
+    mediaType: `application/vnd.ollama.image.${kind}`,
+    digest: `sha256:${HEX}`,
+  });
+  const made = (...kinds: string[]) => JSON.stringify({ layers: ['model', ...kinds].map(layer) });
+  write(join(library, 'adapted', '1b'), made('adapter', 'params'));
+  write(join(library, 'told', '1b'), made('template', 'system', 'params', 'license'));
+  const others = new OtherModels({ env: { HOME: home }, folders: null, filesMax: 9 });
+  const local = makeLocalProvider({ library: { others } });
+  try {
+    const models = await local.provider.models(AbortSignal.timeout(60_000));
+    const states = models.map(({ name, state, problem }) => [name, state, problem]).slice(1);
+    const why = 'it has an adapter, which the engine does not use';
+    assert.equal(states, [
+      ['ollama/adapted:1b', 'invalid', why],
+      ['ollama/base:1b', 'available', null],
+      ['ollama/told:1b', 'available', null],
+    ]);
+    const refused = await failure(readAnswer(local, { model: 'adapted:1b' }));
+    assert.equal([refused.code, refused.message.includes(why)], ['model_invalid', true]);
+    assert.ok((await readAnswer(local, { model: 'told:1b', max_tokens: 2 })).finish);
+    assert.equal((await local.models.show('told:1b')).unused, ['template', 'system', 'params']);
+  } finally {
+    await local.close();
+  }
 });
 
 test('models of LM Studio and of the cache of Hugging Face are found, without vision parts', async () => {

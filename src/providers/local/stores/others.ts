@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { basename, join, relative, sep } from 'node:path';
+import { asRecord } from '../../../json.ts';
 import { firstPartOf, partsOf, withoutPart } from '../../../models/gguf/parts.ts';
 import { isCompanion, isModelFile } from '../model-files.ts';
 
@@ -14,6 +15,10 @@ export interface OtherModel {
   source: ModelSource;
   /** Null: unknown. */
   digest: string | null;
+  /** Why it cannot be used, as the other program has it. Absent: nothing is known against it. */
+  problem?: string;
+  /** Parts of the model that svc does not use, such as `system`. */
+  unused?: readonly string[];
 }
 
 export type ModelSource = 'ollama' | 'lm-studio' | 'huggingface' | 'folder';
@@ -152,39 +157,60 @@ async function readOllama(folder: string, budget: Budget): Promise<OtherModel[]>
   const found: OtherModel[] = [];
   for (const manifests of ['manifests', 'manifests-v2']) {
     for (const path of await filesIn(join(folder, manifests), budget)) {
-      const digest = await digestIn(path);
-      if (digest === null) continue;
       const parts = relative(join(folder, manifests), path).split(sep);
+      if (parts.some((part) => part.startsWith('.'))) continue;
+      const { digest, ...rest } = await manifestAt(path);
       const tag = parts.pop();
       const [registry = '', namespace = ''] = parts;
       const usual = /^(registry\.)?ollama\.(ai|com)$/.test(registry);
       const short = usual ? (namespace === 'library' ? parts.slice(2) : parts.slice(1)) : parts;
       found.push({
         name: `ollama/${short.join('/')}:${tag}`,
-        path: join(folder, 'blobs', digest.replace(':', '-')),
+        path: digest === null ? path : join(folder, 'blobs', digest.replace(':', '-')),
         source: 'ollama',
         digest,
+        ...rest,
       });
     }
   }
   return found;
 }
 
-/** The digest of the weights that a manifest names. Null: none. */
-async function digestIn(manifest: string): Promise<string | null> {
+type Manifest = Pick<OtherModel, 'digest' | 'problem' | 'unused'>;
+
+/** The weights that a manifest names, and the layers around them. */
+async function manifestAt(path: string): Promise<Manifest> {
+  const damaged = (why: string): Manifest => ({
+    digest: null,
+    problem: `its manifest of Ollama ${why}`,
+  });
   try {
-    if ((await stat(manifest)).size > MANIFEST_BYTES_MAX) return null;
-    const { layers } = JSON.parse(await readFile(manifest, 'utf8')) as { layers: unknown };
-    const weights = (Array.isArray(layers) ? layers : []).find(
-      (layer: { mediaType?: unknown } | null) =>
-        layer?.mediaType === 'application/vnd.ollama.image.model',
-    ) as { digest?: unknown } | undefined;
-    const digest = weights?.digest;
-    return typeof digest === 'string' && /^sha256:[0-9a-f]{64}$/.test(digest) ? digest : null;
+    if ((await stat(path)).size > MANIFEST_BYTES_MAX) return damaged('is too large');
+    const { layers } = asRecord(JSON.parse(await readFile(path, 'utf8')));
+    const digests = new Map(
+      (Array.isArray(layers) ? layers : []).map((layer) => {
+        const { mediaType, digest } = asRecord(layer);
+        return [String(mediaType).replace('application/vnd.ollama.image.', ''), digest] as const;
+      }),
+    );
+    const digest = digests.get('model');
+    if (typeof digest !== 'string' || !/^sha256:[0-9a-f]{64}$/.test(digest))
+      return damaged('names no weights');
+    const unused = UNUSED.filter((kind) => digests.has(kind));
+    return {
+      digest,
+      ...(digests.has('adapter') ? { problem: ADAPTER } : {}),
+      ...(unused.length === 0 ? {} : { unused }),
+    };
   } catch {
-    return null;
+    return damaged('is no JSON');
   }
 }
+
+/** Without its adapter it would be the model that the adapter was made for. */
+const ADAPTER = 'it has an adapter, which the engine does not use';
+/** Layers that say how Ollama asks the model. Its templates are those of Go. */
+const UNUSED = ['template', 'system', 'params', 'messages'];
 
 /** `models--user--repo/snapshots/<commit>/<file>` is a link to a file in `blobs`. */
 async function readHub(folder: string, budget: Budget): Promise<OtherModel[]> {
