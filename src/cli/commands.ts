@@ -1,4 +1,4 @@
-import { optionRows, runFilters } from '../contract/options.ts';
+import { optionRows, options, runFilters } from '../contract/options.ts';
 
 /**
  * Every command of `svc`, as data. The parser, the help, the completion scripts and the docs are
@@ -232,6 +232,7 @@ export const commands: readonly CommandSpec[] = [
       ...targetFlags,
       preset,
       ...answerFlags,
+      { name: 'raw', summary: options.raw.summary },
       time('timeout', 'Longest time for the whole run'),
       {
         name: 'recovery',

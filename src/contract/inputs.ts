@@ -88,7 +88,15 @@ export function textBytes(input: { readonly [F in (typeof TEXTS)[number]]?: unkn
 }
 
 /** The fields of a request whose texts its provider gets. */
-const TEXTS = ['prompt', 'system', 'messages', 'tools', 'response_format', 'stop'] as const;
+const TEXTS = [
+  'prompt',
+  'system',
+  'messages',
+  'tools',
+  'response_format',
+  'stop',
+  'suffix',
+] as const;
 
 /** Visits the texts inside a value, with the names of its fields. */
 function eachText(value: unknown, visit: (said: string) => void): void {

@@ -12,6 +12,8 @@ const computing = {
   gpu: text,
   /** Layers of the model on the GPU. */
   gpu_layers: whole,
+  /** `file`, the name of a form that replaces it, or `none`: the model continues texts. */
+  chat_template: text,
 };
 type Computing = typeof computing;
 export const computingNames = Object.keys(computing) as (keyof Computing)[];
@@ -19,7 +21,6 @@ export const computingNames = Object.keys(computing) as (keyof Computing)[];
 /** `batching`: runs that need not be exact are computed in one batch. */
 export const engineLoaded = object({
   ...computing,
-  chat_template: text,
   /** Why the template of the file is not used. */
   template_problem: v.exactOptional(text),
   batching: flag,

@@ -9,7 +9,7 @@ import {
   recordedNames,
   STOPS_MAX,
 } from './options.ts';
-import { flag, numberFrom, oneOf, whole, wholeFrom, words } from './vocabulary.ts';
+import { flag, numberFrom, oneOf, text, whole, wholeFrom, words } from './vocabulary.ts';
 
 /** The schemas of the rows of `options`, for requests and for records. */
 
@@ -21,6 +21,7 @@ const forms = {
     v.array(words, 'must be a list of texts.'),
     v.maxLength(STOPS_MAX, `must have at most ${STOPS_MAX} texts.`),
   ),
+  suffix: text,
 };
 
 type Table = typeof options;

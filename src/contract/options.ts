@@ -236,6 +236,22 @@ export const options = {
     compatible: 'all',
     neutral: true,
   },
+  raw: {
+    type: 'flag',
+    summary:
+      'Continue the prompt as it is, without a chat template. Control tokens in it are read.',
+    proto: [38, 49],
+    compatible: 'none',
+    neutral: false,
+  },
+  suffix: {
+    type: 'form',
+    summary:
+      'Write what is between the prompt and this text, with a model that fills in the middle.',
+    proto: [39, 50],
+    compatible: 'none',
+    neutral: '',
+  },
 } as const satisfies Record<string, Option>;
 
 type Table = typeof options;
@@ -247,6 +263,7 @@ interface Forms {
   tool_choice: ToolChoice;
   response_format: ResponseFormat;
   stop: readonly string[];
+  suffix: string;
 }
 type Value<N extends OptionName> = N extends keyof Forms
   ? Forms[N]

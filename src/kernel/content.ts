@@ -126,6 +126,7 @@ const ASKED: ReadonlySet<string> = new Set([
   'tool_choice',
   'response_format',
   'stop',
+  'suffix',
   'metadata',
   'asked_as',
 ]);

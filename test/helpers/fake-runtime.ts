@@ -393,6 +393,7 @@ export function fakeRuntime(): FakeRuntime {
       unload: () => Promise.reject(new Error('not here')),
       release: () => Promise.reject(new Error('not here')),
       isLocal: () => true,
+      continuesTexts: () => false,
       keep: async () => {},
     },
     pulls: {

@@ -285,6 +285,7 @@ const LOADED: LoadedModel = {
   purpose: 'answers',
   gpu: 'cpu',
   gpu_layers: 0,
+  chat_template: 'file',
   keep_ms: 1,
   expires_at: null,
   error: null,

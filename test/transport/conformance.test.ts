@@ -317,7 +317,7 @@ test('what is refused whatever the models are, the document refuses too', async 
     ['/v1/embeddings', { model, input: '' }],
     ['/v1/embeddings', { model, input: [] }],
     ['/api/chat', { model: '\u0000', messages: [message] }],
-    ['/api/generate', { model, prompt: 'x', raw: true }],
+    ['/api/generate', { model, prompt: 'x', template: 'y' }],
     ['/api/embed', { model, input: 5 }],
     ['/api/embeddings', { model, prompt: 5 }],
   ] as const) {

@@ -5,7 +5,7 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import { keyOfThisShell } from '../connect/shell-key.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
-import { note } from '../print/output.ts';
+import { note, paint } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 import { starterOf } from './ensure-daemon.ts';
 import { followRun, type Run } from './follow.ts';
@@ -83,6 +83,7 @@ async function follow(
   });
   const output = steps.unprinted(record);
   await printer?.end(interrupt.aborted ? '' : output, isAnswered(record));
+  if (!json) await noteBase(record, paths);
   const shown = await withReason(record, input, paths);
   const { hasText, maxTokens } = steps;
   const interrupted = interrupt.aborted;
@@ -142,6 +143,20 @@ let noted = '';
 export function turnsText(turns_of: readonly string[] = []): string {
   return turns_of.length === 0 ? '' : `has turns of the token ${turns_of.join(', ')}`;
 }
+
+/** Says once, at a terminal, that the model has no form of a conversation. */
+async function noteBase({ provider, model }: Run, paths: Paths): Promise<void> {
+  if (provider !== LOCAL || !process.stderr.isTTY || isBaseNoted) return;
+  const { models } = await askDaemon(paths, 'model.ps', {}, { timeout_ms: LIST_MS }).catch(() => ({
+    models: [],
+  }));
+  const base = models.some((each) => each.name === model && each.chat_template === 'none');
+  if (!base) return;
+  isBaseNoted = true;
+  note(paint('dim', BASE, 2));
+}
+let isBaseNoted = false;
+const BASE = 'base model: it continues text';
 
 const BUILT_IN = /^(local\/)?svc-mini$/;
 

@@ -33,6 +33,7 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
     system: readSystem(flags),
     ...readNumbers(flags),
     stop: listFlag(flags, 'stop'),
+    raw: flags.raw === true ? true : undefined,
     response_format: choiceFlag(flags, 'format', FORMATS) === 'json' ? JSON_FORMAT : undefined,
     ...readConversation(flags),
     recovery: choiceFlag(flags, 'recovery', RECOVERIES),

@@ -159,6 +159,7 @@ const rules: Rules<Runtime> = {
   models: { list: any, place: any, presetOf: any, isFile: any, next: any, find: ofModel('any') },
   loads: {
     isLocal: any,
+    continuesTexts: any,
     release: asksModel,
     keep: asksModel,
     watch: (call, gate) => (id, listener) => {

@@ -13,6 +13,9 @@ import type { LoadedModel, LoadedModels, ModelLoads } from '../../providers/port
 import { chooseRoutes, type Route } from '../runs/route.ts';
 import { LOCAL, type Providers } from './providers.ts';
 
+/** The built-in model answers questions. */
+const BUILT_IN = /^svc-mini$/;
+
 export interface LoadsOptions {
   config: Config;
   providers: Pick<Providers, 'settings' | 'listed'>;
@@ -121,6 +124,14 @@ export class Loads {
   /** Whether a run with this name computes on this machine. Throws the errors of `chooseRoutes`. */
   isLocal(model: string): boolean {
     return this.loadable(this.routeOf(model, this.options.config)) !== null;
+  }
+
+  /** Whether a run with this name is one of a model that continues any text. */
+  continuesTexts(model: string | null): boolean {
+    const { providers, config } = this.options;
+    const listed = (id: string) => providers.listed(id);
+    const routes = chooseRoutes({ model }, config, providers.settings(), listed);
+    return routes.every((route) => route.provider === LOCAL && !BUILT_IN.test(route.model));
   }
 
   private routeOf(model: string, config: Config): Route {

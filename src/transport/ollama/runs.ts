@@ -26,7 +26,6 @@ export const chatInput = named(
   }),
 );
 
-const TEMPLATE = 'the daemon uses the template of the model.';
 export const generateInput = named(
   'OllamaGenerateInput',
   object({
@@ -34,9 +33,9 @@ export const generateInput = named(
     prompt: v.nullish(text),
     system: v.nullish(text),
     images,
-    raw: only(false, TEMPLATE),
-    template: only('', TEMPLATE),
-    suffix: only('', 'the daemon has no models that fill in the middle of a text.'),
+    raw: v.nullish(flag),
+    template: only('', 'the daemon uses the template of the model.'),
+    suffix: v.nullish(text),
     context: only([], 'send the conversation to /api/chat.'),
     truncate: v.nullish(flag),
     shift: v.nullish(flag),
@@ -72,6 +71,8 @@ export async function generate(context: GenerateContext): Promise<void> {
     : [];
   await answer(context, sent, 'generate', {
     ...inputOf(sent, isLocal(context, sent)),
+    ...(sent.raw === true ? { raw: true } : {}),
+    ...(sent.suffix ? { suffix: sent.suffix } : {}),
     messages: [...system, { role: 'user', content: [{ type: 'text', text: prompt }, ...shown] }],
   } as RunInput);
 }

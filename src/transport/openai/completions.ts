@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
+import { runInput } from '../../contract/run.ts';
 import { type Answer, sendAnswer, streamAnswer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import { startFor } from '../dialect/start.ts';
@@ -38,7 +39,7 @@ export const completionInput = named(
     ),
     best_of: only([1], 'svc makes one answer for each request.'),
     echo: only([false], 'svc does not repeat the prompt in the answer.'),
-    suffix: only([''], 'svc has no models that fill in the middle of a text.'),
+    suffix: runInput.entries.suffix,
     logprobs: v.nullish(v.never('must be null: POST /v1/chat/completions has logprobs.')),
     logit_bias: only([{}], 'svc does not change the odds of single tokens.'),
     ...WITHOUT_EFFECT,
@@ -52,6 +53,9 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
     context,
     {
       ...pick(asked, [...SAMPLING, 'model', 'metadata']),
+      // A provider that has only chats gets a message, as before.
+      ...(context.runtime.loads.continuesTexts(asked.model ?? null) ? { raw: true } : {}),
+      ...(asked.suffix ? { suffix: asked.suffix } : {}),
       prompt: typeof asked.prompt === 'string' ? asked.prompt : (asked.prompt[0] ?? ''),
       stop: stopOf(asked.stop),
       max_tokens: asked.max_tokens ?? MAX_TOKENS,

@@ -3,11 +3,12 @@ import { Template } from '@huggingface/jinja';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
+import { SvcError } from '../../../src/errors.ts';
 import type { Log } from '../../../src/kernel/port.ts';
 import { chooseTemplate } from '../../../src/providers/local/engine/template/choose.ts';
 import { ChatTemplate } from '../../../src/providers/local/engine/template/template.ts';
 import { FAMILIES } from '../../fixtures/models/families.ts';
-import { CHATML, makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { CHATML, type GgufOptions, makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { TOOLS } from '../../fixtures/models/templates.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import { type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
@@ -246,10 +247,11 @@ let local: LocalHarness;
 test.before(() => {
   local = makeLocalProvider({ log });
   const template = `${CHATML}{# ${STRUCTURE.join(' ')} #}`;
-  const files = {
+  const files: Record<string, GgufOptions> = {
     defined: { template, defined: [...STRUCTURE, '<table>', '<|odd|>'] },
     begins: { template: `{{ bos_token }}${CHATML}` },
     smollm2: { template: FAMILIES.smollm2 },
+    base: { template: null, pieces: [['<|fim_prefix|>'], ['<|fim_suffix|>'], ['<|fim_middle|>']] },
     broken: { template: "{{ messages | groupby('role') }}" },
   };
   for (const [name, options] of Object.entries(files))
@@ -281,6 +283,39 @@ test('the default system text of a template is in the prompt, and the first toke
   const chatml = { messages: [said('user', 'x')] };
   const begins = await count('begins', 'x', chatml);
   assert.is(begins, (await count('defined', 'x', chatml)) + 1);
+});
+
+test('a text is continued as it is: without a template, and where the request says so', async () => {
+  for (const [model, more] of [
+    ['base', {}],
+    ['base', { raw: true }],
+    ['smollm2', { raw: true }],
+  ] as const) {
+    assert.is(await count(model, 'abc', more), 3, model);
+    assert.is(await count(model, '<|im_end|>a', more), 2, 'control tokens are read');
+  }
+  const turns = [said('user', 'ab'), said('assistant', 'c'), said('user', 'd')];
+  assert.is(await count('base', '', { messages: turns }), 'ab\nc\nd'.length);
+});
+
+test('a model with the tokens for it fills in the middle of a text', async () => {
+  assert.is(await count('base', 'ab', { suffix: 'c' }), 'abc'.length + 3);
+  const spelled = '<|fim_middle|>';
+  assert.is(await count('base', spelled, { suffix: 'c' }), spelled.length + 1 + 3);
+});
+
+test('what a bare text cannot have is refused by name', async () => {
+  const all = [
+    ['smollm2', { suffix: 'c' }, 'suffix'],
+    ['svc-mini', { raw: true }, 'raw'],
+    ['base', { raw: true, system: 'x' }, 'messages'],
+    ['defined', { raw: true, tools: TOOL_LIST }, 'tools'],
+  ] as const;
+  for (const [model, more, param] of all) {
+    const thrown = await count(model, 'a', more).catch((error: unknown) => error);
+    assert.ok(thrown instanceof SvcError, `${model} ${param}`);
+    assert.equal([thrown.code, thrown.param], ['capability_missing', param]);
+  }
 });
 
 test.run();

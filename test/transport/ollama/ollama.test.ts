@@ -368,9 +368,7 @@ test('what a run cannot do is refused by name, as one text', async ({ real }) =>
     ['chat', { options: { temperature: 9 } }, /options\.temperature must be/],
     ['chat', { options: { stop: [''] } }, /options\.stop\.0 must not be empty/],
     ['chat', { format: 'yaml' }, /format must be json/],
-    ['generate', { prompt: 'x', raw: true }, /raw is not supported/],
     ['generate', { prompt: 'x', template: '{{x}}' }, /template is not supported/],
-    ['generate', { prompt: 'x', suffix: 'y' }, /suffix is not supported/],
     ['generate', { prompt: 'x', context: [1, 2] }, /context is not supported/],
     ['generate', { prompt: 'x', images: ['%%%'] }, /^images\.0 must be a PNG/],
   ];

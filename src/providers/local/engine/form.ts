@@ -24,7 +24,9 @@ function mustCall({ options: { tool_choice: choice = 'auto' } }: RunOrder): bool
 }
 
 /** Throws capability_missing for what the model cannot do, before anything is computed. */
-export function checkCapabilities({ template, built_in }: LoadedModel, order: RunOrder): void {
+export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
+  const { built_in, template } = loaded;
+  checkBare(loaded, order);
   for (const [index, { content }] of order.messages.entries()) {
     const place = content.findIndex(({ type }) => type === 'image');
     if (place !== -1)
@@ -52,11 +54,32 @@ export function checkCapabilities({ template, built_in }: LoadedModel, order: Ru
     );
 }
 
+/** Throws capability_missing for what a text that is continued as it is cannot have. */
+function checkBare({ built_in, model }: LoadedModel, order: RunOrder): void {
+  const { raw = false, suffix = '' } = order.options;
+  if (!raw && suffix === '') return;
+  const param = raw ? 'raw' : 'suffix';
+  if (built_in)
+    throw missing('The built-in model answers questions, and continues no text.', param);
+  if (order.messages.length !== 1 || order.messages[0]?.role !== 'user')
+    throw missing('A text that is continued as it is has no other messages.', 'messages');
+  if (callableTools(order).length > 0)
+    throw missing('A text that is continued as it is has no tools.', 'tools');
+  const { prefix, suffix: after } = model.tokens.infill;
+  if (suffix !== '' && (prefix === null || after === null))
+    throw missing('The model has no tokens to fill in the middle of a text.', 'suffix');
+}
+
+/** Null: the text of the prompt is continued as it is. */
+export function templateFor({ template }: LoadedModel, { options }: RunOrder) {
+  return options.raw === true || (options.suffix ?? '') !== '' ? null : template;
+}
+
 export function answerForm(loaded: LoadedModel, order: RunOrder, isReasoning: boolean): AnswerForm {
   const stop = (order.options.stop ?? []).map((text) => ({ text, mark: exactMark(text) }));
   const tools = callableTools(order);
-  const marks = tools.length === 0 ? null : (loaded.template?.calls ?? null);
-  const thoughts = thoughtMarks(loaded);
+  const marks = tools.length === 0 ? null : (templateFor(loaded, order)?.calls ?? null);
+  const thoughts = thoughtMarks(loaded, order);
   return {
     stop,
     reasoning:
@@ -76,7 +99,7 @@ export function answerForm(loaded: LoadedModel, order: RunOrder, isReasoning: bo
 export function thoughtBound(loaded: LoadedModel, order: RunOrder): ThoughtBound | null {
   const { reasoning_effort: effort } = order.options;
   const tokens = effort === undefined ? undefined : REASONING_TOKENS[effort];
-  const marks = thoughtMarks(loaded);
+  const marks = thoughtMarks(loaded, order);
   return tokens === undefined || marks === null ? null : { tokens, close: marks.close };
 }
 
@@ -99,7 +122,9 @@ export function requiredForm({ template }: LoadedModel, order: RunOrder): Requir
 }
 
 /** The form of reasoning. A template without one may be of a model that writes tags. */
-export function thoughtMarks({ template, knowsTags, built_in }: LoadedModel): ThoughtMarks | null {
+export function thoughtMarks(loaded: LoadedModel, order: RunOrder): ThoughtMarks | null {
+  const { knowsTags, built_in } = loaded;
+  const template = templateFor(loaded, order);
   if (built_in || template === null) return null;
   return template.thoughts ?? (knowsTags ? TAGS : null);
 }

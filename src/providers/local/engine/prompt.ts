@@ -9,7 +9,7 @@ import {
   textOf,
 } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
-import { callableTools, checkCapabilities, thoughtMarks } from './form.ts';
+import { callableTools, checkCapabilities, templateFor, thoughtMarks } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 
@@ -43,8 +43,12 @@ export function fittingPrompt(loaded: LoadedModel, order: RunOrder): Prompt {
  */
 export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
   checkCapabilities(loaded, order);
-  const { model, template, structure } = loaded;
+  const { model, structure } = loaded;
   const messages = shownMessages(loaded, order);
+  const template = templateFor(loaded, order);
+  const { suffix = '' } = order.options;
+  if (suffix !== '')
+    return { tokens: middlePrompt(loaded, bareText(messages), suffix), isReasoning: false };
   if (template === null)
     return {
       tokens: withBegin(model, model.tokenize(bareText(messages), true)),
@@ -58,7 +62,7 @@ export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
       now: timeOf(order),
       plain: (said) => structure.cut(said),
     });
-    const opens = thoughtMarks(loaded)?.open ?? '';
+    const opens = thoughtMarks(loaded, order)?.open ?? '';
     const isReasoning = opens !== '' && text.trimEnd().endsWith(opens);
     return { tokens: withBegin(model, structure.tokenize(model, text)), isReasoning };
   });
@@ -67,6 +71,20 @@ export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
 function shownMessages({ built_in }: LoadedModel, order: RunOrder): readonly Message[] {
   // The built-in model was trained on questions without a history.
   return built_in ? shortMessages(promptOf(order), systemOf(order)) : order.messages;
+}
+
+/** The prompt for the text between two others. Neither is read for control tokens. */
+function middlePrompt({ model, structure }: LoadedModel, before: string, after: string): Token[] {
+  const { prefix, suffix, middle } = model.tokens.infill;
+  const tokens = (text: string) => structure.tokenize(model, structure.cut(text));
+  const parts = (mark: Token | null, text: string) =>
+    mark === null ? [] : [mark, ...tokens(text)];
+  // A model without a token for the middle expects the text after it first.
+  const both =
+    middle === null
+      ? [...parts(suffix, after), ...parts(prefix, before)]
+      : [...parts(prefix, before), ...parts(suffix, after), middle];
+  return withBegin(model, both);
 }
 
 function bareText(messages: readonly Message[]): string {
