@@ -82,6 +82,7 @@ export const rows: readonly Row[] = [
     'startEngine',
     'engine.process_started engine.model_loaded',
   ),
+  row('providers/local/model-engine.ts', 'run', 'startAttempt', 'engine.stop_requested'),
   row(
     'providers/local/process-engine.ts',
     'run',
