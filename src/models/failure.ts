@@ -30,6 +30,8 @@ export function asPullError(thrown: unknown): SvcError {
   });
 }
 
+/** Another download has the file. */
+export const ANOTHER = 'Wait until it has ended, or give the model another name with --name.';
 /** What keeps the bytes that it has. */
 export const GOES_ON = errors.pull_cancelled.hint;
 

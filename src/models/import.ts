@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { copyFile, link, open, readdir, realpath, rm } from 'node:fs/promises';
 import { basename, dirname, isAbsolute } from 'node:path';
 import { SvcError } from '../errors.ts';
-import { asPullError, pullError } from './failure.ts';
+import { ANOTHER, asPullError, pullError } from './failure.ts';
 import { modelNameOf, readModelName } from './file-name.ts';
 import { checkGguf } from './gguf/check.ts';
 import { filesOfModel, firstPartOf, partPath, partsOf, withoutPart } from './gguf/parts.ts';
@@ -43,7 +43,8 @@ export async function importModel(
         hint: 'Name the model with --name.',
       });
     const file = `${found}.gguf`;
-    if (context.isWriting(file)) throw pullError('busy', `A download writes ${file} now.`);
+    if (context.isWriting(file))
+      throw pullError('busy', `A download writes ${file} now.`, { hint: ANOTHER });
     const paths = await preparePaths(context.folder, file);
     await refuseExisting(found, paths.target);
     const source = firstPartOf(path);

@@ -8,7 +8,7 @@ import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { attemptPull } from './attempt.ts';
 import type { PullContext } from './context.ts';
-import { asPullError, isUnknownName, pullError } from './failure.ts';
+import { ANOTHER, asPullError, isUnknownName, pullError } from './failure.ts';
 import { HubClient } from './hub/client.ts';
 import { searchHub } from './hub/search.ts';
 import { type ImportInput, importModel } from './import.ts';
@@ -161,7 +161,7 @@ export class Puller implements PullerPort<Task> {
     const name = file.toLowerCase();
     const owner = this.claims.get(name);
     if (owner !== undefined && owner !== pull_id)
-      throw pullError('busy', `Another pull downloads ${file} now.`);
+      throw pullError('busy', `Another pull downloads ${file} now.`, { hint: ANOTHER });
     this.claims.set(name, pull_id);
   }
 

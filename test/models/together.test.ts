@@ -147,6 +147,7 @@ pulls('two references that come to the same file do not write it at one time', a
   await harness.fetched(FILE, CUT);
   const { error } = await pull('hf:user/tiny:Q4_K_M');
   assert.is(error?.code, 'busy');
+  assert.match(error?.hint ?? '', 'Wait until it has ended');
   harness.clock.advance(harness.config.limits.pull_idle_ms + 1);
   assert.is((await first).last?.state, 'completed');
   isThere(harness);
