@@ -37,11 +37,7 @@ export function launchBrowser(executablePath: string): Promise<Browser> {
   // The sandbox of the browser refuses root.
   const chromiumSandbox = process.geteuid?.() !== 0;
   // A new process would compile every script of a site again.
-  const args = [
-    '--process-per-site',
-    '--in-process-gpu',
-    `--disable-features=${FEATURES_OFF.join()}`,
-  ];
+  const args = ['--process-per-site', `--disable-features=${FEATURES_OFF.join()}`];
   return chromium.launch({ executablePath, chromiumSandbox, args });
 }
 
