@@ -13,6 +13,7 @@ import fs, {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 // Without the packages there is also no Node of this project. An older one has no globSync, so an
 // import of it by name would fail before this sentence.
@@ -33,6 +34,8 @@ const ENTRIES = [
   'src/store/sqlite/worker.ts',
   'src/transport/dialect/documents/pdf-worker.ts',
 ];
+const LIBRARY = 'src/providers/local/engine/library.js';
+const TESTER = 'testBindingBinary.js';
 /** Packages that are in the bundles. The others are loaded from node_modules. */
 const POLKA = ['polka', '@polka', 'regexparam', 'trouter'];
 const BUNDLED = [...POLKA, 'mri', 'sade', 'ulid', 'valibot', 'xstate'];
@@ -72,6 +75,11 @@ function withPlaces(text, path) {
   return text.replaceAll('import.meta.url', `PLACE("${place}")`);
 }
 
+/** The library of the engine is imported from one file: see `library`. */
+function withLibrary(text) {
+  return text.replace(/(?<!typeof )import\('node-llama-cpp'\)/g, `import(PLACE("${LIBRARY}"))`);
+}
+
 /** The whole program imports each file that the table of commands names. */
 function withCommands(text, path) {
   if (!path.endsWith(join('cli', 'program.ts'))) return text;
@@ -108,6 +116,41 @@ const quick = {
     });
   },
 };
+
+/**
+ * The library of the engine in one file: importing its 590 modules takes most of the start of an
+ * engine. Its modules find files and builds as if each was at its place in the package. The module
+ * that tests a build is a second file, because it runs itself as a process, and because the engine
+ * may replace it: see `TestedBuild`.
+ */
+const libraryFolder = dirname(fileURLToPath(import.meta.resolve('node-llama-cpp')));
+const library = {
+  name: 'library',
+  setup({ initialOptions, onLoad }) {
+    const isTester = initialOptions.entryPoints[0].in.endsWith(TESTER);
+    onLoad({ filter: /[\\/]node-llama-cpp[\\/]dist[\\/].*\.js$/ }, ({ path }) => {
+      const text = readFileSync(path, 'utf8');
+      const place = relative(libraryFolder, path).replaceAll(sep, '/');
+      if (place.endsWith(TESTER))
+        return {
+          contents: isTester
+            ? text
+            : `export const testBindingBinary = async (...args) =>
+                (await import(new URL('./${TESTER}', import.meta.url))).testBindingBinary(...args);`,
+        };
+      return {
+        contents: text
+          .replaceAll('import.meta.url', `new URL("./${place}", LIBRARY).href`)
+          .replace(/import\("(@node-llama-cpp\/[^"]+)"\)/g, 'import(BUILD_OF("$1"))'),
+      };
+    });
+  },
+};
+const LIBRARY_BANNER = `import { createRequire as requireOf } from 'node:module';
+import { pathToFileURL as urlOf } from 'node:url';
+const LIBRARY = import.meta.resolve('node-llama-cpp');
+const require = requireOf(LIBRARY);
+const BUILD_OF = (name) => urlOf(require.resolve(name)).href;`;
 
 /** The sources and polka, changed by each of these functions. */
 const changed = (...changes) => ({
@@ -168,6 +211,17 @@ await bundle(
   },
 );
 await bundle(ENTRIES, { splitting: true, chunkNames: 'src/chunks/[name]-[hash]' });
+for (const [from, to] of [
+  ['index.js', LIBRARY],
+  [`bindings/utils/${TESTER}`, join(dirname(LIBRARY), TESTER)],
+])
+  await bundle([{ in: join(libraryFolder, from), out: to.replace(/\.js$/, '') }], {
+    plugins: [library],
+    banner: { js: LIBRARY_BANNER },
+    external: ['electron', '@reflink/*'],
+    sourcemap: false,
+    minifyWhitespace: true,
+  });
 chmodSync('dist/src/main.js', 0o755);
 link('node_modules/.bin/svc');
 
@@ -185,7 +239,9 @@ async function bundle(entryPoints, options) {
     legalComments: 'none',
     ...(options.bundle === false ? {} : { define: { BUILD, VERSION } }),
     plugins:
-      options.bundle === false ? [] : [outside, changed(withCommands, withPlaces, withBuiltins)],
+      options.bundle === false
+        ? []
+        : [outside, changed(withCommands, withLibrary, withPlaces, withBuiltins)],
     write: false,
     logLevel: 'warning',
     ...options,

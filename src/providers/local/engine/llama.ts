@@ -158,7 +158,7 @@ async function skipTest(gpu: unknown): Promise<void> {
       const real = await import("./testBindingBinary.js?real");
       return real.testBindingBinary(path, backends, gpu, ...rest);
     }`;
-  const tester = import.meta.resolve('node-llama-cpp').replace(LIBRARY, TESTER);
+  const tester = testerUrl();
   // Node.js before 22.15 has no hooks, so it tests each time.
   const hooks = process
     .getBuiltinModule('node:module')
@@ -167,6 +167,13 @@ async function skipTest(gpu: unknown): Promise<void> {
         url === tester ? { format: 'module', source, shortCircuit: true } : next(url, context),
     });
   if (hooks !== undefined) await import(tester).finally(() => hooks.deregister());
+}
+
+/** The build has the library in one file, and this module beside it. */
+function testerUrl(): string {
+  return import.meta.url.endsWith('.ts')
+    ? import.meta.resolve('node-llama-cpp').replace(LIBRARY, TESTER)
+    : new URL('./testBindingBinary.js', import.meta.url).href;
 }
 
 function libraryVersion(): string {
