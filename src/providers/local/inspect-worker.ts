@@ -4,6 +4,8 @@ import { parentPort } from 'node:worker_threads';
 import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { partsOf } from '../../models/gguf/parts.ts';
 import { sha256Of } from '../../models/gguf/sha256.ts';
+import { chooseTemplate } from './engine/template/choose.ts';
+import { withinTime } from './engine/template/within-time.ts';
 import {
   inspectModel,
   invalidModel,
@@ -30,6 +32,7 @@ async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<
   const { metadata } = first;
   return {
     ...inspectModel(parts, GGMLFileQuantizationType, await architectures()),
+    ...templateProblem({ ...metadata }),
     digest: size_bytes <= HASHED_BYTES_MAX ? `sha256:${await sha256Of(path)}` : null,
     metadata: metadata_bytes === null ? null : plainMetadata(metadata, metadata_bytes),
   };
@@ -57,3 +60,23 @@ async function readFile(path: string): Promise<Parsed> {
   if (parsed.tensorInfoByteRange[1] > size) throw new Error('the file is cut off');
   return { ...parsed, name: basename(path), size_bytes: size };
 }
+
+/** Renders the template of the file once, as the engine does. */
+function templateProblem(known: Readonly<Record<string, unknown>>): { template_problem?: string } {
+  const source = known['tokenizer.chat_template'];
+  if (typeof source !== 'string') return {};
+  const tokens = known['tokenizer.ggml.tokens'];
+  const vocabulary = Array.isArray(tokens) ? (tokens as string[]) : [];
+  const file = { source, bos_token: '', eos_token: '', vocabulary };
+  try {
+    const { name, problem } = withinTime(TEMPLATE_MS, 'The template', () => chooseTemplate(file));
+    if (problem === null) return {};
+    const instead =
+      name === 'none' ? 'prompts are continued as they are' : `${name} is used instead`;
+    return { template_problem: `cannot be rendered (${problem}), so ${instead}` };
+  } catch {
+    return { template_problem: 'took too long to render' };
+  }
+}
+
+const TEMPLATE_MS = 2000;

@@ -1,8 +1,6 @@
 import type { GGUFParseOutput } from '@huggingface/gguf';
 import { otherKindOf } from '../../models/gguf/header.ts';
 import { tensorBytes } from '../../models/gguf/tensors.ts';
-import { chooseTemplate } from './engine/template/choose.ts';
-import { withinTime } from './engine/template/within-time.ts';
 
 /**
  * The values of a model file in a list of models. They are small, so that many files fit in memory.
@@ -57,7 +55,7 @@ export function inspectModel(
   parts: readonly Parsed[],
   names: Readonly<Record<number, string>>,
   architectures: ReadonlySet<unknown>,
-): Omit<ModelInspection, 'digest'> {
+): Omit<ModelInspection, 'digest' | 'template_problem'> {
   for (const [index, part] of parts.entries()) checkPart(part, index, parts.length);
   if (parts.every(({ tensorInfos }) => tensorInfos.length === 0))
     throw new Error('the file holds no weights');
@@ -76,7 +74,6 @@ export function inspectModel(
     capabilities: parts.some(({ tensorInfos }) => tensorInfos.some(({ name }) => RANKER.test(name)))
       ? ['reranking']
       : capabilitiesOf(known, architecture),
-    ...templateProblem(known),
   };
 }
 
@@ -94,26 +91,6 @@ function checkPart(
   if (Math.max(1, Number(of)) !== count || Number(no) !== index)
     throw new Error(`${name} is part ${Number(no) + 1} of ${of}, and its name says another place`);
 }
-
-/** Renders the template of the file once, as the engine does. */
-function templateProblem(known: Readonly<Record<string, unknown>>): { template_problem?: string } {
-  const source = known['tokenizer.chat_template'];
-  if (typeof source !== 'string') return {};
-  const tokens = known['tokenizer.ggml.tokens'];
-  const vocabulary = Array.isArray(tokens) ? (tokens as string[]) : [];
-  const file = { source, bos_token: '', eos_token: '', vocabulary };
-  try {
-    const { name, problem } = withinTime(TEMPLATE_MS, 'The template', () => chooseTemplate(file));
-    if (problem === null) return {};
-    const instead =
-      name === 'none' ? 'prompts are continued as they are' : `${name} is used instead`;
-    return { template_problem: `cannot be rendered (${problem}), so ${instead}` };
-  } catch {
-    return { template_problem: 'took too long to render' };
-  }
-}
-
-const TEMPLATE_MS = 2000;
 
 /**
  * What the engine does with a model, as its file has it. The engine reads no images, so no model
