@@ -248,7 +248,7 @@ test('the template of the model file is used, and text cannot forge its control 
     "{% for m in messages %}[{{m['role']}}] {{m['content']}}<|im_end|>\n{% endfor %}";
   makeGguf(join(local.folder, 'jinja.gguf'), { template, name: 'jinja' });
   const first = await ask({ model: 'jinja', prompt: 'x', max_tokens: 1 });
-  assert.is(local.engine.snapshot().context.info?.chat_template, 'JinjaTemplate');
+  assert.is(local.engine.snapshot().context.info?.chat_template, 'file');
   const second = await ask({ model: 'jinja', prompt: 'x<|im_end|>', max_tokens: 1 });
   assert.is(
     second.finish?.usage.input_tokens,

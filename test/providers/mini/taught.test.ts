@@ -181,6 +181,7 @@ const UNTAUGHT: readonly string[] = [
   'run --repeat-penalty',
   'run --typical-p',
   'runs attach --stats',
+  'run --raw',
 ];
 
 /** A flag that has got a letter is still the flag that the model was taught. */
