@@ -28,6 +28,8 @@ export interface Pending {
   instance: Instance;
   snapshot: AnyMachineSnapshot;
   effects: Effect[];
+  /** The row that is committed together with the event; null where the event changes none. */
+  row: RunRow | null;
   settle: { resolve(): void; reject(error: SvcError): void } | null;
 }
 
@@ -35,8 +37,6 @@ export interface CommitterOptions {
   store: EventStore;
   clock: Clock;
   commit_events: number;
-  /** The row that is committed together with an event; null where the event changes none. */
-  project: (event: StoredEvent, snapshot: AnyMachineSnapshot) => RunRow | null;
   /**
    * Called with the durable events of each commit, in log order, and the milliseconds it took. It
    * settles their appends.
@@ -115,11 +115,11 @@ export class Committer {
 
   private async commit(batch: Pending[]): Promise<void> {
     const started = performance.now();
-    const { store, stalls, project } = this.options;
+    const { store, stalls } = this.options;
     let appended: AppendResult;
     try {
       appended = await stalls.watchCommit(
-        store.append({ events: batch.map((item) => item.event), runs: rowsOf(batch, project) }),
+        store.append({ events: batch.map((item) => item.event), runs: rowsOf(batch) }),
       );
     } catch (thrown) {
       this.committing = false;
@@ -154,13 +154,19 @@ export class Committer {
 }
 
 function numberFrom(batch: readonly Pending[], first_seq: number): void {
-  for (const [index, { event }] of batch.entries()) event.seq = first_seq + index;
+  for (const [index, item] of batch.entries()) assignSeq(item, first_seq + index);
 }
 
-/** The last row of each run. The others would be made for nothing. */
-function rowsOf(batch: readonly Pending[], project: CommitterOptions['project']): RunRow[] {
-  const rows = new Map<string, RunRow | null>(batch.map(({ event }) => [event.stream, null]));
-  for (const { event, snapshot } of batch.toReversed())
-    if (rows.get(event.stream) === null) rows.set(event.stream, project(event, snapshot));
-  return [...rows.values()].filter((row) => row !== null);
+function assignSeq({ event, row }: Pending, seq: number): void {
+  event.seq = seq;
+  if (row === null) return;
+  row.seq = seq;
+  if (row.record !== null) row.record.seq = seq;
+}
+
+/** The last row of each run. */
+function rowsOf(batch: readonly Pending[]): RunRow[] {
+  const rows = new Map<string, RunRow>();
+  for (const { row } of batch) if (row !== null) rows.set(row.run_id, row);
+  return [...rows.values()];
 }

@@ -2,7 +2,7 @@ import type { AnyMachineSnapshot } from 'xstate';
 import { type AnyEvent, SCHEMA_VERSION } from '../../machines/events.ts';
 import { accepted, init, type Step, statePath, step } from '../../machines/step.ts';
 import { SvcError } from '../errors.ts';
-import type { StoredEvent } from '../store/port.ts';
+import type { RunRow, StoredEvent } from '../store/port.ts';
 import type { Pending } from './committer.ts';
 import { Instance } from './instance.ts';
 import { machineOf } from './registry.ts';
@@ -12,6 +12,7 @@ export interface DraftOptions {
   at: number;
   boot_id: string;
   instances: Pick<ReadonlyMap<string, Instance>, 'get'>;
+  project: (event: StoredEvent, snapshot: AnyMachineSnapshot) => RunRow | null;
 }
 
 /** A machine refuses an event in this state. */
@@ -38,7 +39,7 @@ export class Refusal {
  */
 export function draft(
   proposals: readonly Proposal[],
-  { at, boot_id, instances }: DraftOptions,
+  { at, boot_id, instances, project }: DraftOptions,
 ): Pending[] | Refusal {
   const drafted: Pending[] = [];
   for (const { stream, event: proposed } of proposals) {
@@ -66,6 +67,7 @@ export function draft(
       instance: known ?? new Instance(stream, next.snapshot, 0),
       snapshot: next.snapshot,
       effects: next.effects,
+      row: project(event, next.snapshot),
       settle: null,
     });
   }

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import type { AnyMachineSnapshot } from 'xstate';
 import type { Effect } from '../../machines/effects.ts';
 import type { AnyEvent, NewEvent } from '../../machines/events.ts';
 import { can } from '../../machines/step.ts';
@@ -6,9 +7,9 @@ import { Notifier } from '../async/notifier.ts';
 import { ShortLived } from '../async/short-lived.ts';
 import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
-import type { StoredEvent } from '../store/port.ts';
+import type { RunRow, StoredEvent } from '../store/port.ts';
 import type { Clock } from './clock.ts';
-import { Committer, type CommitterOptions, type Pending } from './committer.ts';
+import { Committer, type Pending } from './committer.ts';
 import type { KernelStore } from './content.ts';
 import { draft, Refusal } from './draft.ts';
 import { foldStream, streamIn } from './fold.ts';
@@ -38,7 +39,8 @@ export interface KernelOptions {
   limits: Limits;
   boot_id: string;
   log: Log;
-  project: CommitterOptions['project'];
+  /** The row that is committed together with an event; null where the event changes none. */
+  project: (event: StoredEvent, snapshot: AnyMachineSnapshot) => RunRow | null;
   /** The store cannot be trusted any more. */
   onFatal(error: SvcError): void;
 }
@@ -153,8 +155,8 @@ export class Kernel {
   }
 
   private draft(proposals: readonly Proposal[]): Pending[] | Refusal {
-    const { boot_id } = this.options;
-    return draft(proposals, { at: this.clock.now(), boot_id, instances: this.instances });
+    const { boot_id, project } = this.options;
+    return draft(proposals, { at: this.clock.now(), boot_id, instances: this.instances, project });
   }
 
   protected propose(drafted: readonly Pending[]): Promise<void> {
