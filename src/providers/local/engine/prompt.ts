@@ -124,6 +124,8 @@ function tooLong(tokens: string, context_length: number): SvcError {
  */
 export class Structure {
   private readonly lengths: readonly number[];
+  /** Most characters of a text begin no spelling. */
+  private readonly beginnings: ReadonlySet<string | undefined>;
   private readonly spellings: ReadonlySet<string>;
 
   constructor(model: LlamaModel, template: string) {
@@ -137,6 +139,7 @@ export class Structure {
       tokens.filter((text, index) => text.length > 1 && isStructure(text, types[index])),
     );
     this.lengths = [...new Set([...this.spellings].map(({ length }) => length))];
+    this.beginnings = new Set([...this.spellings].map((text) => text[0]));
   }
 
   /** Marks where the text spells a token. */
@@ -144,6 +147,7 @@ export class Structure {
     let made = '';
     let from = 0;
     for (let at = 0; at < text.length; at += 1) {
+      if (!this.beginnings.has(text[at])) continue;
       if (!this.lengths.some((length) => this.spellings.has(text.slice(at, at + length)))) continue;
       made += text.slice(from, at + 1) + CUT;
       from = at + 1;
