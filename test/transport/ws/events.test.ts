@@ -10,10 +10,9 @@ import { bootReal, type Real } from '../http/real.ts';
 const test = suite('events');
 let real: Real;
 
+const LIMITS = { feed_events: 16, event_followers: 2, close_grace_ms: 200 };
 test.before.each(async () => {
-  real = await bootReal({
-    limits: { heartbeat_ms: 100, feed_events: 16, event_followers: 2, close_grace_ms: 200 },
-  });
+  real = await bootReal({ limits: LIMITS });
 });
 test.after.each(() => real.close());
 
@@ -117,6 +116,8 @@ test('a slow client misses nothing, delays no other, and is kept while it reads'
 });
 
 test('a client that disappears is closed', async () => {
+  await real.close();
+  real = await bootReal({ limits: { ...LIMITS, heartbeat_ms: 100 } });
   const client = connect('?follow=1', { autoPong: false });
   assert.is(await client.closed, 1006);
 });
