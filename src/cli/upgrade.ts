@@ -4,7 +4,7 @@ import { installationOf } from './installed.ts';
 import { print, printJson } from './print/output.ts';
 import { programFile } from './program-file.ts';
 
-/** Prints how this svc is upgraded. It changes nothing: the program belongs to who installed it. */
+/** Prints how this svc is upgraded. It changes nothing. */
 export async function run({ json }: Context): Promise<number> {
   const program = programFile();
   const { installed, words, upgrade: command } = installationOf(program);

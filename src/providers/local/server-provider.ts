@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path';
 import type { RunRequest } from '../../../machines/messages.ts';
 import type { Usage } from '../../contract/events.ts';
 import { SvcError } from '../../errors.ts';
+import { namedModel } from '../named-model.ts';
 import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import type { ModelFile } from './model-engine-options.ts';
 import type { ServerEngine, ServerWork } from './server-engine.ts';
@@ -69,7 +70,11 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
     embed,
     embedsTokens: true,
     models: async () =>
-      listed.map((name) => record(id, name, name === model.name, options.state())),
+      listed.map((name) => ({
+        ...namedModel(id, name),
+        state: options.state(),
+        default: name === model.name,
+      })),
     listed: () => listed,
     probe: async () => {
       const [program = ''] = server.command;
@@ -139,27 +144,4 @@ async function isProgram(program: string, folders = ''): Promise<boolean> {
     ),
   );
   return found.includes(true);
-}
-
-function record(
-  provider: string,
-  name: string,
-  isDefault: boolean,
-  state: ModelRecord['state'],
-): ModelRecord {
-  return {
-    id: `${provider}/${name}`,
-    provider,
-    name,
-    state,
-    size_bytes: null,
-    digest: null,
-    quantization: null,
-    parameters: null,
-    context_length: null,
-    capabilities: [],
-    default: isDefault,
-    built_in: false,
-    path: null,
-  };
 }

@@ -4,6 +4,7 @@ import { readBounded } from '../../http-client/bounded-body.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
+import { namedModel } from '../named-model.ts';
 import type { ModelRecord } from '../port.ts';
 import { streamFailure } from './connection-failure.ts';
 import { readSecrets } from './read-secrets.ts';
@@ -121,13 +122,8 @@ function toRecord(
 ): ModelRecord {
   const meta = asRecord(entry.meta);
   return {
-    id: `${provider}/${name}`,
-    provider,
-    name,
-    state: 'available',
+    ...namedModel(provider, name),
     size_bytes: positive(meta.size),
-    digest: null,
-    quantization: null,
     parameters: positive(meta.n_params),
     context_length: positive(
       entry.context_length,
@@ -136,10 +132,7 @@ function toRecord(
       entry.max_context_length,
       meta.n_ctx_train,
     ),
-    capabilities: [],
     default: isDefault,
-    built_in: false,
-    path: null,
   };
 }
 
