@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /**
  * Opens descriptors until a process has only `free` left. Returns the function that closes them.
@@ -22,9 +22,36 @@ export function takeDescriptors(pid: number, free = 0): () => void {
   return () => set(String(soft));
 }
 
-/** How many descriptors a process has open. Linux only. */
-export function descriptorsOf(pid: number): number {
-  return readdirSync(`/proc/${pid}/fd`).length;
+/** How many TCP connections a process has open. Linux only. */
+export function connectionsOf(pid: number): number {
+  const listening = '0A';
+  const connections = new Set(
+    readFileSync(`/proc/${pid}/net/tcp`, 'utf8')
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim().split(/\s+/))
+      .filter((columns) => columns[3] !== listening)
+      .map((columns) => `socket:[${columns[9]}]`),
+  );
+  return linksOf(pid).filter((link) => connections.has(link)).length;
+}
+
+/** What the open descriptors of a process are. None: it has ended, or is another user's. Linux only. */
+export function linksOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).flatMap((name) => linkOf(`/proc/${pid}/fd/${name}`));
+  } catch {
+    return [];
+  }
+}
+
+/** Empty, when the descriptor was closed a moment ago. */
+function linkOf(path: string): string[] {
+  try {
+    return [readlinkSync(path)];
+  } catch {
+    return [];
+  }
 }
 
 export const canTakeDescriptors = process.platform === 'linux';

@@ -1,8 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { readRuntimeFile } from '../../src/home/runtime-file.ts';
+import { linksOf } from '../helpers/descriptors.ts';
 import { type Home, makeHome, type Outcome } from '../helpers/svc.ts';
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -169,20 +170,11 @@ function daemonsOf(folder: string): number[] | null {
     .filter((fields) => fields[7] === join(folder, 'svc.sock') && fields[3] === LISTENS)
     .map((fields) => `socket:[${fields[6]}]`);
   const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
-  return pids.filter((pid) => descriptorsOf(pid).some((name) => inodes.includes(name)));
+  return pids.filter((pid) => linksOf(pid).some((name) => inodes.includes(name)));
 }
 
 /** The flag of a socket that accepts connections. */
 const LISTENS = '00010000';
-
-function descriptorsOf(pid: number): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
-  } catch {
-    // It has ended, or is another user's.
-    return [];
-  }
-}
 
 /** Ports that are free now. No outgoing connection takes one: they lie below its range. */
 async function freePorts(count: number): Promise<number[]> {
