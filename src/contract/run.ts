@@ -164,6 +164,11 @@ export const completion = fields('RunRecord', {
     v.exactOptional(large),
     'How long the answer waited for its model to be in memory. Absent: it did not.',
   ],
+  tool_form: [
+    51,
+    v.exactOptional(v.literal('generic')),
+    'The template of the model has no tools, so svc wrote them as a text. Absent: it has.',
+  ],
   usage: [16, usage],
 });
 

@@ -2,7 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import type { RunRequest } from '../../machines/messages.ts';
+import {
+  type OutputPart as AnswerPart,
+  partsAfter,
+  type RunRequest,
+} from '../../machines/messages.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { Log } from '../../src/kernel/port.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
@@ -120,6 +124,16 @@ export async function readAnswer(
     }
   }
   return heard;
+}
+
+export function partsOf(answer: WholeAnswer): readonly AnswerPart[] {
+  let [text, parts]: [string, readonly AnswerPart[]] = ['', []];
+  for (const output of answer.parts) {
+    if (output.type !== 'output') continue;
+    parts = partsAfter(parts, text, output);
+    if (output.kind === undefined) text += output.text;
+  }
+  return parts;
 }
 
 /** The failure of the work. */

@@ -1,12 +1,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Message, type OutputPart, partsAfter } from '../../../machines/messages.ts';
+import type { Message } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import {
   failure,
   type LocalHarness,
   makeLocalProvider,
+  partsOf,
   readAnswer,
   runRequest,
   type WholeAnswer,
@@ -28,16 +29,6 @@ const user = (text: string): Message => ({ role: 'user', content: [{ type: 'text
 const count = (changes: Asking) =>
   local.provider.countTokens?.(runRequest(changes), new AbortController().signal) ??
   Promise.reject(new Error('it cannot count'));
-
-function partsOf(answer: WholeAnswer): readonly OutputPart[] {
-  let [text, parts]: [string, readonly OutputPart[]] = ['', []];
-  for (const output of answer.parts) {
-    if (output.type !== 'output') continue;
-    parts = partsAfter(parts, text, output);
-    if (output.kind === undefined) text += output.text;
-  }
-  return parts;
-}
 
 const WEATHER = { type: 'tool_call', name: 'weather', arguments: '{"city": "Paris"}' } as const;
 
@@ -92,6 +83,32 @@ test('an answer that must call a tool is one valid call of it, also by random we
       assert.is(answer.finish?.finish_reason, 'tool_calls');
     }
   }
+});
+
+test('arguments of a call that the model chose have the form of its tool too', async () => {
+  const tools = TOOL_LIST.map((tool) => ({
+    ...tool,
+    parameters: { type: 'object', properties: { city: { const: 'Rome' } }, required: ['city'] },
+  }));
+  const calls = partsOf(await ask('calls', { tools })).slice(1);
+  assert.ok(calls.length > 0);
+  for (const call of calls)
+    assert.equal(call.type === 'tool_call' && JSON.parse(call.arguments), { city: 'Rome' });
+});
+
+test('a template without tools gets them as a system text, and the run is marked', async () => {
+  const request = { tools: TOOL_LIST, max_tokens: 1500, temperature: 1 };
+  const required = await ask('plain', { ...request, tool_choice: { name: 'weather' } });
+  const [call] = partsOf(required);
+  assert.ok(call?.type === 'tool_call' && call.name === 'weather');
+  assert.ok(Object.hasOwn(JSON.parse(call.arguments) as object, 'city'));
+  assert.is(required.finish?.tool_form, 'generic');
+  const free = { ...request, max_tokens: 1 };
+  const marks = async (model: string, more: Asking = {}) =>
+    (await ask(model, { ...free, ...more })).finish?.tool_form;
+  assert.is(await marks('plain'), 'generic');
+  assert.is(await marks('plain', { tool_choice: 'none' }), undefined);
+  assert.is(await marks('random'), undefined);
 });
 
 test('a response format makes JSON of its schema, also of random weights', async () => {
@@ -171,8 +188,7 @@ test('what the model cannot do is refused before anything is computed', async ()
       assert.is(error.param, param);
     }
   };
-  await refused({ tools: TOOL_LIST }, /template.*no tools/, 'tools');
-  await refused({ model: 'svc-mini', tools: TOOL_LIST }, /template.*no tools/, 'tools');
+  await refused({ model: 'svc-mini', tools: TOOL_LIST }, /calls no tools/, 'tools');
   await refused(
     { model: 'svc-mini', response_format: { type: 'json', name: null, schema: null } },
     /writes no JSON/,

@@ -6,6 +6,7 @@ import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Log } from '../../../src/kernel/port.ts';
 import { chooseTemplate } from '../../../src/providers/local/engine/template/choose.ts';
+import { GENERIC_CALLS } from '../../../src/providers/local/engine/template/generic-tools.ts';
 import { ChatTemplate } from '../../../src/providers/local/engine/template/template.ts';
 import { FAMILIES } from '../../fixtures/models/families.ts';
 import { CHATML, type GgufOptions, makeGguf } from '../../fixtures/models/make-gguf.ts';
@@ -161,8 +162,12 @@ test('the marks of calls, reasoning and the end are those that the template writ
   });
   assert.is(read(FAMILIES.phi).calls?.prefix, '<|tool_call|>{"name": "');
   assert.is(read(TOOLS).calls?.middle, '", "arguments": ');
-  for (const name of ['gemma', 'smollm2', 'deepseek', 'gpt_oss'] as const)
-    assert.is(read(FAMILIES[name]).calls, null, name);
+  for (const name of ['gemma', 'smollm2', 'deepseek'] as const)
+    assert.equal(
+      [read(FAMILIES[name]).hasTools, read(FAMILIES[name]).calls],
+      [false, GENERIC_CALLS],
+    );
+  assert.is(read(FAMILIES.gpt_oss).calls, null, 'it has channels');
   assert.equal(read(FAMILIES.gpt_oss).thoughts, {
     open: '<|channel|>analysis<|message|>',
     close: '<|end|><|start|>assistant<|channel|>final<|message|>',

@@ -8,9 +8,9 @@ import type { Reader } from './reader/reader.ts';
 
 /** What an answer must consist of. */
 export interface Required {
-  /** The form of its text. Null: any text, or no text. */
-  format: ResponseFormat | null;
-  /** The beginnings of a call that it may consist of instead. Without a format it must. */
+  /** The form of its text. `none`: it must be a call. */
+  text: ResponseFormat | 'free' | 'none';
+  /** The beginnings of a call that it may consist of instead. */
   calls: readonly string[];
   tools: readonly Tool[];
 }
@@ -82,6 +82,19 @@ export class Constraint {
     this.phase = phase;
     const grammar = phase === null ? null : this.grammarFor(phase);
     this.present = grammar === null ? undefined : stateOf(this.loaded, grammar);
+    const { argumentsSoFar: begun } = this.reader;
+    if (grammar !== null && begun !== '') this.acceptText(begun);
+  }
+
+  /** A free token can have the end of a mark and the beginning of the arguments. */
+  private acceptText(text: string): void {
+    for (const token of this.loaded.model.tokenize(text, false, 'trimLeadingSpace'))
+      try {
+        if (this.present !== undefined) acceptToken(this.loaded.model, this.present, token);
+      } catch {
+        // What the model wrote has another form than the schema: it goes on as it began.
+        this.present = undefined;
+      }
   }
 
   private phaseNow(): string | null {
@@ -90,21 +103,28 @@ export class Constraint {
       return END_OF_REASONING;
     if (this.required === null) return null;
     if (argumentsOf !== null) return `arguments of ${argumentsOf}`;
-    return isReasoning || hasCalls ? null : TEXT;
+    return isReasoning || hasCalls || this.required.text === 'free' ? null : TEXT;
   }
 
-  private grammarFor(phase: string): LlamaGrammar {
+  /** Null: a call that the model need not write has a schema that no grammar can say. */
+  private grammarFor(phase: string): LlamaGrammar | null {
     if (phase === END_OF_REASONING || this.required === null)
       return this.make([`root ::= ${literal(this.thoughts?.close ?? '')}`]);
-    const { format, calls, tools } = this.required;
+    const { text, calls, tools } = this.required;
     if (phase !== TEXT) {
       const name = this.reader.argumentsOf;
       const tool = tools.find((each) => each.name === name);
-      return this.make([this.json(argumentsOf(tool), 'leave_out')]);
+      try {
+        return this.make([this.json(argumentsOf(tool), 'leave_out')]);
+      } catch (error) {
+        const isUnsaid = error instanceof SvcError && error.code === 'capability_missing';
+        if (text === 'free' && isUnsaid) return null;
+        throw error;
+      }
     }
     const begins = calls.map(literal).join(' | ');
-    if (format === null) return this.make([`root ::= ${begins}`]);
-    const json = this.json(format.schema ?? { type: 'object' }, 'refuse');
+    if (text === 'free' || text === 'none') return this.make([`root ::= ${begins}`]);
+    const json = this.json(text.schema ?? { type: 'object' }, 'refuse');
     if (begins === '') return this.make([json]);
     return this.make([`root ::= answer | ${begins}`, json.replace(/^root ::=/, 'answer ::=')]);
   }

@@ -7,7 +7,8 @@ import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import { exactMark, looseMark, type Mark } from './reader/mark.ts';
 import type { AnswerForm, CallForm } from './reader/reader.ts';
-import type { CallMarks, ThoughtMarks } from './template/template.ts';
+import type { CallMarks } from './template/generic-tools.ts';
+import type { ThoughtMarks } from './template/template.ts';
 
 /** What an answer may consist of, for one model and one request. */
 
@@ -37,7 +38,7 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
       );
   }
   if (callableTools(order).length > 0 && (built_in || template?.calls == null))
-    throw missing('The chat template of the model has no tools.', 'tools');
+    throw missing(toolsRefusal(loaded), 'tools');
   if (order.messages.at(-1)?.continued === true) {
     if (built_in)
       throw missing(
@@ -52,6 +53,13 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
       'The built-in model answers questions about svc in plain text. It writes no JSON.',
       'response_format',
     );
+}
+
+function toolsRefusal({ built_in, template }: LoadedModel): string {
+  if (built_in) return 'The built-in model answers questions about svc, and calls no tools.';
+  return template === null
+    ? 'The model has no chat template, so it only continues texts and calls no tools.'
+    : 'The engine cannot read tool calls in the form of this model.';
 }
 
 /** Throws capability_missing for what a text that is continued as it is cannot have. */
@@ -113,12 +121,12 @@ const REASONING_TOKENS: Readonly<Partial<Record<Options['reasoning_effort'], num
 
 /** What the answer must consist of. Null: the model is free. */
 export function requiredForm({ template }: LoadedModel, order: RunOrder): Required | null {
-  const format = order.options.response_format ?? null;
+  const format = order.options.response_format ?? 'free';
   const tools = callableTools(order);
   const marks = tools.length === 0 ? null : (template?.calls ?? null);
   const calls = marks === null ? [] : tools.map(({ name }) => marks.prefix + name + marks.middle);
-  if (marks !== null && mustCall(order)) return { format: null, calls, tools };
-  return format === null ? null : { format, calls, tools };
+  if (marks !== null && mustCall(order)) return { text: 'none', calls, tools };
+  return format === 'free' && marks === null ? null : { text: format, calls, tools };
 }
 
 /** The form of reasoning. A template without one may be of a model that writes tags. */

@@ -8,7 +8,7 @@ import type { Parts } from './decode/prompt-parts.ts';
 import { type Sampling, TokenSampler } from './decode/sampler.ts';
 import type { Slot } from './decode/sequences.ts';
 import { steps } from './decode/steps.ts';
-import { answerForm, requiredForm, thoughtBound } from './form.ts';
+import { answerForm, callableTools, requiredForm, thoughtBound } from './form.ts';
 import type { LoadedModel } from './load.ts';
 import type { RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
@@ -48,11 +48,13 @@ export async function generate(generation: Generation): Promise<Completion | nul
   const answer = openAnswer(loaded, order, isReasoning);
   const constraint = constraintOf(loaded, order, answer);
   const { logprobs } = order.options;
+  const isGeneric = loaded.template?.hasTools === false && callableTools(order).length > 0;
   let made = answered.length;
   const finish = (reason: 'stop' | 'length', output_tokens = made): Completion => {
     output.push(answer.end(), null, null);
     return {
       ...endOf(answer, reason),
+      ...(isGeneric ? { tool_form: 'generic' } : {}),
       usage: {
         input_tokens: prompt.length,
         output_tokens,

@@ -59,6 +59,7 @@ export class Reader {
   private calls = 0;
   private call: CallName | null = null;
   private json = new JsonEnd();
+  private argumentsText = '';
   private pieces: Piece[] = [];
   private readonly inText: readonly Meant[];
   private readonly atStart: readonly Meant[];
@@ -112,6 +113,11 @@ export class Reader {
   /** The tool whose arguments come next. Null: none. */
   get argumentsOf(): string | null {
     return this.mode === 'arguments' ? (this.call?.name ?? null) : null;
+  }
+
+  /** What the answer has of these arguments. */
+  get argumentsSoFar(): string {
+    return this.mode === 'arguments' ? this.argumentsText : '';
   }
 
   get isReasoning(): boolean {
@@ -197,6 +203,7 @@ export class Reader {
     const end = json.push(this.pending);
     const text = this.cut(end ?? this.pending.length);
     const shown = hadBegun ? text : text.trimStart();
+    this.argumentsText += shown;
     if (end !== null && !json.hasBegun) this.pieces.push({ kind: 'tool_call', call, text: '{}' });
     else if (shown !== '') this.pieces.push({ kind: 'tool_call', call, text: shown });
     if (end === null) return false;
@@ -226,6 +233,7 @@ export class Reader {
     this.call = { id: this.form.calls?.id(this.calls) ?? '', name };
     this.calls += 1;
     this.json = new JsonEnd();
+    this.argumentsText = '';
     this.mode = 'arguments';
     this.pieces.push({ kind: 'tool_call', call: this.call, text: '' });
   }

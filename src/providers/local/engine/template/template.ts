@@ -2,16 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { Message, Tool } from '../../../../../machines/messages.ts';
 import { textOf } from '../../../../../machines/messages.ts';
 import { SvcError } from '../../../../errors.ts';
+import { type CallMarks, callText, GENERIC_CALLS, resultText, toolsText } from './generic-tools.ts';
 import { JinjaTemplate } from './jinja.ts';
-
-/** How a model writes a call: `prefix`, the name, `middle`, the arguments as JSON, `end`. */
-export interface CallMarks {
-  readonly prefix: string;
-  readonly middle: string;
-  readonly end: string;
-  /** From the arguments of a call to the name of another one. Null: one call is all. */
-  readonly between: string | null;
-}
 
 /** What is around the reasoning of an answer. */
 export interface ThoughtMarks {
@@ -63,13 +55,15 @@ interface Forms {
  * 2. The marks of calls and of reasoning are read once, from conversations that show them.
  */
 export class ChatTemplate {
-  /** Null: the template has no form of tool calls that can be read. */
+  /** Null: calls cannot be read from its answers. */
   readonly calls: CallMarks | null;
+  /** The template has a form of tool calls. If not, the tools are written as a system text. */
+  readonly hasTools: boolean;
   readonly thoughts: ThoughtMarks | null;
   /** What ends an answer. */
   readonly end: string;
   /** A question, up to its answer. */
-  private readonly asked: string;
+  private readonly question: string;
   private readonly template: JinjaTemplate;
   private readonly tokens: Variables;
   private forms: Forms = { parts: false, texts: false, short: false };
@@ -86,8 +80,11 @@ export class ChatTemplate {
       this.forms = { ...this.forms, parts: true };
     else if (plain instanceof Error) throw plain;
     else if (!isRead) throw new Error('it leaves out the message of the user');
-    this.asked = this.tried({}, asked, answers) ?? '';
-    this.calls = this.readCalls();
+    this.question = this.tried({}, asked, answers) ?? '';
+    const calls = this.readCalls();
+    this.hasTools = calls !== null;
+    // A model that writes in channels does so for its calls too.
+    this.calls = calls ?? (source.includes('<|channel|>') ? null : GENERIC_CALLS);
     this.thoughts = this.readThoughts();
     this.end = this.readEnd();
   }
@@ -95,14 +92,17 @@ export class ChatTemplate {
   /** The text up to the answer. Throws capability_missing if the template refuses it. */
   render({ messages, tools, reasoning_effort: effort, now, plain }: Asking): string {
     const goesOn = messages.at(-1)?.role === 'assistant';
-    const turns = eachText(this.turnsOf(messages), plain) as Turn[];
+    const said = this.turnsOf(messages);
+    const isNative = this.hasTools && tools.length > 0;
+    const asText = this.hasTools || tools.length === 0 ? said : withToolsText(said, tools);
+    const turns = eachText(asText, plain) as Turn[];
     if (goesOn) {
       const last = turns.at(-1) as Turn;
       turns[turns.length - 1] = { ...last, content: `${last.content}${HERE}` };
     }
     const variables = {
       add_generation_prompt: !goesOn,
-      ...(tools.length === 0 ? {} : { tools: eachText(tools.map(described), plain) }),
+      ...(isNative ? { tools: eachText(tools.map(described), plain) } : {}),
       ...(effort === undefined
         ? {}
         : {
@@ -193,21 +193,21 @@ export class ChatTemplate {
     const content = inText === null ? text : text.slice(inText[0].length);
     const reasoned = reasoning === '' ? {} : { reasoning_content: reasoning, thinking: reasoning };
     if (calls.length === 0) return { role, content, ...reasoned };
-    if (this.calls === null) {
-      const said = calls.map((call) => `{"name": "${call.name}", "arguments": ${call.arguments}}`);
-      return { role, content: [content, ...said].filter((each) => each !== '').join('\n') };
+    if (!this.hasTools) {
+      const texts = [content, ...calls.map(callText)];
+      return { role, content: texts.filter((text) => text !== '').join('\n') };
     }
-    const tool_calls = calls.map(({ id, name, arguments: said }) => ({
+    const tool_calls = calls.map(({ id, name, arguments: json }) => ({
       id,
       type: 'function' as const,
-      function: { name, arguments: parsedOr(said) },
+      function: { name, arguments: parsedOr(json) },
     }));
     return { role, content, ...reasoned, tool_calls };
   }
 
   /** A template without calls has no results either: they are texts of the user. */
   private result(id: string, names: ReadonlyMap<string, string>, content: string): Turn {
-    if (this.calls === null) return user(content);
+    if (!this.hasTools) return user(resultText(content));
     return { role: 'tool', content, tool_call_id: id, name: names.get(id) ?? '' };
   }
 
@@ -269,11 +269,11 @@ export class ChatTemplate {
     const opened = whole.slice(0, thought);
     const close = whole.slice(thought + THOUGHT.length, answer);
     // What an answer begins with may have opened it.
-    const same = sameLength(this.asked, opened);
+    const same = sameLength(this.question, opened);
     const tag = opened.lastIndexOf('<', same);
     const open = opened.slice(/^<[^>]*$/.test(opened.slice(tag, same)) ? tag : same).trim();
     const without = this.tried({}, [user(QUESTION), turn], {}) ?? '';
-    const begin = sameLength(this.asked, without);
+    const begin = sameLength(this.question, without);
     const none = without.slice(begin, without.indexOf(ANSWER, begin));
     if (close.trim() === '') return null;
     return { open: open === '' ? (/\S+\s*$/.exec(opened)?.[0] ?? '').trim() : open, close, none };
@@ -332,6 +332,15 @@ function eachText(value: unknown, change: (text: string) => string): unknown {
 
 function user(content: string): Turn {
   return { role: 'user', content };
+}
+
+/** The tools are a part of the system text, so that they are said once. */
+function withToolsText(turns: readonly Turn[], tools: readonly Tool[]): Turn[] {
+  const text = toolsText(tools.map(described));
+  const [first, ...others] = turns;
+  return first?.role === 'system'
+    ? [{ ...first, content: `${first.content}\n\n${text}` }, ...others]
+    : [{ role: 'system', content: text }, ...turns];
 }
 
 function described({ name, description, parameters }: Tool): object {
@@ -425,10 +434,10 @@ function shortId(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 9);
 }
 
-function parsedOr(said: string): unknown {
+function parsedOr(json: string): unknown {
   try {
-    return JSON.parse(said);
+    return JSON.parse(json);
   } catch {
-    return said;
+    return json;
   }
 }
