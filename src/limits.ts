@@ -264,6 +264,13 @@ export const limitSpecs = {
     1_048_576,
     'Tokens of one answer, unless --max-tokens sets another number.',
   ),
+  repetition_tokens: limit(
+    768,
+    0,
+    1_048_576,
+    'Tokens after which an answer of a local model that repeats one sequence is ended, unless ' +
+      '--repetition-tokens sets another number. 0: it goes on.',
+  ),
   lease_ms: limit(
     10_000,
     1000,

@@ -32,7 +32,7 @@ export interface Option {
   neutral?: unknown;
 }
 
-const { output_tokens, engine_context_tokens: context } = limitSpecs;
+const { output_tokens, repetition_tokens, engine_context_tokens: context } = limitSpecs;
 
 export const options = {
   tools: {
@@ -181,6 +181,19 @@ export const options = {
     proto: [37, 48],
     openai: true,
     compatible: 'neighbours',
+    neutral: 0,
+  },
+  repetition_tokens: {
+    type: 'whole',
+    min: repetition_tokens.min,
+    max: repetition_tokens.max,
+    summary:
+      'An answer of a local model ends when its last tokens, so many, are one sequence again ' +
+      'and again; 0: it goes on.',
+    flag: ['repetition-tokens', '<n>'],
+    proto: [40, 52],
+    openai: true,
+    compatible: 'none',
     neutral: 0,
   },
   seed: {

@@ -152,7 +152,9 @@ export const usage = object({
   /** Output tokens of the reasoning. */
   reasoning_tokens: v.exactOptional(whole),
 });
-const finish_reason = oneOf(['stop', 'length', 'content_filter', 'tool_calls', 'other']);
+/** `repetition`: it repeated itself, and was ended before its longest length. */
+const REASONS = ['stop', 'length', 'repetition', 'content_filter', 'tool_calls', 'other'] as const;
+const finish_reason = oneOf(REASONS);
 export type FinishReason = v.InferOutput<typeof finish_reason>;
 
 /** How a complete answer ended. The event and the record of the run have it. */

@@ -23,6 +23,7 @@ test('every field of a preset is taken as it is', () => {
     repeat_penalty: 0.1,
     typical_p: 0.5,
     dry_multiplier: 2,
+    repetition_tokens: 256,
     seed: 7,
     context_tokens: 8192,
   };

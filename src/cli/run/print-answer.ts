@@ -220,6 +220,16 @@ function flawOf(
   const { id, provider, finish_reason, output } = run;
   if (finish_reason === 'content_filter')
     return new SvcError('content_filtered', `The content filter of ${provider} cut the answer.`);
+  if (finish_reason === 'repetition')
+    return new SvcError(
+      'answer_cut',
+      `The model repeats itself without end, so ${provider} ended the answer.`,
+      {
+        hint:
+          'Ask in other words, add --repeat-penalty 1.1, or let it go on: ' +
+          '--repetition-tokens 0',
+      },
+    );
   if (finish_reason === 'length' && !isCutAsAsked(run, maxTokens)) {
     const { output_tokens } = run.usage;
     const after = output_tokens === null ? '' : ` after ${output_tokens} tokens`;

@@ -7,7 +7,7 @@ import { el } from './dom.js';
  */
 
 /** Codes that are no error: what the user did, and what the answer lacks. */
-const MILD = new Set(['length', 'content_filter', 'no_text']);
+const MILD = new Set(['length', 'repetition', 'content_filter', 'no_text']);
 const USUAL = new Set(['run_cancelled']);
 
 /**
@@ -42,6 +42,12 @@ export function problemOf({ error, state, finish_reason, output, output_parts = 
       code: 'length',
       message: 'The answer is cut: it is as long as it may be.',
       hint: 'Ask it to go on, or allow more tokens.',
+    };
+  if (finish_reason === 'repetition')
+    return {
+      code: 'repetition',
+      message: 'The model repeats itself without end, so the answer was ended.',
+      hint: 'Ask in other words, or ask another model.',
     };
   if (finish_reason === 'content_filter')
     return {

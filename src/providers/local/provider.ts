@@ -313,7 +313,7 @@ function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 
     exact: seed_asked,
     max_tokens: max_tokens ?? limits.output_tokens,
     only_count: false,
-    options: optionsIn(request),
+    options: { repetition_tokens: limits.repetition_tokens, ...optionsIn(request) },
     call_key: '',
     resume: null,
   };

@@ -140,7 +140,8 @@ function sumOf(counts: readonly number[]): number {
 function endOf({ finish_reason, usage, stop_sequence }: Omit<AnswerEnd, 'type'>): AnswerEnd {
   return {
     type: 'end',
-    finish_reason,
+    // No API of others has a word for it.
+    finish_reason: finish_reason === 'repetition' ? 'length' : finish_reason,
     usage,
     ...(stop_sequence === undefined ? {} : { stop_sequence }),
   };

@@ -257,6 +257,23 @@ test('dry_multiplier ends repetitions, and 0 changes nothing', async () => {
   assert.equal((await ask('random', { ...greedy, dry_multiplier: 0 })).token_ids, free.token_ids);
 });
 
+test('an answer that repeats itself is ended, and 0 lets it go on', async () => {
+  const schema = { const: 'z'.repeat(600) };
+  const greedy = {
+    temperature: 0,
+    max_tokens: 400,
+    response_format: { type: 'json', name: null, schema },
+  } as const;
+  const free = await ask('random', { ...greedy, repetition_tokens: 0 });
+  assert.is(free.finish?.finish_reason, 'length');
+  const ended = await ask('random', { ...greedy, repetition_tokens: 64 });
+  assert.is(ended.finish?.finish_reason, 'repetition');
+  const { length } = ended.token_ids;
+  assert.ok(length >= 64 && length < 400, `${length} tokens`);
+  assert.equal(ended.token_ids, free.token_ids.slice(0, length));
+  assert.is(ended.finish?.usage.output_tokens, length);
+});
+
 test('what the engine does not have is refused by name, unless it changes nothing', async () => {
   const thrown = await ask('random', { typical_p: 0.5 }).catch((error: unknown) => error);
   assert.ok(thrown instanceof SvcError);

@@ -267,6 +267,7 @@ test('the reason why an answer ended is said in the words of the API', async ({ 
     [[output('a', 1), ended('stop')], 'end_turn', null],
     [[output('a', 1), ended('stop', 'END')], 'stop_sequence', 'END'],
     [[output('a', 1), ended('length')], 'max_tokens', null],
+    [[output('a', 1), ended('repetition')], 'max_tokens', null],
     [[called('c', '{}'), ended('stop')], 'tool_use', null],
     [[output('a', 1), ended('content_filter')], 'refusal', null],
     [[refused, ended('stop')], 'refusal', null],

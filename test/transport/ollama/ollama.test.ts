@@ -265,6 +265,11 @@ test('a call whose arguments are no object fails; one that was cut off is left o
   ];
   const cut = await client.chat({ model, messages });
   assert.equal([cut.done_reason, cut.message], ['length', { role: 'assistant', content: '' }]);
+  real.provider.script = [
+    output('a a', 1),
+    { ...(finish() as Extract<OutputPart, { type: 'finish' }>), finish_reason: 'repetition' },
+  ];
+  assert.is((await client.chat({ model, messages })).done_reason, 'length', 'a repetition is cut');
 });
 
 test('probabilities of tokens are sent when they are asked for', async ({ real, client }) => {

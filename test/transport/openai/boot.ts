@@ -1,5 +1,6 @@
 import OpenAI, { type APIError } from 'openai';
 import * as assert from 'uvu/assert';
+import type { FinishReason } from '../../../src/contract/run.ts';
 import type { AttemptRequest, OutputPart } from '../../../src/providers/port.ts';
 import { output } from '../../helpers/scripted-provider.ts';
 import { TOKEN } from '../http/boot.ts';
@@ -20,7 +21,7 @@ export const HI = [{ role: 'user' as const, content: 'Hi' }];
 export const MODEL = 'local/svc-mini';
 export const hi = { model: MODEL, messages: HI };
 
-export function end(reason: 'stop' | 'length' | 'tool_calls' = 'stop'): OutputPart {
+export function end(reason: FinishReason = 'stop'): OutputPart {
   const usage = { input_tokens: 3, output_tokens: 2, cached_tokens: 1 };
   return { type: 'finish', finish_reason: reason, usage };
 }

@@ -110,7 +110,7 @@ test('a summary that is not whole is an error, and one of another service is ref
   real,
   client,
 }) => {
-  for (const script of [[end()], [output('Half', 1), end('length')]]) {
+  for (const script of [[end()], [output('Half', 1), end('repetition')]]) {
     real.provider.script = script;
     assert.equal((await errorOf(compact(client, {}))).slice(0, 2), [502, 'provider_failed']);
   }

@@ -14,6 +14,7 @@ import type { RunOrder } from './messages.ts';
 import type { OutputBatcher } from './output-batcher.ts';
 import type { Prompt } from './prompt.ts';
 import { AnswerPieces, checkTokens } from './reader/answer.ts';
+import { Repetition } from './reader/repetition.ts';
 
 export interface Generation {
   loaded: LoadedModel;
@@ -50,7 +51,9 @@ export async function generate(generation: Generation): Promise<Completion | nul
   const { logprobs } = order.options;
   const isGeneric = loaded.template?.hasTools === false && callableTools(order).length > 0;
   let made = answered.length;
-  const finish = (reason: 'stop' | 'length', output_tokens = made): Completion => {
+  const repetition = new Repetition(order.options.repetition_tokens ?? 0);
+  let repeats = false;
+  const finish = (reason: Reason, output_tokens = made): Completion => {
     output.push(answer.end(), null, null);
     return {
       ...endOf(answer, reason),
@@ -66,6 +69,7 @@ export async function generate(generation: Generation): Promise<Completion | nul
 
   for (const token of answered) {
     constraint?.accept(token);
+    repeats = repetition.push(token);
     output.push(answer.push(token), null, null);
     constraint?.advance();
   }
@@ -79,6 +83,7 @@ export async function generate(generation: Generation): Promise<Completion | nul
   }
   if (answer.reader.ended !== null) return finish('stop');
   if (made >= most) return finish('length');
+  if (repeats) return finish('repetition');
   // The filter judged an answer before its first output.
   const filter: ConfidenceFilter = createConfidenceFilter(made > 0 ? null : rule);
   const explained: TokenLogprob[] = [];
@@ -91,8 +96,11 @@ export async function generate(generation: Generation): Promise<Completion | nul
     for await (const step of steps({ prompt, parts, kept, answered }, stepping)) {
       const { token, probability, probabilities } = step;
       const ended = ends(token);
-      if (!ended) made += 1;
-      const over = ended || made >= most;
+      if (!ended) {
+        made += 1;
+        repeats = repetition.push(token);
+      }
+      const over = ended || made >= most || repeats;
       if (!ended && probabilities !== null)
         explained.push(tokenLogprob(model, token, probabilities, logprobs ?? 0));
       const released = filter.accept(ended ? [] : [token], probability, over);
@@ -105,7 +113,7 @@ export async function generate(generation: Generation): Promise<Completion | nul
         if (answer.reader.ended !== null) return finish('stop');
       }
       constraint?.advance();
-      if (over) return finish(ended ? 'stop' : 'length');
+      if (over) return finish(ended ? 'stop' : made >= most ? 'length' : 'repetition');
     }
   } finally {
     sampler.dispose();
@@ -113,6 +121,9 @@ export async function generate(generation: Generation): Promise<Completion | nul
   output.push(answer.end(), null, null);
   return null;
 }
+
+/** How an answer ends that its text does not end. */
+type Reason = 'stop' | 'length' | 'repetition';
 
 /** The built-in model was trained on short questions, and says nonsense about a long text. */
 function isUnreadable({ built_in }: LoadedModel, prompt: readonly Token[]): boolean {
@@ -150,7 +161,7 @@ function constraintOf(
 
 function endOf(
   { reader }: AnswerPieces,
-  reason: 'stop' | 'length',
+  reason: Reason,
 ): Pick<Completion, 'finish_reason' | 'stop_sequence'> {
   const { ended } = reader;
   if (ended?.reason === 'stop') return { finish_reason: 'stop', stop_sequence: ended.text };

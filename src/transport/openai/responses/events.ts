@@ -18,6 +18,7 @@ import {
   placeIn,
 } from './items.ts';
 import {
+  cutBy,
   type ResponseRequest,
   type ResponseState,
   type ResponseStatus,
@@ -238,7 +239,7 @@ export class ResponseEvents {
   }
 
   private completed(at: number, { finish_reason, usage }: Completed): ResponseEvent[] {
-    const isCut = finish_reason === 'length' || finish_reason === 'content_filter';
+    const isCut = cutBy(finish_reason) !== null;
     const status = isCut ? 'incomplete' : 'completed';
     const events =
       this.asked.fields.compaction === true

@@ -85,7 +85,7 @@ export function responseObject(asked: ResponseRequest, state: ResponseState): It
     ...(fields.conversation === undefined ? {} : { conversation: { id: fields.conversation } }),
     completed_at: completed_at === null ? null : seconds(completed_at),
     error: error === null ? null : errorOf(error),
-    incomplete_details: incomplete ? { reason: REASONS[finish_reason ?? 'other'] } : null,
+    incomplete_details: incomplete ? { reason: cutBy(finish_reason) } : null,
     instructions: fields.instructions === true ? instructionsOf(request) : null,
     max_output_tokens: request.max_tokens,
     max_tool_calls: null,
@@ -128,8 +128,14 @@ function errorOf(failure: Failure): Item {
   return { code, message, type: type === 'provider_error' ? 'server_error' : type, param };
 }
 
+/** Why a response is incomplete. Null: it is complete. */
+export function cutBy(reason: FinishReason | null): string | null {
+  return REASONS[reason ?? 'other'] ?? null;
+}
+
 const REASONS: Readonly<Record<FinishReason, string | null>> = {
   length: 'max_output_tokens',
+  repetition: 'max_output_tokens',
   content_filter: 'content_filter',
   stop: null,
   tool_calls: null,
