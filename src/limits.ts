@@ -174,8 +174,18 @@ export const limitSpecs = {
     'Text of all answers in progress. Then the largest answer of the busiest provider is ' +
       'cut, and new runs wait.',
   ),
-  embeddings: limit(8, 1, 1024, 'Embedding requests at one time. More get the error busy.'),
-  embed_ms: limit(300_000, 1000, 3_600_000, 'One embedding request. A large model loads slowly.'),
+  embeddings: limit(
+    8,
+    1,
+    1024,
+    'Requests for embeddings or reranking at one time. More get the error busy.',
+  ),
+  embed_ms: limit(
+    300_000,
+    1000,
+    3_600_000,
+    'One request for embeddings or reranking. A large model loads slowly.',
+  ),
   pulls: limit(2, 1, 16, 'Downloads at one time. More get the error busy.'),
   pull_failures: limit(
     5,
@@ -467,7 +477,7 @@ export const fixedLimits = {
   provider_stream_bytes: 256 * MIB,
   /** One response of a remote provider with the vectors of at most 128 texts. */
   provider_vectors_bytes: 16 * MIB,
-  /** Texts of one embedding request. */
+  /** Texts of one request for embeddings or reranking. */
   embed_texts: 2048,
   /** The same texts together. */
   embed_text_bytes: 4 * MIB,

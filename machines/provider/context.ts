@@ -42,6 +42,8 @@ export interface ProviderFault {
 /** A request for embeddings at a cloud provider. Its texts are not recorded. */
 export interface EmbeddingSent {
   request: string;
+  /** Absent: vectors. `reranking`: the texts are a query and the documents that it is for. */
+  purpose?: 'reranking';
   provider: string;
   model: string;
   /** How many texts, and their UTF-8 size together. */

@@ -3,9 +3,20 @@ import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
 import type { EmbedText } from '../providers/port.ts';
 import { checkText, checkWithoutNull, wrong } from './check.ts';
-import { count, flag, name, object, text, wholeFrom } from './vocabulary.ts';
+import {
+  briefly,
+  count,
+  filled,
+  flag,
+  name,
+  named,
+  object,
+  text,
+  wholeFrom,
+  words,
+} from './vocabulary.ts';
 
-/** What a request for embeddings holds. */
+/** What a request for embeddings holds, and one that ranks documents. */
 
 /** Longest vector that a request may ask for. */
 const DIMENSIONS_MAX = 65_536;
@@ -31,7 +42,16 @@ export function parseEmbedInput(
   param = 'texts',
 ): EmbedInput {
   const input = checkWithoutNull(embedInput, value);
-  const { texts } = input;
+  checkTexts(input.texts, limits, param);
+  return input;
+}
+
+/** Throws invalid_request, prompt_not_text, prompt_too_large. */
+export function checkTexts(
+  texts: readonly EmbedText[],
+  limits: Pick<Limits, 'embed_texts' | 'embed_text_bytes'>,
+  param: string,
+): void {
   if (texts.length === 0) throw wrong(param, `${param} must have at least one text.`);
   if (texts.length > limits.embed_texts)
     throw wrong(param, `There are ${texts.length} texts; at most ${limits.embed_texts} are taken.`);
@@ -46,8 +66,50 @@ export function parseEmbedInput(
       `The texts have ${bytes} bytes; at most ${limits.embed_text_bytes} are taken.`,
       { param, hint: 'Send fewer texts.' },
     );
-  return input;
 }
+
+const document = v.union([words, object({ text: words })], 'must be a text, or have a text.');
+const DOCUMENTS_MAX = 1_000_000;
+
+/** The form that the APIs of Jina, Cohere and llama-server share. */
+export const rerankInput = named(
+  'RerankInput',
+  object({
+    query: words,
+    documents: briefly(
+      filled(document, 'must be a list of texts.', 'must have at least one text.'),
+    ),
+    provider: v.nullish(name()),
+    model: v.nullish(name()),
+    cloud: v.nullish(flag),
+    /** The best ones alone. Absent: all. */
+    top_n: v.nullish(wholeFrom(1, DOCUMENTS_MAX)),
+    /** Each result has its document. Absent: false. */
+    return_documents: v.nullish(flag),
+  }),
+);
+export type RerankInput = v.InferOutput<typeof rerankInput>;
+
+/** The documents, the best one first. */
+export const reranking = named(
+  'Reranking',
+  object({
+    object: v.literal('list'),
+    /** `provider/name`. */
+    model: text,
+    results: v.array(
+      object({
+        /** The place of the document in the request. */
+        index: count,
+        relevance_score: v.number(),
+        document: v.exactOptional(object({ text })),
+      }),
+    ),
+    /** Absent: the provider does not count tokens. */
+    usage: v.exactOptional(object({ prompt_tokens: count, total_tokens: count })),
+  }),
+);
+export type Reranking = v.InferOutput<typeof reranking>;
 
 export const TOKEN_BYTES = 4;
 /** The bytes of texts. The id of a token counts as about what its text has. */

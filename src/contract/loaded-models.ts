@@ -39,8 +39,8 @@ export const loadedModel = named(
     since: time,
     /** How much of it is loaded, from 0 to 1. Null: it is not being loaded. */
     progress: orNull(v.number()),
-    /** An embedding model has a process for its vectors. */
-    purpose: oneOf(['answers', 'embeddings']),
+    /** A model has a process for each purpose. */
+    purpose: oneOf(['answers', 'embeddings', 'reranking']),
     /** Answers that it computes now. */
     runs: whole,
     /** The estimate of its memory, which is reserved. */

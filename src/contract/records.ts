@@ -139,7 +139,7 @@ const reportFields = {
   /** The last state changes of the daemon, oldest first. */
   transitions: v.array(object({ at: time, event: text, state_path: text })),
   runs: object(counts),
-  /** Embedding requests of this boot. */
+  /** Requests of this boot for embeddings or reranking. */
   embeddings: object({ active: whole, answered: whole, failed: whole }),
   queue,
   log: object({

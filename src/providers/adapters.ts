@@ -30,7 +30,7 @@ export function createRemote({ config, ...options }: RemoteOptions): ProviderPor
  */
 function named(port: ProviderPort): ProviderPort {
   const { id } = port;
-  const { countTokens, embed, embedsTokens } = port;
+  const { countTokens, embed, embedsTokens, rank } = port;
   const asking = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work;
@@ -55,6 +55,7 @@ function named(port: ProviderPort): ProviderPort {
       : { countTokens: (...given) => asking(countTokens.apply(port, given)) }),
     ...(embed === undefined ? {} : { embed: (...given) => asking(embed.apply(port, given)) }),
     ...(embedsTokens === undefined ? {} : { embedsTokens }),
+    ...(rank === undefined ? {} : { rank: (...given) => asking(rank.apply(port, given)) }),
   };
 }
 

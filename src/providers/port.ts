@@ -132,6 +132,13 @@ export interface Embedding {
   input_tokens: number | null;
 }
 
+/** How well each document answers a query, in the order of the documents. */
+export interface Ranking {
+  scores: number[];
+  /** Tokens of all documents, each with the query. Null: unknown. */
+  input_tokens: number | null;
+}
+
 export interface ProviderPort {
   readonly id: string;
   /**
@@ -166,5 +173,12 @@ export interface ProviderPort {
   ): Promise<Embedding>;
   /** `embed` passes ids of tokens on. Absent: it takes texts alone, and gets no others. */
   readonly embedsTokens?: true;
+  /** Scores documents for a query, with the rules of `embed`. Absent: the provider cannot. */
+  rank?(
+    model: string,
+    query: string,
+    documents: readonly string[],
+    signal: AbortSignal,
+  ): Promise<Ranking>;
   close(): Promise<void>;
 }

@@ -32,7 +32,7 @@ export interface Runtime extends DaemonRequests {
   readonly runs: Public<Runs>;
   /** The position of a run in the queue. */
   readonly queue: Pick<Scheduler, 'watch'>;
-  readonly embeddings: Pick<Embeddings, 'embed'>;
+  readonly embeddings: Pick<Embeddings, 'embed' | 'rerank'>;
   readonly providers: Public<ManagedProviders>;
   readonly models: Public<Models>;
   /** The local models in memory. */

@@ -325,6 +325,7 @@ export function fakeRuntime(): FakeRuntime {
     },
     queue: { watch: () => {} },
     embeddings: {
+      rerank: () => Promise.reject(new Error('not here')),
       async embed({ texts, model, provider, dimensions }) {
         note('embeddings.embed');
         return {

@@ -80,6 +80,11 @@ const server = createServer(async (request, response) => {
       data: body.input.map((_, index) => ({ index, embedding: [1, index] })),
       usage: { prompt_tokens: 3 },
     });
+  if (request.url === '/v1/rerank')
+    return json(200, {
+      results: body.documents.map((_, index) => ({ index, relevance_score: -index })),
+      usage: { total_tokens: 4 },
+    });
   return chat(response, body);
 });
 server.listen(Number(flags.port), '127.0.0.1');

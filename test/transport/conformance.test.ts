@@ -143,6 +143,12 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { body: { model: MODEL, input: 'a' }, status: 200 },
     { body: { model: MODEL, input: [] }, status: 400 },
   ],
+  'POST /v1/rerank': [
+    { body: { model: MODEL, query: 'a', documents: ['b'], return_documents: true }, status: 200 },
+    { body: { model: MODEL, query: 'a', documents: [] }, status: 400 },
+  ],
+  'POST /rerank': [{ body: { query: 'a', documents: [{ text: 'b' }], top_n: 1 }, status: 200 }],
+  'POST /v2/rerank': [{ body: { query: 'a', documents: ['b'] }, status: 200 }],
   'POST /v1/responses': [
     { body: { model: MODEL, input: 'hello' }, status: 200 },
     { body: { model: MODEL, input: 'hello', stream: true }, status: 200 },
@@ -235,6 +241,7 @@ test.before(async (context) => {
   Object.assign(real.provider, {
     models: async () => [model],
     embed: async () => ({ vectors: [[0.5]], input_tokens: 1 }),
+    rank: async () => ({ scores: [0.5], input_tokens: 1 }),
   });
   Object.assign(real.runtime.models, {
     show: async (id: string) => {

@@ -15,7 +15,7 @@ export function workRows({ models = [], failing = [] }: Partial<StatusMore>): [s
 
 function modelText({ id, purpose, state, runs, memory_bytes }: Model): string {
   const answers = runs > 0 ? `, ${runs} run${runs === 1 ? '' : 's'}` : '';
-  const work = purpose === 'embeddings' ? ', for embeddings' : answers;
+  const work = purpose === 'answers' ? answers : `, for ${purpose}`;
   const memory = memory_bytes === null ? '' : `, ${bytes(memory_bytes)}`;
   return `${shownName(id)} ${state}${work}${memory}`;
 }

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { ModelRecord } from '../../providers/port.ts';
 import type { PullRecord } from '../../runtime/pulls/record.ts';
+import { rerankInput, reranking } from '../embed-input.ts';
 import { loadInput, providerInput, pullInput } from '../inputs.ts';
 import { loadedModel, loadedModels, unloadedModel } from '../loaded-models.ts';
 import { provider } from '../records.ts';
@@ -94,6 +95,34 @@ export const modelOperations = {
     method: 'loads.unload',
     http: 'POST /v1/models/unload',
     call: ({ runtime }, { model }) => runtime.loads.unload(model),
+  }),
+  rerank: operation({
+    summary: 'Scores documents for a query, the best one first. It is no run; no text is kept.',
+    params: rerankInput,
+    result: reranking,
+    access: 'run',
+    http: 'POST /v1/rerank',
+    also: ['/rerank', '/v2/rerank'],
+    grpc: {
+      rpc: 'Rerank',
+      answer: 'Reranking',
+      fields: {
+        model: { id: 1, says: '`provider/name`.' },
+        results: { id: 2, type: 'RankedDocument' },
+        usage: { id: 3, type: 'RerankUsage', says: 'Absent: the provider does not count tokens.' },
+      },
+      request: {
+        query: 1,
+        documents: 2,
+        model: 3,
+        provider: 4,
+        cloud: 5,
+        top_n: { id: 6, says: 'The best ones alone. Absent: all.' },
+        return_documents: 7,
+      },
+    },
+    call: ({ runtime, by, signal }, input) =>
+      runtime.embeddings.rerank(input, { client: by }, signal),
   }),
   'model.search': operation({
     answers: '`models` of the hub, the most downloaded first: reference, downloads, licence',

@@ -28,6 +28,8 @@ export interface Columns<P extends Fields = Fields> {
   method?: MethodName;
   /** Its route. The answer is 200 with the result unless `src/transport/http/` says otherwise. */
   http?: `${'GET' | 'POST' | 'DELETE'} /${string}`;
+  /** More paths of the route, which programs of others ask. */
+  also?: readonly `/${string}`[];
   /** The parameters after the `?`, where texts stand for other values. */
   query?: Query | ((limits: Limits) => Query);
   grpc?: Grpc;

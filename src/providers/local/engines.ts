@@ -147,14 +147,15 @@ export class Engines implements LocalRoom {
     return engine.ask(order, { ...computed, context_tokens }, signal);
   }
 
-  /** Loads the model and asks it for vectors. Throws SvcError, or the signal's reason. */
+  /** Loads the model and asks it for vectors, or for scores. Throws SvcError, or the signal's reason. */
   async embed(
     name: string,
+    purpose: Exclude<Purpose, 'answers'>,
     order: VectorsOrder,
     context_tokens: number,
     signal: AbortSignal,
   ): Promise<Vectors> {
-    const engine = await this.modelEngine(name, 'embeddings');
+    const engine = await this.modelEngine(name, purpose);
     return engine.embed(order, { ...ANY, context_tokens }, signal);
   }
 
@@ -265,7 +266,7 @@ export class Engines implements LocalRoom {
       guard,
       reserve: (shape, asked, signal) => {
         const context_tokens = asked ?? wanted.context_tokens;
-        const batch = purpose === 'embeddings' ? { batch: context_tokens } : {};
+        const batch = purpose === 'answers' ? {} : { batch: context_tokens };
         const plan = { ...wanted, context_tokens, ...batch };
         return this.memory.reserve(engine, shape, plan, signal);
       },

@@ -118,7 +118,7 @@ function capabilitiesOf(known: Readonly<Record<string, unknown>>, architecture: 
 /** The pooling type of a model that scores a text for a question. */
 const RANKS = 4;
 /** The weights that make the score. */
-const RANKER = /^cls\.(output\.)?weight$/;
+export const RANKER = /^cls\.(output\.)?weight$/;
 
 /** Converts the entries in the order of the file. Skips an entry that exceeds the bound. */
 export function plainMetadata(metadata: object, bytesMax: number): ModelMetadata {

@@ -18,6 +18,7 @@ import { unsupported } from '../remote/call-options.ts';
 import type { Batching, GpuLayers, RunOrder } from './engine/messages.ts';
 import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
+import type { VectorsOrder } from './model-engine.ts';
 import { ANY, type ModelFile } from './model-engine-options.ts';
 import { defaultBudget } from './model-memory.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
@@ -174,18 +175,18 @@ export function createLocalProvider({
 
   async function embed(
     model: string,
-    texts: readonly string[],
-    { dimensions = null }: { dimensions?: number | null },
+    purpose: keyof typeof NOT_BUILT_IN,
+    order: VectorsOrder,
     signal: AbortSignal,
   ): Promise<Embedding> {
-    if ((await find(model)).path === built_in)
-      throw new SvcError('capability_missing', 'The built-in model computes no embeddings.', {
-        param: 'model',
-        hint: 'Download a model that does: svc model pull nomic-embed-text',
-      });
+    if ((await find(model)).path === built_in) {
+      const [what, hint] = NOT_BUILT_IN[purpose];
+      const message = `The built-in model ${what}.`;
+      throw new SvcError('capability_missing', message, { param: 'model', hint });
+    }
     const closes = AbortSignal.any([signal, closing.signal]);
     const within = async (context_tokens: number) => {
-      const vectors = await engines.embed(model, { texts, dimensions }, context_tokens, closes);
+      const vectors = await engines.embed(model, purpose, order, context_tokens, closes);
       const embedding = await vectors.whole();
       if (embedding !== null) return embedding;
       closes.throwIfAborted();
@@ -205,7 +206,13 @@ export function createLocalProvider({
     id: 'local',
     stream,
     countTokens,
-    embed,
+    embed: (model, texts: readonly string[], { dimensions = null }, signal) =>
+      embed(model, 'embeddings', { texts, dimensions, query: null }, signal),
+    rank: async (model, query, texts, signal) => {
+      const order = { texts, dimensions: null, query };
+      const { vectors, input_tokens } = await embed(model, 'reranking', order, signal);
+      return { scores: vectors.map(([score]) => score ?? Number.NaN), input_tokens };
+    },
     models: (signal) => models.list(signal),
     listed: () => models.listed,
     probe: async () => {
@@ -298,6 +305,14 @@ export function createLocalProvider({
 function serverName(provider: string): string {
   return `provider:${provider}`;
 }
+
+const NOT_BUILT_IN = {
+  embeddings: [
+    'computes no embeddings',
+    'Download a model that does: svc model pull nomic-embed-text',
+  ],
+  reranking: ['ranks no documents', 'Use a model whose capabilities have reranking.'],
+} as const;
 
 /** A process is asked to exit, then killed, then given up. */
 const UNLOADS = 3;

@@ -52,11 +52,15 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
     }
   }
 
-  const embed: ProviderPort['embed'] = async (name, texts, asked, signal) => {
+  const work = async <T>(
+    signal: AbortSignal,
+    ask: (remote: ProviderPort) => Promise<T> | undefined,
+  ): Promise<T> => {
     const { process, end } = await begin(signal);
     try {
-      if (process.remote.embed === undefined) throw new SvcError('capability_missing');
-      return await process.remote.embed(name, texts, asked, signal);
+      const answer = ask(process.remote);
+      if (answer === undefined) throw new SvcError('capability_missing');
+      return await answer;
     } catch (thrown) {
       throw signal.aborted ? thrown : await process.causeOf(thrown);
     } finally {
@@ -67,7 +71,10 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
   return {
     id,
     stream,
-    embed,
+    embed: (name, texts, asked, signal) =>
+      work(signal, (remote) => remote.embed?.(name, texts, asked, signal)),
+    rank: (name, query, documents, signal) =>
+      work(signal, (remote) => remote.rank?.(name, query, documents, signal)),
     embedsTokens: true,
     models: async () =>
       listed.map((name) => ({

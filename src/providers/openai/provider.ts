@@ -3,7 +3,14 @@ import { readBounded } from '../../http-client/bounded-body.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
-import type { AttemptRequest, Embedding, EmbedText, OutputPart, ProviderPort } from '../port.ts';
+import type {
+  AttemptRequest,
+  Embedding,
+  EmbedText,
+  OutputPart,
+  ProviderPort,
+  Ranking,
+} from '../port.ts';
 import { askedModel } from '../remote/asked-model.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
@@ -14,7 +21,7 @@ import { readSecrets } from '../remote/read-secrets.ts';
 import { RequestForms } from '../remote/request-form.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
-import { parseUpstreamError, type Secrets } from '../remote/upstream-error.ts';
+import { parseUpstreamError } from '../remote/upstream-error.ts';
 import { chatBody } from './body.ts';
 import { ChatAnswer } from './chat-answer.ts';
 import { type AddressedConfig, JSON_TYPE, keyHeader, settingHeaders } from './request-headers.ts';
@@ -54,6 +61,8 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
     embedsTokens: true,
     embed: (model, texts, asked, signal) =>
       embedTexts(options, new Exchange(upstream), { model, texts, options: asked }, signal),
+    rank: (model, query, documents, signal) =>
+      rankDocuments(options, new Exchange(upstream), { model, query, documents }, signal),
     close: () => upstream.connections.close(),
   };
 }
@@ -110,31 +119,16 @@ async function embedTexts(
   { model, texts, options }: EmbedRequest<EmbedText>,
   signal: AbortSignal,
 ): Promise<Embedding> {
-  const { config, limits } = remote;
   const said = texts.filter((text) => typeof text === 'string');
-  const secrets = await readSecrets(remote, said);
+  const ask = await asks(remote, exchange, said, signal);
   const vectors: number[][] = [];
   let input_tokens: number | null = 0;
   let ended: 'complete' | 'broken' = 'broken';
   try {
     for (let from = 0; from < texts.length; from += BATCH_TEXTS) {
       const input = texts.slice(from, from + BATCH_TEXTS);
-      const { body } = await exchange.send({
-        method: 'POST',
-        url: `${config.base_url}/embeddings`,
-        headers: { ...settingHeaders(config), ...JSON_TYPE, ...keyHeader(config, secrets.key) },
-        body: JSON.stringify({ model, input, encoding_format: 'base64', ...options }),
-        model,
-        secrets,
-        signal,
-      });
-      const text = await readBounded(body, limits.provider_vectors_bytes);
-      if (text === null) throw tooLarge('the vectors', limits.provider_vectors_bytes);
-      const read = readEmbedding(parseForeignJson(text), input.length, {
-        key: secrets.place,
-        model,
-        secrets,
-      });
+      const body = { model, input, encoding_format: 'base64', ...options };
+      const read = readEmbedding(await ask('/embeddings', body), input.length);
       vectors.push(...read.vectors);
       input_tokens = tokensSoFar(input_tokens, read.input_tokens);
     }
@@ -147,35 +141,101 @@ async function embedTexts(
   }
 }
 
+/** Asks with one request after the other: each path has one whole answer. Throws SvcError. */
+async function asks(
+  remote: RemoteOptions,
+  exchange: Exchange,
+  texts: readonly string[],
+  signal: AbortSignal,
+) {
+  const { config, limits } = remote;
+  const secrets = await readSecrets(remote, texts);
+  return async (path: string, body: { model: string }): Promise<Record<string, unknown>> => {
+    const { model } = body;
+    const response = await exchange.send({
+      method: 'POST',
+      url: `${config.base_url}${path}`,
+      headers: { ...settingHeaders(config), ...JSON_TYPE, ...keyHeader(config, secrets.key) },
+      body: JSON.stringify(body),
+      model,
+      secrets,
+      signal,
+    });
+    const text = await readBounded(response.body, limits.provider_vectors_bytes);
+    if (text === null) throw tooLarge('the vectors', limits.provider_vectors_bytes);
+    const value = asRecord(parseForeignJson(text));
+    if (value.error === undefined || value.error === null) return value;
+    throw toFailure(parseUpstreamError(value, secrets), { key: secrets.place, model });
+  };
+}
+
+/**
+ * Asks the server for the scores of all documents. Their range is the server's. Throws SvcError.
+ * After an abort it closes the connection and throws.
+ */
+async function rankDocuments(
+  remote: RemoteOptions,
+  exchange: Exchange,
+  request: { model: string; query: string; documents: readonly string[] },
+  signal: AbortSignal,
+): Promise<Ranking> {
+  const { query, documents } = request;
+  let ended: 'complete' | 'broken' = 'broken';
+  try {
+    const ask = await asks(remote, exchange, [query, ...documents], signal);
+    const { results, data, usage, meta } = await ask('/rerank', request);
+    const scored = readEach(results ?? data, documents.length, 'scores', (item) =>
+      Number.isFinite(item.relevance_score) ? Number(item.relevance_score) : null,
+    );
+    ended = 'complete';
+    const { prompt_tokens, total_tokens } = asRecord(usage);
+    const { input_tokens } = asRecord(asRecord(meta).tokens);
+    return {
+      scores: scored,
+      input_tokens: tokensSoFar(0, prompt_tokens ?? total_tokens ?? input_tokens),
+    };
+  } catch (thrown) {
+    if (signal.aborted) throw thrown;
+    const failure = streamFailure(thrown);
+    if (failure.code !== 'provider_not_found') throw failure;
+    throw new SvcError('capability_missing', 'The provider has no path /rerank at its base_url.', {
+      param: 'model',
+      cause: failure,
+    });
+  } finally {
+    await exchange.end(ended);
+  }
+}
+
 /**
  * Reads `{data: [{index, embedding}], usage}`. A vector is a list of numbers, or base64 of 32-bit
- * floats. Servers may send the vectors in any order.
+ * floats.
  */
-function readEmbedding(
-  value: unknown,
+function readEmbedding({ data, usage }: Record<string, unknown>, count: number): Embedding {
+  const vectors = readEach(data, count, 'vectors', ({ embedding }) => readVector(embedding));
+  return { vectors, input_tokens: tokensSoFar(0, asRecord(usage).prompt_tokens) };
+}
+
+/** Reads one value for each text. Servers may send them in any order. */
+function readEach<T>(
+  list: unknown,
   count: number,
-  asked: { key: string | null; model: string; secrets: Secrets },
-): Embedding {
-  const { data, error, usage } = asRecord(value);
-  if (error !== undefined && error !== null)
-    throw toFailure(parseUpstreamError(value, asked.secrets), asked);
-  if (!Array.isArray(data)) throw notVectors('no list of vectors');
-  const vectors = new Array<number[] | undefined>(count).fill(undefined);
-  for (const [place, item] of data.entries()) {
-    const { index = place, embedding } = asRecord(item);
-    const vector = readVector(embedding);
-    if (vector === null) throw notVectors('a vector that cannot be read');
-    if (typeof index !== 'number' || !(index in vectors) || vectors[index] !== undefined)
-      throw notVectors('vectors that belong to no text');
-    vectors[index] = vector;
+  noun: string,
+  read: (item: Record<string, unknown>) => T | null,
+): T[] {
+  if (!Array.isArray(list)) throw notRead(`no list of ${noun}`);
+  const found = new Array<T | undefined>(count).fill(undefined);
+  for (const [place, item] of list.entries()) {
+    const { index = place, ...rest } = asRecord(item);
+    const value = read(rest);
+    if (value === null) throw notRead(`${noun} that cannot be read`);
+    if (typeof index !== 'number' || !(index in found) || found[index] !== undefined)
+      throw notRead(`${noun} that belong to no text`);
+    found[index] = value;
   }
-  const whole = vectors.filter((vector) => vector !== undefined);
-  if (whole.length !== count) throw notVectors(`${whole.length} vectors for ${count} texts`);
-  const { prompt_tokens } = asRecord(usage);
-  return {
-    vectors: whole,
-    input_tokens: Number.isSafeInteger(prompt_tokens) ? Number(prompt_tokens) : null,
-  };
+  const whole = found.filter((value) => value !== undefined);
+  if (whole.length !== count) throw notRead(`${whole.length} ${noun} for ${count} texts`);
+  return whole;
 }
 
 function readVector(value: unknown): number[] | null {
@@ -195,7 +255,7 @@ function fromBase64(text: string): number[] | null {
 
 const FLOAT_BYTES = 4;
 
-function notVectors(what: string): SvcError {
+function notRead(what: string): SvcError {
   return new SvcError('provider_failed', `The provider answers with ${what}.`, {
     retryable: false,
   });

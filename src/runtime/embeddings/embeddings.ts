@@ -2,12 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { refusal } from '../../../machines/daemon/chart.ts';
 import type { EmbeddingSent } from '../../../machines/provider/context.ts';
 import type { Config } from '../../config/config.ts';
+import { checkText } from '../../contract/check.ts';
 import type { Asker, EmbeddingRecord, EmbedInput } from '../../contract/contract.ts';
-import { embedBytes } from '../../contract/embed-input.ts';
+import {
+  checkTexts,
+  embedBytes,
+  type RerankInput,
+  type Reranking,
+} from '../../contract/embed-input.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
-import type { Embedding, EmbedText } from '../../providers/port.ts';
+import type { Embedding, EmbedText, ProviderPort, Ranking } from '../../providers/port.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { Asking } from '../providers/admission.ts';
 import type { Outcome, Usable } from '../providers/circuit.ts';
@@ -17,7 +23,7 @@ import { tokensIn } from '../runs/usage-of.ts';
 import type { Budget } from '../usage/budget.ts';
 
 /**
- * Answers requests for embeddings. It owns the number of requests in progress.
+ * Answers requests for embeddings, and ranks documents. It owns the number of requests in progress.
  *
  * 1. An embedding is no run. It is cheap to repeat and has no pieces, so the log has no answer.
  * 2. Nothing goes to a cloud provider before the log says so. The log has no text of it.
@@ -41,6 +47,20 @@ interface Sent extends Omit<EmbeddingSent, 'texts' | 'bytes'> {
   sent_at: number;
 }
 
+/** The work of a request, at any provider. */
+interface Work<T> {
+  /** All that the provider gets. */
+  texts: readonly EmbedText[];
+  purpose?: 'reranking';
+  /** Throws capability_missing. */
+  at(
+    port: ProviderPort | undefined,
+    provider: string,
+  ): (model: string, end: AbortSignal) => Promise<T>;
+  /** Throws unless the answer has what was asked for. */
+  check(answer: T): void;
+}
+
 /** Requests of this boot. */
 export interface EmbeddingCounts {
   active: number;
@@ -61,26 +81,78 @@ export class Embeddings {
    * timed_out, the errors of a run's model, and those of its provider.
    */
   async embed(input: EmbedInput, asker: Asker, signal: AbortSignal): Promise<EmbeddingRecord> {
+    const { texts, dimensions } = input;
+    const options = dimensions == null ? {} : { dimensions };
+    const { answer, provider, model } = await this.answer(input, asker, signal, {
+      texts,
+      at(port, id) {
+        if (port?.embed === undefined) throw cannot(id, 'does not compute embeddings');
+        if (!port.embedsTokens && texts.some((text) => typeof text !== 'string'))
+          throw new SvcError(
+            'capability_missing',
+            `The provider ${id} takes texts, and no ids of tokens: they are of the tokenizer ` +
+              'of another model.',
+            {
+              param: 'input',
+              hint: 'Send the texts. In LangChain: check_embedding_ctx_length=False',
+            },
+          );
+        return (name, end) => port.embed?.(name, texts, options, end) as Promise<Embedding>;
+      },
+      check: (embedding) =>
+        checkVectors(embedding, texts.length, this.options.config.limits.embed_numbers),
+    });
+    return { ...answer, provider, model };
+  }
+
+  /** Also throws what the check of the documents throws. */
+  async rerank(input: RerankInput, asker: Asker, signal: AbortSignal): Promise<Reranking> {
+    const { query, top_n, return_documents } = input;
+    const documents = input.documents.map((each) => (typeof each === 'string' ? each : each.text));
+    const { limits } = this.options.config;
+    checkText('query', query);
+    checkTexts(documents, limits, 'documents');
+    const { answer, provider, model } = await this.answer(input, asker, signal, {
+      texts: [query, ...documents],
+      purpose: 'reranking',
+      at(port, id) {
+        if (port?.rank === undefined) throw cannot(id, 'does not rank documents');
+        return (name, end) => port.rank?.(name, query, documents, end) as Promise<Ranking>;
+      },
+      check({ scores }) {
+        if (scores.length !== documents.length || !scores.every(Number.isFinite))
+          throw notAnswered(`${scores.length} scores for ${documents.length} documents`);
+      },
+    });
+    const results = answer.scores
+      .map((relevance_score, index) => ({ index, relevance_score }))
+      .sort((a, b) => b.relevance_score - a.relevance_score)
+      .slice(0, top_n ?? documents.length)
+      .map((each) =>
+        return_documents ? { ...each, document: { text: documents[each.index] ?? '' } } : each,
+      );
+    const tokens = answer.input_tokens;
+    return {
+      object: 'list',
+      model: `${provider}/${model}`,
+      results,
+      ...(tokens === null ? {} : { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
+    };
+  }
+
+  private async answer<T extends { input_tokens: number | null }>(
+    choice: Pick<EmbedInput, 'provider' | 'model' | 'cloud'>,
+    asker: Asker,
+    signal: AbortSignal,
+    { texts, purpose, at, check }: Work<T>,
+  ): Promise<{ answer: T; provider: string; model: string }> {
     this.checkReady();
     const { config, providers, budget } = this.options;
-    const [target] = chooseRoutes(input, config, providers.settings(), (id) =>
+    const [target] = chooseRoutes(choice, config, providers.settings(), (id) =>
       providers.listed(id),
     );
     const { provider, model, cloud } = target;
-    const port = providers.portFor({ provider, cloud });
-    if (port?.embed === undefined)
-      throw new SvcError(
-        'capability_missing',
-        `The provider ${provider} does not compute embeddings.`,
-        { param: 'model' },
-      );
-    if (!port.embedsTokens && input.texts.some((text) => typeof text !== 'string'))
-      throw new SvcError(
-        'capability_missing',
-        `The provider ${provider} takes texts, and no ids of tokens: they are of the tokenizer ` +
-          'of another model.',
-        { param: 'input', hint: 'Send the texts. In LangChain: check_embedding_ctx_length=False' },
-      );
+    const work = at(providers.portFor({ provider, cloud }), provider);
     const { limits } = config;
     const late = AbortSignal.timeout(limits.embed_ms);
     const request = `embedding_${randomUUID()}`;
@@ -88,22 +160,18 @@ export class Embeddings {
     let entered = false;
     let outcome: Outcome = 'abandoned';
     try {
-      await budget.enterEmbedding(request, target, tokensIn(embedBytes(input.texts)));
+      await budget.enterEmbedding(request, target, tokensIn(embedBytes(texts)));
       await this.enter(provider, { request, model });
       entered = true;
-      const sent = cloud ? await this.recordSent(request, target, input.texts, asker) : null;
+      const of = { request, ...(purpose === undefined ? {} : { purpose }) };
+      const sent = cloud ? await this.recordSent(of, target, texts, asker) : null;
       budget.leaveEmbedding(request);
-      const embedding = await port.embed(
-        model,
-        input.texts,
-        input.dimensions == null ? {} : { dimensions: input.dimensions },
-        AbortSignal.any([signal, late]),
-      );
-      if (sent !== null) this.recordCount(sent, embedding.input_tokens);
-      const whole = checked(embedding, input.texts.length, limits.embed_numbers);
+      const answer = await work(model, AbortSignal.any([signal, late]));
+      if (sent !== null) this.recordCount(sent, answer.input_tokens);
+      check(answer);
       outcome = 'answered';
       this.counts.answered += 1;
-      return { ...whole, provider, model };
+      return { answer, provider, model };
     } catch (thrown) {
       this.counts.failed += 1;
       if (signal.aborted) throw signal.reason;
@@ -125,7 +193,7 @@ export class Embeddings {
 
   /** Throws unless the log says that the texts leave. A full or stalled disk is not waited for. */
   private async recordSent(
-    request: string,
+    of: Pick<Sent, 'request' | 'purpose'>,
     { provider, model }: Route,
     texts: readonly EmbedText[],
     asker: Asker,
@@ -133,7 +201,7 @@ export class Embeddings {
     const { kernel, providers } = this.options;
     const stream = providers.streamOf(provider);
     const bytes = embedBytes(texts);
-    const sent = { request, provider, model, estimated_tokens: tokensIn(bytes), ...asker };
+    const sent = { ...of, provider, model, estimated_tokens: tokensIn(bytes), ...asker };
     const event = { ...sent, type: 'provider.embedding_sent', texts: texts.length, bytes } as const;
     const sent_at = kernel.clock.now();
     const isRecorded =
@@ -176,7 +244,7 @@ export class Embeddings {
 const RETRY_AFTER_MS = 1000;
 
 function tooLate(embed_ms: number): SvcError {
-  return new SvcError('timed_out', `The embedding took longer than ${embed_ms} ms.`, {
+  return new SvcError('timed_out', `The request took longer than ${embed_ms} ms.`, {
     hint: 'Send fewer texts, or raise the limit embed_ms.',
   });
 }
@@ -186,21 +254,25 @@ function asFailure(thrown: unknown): SvcError {
   return asSvcError(thrown, 'provider_failed', 'The provider failed in an unexpected way.');
 }
 
+function cannot(provider: string, what: string): SvcError {
+  return new SvcError('capability_missing', `The provider ${provider} ${what}.`, {
+    param: 'model',
+  });
+}
+
+function notAnswered(what: string): SvcError {
+  return new SvcError('provider_failed', `The provider sends ${what}.`, { retryable: false });
+}
+
 /** Vectors of one length, as many as there are texts. */
-function checked(embedding: Embedding, texts: number, numbersMax: number): Embedding {
-  const { vectors } = embedding;
+function checkVectors({ vectors }: Embedding, texts: number, numbersMax: number): void {
   const length = vectors[0]?.length ?? 0;
   if (vectors.length !== texts || length === 0 || vectors.some((each) => each.length !== length))
-    throw new SvcError(
-      'provider_failed',
-      `The provider sends ${vectors.length} vectors for ${texts} texts, or of different lengths.`,
-      { retryable: false },
-    );
+    throw notAnswered(`${vectors.length} vectors for ${texts} texts, or of different lengths`);
   if (vectors.length * length > numbersMax)
     throw new SvcError(
       'prompt_too_large',
       `The vectors have more than ${numbersMax} numbers together.`,
       { hint: 'Send fewer texts.' },
     );
-  return embedding;
 }

@@ -1,5 +1,5 @@
 import { wrong } from '../../contract/check.ts';
-import type { RunInput } from '../../contract/contract.ts';
+import type { Asker, RunInput } from '../../contract/contract.ts';
 import { type RuledMethod, rows } from '../../contract/operations/operations.ts';
 import type { Access } from '../../contract/operations/row.ts';
 import { SvcError } from '../../errors.ts';
@@ -90,6 +90,18 @@ function ofModel(needed: NeededScope) {
 }
 const asksModel = ofModel('run');
 
+/** As `asksModel`, with who asks. */
+function asksBy<I extends Parameters<Gate['model']>[0], R>(
+  call: (input: I, asker: Asker, signal: AbortSignal) => Promise<R>,
+  gate: Gate,
+) {
+  return async (input: I, asker: Asker, signal: AbortSignal): Promise<R> => {
+    gate.need('run');
+    gate.model(input);
+    return call(input, { ...asker, asked_by: gate.by.name }, signal);
+  };
+}
+
 /** The rules that operations name. */
 const byAccess: Readonly<Record<Access, unknown>> = {
   any,
@@ -148,13 +160,7 @@ const rules: Rules<Runtime> = {
         () => {},
       ),
   },
-  embeddings: {
-    embed: (call, gate) => async (input, asker, signal) => {
-      gate.need('run');
-      gate.model(input);
-      return call(input, { ...asker, asked_by: gate.by.name }, signal);
-    },
-  },
+  embeddings: { embed: asksBy, rerank: asksBy },
   providers: {},
   models: { list: any, place: any, presetOf: any, isFile: any, next: any, find: ofModel('any') },
   loads: {

@@ -1,4 +1,5 @@
 import { withoutNull } from '../../contract/check.ts';
+import type { RerankInput } from '../../contract/embed-input.ts';
 import { rows } from '../../contract/operations/operations.ts';
 import { ACCESS, type HomeCall, type Operation } from '../../contract/operations/row.ts';
 import { changes } from './changes.ts';
@@ -6,7 +7,7 @@ import { report } from './health.ts';
 import { sendLarge } from './large.ts';
 import { sendJson } from './reply.ts';
 import type { Context, Differences, Route } from './route.ts';
-import { CLIENT, clientGone } from './run-request.ts';
+import { answerEnds, CLIENT, clientGone, clientOf } from './run-request.ts';
 import { runDifferences } from './runs.ts';
 
 /** What HTTP does its way: other headers or forms of an answer, or a narrower request. */
@@ -14,6 +15,20 @@ const differences: Differences = {
   ...runDifferences,
   ...changes,
   report,
+  rerank: {
+    // Programs of others send fields of their service.
+    unknownFields: 'may refuse',
+    async answer(context: Context<unknown, RerankInput>) {
+      const { req, res, runtime } = context;
+      const asker = { client: clientOf(req) };
+      const ranked = await runtime.embeddings
+        .rerank(await context.body(), asker, answerEnds(context))
+        .catch((error: unknown) => {
+          if (!res.destroyed) throw error;
+        });
+      if (ranked !== undefined) await sendLarge(context, async () => ranked);
+    },
+  },
   'config.apply': {
     answer: ({ res, configuration }: Context) => sendJson(res, 200, configuration.apply()),
   },
@@ -21,14 +36,17 @@ const differences: Differences = {
 
 /** The routes of the operations of the contract. */
 export const operationRoutes: readonly Route[] = rows.flatMap(([name, row]) =>
-  row.http === undefined ? [] : [routeOf(row.http, row, differences[name])],
+  row.http === undefined ? [] : routesOf(row.http, row, differences[name]),
 );
 
-function routeOf(
-  http: string,
-  row: Operation,
-  { check, ...difference }: Differences[keyof Differences] = {},
-): Route {
+function routesOf(http: string, row: Operation, difference?: Difference): Route[] {
+  const route = routeOf(http, row, difference);
+  return [route, ...(row.also ?? []).map((path) => ({ ...route, path, summary: `As ${http}.` }))];
+}
+
+type Difference = Differences[keyof Differences];
+
+function routeOf(http: string, row: Operation, { check, ...difference }: Difference = {}): Route {
   const [method, path = ''] = http.split(' ') as [Route['method'], string?];
   const { params, query, result, access = 'admin', summary = '' } = row;
   const fields = 'entries' in params ? Object.keys(params.entries as object) : [];

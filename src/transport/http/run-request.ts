@@ -1,5 +1,6 @@
 import { wrong } from '../../contract/check.ts';
 import { CLIENT_MAX } from '../../contract/run.ts';
+import { SvcError } from '../../errors.ts';
 import type { Context } from './route.ts';
 
 /** What the headers and the connection of a request say about the run that it starts. */
@@ -38,4 +39,14 @@ export function clientGone({ res, closing }: Pick<Context, 'res' | 'closing'>): 
   if (res.destroyed) look();
   else res.once('close', look);
   return gone.signal;
+}
+
+/** Aborted when nothing can read an answer any more that no run keeps. */
+export function answerEnds({ res, ended, closing }: Context): AbortSignal {
+  const closed = new AbortController();
+  const close = () => closed.abort(new SvcError('daemon_stopping'));
+  if (closing.aborted) close();
+  else closing.addEventListener('abort', close, { once: true });
+  res.once('close', () => closing.removeEventListener('abort', close));
+  return AbortSignal.any([clientGone({ res, closing }), ended, closed.signal]);
 }

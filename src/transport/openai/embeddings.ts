@@ -12,11 +12,10 @@ import {
   text,
   words,
 } from '../../contract/vocabulary.ts';
-import { SvcError } from '../../errors.ts';
 import type { EmbedText } from '../../providers/port.ts';
 import { sendLarge } from '../http/large.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { clientGone, clientOf } from '../http/run-request.ts';
+import { answerEnds, clientOf } from '../http/run-request.ts';
 
 /** Ids of tokens are of the tokenizer of one model: only a remote API takes them. */
 const tokens = briefly(
@@ -86,7 +85,7 @@ async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Pro
   const wanted = parseEmbedInput({ texts, model, dimensions }, limits, 'input');
   const asker = { client: clientOf(req) };
   const embedding = await runtime.embeddings
-    .embed(wanted, asker, endOf(context))
+    .embed(wanted, asker, answerEnds(context))
     .catch((error: unknown) => {
       if (res.destroyed) return null;
       throw error;
@@ -98,16 +97,6 @@ async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Pro
 function textsOf(input: EmbeddingsInput['input']): EmbedText[] {
   if (typeof input === 'string') return [input];
   return typeof input[0] === 'number' ? [input as number[]] : (input as EmbedText[]);
-}
-
-/** Aborted when nothing can read the vectors any more. */
-function endOf({ res, ended, closing }: Context): AbortSignal {
-  const closed = new AbortController();
-  const close = () => closed.abort(new SvcError('daemon_stopping'));
-  if (closing.aborted) close();
-  else closing.addEventListener('abort', close, { once: true });
-  res.once('close', () => closing.removeEventListener('abort', close));
-  return AbortSignal.any([clientGone({ res, closing }), ended, closed.signal]);
 }
 
 function answerOf(

@@ -108,6 +108,8 @@ test('is started by its first work, with a key that it needs, and answers again 
     [1, 0],
     [1, 1],
   ]);
+  const ranked = await served.port.rank?.('scripted', 'a', ['a', 'b'], signal());
+  assert.equal(ranked, { scores: [-0, -1], input_tokens: 4 });
 });
 
 test('is in the list of what is loaded, with its memory, and is unloaded by name', async (context) => {

@@ -31,13 +31,24 @@ class Embedder extends ScriptedProvider {
   }
 }
 
+/** Scores a document by its length. */
+class Ranker extends Embedder {
+  ranked: readonly unknown[] = [];
+  scores = (documents: readonly string[]): number[] => documents.map(({ length }) => length);
+
+  async rank(model: string, query: string, documents: readonly string[]) {
+    this.ranked = [model, query, documents];
+    return { scores: this.scores(documents), input_tokens: this.input_tokens };
+  }
+}
+
 async function boot(
   limits: Partial<Limits> = {},
   settings: Partial<Settings> = {},
   more: { store?: EventStore; boot_id?: string } = {},
 ) {
   const embedder = new Embedder('lan', []);
-  const cloud = new Embedder('openai', []);
+  const cloud = new Ranker('openai', []);
   const harness = await bootRuntime({
     ...more,
     local: new ScriptedProvider('local', []),
@@ -299,6 +310,66 @@ test('a daemon that stops takes no request', async () => {
     await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, ASKER, never)),
     'daemon_stopping',
   );
+});
+
+test('documents are ranked, the best one first, and are in the usage and the log as embeddings are', async () => {
+  const { runtime, cloud, store, kernel } = await boot();
+  const before = kernel.durableSeq;
+  const documents = ['four', 'a', { text: 'four' }, 'the longest'];
+  const ask = (more = {}) =>
+    runtime.embeddings.rerank(
+      { query: 'größe?', documents, model: 'openai/big', ...more },
+      ASKER,
+      never,
+    );
+  assert.equal(await ask(), {
+    object: 'list',
+    model: 'openai/big',
+    results: [
+      { index: 3, relevance_score: 11 },
+      { index: 0, relevance_score: 4 },
+      { index: 2, relevance_score: 4 },
+      { index: 1, relevance_score: 1 },
+    ],
+    usage: { prompt_tokens: 7, total_tokens: 7 },
+  });
+  assert.equal(cloud.ranked, ['big', 'größe?', ['four', 'a', 'four', 'the longest']]);
+  await turns();
+  const [sent] = await store.readAll(before + 1, 1);
+  const { type, data } = sent as { type: string; data: Record<string, unknown> };
+  assert.equal(
+    [type, data.purpose, data.texts, data.bytes],
+    ['provider.embedding_sent', 'reranking', 5, 28],
+  );
+  assert.not.match(JSON.stringify(await store.readAll(before + 1, 9)), /größe|longest/);
+  const { total } = await runtime.usage({ by: 'client' });
+  assert.equal([total.embeddings, total.input_tokens], [1, 7]);
+  const best = await ask({ top_n: 2, return_documents: true });
+  assert.equal(best.results, [
+    { index: 3, relevance_score: 11, document: { text: 'the longest' } },
+    { index: 0, relevance_score: 4, document: { text: 'four' } },
+  ]);
+  cloud.input_tokens = null;
+  assert.equal('usage' in (await ask({ top_n: 9 })), false);
+});
+
+test('documents are bounded, and scores that do not fit them are no answer', async () => {
+  const { runtime, cloud } = await boot({ embed_texts: 2, embed_text_bytes: 8 });
+  const ask = (documents: string[], more = {}) =>
+    runtime.embeddings
+      .rerank({ query: 'a', documents, model: 'openai/big', ...more }, ASKER, never)
+      .then(() => null)
+      .catch(({ code, param }: SvcError) => `${code} ${param}`);
+  assert.is(await ask(['a', 'b', 'c']), 'invalid_request documents');
+  assert.is(await ask(['123456789']), 'prompt_too_large documents');
+  assert.is(await ask(['a', 'a\0']), 'prompt_not_text documents.1');
+  assert.is(await ask(['a'], { query: 'a\0' }), 'prompt_not_text query');
+  assert.is(await ask(['a'], { model: 'lan/e5' }), 'capability_missing model');
+  assert.equal(cloud.ranked, []);
+  for (const scores of [[1], [1, 2, 3], [1, Number.NaN]]) {
+    cloud.scores = () => scores;
+    assert.is(await ask(['a', 'b']), 'provider_failed null');
+  }
 });
 
 test('the input is checked: texts, their number and their bytes', () => {

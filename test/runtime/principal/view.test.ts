@@ -200,6 +200,7 @@ test('a path as a model needs admin, in every field that names one', async () =>
     for (const call of [
       () => cat.runs.countTokens({ prompt: 'x', model: path }, SIGNAL),
       () => cat.embeddings.embed({ texts: ['x'], model: path } as never, { client: 't' }, SIGNAL),
+      () => cat.embeddings.rerank({ query: 'x', model: path } as never, { client: 't' }, SIGNAL),
       () => cat.loads.load({ model: path }, SIGNAL),
       () => cat.loads.unload(path),
       () => cat.models.find(path),

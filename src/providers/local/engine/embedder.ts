@@ -1,21 +1,29 @@
-import type { LlamaEmbeddingContext, LlamaModel, Token } from 'node-llama-cpp';
+import type { LlamaModel, Token } from 'node-llama-cpp';
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
 import type { FromEngine } from '../from-engine.ts';
 import { startLlama } from './llama.ts';
-import { infoOf, openModel, tooLarge } from './load.ts';
+import { cannot, infoOf, isRanker, openModel, tooLarge } from './load.ts';
 import type { EmbedOrder, LoadOrder } from './messages.ts';
 
 /** A model in memory that computes vectors, and writes no answers. */
 export interface LoadedEmbedder {
   model: LlamaModel;
-  context: LlamaEmbeddingContext;
+  context: VectorContext;
   info: EngineLoaded;
 }
 
+/** Computes one text after the other. `query`: what it is scored for. It has no tokens otherwise. */
+interface VectorContext {
+  /** With the control tokens around the text. */
+  lengthOf(text: Token[], query: Token[]): number;
+  vectorOf(text: Token[], query: Token[]): Promise<readonly number[]>;
+}
+
 /**
- * Loads a model file for embeddings. The whole context is one batch, because the vector is the mean
- * of one batch. Throws engine_missing, model_invalid, capability_missing, engine_failed.
+ * Loads a model file for embeddings, or for the scores of documents. The whole context is one
+ * batch, because the vector is of one batch. Throws engine_missing, model_invalid,
+ * capability_missing, engine_failed.
  */
 export async function loadEmbedder(
   order: LoadOrder,
@@ -27,19 +35,15 @@ export async function loadEmbedder(
   const model = await openModel(llama, order, onProgress);
   const { hasEncoder, hasDecoder } = model.fileInsights;
   if (hasEncoder && hasDecoder)
-    throw new SvcError(
-      'capability_missing',
+    throw cannot(
       'The local engine computes no embeddings with a model that has an encoder and a decoder.',
-      { param: 'model' },
     );
   const contextSize = Math.min(order.context_tokens, model.trainContextSize);
   const options = { contextSize, batchSize: contextSize, threads };
-  const context = await model.createEmbeddingContext(options).catch((cause: unknown) => {
-    throw tooLarge(cause);
-  });
+  const open = order.purpose === 'reranking' ? openRanker : openVectors;
   return {
     model,
-    context,
+    context: await open(model, options),
     info: infoOf(model, startedAt, {
       threads,
       context_length: contextSize,
@@ -50,8 +54,43 @@ export async function loadEmbedder(
   };
 }
 
+interface ContextOptions {
+  contextSize: number;
+  batchSize: number;
+  threads: number;
+}
+
+async function openVectors(model: LlamaModel, options: ContextOptions): Promise<VectorContext> {
+  if (isRanker(model)) throw cannot('The model ranks documents. It computes no embeddings.');
+  const context = await model.createEmbeddingContext(options).catch((cause: unknown) => {
+    throw tooLarge(cause);
+  });
+  return {
+    lengthOf: (text) => context.calculateInputLength([...text]),
+    vectorOf: async (text) => (await context.getEmbeddingFor([...text])).vector,
+  };
+}
+
+/** A score is a vector of one number, from 0 to 1. */
+async function openRanker(model: LlamaModel, options: ContextOptions): Promise<VectorContext> {
+  if (!model.fileInsights.supportsRanking)
+    throw cannot(
+      `The model ranks no documents: ${isRanker(model) ? 'its file has no separator of texts' : 'its file has no weights for scores'}.`,
+    );
+  const context = await model.createRankingContext(options).catch((cause: unknown) => {
+    throw tooLarge(cause);
+  });
+  const { eos, sep } = model.tokens;
+  // The library ends the input with the end token alone, which the tokenizer of BERT has not.
+  const ended = (text: Token[]) => (eos === null && sep !== null ? [...text, sep] : text);
+  return {
+    lengthOf: (text, query) => context.calculateInputLength(query, ended(text)),
+    vectorOf: async (text, query) => [await context.rank(query, ended(text))],
+  };
+}
+
 /**
- * The orders for vectors.
+ * The orders for vectors, and for scores.
  *
  * 1. Orders are computed one after the other, each text by itself, in the order of the texts.
  * 2. Each order gets its vectors, then exactly one of finished, failed and stopped.
@@ -82,17 +121,20 @@ export class Embedder {
     this.open.delete(id);
   }
 
-  private async outcome({ id, texts, dimensions }: EmbedOrder): Promise<FromEngine> {
+  private async outcome({ id, texts, query, dimensions }: EmbedOrder): Promise<FromEngine> {
+    const { model, context } = this.loaded;
     let input_tokens = 0;
     try {
-      const tokens = texts.map((text, index) => this.tokensOf(text, index));
+      const asked = query === null ? null : model.tokenize(query, false, ...TRIMMED);
+      const tokens = texts.map((text, index) => this.tokensOf(text, index, asked));
       for (const each of tokens) {
         // Messages are received between two texts.
         await new Promise((next) => setImmediate(next));
         if (!this.open.has(id)) return { type: 'stopped', id };
-        const { vector } = await this.loaded.context.getEmbeddingFor(each);
-        input_tokens += this.loaded.context.calculateInputLength(each);
-        this.send({ type: 'vector', id, vector: unit(shortened(vector, dimensions)) });
+        const vector = await context.vectorOf(each, asked ?? []);
+        input_tokens += context.lengthOf(each, asked ?? []);
+        const wanted = asked === null ? unit(shortened(vector, dimensions)) : [...vector];
+        this.send({ type: 'vector', id, vector: wanted });
       }
       const usage = { input_tokens, output_tokens: 0 };
       return { type: 'finished', id, finish_reason: 'stop', usage };
@@ -104,17 +146,19 @@ export class Embedder {
   }
 
   /** Control tokens in a text are text. Throws context_length_exceeded. */
-  private tokensOf(text: string, index: number): Token[] {
+  private tokensOf(text: string, index: number, query: Token[] | null): Token[] {
     const { model, context, info } = this.loaded;
-    const tokens = model.tokenize(text, false);
-    const count = context.calculateInputLength([...tokens]);
-    if (count < info.context_length) return tokens;
-    throw new SvcError(
-      'context_length_exceeded',
-      `Text ${index} has ${count} tokens; the model computes vectors of at most ` +
-        `${info.context_length - 1}.`,
-      { param: 'input' },
-    );
+    const tokens = model.tokenize(text, false, ...(query === null ? [] : TRIMMED));
+    const count = context.lengthOf(tokens, query ?? []);
+    const most = info.context_length - 1;
+    if (count <= most) return tokens;
+    const has =
+      query === null
+        ? `Text ${index} has ${count} tokens; the model computes vectors of at most ${most}.`
+        : `Document ${index} has ${count} tokens with the query; the model scores at most ${most}.`;
+    throw new SvcError('context_length_exceeded', has, {
+      param: query === null ? 'input' : `documents.${index}`,
+    });
   }
 }
 
@@ -134,3 +178,6 @@ function unit(vector: readonly number[]): number[] {
   const length = Math.hypot(...vector);
   return vector.map((number) => (length === 0 ? number : number / length));
 }
+
+/** Texts of a ranker stand behind others. */
+const TRIMMED = ['trimLeadingSpace'] as const;

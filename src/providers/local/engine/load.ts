@@ -5,6 +5,7 @@ import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
+import { RANKER } from '../inspection.ts';
 import { Decoder } from './decode/decoder.ts';
 import { cannotGoBack, nativeContext } from './decode/native.ts';
 import { knowsReasoningTags } from './form.ts';
@@ -161,7 +162,7 @@ export async function openModel(
 ): Promise<LlamaModel> {
   const fitContext = {
     contextSize: context_tokens * parallel,
-    embeddingContext: purpose === 'embeddings',
+    embeddingContext: purpose !== 'answers',
   };
   const gpuLayers = gpu_layers === 'auto' ? { fitContext } : gpu_layers;
   try {
@@ -180,17 +181,24 @@ export async function openModel(
 const NO_MEMORY = /allocat|out of memory/i;
 
 /**
- * Throws capability_missing for a model that reads a text in both directions: it has no next token.
+ * Throws capability_missing for a model that reads a text in both directions, since it has no next
+ * token, and for one that scores texts.
  */
-function refuseEmbedders({ fileInfo }: LlamaModel): void {
-  const { metadata } = fileInfo;
+function refuseEmbedders(model: LlamaModel): void {
+  const { metadata } = model.fileInfo;
   const own = asRecord(asRecord(metadata)[metadata.general.architecture]);
+  if (isRanker(model)) throw cannot('The model ranks documents. It writes no answers.');
   if (asRecord(own.attention).causal === false)
-    throw new SvcError(
-      'capability_missing',
-      'The model computes embeddings. It writes no answers.',
-      { param: 'model' },
-    );
+    throw cannot('The model computes embeddings. It writes no answers.');
+}
+
+/** Its file has the weights that make a score. */
+export function isRanker({ fileInfo }: LlamaModel): boolean {
+  return (fileInfo.fullTensorInfo ?? []).some(({ name }) => RANKER.test(name));
+}
+
+export function cannot(message: string): SvcError {
+  return new SvcError('capability_missing', message, { param: 'model' });
 }
 
 /** Reduces the number of parallel runs until the context fits in memory. */

@@ -46,7 +46,7 @@ function receive(order: ToEngine): void {
 
 async function load(order: LoadOrder): Promise<void> {
   try {
-    if (order.purpose === 'embeddings') {
+    if (order.purpose !== 'answers') {
       const loaded = await loadEmbedder(order, progressReports());
       embedder = new Embedder(loaded, send);
       send({ type: 'loaded', ...loaded.info });

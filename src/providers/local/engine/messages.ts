@@ -10,7 +10,7 @@ export type ToEngine =
   | { type: 'stop' };
 
 /** What a model is loaded for. Each purpose has its own context. */
-export type Purpose = 'answers' | 'embeddings';
+export type Purpose = 'answers' | 'embeddings' | 'reranking';
 /** The key of an engine. The one for answers has the path of its file. */
 export function keyOf(path: string, purpose: Purpose): string {
   return purpose === 'answers' ? path : `${purpose} ${path}`;
@@ -74,6 +74,8 @@ export interface EmbedOrder {
   type: 'embed';
   id: number;
   texts: readonly string[];
+  /** What the texts are scored for: each vector is one score. Null: vectors of the texts. */
+  query: string | null;
   /** The length of each vector. Null: that of the model. */
   dimensions: number | null;
 }
