@@ -147,7 +147,10 @@ export class Engines implements LocalRoom {
     return engine.ask(order, { ...computed, context_tokens }, signal);
   }
 
-  /** Loads the model and asks it for vectors, or for scores. Throws SvcError, or the signal's reason. */
+  /**
+   * Loads the model and asks it for vectors, or for scores. Throws SvcError, or the signal's
+   * reason.
+   */
   async embed(
     name: string,
     purpose: Exclude<Purpose, 'answers'>,

@@ -13,7 +13,7 @@ export interface LoadedEmbedder {
   info: EngineLoaded;
 }
 
-/** Computes one text after the other. `query`: what it is scored for. It has no tokens otherwise. */
+/** Computes one text after the other. `query`: what it is scored for, or empty. */
 interface VectorContext {
   /** With the control tokens around the text. */
   lengthOf(text: Token[], query: Token[]): number;
@@ -73,10 +73,9 @@ async function openVectors(model: LlamaModel, options: ContextOptions): Promise<
 
 /** A score is a vector of one number, from 0 to 1. */
 async function openRanker(model: LlamaModel, options: ContextOptions): Promise<VectorContext> {
+  const missing = isRanker(model) ? 'separator of texts' : 'weights for scores';
   if (!model.fileInsights.supportsRanking)
-    throw cannot(
-      `The model ranks no documents: ${isRanker(model) ? 'its file has no separator of texts' : 'its file has no weights for scores'}.`,
-    );
+    throw cannot(`The model ranks no documents: its file has no ${missing}.`);
   const context = await model.createRankingContext(options).catch((cause: unknown) => {
     throw tooLarge(cause);
   });
