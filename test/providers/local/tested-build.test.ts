@@ -4,21 +4,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { TESTER, TestedBuild } from '../../../src/providers/local/engine/llama.ts';
+import { TESTER } from '../../../src/providers/local/engine/library.ts';
+import { TestedBuild } from '../../../src/providers/local/engine/llama.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-build-'));
 const file = join(folder, 'build.json');
 const module = new URL('../../../src/providers/local/engine/llama.ts', import.meta.url);
-const tester = import.meta
-  .resolve('node-llama-cpp')
-  .replace('/node-llama-cpp/dist/index.js', TESTER);
 
 /** What the library says, in another process, about a build that cannot be loaded. */
 function worksFor(gpu: string): string {
   const program = `
     const { TestedBuild } = await import(${JSON.stringify(module.href)});
     await new TestedBuild(${JSON.stringify(file)}).trust();
-    const { testBindingBinary } = await import(${JSON.stringify(tester)});
+    const { testBindingBinary } = await import(${JSON.stringify(TESTER)});
     console.log(await testBindingBinary('/nowhere.node', undefined, ${gpu}));
     process.exit(0);`;
   const script = join(folder, 'start.mjs');

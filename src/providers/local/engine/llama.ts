@@ -9,6 +9,7 @@ import { writeAtomic } from '../../../home/atomic-write.ts';
 import { freeBytes } from '../../../home/disk.ts';
 import { asRecord } from '../../../json.ts';
 import { oneLine } from '../../../logs/plain.ts';
+import { importLibrary, TESTER } from './library.ts';
 import type { LoadOrder } from './messages.ts';
 
 /**
@@ -32,7 +33,7 @@ export async function startLlama(
       enableCompileCache(join(cache, 'engine-code'));
     const isBuiltIn = template_ms === null;
     if (isBuiltIn && gpu_layers === 0) loadNarrowBuild();
-    const { getLlama } = await import('node-llama-cpp');
+    const { getLlama } = await importLibrary();
     flushCompileCache();
     const logger = (level: string, message: string) => {
       console.error(`${level} ${message.trimEnd()}`);
@@ -142,10 +143,6 @@ export class TestedBuild {
   }
 }
 
-/** The library's module that tests a build. A test notices when it moves. */
-export const TESTER = '/node-llama-cpp/dist/bindings/utils/testBindingBinary.js';
-const LIBRARY = '/node-llama-cpp/dist/index.js';
-
 /**
  * The build for this GPU counts as tested. Those for others are tested as ever. The hook is there
  * for one module, which imports nothing at once: from 23.5 to 24.0 Node breaks CommonJS modules
@@ -158,22 +155,14 @@ async function skipTest(gpu: unknown): Promise<void> {
       const real = await import("./testBindingBinary.js?real");
       return real.testBindingBinary(path, backends, gpu, ...rest);
     }`;
-  const tester = testerUrl();
   // Node.js before 22.15 has no hooks, so it tests each time.
   const hooks = process
     .getBuiltinModule('node:module')
     .registerHooks?.({
       load: (url, context, next) =>
-        url === tester ? { format: 'module', source, shortCircuit: true } : next(url, context),
+        url === TESTER ? { format: 'module', source, shortCircuit: true } : next(url, context),
     });
-  if (hooks !== undefined) await import(tester).finally(() => hooks.deregister());
-}
-
-/** The build has the library in one file, and this module beside it. */
-function testerUrl(): string {
-  return import.meta.url.endsWith('.ts')
-    ? import.meta.resolve('node-llama-cpp').replace(LIBRARY, TESTER)
-    : new URL('./testBindingBinary.js', import.meta.url).href;
+  if (hooks !== undefined) await import(TESTER).finally(() => hooks.deregister());
 }
 
 function libraryVersion(): string {

@@ -9,6 +9,7 @@ import { RANKER } from '../inspection.ts';
 import { Decoder } from './decode/decoder.ts';
 import { cannotGoBack, nativeContext } from './decode/native.ts';
 import { knowsReasoningTags } from './form.ts';
+import { importLibrary } from './library.ts';
 import { loadProblem, startLlama } from './llama.ts';
 import { addMeasured, readMeasured } from './measured/file.ts';
 import { idleCores } from './measured/idle.ts';
@@ -78,7 +79,7 @@ export async function loadModel(
   const llama = await startLlama(Math.max(available, order.threads ?? 0), order);
   const model = await openModel(llama, order, onProgress);
   refuseEmbedders(model);
-  const library = await import('node-llama-cpp');
+  const library = await importLibrary();
   const rendered = <T>(work: () => T) =>
     order.template_ms === null
       ? work()
@@ -168,7 +169,7 @@ export async function openModel(
   try {
     return await llama.loadModel({ modelPath: path, gpuLayers, onLoadProgress });
   } catch (error) {
-    const { InsufficientMemoryError } = await import('node-llama-cpp');
+    const { InsufficientMemoryError } = await importLibrary();
     const reason = loadProblem();
     if (error instanceof InsufficientMemoryError || NO_MEMORY.test(reason ?? ''))
       throw tooLarge(error);
@@ -224,7 +225,7 @@ async function measuring(
   order: LoadOrder,
   available: number,
 ): Promise<Omit<ThreadsOptions, 'measure' | 'idle'>> {
-  const { getModuleVersion } = await import('node-llama-cpp');
+  const { getModuleVersion } = await importLibrary();
   const { size, mtimeMs } = await stat(order.path);
   return {
     modelKey: `${order.path} ${size} ${mtimeMs}`,
