@@ -141,6 +141,7 @@ const layers: Record<string, Layer> = {
       'src/logs/plain.ts',
       'src/models/gguf',
       'src/models/catalogue.ts',
+      'src/models/memory-needs.ts',
       'src/models/origins.ts',
       'src/http-client',
       'src/contract/events.ts',
@@ -217,7 +218,14 @@ const layers: Record<string, Layer> = {
   },
   // The table of short names is also read without a daemon.
   'src/cli/model': {
-    may: ['src/cli', 'src/models/catalogue.ts', ...CLIENT, ...PLACE, 'src/logs'],
+    may: [
+      'src/cli',
+      'src/models/catalogue.ts',
+      'src/models/memory-needs.ts',
+      ...CLIENT,
+      ...PLACE,
+      'src/logs',
+    ],
     types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
   'src/cli/completion': {

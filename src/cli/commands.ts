@@ -392,9 +392,14 @@ export const commands: readonly CommandSpec[] = [
     args: '[words…]',
     summary:
       'Models with a short name that have these words in their name, licence or purpose. ' +
-      'Works offline. With --hub, the hub is asked.',
+      'Works offline. With --hub, the hub is asked: for words, or for the models of user/repo.',
     flags: [{ name: 'hub', summary: 'Ask the hub, Hugging Face unless HF_ENDPOINT is set.' }],
-    examples: ['model search', 'model search code', 'model search llama --hub'],
+    examples: [
+      'model search',
+      'model search code',
+      'model search llama --hub',
+      'model search user/repo --hub',
+    ],
   }),
   command('model pull', {
     isEveryday: true,
@@ -412,6 +417,7 @@ export const commands: readonly CommandSpec[] = [
         value: '<hex>',
         summary: 'Expected hash of the file, if the server does not publish one.',
       },
+      { name: 'anyway', summary: 'Also a model that does not fit the memory.' },
     ],
     examples: [
       'model pull qwen3:0.6b',

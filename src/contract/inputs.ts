@@ -113,6 +113,8 @@ export const pullInput = object({
   reference: name(4096),
   name: v.nullish(name(255)),
   sha256: v.nullish(name(128)),
+  /** Also a model that does not fit the memory. */
+  anyway: v.nullish(flag),
 });
 
 /** The machine says which events there are. */

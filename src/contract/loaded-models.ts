@@ -24,8 +24,29 @@ export const engineLoaded = object({
   /** Why the template of the file is not used. */
   template_problem: v.exactOptional(text),
   batching: flag,
+  /** Layers on the GPU after the load of the same model before this one. */
+  gpu_layers_before: v.exactOptional(whole),
+  /** Memory of the GPU. */
+  gpu_bytes: v.exactOptional(whole),
 });
 export type EngineLoaded = v.InferOutput<typeof engineLoaded>;
+
+/** Why a loaded model computes more slowly than it could. Null: it does not. */
+export function gpuWarning({
+  model,
+  gpu = 'cpu',
+  gpu_layers = 0,
+  gpu_layers_before: before = 0,
+}: { model: string } & Partial<EngineLoaded>): string | null {
+  if (gpu_layers >= before && (gpu === 'cpu' || gpu_layers > 0)) return null;
+  const now = gpu_layers === 0 ? 'no layer' : `${gpu_layers} layer${gpu_layers === 1 ? '' : 's'}`;
+  const then = before > gpu_layers ? `, and ${before} when it was last loaded` : '';
+  const advice =
+    gpu === 'cpu'
+      ? 'The engine finds no GPU now: check its driver.'
+      : `Free memory of the GPU (${gpu}), then unload the model: its next load takes more layers.`;
+  return `The model ${model} has ${now} on the GPU${then}, so it is slower. ${advice}`;
+}
 
 /** A local model in memory, on its way there, or on its way out. */
 export const loadedModel = named(
@@ -52,6 +73,8 @@ export const loadedModel = named(
     /** When it leaves unless there is work. Null: it has work, or stays. */
     expires_at: orNull(time),
     error: orNull(text),
+    /** Why it is slower than it could be. Absent: it is not. */
+    warning: v.exactOptional(text),
   }),
 );
 function nullable<E extends v.ObjectEntries>(entries: E) {

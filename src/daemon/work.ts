@@ -78,6 +78,7 @@ export function buildWork(options: WorkOptions) {
     stream: (id) => streamPort(kernel, stream.pull(id, boot_id)),
     now: () => clock.now(),
     origins,
+    fit: (size_bytes) => local.fit(size_bytes),
   });
   const local = createLocalProvider({
     engines: enginePorts(kernel, boot_id, limits),

@@ -7,6 +7,7 @@ import { shownAddress } from './hub/reference.ts';
 import { findSource, type Source } from './hub/source.ts';
 import { PartialFile } from './partial-file.ts';
 import { discard, type PullPaths, preparePaths, putInPlace, sizeOf } from './paths.ts';
+import type { Fit } from './port.ts';
 import { receive } from './receive.ts';
 import type { Report } from './report.ts';
 import { checkSpace } from './space.ts';
@@ -108,7 +109,7 @@ interface Found {
 async function download(
   paths: PullPaths,
   source: Source,
-  { context, report, signal }: AttemptOptions,
+  { task, context, report, signal }: AttemptOptions,
 ): Promise<{ sha256: string | null; revision: string | null }> {
   const { limits, host_boot_id, hubClient } = context;
   const wanted = {
@@ -124,6 +125,7 @@ async function download(
   const transfer = await openTransfer(source, partial, hubClient, signal);
   const { identity, revision } = transfer;
   try {
+    checkFit(task, context.fit(identity.size_bytes));
     await partial.begin(identity);
     await checkSpace(context, Math.max(0, (identity.size_bytes ?? 0) - partial.bytes));
     await report.resolved(
@@ -139,6 +141,14 @@ async function download(
   }
   await report.downloaded(partial.bytes, false);
   return { sha256: identity.sha256, revision };
+}
+
+/** Throws model_too_large before anything of the file is kept, unless the user wants it anyway. */
+function checkFit({ anyway, shown }: Task, fit: Fit | null): void {
+  if (anyway || fit?.verdict !== 'does not fit') return;
+  throw pullError('model_too_large', fit.text, {
+    hint: `Take a smaller one. To download it anyway: svc model pull ${shown} --anyway`,
+  });
 }
 
 async function hash(path: string, { context, report, signal }: AttemptOptions): Promise<string> {

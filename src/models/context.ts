@@ -1,6 +1,7 @@
 import type { Limits } from '../limits.ts';
 import type { HubClient } from './hub/client.ts';
 import type { Origins } from './origins.ts';
+import type { Fit } from './port.ts';
 
 /** The environment of an attempt. */
 export interface PullContext {
@@ -11,6 +12,8 @@ export interface PullContext {
   host_boot_id: string | null;
   /** Null: nothing is kept about where a model came from. */
   origins: Origins | null;
+  /** Whether a model with a file of this size fits the memory. Null: nobody knows. */
+  fit(size_bytes: number | null): Fit | null;
   /** Free bytes on the disk of a folder. */
   freeBytes(folder: string): Promise<number>;
 }

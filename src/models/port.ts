@@ -5,6 +5,23 @@ import type { Effects } from '../../machines/effects.ts';
  * calls it.
  */
 
+/** Whether a model fits the memory that is there. */
+export interface Fit {
+  /** `tight`: not beside what other programs use now, or with fewer runs at a time. */
+  verdict: 'fits' | 'tight' | 'does not fit';
+  /** What it needs: an estimate, as a load reserves it. */
+  needs_bytes: number;
+  /** What models may use together. */
+  budget_bytes: number;
+  free_bytes: number;
+  /** Only its size is known, not its header. */
+  estimated: boolean;
+  /** Layers that go on the GPU. Null: no GPU is known. */
+  gpu: { layers: number; of: number } | null;
+  /** All of it, as sentences. */
+  text: string;
+}
+
 export interface PullInput {
   /**
    * A short name such as `qwen3:0.6b`, or a URL, or `hf:user/repo[:QUANT]`, or
@@ -15,6 +32,8 @@ export interface PullInput {
   name: string | null;
   /** The expected sha256 of the file, in hexadecimal. */
   sha256: string | null;
+  /** Also a model that does not fit the memory. */
+  anyway?: boolean;
 }
 
 /** A checked request. */
@@ -27,8 +46,12 @@ export interface PullTask {
 
 /** A repository of models, as the hub describes it. */
 export interface FoundModel {
-  /** What a pull takes: `hf:user/repo`. */
+  /** What a pull takes: `hf:user/repo`, or a file in it. */
   reference: string;
+  /** Of a file. Null: it is a repository. */
+  size_bytes: number | null;
+  /** Of a repository: of its model in Q4_K_M. Null: its size is unknown. */
+  fit: Fit | null;
   downloads: number | null;
   licence: string | null;
   /** The hub sends it only to users who accepted its terms. */
@@ -38,7 +61,9 @@ export interface FoundModel {
 export interface PullerPort<T extends PullTask = PullTask> {
   /** Throws invalid_request. */
   read(input: PullInput): T;
-  /** Asks the hub for models with these words. Throws SvcError. */
+  /** Whether a file of this size fits the memory. Null: nobody knows. */
+  fit(size_bytes: number | null): Fit | null;
+  /** Asks the hub for models with these words, or for those of one repository. Throws SvcError. */
   search(words: string, signal: AbortSignal): Promise<FoundModel[]>;
   /** Puts a file into the models folder. Resolves with its path. Throws SvcError. */
   import(input: { path: string; name: string | null }, signal: AbortSignal): Promise<string>;

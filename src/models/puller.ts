@@ -13,7 +13,7 @@ import { HubClient } from './hub/client.ts';
 import { searchHub } from './hub/search.ts';
 import { type ImportInput, importModel } from './import.ts';
 import type { Origins } from './origins.ts';
-import type { FoundModel, PullerPort, PullInput } from './port.ts';
+import type { Fit, FoundModel, PullerPort, PullInput } from './port.ts';
 import type { Report } from './report.ts';
 import { readHub, readTask, type Task } from './task.ts';
 
@@ -36,6 +36,8 @@ export interface PullerOptions {
   now(): number;
   origins?: Origins;
   freeBytes?: PullContext['freeBytes'];
+  /** Whether a model with a file of this size fits the memory. Absent: nobody knows. */
+  fit?(size_bytes: number): Fit;
 }
 
 interface Work {
@@ -61,6 +63,7 @@ export class Puller implements PullerPort<Task> {
       host_boot_id,
       origins: options.origins ?? null,
       freeBytes: options.freeBytes ?? freeBytes,
+      fit: (size_bytes) => this.fit(size_bytes),
     };
   }
 
@@ -68,9 +71,12 @@ export class Puller implements PullerPort<Task> {
     return readTask(input, this.options.env);
   }
 
+  fit(size_bytes: number | null): Fit | null {
+    return size_bytes === null ? null : (this.options.fit?.(size_bytes) ?? null);
+  }
+
   search(words: string, signal: AbortSignal): Promise<FoundModel[]> {
-    const { hubClient, limits } = this.context;
-    return searchHub(hubClient, readHub(this.options.env), words, limits, signal);
+    return searchHub(this.context, readHub(this.options.env), words, signal);
   }
 
   /** Puts a file into the models folder. Resolves with its path. Throws SvcError. */

@@ -13,6 +13,8 @@ export interface Task extends PullTask {
   hub: URL;
   name: string | null;
   sha256: string | null;
+  /** Also a model that does not fit the memory. */
+  anyway: boolean;
 }
 
 /** Throws invalid_request, with the field as its param. */
@@ -42,6 +44,7 @@ export function readTask(input: PullInput, env: NodeJS.ProcessEnv): Task {
     hub,
     name,
     sha256,
+    anyway: input.anyway === true,
     key: JSON.stringify([whole, name, sha256]),
     shown: shownReference(reference),
   };

@@ -2,6 +2,7 @@ import type { OutputPart as AnswerPart, RunOutput, RunRequest } from '../../mach
 import type { Room } from '../../machines/runs-to-start.ts';
 import type { LoadedModelRecord } from '../contract/contract.ts';
 import type { Completion } from '../contract/events.ts';
+import type { Fit } from '../models/port.ts';
 
 /**
  * The port to providers of answers. Implementations are in `src/providers/`; only the runtime calls
@@ -62,6 +63,8 @@ export interface ModelRecord {
   parameters: number | null;
   context_length: number | null;
   capabilities: string[];
+  /** Whether it fits the memory. Absent: it is not known. */
+  fit?: Fit;
   /** Why the chat template of its file is not used, and what is used instead. */
   template_problem?: string;
   default: boolean;

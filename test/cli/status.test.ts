@@ -72,7 +72,7 @@ test('the models in memory and the providers that fail have a line each', async 
       result({
         ...status,
         models: [
-          { ...model, id: 'local/qwen' },
+          { ...model, id: 'local/qwen', warning: 'The model qwen has no layer on the GPU.' },
           { ...model, id: 'local/nomic', purpose: 'embeddings', state: 'idle', memory_bytes: null },
         ],
         failing: [
@@ -81,8 +81,9 @@ test('the models in memory and the providers that fail have a line each', async 
         ],
       }),
     );
-    const { code, stdout } = await home.svc(['status']);
+    const { code, stdout, stderr } = await home.svc(['status']);
     assert.is(code, 0);
+    assert.match(stderr, 'warning: The model qwen has no layer on the GPU.');
     const rows = stdout.split('\n').filter((line) => /^ *(model|provider) /.test(line));
     assert.equal(
       rows.map((line) => line.trim().replace(/ {2,}/, ' ')),

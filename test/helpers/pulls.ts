@@ -98,6 +98,7 @@ export async function bootPulls(
     input: {
       name?: string;
       sha256?: string;
+      anyway?: boolean;
       signal?: AbortSignal;
       onRecord?: (record: PullRecord) => unknown;
     } = {},
@@ -105,12 +106,17 @@ export async function bootPulls(
     const {
       name = null,
       sha256 = null,
+      anyway = false,
       signal = new AbortController().signal,
       onRecord = () => undefined,
     } = input;
     const records: PullRecord[] = [];
     try {
-      for await (const record of runtime.pulls.pull({ reference, name, sha256 }, 'test', signal)) {
+      for await (const record of runtime.pulls.pull(
+        { reference, name, sha256, anyway },
+        'test',
+        signal,
+      )) {
         records.push(record);
         await onRecord(record);
         if (record.state === 'backoff') clock.advance(60_000);

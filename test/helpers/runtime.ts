@@ -47,7 +47,7 @@ export interface RuntimeOptions {
   clock?: ManualClock;
   env?: NodeJS.ProcessEnv;
   /** The models folder, and what the puller knows of the machine. */
-  puller?: Partial<Pick<PullerOptions, 'folder' | 'host_boot_id' | 'freeBytes' | 'log'>>;
+  puller?: Partial<Pick<PullerOptions, 'folder' | 'host_boot_id' | 'freeBytes' | 'log' | 'fit'>>;
   /** The fault of the log. */
   trouble?: () => string | null;
   /** How far a model is loaded. By default none is being loaded. */

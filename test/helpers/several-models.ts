@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkGguf } from '../../src/models/gguf/check.ts';
-import { memoryNeeds, shapeOf, weightsOf } from '../../src/providers/local/memory-needs.ts';
+import { memoryNeeds, shapeOf, weightsOf } from '../../src/models/memory-needs.ts';
 import { connect } from '../../src/transport/control/client.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { serve } from '../torture/daemon.ts';

@@ -10,8 +10,9 @@ import {
 } from '../../src/models/catalogue.ts';
 import { readModelName } from '../../src/models/file-name.ts';
 import { parseReference, shownReference } from '../../src/models/hub/reference.ts';
+import { fitOf } from '../../src/models/memory-needs.ts';
 import { readTask } from '../../src/models/task.ts';
-import { pulls } from '../helpers/pulls.ts';
+import { FILE, MODEL, pulls } from '../helpers/pulls.ts';
 
 /** Short names of models. The hub checks the references themselves, at a pull. */
 
@@ -79,30 +80,87 @@ test('a search takes every word, in name, licence or purpose', () => {
 });
 
 const signal = new AbortController().signal;
+/** A machine for small models. */
+const SMALL = {
+  puller: {
+    fit: (weights: number) =>
+      fitOf(
+        { weights },
+        { parallel: 1, context_tokens: 4096 },
+        { bytes: 4e9, engine_bytes: 4e9, free_bytes: 4e9, gpu_bytes: null, gpu_layers: 'auto' },
+      ),
+  },
+};
 
-pulls('the hub is asked for the most downloaded models with the words', async ({ hub, puller }) => {
-  hub.nextLists.push({
-    body: JSON.stringify([
-      { id: 'user/repo-GGUF', downloads: 12, tags: ['gguf', 'license:mit'], gated: false },
-      { id: 'user/closed', downloads: 'many', gated: 'manual' },
-      { id: '../escape' },
-      { id: 7 },
-      'text',
-    ]),
-  });
-  assert.equal(await puller.search('small chat', signal), [
-    { reference: 'hf:user/repo-GGUF', downloads: 12, licence: 'mit', gated: false },
-    { reference: 'hf:user/closed', downloads: null, licence: null, gated: true },
-  ]);
-  assert.is(hub.lists[0]?.path, '/api/models');
-  assert.is(hub.lists[0]?.query, 'search=small+chat&filter=gguf&sort=downloads&limit=20');
-  hub.nextLists.push({ body: '{"error":"no"}' });
-  assert.match(await failure(puller.search('x', signal)), 'does not respond like a model hub');
-  hub.nextLists.push({ status: 503 });
-  assert.match(await failure(puller.search('x', signal)), '503');
-  hub.nextLists.push({ body: 'x'.repeat(3 * 1024 * 1024) });
-  assert.match(await failure(puller.search('x', signal)), 'longer than the daemon reads');
-});
+pulls(
+  'the hub is asked for the most downloaded models with the words',
+  async ({ hub, puller }) => {
+    hub.nextLists.push({
+      body: JSON.stringify([
+        {
+          id: 'user/repo-GGUF',
+          downloads: 12,
+          tags: ['gguf', 'license:mit'],
+          gated: false,
+          gguf: { total: 8_000_000_000 },
+        },
+        { id: 'user/closed', downloads: 'many', gated: 'manual' },
+        { id: '../escape' },
+        { id: 7 },
+        'text',
+      ]),
+    });
+    const found = await puller.search('small chat', signal);
+    const size_bytes = null;
+    assert.equal(
+      found.map(({ fit, ...rest }) => [rest, fit?.verdict, fit?.estimated]),
+      [
+        [
+          {
+            reference: 'hf:user/repo-GGUF',
+            size_bytes,
+            downloads: 12,
+            licence: 'mit',
+            gated: false,
+          },
+          'does not fit',
+          true,
+        ],
+        [
+          { reference: 'hf:user/closed', size_bytes, downloads: null, licence: null, gated: true },
+          undefined,
+          undefined,
+        ],
+      ],
+    );
+    assert.is(hub.lists[0]?.path, '/api/models');
+    const query = new URLSearchParams(hub.lists[0]?.query);
+    assert.equal(query.getAll('expand[]'), ['downloads', 'tags', 'gated', 'gguf']);
+    query.delete('expand[]');
+    assert.is(query.toString(), 'search=small+chat&filter=gguf&sort=downloads&limit=20');
+    hub.nextLists.push({ body: '{"error":"no"}' });
+    assert.match(await failure(puller.search('x', signal)), 'does not respond like a model hub');
+    hub.nextLists.push({ status: 503 });
+    assert.match(await failure(puller.search('x', signal)), '503');
+    hub.nextLists.push({ body: 'x'.repeat(3 * 1024 * 1024) });
+    assert.match(await failure(puller.search('x', signal)), 'longer than the daemon reads');
+  },
+  SMALL,
+);
+
+pulls(
+  'a search for one repository finds its models, with what each needs',
+  async ({ puller }) => {
+    for (const words of ['user/tiny', 'hf:user/tiny']) {
+      const found = await puller.search(words, signal);
+      assert.equal(
+        found.map(({ reference, size_bytes, fit }) => [reference, size_bytes, fit?.verdict]),
+        [[`hf:user/tiny/${FILE}`, MODEL.length, 'fits']],
+      );
+    }
+  },
+  SMALL,
+);
 
 function failure(work: Promise<unknown>): Promise<string> {
   return work.then(

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Fit } from '../../src/models/port.ts';
 import { sha256 } from '../helpers/hub.ts';
 import { address, FILE, isThere, MODEL, OTHER, pulls } from '../helpers/pulls.ts';
 
@@ -170,5 +171,34 @@ pulls('what follows a question mark is in no event and no record', async (harnes
   assert.is(last?.state, 'completed');
   assert.not.ok(JSON.stringify([await harness.events(), last]).includes('topsecret'));
 });
+
+pulls(
+  'a model that does not fit the memory is refused before a byte of it is kept, or wanted anyway',
+  async (harness) => {
+    for (const reference of ['hf:user/tiny', address(harness)]) {
+      const { error } = await harness.pull(reference);
+      assert.equal([error?.code, error?.retryable], ['model_too_large', false]);
+      assert.match(error?.message ?? '', 'it does not fit');
+      assert.match(error?.hint ?? '', `svc model pull ${reference} --anyway`);
+      assert.equal(harness.inFolder(), []);
+    }
+    const { records, last } = await harness.pull('hf:user/tiny', { anyway: true });
+    assert.is(last?.state, 'completed');
+    const shown = records.find(({ state }) => state === 'downloading');
+    assert.is(shown?.fit?.verdict, 'does not fit');
+    isThere(harness);
+  },
+  { puller: { fit: () => NO_FIT } },
+);
+
+const NO_FIT: Fit = {
+  verdict: 'does not fit',
+  needs_bytes: 2e9,
+  budget_bytes: 1e9,
+  free_bytes: 1e9,
+  estimated: true,
+  gpu: null,
+  text: 'It needs about 1.9 GiB of memory: it does not fit.',
+};
 
 test.run();

@@ -59,7 +59,11 @@ async function printText({ status, events }: StatusResult): Promise<void> {
   if (events !== null) print(`\n${events.map(line).join('\n')}`);
   const advice = hasLostSocket(status) ? LOST_SOCKET : ADVICE[status.state];
   if (advice !== undefined) note(advice);
-  const warnings = [...(status.warning == null ? [] : [status.warning]), ...notInForce(status)];
+  const warnings = [
+    ...(status.warning == null ? [] : [status.warning]),
+    ...(status.models ?? []).flatMap(({ warning }) => warning ?? []),
+    ...notInForce(status),
+  ];
   for (const text of warnings) warn(text);
 }
 

@@ -4,11 +4,14 @@ import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes, duration } from '../print/format.ts';
-import { print, printJson } from '../print/output.ts';
+import { note, print, printJson } from '../print/output.ts';
 
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const keep = flags['keep-alive'];
   const keep_alive_ms = typeof keep === 'string' ? keepAlive(keep) : null;
+  // A server has no file to be judged by.
+  const { fit } = await askDaemon(paths, 'model.show', { id: args[0] }).catch(() => NO_FIT);
+  if (fit !== undefined && !json) note(fit.text);
   const asked_at = performance.now();
   const model = await askDaemon(
     paths,
@@ -27,6 +30,8 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   }
   return 0;
 }
+
+const NO_FIT: { fit?: { text: string } } = {};
 
 /** Milliseconds of a text such as 30s, 10m, 2h, or -1 for ever. */
 function keepAlive(given: string): number {

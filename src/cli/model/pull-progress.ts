@@ -49,9 +49,11 @@ export class PullProgress {
       verified,
       offset_bytes,
       attempt,
+      fit,
     } = record;
     if (file !== null && choices.length > 0)
       this.once('choice', `Taking ${file}. The repository also has ${choices.join(', ')}.`);
+    if (fit !== undefined) this.once('fit', fit.text);
     if (attempt === 1 && offset_bytes > 0 && !existing && state === 'downloading')
       this.once('resumed', `Resuming at ${bytes(offset_bytes)}.`);
     if (existing)

@@ -19,6 +19,7 @@ export async function run({ args, flags, paths, json }: Context): Promise<number
     reference: args[0],
     name: textFlag(flags, 'name') ?? null,
     sha256: textFlag(flags, 'sha256') ?? null,
+    ...(flags.anyway === true ? { anyway: true } : {}),
   };
   const interrupt = onInterrupt();
   const progress = new PullProgress(isTerminal(2) ? 'line' : json ? 'none' : 'steps');

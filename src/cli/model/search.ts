@@ -1,4 +1,6 @@
+import { loadConfig } from '../../config/config.ts';
 import { knownModels, searchKnown } from '../../models/catalogue.ts';
+import { defaultBudget, fitOf, freeMemory } from '../../models/memory-needs.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes } from '../print/format.ts';
@@ -10,22 +12,25 @@ export async function run(context: Context): Promise<number> {
   return context.flags.hub === true ? searchHub(context) : searchTable(context);
 }
 
-function searchTable({ args, json }: Context): number {
-  const found = searchKnown(args);
+function searchTable({ args, json, paths }: Context): number {
+  const fit = fitFrom(paths.config);
+  const found = searchKnown(args).map((model) => ({ ...model, fit: fit(model.size_bytes) }));
   if (json) {
     printJson({ models: found });
     return 0;
   }
   if (found.length === 0)
     note(`None of the ${knownModels.length} short names fits. Ask the hub with: --hub`);
-  const rows = found.map(({ name, size_bytes, licence, good_for }) => [
+  const rows = found.map(({ name, size_bytes, fit, licence, good_for }) => [
     name,
     bytes(size_bytes),
+    ...fitCells(fit),
     licence,
     good_for,
   ]);
   if (rows.length > 0) {
-    print(table(['NAME', 'SIZE', 'LICENCE', 'GOOD FOR'], rows));
+    print(table(['NAME', 'SIZE', ...FIT, 'LICENCE', 'GOOD FOR'], rows));
+    noteFit(found);
     note(`Download one with: svc model pull ${found[0]?.name}`);
   }
   return 0;
@@ -39,16 +44,47 @@ async function searchHub({ args, json, paths }: Context): Promise<number> {
     return 0;
   }
   if (models.length === 0) note('The hub has no such model with GGUF files.');
-  const rows = models.map(({ reference, downloads, licence, gated }) => [
+  const rows = models.map(({ reference, size_bytes, fit, downloads, licence, gated }) => [
     reference,
+    bytes(size_bytes ?? null),
+    ...fitCells(fit ?? null),
     downloads === null ? '-' : String(downloads),
     `${licence ?? '-'}${gated ? ', asks for consent' : ''}`,
   ]);
   if (rows.length > 0) {
-    print(table(['REFERENCE', 'DOWNLOADS', 'LICENCE'], rows));
+    print(table(['REFERENCE', 'SIZE', ...FIT, 'DOWNLOADS', 'LICENCE'], rows));
+    noteFit(models);
     note(`Download one with: svc model pull ${models[0]?.reference}`);
   }
   return 0;
+}
+
+const FIT = ['MEMORY', 'FIT'];
+
+type Fit = ReturnType<typeof fitOf>;
+
+function fitCells(fit: Fit | null): string[] {
+  return fit === null ? ['-', '-'] : [`about ${bytes(fit.needs_bytes)}`, fit.verdict];
+}
+
+/** What the column compares with. */
+function noteFit(found: readonly { fit?: Fit | null }[]): void {
+  const fit = found.find((each) => each.fit != null)?.fit;
+  if (fit == null) return;
+  note(
+    `Memory is estimated by size. Models may use ${bytes(fit.budget_bytes)} here, and ` +
+      `${bytes(fit.free_bytes)} are free.`,
+  );
+}
+
+/** Judges without a daemon. What it has loaded counts as taken. */
+function fitFrom(file: string): (weights: number) => Fit {
+  const { limits, models_memory_bytes, engine_gpu_layers: gpu_layers } = loadConfig(file);
+  const { engine_memory_bytes: engine_bytes } = limits;
+  const { local_runs: parallel, engine_context_tokens: context_tokens } = limits;
+  const bytes = models_memory_bytes ?? defaultBudget();
+  const there = { bytes, engine_bytes, free_bytes: freeMemory(), gpu_bytes: null, gpu_layers };
+  return (weights) => fitOf({ weights }, { parallel, context_tokens }, there);
 }
 
 /** Above the longest configurable time of the daemon for it. */

@@ -35,6 +35,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
       'memory',
       (model.memory_bytes ?? null) === null ? null : `about ${bytes(model.memory_bytes ?? 0)}`,
     ],
+    ['fit', model.fit?.text ?? null],
     ['capabilities', model.capabilities.join(', ')],
     ['digest', model.digest],
     ['source', model.source ?? null],

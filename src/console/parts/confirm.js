@@ -5,10 +5,11 @@ import { byId, say } from './dom.js';
  * Asks before something is removed. Resolves with the answer.
  * @param {string} question
  * @param {string} yes
+ * @param {string} no
  * @returns {Promise<boolean>}
  */
-export function confirmed(question, yes) {
-  return answerTo(question, yes, 'Keep it');
+export function confirmed(question, yes, no = 'Keep it') {
+  return answerTo(question, yes, no);
 }
 
 /**

@@ -17,7 +17,8 @@ import { onEvent } from '../state/present.js';
  * @typedef {import('../../contract/contract.ts').LoadedModelRecord} Loaded
  * @typedef {{ id: string, name: string, provider: string, state: string, problem?: string | null,
  * size_bytes: number | null, quantization: string | null, context_length: number | null, built_in:
- * boolean, default: boolean, source?: string, alias_of?: string }} Model
+ * boolean, default: boolean, source?: string, alias_of?: string, fit?: import('../../models/port.ts').Fit
+ * }} Model
  */
 
 /** @type {Model[]} */
@@ -102,6 +103,7 @@ function factsOf(one, here) {
     one.built_in ? 'built in' : null,
     here?.memory_bytes == null ? null : `${sized(here.memory_bytes)} of memory`,
     here?.gpu == null || here.gpu === 'cpu' ? null : `${here.gpu_layers} layers on ${here.gpu}`,
+    here === undefined ? (one.fit?.text ?? null) : (here.warning ?? null),
     here?.error ?? one.problem ?? null,
   ]
     .filter((fact) => fact !== null)

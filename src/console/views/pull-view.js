@@ -1,7 +1,8 @@
 // @ts-check
-import { askLines } from '../daemon/api.js';
+import { ApiError, askLines } from '../daemon/api.js';
 import { act } from '../parts/act.js';
 import { lasting } from '../parts/clock.js';
+import { confirmed } from '../parts/confirm.js';
 import { byId, say } from '../parts/dom.js';
 import { sized } from '../parts/figures.js';
 import { changed } from '../state/model.js';
@@ -18,7 +19,7 @@ export function mountPull() {
   const form = /** @type {HTMLFormElement} */ (byId('pull'));
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    if (own === null) void act(byId('pull-start'), 'pull-said', start);
+    if (own === null) void act(byId('pull-start'), 'pull-said', () => start());
   });
   byId('pull-stop').addEventListener('click', () => own?.abort());
 }
@@ -33,32 +34,35 @@ let begun = null;
 
 /** @typedef {import('../../runtime/pulls/record.ts').PullRecord} PullRecord */
 
-async function start() {
+/** A model that does not fit the memory is downloaded only if the user wants it anyway. */
+async function start(anyway = false) {
   const field = /** @type {HTMLInputElement} */ (byId('pull-reference'));
   const reference = field.value.trim();
   if (reference === '') return;
   own = new AbortController();
   begun = null;
+  let refusal = '';
   byId('pull-stop').hidden = false;
   byId('pull-progress').hidden = false;
   say(byId('pull-text'), 'It looks for the file.');
   try {
-    const body = { reference };
+    const body = { reference, anyway };
     const { signal } = own;
     await askLines('/v1/models/pull', { body, signal, onLine: (record) => show(record) });
     field.value = '';
   } catch (error) {
     byId('pull-progress').hidden = true;
-    if (!own.signal.aborted) throw error;
-    say(
-      byId('pull-said'),
-      'The download was stopped. Its part is kept, so it continues from there.',
-    );
+    if (error instanceof ApiError && error.code === 'model_too_large') refusal = error.message;
+    else if (!own.signal.aborted) throw error;
+    const stopped = 'The download was stopped. Its part is kept, so it continues from there.';
+    say(byId('pull-said'), refusal || stopped);
   } finally {
     own = null;
     byId('pull-stop').hidden = true;
     changed('models');
   }
+  if (refusal !== '' && (await confirmed(refusal, 'Download it anyway', 'Cancel')))
+    await start(true);
 }
 
 /** @param {PullRecord} record */
@@ -71,6 +75,7 @@ function show(record) {
     file ?? record.reference,
     state === 'downloading' ? progressOf(record) : wordsOf('pull', state),
     state === 'backoff' ? (error?.message ?? '') : '',
+    state === 'downloading' ? (record.fit?.text ?? '') : '',
   ];
   say(byId('pull-text'), parts.filter((part) => part !== '').join(' · '));
 }

@@ -33,7 +33,10 @@ export interface StatusMore {
   /** Why the configuration file cannot be read; null if it can. */
   config_problem: string | null;
   /** Local models in memory, and those on their way. */
-  models: Pick<LoadedModelRecord, 'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes'>[];
+  models: Pick<
+    LoadedModelRecord,
+    'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes' | 'warning'
+  >[];
   /** The providers, and the models of providers, that do not work as they should. */
   failing: Pick<ProviderRecord, 'id' | 'state' | 'reason' | 'retry_at'>[];
 }

@@ -29,7 +29,7 @@ export function chooseFile(
   { repo, path, quant }: Pick<HubReference, 'repo' | 'path' | 'quant'>,
 ): Choice {
   const all = files.filter((file) => /\.gguf$/i.test(file.path));
-  const models = all.filter((file) => !isPart(file.path) && !isCompanion(file.path));
+  const models = modelsIn(all);
   if (path !== null) return { file: named(all, path, repo), others: [] };
   if (quant !== null) return { file: theOne(all, models, quant, repo), others: [] };
   if (models.length === 0) throw nothing(all, repo);
@@ -45,6 +45,11 @@ export function chooseFile(
       .map((other) => other.path)
       .slice(0, LISTED_MAX),
   };
+}
+
+/** The files that are a whole model each. */
+export function modelsIn(files: readonly HubFile[]): HubFile[] {
+  return files.filter(({ path }) => /\.gguf$/i.test(path) && !isPart(path) && !isCompanion(path));
 }
 
 const USUAL = 'Q4_K_M';

@@ -1,9 +1,11 @@
 import { SvcError } from '../../errors.ts';
 import type { EffectHandlers } from '../../kernel/port.ts';
+import type { ContextPlan, MemoryThere, ModelShape } from '../../models/memory-needs.ts';
+import type { Fit } from '../../models/port.ts';
 import type { LoadedModels, LocalRoom } from '../port.ts';
 import type { Vectors } from './answer.ts';
+import { readMeasured } from './engine/measured/file.ts';
 import { keyOf, type Purpose } from './engine/messages.ts';
-import type { ContextPlan } from './memory-needs.ts';
 import { ModelEngine, type Order, type StartedAnswer, type VectorsOrder } from './model-engine.ts';
 import {
   ANY,
@@ -35,6 +37,8 @@ export interface EnginesOptions extends EngineSettings {
   /** How long models stay in memory without work, by name. */
   keep: Readonly<Record<string, number>>;
   budget_bytes: number;
+  /** Bytes of memory that are free. Absent: those of this machine. */
+  free?: () => number;
   /** Milliseconds since the epoch, as in the events of the engines. */
   now(): number;
 }
@@ -61,6 +65,8 @@ export class Engines implements LocalRoom {
   /** By path: how long the last request keeps the model. */
   private readonly kept = new Map<string, number>();
   private readonly listeners: (() => void)[] = [];
+  /** Memory of the GPU, as the last load found it. */
+  private gpu_bytes: MemoryThere['gpu_bytes'] = null;
 
   constructor(options: EnginesOptions) {
     this.options = options;
@@ -72,6 +78,10 @@ export class Engines implements LocalRoom {
       turns: { turn_ms, turn_max_ms },
       wanted: (path) => [...this.queued()].some((name) => this.learned.get(name)?.key === path),
       now: options.now,
+      free: options.free,
+    });
+    void readMeasured(options.load.threads_file, 'gpu_bytes').then((known) => {
+      this.gpu_bytes ??= Object.values(known).at(-1) ?? null;
     });
     this.handlers = {
       startEngine: (started) => this.byNumber.get(started.engine)?.start(started),
@@ -86,6 +96,13 @@ export class Engines implements LocalRoom {
 
   get models(): number {
     return this.memory.bounds.models;
+  }
+
+  /** Whether a model fits the memory: by its shape, or by the size of its file alone. */
+  fit(model: ModelShape | { weights: number }, purpose: Purpose = 'answers'): Fit {
+    const { gpu_layers } = this.options.load;
+    const plan = contextOf(this.options, purpose);
+    return this.memory.fit(model, plan, { gpu_bytes: this.gpu_bytes, gpu_layers });
   }
 
   residents(now: number) {
@@ -281,6 +298,7 @@ export class Engines implements LocalRoom {
     port.subscribe(() => {
       engine.noteTurn();
       this.memory.note(engine);
+      this.gpu_bytes = engine.snapshot.context.info?.gpu_bytes ?? this.gpu_bytes;
       // The time was for the earlier work. A later load gives the machine the usual time.
       if (this.kept.get(model.path) === 0 && engine.snapshot.hasTag('absent'))
         this.kept.set(model.path, usualMs());

@@ -2,7 +2,7 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { asExhausted } from '../../descriptors.ts';
 import type { Limits } from '../../limits.ts';
-import type { ModelShape } from './memory-needs.ts';
+import type { ModelShape } from '../../models/memory-needs.ts';
 
 export interface CheckResult {
   /** Null: the header is valid. */

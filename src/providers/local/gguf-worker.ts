@@ -2,8 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { asExhausted } from '../../descriptors.ts';
 import { checkGguf } from '../../models/gguf/check.ts';
 import { invalid, otherKindOf } from '../../models/gguf/header.ts';
+import { shapeOf, weightsOf } from '../../models/memory-needs.ts';
 import type { CheckResult } from './gguf-checker.ts';
-import { shapeOf, weightsOf } from './memory-needs.ts';
 
 /** Thread that checks the header of one model file as strictly as that of a download. */
 const { path, header_bytes } = workerData as { path: string; header_bytes: number };

@@ -1,6 +1,7 @@
 import type { GGUFParseOutput } from '@huggingface/gguf';
 import { otherKindOf } from '../../models/gguf/header.ts';
 import { tensorBytes } from '../../models/gguf/tensors.ts';
+import { type ModelShape, shapeOf } from '../../models/memory-needs.ts';
 
 /**
  * The values of a model file in a list of models. They are small, so that many files fit in memory.
@@ -16,6 +17,8 @@ export interface ModelInspection {
   context_length: number | null;
   capabilities: string[];
   digest: string | null;
+  /** What its memory depends on. */
+  shape: ModelShape | null;
   /** Why the chat template of the file is not used, and what is used instead. */
   template_problem?: string;
 }
@@ -64,8 +67,10 @@ export function inspectModel(
   const other = otherKindOf({ architecture, type: String(known['general.type'] ?? '') });
   if (other !== null) throw new Error(other);
   const file_type = known['general.file_type'];
+  const weights = parts.reduce((sum, { size_bytes }) => sum + size_bytes, 0);
   return {
     problem: null,
+    shape: shapeOf({ architecture, numbers: numbersIn(known) }, weights),
     architecture: architecture === '' ? null : architecture,
     supported: architectures.has(architecture),
     quantization: typeof file_type === 'number' ? (names[file_type] ?? null) : null,
@@ -76,6 +81,25 @@ export function inspectModel(
       : capabilitiesOf(known, architecture),
   };
 }
+
+/** The numbers of a header, as the strict check of it has them too. */
+function numbersIn(known: Readonly<Record<string, unknown>>): Map<string, number> {
+  return new Map(
+    Object.entries(known).flatMap(([key, value]): [string, number][] => {
+      const list = Array.isArray(value) ? value : null;
+      const isShort = list !== null && list.length <= LAYERS_MAX && list.every(isNumber);
+      const number = isShort ? Math.max(0, ...list.map(Number)) : (list?.length ?? value);
+      return isNumber(number) ? [[key, Number(number)]] : [];
+    }),
+  );
+}
+
+function isNumber(value: unknown): value is number | bigint {
+  return typeof value === 'number' || typeof value === 'bigint';
+}
+
+/** A value of each layer is a short list. */
+const LAYERS_MAX = 1024;
 
 function checkPart(
   { metadata, tensorInfos, tensorDataOffset, name, size_bytes }: Parsed,
@@ -144,6 +168,7 @@ export function invalidModel(problem: string): ModelDescription {
     context_length: null,
     capabilities: [],
     digest: null,
+    shape: null,
     metadata: null,
   };
   return { problem: problem.slice(0, PROBLEM_MAX), ...unknown };

@@ -4,8 +4,8 @@ import { errors, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
 import { filesOfModel } from '../../models/gguf/parts.ts';
+import { type ModelShape, PROCESS_BYTES, weightsOf } from '../../models/memory-needs.ts';
 import { type CheckResult, checkHeader } from './gguf-checker.ts';
-import { type ModelShape, PROCESS_BYTES, weightsOf } from './memory-needs.ts';
 import type { ModelFile } from './model-engine-options.ts';
 import { serverFiles } from './server-process.ts';
 

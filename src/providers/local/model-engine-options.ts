@@ -2,10 +2,10 @@ import type { EngineEvent, EngineSnapshot } from '../../../machines/engine.ts';
 import { SvcError } from '../../errors.ts';
 import type { Log, StreamPort } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
+import type { ModelShape } from '../../models/memory-needs.ts';
 import type { LoadOrder } from './engine/messages.ts';
 import type { EngineChild } from './engine-child.ts';
 import type { LoadGuard } from './load-guard.ts';
-import type { ModelShape } from './memory-needs.ts';
 import { shortIdentity } from './model-identity.ts';
 import type { ServerSpec } from './server-process.ts';
 

@@ -1,5 +1,3 @@
-import { totalmem } from 'node:os';
-import { constrainedMemory } from 'node:process';
 import {
   makeRoom,
   type RoomBounds,
@@ -9,7 +7,16 @@ import {
 } from '../../../machines/engine-room.ts';
 import type { Occupant } from '../../../machines/runs-to-start.ts';
 import { SvcError } from '../../errors.ts';
-import { type ContextPlan, type ModelShape, planFor } from './memory-needs.ts';
+import {
+  type ContextPlan,
+  fitOf,
+  freeMemory,
+  type MemoryThere,
+  type ModelShape,
+  planFor,
+  sized,
+} from '../../models/memory-needs.ts';
+import type { Fit } from '../../models/port.ts';
 import type { ProcessEngine } from './process-engine.ts';
 
 interface Reservation {
@@ -28,6 +35,8 @@ export interface ModelMemoryOptions {
   wanted(path: string): boolean;
   /** Milliseconds since the epoch, as in the events of the engines. */
   now(): number;
+  /** Bytes of memory that are free. Absent: those of this machine. */
+  free?: (() => number) | undefined;
 }
 
 interface Waiter extends Reservation {
@@ -93,6 +102,17 @@ export class ModelMemory {
   plan(shape: ModelShape, wanted: ContextPlan): { parallel: number; bytes: number } {
     const { bounds, engine_bytes } = this.options;
     return planFor(shape, wanted, { bytes: bounds.bytes, engine_bytes });
+  }
+
+  /** Whether the model fits. What other models have counts as free: they can leave. */
+  fit(
+    model: ModelShape | { weights: number },
+    wanted: ContextPlan,
+    gpu: Pick<MemoryThere, 'gpu_bytes' | 'gpu_layers'>,
+  ): Fit {
+    const { bounds, engine_bytes, free = freeMemory } = this.options;
+    const free_bytes = free() + this.usedBytes;
+    return fitOf(model, wanted, { bytes: bounds.bytes, engine_bytes, free_bytes, ...gpu });
   }
 
   /** Throws model_too_large, or the signal's reason. */
@@ -197,11 +217,11 @@ export class ModelMemory {
     const also =
       loaded.length === 0
         ? 'No other model is loaded.'
-        : `Loaded: ${loaded.map((other) => `${other.id} (${mib(other.bytes)})`).join(', ')}.`;
+        : `Loaded: ${loaded.map((other) => `${other.id} (${sized(other.bytes)})`).join(', ')}.`;
     return new SvcError(
       'model_too_large',
-      `The model ${id} needs about ${mib(bytes)} of memory, but models may use ` +
-        `${mib(this.bounds.bytes)} together (models_memory_bytes). ${also}`,
+      `The model ${id} needs about ${sized(bytes)} of memory, but models may use ` +
+        `${sized(this.bounds.bytes)} together (models_memory_bytes). ${also}`,
       {
         param: 'model',
         retryable: false,
@@ -209,16 +229,4 @@ export class ModelMemory {
       },
     );
   }
-}
-
-/** The memory for models unless the configuration says it: a share of what this process may use. */
-export function defaultBudget(): number {
-  const constrained = constrainedMemory() || Number.POSITIVE_INFINITY;
-  return Math.floor(Math.min(totalmem(), constrained) * SHARE);
-}
-
-const SHARE = 0.75;
-
-function mib(bytes: number): string {
-  return `${Math.ceil(bytes / (1024 * 1024))} MiB`;
 }

@@ -1,12 +1,11 @@
 import type { EngineInfo } from '../../../machines/engine.ts';
 import { isIn, statePath } from '../../../machines/step.ts';
-import { computingNames } from '../../contract/loaded-models.ts';
-import { isRecord } from '../../json.ts';
+import { computingNames, gpuWarning } from '../../contract/loaded-models.ts';
 import type { Origin } from '../../models/origins.ts';
+import type { Fit } from '../../models/port.ts';
 import type { LoadedModel, ModelRecord } from '../port.ts';
 import type { ModelInspection, ModelMetadata } from './inspection.ts';
 import type { LoadOutcome } from './load-guard.ts';
-import { type ContextPlan, memoryNeeds, shapeOf } from './memory-needs.ts';
 import type { ModelFile } from './model-engine-options.ts';
 import type { FileVersion } from './model-files.ts';
 import type { ProcessEngine } from './process-engine.ts';
@@ -27,6 +26,8 @@ export interface ModelFacts {
   source: 'svc' | ModelSource;
   /** Known without reading the file. */
   digest: string | null;
+  /** Null: it cannot be used, or was not read. */
+  fit: Fit | null;
 }
 
 /** The public record of a model. An unknown value is null. */
@@ -41,6 +42,7 @@ export function modelRecord({
   problem: reported,
   source,
   digest: recorded,
+  fit,
 }: ModelFacts): ModelRecord {
   const {
     architecture = null,
@@ -72,6 +74,7 @@ export function modelRecord({
     parameters,
     context_length,
     capabilities,
+    ...(fit === null ? {} : { fit }),
     ...(inspection?.template_problem === undefined
       ? {}
       : { template_problem: inspection.template_problem }),
@@ -94,10 +97,9 @@ export interface ModelExtras extends ModelMetadata {
 }
 
 export function modelExtras(
-  { size_bytes, problem }: ModelRecord,
+  { fit }: ModelRecord,
   metadata: ModelMetadata | null,
   origin: Origin | null,
-  plan: ContextPlan,
 ): ModelExtras {
   const known = metadata?.metadata ?? {};
   const text = (key: string) => {
@@ -108,22 +110,10 @@ export function modelExtras(
   return {
     template: template === null ? null : kindOf(template),
     licence: text('general.license.name') ?? text('general.license'),
-    memory_bytes: (problem ?? null) === null ? memoryOf(known, size_bytes ?? 0, plan) : null,
+    memory_bytes: fit?.needs_bytes ?? null,
     origin,
     ...(metadata ?? { metadata: {}, metadata_left_out: 0 }),
   };
-}
-
-function memoryOf(known: Readonly<Record<string, unknown>>, weights: number, plan: ContextPlan) {
-  const numbers = new Map(
-    Object.entries(known).flatMap(([key, value]): [string, number][] => {
-      // A long list is shown by its length.
-      const number = isRecord(value) ? value.count : value;
-      return typeof number === 'number' ? [[key, number]] : [];
-    }),
-  );
-  const architecture = String(known['general.architecture'] ?? '');
-  return memoryNeeds(shapeOf({ architecture, numbers }, weights), plan);
 }
 
 /** The family of a chat template, by the marks that only it has. */
@@ -152,6 +142,7 @@ export function partialRecord(file: ModelFile, size_bytes: number): ModelRecord 
     in_engine: 'available',
     source: 'svc',
     digest: null,
+    fit: null,
     default: false,
     built_in: false,
     version: null,
@@ -168,6 +159,7 @@ export function loadedRecord(
   const { snapshot, model, purpose } = engine;
   const { info, since, due_at, idle_ms, error } = snapshot.context;
   const isIdle = snapshot.hasTag('free');
+  const warning = info === null ? null : gpuWarning({ ...info, model: model.name });
   return {
     id: model.id,
     name: model.name,
@@ -184,6 +176,7 @@ export function loadedRecord(
     keep_ms: idle_ms,
     expires_at: isIdle && due_at - now < FOREVER_MS ? due_at : null,
     error: error?.message ?? null,
+    ...(warning === null ? {} : { warning }),
   };
 }
 

@@ -33,7 +33,7 @@ export interface LocalModelsOptions {
   /** Model of a run without a model. */
   default: string;
   limits: Limits;
-  engines: Pick<Engines, 'stateOf' | 'unload'>;
+  engines: Pick<Engines, 'stateOf' | 'unload' | 'fit'>;
   guard: Pick<LoadGuard, 'outcomeOf'>;
   /** The models of other programs. Null: they are not looked for. */
   others?: OtherModels | null;
@@ -176,13 +176,11 @@ export class LocalModels {
     const { record, inspection } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.describe(version),
     );
-    const { local_runs: parallel, engine_context_tokens: context_tokens } = this.options.limits;
-    const plan = { parallel, context_tokens };
     const metadata = inspection?.metadata ?? null;
     const other = (await this.otherModels()).find(({ name }) => name === file.name);
     return {
       ...record,
-      ...modelExtras(record, metadata, await this.originOf(file), plan),
+      ...modelExtras(record, metadata, await this.originOf(file)),
       unused: other?.unused ?? [],
     };
   }
@@ -327,6 +325,8 @@ export class LocalModels {
     const inspection = version === null ? null : await inspect(version);
     const flags = { default: file.path === defaultFile?.path, built_in: file.path === built_in };
     const other = (await this.otherModels()).find(({ name }) => name === file.name);
+    const { shape = null, capabilities = [] } = inspection ?? {};
+    const purpose = capabilities.includes('embedding') ? 'embeddings' : 'answers';
     return {
       record: modelRecord({
         file,
@@ -338,6 +338,7 @@ export class LocalModels {
         problem: other?.problem ?? null,
         source: other?.source ?? 'svc',
         digest: inspection?.digest === null ? await this.recordedDigest(file) : null,
+        fit: shape === null ? null : engines.fit(shape, purpose),
       }),
       inspection,
     };

@@ -6,6 +6,8 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import type { EffectHandlers, Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
+import { defaultBudget } from '../../models/memory-needs.ts';
+import type { Fit } from '../../models/port.ts';
 import type {
   AttemptRequest,
   Embedding,
@@ -20,7 +22,6 @@ import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
 import type { VectorsOrder } from './model-engine.ts';
 import { ANY, type ModelFile } from './model-engine-options.ts';
-import { defaultBudget } from './model-memory.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
 import type { ServerSpec } from './server-process.ts';
 import { createServerProvider } from './server-provider.ts';
@@ -50,6 +51,8 @@ export interface LocalProviderOptions {
   env?: NodeJS.ProcessEnv;
   /** Milliseconds since the epoch, as in the events of the engines. */
   now?: () => number;
+  /** Bytes of memory that are free. Absent: those of this machine. */
+  free?: () => number;
 }
 
 export interface LocalProvider {
@@ -57,6 +60,8 @@ export interface LocalProvider {
   handlers: Pick<EffectHandlers, 'startEngine' | 'stopEngine' | 'killEngine'>;
   /** The provider of a server that svc starts. It is one more engine. `model`: its usual one. */
   serve(server: ServerSpec, model: string): ProviderPort;
+  /** Whether a model whose files have this size fits the memory. */
+  fit(size_bytes: number): Fit;
   /** Loads the default model before the first run. Throws SvcError. */
   warm(): Promise<void>;
   models: Pick<LocalModels, 'show' | 'remove' | 'place' | 'default'> & ModelLoads;
@@ -85,6 +90,7 @@ export function createLocalProvider({
   log,
   env = process.env,
   now = Date.now,
+  free,
 }: LocalProviderOptions): LocalProvider {
   const load = {
     threads,
@@ -111,6 +117,7 @@ export function createLocalProvider({
     find: (name) => find(name),
     identify: (file) => models.identify(file),
     budget_bytes: budget_bytes ?? defaultBudget(),
+    ...(free === undefined ? {} : { free }),
   });
   const models = new LocalModels({
     folder,
@@ -294,6 +301,7 @@ export function createLocalProvider({
     provider,
     handlers: engines.handlers,
     serve,
+    fit: (weights) => engines.fit({ weights }),
     warm,
     models: both,
     identify,

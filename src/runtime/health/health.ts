@@ -10,6 +10,7 @@ import type {
   StatusRecord,
   VerifiedRecord,
 } from '../../contract/contract.ts';
+import { gpuWarning } from '../../contract/loaded-models.ts';
 import { isoTime } from '../../kernel/clock.ts';
 import type { VerifiedReport } from '../../store/port.ts';
 import type { PlacementHealth } from '../placement.ts';
@@ -55,6 +56,7 @@ export function healthRecord(sources: HealthSources): HealthRecord {
       sources.placement.trouble ??
       sources.descriptor_trouble ??
       damageWarning(sources.verified) ??
+      engineWarning(sources.engines) ??
       providersWarning(sources.providers))
     : null;
   const reason = ready ? null : reasonNotReady(daemon, sources.place ?? null);
@@ -112,7 +114,9 @@ export function publicHealth({ reason, output, ...record }: HealthRecord): Healt
       ? 'The daemon has failed; its log says why.'
       : [reason, output].some((text) => text?.startsWith('The database '))
         ? noAnswer('The database')
-        : null;
+        : output?.startsWith('The model ')
+          ? 'A model has fewer layers on the GPU than it could.'
+          : null;
   return {
     ...record,
     reason: publicReason ?? reason,
@@ -205,6 +209,16 @@ function damageWarning(verified: VerifiedReport | null): string | null {
   );
 }
 
+/** The first model that is slower than it could be. */
+function engineWarning(engines: readonly EngineSnapshot[]): string | null {
+  const loaded = engines.filter((engine) => engine.hasTag('loaded'));
+  return (
+    loaded
+      .map(({ context: { info } }) => (info === null ? null : gpuWarning(info)))
+      .find((warning) => warning !== null) ?? null
+  );
+}
+
 function verifiedRecord(verified: VerifiedReport | null): VerifiedRecord {
   if (verified === null) return { seq: 0, at: null, damaged: 0, problems: [] };
   const { seq, at, damaged, problems } = verified;
@@ -264,6 +278,9 @@ function checks(sources: HealthSources, memory: MemoryUse): ReportRecord['checks
         componentType: 'component',
         observedValue: engineRecord(mainEngine(sources.engines), sources.now).state,
         time: at,
+        ...(engineWarning(sources.engines) === null
+          ? {}
+          : { output: engineWarning(sources.engines) as string }),
       },
     ],
     ...sources.placement.checks,

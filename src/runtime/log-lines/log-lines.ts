@@ -6,6 +6,7 @@ import { shownTarget, type Target } from '../../../machines/failover.ts';
 import { circuitOf } from '../../../machines/provider/circuit.ts';
 import type { RunContext } from '../../../machines/run/context.ts';
 import { stateName } from '../../../machines/step.ts';
+import { gpuWarning } from '../../contract/loaded-models.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { DaemonKey, EngineKey, ProviderKey } from '../../kernel/stream.ts';
@@ -137,8 +138,12 @@ function logEngines(kernel: Kernel, log: Log): void {
     switch (type) {
       case 'engine.load_requested':
         return void live.set(stream, { model: String(data.model), reason: null });
-      case 'engine.model_loaded':
-        return info === null ? undefined : log.info({}, loaded(info));
+      case 'engine.model_loaded': {
+        if (info === null) return;
+        const warning = gpuWarning(info);
+        if (warning !== null) log.warn({}, warning);
+        return log.info({}, loaded(info));
+      }
       case 'engine.load_failed': {
         const { code, message } = data.error as Failure;
         return log.warn({ code }, `model ${known?.model} could not be loaded: ${message}`);

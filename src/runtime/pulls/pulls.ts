@@ -197,7 +197,8 @@ export class Pulls {
       const error = pullError(snapshot);
       if (error !== null) throw error;
       if (signal.aborted) return;
-      yield pullRecord(snapshot, await this.model(snapshot));
+      const { puller } = this.options;
+      yield pullRecord(snapshot, await this.model(snapshot), (bytes) => puller.fit(bytes));
       if (snapshot.status !== 'active') return;
     }
   }

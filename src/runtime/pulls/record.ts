@@ -2,6 +2,7 @@ import type { PullSnapshot } from '../../../machines/pull.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import { type ErrorBody, errors, fromBody, SvcError } from '../../errors.ts';
 import { isoTime } from '../../kernel/clock.ts';
+import type { Fit } from '../../models/port.ts';
 import type { ModelRecord } from '../../providers/port.ts';
 
 /** A pull, as users see it. */
@@ -21,6 +22,8 @@ export interface PullRecord {
   /** The other models of the repository, when the daemon chose one. */
   choices: string[];
   size_bytes: number | null;
+  /** Whether it fits the memory. Absent: its size is not known yet. */
+  fit?: Fit;
   /** Bytes that were on disk when the attempt began. */
   offset_bytes: number;
   /** Bytes on disk. An existing model counts in full. */
@@ -42,9 +45,14 @@ export interface PullRecord {
   model: ModelRecord | null;
 }
 
-export function pullRecord(snapshot: PullSnapshot, model: ModelRecord | null): PullRecord {
+export function pullRecord(
+  snapshot: PullSnapshot,
+  model: ModelRecord | null,
+  fitOf: (size_bytes: number | null) => Fit | null = () => null,
+): PullRecord {
   const { context } = snapshot;
   const { source, error } = context;
+  const fit = fitOf(source?.size_bytes ?? null);
   return {
     id: context.pull_id,
     state: stateName(snapshot),
@@ -54,6 +62,7 @@ export function pullRecord(snapshot: PullSnapshot, model: ModelRecord | null): P
     revision: source?.revision ?? null,
     choices: source?.choices ?? [],
     size_bytes: source?.size_bytes ?? null,
+    ...(fit === null ? {} : { fit }),
     offset_bytes: context.offset_bytes,
     bytes: context.bytes,
     hashed_bytes: context.hashed_bytes,

@@ -9,12 +9,13 @@ export function statusWork({
   return {
     models: loads
       .list()
-      .models.map(({ id, purpose, state, runs, memory_bytes }) => ({
+      .models.map(({ id, purpose, state, runs, memory_bytes, warning }) => ({
         id,
         purpose,
         state,
         runs,
         memory_bytes,
+        ...(warning === undefined ? {} : { warning }),
       })),
     failing: providers
       .list()

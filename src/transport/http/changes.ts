@@ -39,7 +39,7 @@ export const changes: Differences = {
 
 /** An error before the first line is an HTTP error. Later it is the last line. */
 async function pull(context: Context<unknown, v.InferOutput<typeof pullInput>>): Promise<void> {
-  const { reference, name = null, sha256 = null } = await context.body();
+  const { reference, name = null, sha256 = null, anyway } = await context.body();
   await sendLive(
     context,
     {
@@ -50,7 +50,7 @@ async function pull(context: Context<unknown, v.InferOutput<typeof pullInput>>):
       failure: (error) => `${JSON.stringify({ error: error.body() })}\n`,
     },
     async ({ signal, write }) => {
-      const input = { reference, name, sha256 };
+      const input = { reference, name, sha256, anyway: anyway === true };
       const records = context.runtime.pulls.pull(input, CLIENT, signal);
       for await (const record of records) await write(`${JSON.stringify(record)}\n`);
       return null;

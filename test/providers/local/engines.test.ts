@@ -5,7 +5,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../../src/limits.ts';
 import { checkGguf } from '../../../src/models/gguf/check.ts';
-import { memoryNeeds, shapeOf, weightsOf } from '../../../src/providers/local/memory-needs.ts';
+import { memoryNeeds, shapeOf, weightsOf } from '../../../src/models/memory-needs.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import {
   failure,

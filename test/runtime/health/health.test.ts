@@ -1,6 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { EngineCreated, EngineEvent } from '../../../machines/engine.ts';
+import type { NewEvent } from '../../../machines/events.ts';
 import { SvcError } from '../../../src/errors.ts';
+import type { Log } from '../../../src/kernel/port.ts';
+import { stream } from '../../../src/kernel/stream.ts';
+import { publicReport } from '../../../src/runtime/health/health.ts';
+import { logEvents } from '../../../src/runtime/log-lines/log-lines.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { turns } from '../../helpers/turns.ts';
@@ -47,6 +53,38 @@ test('a write-ahead log that cannot be written back is a warning, and the daemon
     checks['log:checkpoint']?.map((check) => [check.status, check.output]),
     [['warn', trouble]],
   );
+});
+
+test('a model with fewer layers on the GPU than before is a warning, also in the log', async () => {
+  const { runtime, kernel } = await bootRuntime({ local: new ScriptedProvider('local', []) });
+  const engine = stream.engine('boot_1', 1);
+  const lines: string[] = [];
+  const log = { info: () => {}, warn: (_: object, text: string) => lines.push(text) };
+  logEvents(kernel, stream.daemon('boot_1'), log as unknown as Log);
+  const times = { start_ms: 1e6, load_ms: 1e6, stop_ms: 1000, kill_ms: 1000, idle_ms: 1e6 };
+  const info = { pid: 1, model: 'secret', path: '/m', load_ms: 1, gpu: 'cuda' };
+  const append = async (event: NewEvent<EngineCreated | EngineEvent>) =>
+    kernel.append([{ stream: engine, event: event as never }]);
+  await append({ type: 'engine.created', number: 1, ...times });
+  const load = async (attempt: number, layers: object) => {
+    await append({ type: 'engine.load_requested', attempt, model: 'local/secret', path: '/m' });
+    await append({ type: 'engine.process_started', attempt, pid: 1 });
+    await append({ type: 'engine.model_loaded', attempt, info: { ...info, ...layers } });
+  };
+  await load(1, { gpu_layers: 20, gpu_layers_before: 33 });
+  const { status, output, checks } = runtime.report();
+  assert.is(status, 'warn');
+  assert.match(output ?? '', 'secret has 20 layers on the GPU, and 33 when');
+  assert.is(checks['engine:state']?.[0]?.output, output);
+  assert.equal(lines, [output]);
+  const open = publicReport(runtime.report());
+  assert.is(open.status, 'warn');
+  assert.not.match(JSON.stringify(open), /secret/);
+  await append({ type: 'engine.stop_requested', reason: 'requested' });
+  await append({ type: 'engine.exited', attempt: 1, exit_code: 0, signal: null });
+  assert.is(runtime.health().status, 'pass', 'it left memory');
+  await load(2, { gpu_layers: 33, gpu_layers_before: 20 });
+  assert.is(runtime.health().status, 'pass');
 });
 
 test('the report follows the health draft and has no prompt', async () => {

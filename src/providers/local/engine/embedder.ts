@@ -3,7 +3,7 @@ import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
 import type { FromEngine } from '../from-engine.ts';
 import { startLlama } from './llama.ts';
-import { cannot, infoOf, isRanker, openModel, tooLarge } from './load.ts';
+import { cannot, gpuFacts, infoOf, isRanker, openModel, tooLarge } from './load.ts';
 import type { EmbedOrder, LoadOrder } from './messages.ts';
 
 /** A model in memory that computes vectors, and writes no answers. */
@@ -50,6 +50,7 @@ export async function loadEmbedder(
       parallel: 1,
       chat_template: 'none',
       batching: false,
+      ...(await gpuFacts(model, order)),
     }),
   };
 }

@@ -16,7 +16,7 @@ import { idleCores } from './measured/idle.ts';
 import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
 import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
 import { type ThreadsNow, watchThreads } from './measured/threads-now.ts';
-import type { LoadOrder } from './messages.ts';
+import { keyOf, type LoadOrder } from './messages.ts';
 import { controlTextsOf, Structure, stopTokens, tokenBytesMax } from './prompt.ts';
 import { chooseTemplate } from './template/choose.ts';
 import type { ChatTemplate } from './template/template.ts';
@@ -151,6 +151,7 @@ export async function loadModel(
       chat_template: name,
       ...(problem === null ? {} : { template_problem: problem }),
       batching,
+      ...(await gpuFacts(model, order)),
     }),
   };
 }
@@ -278,6 +279,25 @@ export function infoOf(
     gpu: llama.gpu || 'cpu',
     gpu_layers: llama.gpu === false ? 0 : gpuLayers,
   };
+}
+
+/**
+ * What its load shows about the GPU, and what the one before it showed. A user who wants no layer
+ * there is told nothing.
+ */
+export async function gpuFacts(
+  { llama, gpuLayers }: Pick<LlamaModel, 'llama' | 'gpuLayers'>,
+  { path, purpose, gpu_layers, threads_file }: LoadOrder,
+): Promise<Pick<EngineLoaded, 'gpu_layers_before' | 'gpu_bytes'>> {
+  if (gpu_layers === 0) return {};
+  const key = `${keyOf(path, purpose)} | ${gpu_layers}`;
+  const before = (await readMeasured(threads_file, 'gpu_layers'))[key];
+  const facts = before === undefined ? {} : { gpu_layers_before: before };
+  if (llama.gpu === false) return facts;
+  await addMeasured(threads_file, 'gpu_layers', key, gpuLayers);
+  const { total } = await llama.getVramState();
+  await addMeasured(threads_file, 'gpu_bytes', llama.gpu, total);
+  return { ...facts, gpu_bytes: total };
 }
 
 export function tooLarge(cause: unknown): SvcError {

@@ -1,11 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { writeAtomic } from '../../../../home/atomic-write.ts';
 
-/** What was measured for a model on a machine. `batching`: see `findGain`. */
-export type Figure = 'threads' | 'batching';
+/**
+ * What was measured for a model on a machine. `batching`: see `gainOf`. `gpu_layers`: those of its
+ * last load. `gpu_bytes`: the memory of a GPU, by its interface.
+ */
+const FIGURES = ['threads', 'batching', 'gpu_layers', 'gpu_bytes'] as const;
+export type Figure = (typeof FIGURES)[number];
 type Figures = Record<string, number>;
 
-const FIGURES = ['threads', 'batching'] as const satisfies readonly Figure[];
 /** Models of one figure. The oldest are dropped. */
 const ENTRIES_MAX = 64;
 

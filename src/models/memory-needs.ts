@@ -1,0 +1,231 @@
+import { freemem, totalmem } from 'node:os';
+import { availableMemory, constrainedMemory } from 'node:process';
+import type { GgufHeader } from './gguf/header.ts';
+import { filesOfModel } from './gguf/parts.ts';
+import type { Fit } from './port.ts';
+
+/** What the memory of a model depends on. */
+export interface ModelShape {
+  /** Bytes of all files of the weights. */
+  weights: number;
+  layers: number;
+  /** Width of one token. */
+  width: number;
+  heads: number;
+  /** Numbers of one token that a layer caches. */
+  cached: number;
+  vocabulary: number;
+  /** The context that the model was trained for. */
+  context: number;
+}
+
+export interface ContextPlan {
+  /** Runs at one time, each with its own context. */
+  parallel: number;
+  /** Tokens of one run. */
+  context_tokens: number;
+  /** Tokens of one batch. */
+  batch?: number;
+}
+
+/** The shape from the header of a file. A header without it counts as a model without a context. */
+export function shapeOf(
+  { architecture, numbers }: Pick<GgufHeader, 'architecture' | 'numbers'>,
+  weights: number,
+): ModelShape {
+  const number = (key: string) => numbers.get(`${architecture}.${key}`);
+  const width = number('embedding_length') ?? 0;
+  const heads = number('attention.head_count') ?? 1;
+  const cachedHeads = number('attention.head_count_kv') ?? heads;
+  const head = Math.ceil(width / Math.max(1, heads));
+  return {
+    weights,
+    layers: number('block_count') ?? 0,
+    width,
+    heads,
+    cached:
+      cachedHeads *
+      ((number('attention.key_length') ?? head) + (number('attention.value_length') ?? head)),
+    vocabulary: number('vocab_size') ?? numbers.get('tokenizer.ggml.tokens') ?? 0,
+    context: number('context_length') ?? 0,
+  };
+}
+
+/** Bytes of a model file, with the other files of a split model. */
+export async function weightsOf(path: string): Promise<number> {
+  const found = await filesOfModel(path).catch(() => null);
+  return found?.size_bytes ?? 0;
+}
+
+/**
+ * An estimate of the memory of an engine process: the weights, the cached context, the buffers of
+ * one batch, and the process itself. A test compares it with real processes.
+ */
+export function memoryNeeds(
+  shape: ModelShape,
+  { parallel, context_tokens, batch = BATCH }: ContextPlan,
+): number {
+  const tokens = Math.ceil(Math.min(context_tokens, shape.context) / CELLS) * CELLS;
+  const cache = parallel * tokens * shape.layers * shape.cached * BYTES_CACHED;
+  const logits = (batch + parallel) * shape.vocabulary;
+  const attention = batch * tokens * shape.heads;
+  const layer = batch * shape.width * WIDTHS;
+  const buffers = (logits + attention + layer) * BYTES_COMPUTED;
+  return PROCESS_BYTES + shape.weights + cache + buffers;
+}
+
+/**
+ * The most parallel runs that fit, with what they need. Fewer than one at a time do not exist, so
+ * the result may be above the bound.
+ */
+export function planFor(
+  shape: ModelShape,
+  wanted: ContextPlan,
+  most: MemoryMost,
+): { parallel: number; bytes: number } {
+  for (let { parallel } = wanted; ; parallel = Math.floor(parallel / 2)) {
+    const bytes = memoryNeeds(shape, { ...wanted, parallel });
+    const fits = bytes <= most.bytes && bytes - shape.weights <= most.engine_bytes;
+    if (fits || parallel <= 1) return { parallel, bytes };
+  }
+}
+
+export interface MemoryMost {
+  /** Of all models. */
+  bytes: number;
+  /** Of an engine, besides its weights: one that takes more is killed. */
+  engine_bytes: number;
+}
+
+/** The memory that is there for one more model. */
+export interface MemoryThere extends MemoryMost {
+  /** What the machine has free, with what other models could leave. */
+  free_bytes: number;
+  /** Of a GPU. Null: none is known. */
+  gpu_bytes: number | null;
+  /** Layers on the GPU, as the configuration has it. */
+  gpu_layers: 'auto' | 'max' | number;
+}
+
+/**
+ * Whether a model fits, in figures and in words: what every list, download and load says. Without a
+ * shape the size of the weights has to do.
+ */
+export function fitOf(
+  model: ModelShape | { weights: number },
+  wanted: ContextPlan,
+  there: MemoryThere,
+): Fit {
+  const estimated = !('layers' in model);
+  const shape = estimated ? usualShape(model.weights) : model;
+  const { parallel, bytes } = planFor(shape, wanted, there);
+  const own = bytes - shape.weights;
+  const isRefused = bytes > there.bytes || own > there.engine_bytes;
+  const isTight = bytes > there.free_bytes || parallel < wanted.parallel;
+  const verdict = isRefused ? 'does not fit' : isTight ? 'tight' : 'fits';
+  const gpu = onGpu(shape, { ...wanted, parallel }, there);
+  const room =
+    own > there.engine_bytes && bytes <= there.bytes
+      ? `one engine may use ${sized(there.engine_bytes)} besides its weights`
+      : `models may use ${sized(there.bytes)}, and ${sized(there.free_bytes)} are free`;
+  const runs =
+    verdict === 'tight' && parallel < wanted.parallel ? ` with ${parallel} at a time` : '';
+  return {
+    verdict,
+    needs_bytes: bytes,
+    budget_bytes: there.bytes,
+    free_bytes: there.free_bytes,
+    estimated,
+    gpu,
+    text:
+      `It needs about ${sized(bytes)} of memory${estimated ? ', by its size' : ''}; ` +
+      `${room}: ${WORDS[verdict]}${runs}.${gpuText(gpu, estimated)}`,
+  };
+}
+
+/** The number of layers is in the header. */
+function gpuText(gpu: Fit['gpu'], estimated: boolean): string {
+  if (gpu === null) return '';
+  const { layers, of } = gpu;
+  const part = estimated ? `${Math.round((100 * layers) / of)} %` : `${layers} of ${of} layers`;
+  return ` On the GPU: about ${part}.`;
+}
+
+const WORDS = {
+  fits: 'it fits',
+  tight: 'it fits, but it is tight',
+  'does not fit': 'it does not fit',
+} as const satisfies Record<Fit['verdict'], string>;
+
+/** The layers that fit on the GPU beside the buffers of a batch. The last one is the output. */
+function onGpu(
+  shape: ModelShape,
+  plan: ContextPlan,
+  { gpu_bytes, gpu_layers }: MemoryThere,
+): Fit['gpu'] {
+  if (gpu_bytes === null || gpu_layers === 0 || shape.layers === 0) return null;
+  const of = shape.layers + 1;
+  const buffers = memoryNeeds({ ...shape, weights: 0, layers: 0 }, plan) - PROCESS_BYTES;
+  const layered = memoryNeeds(shape, plan) - PROCESS_BYTES - buffers;
+  const fitting = Math.floor(Math.max(0, gpu_bytes - buffers) / (layered / of));
+  const most = typeof gpu_layers === 'number' ? gpu_layers : of;
+  return { layers: Math.min(of, most, gpu_layers === 'max' ? of : fitting), of };
+}
+
+/**
+ * The shape that models with weights of this size mostly have: about five bits a parameter, and
+ * eight heads of 128 numbers in the cache. A test compares it with models that are known.
+ */
+function usualShape(weights: number): ModelShape {
+  const parameters = weights / BYTES_PARAMETER;
+  const layers = Math.round(LAYERS_1B * (parameters / 1e9) ** LAYERS_GROWTH);
+  const width = Math.round(Math.sqrt(parameters / (12 * layers)));
+  return {
+    weights,
+    layers,
+    width,
+    heads: Math.ceil(width / 128),
+    cached: 2048,
+    vocabulary: 128_000,
+    context: Number.MAX_SAFE_INTEGER,
+  };
+}
+
+/** A parameter in the usual quantization, Q4_K_M. */
+export const BYTES_PARAMETER = 0.61;
+const LAYERS_1B = 26;
+const LAYERS_GROWTH = 0.26;
+
+/** The memory for models unless the configuration says it: a share of what this process may use. */
+export function defaultBudget(): number {
+  const constrained = constrainedMemory() || Number.POSITIVE_INFINITY;
+  return Math.floor(Math.min(totalmem(), constrained) * SHARE);
+}
+
+const SHARE = 0.75;
+
+/** What this process could still take. Node.js before 20.13 knows only that of the machine. */
+export function freeMemory(): number {
+  return availableMemory?.() ?? freemem();
+}
+
+/** A size for a reader. */
+export function sized(bytes: number): string {
+  const [unit, name] = bytes >= GIB ? [GIB, 'GiB'] : [GIB / 1024, 'MiB'];
+  const value = bytes / unit;
+  return `${unit === GIB && value < 100 ? value.toFixed(1) : Math.ceil(value)} ${name}`;
+}
+
+const GIB = 1024 ** 3;
+
+/** A context has a multiple of so many tokens. */
+const CELLS = 256;
+/** Numbers of the cache have two bytes each, computed ones four. */
+const BYTES_CACHED = 2;
+const BYTES_COMPUTED = 4;
+/** Tokens of a prompt in one batch on a processor. */
+const BATCH = 128;
+/** Widths of intermediate results that exist at one time. */
+const WIDTHS = 16;
+/** Node.js with the library and without a model. */
+export const PROCESS_BYTES = 144 * 1024 * 1024;

@@ -1,0 +1,162 @@
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { packageRoot } from '../../src/home/paths.ts';
+import { checkGguf } from '../../src/models/gguf/check.ts';
+import {
+  fitOf,
+  type ModelShape,
+  memoryNeeds,
+  planFor,
+  shapeOf,
+  weightsOf,
+} from '../../src/models/memory-needs.ts';
+import { MINI } from '../../src/providers/local/load-guard.ts';
+import { type GgufOptions, makeGguf } from '../fixtures/models/make-gguf.ts';
+
+const MIB = 1024 * 1024;
+const CONTEXT = { parallel: 4, context_tokens: 4096 };
+const folder = mkdtempSync(join(tmpdir(), 'svc-needs-'));
+test.after(() => rmSync(folder, { recursive: true, force: true }));
+
+async function shapeAt(path: string): Promise<ModelShape> {
+  return shapeOf(await checkGguf(path, 64 * MIB), await weightsOf(path));
+}
+
+/**
+ * Resident memory of engine processes after a prompt of 60 words: x64, on the processor, four runs
+ * of 4096 tokens.
+ */
+const measured: readonly (readonly [GgufOptions, number])[] = [
+  [{ context: 4096 }, 148],
+  [{ context: 4096, width: 512, layers: 12 }, 643],
+  [{ context: 4096, width: 1024, layers: 4 }, 556],
+];
+
+test('the estimate is between what real processes took and a quarter more', async () => {
+  const path = join(folder, 'model.gguf');
+  for (const [options, taken] of measured) {
+    const estimate = memoryNeeds(await shapeAt(makeGguf(path, options)), CONTEXT) / MIB;
+    assert.ok(estimate >= taken && estimate <= 1.25 * taken, `${estimate} MiB of ${taken}`);
+  }
+});
+
+test('the known shape of the built-in model is that of its file', async () => {
+  const path = join(packageRoot(), 'src/providers/mini/svc-mini.gguf');
+  const shape = await shapeAt(path);
+  assert.equal(shape, { ...MINI, weights: await weightsOf(path) });
+  const estimate = memoryNeeds(shape, CONTEXT) / MIB;
+  assert.ok(estimate >= 153 && estimate <= 1.25 * 153, `${estimate} MiB of 153`);
+});
+
+test('a context beyond that of the model needs no more', async () => {
+  const shape = await shapeAt(makeGguf(join(folder, 'short.gguf'), { context: 512 }));
+  assert.is(memoryNeeds(shape, CONTEXT), memoryNeeds(shape, { ...CONTEXT, context_tokens: 512 }));
+});
+
+test('fewer runs at one time are planned where all do not fit', async () => {
+  const shape = await shapeAt(makeGguf(join(folder, 'deep.gguf'), measured[1]?.[0]));
+  const whole = memoryNeeds(shape, CONTEXT);
+  const own = whole - shape.weights;
+  const plan = (bytes: number, engine_bytes = own) =>
+    planFor(shape, CONTEXT, { bytes, engine_bytes });
+  assert.equal(plan(whole), { parallel: 4, bytes: whole });
+  assert.is(plan(whole - 1).parallel, 2);
+  assert.is(plan(whole, own - 1).parallel, 2, 'an engine that takes more is killed');
+  const least = memoryNeeds(shape, { ...CONTEXT, parallel: 1 });
+  assert.equal(plan(1), { parallel: 1, bytes: least });
+});
+
+test('the weights of a split model are those of all its files', async () => {
+  for (const [part, bytes] of [
+    [1, 100],
+    [2, 50],
+    [3, 7],
+  ] as const) {
+    const path = join(folder, `m-0000${part}-of-00003.gguf`);
+    writeFileSync(path, '');
+    truncateSync(path, bytes);
+  }
+  assert.is(await weightsOf(join(folder, 'm-00001-of-00003.gguf')), 157);
+});
+
+/** From their public descriptions, each with a cache of eight heads of 128 numbers. */
+const known: readonly (readonly [name: string, gigabytes: number, ...shape: number[]])[] = [
+  ['Qwen3 0.6B, Q8_0', 0.64, 28, 1024, 16, 151_936],
+  ['Qwen3 4B', 2.5, 36, 2560, 32, 151_936],
+  ['Llama 3.1 8B', 4.92, 32, 4096, 32, 128_256],
+  ['Qwen3 14B', 9, 40, 5120, 40, 151_936],
+  ['Llama 3.3 70B', 42.5, 80, 8192, 64, 128_256],
+];
+const GB = 1e9;
+const ROOM = { bytes: 1e15, engine_bytes: 1e15, free_bytes: 1e15 };
+const NO_GPU = { gpu_bytes: null, gpu_layers: 'auto' } as const;
+
+function shapeIn([
+  ,
+  gigabytes,
+  layers = 0,
+  width = 0,
+  heads = 0,
+  vocabulary = 0,
+]: (typeof known)[0]) {
+  const weights = gigabytes * GB;
+  return { weights, layers, width, heads, vocabulary, cached: 2048, context: 40_960 };
+}
+
+test('the estimate from the size alone is close to the one from the header', () => {
+  for (const each of known) {
+    const shape = shapeIn(each);
+    const { needs_bytes, estimated, text } = fitOf({ weights: shape.weights }, CONTEXT, {
+      ...ROOM,
+      ...NO_GPU,
+    });
+    const ratio = needs_bytes / memoryNeeds(shape, CONTEXT);
+    assert.ok(ratio > 0.85 && ratio < 1.2, `${each[0]}: ${ratio}`);
+    assert.ok(estimated);
+    assert.match(text, 'by its size');
+  }
+});
+
+test('a model fits, fits tightly or does not fit, and the words have the figures', () => {
+  const shape = shapeIn(['x', 4.92, 32, 4096, 32, 128_256]);
+  const needs = memoryNeeds(shape, CONTEXT);
+  const least = memoryNeeds(shape, { ...CONTEXT, parallel: 1 });
+  const judged = (there: Partial<typeof ROOM>) =>
+    fitOf(shape, CONTEXT, { ...ROOM, ...NO_GPU, ...there });
+  assert.is(judged({ bytes: needs, free_bytes: needs }).verdict, 'fits');
+  assert.is(judged({ free_bytes: needs - 1 }).verdict, 'tight');
+  const fewer = judged({ bytes: needs - 1 });
+  assert.equal([fewer.verdict, fewer.needs_bytes < needs], ['tight', true]);
+  assert.match(fewer.text, 'it is tight with 2 at a time');
+  assert.is(judged({ bytes: least }).verdict, 'tight');
+  const refused = judged({ bytes: least - 1, free_bytes: 2 * 1024 ** 3 });
+  assert.is(refused.verdict, 'does not fit');
+  assert.equal([refused.needs_bytes, refused.budget_bytes], [least, least - 1]);
+  assert.match(refused.text, /about 5\.\d GiB .* models may use 5\.\d GiB, and 2\.0 GiB are free/);
+  assert.not.match(refused.text, 'GPU');
+  const killed = judged({ engine_bytes: 100 * MIB });
+  assert.is(killed.verdict, 'does not fit');
+  assert.match(killed.text, 'one engine may use 100 MiB besides its weights');
+});
+
+test('the layers on a GPU grow with its memory, up to all of them, as the setting allows', () => {
+  const shape = shapeIn(['x', 4.92, 32, 4096, 32, 128_256]);
+  const on = (gpu_bytes: number | null, gpu_layers: 'auto' | 'max' | number = 'auto') =>
+    fitOf(shape, CONTEXT, { ...ROOM, gpu_bytes, gpu_layers }).gpu;
+  assert.is(on(null), null);
+  assert.is(on(8 * GB, 0), null);
+  assert.equal(on(24 * GB), { layers: 33, of: 33 });
+  assert.equal(on(GB, 'max'), { layers: 33, of: 33 });
+  assert.equal(on(24 * GB, 12), { layers: 12, of: 33 });
+  assert.equal(on(100 * MIB), { layers: 0, of: 33 });
+  const [four, six] = [on(4 * GB)?.layers ?? 0, on(6 * GB)?.layers ?? 0];
+  assert.ok(four > 5 && six > four && six < 33, `${four}, ${six}`);
+  const there = { ...ROOM, gpu_bytes: 4 * GB, gpu_layers: 'auto' } as const;
+  assert.match(fitOf(shape, CONTEXT, there).text, `On the GPU: about ${four} of 33 layers.`);
+  assert.match(fitOf({ weights: 4.92 * GB }, CONTEXT, there).text, /On the GPU: about \d+ %/);
+});
+
+test.run();
