@@ -14,7 +14,6 @@ import {
   type MemoryThere,
   type ModelShape,
   planFor,
-  sized,
 } from '../../models/memory-needs.ts';
 import type { Fit } from '../../models/port.ts';
 import type { ProcessEngine } from './process-engine.ts';
@@ -217,11 +216,11 @@ export class ModelMemory {
     const also =
       loaded.length === 0
         ? 'No other model is loaded.'
-        : `Loaded: ${loaded.map((other) => `${other.id} (${sized(other.bytes)})`).join(', ')}.`;
+        : `Loaded: ${loaded.map((other) => `${other.id} (${mib(other.bytes)})`).join(', ')}.`;
     return new SvcError(
       'model_too_large',
-      `The model ${id} needs about ${sized(bytes)} of memory, but models may use ` +
-        `${sized(this.bounds.bytes)} together (models_memory_bytes). ${also}`,
+      `The model ${id} needs about ${mib(bytes)} of memory, but models may use ` +
+        `${mib(this.bounds.bytes)} together (models_memory_bytes). ${also}`,
       {
         param: 'model',
         retryable: false,
@@ -229,4 +228,8 @@ export class ModelMemory {
       },
     );
   }
+}
+
+function mib(bytes: number): string {
+  return `${Math.ceil(bytes / (1024 * 1024))} MiB`;
 }

@@ -21,6 +21,7 @@ const UNTAUGHT: readonly string[] = [
   'model import',
   'model import --json',
   'model import --name',
+  'model pull --anyway',
   'model use',
   'model use --json',
   'model load',
