@@ -12,7 +12,7 @@ export interface PullContext {
   host_boot_id: string | null;
   /** Null: nothing is kept about where a model came from. */
   origins: Origins | null;
-  /** Whether a model with a file of this size fits the memory. Null: nobody knows. */
+  /** Whether a model with a file of this size fits the memory. Null: unknown. */
   fit(size_bytes: number | null): Fit | null;
   /** Free bytes on the disk of a folder. */
   freeBytes(folder: string): Promise<number>;

@@ -61,7 +61,7 @@ export interface FoundModel {
 export interface PullerPort<T extends PullTask = PullTask> {
   /** Throws invalid_request. */
   read(input: PullInput): T;
-  /** Whether a file of this size fits the memory. Null: nobody knows. */
+  /** Whether a file of this size fits the memory. Null: unknown. */
   fit(size_bytes: number | null): Fit | null;
   /** Asks the hub for models with these words, or for those of one repository. Throws SvcError. */
   search(words: string, signal: AbortSignal): Promise<FoundModel[]>;

@@ -36,7 +36,7 @@ export interface PullerOptions {
   now(): number;
   origins?: Origins;
   freeBytes?: PullContext['freeBytes'];
-  /** Whether a model with a file of this size fits the memory. Absent: nobody knows. */
+  /** Whether a model with a file of this size fits the memory. Absent: unknown. */
   fit?(size_bytes: number): Fit;
 }
 

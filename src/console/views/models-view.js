@@ -17,8 +17,8 @@ import { onEvent } from '../state/present.js';
  * @typedef {import('../../contract/contract.ts').LoadedModelRecord} Loaded
  * @typedef {{ id: string, name: string, provider: string, state: string, problem?: string | null,
  * size_bytes: number | null, quantization: string | null, context_length: number | null, built_in:
- * boolean, default: boolean, source?: string, alias_of?: string, fit?: import('../../models/port.ts').Fit
- * }} Model
+ * boolean, default: boolean, source?: string, alias_of?: string,
+ * fit?: { text: string } }} Model
  */
 
 /** @type {Model[]} */

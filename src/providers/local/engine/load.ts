@@ -282,8 +282,8 @@ export function infoOf(
 }
 
 /**
- * What its load shows about the GPU, and what the one before it showed. A user who wants no layer
- * there is told nothing.
+ * What its load shows about the GPU, and what the one before it showed. Nothing if the user wants
+ * no layer there.
  */
 export async function gpuFacts(
   { llama, gpuLayers }: Pick<LlamaModel, 'llama' | 'gpuLayers'>,
