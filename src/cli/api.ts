@@ -70,12 +70,12 @@ async function ask(
   const { request } = await import('node:http');
   const socketPath = findSocket(paths);
   return new Promise((resolve, reject) => {
-    const asked = request({ ...options, socketPath, agent: false }, resolve);
-    asked.on(
+    const outgoing = request({ ...options, socketPath, agent: false }, resolve);
+    outgoing.on(
       'error',
       (cause: NodeJS.ErrnoException) => void unreached(cause, paths, socketPath).then(reject),
     );
-    asked.end(body ?? undefined);
+    outgoing.end(body ?? undefined);
   });
 }
 

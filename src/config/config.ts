@@ -130,7 +130,7 @@ export function limitSetting(key: LimitName): SettingSpec<number> {
     default: value,
     meaning: reason,
     expects: `a whole number from ${min} to ${max}`,
-    read: (given) => readWhole(given, min, max),
+    read: (text) => readWhole(text, min, max),
     fromText: wholeText,
   };
 }

@@ -95,11 +95,11 @@ export function chooseValue(
   let choice: [unknown, Source] = [spec.default, 'default'];
   const take = (value: unknown, source: Source, where: string) => {
     const isText = typeof value === 'string' && source !== 'file' && spec.fromText !== undefined;
-    const given = isText ? spec.fromText?.(value) : value;
-    const read = spec.read(given);
+    const setting = isText ? spec.fromText?.(value) : value;
+    const read = spec.read(setting);
     if (read === undefined) {
       const problem =
-        spec.problem?.(given) ?? `must be ${spec.expects}, not ${maskedValue(spec, value)}`;
+        spec.problem?.(setting) ?? `must be ${spec.expects}, not ${maskedValue(spec, value)}`;
       refuse(where, `${key} ${problem}`, { param: key });
     }
     choice = [read, source];

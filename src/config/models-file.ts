@@ -24,16 +24,16 @@ export interface ModelChoices {
 export function readModelChoices(configFile: string): ModelChoices {
   const text = readConfigText(fileOf(configFile));
   const all = text?.root === undefined ? [] : properties(text, text.root, 'models.json');
-  const given = new Map(all.map(({ name, value }) => [name, plainValue(value)]));
-  const aliases = given.get('aliases');
+  const previous = new Map(all.map(({ name, value }) => [name, plainValue(value)]));
+  const aliases = previous.get('aliases');
   const textOf = (name: string) => {
-    const value = given.get(name);
+    const value = previous.get(name);
     return typeof value === 'string' ? value : null;
   };
   return {
     default: textOf('default'),
     provider: textOf('provider'),
-    presets: readPresets(given.get('presets') ?? {}) ?? {},
+    presets: readPresets(previous.get('presets') ?? {}) ?? {},
     aliases: Object.fromEntries(
       Object.entries(aliases ?? {}).filter(
         (entry): entry is [string, string] => typeof entry[1] === 'string',

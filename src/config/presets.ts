@@ -69,14 +69,14 @@ export function presetProblem(value: unknown): string | null {
     if (!isName(name)) return 'has a name that is empty or has control characters';
     const at = JSON.stringify(name);
     if (!isObject(preset)) return `${at} must be an object`;
-    for (const [field, given] of Object.entries(preset)) {
+    for (const [field, setting] of Object.entries(preset)) {
       if (!Object.hasOwn(fields, field))
         return (
           `${at} has no field ${JSON.stringify(field)}; there are ` +
           `${Object.keys(fields).join(', ')}`
         );
       const { expects, is } = fields[field as keyof Preset];
-      if (!is(given)) return `${at}: ${field} must be ${expects}`;
+      if (!is(setting)) return `${at}: ${field} must be ${expects}`;
     }
   }
   return null;

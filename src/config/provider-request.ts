@@ -8,8 +8,8 @@ import { type ProviderConfig, readProvider, withDefaults } from './provider.ts';
  * to start: that is code with the rights of the daemon. Throws what `readProvider` throws, with
  * `where` at the beginning, and invalid_request for a package or a command.
  */
-export function addedProvider(id: string, given: unknown, where: string): ProviderConfig {
-  const settings = readProvider(id, given, where, 'invalid_request');
+export function addedProvider(id: string, config: unknown, where: string): ProviderConfig {
+  const settings = readProvider(id, config, where, 'invalid_request');
   refuseCode(settings);
   return settings;
 }

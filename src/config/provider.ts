@@ -152,11 +152,11 @@ export function readProvider(
 type Fail = (field: string, what: string) => never;
 
 function readFields(
-  { key_env = null, ...given }: Record<string, unknown>,
+  { key_env = null, ...settings }: Record<string, unknown>,
   fail: Fail,
 ): Partial<ProviderConfig> {
   const read: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(settings)) {
     const field = FIELDS.find((known) => known === name);
     if (field === undefined)
       return fail(name, `${brief(name)} is not a setting; there are ${FIELDS.join(', ')}`);
@@ -165,7 +165,8 @@ function readFields(
     if (read[name] === undefined) fail(name, `${name} must be ${expects}`);
   }
   if (key_env === null) return read;
-  if (given.key !== undefined) fail('key_env', 'key_env is the old name of key, and both are set');
+  if (settings.key !== undefined)
+    fail('key_env', 'key_env is the old name of key, and both are set');
   const key = variableReference(key_env);
   return key === undefined
     ? fail('key_env', 'key_env must name an environment variable; it is not the key')
@@ -173,16 +174,16 @@ function readFields(
 }
 
 /** Complete settings: see the rules of `readProvider`. */
-export function withDefaults(id: string, given: Partial<ProviderConfig>): ProviderConfig {
-  const isBare = given.adapter === undefined && (given.base_url ?? null) === null;
-  const { like = isBare && knownProvider(id) !== undefined ? id : null } = given;
+export function withDefaults(id: string, settings: Partial<ProviderConfig>): ProviderConfig {
+  const isBare = settings.adapter === undefined && (settings.base_url ?? null) === null;
+  const { like = isBare && knownProvider(id) !== undefined ? id : null } = settings;
   const row = like === null ? undefined : knownProvider(like);
-  const { adapter = row?.adapter ?? 'openai-compatible' } = given;
+  const { adapter = row?.adapter ?? 'openai-compatible' } = settings;
   const own = row?.adapter === adapter ? row : undefined;
-  const { command = null, memory_bytes = null } = given;
+  const { command = null, memory_bytes = null } = settings;
   const isStarted = command !== null;
   const usual = isStarted ? null : (own?.base_url ?? adapterSpec(adapter)?.base_url ?? null);
-  const base_url = given.base_url ?? usual;
+  const base_url = settings.base_url ?? usual;
   const {
     kind = isStarted ? 'local' : kindOf(base_url, row),
     model = row?.model ?? (isStarted ? id : null),
@@ -191,7 +192,7 @@ export function withDefaults(id: string, given: Partial<ProviderConfig>): Provid
     options = {},
     stream = true,
     max_runs = null,
-  } = given;
+  } = settings;
   return {
     like,
     adapter,
@@ -230,9 +231,11 @@ function checkAdapter({ adapter, options, ...config }: ProviderConfig, fail: Fai
     const known = Object.keys(spec.options).join(', ');
     fail('options', `${brief(unknown)} is not an option of ${adapter}; it has ${known || 'none'}`);
   }
-  const given: Record<string, unknown> = { ...config, ...options };
-  if (config.command !== null) given.base_url = 'http://127.0.0.1';
-  const missing = spec.needs.find((names) => names.every((name) => (given[name] ?? null) === null));
+  const values: Record<string, unknown> = { ...config, ...options };
+  if (config.command !== null) values.base_url = 'http://127.0.0.1';
+  const missing = spec.needs.find((names) =>
+    names.every((name) => (values[name] ?? null) === null),
+  );
   if (missing !== undefined)
     fail(missing[0] ?? '', `the adapter ${adapter} needs ${missing.join(' or ')}`);
 }

@@ -21,8 +21,8 @@ export function settingPath(key: string): string[] {
 }
 
 /** A setting by its dotted key, also by an old one. Null: there is none. */
-export function findSetting(given: string): { key: string; spec: SettingSpec } | null {
-  const key = findRenamed(given)?.key ?? given;
+export function findSetting(word: string): { key: string; spec: SettingSpec } | null {
+  const key = findRenamed(word)?.key ?? word;
   const path = settingPath(key);
   const [group = '', name = ''] = path.length === 1 ? ['', key] : path;
   if (group === 'presets') return { key, spec: presetSetting(name) };

@@ -1,9 +1,9 @@
 /** The most similar of the known names; null if none is near. */
-export function suggest(given: string, known: readonly string[]): string | null {
+export function suggest(word: string, known: readonly string[]): string | null {
   let best: string | null = null;
-  let least = Math.max(1, Math.floor(given.length / 3)) + 1;
+  let least = Math.max(1, Math.floor(word.length / 3)) + 1;
   for (const name of known) {
-    const distance = name.startsWith(given) && given.length > 1 ? 0 : editDistance(given, name);
+    const distance = name.startsWith(word) && word.length > 1 ? 0 : editDistance(word, name);
     if (distance < least) [best, least] = [name, distance];
   }
   return best;

@@ -34,8 +34,8 @@ export function boundConversation(request: unknown, limits: ConversationLimits):
 }
 
 /** Visits the lists inside the items of a list: parts, tool calls, images. */
-function eachListBelow(said: unknown, visit: (list: readonly unknown[]) => void): void {
-  const waiting: unknown[] = Array.isArray(said) ? [...said] : [];
+function eachListBelow(value: unknown, visit: (list: readonly unknown[]) => void): void {
+  const waiting: unknown[] = Array.isArray(value) ? [...value] : [];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if (typeof next !== 'object' || next === null || ArrayBuffer.isView(next)) continue;
     if (Array.isArray(next)) visit(next);

@@ -55,9 +55,10 @@ export function checkTexts(
   if (texts.length === 0) throw wrong(param, `${param} must have at least one text.`);
   if (texts.length > limits.embed_texts)
     throw wrong(param, `There are ${texts.length} texts; at most ${limits.embed_texts} are taken.`);
-  for (const [index, said] of texts.entries()) {
-    if (said.length === 0) throw wrong(`${param}.${index}`, `${param}.${index} must not be empty.`);
-    if (typeof said === 'string') checkText(`${param}.${index}`, said);
+  for (const [index, entry] of texts.entries()) {
+    if (entry.length === 0)
+      throw wrong(`${param}.${index}`, `${param}.${index} must not be empty.`);
+    if (typeof entry === 'string') checkText(`${param}.${index}`, entry);
   }
   const bytes = embedBytes(texts);
   if (bytes > limits.embed_text_bytes)

@@ -80,9 +80,9 @@ export function checkSize(
 export function textBytes(input: { readonly [F in (typeof TEXTS)[number]]?: unknown }): number {
   let bytes = 0;
   for (const field of TEXTS)
-    eachText(input[field], (said) => {
-      checkText(field, said);
-      bytes += Buffer.byteLength(said);
+    eachText(input[field], (content) => {
+      checkText(field, content);
+      bytes += Buffer.byteLength(content);
     });
   return bytes;
 }

@@ -52,9 +52,9 @@ export function createLineFormat({ colour, columns }: LineForm): (line: string) 
     const before = screen ? separators(at, String(fields.boot_id ?? '')) : '';
     const wrap = columns === null ? null : new WordWrap(() => columns() - indent);
     const shown = (text: string) => (wrap === null ? text : wrap.add(text) + wrap.end());
-    const said = shown(msg);
+    const message = shown(msg);
     const rest = tail === '' ? '' : paint('dim', shown(` ${oneLine(tail)}`));
-    return `${before}${time} ${label} ${below(said + rest, indent)}`;
+    return `${before}${time} ${label} ${below(message + rest, indent)}`;
   };
 }
 

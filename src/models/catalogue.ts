@@ -216,10 +216,10 @@ export const knownModels: readonly KnownModel[] = families.flatMap(
 
 /** Finds a model by its short name, with or without a tag. Null: there is none. */
 export function findKnown(text: string): KnownModel | null {
-  const asked = text.toLowerCase().replace(/:latest$/, '');
-  const [name = '', tag] = asked.split(':');
+  const wanted = text.toLowerCase().replace(/:latest$/, '');
+  const [name = '', tag] = wanted.split(':');
   const found = knownModels.filter((model) => model.name.split(':')[0] === name);
-  return (tag === undefined ? found[0] : found.find((model) => model.name === asked)) ?? null;
+  return (tag === undefined ? found[0] : found.find((model) => model.name === wanted)) ?? null;
 }
 
 /** Whether a text has the form of a short name. */

@@ -23,8 +23,8 @@ export function readTask(input: PullInput, env: NodeJS.ProcessEnv): Task {
   const text = input.reference.trim();
   const known = isShortName(text) ? readShortName(text) : null;
   const reference = parseReference(known?.reference ?? text, hub);
-  const given = input.name === null ? null : readModelName(input.name);
-  const name = given ?? (known === null ? null : nameOfKnown(known));
+  const wanted = input.name === null ? null : readModelName(input.name);
+  const name = wanted ?? (known === null ? null : nameOfKnown(known));
   const sha256 = input.sha256 === null ? null : readHash(input.sha256);
   if (reference.kind === 'url' && name === null && !/\.gguf$/i.test(reference.url.pathname)) {
     throw new SvcError('invalid_request', 'The address does not end in .gguf.', {

@@ -133,12 +133,12 @@ export async function openRange(
     headers: { range: `bytes=${from}-${to - 1}`, ...(etag === null ? {} : { 'if-range': etag }) },
   });
   const { status, headers, host, hubMetadata } = answer;
-  const given = headers.get('content-range') ?? '';
+  const range = headers.get('content-range') ?? '';
   const now = strongEtag(headers);
   if (
     status === 206 &&
-    given.startsWith(`bytes ${from}-`) &&
-    given.endsWith(`/${size_bytes}`) &&
+    range.startsWith(`bytes ${from}-`) &&
+    range.endsWith(`/${size_bytes}`) &&
     (now === null || etag === null || now === etag) &&
     (hubMetadata.sha256 ?? identity.sha256) === identity.sha256 &&
     /^(identity)?$/i.test(headers.get('content-encoding') ?? '')

@@ -21,11 +21,11 @@ export async function run(context: Context): Promise<number> {
     throw new SvcError('usage', 'svc chat prints answers as text.', {
       hint: 'For a record of each turn: svc run --json, then svc run -c --json',
     });
-  const { conversation, ...asked } = readRunInput(flags);
+  const { conversation, ...input } = readRunInput(flags);
   const preset = textFlag(flags, 'preset') ?? null;
   if (preset !== null) findPreset(preset, paths.config);
   const chat = new Chat(context, openStdout(), {
-    request: await withTargetOfShell(asked, paths),
+    request: await withTargetOfShell(input, paths),
     place: typeof conversation === 'string' ? { conversation } : {},
     files: await readAttachments(listFlag(flags, 'file') ?? [], await configuredBytes(paths)),
     preset,

@@ -6,10 +6,10 @@ type Part =
 
 /** A conversation up to this run as Markdown: its messages and its answer, each under its role. */
 export function conversationMarkdown({ id, messages, system, prompt, output }: Run): string {
-  const asked = messages?.map(({ role, content }) =>
+  const turns = messages?.map(({ role, content }) =>
     section(HEADINGS[role], content.map(textOf).join('\n')),
   ) ?? [...(system === null ? [] : [section('System', system)]), section('User', prompt)];
-  return `${[`# Conversation, ${id}`, ...asked, section('Assistant', output)].join('\n\n')}\n`;
+  return `${[`# Conversation, ${id}`, ...turns, section('Assistant', output)].join('\n\n')}\n`;
 }
 
 const HEADINGS = { system: 'System', user: 'User', assistant: 'Assistant', tool: 'Tool' } as const;

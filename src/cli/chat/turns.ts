@@ -105,8 +105,8 @@ export class Chat {
 
   /** The request with what the preset says. */
   private whole(prompt: string): Record<string, unknown> & { prompt: string } {
-    const asked = { ...this.request, prompt };
-    return this.preset === null ? asked : withPreset(asked, this.preset, this.context.paths);
+    const whole = { ...this.request, prompt };
+    return this.preset === null ? whole : withPreset(whole, this.preset, this.context.paths);
   }
 
   private async turn(message: Message, place: Place): Promise<void> {
@@ -131,8 +131,8 @@ export class Chat {
     this.place = { conversation };
     this.files = [];
     this.stopped = exit === INTERRUPTED;
-    const said = continues === undefined ? {} : { conversation, continues };
-    this.last = { ...message, place: said, run_id: id };
+    const follows = continues === undefined ? {} : { conversation, continues };
+    this.last = { ...message, place: follows, run_id: id };
     if (exit !== 0 && exit !== INTERRUPTED) this.exit = exit;
     if (this.stdout.gone.aborted) this.ended = true;
     else if (isTerminal(0)) note('');
@@ -181,11 +181,11 @@ export class Chat {
   }
 
   /** Without a daemon the next message finds out whether the model is there. */
-  private async chooseModel(given: string): Promise<void> {
+  private async chooseModel(name: string): Promise<void> {
     const { paths } = this.context;
-    if (given !== '') {
+    if (name !== '') {
       const { provider: _, cloud: _cloud, ...rest } = this.request;
-      const request = { ...rest, model: absoluteModel(given) };
+      const request = { ...rest, model: absoluteModel(name) };
       const next = await nextTurn(request, paths).catch(whenUnasked);
       const doubt = next === null ? null : await checkModel(next, paths);
       if (doubt !== null) note(oneLine(doubt));
@@ -223,7 +223,7 @@ export class Chat {
       });
     }
     if (value !== undefined)
-      this.request = { ...this.request, ...given(readNumbers({ [name]: value })) };
+      this.request = { ...this.request, ...defined(readNumbers({ [name]: value })) };
     const set = Object.entries(numberFields).flatMap(([field, { flag }]) =>
       this.request[field] === undefined || (name !== '' && name !== flag)
         ? []
@@ -285,7 +285,7 @@ function noteNoneYet(error: unknown, { conversation }: Place): void {
   note(oneLine(`${error.message} A new conversation begins.`));
 }
 
-function given(values: Record<string, unknown>): Record<string, unknown> {
+function defined(values: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 

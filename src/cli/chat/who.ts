@@ -33,13 +33,13 @@ export async function nextText(next: Next, paths: Paths): Promise<string> {
     texts: 'short',
   });
   const turns = `${runs.length}${more === null ? '' : ' or more'}`;
-  const said = [
+  const lines = [
     `conversation ${conversation}`,
     `${turns} ${turns === '1' ? 'turn' : 'turns'}`,
     `last: ${JSON.stringify(shortened(runs[0]?.prompt ?? '', PROMPT_WIDTH))}`,
     ...[turnsText(turns_of)].filter((text) => text !== ''),
   ];
-  return oneLine([...who, ...said].join(' · '));
+  return oneLine([...who, ...lines].join(' · '));
 }
 
 /** The latest conversations: their ids, when they went on, and what they are about. */

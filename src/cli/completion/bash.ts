@@ -71,7 +71,7 @@ function wordsShown(spec: CommandSpec): string {
   const fixed = `'${wordsOf(spec).join(' ')}'`;
   const values = valuesOfArgument(spec);
   if (values === null || !('kind' in values)) return fixed;
-  return `${fixed}; [[ $word == -* ]] || words=${asked(values)}`;
+  return `${fixed}; [[ $word == -* ]] || words=${listOf(values)}`;
 }
 
 /** Completes the value of a flag: its words, names of its kind, or files. */
@@ -86,13 +86,13 @@ function valueCases(): string {
             ...(flag.short === undefined ? [] : [`'${spec.name} -${flag.short}'`]),
           ].join('|');
           const values = valuesOfFlag(spec, flag);
-          return `      ${patterns}) ${values === null ? 'return' : `words=${asked(values)}`} ;;`;
+          return `      ${patterns}) ${values === null ? 'return' : `words=${listOf(values)}`} ;;`;
         }),
     )
     .join('\n');
 }
 
-function asked(values: NonNullable<Values>): string {
+function listOf(values: NonNullable<Values>): string {
   return 'words' in values
     ? `'${values.words.join(' ')}'`
     : `$("\${typed[0]}" completion --list ${values.kind} 2>/dev/null)`;

@@ -22,13 +22,13 @@ export async function run({ paths, json }: Context): Promise<number> {
   const copy = file.replace(/(\.json)?$/, '.edit.json');
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const before = readUserFile(file);
-  const given = before.trim() === '{}' ? newFileText() : before;
-  refuseKept(copy, given);
-  await writeAtomic(copy, given);
+  const text = before.trim() === '{}' ? newFileText() : before;
+  refuseKept(copy, text);
+  await writeAtomic(copy, text);
   for (;;) {
     openEditor(copy);
     const after = readFileSync(copy, 'utf8');
-    if (after === given) return finish(copy, json, 'Nothing was changed.');
+    if (after === text) return finish(copy, json, 'Nothing was changed.');
     try {
       await replaceEdited(file, before, after);
       break;
@@ -56,8 +56,8 @@ async function finish(copy: string, json: boolean, text: string): Promise<number
 }
 
 /** The configuration may have changed since, so an old text is not edited further. Throws usage. */
-function refuseKept(copy: string, given: string): void {
-  if (!existsSync(copy) || readFileSync(copy, 'utf8') === given) return;
+function refuseKept(copy: string, text: string): void {
+  if (!existsSync(copy) || readFileSync(copy, 'utf8') === text) return;
   throw new SvcError('usage', `An earlier edit left its text in ${copy}.`, {
     hint: 'Take from it what you need, and delete it. Then edit again.',
   });
@@ -70,8 +70,8 @@ async function again(error: SvcError, copy: string): Promise<boolean> {
     return false;
   }
   note(oneLine(error.message));
-  const asked = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await asked.question('Edit it again? [Y/n] ').finally(() => asked.close());
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await terminal.question('Edit it again? [Y/n] ').finally(() => terminal.close());
   if (!/^n/i.test(answer.trim())) return true;
   note(`The text stays in ${oneLine(copy)}.`);
   return false;

@@ -49,9 +49,9 @@ function readValue({ key, spec }: Setting, text: string | undefined): unknown {
     });
   // A list or an object is JSON. A list of words may come without brackets, as in a variable.
   const isJson = /^\s*[[{"]/.test(text) || spec.fromText === undefined;
-  const given = isJson ? jsonText(text) : spec.fromText?.(text);
+  const setting = isJson ? jsonText(text) : spec.fromText?.(text);
   // The daemon has another working folder than this shell.
-  const placed = key === 'model' && typeof given === 'string' ? absoluteModel(given) : given;
+  const placed = key === 'model' && typeof setting === 'string' ? absoluteModel(setting) : setting;
   const value = spec.read(placed);
   if (value !== undefined) return value;
   const problem = spec.problem?.(placed) ?? null;

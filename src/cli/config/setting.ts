@@ -7,29 +7,29 @@ import { SvcError } from '../../errors.ts';
 export type Setting = NonNullable<ReturnType<typeof findSetting>>;
 
 /** The setting of this name. Throws usage, with the most similar name. */
-export function settingNamed(given: string): Setting {
-  const found = findSetting(given);
+export function settingNamed(name: string): Setting {
+  const found = findSetting(name);
   if (found !== null) return found;
-  if (isRemoved(given))
-    throw new SvcError('usage', `${given} is no setting any more.`, {
+  if (isRemoved(name))
+    throw new SvcError('usage', `${name} is no setting any more.`, {
       hint: 'svc uses its own value. To remove it from the file: svc config edit',
     });
-  if (given === 'providers' || given.startsWith('providers.'))
-    throw new SvcError('usage', `${given} is no single setting.`, {
+  if (name === 'providers' || name.startsWith('providers.'))
+    throw new SvcError('usage', `${name} is no single setting.`, {
       hint: 'Providers have their own commands: svc provider add, svc provider set --help',
     });
-  const whole = findSetting(given.split('.')[0] ?? '');
+  const whole = findSetting(name.split('.')[0] ?? '');
   // Only a list or an object has parts.
   if (whole !== null && typeof whole.spec.default === 'object' && whole.spec.default !== null)
-    throw new SvcError('usage', `${given} is a part of the setting ${whole.key}.`, {
+    throw new SvcError('usage', `${name} is a part of the setting ${whole.key}.`, {
       hint:
         `Set all of it: svc config set ${whole.key} '<json>'. It shows with: ` +
         `svc config get ${whole.key}`,
     });
   const keys = settingKeys();
   // A limit may be named without its group.
-  const near = keys.find((key) => key.endsWith(`.${given}`)) ?? suggest(given, keys);
-  throw new SvcError('usage', `There is no setting ${JSON.stringify(given)}.`, {
+  const near = keys.find((key) => key.endsWith(`.${name}`)) ?? suggest(name, keys);
+  throw new SvcError('usage', `There is no setting ${JSON.stringify(name)}.`, {
     hint: near === null ? 'See: svc config show --json' : `Did you mean: ${near}`,
   });
 }

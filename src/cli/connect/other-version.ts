@@ -10,13 +10,13 @@ import { programVersion } from '../../home/version.ts';
 export function explainRefusal(error: SvcError, { runtime }: Paths): SvcError {
   if (error.code !== 'invalid_request') return error;
   const { param, details = {} } = error;
-  const given = param === null ? {} : { param };
+  const options = param === null ? {} : { param };
   if (details.unknown !== undefined) {
     const what = details.unknown === 'method' ? 'this command' : `the field ${param}`;
     return new SvcError(
       'invalid_request',
       `The daemon is of another version: it has not ${what}.`,
-      { ...given, hint: RESTART },
+      { ...options, hint: RESTART },
     );
   }
   const found = readRuntimeFile(runtime);
@@ -26,7 +26,7 @@ export function explainRefusal(error: SvcError, { runtime }: Paths): SvcError {
   ];
   if (daemon === null || daemon === program) return error;
   return new SvcError('invalid_request', error.message, {
-    ...given,
+    ...options,
     hint: `The daemon is of version ${daemon}, this program of ${program}. ${RESTART}`,
   });
 }

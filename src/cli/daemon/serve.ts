@@ -20,12 +20,12 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
 
 /** The flags that change a setting of the daemon. */
 export function settingFlags(flags: Flags): Partial<Settings> {
-  const given = {
+  const options = {
     http: addressFlag(flags, 'http'),
     grpc: addressFlag(flags, 'grpc'),
     log_level: choiceFlag(flags, 'log-level', LOG_LEVELS),
   };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
 function addressFlag(flags: Flags, name: string): string | undefined {

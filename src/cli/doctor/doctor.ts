@@ -131,8 +131,8 @@ const MARKS = { ok: ['green', 'ok  '], warn: ['yellow', 'warn'], fail: ['red', '
 function line({ name, status, detail, hint }: Check, width: number): string {
   const [colour, mark] = MARKS[status];
   const [indent, columns] = [width + 8, columnsOfStdout()];
-  const said = hanging(oneLine(detail), indent, columns);
-  const first = `${paint(colour, mark)}  ${oneLine(name).padEnd(width)}  ${said}`;
+  const lines = hanging(oneLine(detail), indent, columns);
+  const first = `${paint(colour, mark)}  ${oneLine(name).padEnd(width)}  ${lines}`;
   return hint === null
     ? first
     : `${first}\n${' '.repeat(indent)}${paint('dim', '->')} ` +

@@ -96,7 +96,7 @@ function noAddress(cause: Error): SvcError {
 }
 
 function search({ lines, follow, level, run, since }: LogQuery): URLSearchParams {
-  const given = {
+  const query = {
     tail: String(lines),
     follow: follow ? '1' : '0',
     level,
@@ -104,6 +104,6 @@ function search({ lines, follow, level, run, since }: LogQuery): URLSearchParams
     since: since === undefined ? undefined : new Date(since).toISOString(),
   };
   return new URLSearchParams(
-    Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
 }

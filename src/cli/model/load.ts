@@ -34,13 +34,13 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
 const NO_FIT: { fit?: { text: string } } = {};
 
 /** Milliseconds of a text such as 30s, 10m, 2h, or -1 for ever. */
-function keepAlive(given: string): number {
-  const [, count = '', unit = ''] = /^(\d{1,9})(s|m|h)?$/.exec(given) ?? [];
-  if (given === '-1') return FOREVER_MS;
+function keepAlive(text: string): number {
+  const [, count = '', unit = ''] = /^(\d{1,9})(s|m|h)?$/.exec(text) ?? [];
+  if (text === '-1') return FOREVER_MS;
   if (count !== '') return Number(count) * ({ m: 60_000, h: 3_600_000 }[unit] ?? 1000);
   throw new SvcError(
     'usage',
-    `--keep-alive must be a time such as 30s, 10m or 2h, or -1, not ${JSON.stringify(given)}.`,
+    `--keep-alive must be a time such as 30s, 10m or 2h, or -1, not ${JSON.stringify(text)}.`,
   );
 }
 

@@ -12,9 +12,9 @@ import { readFormat, readRunInput } from '../run/run-input.ts';
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const [name = ''] = args;
   const template = textFlag(flags, 'template');
-  const asked = { ...readRunInput(flags), ...(await readFormat(flags, paths)) };
+  const input = { ...readRunInput(flags), ...(await readFormat(flags, paths)) };
   const preset = Object.fromEntries(
-    Object.entries({ ...asked, template }).filter(
+    Object.entries({ ...input, template }).filter(
       ([field, value]) => value !== undefined && isPresetField(field),
     ),
   );

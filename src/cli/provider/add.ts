@@ -50,7 +50,7 @@ export function stateOf({ state, reason }: ProviderView): string {
 }
 
 function readSettings(id: string, flags: Flags): ProviderConfig {
-  const given = settingsIn(flags);
+  const settings = settingsIn(flags);
   const near = isBare(id, flags) ? suggest(id, Object.keys(knownProviders)) : null;
   if (near !== null)
     throw new SvcError('usage', `svc knows no provider ${JSON.stringify(id)}.`, {
@@ -58,7 +58,7 @@ function readSettings(id: string, flags: Flags): ProviderConfig {
       hint: `Did you mean: svc provider add ${near}? Another server needs --base-url <url>`,
     });
   try {
-    return addedProvider(id, given, WHERE);
+    return addedProvider(id, settings, WHERE);
   } catch (thrown) {
     throw inFlags(thrown, { where: WHERE, id, command: 'svc provider add' });
   }

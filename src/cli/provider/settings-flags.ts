@@ -44,11 +44,11 @@ const HEADER: Pairs = { flag: 'header', mark: ':', example: '"X-Team: blue"' };
 
 /** Names with their texts. Throws usage, without the texts: they may be secret. */
 function readPairs(
-  given: readonly string[] | undefined,
+  texts: readonly string[] | undefined,
   { flag, mark, example }: Pairs,
 ): Record<string, string | null> | undefined {
-  if (given === undefined) return undefined;
-  const pairs = given.map((pair) => {
+  if (texts === undefined) return undefined;
+  const pairs = texts.map((pair) => {
     const at = pair.indexOf(mark);
     const name = pair.slice(0, at).trim();
     if (at < 0 || name === '')
@@ -73,10 +73,10 @@ export function inFlags(
     return usage(`A provider cannot be named ${JSON.stringify(id)}: ${what}`, param, command);
   const flag = param === null ? undefined : FLAGS[param];
   const isAbout = flag !== undefined && param !== null && what.startsWith(`${param} `);
-  const said = isAbout ? `${flag}${what.slice(param.length)}` : capital(what);
+  const subject = isAbout ? `${flag}${what.slice(param.length)}` : capital(what);
   const option = param !== null && flag === undefined && isOption(param);
   return usage(
-    said.replace(/\bbase_url\b/g, '--base-url').replace(/\bkey_env\b/g, '--key-env'),
+    subject.replace(/\bbase_url\b/g, '--base-url').replace(/\bkey_env\b/g, '--key-env'),
     option ? 'options' : param,
     command,
     option ? `Say it with --options ${param}=<text>. See: ${command} --help` : undefined,

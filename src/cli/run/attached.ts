@@ -43,16 +43,16 @@ export async function readAttachments(
  * prompt_too_large.
  */
 export async function readSchema(
-  given: string,
+  text: string,
   bytes_max: number,
 ): Promise<Record<string, unknown>> {
-  const isText = given.trimStart().startsWith('{');
-  const name = isText ? 'The text of --schema' : `The file ${oneLine(given)}`;
-  const bytes = isText ? given : await readBounded(given, 'schema', bytes_max);
-  if (bytes === null) throw tooLarge(oneLine(given), bytes_max);
+  const isText = text.trimStart().startsWith('{');
+  const name = isText ? 'The text of --schema' : `The file ${oneLine(text)}`;
+  const bytes = isText ? text : await readBounded(text, 'schema', bytes_max);
+  if (bytes === null) throw tooLarge(oneLine(text), bytes_max);
   let schema: unknown;
   try {
-    schema = JSON.parse(isText ? given : new TextDecoder().decode(bytes as Buffer));
+    schema = JSON.parse(isText ? text : new TextDecoder().decode(bytes as Buffer));
   } catch (cause) {
     throw wrong('schema', `${name} is not JSON.`, {
       cause,
@@ -84,9 +84,10 @@ export function askedWith(
     if (content.type === 'text') say(content.text.replace(/\r?\n$/, ''));
     else parts.push(content);
   }
-  const given = system === undefined ? {} : { system };
+  const systemPart = system === undefined ? {} : { system };
   const [only] = parts;
-  if (parts.length === 1 && only?.type === 'text') return { ...asked, ...given, prompt: only.text };
+  if (parts.length === 1 && only?.type === 'text')
+    return { ...asked, ...systemPart, prompt: only.text };
   const before = system === undefined ? [] : [{ role: 'system', content: system }];
   return { ...asked, messages: [...before, { role: 'user', content: parts }] };
 }

@@ -247,10 +247,10 @@ function failedAttempt(
 ): FailedAttempt {
   const { message, code } = (error ?? {}) as Record<string, unknown>;
   const wait_ms = Math.max(0, Number(retry_at) - Date.parse(at)) || 0;
-  const said = { provider: provider ?? 'the provider', message: String(message ?? '') };
+  const values = { provider: provider ?? 'the provider', message: String(message ?? '') };
   // An answer with nothing is asked for fewer times than a failure.
   const most = code === 'answer_empty' ? null : attempts_max;
-  return { ...said, attempt: Number(attempt), attempts_max: most, wait_ms };
+  return { ...values, attempt: Number(attempt), attempts_max: most, wait_ms };
 }
 
 async function untilReady(paths: Paths, cursor: Cursor): Promise<void> {

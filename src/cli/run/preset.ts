@@ -12,15 +12,15 @@ const ROUTE = ['provider', 'model', 'cloud'] as const;
  * request says itself goes before the preset. Throws usage, config_invalid.
  */
 export function withPreset<T extends Record<string, unknown> & { prompt: string }>(
-  asked: T,
+  input: T,
   name: string,
   { config }: Pick<Paths, 'config'>,
 ): T {
   const { template, ...preset } = findPreset(name, config);
-  const hasRoute = ROUTE.some((field) => asked[field] !== undefined);
+  const hasRoute = ROUTE.some((field) => input[field] !== undefined);
   if (hasRoute) for (const field of ROUTE) delete preset[field];
-  const prompt = template?.replaceAll(PROMPT_PLACE, () => asked.prompt) ?? asked.prompt;
-  return { ...preset, ...asked, prompt };
+  const prompt = template?.replaceAll(PROMPT_PLACE, () => input.prompt) ?? input.prompt;
+  return { ...preset, ...input, prompt };
 }
 
 /** Throws usage, config_invalid. */

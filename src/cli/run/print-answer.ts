@@ -46,8 +46,8 @@ export class AnswerPrinter {
     if (body === '') return;
     this.begun = true;
     this.midLine = true;
-    const said = this.clean(body);
-    await this.stdout.write(this.wrap?.add(said) ?? said);
+    const shown = this.clean(body);
+    await this.stdout.write(this.wrap?.add(shown) ?? shown);
   }
 
   /** Prints the rest of the answer and the final line break. */

@@ -128,8 +128,8 @@ export function retryOf(
 }
 
 /** What a provider said, with its name. */
-export function named(provider: string, said: string): string {
-  const sentence = said.replace(/\.$/, '');
+export function named(provider: string, reason: string): string {
+  const sentence = reason.replace(/\.$/, '');
   return sentence.startsWith(provider) ? sentence : `${provider}: ${sentence}`;
 }
 

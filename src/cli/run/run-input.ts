@@ -59,14 +59,14 @@ export function readNumbers(flags: Flags): Record<string, number | undefined> {
 
 /** The request with what its files say. Throws usage, prompt_too_large. */
 export async function withFiles<T extends Record<string, unknown> & { prompt: string }>(
-  asked: T,
+  input: T,
   files: readonly string[] | undefined,
   paths: Paths,
 ): Promise<T | Record<string, unknown>> {
-  if (files === undefined) return asked;
+  if (files === undefined) return input;
   const { askedWith, readAttachments } = await import('./attached.ts');
-  const left = (await configuredBytes(paths)) - Buffer.byteLength(asked.prompt);
-  return askedWith(asked, await readAttachments(files, Math.max(0, left)));
+  const left = (await configuredBytes(paths)) - Buffer.byteLength(input.prompt);
+  return askedWith(input, await readAttachments(files, Math.max(0, left)));
 }
 
 /** The form of the answer that --schema asks for. Throws usage, prompt_too_large. */

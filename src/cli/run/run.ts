@@ -22,7 +22,7 @@ import { withTargetOfShell } from './target-of-shell.ts';
 export async function run(context: Context): Promise<number> {
   const { args, flags } = context;
   if (isChat(context)) return (await import('../chat/chat.ts')).run(context);
-  const given = readRunInput(flags);
+  const fromFlags = readRunInput(flags);
   if (flags.detach === true && flags['cancel-on-disconnect'] === true)
     throw new SvcError(
       'usage',
@@ -31,23 +31,23 @@ export async function run(context: Context): Promise<number> {
   const optional = flags.file !== undefined;
   const prompt = await readPrompt(args, context.paths, { optional });
   const format = await readFormat(flags, context.paths);
-  const preset = await presetOf({ ...given, ...format, prompt }, context);
+  const preset = await presetOf({ ...fromFlags, ...format, prompt }, context);
   const target = await withTargetOfShell(preset, context.paths);
-  const asked = await withFiles(target, listFlag(flags, 'file'), context.paths);
-  const input: Input = { idempotency_key: newKey(), ...asked };
+  const request = await withFiles(target, listFlag(flags, 'file'), context.paths);
+  const input: Input = { idempotency_key: newKey(), ...request };
   if (flags.detach === true) return detach(context, input);
   return (await answerTo(context, input, openStdout())).exit;
 }
 
 /** The request with the preset of --preset. */
 async function presetOf<T extends Record<string, unknown> & { prompt: string }>(
-  asked: T,
+  input: T,
   { flags, paths }: Context,
 ): Promise<T> {
   const name = textFlag(flags, 'preset');
-  if (name === undefined) return asked;
+  if (name === undefined) return input;
   const { withPreset } = await import('./preset.ts');
-  return withPreset(asked, name, paths);
+  return withPreset(input, name, paths);
 }
 
 async function detach(context: Context, input: Input): Promise<number> {

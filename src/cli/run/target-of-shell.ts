@@ -8,17 +8,17 @@ import { absoluteModel } from './run-input.ts';
  * path belongs to the local engine anyway, and a name that begins with a provider names its own.
  */
 export async function withTargetOfShell<T extends Record<string, unknown>>(
-  asked: T,
+  input: T,
   paths: Paths,
 ): Promise<T> {
   const { SVC_PROVIDER, SVC_MODEL } = process.env;
-  if (asked.cloud === true || asked.model !== undefined) return asked;
-  const provider = asked.provider ?? (SVC_PROVIDER || undefined);
+  if (input.cloud === true || input.model !== undefined) return input;
+  const provider = input.provider ?? (SVC_PROVIDER || undefined);
   if (!SVC_MODEL || (provider !== undefined && provider !== 'local'))
-    return provider === undefined ? asked : { ...asked, provider };
+    return provider === undefined ? input : { ...input, provider };
   const saysOwn = await namesProvider(SVC_MODEL, paths);
   return {
-    ...asked,
+    ...input,
     ...(provider === undefined && saysOwn ? {} : { provider: 'local' }),
     model: absoluteModel(SVC_MODEL),
   };

@@ -31,12 +31,12 @@ interface Rotated {
  * again.
  */
 async function rotate(paths: Paths, keep_runs: boolean): Promise<Rotated> {
-  const asked = () => askDaemon(paths, 'token.rotate', { keep_runs });
-  return asked().catch(async (error: unknown) => {
+  const attempt = () => askDaemon(paths, 'token.rotate', { keep_runs });
+  return attempt().catch(async (error: unknown) => {
     if (!isNotRunning(error)) throw error;
     readToken(paths.token);
     const replaced = { token: await replaceSecret(paths.token), cancelled: 0 };
-    return asked().catch((late: unknown) => {
+    return attempt().catch((late: unknown) => {
       if (isNotRunning(late)) return replaced;
       throw late;
     });

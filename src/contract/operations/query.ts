@@ -99,10 +99,10 @@ export function readQuery<S extends v.GenericSchema<unknown, object>>(
   target: string,
   schema: S,
 ): v.InferOutput<S> {
-  const given: Record<string, string> = Object.create(null);
+  const parameters: Record<string, string> = Object.create(null);
   for (const [name, value] of new URLSearchParams(target.split('?').slice(1).join('?'))) {
-    if (name in given) throw wrong(name, `${name} is given more than once.`);
-    given[name] = value;
+    if (name in parameters) throw wrong(name, `${name} is given more than once.`);
+    parameters[name] = value;
   }
-  return check(schema, given);
+  return check(schema, parameters);
 }

@@ -199,13 +199,13 @@ function addMessage(
   let shown: [MessagePart, string][] = [];
   for (const [index, block] of content.entries()) {
     const isNote = role === 'system' && block.type === 'text' && ATTRIBUTION.test(block.text);
-    const given = isNote ? [] : partsOf(block, texts);
-    if (given.length === 0) continue;
+    const contents = isNote ? [] : partsOf(block, texts);
+    if (contents.length === 0) continue;
     if (block.type !== 'tool_result') {
       for (const [image, place] of shown) add(image, place);
       shown = [];
     }
-    for (const part of given) add(part, `${at}.${index}`);
+    for (const part of contents) add(part, `${at}.${index}`);
     if (block.type === 'tool_result') shown.push(...imagesOf(block, `${at}.${index}`, texts));
   }
   for (const [image, place] of shown) add(image, place);

@@ -38,7 +38,7 @@ export function documentParts(
   { source, title, context }: DocumentBlock,
   texts: FileTexts,
 ): MessagePart[] {
-  const said = (text: string): MessagePart => ({ type: 'text', text });
+  const textPart = (text: string): MessagePart => ({ type: 'text', text });
   const { begin, end } = documentFrame(title, context);
   const content =
     source.type === 'base64'
@@ -46,12 +46,12 @@ export function documentParts(
       : source.type === 'text'
         ? source.data
         : source.content;
-  if (typeof content === 'string') return [said(begin + content + end)];
+  if (typeof content === 'string') return [textPart(begin + content + end)];
   const inner = content.map(
     (block): MessagePart =>
       block.type === 'text'
-        ? said(block.text)
+        ? textPart(block.text)
         : { type: 'image', media_type: block.source.media_type, data: block.source.data },
   );
-  return [said(begin), ...inner, said(end)];
+  return [textPart(begin), ...inner, textPart(end)];
 }

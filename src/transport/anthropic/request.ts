@@ -87,7 +87,7 @@ const thinking = v.variant(
   'must be enabled, adaptive, between_tools or disabled.',
 );
 
-const asked = {
+const options = {
   model: name(),
   messages: filled(message, 'must be a list of messages.', 'must have at least one message.'),
   system: v.nullish(texts),
@@ -117,7 +117,7 @@ const sampling = { temperature: number, top_p: number, top_k: number };
 export const messagesInput = named(
   'AnthropicMessagesInput',
   object({
-    ...asked,
+    ...options,
     max_tokens: v.number('must be a whole number.'),
     stream: v.nullish(flag),
     stop_sequences: v.nullish(v.array(text, 'must be a list of texts.')),
@@ -132,7 +132,7 @@ export const messagesInput = named(
   }),
 );
 
-export const countInput = named('AnthropicCountInput', object(asked));
+export const countInput = named('AnthropicCountInput', object(options));
 
 /** A request as the input of a run, and how to answer it. */
 export interface TranslatedRequest {

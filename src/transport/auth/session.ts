@@ -112,8 +112,8 @@ export function createSessions(options: SessionOptions): Sessions {
     tickets.get(ticket)?.over();
     tickets.delete(ticket);
   };
-  const redeem = (given: string) => {
-    const ticket = [...tickets.keys()].find((known) => isSame(known, given));
+  const redeem = (code: string) => {
+    const ticket = [...tickets.keys()].find((known) => isSame(known, code));
     const isGood = ticket !== undefined && (tickets.get(ticket)?.until ?? 0) > now();
     if (ticket !== undefined) drop(ticket);
     return isGood;
@@ -152,13 +152,13 @@ export function createSessions(options: SessionOptions): Sessions {
       arm();
       return ticket;
     },
-    async open(given, from = 'an unknown address') {
+    async open(credential, from = 'an unknown address') {
       const secret = token();
       if (secret === null) return null;
       const isRight =
-        given.ticket !== undefined
-          ? redeem(given.ticket)
-          : given.token !== undefined && isSame(given.token, secret);
+        credential.ticket !== undefined
+          ? redeem(credential.ticket)
+          : credential.token !== undefined && isSame(credential.token, secret);
       if (!isRight) return null;
       expire();
       for (const id of [...live.keys()].slice(
@@ -172,7 +172,7 @@ export function createSessions(options: SessionOptions): Sessions {
       await write();
       note(
         `console session ${id.slice(0, 8)} began: signed in from ${from} with ` +
-          `${given.ticket === undefined ? 'the token' : 'a ticket'}`,
+          `${credential.ticket === undefined ? 'the token' : 'a ticket'}`,
       );
       return {
         id,

@@ -30,13 +30,13 @@ export interface Asking extends Pick<Context, 'runtime' | 'limits' | 'log'> {
 export async function startFor(
   context: Context,
   input: RunInput,
-  asked: ApiRequest,
+  request: ApiRequest,
 ): Promise<RunRecord> {
   const { headers } = context.req;
   const run = await startRun(
     { ...context, headers, gone: () => clientGone(context) },
     input,
-    asked,
+    request,
   );
   if (!context.res.headersSent) context.res.setHeader('X-Svc-Run-Id', run.id);
   return run;
@@ -59,8 +59,8 @@ export async function startRun(
 ): Promise<RunRecord> {
   const cancels = cancelsOnDisconnect(headers);
   const parsed = parseRunInput(withKey(withoutNull(input), headers['idempotency-key']), limits);
-  const asked = { ...spanOf(headers.traceparent), asked_as: { api, fields } };
-  const joining = joins === undefined ? asked : { ...asked, joins };
+  const origin = { ...spanOf(headers.traceparent), asked_as: { api, fields } };
+  const joining = joins === undefined ? origin : { ...origin, joins };
   const run = await runtime.runs.start(parsed, clientOf({ headers }), joining);
   if (cancels && !survives) cancelWhenGone(runtime, run.id, gone(), log);
   return run;

@@ -78,8 +78,8 @@ class Parts {
     if (there === undefined) return part === this.all.length;
     if (there.type !== (piece.kind ?? 'text')) return false;
     if (there.type === 'tool_call' && there.id !== piece.call?.id) return false;
-    const said = textOf(there).slice(offset);
-    return said.startsWith(piece.text) || piece.text.startsWith(said);
+    const text = textOf(there).slice(offset);
+    return text.startsWith(piece.text) || piece.text.startsWith(text);
   }
 
   /** Whether these parts have at least the text of the others. */

@@ -62,11 +62,11 @@ export function createHealth(runtime: Runtime): GrpcHealth {
         });
       },
       watch(call: ServerWritableStream<Request, Response>) {
-        let told: ServingStatus | null = null;
+        let sent: ServingStatus | null = null;
         const tell = () => {
           const found = statusOf(call.request.service);
-          if (found !== told) call.write({ status: found });
-          told = found;
+          if (found !== sent) call.write({ status: found });
+          sent = found;
           if (closing.signal.aborted) call.end();
         };
         watchers.add(tell);

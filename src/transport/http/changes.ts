@@ -78,9 +78,9 @@ async function addProvider({
       'base_url',
       'base_url must be an address of this machine. For another one, run: svc provider add',
     );
-  const given = {
+  const options = {
     ...(base_url === null ? {} : { base_url }),
     ...(model === null ? {} : { model }),
   };
-  sendJson(res, 200, await runtime.providers.add({ id, ...given }));
+  sendJson(res, 200, await runtime.providers.add({ id, ...options }));
 }

@@ -45,8 +45,10 @@ export const exportRoute = route({
 
 async function startRun(context: Context<unknown, RunInput>): Promise<void> {
   const { req, res, runtime, limits, log, body } = context;
-  const asked = await body({ complete: (value) => withKey(value, req.headers['idempotency-key']) });
-  const input = checkRunInput(withoutNull(asked), limits);
+  const request = await body({
+    complete: (value) => withKey(value, req.headers['idempotency-key']),
+  });
+  const input = checkRunInput(withoutNull(request), limits);
   const who = spanOf(req.headers.traceparent);
   const started = await runtime.runs.start(input, clientOf(req), who);
   if (input.cancel_on_disconnect === true)

@@ -252,11 +252,11 @@ function endWith(ended: AbortSignal, res: ServerResponse, close_grace_ms: number
 
 /** The form of errors for a path without a route: that of the routes whose paths begin alike. */
 function errorsNear(routes: readonly Route[], path = ''): Envelope | undefined {
-  const asked = path.split('/');
+  const parts = path.split('/');
   let [most, near]: [number, Route | null] = [1, null];
   for (const route of routes) {
     const segments = route.path.split('/');
-    const differs = segments.findIndex((segment, index) => segment !== asked[index]);
+    const differs = segments.findIndex((segment, index) => segment !== parts[index]);
     const alike = differs < 0 ? segments.length : differs;
     if (alike > most) [most, near] = [alike, route];
   }

@@ -21,8 +21,8 @@ interface Said {
 }
 
 /** One object of an answer: a whole one, or a line of a stream. */
-export function part({ model, as }: Shape, said: Said, rest: object): object {
-  const { text = '', thinking = '', calls = [], logprobs } = said;
+export function part({ model, as }: Shape, piece: Said, rest: object): object {
+  const { text = '', thinking = '', calls = [], logprobs } = piece;
   const thought = thinking === '' ? {} : { thinking };
   return {
     model,
@@ -90,8 +90,8 @@ export class Lines {
     return called + lineOf(part(this.shape, {}, ending(end, run)));
   }
 
-  private line(said: Said): string {
-    return lineOf(part(this.shape, said, { done: false }));
+  private line(piece: Said): string {
+    return lineOf(part(this.shape, piece, { done: false }));
   }
 }
 

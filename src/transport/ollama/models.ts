@@ -98,8 +98,8 @@ export async function showModel(
 
 function modelfileOf(from: string, system: string, preset: Preset): string {
   const parameters = parametersOf(preset).map((line) => `PARAMETER ${line}`);
-  const said = system === '' ? [] : [`SYSTEM ${JSON.stringify(system)}`];
-  return `${[`FROM ${from}`, ...parameters, ...said].join('\n')}\n`;
+  const systemLines = system === '' ? [] : [`SYSTEM ${JSON.stringify(system)}`];
+  return `${[`FROM ${from}`, ...parameters, ...systemLines].join('\n')}\n`;
 }
 
 /** `temperature 0.5`, by the names that Ollama has for them. */

@@ -79,10 +79,10 @@ type Shared = v.InferOutput<ReturnType<typeof object<typeof shared>>>;
 
 /** The input of a run, except for its messages. Only a local model has a context to choose. */
 export function inputOf(sent: Shared, isLocal: boolean): RunInput {
-  const asked = sent.options ?? {};
-  const { num_predict, num_ctx, seed, stop } = asked;
+  const fields = sent.options ?? {};
+  const { num_predict, num_ctx, seed, stop } = fields;
   return withoutNull({
-    ...Object.fromEntries(NAMES.map((name) => [name, asked[table[name].ollama]])),
+    ...Object.fromEntries(NAMES.map((name) => [name, fields[table[name].ollama]])),
     model: sent.model,
     reasoning_effort: typeof sent.think === 'string' ? sent.think : null,
     // Zero and less mean no bound of the request.

@@ -27,7 +27,7 @@ const filePart = object({
 export type FilePart = v.InferOutput<typeof filePart>;
 const refusalPart = object({ type: v.literal('refusal'), refusal: text });
 
-const said = v.union([text, v.array(textPart)], 'must be a text, or a list of parts of text.');
+const content = v.union([text, v.array(textPart)], 'must be a text, or a list of parts of text.');
 const shown = v.union(
   [
     text,
@@ -71,7 +71,7 @@ const toolCall = object({
 /** Models of svc do not see names of participants. */
 const participant = { name: v.nullish(text) };
 
-const systemMessage = { content: said, ...participant };
+const systemMessage = { content, ...participant };
 const assistantMessage = object({
   role: v.literal('assistant'),
   content: v.nullish(answered),
@@ -95,7 +95,7 @@ export const chatMessage = v.variant(
     object({ role: v.literal('developer'), ...systemMessage }),
     object({ role: v.literal('user'), content: shown, ...participant }),
     assistantMessage,
-    object({ role: v.literal('tool'), content: said, tool_call_id: text, ...participant }),
+    object({ role: v.literal('tool'), content, tool_call_id: text, ...participant }),
   ],
   'must be one of system, developer, user, assistant, tool.',
 );
@@ -121,7 +121,7 @@ export function messageOf(message: ChatMessage, index: number, texts: FileTexts)
   }
 }
 
-type Texts = v.InferOutput<typeof said>;
+type Texts = v.InferOutput<typeof content>;
 function textParts(content: Texts): { type: 'text'; text: string }[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : content;
 }

@@ -48,23 +48,23 @@ export const completionInput = named(
 type CompletionInput = v.InferOutput<typeof completionInput>;
 
 export async function completion(context: Context<unknown, CompletionInput>): Promise<void> {
-  const asked = await context.body();
+  const request = await context.body();
   const run = await startFor(
     context,
     {
-      ...pick(asked, [...SAMPLING, 'model', 'metadata']),
+      ...pick(request, [...SAMPLING, 'model', 'metadata']),
       // A provider that has only chats gets a message, as before.
-      ...(context.runtime.loads.continuesTexts(asked.model ?? null) ? { raw: true } : {}),
-      ...(asked.suffix ? { suffix: asked.suffix } : {}),
-      prompt: typeof asked.prompt === 'string' ? asked.prompt : (asked.prompt[0] ?? ''),
-      stop: stopOf(asked.stop),
-      max_tokens: asked.max_tokens ?? MAX_TOKENS,
-      seed: seedOf(asked.seed),
+      ...(context.runtime.loads.continuesTexts(request.model ?? null) ? { raw: true } : {}),
+      ...(request.suffix ? { suffix: request.suffix } : {}),
+      prompt: typeof request.prompt === 'string' ? request.prompt : (request.prompt[0] ?? ''),
+      stop: stopOf(request.stop),
+      max_tokens: request.max_tokens ?? MAX_TOKENS,
+      seed: seedOf(request.seed),
     } as RunInput,
     { api: 'openai.completions' },
   );
-  if (asked.stream !== true) return sendAnswer(context, run, whole, inCompletion);
-  const isCounted = asked.stream_options?.include_usage === true;
+  if (request.stream !== true) return sendAnswer(context, run, whole, inCompletion);
+  const isCounted = request.stream_options?.include_usage === true;
   const options = { ...CHUNKS, rename: inCompletion };
   await streamAnswer(context, run, options, async (pieces, { write }, present) => {
     for await (const piece of pieces) {

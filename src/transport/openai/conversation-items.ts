@@ -62,9 +62,10 @@ export async function messagesOfRequest(
   const newest = removed.length > 0 ? null : await newestRun(runtime, entries);
   const from = newest === null ? 0 : newest.place + 1;
   const later = { ...conversation, entries: entries.slice(from) };
-  const said: Message[] = [];
-  for await (const items of itemsOf(runtime, later)) said.push(...items.map((one) => one.message));
-  return [...(newest?.messages ?? []), ...turnsOf(said)];
+  const messages: Message[] = [];
+  for await (const items of itemsOf(runtime, later))
+    messages.push(...items.map((one) => one.message));
+  return [...(newest?.messages ?? []), ...turnsOf(messages)];
 }
 
 async function newestRun(
@@ -116,9 +117,9 @@ function answerOf({ parts }: NonNullable<Awaited<ReturnType<typeof completed>>>)
 }
 
 /** Items of the model that follow each other are one turn, unless one of them begins the next. */
-function turnsOf(said: readonly Message[]): Message[] {
+function turnsOf(messages: readonly Message[]): Message[] {
   const turns: Message[] = [];
-  for (const message of said) {
+  for (const message of messages) {
     const last = turns.at(-1);
     const isCall = message.content.every(({ type }) => type === 'tool_call');
     const follows = isCall || last?.content.every(({ type }) => type === 'reasoning') === true;

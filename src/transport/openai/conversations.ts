@@ -155,8 +155,8 @@ async function add(context: Add): Promise<void> {
   const { runtime } = context;
   const { items } = await context.body();
   const before = await read(context);
-  const said = before.entries.flatMap((entry) => ('messages' in entry ? entry.messages : []));
-  const messages = await messagesOf(runtime, items, said, readingOf(context));
+  const earlier = before.entries.flatMap((entry) => ('messages' in entry ? entry.messages : []));
+  const messages = await messagesOf(runtime, items, earlier, readingOf(context));
   const after = await made(context).add(idOf(context), messages);
   const last = { ...after, removed: [] };
   for await (const added of itemsOf(runtime, last, 'desc'))

@@ -79,9 +79,9 @@ async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Pro
   const { req, res, runtime, limits } = context;
   // Each id of a token is a value. Their bytes are bounded.
   const values = Math.max(limits.request_values, limits.embed_text_bytes / TOKEN_BYTES);
-  const asked = await context.body({ values });
-  const { model, dimensions } = asked;
-  const texts = textsOf(asked.input);
+  const request = await context.body({ values });
+  const { model, dimensions } = request;
+  const texts = textsOf(request.input);
   const wanted = parseEmbedInput({ texts, model, dimensions }, limits, 'input');
   const asker = { client: clientOf(req) };
   const embedding = await runtime.embeddings
@@ -91,7 +91,7 @@ async function createEmbeddings(context: Context<unknown, EmbeddingsInput>): Pro
       throw error;
     });
   if (embedding === null) return;
-  await sendLarge(context, async () => answerOf(embedding, asked.encoding_format ?? 'float'));
+  await sendLarge(context, async () => answerOf(embedding, request.encoding_format ?? 'float'));
 }
 
 function textsOf(input: EmbeddingsInput['input']): EmbedText[] {

@@ -50,14 +50,14 @@ export const sampling = {
 
 /** The efforts of a run. `default` leaves it to the model. */
 export const effort = v.nullish(oneOf([...v.unwrap(reasoning_effort).options, 'default']));
-export function effortOf(asked: v.InferOutput<typeof effort>): Options['reasoning_effort'] | null {
-  return asked == null || asked === 'default' ? null : asked;
+export function effortOf(value: v.InferOutput<typeof effort>): Options['reasoning_effort'] | null {
+  return value == null || value === 'default' ? null : value;
 }
 
 type Verbosity = Options['verbosity'] | null;
 /** How much the answer says. `medium` is what any model does, so nothing is sent for it. */
-export function verbosityOf(asked: Verbosity | undefined): Verbosity {
-  return asked === 'medium' ? null : (asked ?? null);
+export function verbosityOf(value: Verbosity | undefined): Verbosity {
+  return value === 'medium' ? null : (value ?? null);
 }
 
 /** Names the verbosity as ignored if the provider of the run cannot be asked for it. */

@@ -10,12 +10,14 @@ export const STREAM_END = 'X-Svc-End';
 
 /** Announces the trailer. Call it before the headers are sent. */
 export function announceEnd({ req, res }: Exchange): Record<string, string> {
-  return asked(req) && res.getHeader('Content-Length') === undefined ? { Trailer: STREAM_END } : {};
+  return isWanted(req) && res.getHeader('Content-Length') === undefined
+    ? { Trailer: STREAM_END }
+    : {};
 }
 
 /** Null: the answer is complete. */
 export function sendEnd({ req, res }: Exchange, error: SvcError | null): void {
-  if (!asked(req) || res.destroyed) return;
+  if (!isWanted(req) || res.destroyed) return;
   res.addTrailers({ [STREAM_END]: ascii(error === null ? {} : shortOf(error)) });
 }
 
@@ -39,7 +41,7 @@ interface Exchange {
   res: ServerResponse;
 }
 
-function asked({ headers }: IncomingMessage): boolean {
+function isWanted({ headers }: IncomingMessage): boolean {
   return /\btrailers\b/i.test(String(headers.te ?? ''));
 }
 

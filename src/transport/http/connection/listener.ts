@@ -130,8 +130,8 @@ function messages(connections: Connections) {
     get upgrade(): boolean {
       return this.ofUpgrade;
     }
-    set upgrade(asked: boolean) {
-      this.ofUpgrade = asked || connections.isFull(this.socket);
+    set upgrade(isUpgrade: boolean) {
+      this.ofUpgrade = isUpgrade || connections.isFull(this.socket);
     }
   }
   class Response<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {

@@ -58,6 +58,6 @@ function isKept({ role }: Message): boolean {
 }
 
 function isAsk({ content: [part] }: Message): boolean {
-  const [asked] = ASK_SUMMARY.content;
-  return part?.type === 'text' && asked?.type === 'text' && part.text === asked.text;
+  const [question] = ASK_SUMMARY.content;
+  return part?.type === 'text' && question?.type === 'text' && part.text === question.text;
 }

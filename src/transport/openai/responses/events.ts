@@ -67,10 +67,10 @@ export class ResponseEvents {
   private timeout: Failure | null = null;
   private state: Omit<ResponseState, 'output'>;
 
-  constructor(asked: ResponseRequest) {
-    this.asked = asked;
+  constructor(source: ResponseRequest) {
+    this.asked = source;
     this.state = {
-      status: asked.fields.background === true ? 'queued' : 'in_progress',
+      status: source.fields.background === true ? 'queued' : 'in_progress',
       usage: null,
       error: null,
       finish_reason: null,

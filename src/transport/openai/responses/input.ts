@@ -66,7 +66,7 @@ const ONLY_OWN = 'svc has no such things beside its runs.';
 const SAME = SAMPLING.filter((name) => name !== 'max_tokens');
 
 /** What is asked, and with which tools. */
-const asked = {
+const options = {
   model: sampling.model,
   input: v.nullish(v.union([text, inputItems], 'must be a text, or a list of items.')),
   instructions: v.nullish(text),
@@ -94,12 +94,12 @@ const asked = {
   client_metadata: v.nullish(anything),
 };
 
-export const countInput = named('ResponseCountInput', object(asked));
-export const compactInput = named('ResponseCompactInput', object({ ...asked, model: name() }));
+export const countInput = named('ResponseCountInput', object(options));
+export const compactInput = named('ResponseCompactInput', object({ ...options, model: name() }));
 export const responseInput = named(
   'ResponseInput',
   object({
-    ...asked,
+    ...options,
     max_output_tokens: sampling.max_tokens,
     /** Most are not of this API, but neighbours know them. */
     ...pick(sampling, [...SAME, 'stop', 'seed']),
@@ -256,12 +256,12 @@ export async function conversationOf(
   } catch {
     throw notFound(id);
   }
-  const asked = await runtime.runs.asked(run_id).catch((error: unknown) => {
+  const earlier = await runtime.runs.asked(run_id).catch((error: unknown) => {
     throw hasCode(error, 'run_unknown') ? notFound(id) : error;
   });
-  const fields = fieldsOf(asked.asked_as);
+  const fields = fieldsOf(earlier.asked_as);
   if (fields === null || (fields.unstored === true && !unstored)) throw notFound(id);
-  const { messages: all, tools = [] } = asked.request;
+  const { messages: all, tools = [] } = earlier.request;
   const { ended_at } = await runtime.runs.get(run_id);
   if (ended_at === null) throw wrong(PREVIOUS, `The response ${id} has not ended yet.`);
   if (all.length === 0)

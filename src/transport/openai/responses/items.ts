@@ -60,11 +60,11 @@ export function itemOf(
 ): Item {
   if (part.type === 'tool_call') {
     const { custom, ...called } = sentName(names, part.name);
-    const said =
+    const body =
       custom === true
         ? { type: 'custom_tool_call', input: inputOf(part.arguments) }
         : { type: 'function_call', arguments: part.arguments };
-    return { id, call_id: part.id, ...called, ...said, status };
+    return { id, call_id: part.id, ...called, ...body, status };
   }
   const isEmpty = status === 'in_progress' && part.text === '';
   const content = isEmpty ? [] : [contentOf(part, logprobs)];

@@ -64,10 +64,10 @@ export async function messagesOf(
       const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
       const images = parts.filter(({ type }) => type === 'image');
       // Servers refuse an empty result.
-      const said = text === '' && images.length > 0 ? 'The next message has it.' : text;
+      const note = text === '' && images.length > 0 ? 'The next message has it.' : text;
       messages.push({
         role: 'tool',
-        content: [{ type: 'tool_result', id, is_error: false, text: said }],
+        content: [{ type: 'tool_result', id, is_error: false, text: note }],
       });
       for (const image of images)
         shown.push(

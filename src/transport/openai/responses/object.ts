@@ -70,16 +70,16 @@ export function fieldsOf(asked_as: SourceRequest | null): ResponseFields | null 
 }
 
 /** The object `response`. */
-export function responseObject(asked: ResponseRequest, state: ResponseState): Item {
-  const { request, fields, metadata } = asked;
+export function responseObject(source: ResponseRequest, state: ResponseState): Item {
+  const { request, fields, metadata } = source;
   const { names = {} } = fields;
   const { error, finish_reason, completed_at } = state;
   const seconds = (at: number) => Math.floor(at / 1000);
   const incomplete = state.status === 'incomplete';
   return {
-    id: idIn('resp_', asked.run_id),
+    id: idIn('resp_', source.run_id),
     object: 'response',
-    created_at: seconds(asked.created_at),
+    created_at: seconds(source.created_at),
     status: state.status,
     background: fields.background === true,
     ...(fields.conversation === undefined ? {} : { conversation: { id: fields.conversation } }),

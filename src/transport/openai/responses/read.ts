@@ -16,11 +16,11 @@ export async function askedResponse(
   id: string,
 ): Promise<ResponseRequest> {
   const run_id = runIdOf('resp_', id);
-  const { asked_as, ...asked } = await runtime.runs.asked(run_id);
+  const { asked_as, ...rest } = await runtime.runs.asked(run_id);
   const fields = fieldsOf(asked_as);
   if (fields === null)
     throw new SvcError('run_unknown', `The run ${run_id} is no response.`, { param: 'id' });
-  return { run_id, fields, ...asked };
+  return { run_id, fields, ...rest };
 }
 
 /** The same, unless its client asked with `store: false`. */
@@ -28,11 +28,11 @@ export async function storedResponse(
   runtime: Pick<Runtime, 'runs'>,
   id: string,
 ): Promise<ResponseRequest> {
-  const asked = await askedResponse(runtime, id);
-  if (asked.fields.unstored !== true) return asked;
+  const source = await askedResponse(runtime, id);
+  if (source.fields.unstored !== true) return source;
   throw new SvcError('run_unknown', `The response ${id} was asked with store: false.`, {
     param: 'id',
-    hint: `Its run is in the history: svc runs show ${asked.run_id}`,
+    hint: `Its run is in the history: svc runs show ${source.run_id}`,
   });
 }
 
@@ -60,24 +60,24 @@ export async function* followResponse(
 /** The response as it is now. */
 export async function presentResponse(
   runtime: Pick<Runtime, 'runs'>,
-  asked: ResponseRequest,
+  source: ResponseRequest,
 ): Promise<Item> {
-  const { seq: last } = await runtime.runs.head(asked.run_id);
-  const response = new ResponseEvents(asked);
+  const { seq: last } = await runtime.runs.head(source.run_id);
+  const response = new ResponseEvents(source);
   const { signal } = new AbortController();
   try {
-    for await (const { seq } of followResponse(runtime, response, asked.run_id, { signal }))
+    for await (const { seq } of followResponse(runtime, response, source.run_id, { signal }))
       if (seq >= last) break;
   } catch (error) {
     if (!hasCode(error, 'content_not_kept')) throw error;
-    return fromRecord(asked, await runtime.runs.get(asked.run_id));
+    return fromRecord(source, await runtime.runs.get(source.run_id));
   }
   return response.response();
 }
 
 /** From the record: the log does not have the pieces of the answer. */
-function fromRecord(asked: ResponseRequest, record: RunRecord): Item {
-  const response = new ResponseEvents(asked);
+function fromRecord(source: ResponseRequest, record: RunRecord): Item {
+  const response = new ResponseEvents(source);
   for (const event of eventsOf(record)) response.after(event);
   return response.response();
 }

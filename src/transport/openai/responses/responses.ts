@@ -25,13 +25,13 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
   const { runtime } = context;
   const body = await context.body();
   const request = await runOfResponse(runtime, body, readingOf(context));
-  const asked = await startResponse(runtime, request, (...given) => startFor(context, ...given));
-  tellVerbosity(context, asked.request, 'text.verbosity');
-  if (body.stream === true) return streamResponse(context, asked, { asks: true });
+  const source = await startResponse(runtime, request, (...given) => startFor(context, ...given));
+  tellVerbosity(context, source.request, 'text.verbosity');
+  if (body.stream === true) return streamResponse(context, source, { asks: true });
   const response =
     body.background === true
-      ? await presentResponse(runtime, asked)
-      : await wholeResponse(context, asked);
+      ? await presentResponse(runtime, source)
+      : await wholeResponse(context, source);
   await sendLarge(context, async () => response);
 }
 
@@ -43,8 +43,8 @@ export async function startResponse(
 ): Promise<ResponseRequest> {
   if (whole.messages.length === 0) throw wrong('input', 'input must have at least one item.');
   const survives = fields.background === true;
-  const asked = { api: RESPONSES, fields: { ...fields }, survives, joins };
-  const { id } = await start(input, asked).catch((thrown: unknown) => {
+  const origin = { api: RESPONSES, fields: { ...fields }, survives, joins };
+  const { id } = await start(input, origin).catch((thrown: unknown) => {
     throw inResponse(thrown);
   });
   return askedResponse(runtime, idIn('resp_', id));
@@ -54,11 +54,11 @@ export async function startResponse(
  * The response at its end. It is read as it is made: a log without texts cannot say it later.
  * Throws the error of one that failed or was cancelled: most clients do not look at its status.
  */
-export async function wholeResponse(context: Context, asked: ResponseRequest): Promise<Item> {
+export async function wholeResponse(context: Context, source: ResponseRequest): Promise<Item> {
   const { runtime, closing, ended } = context;
-  const { run_id } = asked;
+  const { run_id } = source;
   const signal = AbortSignal.any([closing, ended, clientGone(context)]);
-  const response = new ResponseEvents(asked);
+  const response = new ResponseEvents(source);
   for await (const _ of followResponse(runtime, response, run_id, { signal }));
   if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
   const error = await runtime.runs.failure(run_id);
@@ -75,12 +75,12 @@ export async function wholeResponse(context: Context, asked: ResponseRequest): P
  */
 async function streamResponse(
   context: Context,
-  asked: ResponseRequest,
+  source: ResponseRequest,
   { after = -1, asks = false }: { after?: number; asks?: boolean },
 ): Promise<void> {
   const { runtime } = context;
-  const { run_id } = asked;
-  const response = new ResponseEvents(asked);
+  const { run_id } = source;
+  const response = new ResponseEvents(source);
   const { seq: present } = await runtime.runs.head(run_id);
   await sendLive(
     context,
@@ -132,12 +132,12 @@ function frame(event: { readonly type: string; readonly [field: string]: unknown
 
 export async function showResponse(context: Context<ResponseQuery>): Promise<void> {
   const { runtime, query } = context;
-  const asked = await storedResponse(runtime, idOf(context));
+  const source = await storedResponse(runtime, idOf(context));
   if (query.stream === true)
-    return streamResponse(context, asked, { after: query.starting_after ?? -1 });
+    return streamResponse(context, source, { after: query.starting_after ?? -1 });
   if (query.starting_after !== undefined)
     throw wrong('starting_after', 'starting_after needs stream=true.');
-  await sendLarge(context, () => presentResponse(runtime, asked));
+  await sendLarge(context, () => presentResponse(runtime, source));
 }
 
 export async function listInputItems(context: Context<ItemsQuery>): Promise<void> {
@@ -162,14 +162,14 @@ export async function listInputItems(context: Context<ItemsQuery>): Promise<void
 /** As OpenAI's: only a response in the background. A finished one is answered as it is. */
 export async function cancelResponse(context: Context): Promise<void> {
   const { runtime } = context;
-  const asked = await storedResponse(runtime, idOf(context));
-  if (asked.fields.background !== true)
+  const source = await storedResponse(runtime, idOf(context));
+  if (source.fields.background !== true)
     throw wrong(
       'id',
       'Only a response with background: true can be cancelled. Close the connection of this one.',
     );
-  await runtime.runs.cancel(asked.run_id, CLIENT);
-  await sendLarge(context, () => presentResponse(runtime, asked));
+  await runtime.runs.cancel(source.run_id, CLIENT);
+  await sendLarge(context, () => presentResponse(runtime, source));
 }
 
 /** Removes its run from the log. */

@@ -58,7 +58,7 @@ const shown = v.union(
   ],
   'must be a text, or a list of parts.',
 );
-const said = v.union([text, v.array(inputText)], 'must be a text, or a list of input_text.');
+const content = v.union([text, v.array(inputText)], 'must be a text, or a list of input_text.');
 const answered = v.union(
   [
     text,
@@ -75,7 +75,7 @@ const answered = v.union(
 
 /** The type of a message may be absent. */
 const type = v.optional(v.literal('message'));
-const system = { ...common, type, content: said };
+const system = { ...common, type, content };
 const message = v.variant(
   'role',
   [

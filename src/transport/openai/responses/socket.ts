@@ -109,15 +109,15 @@ async function answer(
   try {
     const headers = { ...talk.headers, 'idempotency-key': undefined };
     const asking = { ...talk, headers, gone: () => gone.signal };
-    const asked = await startResponse(runtime, request, (...given) => startRun(asking, ...given));
-    const response = new ResponseEvents(asked);
+    const source = await startResponse(runtime, request, (...given) => startRun(asking, ...given));
+    const response = new ResponseEvents(source);
     const options = { signal, outflow };
-    for await (const { events } of followResponse(runtime, response, asked.run_id, options)) {
+    for await (const { events } of followResponse(runtime, response, source.run_id, options)) {
       const texts = events.map((event) => textOf(event, event.sequence_number === 0 ? first : {}));
       if (texts.length > 0) await send(texts);
     }
     if (!response.isOver) throw new SvcError('daemon_stopping');
-    const id = idIn('resp_', asked.run_id);
+    const id = idIn('resp_', source.run_id);
     if (response.status === 'completed' || response.status === 'incomplete') return { id };
     return last !== null && body.previous_response_id === last.id ? null : last;
   } finally {
@@ -136,8 +136,8 @@ function prepared({ input, fields }: ResponseRun, { model }: ResponseInput) {
   const run_id = newRunId();
   const { metadata = null, ...options } = withoutNull(input);
   const request = { ...options, provider: '', model: '', messages: input.messages ?? [] };
-  const asked = { run_id, fields, metadata, created_at: Date.now(), request: request as never };
-  const response = new ResponseEvents(asked);
+  const source = { run_id, fields, metadata, created_at: Date.now(), request: request as never };
+  const response = new ResponseEvents(source);
   const nothing = { input_tokens: null, output_tokens: null };
   const log = [
     { type: 'run.accepted', data: {} },

@@ -34,7 +34,7 @@ export async function compactResponse(context: Context<unknown, CompactInput>): 
   const { input } = body;
   const items =
     typeof input === 'string' ? [{ role: 'user' as const, content: input }] : (input ?? []);
-  const asked = await startResponse(
+  const source = await startResponse(
     runtime,
     await runOfResponse(
       runtime,
@@ -43,20 +43,20 @@ export async function compactResponse(context: Context<unknown, CompactInput>): 
     ),
     (...given) => startFor(context, ...given),
   );
-  const response = await wholeResponse(context, asked);
-  if (response.status !== 'completed' || (await isEmpty(runtime, asked.run_id)))
+  const response = await wholeResponse(context, source);
+  if (response.status !== 'completed' || (await isEmpty(runtime, source.run_id)))
     throw new SvcError('provider_failed', 'The model wrote no whole summary.', {
       hint: 'Compact a shorter conversation, or ask another model.',
       retryable: false,
     });
-  const { request, fields } = asked;
+  const { request, fields } = source;
   const messages = request.messages.slice(fields.instructions === true ? 1 : 0);
   await sendLarge(context, async () => ({
-    id: idIn('resp_', asked.run_id),
+    id: idIn('resp_', source.run_id),
     object: 'response.compaction',
     created_at: response.created_at,
     output: [
-      ...inputItems(asked.run_id, keptMessages(messages), fields.names),
+      ...inputItems(source.run_id, keptMessages(messages), fields.names),
       ...(response.output as object[]),
     ],
     usage: response.usage,
