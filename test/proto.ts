@@ -154,7 +154,8 @@ const COLUMNS = 94;
 
 function fieldOf(name: string, outer: v.GenericSchema): string {
   const schema = inner(outer);
-  if (schema.type === 'record') return `map<string, string> ${name}`;
+  if (schema.type === 'record')
+    return `map<string, ${typeOf((schema as unknown as { value: v.GenericSchema }).value)}> ${name}`;
   if (schema.type === 'array')
     return `repeated ${typeOf((schema as unknown as { item: v.GenericSchema }).item)} ${name}`;
   // A message is absent or there in any case.

@@ -13,6 +13,11 @@ import { flag, numberFrom, oneOf, text, whole, wholeFrom, words } from './vocabu
 
 /** The schemas of the rows of `options`, for requests and for records. */
 
+/** Most tokens whose odds a request may change. */
+const BIASES_MAX = 1024;
+/** The odds of a token change by at most so much. */
+const BIAS_MAX = 100;
+
 const forms = {
   tools: v.array(tool, 'must be a list of tools.'),
   tool_choice: toolChoice,
@@ -22,6 +27,17 @@ const forms = {
     v.maxLength(STOPS_MAX, `must have at most ${STOPS_MAX} texts.`),
   ),
   suffix: text,
+  logit_bias: v.pipe(
+    v.record(
+      v.pipe(v.string(), v.regex(/^(0|[1-9]\d{0,8})$/, 'must be the id of a token.')),
+      numberFrom(-BIAS_MAX, BIAS_MAX),
+      'must be an object with ids of tokens, and a number for each.',
+    ),
+    v.check(
+      (biases) => Object.keys(biases).length <= BIASES_MAX,
+      `must have at most ${BIASES_MAX} tokens.`,
+    ),
+  ),
 };
 
 type Table = typeof options;

@@ -67,6 +67,8 @@ export const options = {
     ollama: 'num_predict',
     sdk: 'maxOutputTokens',
     compatible: 'all',
+    // No context has room for more.
+    neutral: output_tokens.max,
   },
   stop: {
     type: 'form',
@@ -183,6 +185,15 @@ export const options = {
     compatible: 'neighbours',
     neutral: 0,
   },
+  logit_bias: {
+    type: 'form',
+    summary:
+      'Ids of tokens of the model, and what is added to their odds: -100 bans a token, 100 all ' +
+      'but forces it.',
+    proto: [41, 53],
+    openai: true,
+    compatible: 'all',
+  },
   repetition_tokens: {
     type: 'whole',
     min: repetition_tokens.min,
@@ -277,6 +288,7 @@ interface Forms {
   response_format: ResponseFormat;
   stop: readonly string[];
   suffix: string;
+  logit_bias: Readonly<Record<string, number>>;
 }
 type Value<N extends OptionName> = N extends keyof Forms
   ? Forms[N]
@@ -313,13 +325,14 @@ export const recordedNames = optionRows.flatMap(([name, { proto }]) =>
   proto[1] === undefined ? [] : [name],
 ) as RecordedName[];
 
-/** The rows of what a request says, but for values that change nothing. */
+/** The rows of what a request says, but for values that change nothing, as an empty list. */
 export function effectiveRows(
   request: { readonly [N in OptionName]?: unknown },
 ): (readonly [OptionName, Option])[] {
   return optionRows.filter(([name, { neutral }]) => {
     const value = request[name] ?? undefined;
-    return value !== undefined && value !== neutral;
+    const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+    return value !== undefined && value !== neutral && !isEmpty;
   });
 }
 

@@ -127,6 +127,7 @@ const ASKED: ReadonlySet<string> = new Set([
   'response_format',
   'stop',
   'suffix',
+  'logit_bias',
   'metadata',
   'asked_as',
 ]);

@@ -78,7 +78,6 @@ export const chatInput = named(
     logprobs: v.nullish(flag),
     top_logprobs: topLogprobs,
     modalities: only([['text']], 'svc answers with text.'),
-    logit_bias: only([{}], 'svc does not change the odds of single tokens.'),
     functions: only([[]], 'it is the old form of tools. Send tools.'),
     function_call: only(['none'], 'it is the old form of tool_choice. Send tool_choice.'),
     audio: only([{}], 'svc answers with text.'),

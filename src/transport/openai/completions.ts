@@ -41,7 +41,6 @@ export const completionInput = named(
     echo: only([false], 'svc does not repeat the prompt in the answer.'),
     suffix: runInput.entries.suffix,
     logprobs: v.nullish(v.never('must be null: POST /v1/chat/completions has logprobs.')),
-    logit_bias: only([{}], 'svc does not change the odds of single tokens.'),
     ...WITHOUT_EFFECT,
   }),
 );

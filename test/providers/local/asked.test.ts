@@ -257,6 +257,26 @@ test('dry_multiplier ends repetitions, and 0 changes nothing', async () => {
   assert.equal((await ask('random', { ...greedy, dry_multiplier: 0 })).token_ids, free.token_ids);
 });
 
+test('logit_bias bans tokens and forces one, and a token that no model has is refused', async () => {
+  const greedy = { temperature: 0, max_tokens: 20 };
+  const [first = 0] = (await ask('random', greedy)).token_ids;
+  const banned = await ask('random', { ...greedy, logit_bias: { [first]: -100 } });
+  assert.not(banned.token_ids.includes(first), 'banned');
+  const forced = await ask('random', {
+    temperature: 1,
+    max_tokens: 20,
+    logit_bias: { [first]: 100 },
+  });
+  assert.equal(forced.token_ids, Array(20).fill(first));
+  const both = { ...greedy, dry_multiplier: 5, logit_bias: { [first]: -100 } };
+  assert.not((await ask('random', both)).token_ids.includes(first), 'beside dry_multiplier');
+  const thrown = await ask('random', { logit_bias: { 999999999: 1 } }).catch(
+    (error: unknown) => error,
+  );
+  assert.ok(thrown instanceof SvcError);
+  assert.equal([thrown.code, thrown.param], ['invalid_request', 'logit_bias']);
+});
+
 test('an answer that repeats itself is ended, and 0 lets it go on', async () => {
   const schema = { const: 'z'.repeat(600) };
   const greedy = {

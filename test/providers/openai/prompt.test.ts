@@ -92,12 +92,15 @@ test('effort, single calls and sampling are sent by the names that servers know'
     repeat_penalty: 1,
     typical_p: 0.7,
     dry_multiplier: 0.8,
+    logit_bias: { 5: -100 },
     tools: [{ name: 't', description: null, parameters: {} }],
   });
   const { reasoning_effort, parallel_tool_calls, top_k, min_p, repeat_penalty } = body;
   assert.equal([reasoning_effort, parallel_tool_calls, top_k, min_p], ['low', false, 5, 0.1]);
   assert.is(body.verbosity, 'high');
   assert.equal([body.typical_p, body.dry_multiplier], [0.7, 0.8], 'neighbours know them');
+  assert.equal(body.logit_bias, { 5: -100 });
+  assert.is((await sent({ logit_bias: {} })).logit_bias, undefined, 'it changes nothing');
   assert.is(repeat_penalty, undefined, 'it changes nothing');
   assert.is((await sent({ parallel_tool_calls: true })).parallel_tool_calls, undefined);
 });

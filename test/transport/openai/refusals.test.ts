@@ -34,7 +34,12 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
     [{ messages: [{ role: 'tool', content: 'x', tool_call_id: 'a' }] }, 'messages.0.content.0'],
     [{ temperature: 3 }, 'temperature'],
     [{ modalities: ['audio'] }, 'modalities'],
-    [{ logit_bias: { 5: 1 } }, 'logit_bias'],
+    [{ logit_bias: { 5: 101 } }, 'logit_bias.5'],
+    [{ logit_bias: { hello: 1 } }, 'logit_bias.hello'],
+    [
+      { logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [id, 1])) },
+      'logit_bias',
+    ],
     [{ top_logprobs: 2 }, 'top_logprobs'],
     [{ max_tokens: 1, max_completion_tokens: 2 }, 'max_tokens'],
     [{ tools: [weather], parallel_tool_calls: 'no' }, 'parallel_tool_calls'],

@@ -39,6 +39,8 @@ export class TokenSampler {
   private readonly native: NativeSampler;
   private readonly sampling: Sampling;
   private readonly usual: SamplerConfig;
+  /** What is added to the odds of each token. */
+  private readonly biases: readonly (readonly [Token, number])[];
   /** Null: none. */
   private readonly penalties: Partial<SamplerConfig> | null;
   /** Whether a token ends a sequence, as far as it was asked. */
@@ -58,6 +60,7 @@ export class TokenSampler {
       minP: options.min_p ?? DEFAULTS.minP,
     };
     this.penalties = penaltiesOf(options);
+    this.biases = biasesOf(model, options);
   }
 
   /** The token after all that the answer has. Throws engine_failed if no token can follow. */
@@ -91,18 +94,12 @@ export class TokenSampler {
    * A sampler of llama.cpp does this, with a history that the library cannot set: a resumed answer
    * would continue otherwise. Here the tokens say all.
    */
-  private repetitions(said: readonly Token[], multiplier: number): Partial<SamplerConfig> {
+  private repetitions(said: readonly Token[], multiplier: number): [Token, number][] {
     const begin = said.findLastIndex((token) => this.isBreaker(token)) + 1;
     const most = Math.min(said.length - begin, DRY_MATCH_MAX);
-    const found = [...repeatedBefore(said, most)].filter(([token]) => !this.isBreaker(token));
-    if (found.length === 0) return {};
-    return {
-      tokenBiasKeys: Uint32Array.from(found, ([token]) => token),
-      tokenBiasValues: Float32Array.from(
-        found,
-        ([, length]) => -multiplier * DRY.base ** (length - DRY.allowed),
-      ),
-    };
+    return [...repeatedBefore(said, most)]
+      .filter(([token]) => !this.isBreaker(token))
+      .map(([token, length]) => [token, -multiplier * DRY.base ** (length - DRY.allowed)]);
   }
 
   private isBreaker(token: Token): boolean {
@@ -116,6 +113,8 @@ export class TokenSampler {
   private config(said: readonly Token[]): SamplerConfig {
     const { temperature, seed, grammar, options = {} } = this.sampling;
     const state = grammar?.();
+    const { dry_multiplier: dry } = options;
+    const biases = dry ? [...this.biases, ...this.repetitions(said, dry)] : this.biases;
     return {
       ...this.usual,
       // Another seed costs a new chain of samplers, and the most likely token needs none.
@@ -128,9 +127,32 @@ export class TokenSampler {
             repeatPenaltyMaxTokens: Math.max(PENALIZED_LEAST, said.length),
             repeatPenaltyTokens: Uint32Array.from(said),
           }),
-      ...(options.dry_multiplier ? this.repetitions(said, options.dry_multiplier) : {}),
+      ...(biases.length === 0 ? {} : summed(biases)),
     };
   }
+}
+
+/** Throws invalid_request for a token that the model does not have. */
+function biasesOf(model: LlamaModel, { logit_bias = {} }: AnswerOptions): [Token, number][] {
+  const { length } = model.fileInfo.metadata.tokenizer?.ggml?.tokens ?? [];
+  return Object.entries(logit_bias).map(([id, bias]) => {
+    if (Number(id) >= length)
+      throw new SvcError('invalid_request', `The model has no token ${id}: it has ${length}.`, {
+        param: 'logit_bias',
+        hint: 'The ids are of the tokenizer of one model. Use those of the model that you ask.',
+      });
+    return [Number(id) as Token, bias];
+  });
+}
+
+/** A token that is there twice has the sum. */
+function summed(biases: readonly (readonly [Token, number])[]): Partial<SamplerConfig> {
+  const sums = new Map<Token, number>();
+  for (const [token, bias] of biases) sums.set(token, (sums.get(token) ?? 0) + bias);
+  return {
+    tokenBiasKeys: Uint32Array.from(sums.keys()),
+    tokenBiasValues: Float32Array.from(sums.values()),
+  };
 }
 
 /** As llama.cpp has them by default: a repetition of two tokens is no repetition yet. */
