@@ -3,6 +3,7 @@ import { access } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import type { RunRequest } from '../../../machines/messages.ts';
 import type { Usage } from '../../contract/events.ts';
+import { options } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { namedModel } from '../named-model.ts';
 import type { AttemptRequest, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
@@ -116,7 +117,8 @@ async function restOf(
   const { max_tokens, messages } = request;
   const said = { role: 'assistant', content: [{ type: 'text', text: resume.text }] } as const;
   const whole = [...messages, { ...said, continued: true } as const];
-  const left = max_tokens === null ? null : Math.max(0, max_tokens - before);
+  const isUnbounded = max_tokens === null || max_tokens === options.max_tokens.neutral;
+  const left = isUnbounded ? null : Math.max(0, max_tokens - before);
   return { request: { ...request, messages: whole, max_tokens: left }, before };
 }
 

@@ -12,7 +12,7 @@ import type {
   ToolChoice,
 } from '../../../machines/messages.ts';
 import { textOf } from '../../../machines/messages.ts';
-import { optionRows } from '../../contract/options.ts';
+import { effectiveRows, optionRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 
 /**
@@ -22,8 +22,8 @@ import { SvcError } from '../../errors.ts';
 export function callOptions(request: RunRequest): LanguageModelV4CallOptions {
   const { seed, seed_asked, tools, tool_choice, response_format } = request;
   const options: Partial<LanguageModelV4CallOptions> = Object.fromEntries(
-    optionRows.flatMap(([name, { sdk }]) =>
-      sdk === undefined ? [] : [[sdk, request[name] ?? undefined]],
+    effectiveRows(request).flatMap(([name, { sdk }]) =>
+      sdk === undefined ? [] : [[sdk, request[name]]],
     ),
   );
   return present({

@@ -85,8 +85,8 @@ export function inputOf(sent: Shared, isLocal: boolean): RunInput {
     ...Object.fromEntries(NAMES.map((name) => [name, fields[table[name].ollama]])),
     model: sent.model,
     reasoning_effort: typeof sent.think === 'string' ? sent.think : null,
-    // Zero and less mean no bound of the request.
-    max_tokens: num_predict == null || num_predict < 1 ? null : num_predict,
+    // Zero and less mean no bound but the context.
+    max_tokens: num_predict != null && num_predict < 1 ? table.max_tokens.max : num_predict,
     context_tokens: isLocal ? contextOf(num_ctx) : null,
     // Programs in Go send any number. Equal seeds stay equal.
     seed: seed == null || seed < 0 ? null : seed % (table.seed.max + 1),

@@ -6,6 +6,7 @@ import { idIn } from '../dialect/ids.ts';
 import { startFor } from '../dialect/start.ts';
 import type { Context } from '../http/route.ts';
 import {
+  lengthOf,
   named,
   object,
   only,
@@ -57,7 +58,7 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
       ...(request.suffix ? { suffix: request.suffix } : {}),
       prompt: typeof request.prompt === 'string' ? request.prompt : (request.prompt[0] ?? ''),
       stop: stopOf(request.stop),
-      max_tokens: request.max_tokens ?? MAX_TOKENS,
+      max_tokens: lengthOf(request.max_tokens) ?? MAX_TOKENS,
       seed: seedOf(request.seed),
     } as RunInput,
     { api: 'openai.completions' },

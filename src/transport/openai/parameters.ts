@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import { adapterSpec } from '../../config/adapters.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunRecord } from '../../contract/contract.ts';
-import { type Options, optionsWith } from '../../contract/options.ts';
+import { type Options, optionsWith, options as table } from '../../contract/options.ts';
 import { runInput } from '../../contract/run.ts';
 import * as vocabulary from '../../contract/vocabulary.ts';
 import {
@@ -32,10 +32,24 @@ const { metadata, stop, reasoning_effort, verbosity, logprobs } = runInput.entri
 /** The options that have the same name and meaning. Some are of neighbours that speak this API. */
 export const SAMPLING = optionsWith('openai', true);
 
+/** As llama-server and LM Studio have it: the answer ends by itself, or with the context. */
+const UNBOUNDED = -1;
+
+/** The longest answer, as a run has it. */
+export function lengthOf(max_tokens: number | null | undefined): number | undefined {
+  return max_tokens === UNBOUNDED ? table.max_tokens.max : (max_tokens ?? undefined);
+}
+
 /** These fields mean the same for svc. */
 export const sampling = {
   model: v.nullish(name()),
   ...pick(runInput.entries, SAMPLING),
+  max_tokens: v.nullish(
+    v.union(
+      [v.literal(UNBOUNDED), wholeFrom(1, table.max_tokens.max)],
+      `must be a whole number from 1 to ${table.max_tokens.max}, or -1: no bound but the context.`,
+    ),
+  ),
   /** One text or a list. */
   stop: v.nullish(v.union([text, v.unwrap(stop)], 'must be a text, or a list of texts.')),
   /** OpenAI takes any 64-bit number. */
@@ -108,7 +122,7 @@ export function oneLength(
 ): number | undefined {
   if (max_tokens != null && max_completion_tokens != null && max_tokens !== max_completion_tokens)
     throw wrong('max_tokens', 'max_tokens and max_completion_tokens differ. Send one of them.');
-  return max_completion_tokens ?? max_tokens ?? undefined;
+  return lengthOf(max_completion_tokens ?? max_tokens);
 }
 
 export { anything, flag, listWithout, name, named, object, oneOf, pick, text, verbosity };

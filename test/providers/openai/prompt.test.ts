@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { options } from '../../../src/contract/options.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { chatBody } from '../../../src/providers/openai/body.ts';
 import type { Asking } from '../../helpers/asking.ts';
@@ -70,7 +71,8 @@ test('OpenAI gets the new name of the output limit, others the old one', () => {
   assert.equal([openai.max_completion_tokens, 'max_tokens' in openai], [5, false]);
   const other = bodyOf(OTHER, { max_tokens: 5 });
   assert.equal([other.max_tokens, 'max_completion_tokens' in other], [5, false]);
-  assert.not.match(JSON.stringify(bodyOf(OPENAI, {})), /max_(completion_)?tokens/);
+  for (const request of [{}, { max_tokens: options.max_tokens.max }])
+    assert.not.match(JSON.stringify(bodyOf(OPENAI, request)), /max_(completion_)?tokens/);
 });
 
 test('OpenAI gets no reasoning in messages, others do', () => {

@@ -176,7 +176,11 @@ test('a prompt is answered, with its system text, image and options', async ({ r
     [' you', false],
     ['', true],
   ]);
-  assert.is(real.provider.asked[1]?.request.max_tokens, null);
+  assert.is(real.provider.asked[1]?.request.max_tokens, 1_048_576, 'no bound but the context');
+  for (const num_predict of [-2, 0])
+    await client.generate({ model, prompt: 'x', options: { num_predict } });
+  const bounds = real.provider.asked.slice(2).map(({ request }) => request.max_tokens);
+  assert.equal(bounds, [1_048_576, 1_048_576]);
 });
 
 test('any number is a seed, and equal ones stay equal', async ({ real, client }) => {

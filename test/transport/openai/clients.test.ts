@@ -287,6 +287,10 @@ test('completions, whole and streamed', async ({ real, client }) => {
   assert.is(text, 'Hello you');
   await client.completions.create({ model: MODEL, prompt: 'Once', max_tokens: 99 });
   assert.is(asked(real).max_tokens, 99);
+  await client.completions.create({ model: MODEL, prompt: 'Once', max_tokens: -1 });
+  assert.is(asked(real).max_tokens, 1_048_576, 'no bound but the context');
+  await client.chat.completions.create({ ...hi, max_tokens: -1 });
+  assert.is(asked(real).max_tokens, 1_048_576);
   for (const wrong of [{ echo: true }, { logprobs: 1 }, { prompt: ['a', 'b'] }]) {
     const body = { model: MODEL, prompt: 'Once', ...wrong };
     const error = await client.completions.create(body).catch((thrown: unknown) => thrown);

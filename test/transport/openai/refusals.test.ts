@@ -42,6 +42,8 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
     ],
     [{ top_logprobs: 2 }, 'top_logprobs'],
     [{ max_tokens: 1, max_completion_tokens: 2 }, 'max_tokens'],
+    [{ max_tokens: 0 }, 'max_tokens'],
+    [{ max_tokens: -2 }, 'max_tokens'],
     [{ tools: [weather], parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
     [{ top_k: -1 }, 'top_k'],
     [{ min_p: 2 }, 'min_p'],

@@ -100,7 +100,7 @@ export const responseInput = named(
   'ResponseInput',
   object({
     ...options,
-    max_output_tokens: sampling.max_tokens,
+    max_output_tokens: runInput.entries.max_tokens,
     /** Most are not of this API, but neighbours know them. */
     ...pick(sampling, [...SAME, 'stop', 'seed']),
     top_logprobs: topLogprobs,
