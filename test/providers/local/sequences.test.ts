@@ -10,11 +10,11 @@ import {
 const SHARES: Reuse = { client: 'a', repeatable: false, shares: true };
 const EXACT: Reuse = { client: 'a', repeatable: true, shares: false };
 
-function open(parallel = 8) {
+function open(parallel = 8, cannotGoBack = false) {
   const decoder = {
     keep: async (sequence: { tokens: Token[] }, kept: number) => (sequence.tokens.length = kept),
   };
-  return new Sequences({ decoder, parallel, batch: 128, keepsNothing: false });
+  return new Sequences({ decoder, parallel, batch: 128, cannotGoBack });
 }
 
 /** A run with a prompt of `tokens` and no answer. */
@@ -70,6 +70,21 @@ test('a run that is computed by itself gets the sequence that was left first', (
   finish(alone, run, promptOf(4, 9));
   assert.is(alone.take(promptOf(4), EXACT).slot.place, 2);
   assert.is(alone.take(promptOf(4), SHARES).slot.place, 3, 'nothing is shared beside it any more');
+});
+
+test('a sequence that cannot go back is reused whole, by a prompt that begins with all of it', () => {
+  const turn = promptOf(200, 1000);
+  const keptFor = (prompt: readonly Token[], reuse = SHARES) => {
+    const sequences = open(2, true);
+    const { slot } = sequences.take(turn, SHARES);
+    finish(sequences, slot, turn);
+    const taken = sequences.take(prompt, reuse);
+    return [taken.kept, taken.kept === 0 || taken.slot === slot];
+  };
+  assert.equal(keptFor([...turn, 7 as Token]), [200, true]);
+  assert.equal(keptFor([...turn.slice(0, 199), 7 as Token, 8 as Token]), [0, true], 'it differs');
+  assert.equal(keptFor(turn), [0, true], 'the last token is computed in any case');
+  assert.equal(keptFor([...turn, 7 as Token], EXACT), [0, true], 'the last batch was not whole');
 });
 
 test.run();

@@ -34,8 +34,8 @@ export interface LoadedModel {
   parallel: number;
   /** Computes the tokens of all runs. */
   decoder: Decoder;
-  /** No run reuses tokens of an earlier one. */
-  keepsNothing: boolean;
+  /** A sequence cannot forget its last tokens. */
+  cannotGoBack: boolean;
   /** The context lives as long as its decoder. */
   context: LlamaContext;
   /** Renders the chat template with a time limit. Throws engine_timed_out. */
@@ -134,7 +134,7 @@ export async function loadModel(
     gate,
     decoder: new Decoder(nativeContext(context), threads),
     context,
-    keepsNothing: cannotGoBack(model),
+    cannotGoBack: cannotGoBack(model),
     threads: watchThreads(order.threads === null, threads, present, (text) => console.error(text)),
     batching,
     repeatable: order.batching === false,

@@ -29,8 +29,8 @@ export interface SequencesOptions {
   parallel: number;
   /** Tokens of a prompt in one batch. */
   batch: number;
-  /** No run reuses tokens of an earlier one. */
-  keepsNothing: boolean;
+  /** A sequence cannot forget its last tokens. */
+  cannotGoBack: boolean;
 }
 
 /**
@@ -46,6 +46,7 @@ export interface SequencesOptions {
  * 4. A run that must be repeatable reuses only whole batches of the beginning of a prompt. A new
  *    prompt has the same ones.
  * 5. A run reuses only tokens of its client: how long it takes says nothing about others.
+ * 6. Where a sequence cannot go back, a run reuses all of it or nothing.
  */
 export class Sequences {
   private readonly options: SequencesOptions;
@@ -72,7 +73,8 @@ export class Sequences {
   /** Call it only while there is a free one. */
   take(prompt: readonly Token[], reuse: Reuse): { slot: Slot; kept: number } {
     const found = this.free.map((slot) => {
-      const kept = this.reusable(slot, prompt, reuse);
+      const most = this.reusable(slot, prompt, reuse);
+      const kept = this.options.cannotGoBack && most < slot.tokens.length ? 0 : most;
       return { slot, kept, saved: kept + (reuse.shares ? this.savedBeside(slot) : 0) };
     });
     const { slot, kept } = found.reduce((best, one) => (one.saved > best.saved ? one : best));
@@ -106,7 +108,7 @@ export class Sequences {
 
   private reusable(slot: Slot, prompt: readonly Token[], reuse: Reuse): number {
     const { tokens, parts, alone } = slot;
-    if (slot.client !== reuse.client || this.options.keepsNothing || parts.length === 0) return 0;
+    if (slot.client !== reuse.client || parts.length === 0) return 0;
     const different = tokens.findIndex((token, index) => token !== prompt[index]);
     // The last token of the prompt is computed in any case: the answer follows it.
     const same = Math.min(different === -1 ? tokens.length : different, prompt.length - 1);
