@@ -103,8 +103,10 @@ export interface ModelDetails extends ModelRecord {
   memory_bytes?: number | null;
   /** Where svc has it from. */
   origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;
-  /** Parts of a model of another program that svc does not use, such as `system`. */
+  /** Parts of a model of another program that svc does not use, such as `template`. */
   unused?: readonly string[];
+  /** What that program asks it for where a request says nothing. */
+  defaults?: { system?: string; options: object };
 }
 
 export interface LogQuery {

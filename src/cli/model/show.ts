@@ -29,6 +29,8 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ['quantization', model.quantization],
     ['context', model.context_length === null ? null : `${model.context_length} tokens`],
     ['template', templateOf(model)],
+    ['system', model.defaults?.system ?? null],
+    ['by default', defaultsOf(model)],
     ['not used', model.unused?.length ? `of Ollama: ${model.unused.join(', ')}` : null],
     ['licence', model.licence ?? null],
     [
@@ -51,6 +53,12 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   print(`${oneLine(model.id)}${model.default ? ' (the default)' : ''}\n${known}`);
   if (metadata.length > 0) print(`\nIts file says\n${fields(metadata)}`);
   return code;
+}
+
+function defaultsOf({ defaults }: Results['model.show']): string | null {
+  const options = Object.entries(defaults?.options ?? {});
+  if (options.length === 0) return null;
+  return options.map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(', ');
 }
 
 function templateOf({ template, template_problem }: Results['model.show']): string | null {

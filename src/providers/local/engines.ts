@@ -150,16 +150,18 @@ export class Engines implements LocalRoom {
   }
 
   /**
-   * Loads the model and asks it for an answer. `computed`: what computed the answer so far. Throws
-   * SvcError, or the signal's reason.
+   * Loads the model and asks it for an answer, in the order that is made for its file. `computed`:
+   * what computed the answer so far. Throws SvcError, or the signal's reason.
    */
   async ask(
     name: string,
-    order: Order,
+    orderFor: (model: ModelFile) => Order,
     computed: Pick<Needs, 'threads' | 'model_file'>,
     signal: AbortSignal,
   ): Promise<StartedAnswer> {
-    const engine = await this.modelEngine(name);
+    const model = await this.modelAt(name);
+    const engine = (await this.engineOf(model)) as ModelEngine;
+    const order = orderFor(model);
     const { context_tokens = null } = order.options;
     return engine.ask(order, { ...computed, context_tokens }, signal);
   }
@@ -249,10 +251,14 @@ export class Engines implements LocalRoom {
 
   /** The engine of the name, with its machine. Throws SvcError. */
   private async modelEngine(name: string, purpose: Purpose = 'answers'): Promise<ModelEngine> {
+    return (await this.engineOf(await this.modelAt(name), purpose)) as ModelEngine;
+  }
+
+  private async modelAt(name: string): Promise<ModelFile> {
     const model = await this.options.find(name);
     const known = this.learned.get(name);
     if (known !== undefined && known.key !== model.path) this.learned.delete(name);
-    return (await this.engineOf(model, purpose)) as ModelEngine;
+    return model;
   }
 
   private engineOf(model: ModelFile, purpose: Purpose = 'answers'): Promise<ProcessEngine> {

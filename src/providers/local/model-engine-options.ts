@@ -8,6 +8,7 @@ import type { EngineChild } from './engine-child.ts';
 import type { LoadGuard } from './load-guard.ts';
 import { shortIdentity } from './model-identity.ts';
 import type { ServerSpec } from './server-process.ts';
+import type { ModelDefaults } from './stores/defaults.ts';
 
 /** The machine of an engine. */
 export type EnginePort = StreamPort<EngineSnapshot, EngineEvent>;
@@ -28,6 +29,8 @@ export interface ModelFile {
   name: string;
   /** Of a server: what names it among the engines. */
   path: string;
+  /** What its program asks it for where a request says nothing. */
+  defaults?: ModelDefaults;
   server?: ServerSpec;
 }
 

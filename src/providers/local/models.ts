@@ -171,7 +171,9 @@ export class LocalModels {
   }
 
   /** Shows a model with its metadata, up to the bound. Throws model_unknown, model_invalid. */
-  async show(id: string): Promise<ModelRecord & ModelExtras & Pick<OtherModel, 'unused'>> {
+  async show(
+    id: string,
+  ): Promise<ModelRecord & ModelExtras & Pick<OtherModel, 'unused' | 'defaults'>> {
     const file = await this.find(id);
     const { record, inspection } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.describe(version),
@@ -182,6 +184,7 @@ export class LocalModels {
       ...record,
       ...modelExtras(record, metadata, await this.originOf(file)),
       unused: other?.unused ?? [],
+      ...(other?.defaults === undefined ? {} : { defaults: other.defaults }),
     };
   }
 
@@ -348,8 +351,8 @@ export class LocalModels {
 /** For the headers of new files, in an error. */
 const NAMES_MS = 1_000;
 
-function fileOf({ name, path }: OtherModel): ModelFile {
-  return { id: `local/${name}`, name, path };
+function fileOf({ name, path, defaults }: OtherModel): ModelFile {
+  return { id: `local/${name}`, name, path, ...(defaults === undefined ? {} : { defaults }) };
 }
 
 /** Programs write one name in several forms of Unicode. */

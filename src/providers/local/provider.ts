@@ -25,6 +25,7 @@ import { ANY, type ModelFile } from './model-engine-options.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
 import type { ServerSpec } from './server-process.ts';
 import { createServerProvider } from './server-provider.ts';
+import { withDefaults } from './stores/defaults.ts';
 
 export interface LocalProviderOptions {
   engines: EnginePorts;
@@ -148,9 +149,12 @@ export function createLocalProvider({
     streams += 1;
     try {
       const call_key = run_id.replace(/^run_/, '');
-      const order = { ...orderFor(request, limits), client, call_key, resume };
-      // What was computed by itself so far continues so: then it continues identically.
-      if (resume !== null) order.exact ||= !resume.batched;
+      const order = ({ defaults }: ModelFile) => {
+        const own = orderFor(withDefaults(request, defaults), limits);
+        // What was computed by itself so far continues so: then it continues identically.
+        const exact = own.exact || (resume !== null && !resume.batched);
+        return { ...own, exact, client, call_key, resume };
+      };
       const computed = {
         threads: threadsFor(resume?.threads ?? null),
         model_file: resume?.model_file ?? null,
@@ -171,7 +175,10 @@ export function createLocalProvider({
   }
 
   async function countTokens(request: RunRequest, signal: AbortSignal): Promise<number> {
-    const order = { ...orderFor(request, limits), only_count: true };
+    const order = ({ defaults }: ModelFile) => ({
+      ...orderFor(withDefaults(request, defaults), limits),
+      only_count: true,
+    });
     const { answer } = await engines.ask(request.model, order, ANY, signal);
     for await (const part of answer.parts())
       if (part.type === 'finish' && part.usage.input_tokens !== null)

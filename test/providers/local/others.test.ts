@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   chmodSync,
   mkdirSync,
@@ -13,9 +14,15 @@ import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
+import { readDefaults, withDefaults } from '../../../src/providers/local/stores/defaults.ts';
 import { OtherModels } from '../../../src/providers/local/stores/others.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { failure, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
+import {
+  failure,
+  makeLocalProvider,
+  readAnswer,
+  runRequest,
+} from '../../helpers/local-provider.ts';
 
 /** The model files of other programs: found, used without a copy, and never changed. */
 
@@ -115,7 +122,7 @@ test('a model with an adapter is invalid, and the layers that are not used are n
   });
   const made = (...kinds: string[]) => JSON.stringify({ layers: ['model', ...kinds].map(layer) });
   write(join(library, 'adapted', '1b'), made('adapter', 'params'));
-  write(join(library, 'told', '1b'), made('template', 'system', 'params', 'license'));
+  write(join(library, 'told', '1b'), made('template', 'messages', 'license'));
   const others = new OtherModels({ env: { HOME: home }, folders: null, filesMax: 9 });
   const local = makeLocalProvider({ library: { others } });
   try {
@@ -130,10 +137,84 @@ test('a model with an adapter is invalid, and the layers that are not used are n
     const refused = await failure(readAnswer(local, { model: 'adapted:1b' }));
     assert.equal([refused.code, refused.message.includes(why)], ['model_invalid', true]);
     assert.ok((await readAnswer(local, { model: 'told:1b', max_tokens: 2 })).finish);
-    assert.equal((await local.models.show('told:1b')).unused, ['template', 'system', 'params']);
+    assert.equal((await local.models.show('told:1b')).unused, ['template', 'messages']);
   } finally {
     await local.close();
   }
+});
+
+/** A model of Ollama with these layers around its weights. */
+function ollamaWith(name: string, layers: Record<string, string>): void {
+  const root = at('.ollama', 'models');
+  ollama(root, `registry.ollama.ai/library/${name}/1b`);
+  const all = Object.entries(layers).map(([kind, text]) => {
+    const hex = createHash('sha256').update(text).digest('hex');
+    write(join(root, 'blobs', `sha256-${hex}`), text);
+    return { mediaType: `application/vnd.ollama.image.${kind}`, digest: `sha256:${hex}` };
+  });
+  const model = { mediaType: 'application/vnd.ollama.image.model', digest: `sha256:${HEX}` };
+  const manifest = join(root, 'manifests', 'registry.ollama.ai', 'library', name, '1b');
+  write(manifest, JSON.stringify({ layers: [model, ...all] }));
+}
+
+test('the system text and the parameters of a model of Ollama count where a request says nothing', async () => {
+  const params = { num_predict: 3, temperature: 0.5, stop: ['<end>'], mirostat: 2, top_p: 7 };
+  ollamaWith('plain', {});
+  ollamaWith('made', {
+    system: 'You are a pirate who answers in verse.',
+    params: JSON.stringify(params),
+    template: '{{ .Prompt }}',
+  });
+  const others = new OtherModels({ env: { HOME: home }, folders: null, filesMax: 9 });
+  const local = makeLocalProvider({ library: { others } });
+  const signal = AbortSignal.timeout(60_000);
+  try {
+    const shown = await local.models.show('made:1b');
+    assert.equal(shown.unused, ['template', 'params mirostat', 'params top_p']);
+    assert.equal(shown.defaults, {
+      system: 'You are a pirate who answers in verse.',
+      options: { max_tokens: 3, temperature: 0.5, stop: ['<end>'] },
+    });
+    assert.is((await local.models.show('plain:1b')).defaults, undefined);
+    const count = (model: string, changes = {}) =>
+      local.provider.countTokens?.(runRequest({ model, ...changes }), signal);
+    const [plain = 0, made = 0] = [await count('plain:1b'), await count('made:1b')];
+    assert.ok(made > plain + 5, `${plain} and ${made} tokens`);
+    const system = { system: 'Be brief.' };
+    assert.is(await count('made:1b', system), await count('plain:1b', system));
+    const answer = await readAnswer(local, { model: 'made:1b', max_tokens: null });
+    assert.ok(answer.token_ids.length <= 3, `${answer.token_ids.length} tokens`);
+    const longer = await readAnswer(local, { model: 'made:1b', max_tokens: 9 });
+    assert.ok(longer.token_ids.length > 3, 'what the request says counts');
+  } finally {
+    await local.close();
+  }
+});
+
+test('layers that are damaged, huge or elsewhere are named as unused, and nothing else changes', () => {
+  assert.equal(readDefaults(undefined, undefined), { defaults: null, unused: [] });
+  assert.equal(readDefaults(null, null), { defaults: null, unused: ['system', 'params'] });
+  for (const text of ['no JSON', 'null', '[]', '7'])
+    assert.equal(readDefaults('', text), { defaults: null, unused: ['params'] });
+  const wrong = { temperature: 'hot', stop: [7], top_k: 1.5, num_ctx: 1, __proto__: 1, seed: -1 };
+  const { defaults, unused } = readDefaults('x', JSON.stringify(wrong));
+  assert.equal(defaults, { system: 'x', options: {} });
+  assert.equal(
+    unused,
+    ['temperature', 'stop', 'top_k', 'num_ctx'].map((name) => `params ${name}`),
+  );
+  const known = '{"stop":"a","num_ctx":99999999,"num_predict":-1,"seed":7}';
+  const { options } = readDefaults(undefined, known).defaults ?? { options: {} };
+  assert.equal([options.stop, options.seed, options.max_tokens], [['a'], 7, undefined]);
+  assert.ok((options.context_tokens ?? 0) > 4096);
+});
+
+test('the seed of a model is for requests without one, and continued texts get no system text', () => {
+  const defaults = { system: 'x', options: { seed: 7 } };
+  const own = withDefaults(runRequest({ seed: 3, seed_asked: true }), defaults);
+  assert.equal([own.seed, own.seed_asked, own.messages[0]?.role], [3, true, 'system']);
+  const without = withDefaults(runRequest({ seed: 3, seed_asked: false, raw: true }), defaults);
+  assert.equal([without.seed, without.seed_asked, without.messages[0]?.role], [7, true, 'user']);
 });
 
 test('models of LM Studio and of the cache of Hugging Face are found, without vision parts', async () => {

@@ -5,6 +5,7 @@ import { basename, join, relative, sep } from 'node:path';
 import { asRecord } from '../../../json.ts';
 import { firstPartOf, partsOf, withoutPart } from '../../../models/gguf/parts.ts';
 import { isCompanion, isModelFile } from '../model-files.ts';
+import { type ModelDefaults, readDefaults } from './defaults.ts';
 
 /** A model file that another program put on this disk. */
 export interface OtherModel {
@@ -17,8 +18,9 @@ export interface OtherModel {
   digest: string | null;
   /** Why it cannot be used, as the other program has it. Absent: nothing is known against it. */
   problem?: string;
-  /** Parts of the model that svc does not use, such as `system`. */
+  /** Parts of the model that svc does not use, such as `template`. */
   unused?: readonly string[];
+  defaults?: ModelDefaults;
 }
 
 export type ModelSource = 'ollama' | 'lm-studio' | 'huggingface' | 'folder';
@@ -159,14 +161,14 @@ async function readOllama(folder: string, budget: Budget): Promise<OtherModel[]>
     for (const path of await filesIn(join(folder, manifests), budget)) {
       const parts = relative(join(folder, manifests), path).split(sep);
       if (parts.some((part) => part.startsWith('.'))) continue;
-      const { digest, ...rest } = await manifestAt(path);
+      const { digest, ...rest } = await manifestAt(path, folder);
       const tag = parts.pop();
       const [registry = '', namespace = ''] = parts;
       const usual = /^(registry\.)?ollama\.(ai|com)$/.test(registry);
       const short = usual ? (namespace === 'library' ? parts.slice(2) : parts.slice(1)) : parts;
       found.push({
         name: `ollama/${short.join('/')}:${tag}`,
-        path: digest === null ? path : join(folder, 'blobs', digest.replace(':', '-')),
+        path: digest === null ? path : blobIn(folder, digest),
         source: 'ollama',
         digest,
         ...rest,
@@ -176,10 +178,10 @@ async function readOllama(folder: string, budget: Budget): Promise<OtherModel[]>
   return found;
 }
 
-type Manifest = Pick<OtherModel, 'digest' | 'problem' | 'unused'>;
+type Manifest = Pick<OtherModel, 'digest' | 'problem' | 'unused' | 'defaults'>;
 
 /** The weights that a manifest names, and the layers around them. */
-async function manifestAt(path: string): Promise<Manifest> {
+async function manifestAt(path: string, folder: string): Promise<Manifest> {
   const damaged = (why: string): Manifest => ({
     digest: null,
     problem: `its manifest of Ollama ${why}`,
@@ -196,11 +198,14 @@ async function manifestAt(path: string): Promise<Manifest> {
     const digest = digests.get('model');
     if (typeof digest !== 'string' || !/^sha256:[0-9a-f]{64}$/.test(digest))
       return damaged('names no weights');
-    const unused = UNUSED.filter((kind) => digests.has(kind));
+    const layer = (kind: string) => layerIn(folder, digests.get(kind));
+    const read = readDefaults(await layer('system'), await layer('params'));
+    const unused = [...UNUSED.filter((kind) => digests.has(kind)), ...read.unused];
     return {
       digest,
       ...(digests.has('adapter') ? { problem: ADAPTER } : {}),
       ...(unused.length === 0 ? {} : { unused }),
+      ...(read.defaults === null ? {} : { defaults: read.defaults }),
     };
   } catch {
     return damaged('is no JSON');
@@ -210,7 +215,20 @@ async function manifestAt(path: string): Promise<Manifest> {
 /** Without its adapter it would be the model that the adapter was made for. */
 const ADAPTER = 'it has an adapter, which the engine does not use';
 /** Layers that say how Ollama asks the model. Its templates are those of Go. */
-const UNUSED = ['template', 'system', 'params', 'messages'];
+const UNUSED = ['template', 'messages'];
+
+function blobIn(folder: string, digest: string): string {
+  return join(folder, 'blobs', digest.replace(':', '-'));
+}
+
+/** The text of a small layer. Undefined: there is none. Null: it cannot be read. */
+async function layerIn(folder: string, digest: unknown): Promise<string | null | undefined> {
+  if (digest === undefined) return undefined;
+  if (typeof digest !== 'string' || !/^sha256:[0-9a-f]{64}$/.test(digest)) return null;
+  const path = await realFileIn(folder, blobIn(folder, digest));
+  if (path === null || (await stat(path)).size > MANIFEST_BYTES_MAX) return null;
+  return readFile(path, 'utf8').catch(() => null);
+}
 
 /** `models--user--repo/snapshots/<commit>/<file>` is a link to a file in `blobs`. */
 async function readHub(folder: string, budget: Budget): Promise<OtherModel[]> {

@@ -1,0 +1,95 @@
+import type { RunRequest } from '../../../../machines/messages.ts';
+import {
+  type Option,
+  type OptionName,
+  optionsWith,
+  STOPS_MAX,
+  options as table,
+} from '../../../contract/options.ts';
+
+/** What another program asks a model for where a request says nothing. */
+export interface ModelDefaults {
+  system?: string;
+  options: Partial<Pick<RunRequest, OptionName>>;
+}
+
+/**
+ * The layers `system` and `params` of a model of Ollama. What svc does not have, or not with this
+ * value, is unused. A layer is undefined if the model has none, and null if it cannot be read.
+ */
+export function readDefaults(
+  system: string | null | undefined,
+  params: string | null | undefined,
+): { defaults: ModelDefaults | null; unused: string[] } {
+  const found = params == null ? null : parsed(params);
+  const unused = [
+    ...(system === null ? ['system'] : []),
+    ...(params !== undefined && found === null ? ['params'] : []),
+  ];
+  const options: [string, unknown][] = [];
+  for (const [name, value] of Object.entries(found ?? {})) {
+    const known = KNOWN.get(name);
+    const own = known === undefined ? undefined : optionValue(table[known], value);
+    if (known === undefined || own === undefined) unused.push(`params ${name}`);
+    else if (own !== null) options.push([known, own]);
+  }
+  const isEmpty = (system ?? '') === '' && options.length === 0;
+  return {
+    unused,
+    defaults: isEmpty
+      ? null
+      : { ...(system ? { system } : {}), options: Object.fromEntries(options) },
+  };
+}
+
+/** The request with what it does not say itself. A text that is continued gets no system text. */
+export function withDefaults(request: RunRequest, defaults?: ModelDefaults): RunRequest {
+  if (defaults === undefined) return request;
+  const { system, options } = defaults;
+  const { messages, raw, suffix, seed_asked } = request;
+  const { seed, ...others } = options;
+  const missing = Object.entries(others).filter(
+    ([name]) => (request[name as OptionName] ?? null) === null,
+  );
+  const isSaid = messages.some(({ role }) => role === 'system') || raw === true || suffix != null;
+  const first = {
+    role: 'system' as const,
+    content: [{ type: 'text' as const, text: system ?? '' }],
+  };
+  return {
+    ...request,
+    ...(Object.fromEntries(missing) as typeof others),
+    ...(seed == null || seed_asked ? {} : { seed, seed_asked: true }),
+    ...(system === undefined || isSaid ? {} : { messages: [first, ...messages] }),
+  };
+}
+
+const KNOWN = new Map(optionsWith('ollama').map((name) => [table[name].ollama as string, name]));
+
+/** Undefined: svc does not take the value. Null: it is the one that changes nothing. */
+function optionValue(row: Option, value: unknown): unknown {
+  const { type, min = 0, max = Number.MAX_SAFE_INTEGER, ollama } = row;
+  if (ollama === 'stop') return stopsOf(value);
+  if (typeof value !== 'number' || (type === 'whole' && !Number.isSafeInteger(value)))
+    return undefined;
+  // No bound of the answer, and any seed.
+  if ((ollama === 'num_predict' || ollama === 'seed') && value < 1) return null;
+  // A larger context than any is the largest.
+  const bounded = ollama === 'num_ctx' ? Math.min(value, max) : value;
+  return bounded >= min && bounded <= max ? bounded : undefined;
+}
+
+function stopsOf(value: unknown): string[] | undefined {
+  const all = [value].flat();
+  const isList = all.every((text) => typeof text === 'string' && text !== '');
+  return isList && all.length > 0 && all.length <= STOPS_MAX ? (all as string[]) : undefined;
+}
+
+function parsed(text: string): object | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
