@@ -30,29 +30,33 @@ const apps = suite<{
 apps.before(async (context) => {
   if (executable === null) return;
   const home = makeHome();
+  context.home = home;
   const life = await serve(home);
+  context.life = life;
   const { addresses } = await life.ask((client) => client.call('status'));
   const server = createServer((_, res) => {
     res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>an app</title>');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   Object.assign(context, {
-    home,
-    life,
     server,
     url: addresses.http,
     token: readFileSync(home.paths.token, 'utf8').trim(),
     origin: `http://localhost:${(server.address() as AddressInfo).port}`,
-    browser: await launchBrowser(executable),
   });
+  context.browser = await launchBrowser(executable);
 });
 
 apps.after(async ({ browser, life, home, server }) => {
   if (executable === null) return;
-  await browser.close();
-  server.close();
-  await life.stop(0);
-  await home.close();
+  // Perhaps the start has failed on the way.
+  try {
+    await browser?.close();
+    server?.close();
+    await life?.stop(0);
+  } finally {
+    await home?.close();
+  }
 });
 
 apps.before.each(async (context) => {

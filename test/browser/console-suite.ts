@@ -20,7 +20,7 @@ export class ConsoleSuite {
   url = '';
   watched!: Watched;
   page!: Page;
-  private browser!: WarmBrowser;
+  private browser: WarmBrowser | undefined;
   private forgiven: RegExp[] = [];
   private readonly executable = findChromium();
 
@@ -36,6 +36,7 @@ export class ConsoleSuite {
     const define = this.executable === null ? this.test.skip : this.test;
     define(name, async () => {
       this.forgiven = [];
+      assert.ok(this.browser);
       this.watched = await this.browser.openPage(options);
       this.page = this.watched.page;
       try {
@@ -168,9 +169,13 @@ export class ConsoleSuite {
 
   private async stop(): Promise<void> {
     if (this.executable === null) return;
-    await this.browser.close();
-    await this.life.stop(0);
-    await this.held.close();
-    await this.home.close();
+    // Perhaps the start has failed on the way.
+    try {
+      await this.browser?.close();
+      await this.life?.stop(0);
+    } finally {
+      await this.held.close();
+      await this.home?.close();
+    }
   }
 }
