@@ -168,7 +168,7 @@ export const completion = fields('RunRecord', {
   ],
   tool_form: [
     51,
-    v.exactOptional(v.literal('generic')),
+    v.exactOptional(oneOf(['generic'])),
     'The template of the model has no tools, so svc wrote them as a text. Absent: it has.',
   ],
   usage: [16, usage],
