@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import { choiceOf } from '../../../src/providers/local/engine/grammar/choice.ts';
+import { Choices, choiceOf } from '../../../src/providers/local/engine/grammar/choice.ts';
 import { schemaGrammar } from '../../../src/providers/local/engine/grammar/schema.ts';
 import { hasText, parseGrammar, randomTexts } from '../../helpers/gbnf.ts';
 import { random } from '../../torture/random.ts';
@@ -320,6 +320,20 @@ test('what no grammar says is refused by its name, and a schema without a value 
     [{ allOf: [{ type: 'string' }, { type: 'null' }] }, /no finite value/],
   ];
   for (const [schema, part] of named) assert.match(refusal(schema), part);
+});
+
+test('the rules of fixed values are built once for a grammar, and each has one name', () => {
+  const choices = new Choices();
+  const texts = ['"aa"', '"ab"'];
+  assert.is(choices.of(texts), choices.of(texts));
+  assert.is.not(choices.of(['"aa"', '"ab"']).rule, choices.of(texts).rule);
+  const list = { enum: ['aa', 'ab', 'b'] };
+  const grammar = schemaGrammar(
+    { type: 'array', prefixItems: [list, list], items: list },
+    'refuse',
+  );
+  const names = grammar.split('\n').map((line) => line.split(' ::= ')[0]);
+  assert.is(new Set(names).size, names.length);
 });
 
 test.run();

@@ -1,4 +1,4 @@
-import { choiceOf } from './choice.ts';
+import type { Choices } from './choice.ts';
 import type { NamedShapes, Shape } from './shape.ts';
 
 /** More make one token take seconds with a large vocabulary, and other runs wait for it. */
@@ -13,7 +13,7 @@ const REFERENCES_DEEP = 9;
  * vocabulary against each of them. Forms with different beginnings are known apart before their
  * parts come.
  */
-export function branchesOf(root: Shape, named: NamedShapes): number {
+export function branchesOf(root: Shape, named: NamedShapes, choices: Choices): number {
   const known = new Map<string, number>();
 
   const reference = (to: string, level: number): number => {
@@ -27,10 +27,8 @@ export function branchesOf(root: Shape, named: NamedShapes): number {
     shapes.reduce((sum, shape) => Math.max(sum, count(shape, level)), 1);
   const count = (shape: Shape, level: number): number => {
     switch (shape.kind) {
-      case 'values': {
-        const texts = shape.texts.map((text) => ({ text, next: '' }));
-        return choiceOf('', texts).branches;
-      }
+      case 'values':
+        return choices.of(shape.texts).branches;
       case 'reference':
         return reference(shape.to, level);
       case 'ways': {

@@ -44,6 +44,22 @@ export function choiceOf(name: string, texts: readonly Text[]): Choice {
   return { rule: `(${after(all, 0)})`, rules, branches };
 }
 
+/** The choices of one grammar, each between fixed values. Each is built once. */
+export class Choices {
+  private readonly known = new Map<readonly string[], Choice>();
+
+  of(texts: readonly string[]): Choice {
+    const known = this.known.get(texts);
+    if (known !== undefined) return known;
+    const choice = choiceOf(
+      `v${this.known.size + 1}`,
+      texts.map((text) => ({ text, next: '' })),
+    );
+    this.known.set(texts, choice);
+    return choice;
+  }
+}
+
 /**
  * A text that is none of these, from inside its quotes to the closing one. It has no escapes, which
  * could spell one of them.

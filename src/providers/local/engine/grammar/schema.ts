@@ -2,6 +2,7 @@ import { SvcError } from '../../../../errors.ts';
 import { isRecord } from '../../../../json.ts';
 import { areApart } from './apart.ts';
 import { BRANCHES_MAX, branchesOf } from './branches.ts';
+import { Choices } from './choice.ts';
 import { FORMAT_RULES } from './format.ts';
 import { NOTES as MERGED_NOTES, mergeSchemas, type Schema } from './merge.ts';
 import { boundsOf, integerRule, LARGEST, numberRule, wholeBounds } from './number.ts';
@@ -55,12 +56,13 @@ const FREE_OBJECT: Shape = { kind: 'object', properties: [], others: ANY };
 export function schemaGrammar(schema: unknown, strictness: Strictness): string {
   try {
     const { root, named } = new SchemaReader(schema, strictness).read();
-    if (branchesOf(root, named) > BRANCHES_MAX)
+    const choices = new Choices();
+    if (branchesOf(root, named, choices) > BRANCHES_MAX)
       throw tooMuch('so many values and forms that begin alike');
-    return writeGrammar(root, named);
+    return writeGrammar(root, named, choices);
   } catch (thrown) {
     if (strictness === 'refuse' || !(thrown instanceof SvcError)) throw thrown;
-    return writeGrammar(FREE_OBJECT, new Map());
+    return writeGrammar(FREE_OBJECT, new Map(), new Choices());
   }
 }
 

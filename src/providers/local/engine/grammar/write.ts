@@ -1,5 +1,5 @@
 import { SvcError } from '../../../../errors.ts';
-import { choiceOf, otherThan, plain } from './choice.ts';
+import { type Choices, choiceOf, otherThan, plain } from './choice.ts';
 import { FORMAT_PARTS } from './format.ts';
 import {
   type ArrayShape,
@@ -39,24 +39,27 @@ const COMMON: Readonly<Record<string, string>> = {
  * Writes the rules of a grammar. The first one is `root`. Throws capability_missing if the shape
  * has no value, or its grammar is too large.
  */
-export function writeGrammar(root: Shape, named: NamedShapes): string {
+export function writeGrammar(root: Shape, named: NamedShapes, choices: Choices): string {
   const ends = findEnding(named);
   if (!ends(root)) throw tooMuch('a schema that no finite value satisfies');
-  const writer = new Writer(named, ends);
+  const writer = new Writer(named, ends, choices);
   return writer.write(root);
 }
 
 class Writer {
   private readonly named: NamedShapes;
   private readonly ends: (shape: Shape) => boolean;
+  private readonly choices: Choices;
+  private readonly written = new Set<readonly string[]>();
   private readonly references = new Map<string, string>();
   private readonly rules: string[] = [];
   private size = 0;
   private count = 0;
 
-  constructor(named: NamedShapes, ends: (shape: Shape) => boolean) {
+  constructor(named: NamedShapes, ends: (shape: Shape) => boolean, choices: Choices) {
     this.named = named;
     this.ends = ends;
+    this.choices = choices;
   }
 
   write(root: Shape): string {
@@ -74,7 +77,7 @@ class Writer {
       case 'terminal':
         return shape.rule;
       case 'values':
-        return this.choice(shape.texts.map((text) => ({ text, next: '' })));
+        return this.values(shape.texts);
       case 'reference':
         return this.reference(shape.to);
       case 'ways':
@@ -87,6 +90,13 @@ class Writer {
       case 'array':
         return this.array(shape);
     }
+  }
+
+  private values(texts: readonly string[]): string {
+    const { rule, rules } = this.choices.of(texts);
+    if (!this.written.has(texts)) this.addAll(rules);
+    this.written.add(texts);
+    return rule;
   }
 
   private reference(to: string): string {
