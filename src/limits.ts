@@ -254,6 +254,13 @@ export const limitSpecs = {
     86_400_000,
     'Without work until the engine is unloaded and its memory is free.',
   ),
+  prompt_cache_bytes: limit(
+    4096 * MIB,
+    0,
+    1_048_576 * MIB,
+    'Files of computed prompts of local models, together. The least recently used leave. ' +
+      '0: none are kept.',
+  ),
   engine_context_tokens: limit(
     4096,
     256,

@@ -4,6 +4,7 @@ import type { ProviderConfig } from '../config/provider.ts';
 import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
+import { keepsContent } from '../kernel/content.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { EffectHandlers, Log } from '../kernel/port.ts';
 import { type DaemonKey, stream, streamPort } from '../kernel/stream.ts';
@@ -98,8 +99,14 @@ export function buildWork(options: WorkOptions) {
       origins,
       isWriting: (file) => puller.isWriting(file),
     },
+    keeps_prompts: keepsContent(config.history),
+    hasRun: async (run_id) => (await store.runHead(run_id)) !== null,
     log,
     now: () => clock.now(),
+  });
+  kernel.subscribe({ stream: streams.daemon }, ({ type }) => {
+    if (type === 'daemon.providers_probed' || type === 'daemon.history_pruned')
+      void local.prompts.sweep();
   });
   const providers = new Providers({
     kernel,

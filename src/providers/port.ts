@@ -36,7 +36,7 @@ export interface Resume {
 export interface AttemptRequest {
   run_id: string;
   attempt: number;
-  /** Who asked. Absent: unknown. */
+  /** The principal and its client that asked. Absent: unknown. */
   client?: string;
   request: RunRequest;
   /** The part of the answer in the log: the stream continues after it. Null: a new answer. */

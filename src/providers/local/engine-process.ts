@@ -12,9 +12,11 @@ import {
   restrained,
 } from './engine-child.ts';
 import { type FromEngine, parseFromEngine } from './from-engine.ts';
+import type { PromptFiles } from './prompt-files.ts';
 
 export interface EngineProcessOptions extends EngineChildOptions {
   load: Omit<LoadOrder, 'type' | 'path'>;
+  prompts: Pick<PromptFiles, 'note'>;
 }
 
 /**
@@ -135,6 +137,11 @@ export class EngineProcess extends EngineChild<EngineProcessOptions> {
         this.replies.get(message.id)?.take(message);
         this.replies.delete(message.id);
         break;
+      case 'prompt_file': {
+        const { type: _, ...did } = message;
+        this.options.prompts.note(model, did);
+        break;
+      }
       default:
         message satisfies never;
     }

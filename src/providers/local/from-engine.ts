@@ -29,7 +29,19 @@ const fromEngine = v.variant('type', [
   message('finished', { id, ...completed.entries }),
   message('failed', { id, error: failure }),
   message('stopped', { id }),
+  /** What happened to the file of a computed prompt. `run`: who left the sequence so. */
+  message('prompt_file', {
+    did: v.picklist(['written', 'used', 'removed']),
+    file: v.string(),
+    run: v.string(),
+    tokens: v.number(),
+    bytes: v.number(),
+    /** The run that uses it. */
+    used_by: v.exactOptional(v.string()),
+    reason: v.exactOptional(v.string()),
+  }),
 ]);
+export type PromptReport = Omit<Extract<FromEngine, { type: 'prompt_file' }>, 'type'>;
 export type FromEngine = v.InferOutput<typeof fromEngine>;
 export type Output = v.InferOutput<typeof outputs>;
 

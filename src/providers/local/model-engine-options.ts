@@ -7,6 +7,7 @@ import type { LoadOrder } from './engine/messages.ts';
 import type { EngineChild } from './engine-child.ts';
 import type { LoadGuard } from './load-guard.ts';
 import { shortIdentity } from './model-identity.ts';
+import type { PromptFiles } from './prompt-files.ts';
 import type { ServerSpec } from './server-process.ts';
 import type { ModelDefaults } from './stores/defaults.ts';
 
@@ -21,6 +22,7 @@ export interface EngineSettings {
   /** The built-in model. Its chat template is trusted. For a GPU it is too small. */
   built_in: string;
   guard: Pick<LoadGuard, 'admit' | 'readmit' | 'noteFailure' | 'noteLoaded'>;
+  prompts: Pick<PromptFiles, 'folder' | 'budget_bytes' | 'note'>;
 }
 
 export interface ModelFile {

@@ -19,6 +19,8 @@ export interface StartedAnswer {
 
 /** The engine of one model file: llama.cpp. */
 export class ModelEngine extends ProcessEngine<EngineProcess> {
+  private identity: string | null = null;
+
   /**
    * Loads the model as it is needed and asks it for an answer. An abort asks the engine to stop;
    * then the answer ends.
@@ -58,13 +60,23 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
     return stop;
   }
 
+  /** The built-in model answers short questions, which are computed at once. */
+  protected override async prepare(): Promise<void> {
+    const { built_in, model } = this.options;
+    this.identity = model.path === built_in ? null : await this.file;
+  }
+
   protected spawn(started: Effects['startEngine']): EngineProcess {
-    const { built_in, env, limits, log } = this.options;
+    const { built_in, env, limits, log, prompts } = this.options;
+    const { folder, budget_bytes } = prompts;
     const load = {
       ...this.options.load,
       parallel: this.parallel,
       context_tokens: started.context_tokens ?? this.options.load.context_tokens,
       ...(started.path === built_in ? { template_ms: null, gpu_layers: 0 } : {}),
+      ...(this.identity === null
+        ? {}
+        : { prompts: { folder, budget_bytes, model: this.identity } }),
     };
     return new EngineProcess({
       started,
@@ -72,6 +84,7 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
       env,
       limits,
       log,
+      prompts,
       report: (event) => this.report(event),
     });
   }

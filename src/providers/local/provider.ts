@@ -23,6 +23,7 @@ import { LoadGuard } from './load-guard.ts';
 import type { VectorsOrder } from './model-engine.ts';
 import { ANY, type ModelFile } from './model-engine-options.ts';
 import { LocalModels, type LocalModelsOptions } from './models.ts';
+import { PromptFiles } from './prompt-files.ts';
 import type { ServerSpec } from './server-process.ts';
 import { createServerProvider } from './server-provider.ts';
 import { withDefaults } from './stores/defaults.ts';
@@ -48,6 +49,10 @@ export interface LocalProviderOptions {
   keep?: Readonly<Record<string, number>>;
   /** What else the models folder needs to know. */
   library?: Pick<LocalModelsOptions, 'others' | 'origins' | 'isWriting'>;
+  /** Computed prompts may stay in files. */
+  keeps_prompts?: boolean;
+  /** Whether the history still has a run. Default: it has all. */
+  hasRun?: (run_id: string) => Promise<boolean>;
   log: Log;
   env?: NodeJS.ProcessEnv;
   /** Milliseconds since the epoch, as in the events of the engines. */
@@ -70,6 +75,7 @@ export interface LocalProvider {
   identify(name: string): Promise<string | null>;
   /** The memory of models. */
   room: LocalRoom;
+  prompts: Pick<PromptFiles, 'sweep'>;
 }
 
 /**
@@ -88,6 +94,8 @@ export function createLocalProvider({
   budget_bytes = null,
   keep = {},
   library = {},
+  keeps_prompts = true,
+  hasRun,
   log,
   env = process.env,
   now = Date.now,
@@ -105,8 +113,15 @@ export function createLocalProvider({
   };
   const built_in = join(packageRoot(), 'src', 'providers', 'mini', 'svc-mini.gguf');
   const guard = new LoadGuard({ built_in, file: join(cache, 'engine-quarantine.json'), limits });
+  const prompts = new PromptFiles({
+    cache,
+    budget_bytes: keeps_prompts ? limits.prompt_cache_bytes : 0,
+    log,
+    hasRun,
+  });
   const engines = new Engines({
     engines: ports,
+    prompts,
     load,
     env,
     limits,
@@ -313,6 +328,7 @@ export function createLocalProvider({
     models: both,
     identify,
     room: engines,
+    prompts,
   };
 }
 

@@ -25,8 +25,9 @@ import type { Asking, Patience } from '../providers/admission.ts';
 import type { Outcome, Usable } from '../providers/circuit.ts';
 import type { OutputBudget } from './output-budget.ts';
 import { OutputRecorder } from './output-recorder.ts';
+import { fairName } from './record.ts';
 import { asFailure } from './run-errors.ts';
-import { believed, bytesOf } from './usage-of.ts';
+import { believed, bytesOf, withoutShell } from './usage-of.ts';
 
 /**
  * Executes the attempts of runs. It owns one attempt of each run at a time.
@@ -188,7 +189,8 @@ export class RunExecutor {
     const { run_id, attempt } = mine;
     const { kernel, store, limits, provider } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
-    const { client, request, output, parts } = context;
+    const { asked_by, request, output, parts } = context;
+    const client = fairName({ asked_by, client: withoutShell(context.client) });
     const resume = context.outputs === 0 ? null : await recordedAnswer(store, run_id, context);
     const port = provider(request);
     if (port === undefined)

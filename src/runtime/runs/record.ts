@@ -119,7 +119,10 @@ function recorded({ role, content }: Message): NonNullable<RunRecord['messages']
 }
 
 /** In the fair order of a fleet: the token, if there is one, and the client. */
-function fairName({ asked_by, client }: RunSnapshot['context']): string {
+export function fairName({
+  asked_by,
+  client,
+}: Pick<RunSnapshot['context'], 'asked_by' | 'client'>): string {
   return asked_by === null ? client : `${asked_by}\n${client}`;
 }
 

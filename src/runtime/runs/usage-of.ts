@@ -39,8 +39,7 @@ export function usageOf(context: RunContext): RunUsage {
     hour: Math.floor((ended_at ?? context.created_at) / HOUR_MS),
     provider: request.provider,
     model: request.model,
-    // Each shell is another client.
-    client: context.asked_by ?? context.client.replace(/^command line \d+$/, 'command line'),
+    client: context.asked_by ?? withoutShell(context.client),
     cloud: request.cloud,
     input_tokens: counts ? input : 0,
     output_tokens: counts ? answered : 0,
@@ -48,6 +47,11 @@ export function usageOf(context: RunContext): RunUsage {
     cache_write_tokens: isCounted ? Math.min(usage.cache_write_tokens ?? 0, input) : 0,
     estimated: counts && !isCounted,
   };
+}
+
+/** The client without the number of its shell, which ends with the shell. */
+export function withoutShell(client: string): string {
+  return client.replace(/^command line \d+$/, 'command line');
 }
 
 /** Bytes of what a provider is asked, without the frame of its API. */

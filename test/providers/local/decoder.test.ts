@@ -11,8 +11,12 @@ import { steps } from '../../../src/providers/local/engine/decode/steps.ts';
 
 type Token = Parameters<Decoder['compute']>[2][number];
 
+/** A decoder never asks for these. */
+type Files = 'saveSequenceStateToFile' | 'loadSequenceStateFromFile' | 'getStateSize';
+type Kept = Omit<NativeContext, Files>;
+
 /** A context whose batches end when the test says so. The next token is the position. */
-class FakeContext implements NativeContext {
+class FakeContext implements Kept {
   /** Of each batch: `sequence at tokens`. */
   readonly batches: string[][] = [];
   readonly threads: number[] = [];
@@ -77,7 +81,7 @@ class FakeContext implements NativeContext {
 
 function open() {
   const native = new FakeContext();
-  const decoder = new Decoder(native, 3);
+  const decoder = new Decoder(native as Kept as NativeContext, 3);
   const run = (place: number, exact = false) => {
     const abort = new AbortController();
     const member = newMember({ exact, batched: false, signal: abort.signal });
@@ -102,7 +106,15 @@ const SAMPLE: Sample<string> = (_, index) => Promise.resolve(`after ${index}`);
 /** An answer to a prompt of 24 tokens, in parts of 8. */
 function stepping({ decoder, run }: ReturnType<typeof open>) {
   const { member, abort } = run(0);
-  const slot = { place: 0, tokens: [] as Token[], client: 'c', parts: [] as number[], alone: 0 };
+  const slot = {
+    place: 0,
+    tokens: [] as Token[],
+    client: 'c',
+    parts: [] as number[],
+    alone: 0,
+    run: '',
+    saved: 0,
+  };
   const step = { token: 7 as Token, probability: 1, probabilities: null };
   const sampler = { after: () => () => Promise.resolve(step) } as unknown as TokenSampler;
   const prompt = Array<Token>(24).fill(7 as Token);

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, cpus } from 'node:os';
 import type { Llama, LlamaContext, LlamaContextOptions, LlamaModel, Token } from 'node-llama-cpp';
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
@@ -60,6 +60,8 @@ export interface LoadedModel {
   knowsTags: boolean;
   /** How the control tokens are spelled. */
   controlTexts: ReadonlyMap<number, string>;
+  /** What computes a sequence, besides the model: another one computes or keeps it otherwise. */
+  engineKey: string;
   info: EngineLoaded;
 }
 
@@ -141,6 +143,7 @@ export async function loadModel(
     rendered,
     stops: stopTokens({ model, template }),
     bytesPerTokenMax: tokenBytesMax(model),
+    engineKey: await engineKeyOf(context, batch),
     fallback: model.tokenize(fallback),
     knowsTags: knowsReasoningTags(model),
     controlTexts: controlTextsOf(model),
@@ -234,6 +237,17 @@ async function measuring(
     file: order.threads_file,
     available,
   };
+}
+
+async function engineKeyOf(context: LlamaContext, batch: number): Promise<string> {
+  const { getModuleVersion } = await import('node-llama-cpp');
+  const { model, contextSize, flashAttention, kvCacheKeyType, kvCacheValueType } = context;
+  const { gpu, llamaCppRelease } = model.llama;
+  const build = [await getModuleVersion(), llamaCppRelease.release, DECODER];
+  const { arch, platform } = process;
+  const machine = [platform, arch, cpus()[0]?.model, gpu, model.gpuLayers];
+  const settings = [contextSize, batch, flashAttention, kvCacheKeyType, kvCacheValueType];
+  return JSON.stringify([...build, ...machine, ...settings]);
 }
 
 /** Time for each of the two measurements. A slow token may exceed it. */

@@ -1,7 +1,8 @@
 import { asSvcError } from '../../../errors.ts';
 import type { FromEngine } from '../from-engine.ts';
+import { PromptCache } from './decode/prompt-cache.ts';
 import { Embedder, loadEmbedder } from './embedder.ts';
-import { loadModel } from './load.ts';
+import { type LoadedModel, loadModel } from './load.ts';
 import type { LoadOrder, ToEngine } from './messages.ts';
 import { Runs } from './runs.ts';
 
@@ -37,7 +38,7 @@ function receive(order: ToEngine): void {
       embedder?.stop(order.id);
       break;
     case 'stop':
-      process.exit(0);
+      void Promise.resolve(runs?.close()).finally(() => process.exit(0));
       break;
     default:
       order satisfies never;
@@ -53,13 +54,30 @@ async function load(order: LoadOrder): Promise<void> {
       return;
     }
     const loaded = await loadModel(order, progressReports());
-    runs = new Runs(loaded, send);
+    runs = new Runs(loaded, send, await openCache(loaded, order));
     send({ type: 'loaded', ...loaded.info });
   } catch (thrown) {
     const error = asSvcError(thrown, 'engine_failed');
     console.error('the model was not loaded:', error.cause ?? error);
     send({ type: 'load_failed', error: error.summary() });
   }
+}
+
+async function openCache(
+  { decoder, context_length, engineKey }: LoadedModel,
+  { prompts }: LoadOrder,
+): Promise<PromptCache | null> {
+  if (prompts === undefined || prompts.budget_bytes === 0) return null;
+  const { model, ...place } = prompts;
+  const cache = new PromptCache({
+    ...place,
+    key: { model, engine: engineKey },
+    decoder,
+    context_length,
+    report: (report) => sent({ type: 'prompt_file', ...report }),
+  });
+  await cache.open().catch((error) => console.error('the computed prompts are not read:', error));
+  return cache;
 }
 
 /** Sends each further hundredth of the load. The library reports each tensor. */
@@ -74,4 +92,12 @@ function progressReports(): (loaded: number) => void {
 
 function send(message: FromEngine): void {
   if (process.connected) process.send?.(message, undefined, {}, () => {});
+}
+
+/** Resolves when the daemon can read it: an exit loses what is on the way. */
+function sent(message: FromEngine): Promise<void> {
+  return new Promise((done) => {
+    if (process.connected) process.send?.(message, undefined, {}, () => done());
+    else done();
+  });
 }

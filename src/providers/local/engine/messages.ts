@@ -38,6 +38,8 @@ export interface LoadOrder {
   batching: Batching;
   /** Time limit of the chat template. Null: none, for the built-in model. */
   template_ms: number | null;
+  /** Where computed prompts are kept, and of which model file. Absent: nowhere. */
+  prompts?: { folder: string; budget_bytes: number; model: string };
 }
 
 export interface RunOrder {

@@ -1,6 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { asSvcError, SvcError } from '../../../errors.ts';
 import type { FromEngine } from '../from-engine.ts';
 import { newMember } from './decode/decoder.ts';
+import type { PromptCache } from './decode/prompt-cache.ts';
 import { type Parts, tokensIn, withBatches } from './decode/prompt-parts.ts';
 import { Sequences, type Slot } from './decode/sequences.ts';
 import { generate } from './generate.ts';
@@ -26,15 +28,28 @@ export class Runs {
   private waiting: RunOrder[] = [];
   /** What computes the active runs. */
   private threads: number;
+  private saving: NodeJS.Timeout | undefined;
 
-  constructor(loaded: LoadedModel, send: (message: FromEngine) => void) {
+  constructor(
+    loaded: LoadedModel,
+    send: (message: FromEngine) => void,
+    cache: PromptCache | null = null,
+  ) {
     this.loaded = loaded;
     this.send = send;
     this.threads = loaded.threads.present;
-    this.sequences = new Sequences(loaded);
+    this.sequences = new Sequences({ ...loaded, cache });
+  }
+
+  /** Keeps what was computed, as far as that takes no long time. */
+  async close(): Promise<void> {
+    clearTimeout(this.saving);
+    const until = performance.now() + CLOSE_MS;
+    await Promise.race([this.sequences.save(1, until), pause(CLOSE_MS)]);
   }
 
   start(order: RunOrder): void {
+    clearTimeout(this.saving);
     if (order.only_count) {
       this.send(this.count(order));
       return;
@@ -77,6 +92,8 @@ export class Runs {
     this.active.delete(order.id);
     const next = this.sequences.hasFree ? this.waiting.shift() : undefined;
     if (next !== undefined) this.start(next);
+    else if (this.active.size === 0)
+      this.saving = setTimeout(() => void this.sequences.save(IDLE_TOKENS), IDLE_MS).unref();
   }
 
   private async outcome(order: RunOrder, signal: AbortSignal): Promise<FromEngine> {
@@ -110,7 +127,7 @@ export class Runs {
       };
       const taken = sequences.take(tokens, reuse);
       slot = taken.slot;
-      const kept = await sequences.prepare(taken, client);
+      const kept = await sequences.prepare(taken, client, `run_${order.call_key}`);
       member.batched ||= kept > slot.alone;
       const parts = resumed ?? withBatches(slot.parts, tokens.length - kept, loaded.batch);
       prompt_parts = [...parts];
@@ -140,3 +157,12 @@ function resumedParts({ resume }: RunOrder, prompt: readonly unknown[]): Parts |
   if (tokensIn(parts) !== prompt.length) throw new SvcError('resume_failed');
   return parts;
 }
+
+/**
+ * An engine without work keeps the sequences that grew by so much since they were kept, in case of
+ * a power cut. Each write has the whole sequence, so not each turn is written.
+ */
+const IDLE_MS = 30_000;
+const IDLE_TOKENS = 256;
+/** Of the time that a stop has. A write that is cut off leaves no file. */
+const CLOSE_MS = 2000;

@@ -66,7 +66,7 @@ export class Decoder {
   threads: number;
   private readonly native: NativeContext;
   private queue: Work[] = [];
-  private between: (() => void)[] = [];
+  private between: (() => Promise<void>)[] = [];
   /** Runs of the last shared batch that have not asked for their next token yet. */
   private expected = new Set<Member>();
   private isBusy = false;
@@ -114,8 +114,7 @@ export class Decoder {
 
   /** Keeps the first tokens of a sequence. Resolves with how many it has then: those, or none. */
   keep(sequence: Sequence, kept: number): Promise<number> {
-    return this.change(() => {
-      const { native } = this;
+    return this.change((native) => {
       const { place, tokens } = sequence;
       // A model with a window forgets its first tokens: it can go on, but not back.
       const isWhole = tokens.length === kept || native.getSequenceKvCacheMinPosition(place) === 0;
@@ -133,27 +132,27 @@ export class Decoder {
     this.expected.delete(member);
   }
 
-  private change<T>(change: () => T): Promise<T> {
+  /** Changes or reads the context while nothing is computed. */
+  change<T>(change: (native: NativeContext) => T | Promise<T>): Promise<T> {
     return new Promise((done, fail) => {
-      const make = () => {
+      this.between.push(async () => {
         try {
-          done(change());
+          done(await change(this.native));
         } catch (thrown) {
           fail(thrown);
         }
-      };
-      if (this.isBusy) this.between.push(make);
-      else make();
+      });
+      if (!this.isBusy) void this.work();
     });
   }
 
   private async work(): Promise<void> {
     this.isBusy = true;
     for (;;) {
+      for (const change of this.between.splice(0)) await change();
       this.dropCancelled();
-      if (this.queue.length === 0) break;
-      await this.decode(await this.next());
-      for (const change of this.between.splice(0)) change();
+      if (this.queue.length > 0) await this.decode(await this.next());
+      else if (this.between.length === 0) break;
     }
     this.isBusy = false;
   }

@@ -30,6 +30,12 @@ export interface NativeContext {
   /** The first position that is still in memory. -1: none is. */
   getSequenceKvCacheMinPosition(sequence: number): number;
   disposeSequence(sequence: number): void;
+  /** Writes what a sequence has computed. Rejects if that fails. */
+  saveSequenceStateToFile(path: string, sequence: number, tokens: Uint32Array): Promise<number>;
+  /** Returns the tokens of the file. Other bytes than a file of this context can end the process. */
+  loadSequenceStateFromFile(path: string, sequence: number, most: number): Promise<Uint32Array>;
+  /** Bytes of all sequences together. */
+  getStateSize(): number;
   setThreads(threads: number): void;
 }
 
@@ -87,6 +93,7 @@ export function nativeContext(context: LlamaContext): NativeContext {
 const METHODS = [
   ...(['initBatch', 'addToBatch', 'decodeBatch', 'sampleToken', 'setThreads'] as const),
   ...(['removeTokenCellsFromSequence', 'disposeSequence'] as const),
+  ...(['saveSequenceStateToFile', 'loadSequenceStateFromFile', 'getStateSize'] as const),
   'getSequenceKvCacheMinPosition',
 ] as const satisfies readonly (keyof NativeContext)[];
 

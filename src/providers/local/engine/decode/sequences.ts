@@ -1,5 +1,7 @@
 import type { Token } from 'node-llama-cpp';
+import type { PromptFile } from '../../prompt-files.ts';
 import type { Decoder, Sequence } from './decoder.ts';
+import { FILE_TOKENS, type PromptCache } from './prompt-cache.ts';
 import { firstParts, keepable, type Parts, tokensIn, withSingles } from './prompt-parts.ts';
 
 /** A sequence of the context while a run owns it. */
@@ -10,6 +12,19 @@ export interface Slot extends Sequence {
   parts: Parts;
   /** Tokens from its beginning that were computed without other runs. */
   alone: number;
+  /** The run that computed it last. */
+  run: string;
+  /** Tokens from its beginning that a file has. */
+  saved: number;
+}
+
+type Computed = Pick<Slot, 'client' | 'tokens' | 'parts' | 'alone'>;
+
+/** A sequence for a run, and what it may reuse. `file`: of what is there. Null: of the sequence. */
+export interface Taken {
+  slot: Slot;
+  kept: number;
+  file: PromptFile | null;
 }
 
 /** What a run may reuse, and how it has to be computed. */
@@ -31,6 +46,8 @@ export interface SequencesOptions {
   batch: number;
   /** A sequence cannot forget its last tokens. */
   cannotGoBack: boolean;
+  /** Null or absent: what is computed ends with the process. */
+  cache?: PromptCache | null;
 }
 
 /**
@@ -47,11 +64,13 @@ export interface SequencesOptions {
  *    prompt has the same ones.
  * 5. A run reuses only tokens of its client: how long it takes says nothing about others.
  * 6. Where a sequence cannot go back, a run reuses all of it or nothing.
+ * 7. A file that saves far more than the best sequence fills the one that was left first.
  */
 export class Sequences {
   private readonly options: SequencesOptions;
   /** Left first comes first. */
   private free: Slot[];
+  private readonly all: readonly Slot[];
   /** The places of runs that share batches. */
   private readonly sharing = new Set<number>();
 
@@ -63,7 +82,10 @@ export class Sequences {
       client: '',
       parts: [],
       alone: 0,
+      run: '',
+      saved: 0,
     }));
+    this.all = [...this.free];
   }
 
   get hasFree(): boolean {
@@ -71,16 +93,28 @@ export class Sequences {
   }
 
   /** Call it only while there is a free one. */
-  take(prompt: readonly Token[], reuse: Reuse): { slot: Slot; kept: number } {
+  take(prompt: readonly Token[], reuse: Reuse): Taken {
     const found = this.free.map((slot) => {
-      const most = this.reusable(slot, prompt, reuse);
-      const kept = this.options.cannotGoBack && most < slot.tokens.length ? 0 : most;
+      const kept = this.reusable(slot, prompt, reuse);
       return { slot, kept, saved: kept + (reuse.shares ? this.savedBeside(slot) : 0) };
     });
-    const { slot, kept } = found.reduce((best, one) => (one.saved > best.saved ? one : best));
-    this.free = this.free.filter((one) => one !== slot);
-    if (reuse.shares) this.sharing.add(slot.place);
-    return { slot, kept };
+    const best = found.reduce((best, one) => (one.saved > best.saved ? one : best));
+    const taken = this.fromFile(prompt, reuse, best.kept) ?? { ...best, file: null };
+    this.free = this.free.filter((one) => one !== taken.slot);
+    if (reuse.shares) this.sharing.add(taken.slot.place);
+    return taken;
+  }
+
+  private fromFile(prompt: readonly Token[], reuse: Reuse, kept: number): Taken | null {
+    const [slot] = this.free;
+    let best: Taken | null = null;
+    for (const file of this.options.cache?.files ?? []) {
+      const { meta } = file;
+      const saves = this.reusable(meta as typeof meta & { tokens: Token[] }, prompt, reuse);
+      if (slot !== undefined && saves >= (best?.kept ?? kept + FILE_TOKENS))
+        best = { slot, kept: saves, file };
+    }
+    return best;
   }
 
   private savedBeside({ place }: Slot): number {
@@ -97,8 +131,11 @@ export class Sequences {
   }
 
   /** Removes the tokens that the prompt does not reuse. Returns how many are left. */
-  async prepare({ slot, kept }: { slot: Slot; kept: number }, client: string): Promise<number> {
-    slot.client = client;
+  async prepare({ slot, kept: most, file }: Taken, client: string, run = ''): Promise<number> {
+    const { cache } = this.options;
+    const has_file = file === null || (await cache?.restore(file, slot, run)) === true;
+    const kept = has_file ? most : 0;
+    [slot.client, slot.run, slot.saved] = [client, run, Math.min(slot.saved, kept)];
     slot.alone = keepable(slot.parts, Math.min(slot.alone, kept), this.options.batch);
     slot.parts = firstParts(slot.parts, kept);
     const has = await this.options.decoder.keep(slot, kept);
@@ -106,7 +143,24 @@ export class Sequences {
     return has;
   }
 
-  private reusable(slot: Slot, prompt: readonly Token[], reuse: Reuse): number {
+  /** Writes the long sequences that have so many tokens more than their files, until that time. */
+  async save(more: number, until = Number.POSITIVE_INFINITY): Promise<void> {
+    const { cache } = this.options;
+    const computed = this.all.reduce((sum, { tokens }) => sum + tokens.length, 0);
+    for (const slot of this.free.toReversed()) {
+      const { tokens, parts, saved } = slot;
+      if (!cache || performance.now() > until) return;
+      if (parts.length > 0 && tokens.length >= FILE_TOKENS && tokens.length - saved >= more)
+        await cache.save(slot, () => this.free.includes(slot), tokens.length / computed);
+    }
+  }
+
+  private reusable(slot: Computed, prompt: readonly Token[], reuse: Reuse): number {
+    const most = this.reusableBeginning(slot, prompt, reuse);
+    return this.options.cannotGoBack && most < slot.tokens.length ? 0 : most;
+  }
+
+  private reusableBeginning(slot: Computed, prompt: readonly Token[], reuse: Reuse): number {
     const { tokens, parts, alone } = slot;
     if (slot.client !== reuse.client || parts.length === 0) return 0;
     const different = tokens.findIndex((token, index) => token !== prompt[index]);
