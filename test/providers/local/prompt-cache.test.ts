@@ -250,6 +250,16 @@ test('a file whose name was given to another model is refused', async () => {
   );
 });
 
+test('a conversation without a seed replaces no file that one with a seed can read', async () => {
+  const at = place();
+  const once = (order: Partial<RunOrder>) => life(at, ({ ask }) => ask(order));
+  const { text } = await once({});
+  // Computed with another run, so no run with a seed reuses it.
+  const meta = { batched: true, token_ids: [], text: '', parts: [], threads: null };
+  await once({ exact: false, resume: meta, messages: turns('ok') });
+  assert.ok((await once({ messages: turns(text) })).cached >= 2 * BATCH);
+});
+
 test('the least recently used files leave', async () => {
   const at = place();
   const ask = (number: number, budget_bytes?: number) =>

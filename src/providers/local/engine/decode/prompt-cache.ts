@@ -173,11 +173,19 @@ function clear(slot: Slot): void {
   [slot.parts, slot.alone, slot.saved] = [[], 0, 0];
 }
 
-/** Whether nobody would read the file if another one had the sequence. */
-function isReplaced({ meta }: PromptFile, { client, tokens }: Slot): boolean {
+/** Whether no run would read the file if another one had the sequence. */
+function isReplaced({ meta }: PromptFile, { client, tokens, parts, alone }: Slot): boolean {
   const different = meta.tokens.findIndex((token, index) => token !== tokens[index]);
-  const more = different === -1 ? 0 : meta.tokens.length - different;
-  return meta.client === client && more < FILE_TOKENS;
+  const same = different === -1 ? meta.tokens.length : different;
+  // Runs of each kind reuse as much of it: see Sequences.
+  const least = Math.min(same, alone, parts[0] ?? 0);
+  const usual = Math.min(meta.tokens.length, meta.alone, meta.parts[0] ?? 0);
+  return (
+    meta.client === client &&
+    meta.tokens.length <= tokens.length &&
+    meta.tokens.length - same < FILE_TOKENS &&
+    usual - least < FILE_TOKENS
+  );
 }
 
 function reportOf({ path, bytes, meta }: PromptFile) {
