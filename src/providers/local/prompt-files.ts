@@ -14,7 +14,8 @@ import type { PromptReport } from './from-engine.ts';
  * 1. A file gets its name when it is whole and on the disk. Until then it is a draft, with the pid
  *    of its writer.
  * 2. Its name says the model file, the engine and the tokens.
- * 3. The least recently used leave when all files together exceed their budget.
+ * 3. While it is read it is a draft too: a file that ends its reader is not read again.
+ * 4. The least recently used leave when all files together exceed their budget.
  */
 
 /** What computed a sequence. Another one computes other numbers, or reads other bytes. */
@@ -71,11 +72,16 @@ function digest(of: string | Buffer): string {
 
 let drafts = 0;
 
+/** A name that ends with this process. */
+export function draftPath(folder: string): string {
+  drafts += 1;
+  return join(folder, `${process.pid}.${drafts}.draft`);
+}
+
 /** The path of a new empty draft. Only its owner can read it. */
 export async function newDraft(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  drafts += 1;
-  const path = join(folder, `${process.pid}.${drafts}.draft`);
+  const path = draftPath(folder);
   await rm(path, { force: true });
   await (await open(path, 'wx', 0o600)).close();
   return path;
@@ -103,7 +109,7 @@ export async function seal(
   }
 }
 
-/** What the file says of itself. Null: it is damaged, or no such file. Throws if it is unreadable. */
+/** What the file says of itself. Null: it is damaged. Throws if it is unreadable. */
 export async function readPromptFile(path: string): Promise<PromptFile | null> {
   const file = await open(path, 'r');
   try {
@@ -254,8 +260,8 @@ export class PromptFiles {
     if (did === 'removed')
       this.log.warn({ ...fields, reason }, 'the file of a computed prompt is refused and removed');
     else this.log.info(fields, `the file of a computed prompt was ${did}`);
-    // The run may have been removed while its engine had the prompt in memory.
-    if (did === 'written') void this.removeWithout([join(this.folder, report.file)]);
+    // The run may have been removed while its engine had the prompt, or read the file.
+    if (did !== 'removed') void this.removeWithout([join(this.folder, report.file)]);
   }
 
   /** Removes the files of runs that the history has no more, and all if none may be kept. */

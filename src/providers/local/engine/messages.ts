@@ -38,7 +38,7 @@ export interface LoadOrder {
   batching: Batching;
   /** Time limit of the chat template. Null: none, for the built-in model. */
   template_ms: number | null;
-  /** Where computed prompts are kept, and of which model file. Absent: nowhere. */
+  /** Where computed prompts of this model file are kept. Absent: nowhere. */
   prompts?: { folder: string; budget_bytes: number; model: string };
 }
 

@@ -32,7 +32,7 @@ export interface NativeContext {
   disposeSequence(sequence: number): void;
   /** Writes what a sequence has computed. Rejects if that fails. */
   saveSequenceStateToFile(path: string, sequence: number, tokens: Uint32Array): Promise<number>;
-  /** Returns the tokens of the file. Other bytes than a file of this context can end the process. */
+  /** Returns the tokens of the file. Bytes of another context can end the process. */
   loadSequenceStateFromFile(path: string, sequence: number, most: number): Promise<Uint32Array>;
   /** Bytes of all sequences together. */
   getStateSize(): number;

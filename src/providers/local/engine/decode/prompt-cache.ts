@@ -4,6 +4,7 @@ import type { Token } from 'node-llama-cpp';
 import { freeBytes, syncFolder } from '../../../../home/disk.ts';
 import type { PromptReport } from '../../from-engine.ts';
 import {
+  draftPath,
   isWhole,
   listPrompts,
   makeRoom,
@@ -65,29 +66,34 @@ export class PromptCache {
 
   /** Fills the sequence of a run from the file. False: it is empty now. */
   async restore(file: PromptFile, slot: Slot, run: string): Promise<boolean> {
-    const { decoder, context_length, report } = this.options;
+    const { folder, decoder, context_length, report } = this.options;
     const { meta, path } = file;
     clear(slot);
+    const reading = draftPath(folder);
     let refusal: string | null = DAMAGED;
     try {
-      if (await isWhole(file)) {
+      await rename(path, reading);
+      if (await isWhole({ ...file, path: reading })) {
         const tokens = await decoder.change((native) =>
-          native.loadSequenceStateFromFile(path, slot.place, context_length),
+          native.loadSequenceStateFromFile(reading, slot.place, context_length),
         );
         if (tokens.length === meta.tokens.length) {
           for (const token of tokens) slot.tokens.push(token as Token);
           [slot.parts, slot.alone] = [meta.parts, meta.alone];
           [slot.run, slot.saved] = [meta.run, tokens.length];
-          await report({ did: 'used', ...reportOf(file), used_by: run });
           const now = new Date();
-          await utimes(path, now, now).catch(() => {});
+          await utimes(reading, now, now).catch(() => {});
+          await rename(reading, path);
+          await report({ did: 'used', ...reportOf(file), used_by: run });
           return true;
         }
       }
     } catch (error) {
       refusal = (error as NodeJS.ErrnoException).code === 'ENOENT' ? null : String(error);
     }
+    clear(slot);
     this.known = this.known.filter((other) => other !== file);
+    await rm(reading, { force: true }).catch(() => {});
     if (refusal !== null) await this.refuse(reportOf(file), refusal);
     await decoder.change((native) => native.disposeSequence(slot.place));
     return false;
