@@ -1,0 +1,172 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Template } from '@huggingface/jinja';
+import { getLlama, type LlamaModel } from 'node-llama-cpp';
+import { ulid } from 'ulid';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { packageRoot } from '../../../src/home/paths.ts';
+import type { LoadedModel } from '../../../src/providers/local/engine/load.ts';
+import type { RunOrder } from '../../../src/providers/local/engine/messages.ts';
+import { promptOfOrder, Structure } from '../../../src/providers/local/engine/prompt.ts';
+import { GENERIC_CALLS } from '../../../src/providers/local/engine/template/generic-tools.ts';
+import { ChatTemplate } from '../../../src/providers/local/engine/template/template.ts';
+import { testModel } from '../../../tools/test-models/models.ts';
+import { FAMILIES } from '../../fixtures/models/families.ts';
+import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+
+/** The tokens of a prompt are those of the rendered template of the file, one by one. */
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-prompt-'));
+/** The structure of all families, as control tokens of one vocabulary. */
+const marks = new Set(
+  Object.values(FAMILIES).flatMap(
+    (source) => source.match(/<\|[\w ]+\|>|<\w+_of_turn>|\[\/?[A-Z_]+\]|<｜[^｜]+｜>/g) ?? [],
+  ),
+);
+const made = makeGguf(join(folder, 'made.gguf'), {
+  context: 2048,
+  pieces: [...marks].filter((mark) => !/im_(start|end)/.test(mark)).map((mark) => [mark] as const),
+});
+const mini = join(packageRoot(), 'src/providers/mini/svc-mini.gguf');
+const real = testModel('smollm2');
+if (real === null) console.log('without SmolLM2: no models of npm run test-models');
+const llama = await getLlama({ gpu: false, build: 'never', maxThreads: 1, progressLogs: false });
+const models = await Promise.all(
+  [made, mini, ...(real === null ? [] : [real])].map((modelPath) =>
+    llama.loadModel({ modelPath, vocabOnly: true }),
+  ),
+);
+test.after(async () => {
+  await llama.dispose();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const call_key = ulid();
+const now = new Date();
+const turns = (count: number) => [
+  { role: 'system', content: 'Be kind.' },
+  ...[' Hi  there\n\nñ 漢字 🦙', 'Hello.', 'And 1 < 2, [x] | y?']
+    .slice(0, count)
+    .map((content, at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content })),
+];
+
+/** What the engine computes for these turns. */
+function tokensOf(model: LlamaModel, source: string, said: ReturnType<typeof turns>): number[] {
+  const tokens = {
+    bos_token: model.tokens.bosString ?? '',
+    eos_token: model.tokens.eosString ?? '',
+  };
+  const loaded = {
+    model,
+    template: new ChatTemplate(source, tokens),
+    structure: new Structure(model, source),
+    rendered: (work: () => unknown) => work(),
+    built_in: false,
+    knowsTags: false,
+  } as unknown as LoadedModel;
+  const messages = said.map(({ role, content }) => ({
+    role,
+    content: [{ type: 'text', text: content }],
+  }));
+  const order = { messages, options: {}, call_key } as unknown as RunOrder;
+  return promptOfOrder(loaded, order).tokens;
+}
+
+/** What the library of Hugging Face renders, in the tokens of the model. */
+function reference(model: LlamaModel, source: string, messages: object[]): number[] {
+  const { bos, bosString, eosString, shouldPrependBosToken } = model.tokens;
+  const text = new Template(
+    source.replace('in message.tool_calls -%', 'in message.tool_calls or [] -%'),
+  ).render({
+    messages,
+    add_generation_prompt: true,
+    bos_token: bosString ?? '',
+    eos_token: eosString ?? '',
+  });
+  const tokens = model.tokenize(text, true);
+  return bos === null || !shouldPrependBosToken || tokens[0] === bos ? tokens : [bos, ...tokens];
+}
+
+/** Forms that refuse a system text. */
+const WITHOUT_SYSTEM = new Set(['gemma', 'mistral']);
+
+test('each form has the tokens that its rendered template has, with each vocabulary', () => {
+  let compared = 0;
+  for (const [name, source] of Object.entries(FAMILIES))
+    for (const [at, model] of models.entries())
+      for (const count of [1, 3]) {
+        const said = turns(count).slice(WITHOUT_SYSTEM.has(name) ? 1 : 0);
+        const own = tokensOf(model, source, said);
+        assert.equal(own, reference(model, source, said), `${name}, model ${at}, ${count} turns`);
+        compared += own.length;
+      }
+  assert.ok(compared > 1000, `${compared} tokens`);
+});
+
+test('a text that spells structure has other tokens than the structure, and the same letters', () => {
+  const [model] = models as [LlamaModel];
+  for (const [name, source] of Object.entries(FAMILIES)) {
+    const control = new Set(model.tokenize([...marks].join(''), true));
+    const structural = (content: string) =>
+      tokensOf(model, source, [{ role: 'user', content }]).filter((token) =>
+        control.has(token as never),
+      );
+    assert.ok(structural('x').length > 1, name);
+    assert.equal(structural([...marks].join(' ')), structural('x'), name);
+  }
+});
+
+/** Short templates in the forms of Qwen3-Coder, GLM and MiniMax: calls are XML, not JSON. */
+const xml = (call: string) => `{%- if tools %}<|im_start|>system
+<tools>{%- for tool in tools %}{{ tool.function.name }}{%- endfor %}</tools><|im_end|>
+{% endif %}{%- for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}{%- for call in m.tool_calls or [] %}${call}{%- endfor %}<|im_end|>
+{% endfor %}{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`;
+const each = (before: string, between: string, after: string) =>
+  `{%- for k, v in call.function.arguments | items %}${before}{{ k }}${between}{{ v }}${after}{%- endfor %}`;
+const XML = {
+  coder: xml(
+    `<tool_call>\n<function={{ call.function.name }}>\n${each('<parameter=', '>\n', '\n</parameter>\n')}</function>\n</tool_call>`,
+  ),
+  glm: xml(
+    `<tool_call>{{ call.function.name }}\n${each('<arg_key>', '</arg_key>\n<arg_value>', '</arg_value>\n')}</tool_call>`,
+  ),
+  minimax: xml(
+    `<minimax:tool_call>\n<invoke name="{{ call.function.name }}">\n${each('<parameter name="', '">', '</parameter>\n')}</invoke>\n</minimax:tool_call>`,
+  ),
+};
+
+test('a template whose calls are XML gets the generic form of tools, in all turns alike', () => {
+  for (const [name, source] of Object.entries(XML)) {
+    const template = new ChatTemplate(source, { bos_token: '', eos_token: '' });
+    assert.equal([template.hasTools, template.calls], [false, GENERIC_CALLS], name);
+    const call = {
+      type: 'tool_call',
+      id: 'c',
+      name: 'weather',
+      arguments: '{"city":"Paris"}',
+    } as const;
+    const prompt = template.render({
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'Weather?' }] },
+        { role: 'assistant', content: [call] },
+        {
+          role: 'tool',
+          content: [{ type: 'tool_result', id: 'c', text: 'Sun.', is_error: false }],
+        },
+      ],
+      tools: [{ name: 'weather', description: null, parameters: {} }],
+      now,
+      plain: (text: string) => text,
+    });
+    const written = `${GENERIC_CALLS.prefix}weather${GENERIC_CALLS.middle}{"city":"Paris"}${GENERIC_CALLS.end}`;
+    assert.ok(prompt.includes(written), `${name}: ${prompt}`);
+    assert.match(prompt, 'Sun.');
+    assert.not.match(prompt, '<tools>');
+  }
+});
+
+test.run();
