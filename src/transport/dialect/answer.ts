@@ -101,12 +101,20 @@ export async function sendAnswer(
 /**
  * Streams an answer: `work` writes each piece in the form of its API. The bounds are those of all
  * streams, see `http/live.ts`. A run that fails before its first piece is an HTTP error. `present`
- * is the run at the target that the last piece is of.
+ * is the run at the target that the last piece is of. `runs`: `work` is called for each of them,
+ * and the first one is `run`.
  */
 export async function streamAnswer(
   context: Context,
   run: RunRecord,
-  { rename = asItIs, ...options }: Omit<LiveOptions, 'run_id' | 'begin'> & { rename?: Rename },
+  {
+    rename = asItIs,
+    runs = [run],
+    ...options
+  }: Omit<LiveOptions, 'run_id' | 'begin'> & {
+    rename?: Rename;
+    runs?: AsyncIterable<RunRecord> | readonly RunRecord[];
+  },
   work: (
     pieces: AsyncIterable<PlacedPiece | AnswerEnd>,
     live: Pick<Live, 'write'>,
@@ -115,15 +123,18 @@ export async function streamAnswer(
 ): Promise<void> {
   const { runtime } = context;
   await sendLive(context, { ...options, run_id: run.id, begin: 'late' }, async (live) => {
-    const { present, onMove } = following(run);
     const gathered = new Gathered(live);
-    const batches = followAnswer(runtime, run.id, { ...live, onMove });
-    const pieces = untilEnd(context, batches, live, gathered);
     const writes = { ...live, write: (text: string) => gathered.add(text) };
-    await work(pieces, writes, present).catch(async (thrown: unknown) => {
+    try {
+      for await (const each of runs) {
+        const { present, onMove } = following(each);
+        const batches = followAnswer(runtime, each.id, { ...live, onMove });
+        await work(untilEnd(context, batches, live, gathered), writes, present);
+      }
+    } catch (thrown) {
       await gathered.flush();
       throw rename(thrown);
-    });
+    }
     gathered.end();
     return null;
   });

@@ -10,6 +10,8 @@ import { clientGone, clientOf, withKey } from '../http/run-request.ts';
 export interface ApiRequest {
   api: string;
   fields?: Readonly<Record<string, unknown>>;
+  /** Its place among the runs of one request. Each has a key of the key of the request. */
+  choice?: number;
   /** The run continues when its client disconnects, whatever the headers say. */
   survives?: boolean;
   /** The conversation that the run belongs to. */
@@ -38,7 +40,7 @@ export async function startFor(
     input,
     request,
   );
-  if (!context.res.headersSent) context.res.setHeader('X-Svc-Run-Id', run.id);
+  if (!context.res.headersSent && !request.choice) context.res.setHeader('X-Svc-Run-Id', run.id);
   return run;
 }
 
@@ -55,10 +57,12 @@ export async function startFor(
 export async function startRun(
   { headers, gone, runtime, limits, log }: Asking,
   input: RunInput,
-  { api, fields = {}, survives = false, joins }: ApiRequest,
+  { api, fields = {}, choice = 0, survives = false, joins }: ApiRequest,
 ): Promise<RunRecord> {
   const cancels = cancelsOnDisconnect(headers);
-  const parsed = parseRunInput(withKey(withoutNull(input), headers['idempotency-key']), limits);
+  const key = headers['idempotency-key'];
+  const ownKey = key === undefined || choice === 0 ? key : `${key}/${choice}`;
+  const parsed = parseRunInput(withKey(withoutNull(input), ownKey), limits);
   const origin = { ...spanOf(headers.traceparent), asked_as: { api, fields } };
   const joining = joins === undefined ? origin : { ...origin, joins };
   const run = await runtime.runs.start(parsed, clientOf({ headers }), joining);

@@ -1,10 +1,11 @@
 import * as v from 'valibot';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
+import type { Usage } from '../../contract/events.ts';
 import { runInput } from '../../contract/run.ts';
-import { type Answer, sendAnswer, streamAnswer } from '../dialect/answer.ts';
+import { type Answer, streamAnswer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
-import { startFor } from '../dialect/start.ts';
 import type { Context } from '../http/route.ts';
+import { sendChoices, startChoices, usageOfAll } from './choices.ts';
 import {
   lengthOf,
   named,
@@ -49,8 +50,9 @@ type CompletionInput = v.InferOutput<typeof completionInput>;
 
 export async function completion(context: Context<unknown, CompletionInput>): Promise<void> {
   const request = await context.body();
-  const run = await startFor(
+  const choices = await startChoices(
     context,
+    request.n,
     {
       ...pick(request, [...SAMPLING, 'model', 'metadata']),
       // A provider that has only chats gets a message, as before.
@@ -61,22 +63,32 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
       max_tokens: lengthOf(request.max_tokens) ?? MAX_TOKENS,
       seed: seedOf(request.seed),
     } as RunInput,
-    { api: 'openai.completions' },
+    'openai.completions',
   );
-  if (request.stream !== true) return sendAnswer(context, run, whole, inCompletion);
+  if (request.stream !== true) return sendChoices(context, choices, whole, inCompletion);
+  const { first, runs } = choices;
+  const usages: Usage[] = [];
   const isCounted = request.stream_options?.include_usage === true;
-  const options = { ...CHUNKS, rename: inCompletion };
-  await streamAnswer(context, run, options, async (pieces, { write }, present) => {
+  const options = { ...CHUNKS, runs, rename: inCompletion };
+  await streamAnswer(context, first, options, async (pieces, { write }, present) => {
+    const index = usages.length;
     for await (const piece of pieces) {
-      const run = present();
+      const { provider, model } = present();
+      const run = { ...first, provider, model };
       if (piece.type === 'output') {
         // This API has text alone.
-        if (piece.kind === undefined) await write(frame(described(run, piece.text, null)));
+        if (piece.kind === undefined)
+          await write(frame(described(run, textChoice(index, piece.text, null))));
         continue;
       }
-      const usage = isCounted ? usageOf(piece.usage) : undefined;
+      usages.push(piece.usage);
+      const last = described(run, textChoice(index, '', finishOf(piece.finish_reason, 0)));
+      if (usages.length < (request.n ?? 1)) {
+        await write(frame(last));
+        continue;
+      }
+      const usage = isCounted ? usageOf(usageOfAll(usages)) : undefined;
       const counted = usage === undefined ? '' : frame({ ...head(run), choices: [], usage });
-      const last = described(run, '', finishOf(piece.finish_reason, 0));
       await write(frame(last) + counted + DONE);
     }
   });
@@ -88,8 +100,13 @@ const MAX_TOKENS = 16;
 /** The run has a conversation of the prompt alone. */
 const inCompletion = renameParams({ messages: 'prompt' });
 
-function whole({ run, text, finish_reason, usage }: Answer): object {
-  return { ...described(run, text, finishOf(finish_reason, 0)), usage: usageOf(usage) };
+function whole([first, ...others]: readonly [Answer, ...Answer[]]): object {
+  const usages = others.map(({ usage }) => usage);
+  const choices = [first, ...others].map(({ text, finish_reason }, index) =>
+    textChoice(index, text, finishOf(finish_reason, 0)),
+  );
+  const usage = usageOf(usageOfAll([first.usage, ...usages]));
+  return { ...described(first.run, ...choices), usage };
 }
 
 function head(run: RunRecord): object {
@@ -101,6 +118,10 @@ function head(run: RunRecord): object {
   };
 }
 
-function described(run: RunRecord, text: string, finish_reason: string | null): object {
-  return { ...head(run), choices: [{ index: 0, text, logprobs: null, finish_reason }] };
+function described(run: RunRecord, ...choices: object[]): object {
+  return { ...head(run), choices };
+}
+
+function textChoice(index: number, text: string, finish_reason: string | null): object {
+  return { index, text, logprobs: null, finish_reason };
 }

@@ -32,6 +32,8 @@ const { metadata, stop, reasoning_effort, verbosity, logprobs } = runInput.entri
 /** The options that have the same name and meaning. Some are of neighbours that speak this API. */
 export const SAMPLING = optionsWith('openai', true);
 
+/** Most answers to one request. */
+const CHOICES_MAX = 8;
 /** As llama-server and LM Studio have it: the answer ends by itself, or with the context. */
 const UNBOUNDED = -1;
 
@@ -59,7 +61,7 @@ export const sampling = {
   stream_options: v.nullish(
     object({ include_usage: v.nullish(flag), include_obfuscation: v.nullish(flag) }),
   ),
-  n: only([1], 'svc makes one answer for each request.'),
+  n: v.nullish(wholeFrom(1, CHOICES_MAX)),
 };
 
 /** The efforts of a run. `default` leaves it to the model. */

@@ -18,7 +18,8 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
   const wrongKey = clientOf(real, 'wrong').chat.completions.create(hi);
   assert.equal(await errorOf(wrongKey), [401, 'unauthorised', null]);
   for (const [more, param] of [
-    [{ n: 2 }, 'n'],
+    [{ n: 9 }, 'n'],
+    [{ n: 0 }, 'n'],
     [{ messages: [] }, 'messages'],
     [{ messages: 'x' }, 'messages'],
     [{ messages: [{ role: 'user' }] }, 'messages.0.content'],

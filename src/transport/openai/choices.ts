@@ -1,0 +1,86 @@
+import { LOCAL } from '../../../machines/runs-to-start.ts';
+import type { RunInput, RunRecord } from '../../contract/contract.ts';
+import type { Usage } from '../../contract/events.ts';
+import { options } from '../../contract/options.ts';
+import { type Answer, collectAnswer, type Rename } from '../dialect/answer.ts';
+import { startFor } from '../dialect/start.ts';
+import { sendLarge } from '../http/large.ts';
+import type { Context } from '../http/route.ts';
+
+/** The runs of a request for `n` choices: each run has one answer. */
+export interface Choices {
+  first: RunRecord;
+  /** All runs, in order. Each is answered before the next one is asked for. */
+  runs: AsyncIterable<RunRecord>;
+}
+
+/**
+ * Starts the runs of a request.
+ *
+ * 1. Those of the local engine follow each other, and reuse the prompt that the first one computed.
+ *    Other providers answer all at once.
+ * 2. With a seed, each choice has the next one.
+ * 3. A request that fails cancels the runs that it has not read. One whose client leaves cancels
+ *    all, as `startFor` says.
+ */
+export async function startChoices(
+  context: Context,
+  n: number | null | undefined,
+  input: RunInput,
+  api: string,
+): Promise<Choices> {
+  const start = (choice: number) =>
+    startFor(context, { ...input, seed: seedOf(input, choice) }, { api, choice });
+  const first = await start(0);
+  return { first, runs: inOrder(context, first, n ?? 1, start) };
+}
+
+function seedOf({ seed }: RunInput, choice: number): number | null {
+  return seed == null ? null : (seed + choice) % (options.seed.max + 1);
+}
+
+async function* inOrder(
+  { runtime, res, closing }: Context,
+  first: RunRecord,
+  n: number,
+  start: (choice: number) => Promise<RunRecord>,
+): AsyncGenerator<RunRecord, void> {
+  const runs = [first];
+  let read = 0;
+  try {
+    while (first.provider !== LOCAL && runs.length < n) runs.push(await start(runs.length));
+    for (; read < n; read += 1) yield runs[read] ?? (await start(read));
+  } finally {
+    if (!res.destroyed && !closing.aborted)
+      for (const { id } of runs.slice(read)) await runtime.runs.cancel(id, 'http').catch(() => {});
+  }
+}
+
+/** Sends all answers together, in the form that `describe` gives them. */
+export async function sendChoices(
+  context: Context,
+  { runs }: Choices,
+  describe: (answers: readonly [Answer, ...Answer[]]) => object,
+  rename?: Rename,
+): Promise<void> {
+  const answers: Answer[] = [];
+  for await (const run of runs) answers.push(await collectAnswer(context, run, rename));
+  await sendLarge(context, async () => describe(answers as [Answer, ...Answer[]]));
+}
+
+/** As OpenAI counts choices: the prompt once, and the tokens of all answers. */
+export function usageOfAll(usages: readonly Usage[]): Usage {
+  const counts = usages.map(({ output_tokens }) => output_tokens);
+  const known = counts.filter((count) => count !== null);
+  const thoughts = usages.flatMap(({ reasoning_tokens }) => reasoning_tokens ?? []);
+  return {
+    input_tokens: null,
+    ...usages[0],
+    output_tokens: known.length < counts.length ? null : sumOf(known),
+    ...(thoughts.length === 0 ? {} : { reasoning_tokens: sumOf(thoughts) }),
+  };
+}
+
+function sumOf(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0);
+}
