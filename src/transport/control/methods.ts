@@ -109,9 +109,9 @@ function waysOf(runtime: Runtime, limits: Limits, home: HomeCall['home']) {
       }
       return read();
     },
-    'model.pull': async ({ reference, name = null, sha256 = null, anyway = false }, reply) => {
+    'model.pull': async ({ reference, name = null, sha256 = null, anyway }, reply) => {
       let model: Results['model.pull'] = null;
-      const input = { reference, name, sha256, anyway: anyway === true };
+      const input = { reference, name, sha256, ...(anyway === true ? { anyway } : {}) };
       for await (const record of runtime.pulls.pull(input, BY, reply.signal)) {
         await reply.event(record);
         model = record.model;

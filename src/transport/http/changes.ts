@@ -50,7 +50,7 @@ async function pull(context: Context<unknown, v.InferOutput<typeof pullInput>>):
       failure: (error) => `${JSON.stringify({ error: error.body() })}\n`,
     },
     async ({ signal, write }) => {
-      const input = { reference, name, sha256, anyway: anyway === true };
+      const input = { reference, name, sha256, ...(anyway === true ? { anyway } : {}) };
       const records = context.runtime.pulls.pull(input, CLIENT, signal);
       for await (const record of records) await write(`${JSON.stringify(record)}\n`);
       return null;
