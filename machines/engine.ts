@@ -18,7 +18,7 @@ import { ENGINE_CRASHED, ENGINE_KILLED } from './retry.ts';
  * 5. An idle process is ended after `idle_ms`, which a load or finished work can change.
  */
 
-type Later = 'batching' | 'gpu' | 'gpu_layers';
+type Later = 'batching' | 'gpu' | 'gpu_layers' | 'attention';
 type OfModels = 'threads' | 'context_length' | 'parallel' | 'chat_template';
 /** Old logs lack the later fields. A server that is no engine of svc does not say them. */
 export interface EngineInfo

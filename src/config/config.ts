@@ -13,7 +13,7 @@ import type { Presets } from './presets.ts';
 import { type ProviderConfig, readProvider } from './provider.ts';
 import { readAddedProviders } from './providers-file.ts';
 import { type RenamedSetting, removedVariables, renamedSettings } from './renamed.ts';
-import { type Settings, settingSpecs } from './settings.ts';
+import { attentionOf, type Settings, settingSpecs } from './settings.ts';
 import { splitPassword } from './store/address.ts';
 import { plainValue } from './text.ts';
 import { readWhole, wholeText } from './value.ts';
@@ -68,6 +68,7 @@ export function loadConfig(
   const settings = mapValues(settingSpecs, (spec, key) =>
     choose(key, spec, flags[key]),
   ) as unknown as Settings;
+  attentionOf(settings);
   const alias_presets = applyChoices(file, settings, sources);
   const { address, password } = splitPassword(settings.store);
   settings.store = address;

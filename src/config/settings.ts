@@ -1,5 +1,7 @@
 import { isAbsolute } from 'node:path';
-import { LOG_LEVELS, RECOVERIES } from '../contract/options.ts';
+import type { Attention } from '../contract/loaded-models.ts';
+import { CACHE_TYPES, LOG_LEVELS, RECOVERIES } from '../contract/options.ts';
+import { SvcError } from '../errors.ts';
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
 import { type Presets, presetProblem, readPresets } from './presets.ts';
@@ -75,6 +77,10 @@ export interface Settings {
   engine_preload: boolean;
   /** Layers of a local model on a GPU. */
   engine_gpu_layers: 'auto' | 'max' | number;
+  /** Types of the cached keys and values of a context. */
+  engine_cache_keys: Attention['cache_keys'];
+  engine_cache_values: Attention['cache_values'];
+  engine_flash_attention: Attention['flash'];
 }
 
 const address = {
@@ -103,6 +109,35 @@ function withoutSecrets(address: string): string {
   const { origin, pathname, username, password, search, hash } = new URL(address);
   const isWhole = username + password + search + hash === '';
   return isWhole ? address : `${origin}${pathname} (the rest is not shown)`;
+}
+
+const autoSwitch = {
+  expects: 'auto, true or false',
+  read: (value: unknown) => (value === 'auto' ? value : readSwitch(value)),
+  fromText: (text: string) => (text === 'auto' ? text : switchText(text)),
+};
+const cacheType = {
+  expects: `one of ${CACHE_TYPES.join(', ')}`,
+  read: (value: unknown) => CACHE_TYPES.find((type) => type === value),
+};
+
+/** Throws config_invalid for settings that exclude each other. */
+export function attentionOf({
+  engine_cache_keys: cache_keys,
+  engine_cache_values: cache_values,
+  engine_flash_attention: flash,
+}: Settings): Attention {
+  if (flash === false && cache_values.startsWith('q'))
+    throw new SvcError(
+      'config_invalid',
+      `engine_cache_values is ${cache_values}, and engine_flash_attention is false: ` +
+        'llama.cpp reads quantized values with flash attention alone.',
+      {
+        param: 'engine_cache_values',
+        hint: 'Set engine_flash_attention to auto, or engine_cache_values to f16.',
+      },
+    );
+  return { cache_keys, cache_values, flash };
 }
 
 export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Settings[K]> } = {
@@ -376,6 +411,28 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     read: (value) => (value === 'auto' || value === 'max' ? value : readWhole(value, 0, 1000)),
     fromText: (text) => (text === 'auto' || text === 'max' ? text : wholeText(text)),
   },
+  engine_cache_keys: {
+    env: 'SVC_ENGINE_CACHE_KEYS',
+    default: 'f16',
+    meaning:
+      'Type of the cached keys of a context. q8_0 needs about half of the memory of f16. ' +
+      'Smaller types change answers.',
+    ...cacheType,
+  },
+  engine_cache_values: {
+    env: 'SVC_ENGINE_CACHE_VALUES',
+    default: 'f16',
+    meaning: 'Type of the cached values of a context. A quantized one needs flash attention.',
+    ...cacheType,
+  },
+  engine_flash_attention: {
+    env: 'SVC_ENGINE_FLASH_ATTENTION',
+    default: 'auto',
+    meaning:
+      'Whether the local engine computes with flash attention. ' +
+      'auto: if the model and what computes it can.',
+    ...autoSwitch,
+  },
   engine_batching: {
     env: 'SVC_ENGINE_BATCHING',
     default: 'auto',
@@ -384,9 +441,7 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'auto: if that is faster, which it measures when a model is first loaded. ' +
       'Other runs can then change an answer. A run with a seed is always computed by ' +
       'itself. false: so is every run.',
-    expects: 'auto, true or false',
-    read: (value) => (value === 'auto' ? value : readSwitch(value)),
-    fromText: (text) => (text === 'auto' ? text : switchText(text)),
+    ...autoSwitch,
   },
   engine_preload: {
     env: 'SVC_ENGINE_PRELOAD',

@@ -1,6 +1,7 @@
 import type { Message, RunRequest, SourceRequest } from '../../machines/messages.ts';
 import type { EmbeddingSent } from '../../machines/provider/context.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
+import type { Attention } from './loaded-models.ts';
 
 export type { EventSlice, PagedEvent, PageForm, Sized } from '../kernel/event-page.ts';
 export type { RunFollowing } from '../kernel/feed.ts';
@@ -101,6 +102,8 @@ export interface ModelDetails extends ModelRecord {
   licence?: string | null;
   /** An estimate of the memory that it needs, with the present limits. */
   memory_bytes?: number | null;
+  /** How the local engine caches its contexts. */
+  attention?: Attention;
   /** Where svc has it from. */
   origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;
   /** Parts of a model of another program that svc does not use, such as `template`. */

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { CACHE_TYPES } from './options.ts';
 import { orNull } from './records.ts';
 import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
@@ -18,6 +19,15 @@ const computing = {
 type Computing = typeof computing;
 export const computingNames = Object.keys(computing) as (keyof Computing)[];
 
+/** How the contexts of answers are cached and read. */
+const attention = object({
+  cache_keys: oneOf(CACHE_TYPES),
+  cache_values: oneOf(CACHE_TYPES),
+  /** `auto`: if the model and what computes it can. */
+  flash: v.union([flag, v.literal('auto')]),
+});
+export type Attention = v.InferOutput<typeof attention>;
+
 /** `batching`: runs that need not be exact are computed in one batch. */
 export const engineLoaded = object({
   ...computing,
@@ -28,6 +38,7 @@ export const engineLoaded = object({
   gpu_layers_before: v.exactOptional(whole),
   /** Memory of the GPU. */
   gpu_bytes: v.exactOptional(whole),
+  attention: v.exactOptional(attention),
 });
 export type EngineLoaded = v.InferOutput<typeof engineLoaded>;
 
@@ -68,6 +79,8 @@ export const loadedModel = named(
     memory_bytes: orNull(v.number()),
     pid: orNull(whole),
     ...nullable(computing),
+    /** Null: it is not loaded, or computes no answers. */
+    attention: v.nullable(attention),
     /** How long it stays without work. */
     keep_alive_ms: whole,
     /** When it leaves unless there is work. Null: it has work, or stays. */

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { ProviderConfig } from '../config/provider.ts';
+import { attentionOf } from '../config/settings.ts';
 import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -90,6 +91,7 @@ export function buildWork(options: WorkOptions) {
     threads: config.engine_threads,
     batching: config.engine_batching,
     gpu_layers: config.engine_gpu_layers,
+    attention: attentionOf(config),
     budget_bytes: config.models_memory_bytes,
     keep: config.keep_alive,
     library: {

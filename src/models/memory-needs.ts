@@ -1,7 +1,9 @@
 import { freemem, totalmem } from 'node:os';
 import { availableMemory, constrainedMemory } from 'node:process';
+import type { Attention } from '../contract/loaded-models.ts';
 import type { GgufHeader } from './gguf/header.ts';
 import { filesOfModel } from './gguf/parts.ts';
+import { bitsOf } from './gguf/tensors.ts';
 import type { Fit } from './port.ts';
 
 /** What the memory of a model depends on. */
@@ -13,7 +15,8 @@ export interface ModelShape {
   width: number;
   heads: number;
   /** Numbers of one token that a layer caches. */
-  cached: number;
+  keys: number;
+  values: number;
   vocabulary: number;
   /** The context that the model was trained for. */
   context: number;
@@ -26,6 +29,7 @@ export interface ContextPlan {
   context_tokens: number;
   /** Tokens of one batch. */
   batch?: number;
+  attention?: Pick<Attention, 'cache_keys' | 'cache_values'>;
 }
 
 /** The shape from the header of a file. A header without it counts as a model without a context. */
@@ -43,9 +47,8 @@ export function shapeOf(
     layers: number('block_count') ?? 0,
     width,
     heads,
-    cached:
-      cachedHeads *
-      ((number('attention.key_length') ?? head) + (number('attention.value_length') ?? head)),
+    keys: cachedHeads * (number('attention.key_length') ?? head),
+    values: cachedHeads * (number('attention.value_length') ?? head),
     vocabulary: number('vocab_size') ?? numbers.get('tokenizer.ggml.tokens') ?? 0,
     context: number('context_length') ?? 0,
   };
@@ -63,14 +66,16 @@ export async function weightsOf(path: string): Promise<number> {
  */
 export function memoryNeeds(
   shape: ModelShape,
-  { parallel, context_tokens, batch = BATCH }: ContextPlan,
+  { parallel, context_tokens, batch = BATCH, attention = USUAL }: ContextPlan,
 ): number {
   const tokens = Math.ceil(Math.min(context_tokens, shape.context) / CELLS) * CELLS;
-  const cache = parallel * tokens * shape.layers * shape.cached * BYTES_CACHED;
+  const bits =
+    shape.keys * bitsOf(attention.cache_keys) + shape.values * bitsOf(attention.cache_values);
+  const cache = (parallel * tokens * shape.layers * bits) / 8;
   const logits = (batch + parallel) * shape.vocabulary;
-  const attention = batch * tokens * shape.heads;
+  const scores = batch * tokens * shape.heads;
   const layer = batch * shape.width * WIDTHS;
-  const buffers = (logits + attention + layer) * BYTES_COMPUTED;
+  const buffers = (logits + scores + layer) * BYTES_COMPUTED;
   return PROCESS_BYTES + shape.weights + cache + buffers;
 }
 
@@ -185,7 +190,8 @@ function usualShape(weights: number): ModelShape {
     layers,
     width,
     heads: Math.ceil(width / 128),
-    cached: 2048,
+    keys: 1024,
+    values: 1024,
     vocabulary: 128_000,
     context: Number.MAX_SAFE_INTEGER,
   };
@@ -220,8 +226,8 @@ const GIB = 1024 ** 3;
 
 /** A context has a multiple of so many tokens. */
 const CELLS = 256;
-/** Numbers of the cache have two bytes each, computed ones four. */
-const BYTES_CACHED = 2;
+const USUAL = { cache_keys: 'f16', cache_values: 'f16' } as const;
+/** Computed numbers have four bytes each. */
 const BYTES_COMPUTED = 4;
 /** Tokens of a prompt in one batch on a processor. */
 const BATCH = 128;

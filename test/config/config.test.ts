@@ -122,6 +122,9 @@ const values: {
   },
   engine_batching: { file: true, env: '0', flag: 'auto', read: [true, false, 'auto'] },
   engine_preload: { file: false, env: '1', flag: 'false', read: [false, true, false] },
+  engine_cache_keys: { file: 'q8_0', env: 'bf16', flag: 'f16', read: ['q8_0', 'bf16', 'f16'] },
+  engine_cache_values: { file: 'q4_0', env: 'f16', flag: 'f32', read: ['q4_0', 'f16', 'f32'] },
+  engine_flash_attention: { file: true, env: '1', flag: 'auto', read: [true, true, 'auto'] },
   engine_gpu_layers: { file: 8, env: 'max', flag: 'auto', read: [8, 'max', 'auto'] },
   engine_threads: { file: 2, env: '3', flag: 'null', read: [2, 3, null] },
 };
@@ -155,6 +158,24 @@ for (const [key, given] of Object.entries(values) as [
     );
   });
 }
+
+test('quantized values without flash attention are refused by the name of the setting', () => {
+  const text = (engine_cache_values: string, engine_flash_attention: unknown) =>
+    JSON.stringify({ engine_cache_values, engine_flash_attention });
+  for (const type of ['q8_0', 'q5_1', 'q4_0'])
+    try {
+      load(text(type, false));
+      assert.unreachable(type);
+    } catch (error) {
+      const { code, param, message } = error as SvcError;
+      assert.equal([code, param], ['config_invalid', 'engine_cache_values']);
+      assert.match(message, `engine_cache_values is ${type}, and engine_flash_attention is false`);
+    }
+  const keys = JSON.stringify({ engine_cache_keys: 'q8_0', engine_flash_attention: false });
+  assert.is(load(keys).engine_cache_keys, 'q8_0');
+  assert.is(load(text('q8_0', 'auto')).engine_cache_values, 'q8_0');
+  assert.is(load(text('bf16', false)).engine_cache_values, 'bf16');
+});
 
 test('every limit has its default, and comes from the environment, else the file', () => {
   assert.equal(load('{}').limits, defaultLimits);

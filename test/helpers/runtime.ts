@@ -286,6 +286,7 @@ const LOADED: LoadedModel = {
   gpu: 'cpu',
   gpu_layers: 0,
   chat_template: 'file',
+  attention: null,
   keep_ms: 1,
   expires_at: null,
   error: null,

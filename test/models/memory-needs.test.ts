@@ -56,6 +56,16 @@ test('a context beyond that of the model needs no more', async () => {
   assert.is(memoryNeeds(shape, CONTEXT), memoryNeeds(shape, { ...CONTEXT, context_tokens: 512 }));
 });
 
+test('the types of the cache count, keys and values each by itself', async () => {
+  const shape = await shapeAt(makeGguf(join(folder, 'cached.gguf'), measured[1]?.[0]));
+  const needs = (cache_keys: 'f16' | 'q8_0' | 'q4_0', cache_values = cache_keys) =>
+    memoryNeeds(shape, { ...CONTEXT, attention: { cache_keys, cache_values } });
+  assert.is(needs('f16'), memoryNeeds(shape, CONTEXT));
+  const whole = 4 * 4096 * 12 * 2 * 512;
+  assert.is(needs('f16') - needs('q8_0'), (whole * (16 - 8.5)) / 8);
+  assert.is(needs('f16') - needs('q4_0', 'f16'), (whole * (16 - 4.5)) / 16);
+});
+
 test('fewer runs at one time are planned where all do not fit', async () => {
   const shape = await shapeAt(makeGguf(join(folder, 'deep.gguf'), measured[1]?.[0]));
   const whole = memoryNeeds(shape, CONTEXT);
@@ -103,7 +113,7 @@ function shapeIn([
   vocabulary = 0,
 ]: (typeof known)[0]) {
   const weights = gigabytes * GB;
-  return { weights, layers, width, heads, vocabulary, cached: 2048, context: 40_960 };
+  return { weights, layers, width, heads, vocabulary, keys: 1024, values: 1024, context: 40_960 };
 }
 
 test('the estimate from the size alone is close to the one from the header', () => {

@@ -35,7 +35,9 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     ['licence', model.licence ?? null],
     [
       'memory',
-      (model.memory_bytes ?? null) === null ? null : `about ${bytes(model.memory_bytes ?? 0)}`,
+      (model.memory_bytes ?? null) === null
+        ? null
+        : `about ${bytes(model.memory_bytes ?? 0)}${cacheOf(model)}`,
     ],
     ['fit', model.fit?.text ?? null],
     ['capabilities', model.capabilities.join(', ')],
@@ -64,6 +66,13 @@ function defaultsOf({ defaults }: Results['model.show']): string | null {
 function templateOf({ template, template_problem }: Results['model.show']): string | null {
   if (template == null) return null;
   return template_problem === undefined ? template : `${template}, which ${template_problem}`;
+}
+
+function cacheOf({ attention }: Results['model.show']): string {
+  if (attention === undefined) return '';
+  const { cache_keys, cache_values } = attention;
+  const types = `${cache_keys}/${cache_values}`;
+  return types === 'f16/f16' ? '' : `, with a cache of ${types}`;
 }
 
 function originOf({

@@ -279,7 +279,7 @@ export class Engines implements LocalRoom {
     const number = this.count;
     const port = await engines.create(number);
     const wanted = contextOf(this.options, purpose);
-    const { batch: _, ...context } = wanted;
+    const { batch: _, attention: __, ...context } = wanted;
     const ownMs = keep[model.id] ?? keep[model.name];
     const usualMs = () => ownMs ?? this.options.limits.engine_idle_ms;
     const Engine = model.server === undefined ? ModelEngine : ServerEngine;
@@ -349,8 +349,8 @@ export class Engines implements LocalRoom {
 
 /** Vectors are computed one after the other, each in one batch. */
 function contextOf({ load }: Pick<EnginesOptions, 'load'>, purpose: Purpose): ContextPlan {
-  const { parallel, context_tokens } = load;
-  if (purpose === 'answers') return { parallel, context_tokens };
+  const { parallel, context_tokens, attention } = load;
+  if (purpose === 'answers') return { parallel, context_tokens, attention };
   const batch = Math.min(context_tokens, EMBED_TOKENS.usual);
   return { parallel: 1, context_tokens: batch, batch };
 }

@@ -133,7 +133,8 @@ export const MINI: Omit<ModelShape, 'weights'> = {
   layers: 4,
   width: 160,
   heads: 5,
-  cached: 320,
+  keys: 160,
+  values: 160,
   vocabulary: 8430,
   context: 512,
 };
@@ -164,7 +165,7 @@ async function serverShape(server: NonNullable<ModelFile['server']>): Promise<Ch
   return { problem: null, shape: { ...NO_SHAPE, weights } };
 }
 
-const NO_SHAPE = { layers: 0, width: 0, heads: 0, cached: 0, vocabulary: 0, context: 0 };
+const NO_SHAPE = { layers: 0, width: 0, heads: 0, keys: 0, values: 0, vocabulary: 0, context: 0 };
 
 async function versionOf({ path, server }: ModelFile): Promise<string> {
   if (server !== undefined) return (await serverFiles(server)).version;

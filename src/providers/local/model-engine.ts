@@ -1,7 +1,7 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { Completion } from '../../contract/events.ts';
 import { Answer, type Reply, Vectors } from './answer.ts';
-import type { EmbedOrder, RunOrder } from './engine/messages.ts';
+import { ATTENTION, type EmbedOrder, type RunOrder } from './engine/messages.ts';
 import { EngineProcess } from './engine-process.ts';
 import type { Needs } from './model-engine-options.ts';
 import { ProcessEngine } from './process-engine.ts';
@@ -73,7 +73,7 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
       ...this.options.load,
       parallel: this.parallel,
       context_tokens: started.context_tokens ?? this.options.load.context_tokens,
-      ...(started.path === built_in ? { template_ms: null, gpu_layers: 0 } : {}),
+      ...(started.path === built_in ? { template_ms: null, gpu_layers: 0, attention: ATTENTION } : {}),
       ...(this.identity === null
         ? {}
         : { prompts: { folder, budget_bytes, model: this.identity } }),

@@ -173,6 +173,7 @@ export function loadedRecord(
     runs: engine.orders,
     pid: info?.pid ?? null,
     ...computedBy(info),
+    attention: info?.attention ?? null,
     keep_ms: idle_ms,
     expires_at: isIdle && due_at - now < FOREVER_MS ? due_at : null,
     error: error?.message ?? null,

@@ -1,6 +1,7 @@
 import { unlink } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { suggest } from '../../config/suggest.ts';
+import type { Attention } from '../../contract/loaded-models.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';
@@ -33,6 +34,7 @@ export interface LocalModelsOptions {
   /** Model of a run without a model. */
   default: string;
   limits: Limits;
+  attention: Attention;
   engines: Pick<Engines, 'stateOf' | 'unload' | 'fit'>;
   guard: Pick<LoadGuard, 'outcomeOf'>;
   /** The models of other programs. Null: they are not looked for. */
@@ -173,7 +175,9 @@ export class LocalModels {
   /** Shows a model with its metadata, up to the bound. Throws model_unknown, model_invalid. */
   async show(
     id: string,
-  ): Promise<ModelRecord & ModelExtras & Pick<OtherModel, 'unused' | 'defaults'>> {
+  ): Promise<
+    ModelRecord & ModelExtras & Pick<OtherModel, 'unused' | 'defaults'> & { attention: Attention }
+  > {
     const file = await this.find(id);
     const { record, inspection } = await this.facts(file, await this.findDefault(), (version) =>
       this.inspector.describe(version),
@@ -183,6 +187,7 @@ export class LocalModels {
     return {
       ...record,
       ...modelExtras(record, metadata, await this.originOf(file)),
+      attention: this.options.attention,
       unused: other?.unused ?? [],
       ...(other?.defaults === undefined ? {} : { defaults: other.defaults }),
     };
@@ -329,7 +334,8 @@ export class LocalModels {
     const flags = { default: file.path === defaultFile?.path, built_in: file.path === built_in };
     const other = (await this.otherModels()).find(({ name }) => name === file.name);
     const { shape = null, capabilities = [] } = inspection ?? {};
-    const purpose = capabilities.includes('embedding') ? 'embeddings' : 'answers';
+    const isRead = capabilities.some((each) => each === 'embedding' || each === 'reranking');
+    const purpose = isRead ? 'embeddings' : 'answers';
     return {
       record: modelRecord({
         file,

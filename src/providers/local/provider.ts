@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { RunRequest } from '../../../machines/messages.ts';
+import type { Attention } from '../../contract/loaded-models.ts';
 import { effectiveRows, optionsIn } from '../../contract/options.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
@@ -17,7 +18,7 @@ import type {
   ProviderPort,
 } from '../port.ts';
 import { unsupported } from '../remote/call-options.ts';
-import type { Batching, GpuLayers, RunOrder } from './engine/messages.ts';
+import { ATTENTION, type Batching, type GpuLayers, type RunOrder } from './engine/messages.ts';
 import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
 import type { VectorsOrder } from './model-engine.ts';
@@ -43,6 +44,7 @@ export interface LocalProviderOptions {
   batching?: Batching;
   /** Layers of each model on a GPU. */
   gpu_layers?: GpuLayers;
+  attention?: Attention;
   /** Memory of all models. Null: a share of the memory of the machine. */
   budget_bytes?: number | null;
   /** How long models stay in memory without work, by name. */
@@ -91,6 +93,7 @@ export function createLocalProvider({
   threads,
   batching = false,
   gpu_layers = 'auto',
+  attention = ATTENTION,
   budget_bytes = null,
   keep = {},
   library = {},
@@ -106,6 +109,7 @@ export function createLocalProvider({
     threads_file: join(cache, 'engine-threads.json'),
     purpose: 'answers' as const,
     gpu_layers,
+    attention,
     parallel: limits.local_runs,
     context_tokens: limits.engine_context_tokens,
     batching,
@@ -142,6 +146,7 @@ export function createLocalProvider({
     limits,
     engines,
     guard,
+    attention,
     ...library,
   });
   const closing = new AbortController();

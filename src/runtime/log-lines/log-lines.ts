@@ -6,7 +6,7 @@ import { shownTarget, type Target } from '../../../machines/failover.ts';
 import { circuitOf } from '../../../machines/provider/circuit.ts';
 import type { RunContext } from '../../../machines/run/context.ts';
 import { stateName } from '../../../machines/step.ts';
-import { gpuWarning } from '../../contract/loaded-models.ts';
+import { type Attention, gpuWarning } from '../../contract/loaded-models.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { DaemonKey, EngineKey, ProviderKey } from '../../kernel/stream.ts';
@@ -169,16 +169,27 @@ function loaded({
   threads,
   context_length,
   gpu_layers = 0,
+  attention,
 }: EngineInfo): string {
   const size = statSync(path, { throwIfNoEntry: false })?.size;
   const parts = [
     ...(size === undefined ? [] : [mebibytes(size)]),
     ...(threads === undefined ? [] : [count(threads, 'thread')]),
     ...(context_length === undefined ? [] : [`${context_length} tokens of context`]),
+    ...(attention === undefined ? [] : cacheOf(attention)),
     ...(gpu_layers > 0 ? [`${count(gpu_layers, 'layer')} on the GPU`] : []),
   ];
   const what = parts.length === 0 ? '' : `: ${parts.join(', ')}`;
   return `model ${model} loaded in ${seconds(load_ms)}${what}`;
+}
+
+/** The usual types are not named. */
+function cacheOf({ cache_keys, cache_values, flash }: Attention): string[] {
+  const types = `${cache_keys}/${cache_values}`;
+  return [
+    ...(types === 'f16/f16' ? [] : [`cache of ${types}`]),
+    ...(flash === 'auto' ? [] : [`${flash ? 'with' : 'without'} flash attention`]),
+  ];
 }
 
 function ending({ signal, exit_code, reason }: Record<string, unknown>): string {

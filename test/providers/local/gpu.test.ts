@@ -6,7 +6,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { gpuWarning } from '../../../src/contract/loaded-models.ts';
 import { gpuFacts, infoOf, openModel } from '../../../src/providers/local/engine/load.ts';
-import type { LoadOrder } from '../../../src/providers/local/engine/messages.ts';
+import { ATTENTION, type LoadOrder } from '../../../src/providers/local/engine/messages.ts';
 
 const order: LoadOrder = {
   type: 'load',
@@ -18,6 +18,7 @@ const order: LoadOrder = {
   parallel: 4,
   context_tokens: 4096,
   batching: false,
+  attention: ATTENTION,
   template_ms: 1,
 };
 

@@ -10,7 +10,11 @@ import {
   measureTogether,
   ownClock,
 } from '../../../src/providers/local/engine/measured/speed.ts';
-import type { LoadOrder, RunOrder } from '../../../src/providers/local/engine/messages.ts';
+import {
+  ATTENTION,
+  type LoadOrder,
+  type RunOrder,
+} from '../../../src/providers/local/engine/messages.ts';
 import { Runs } from '../../../src/providers/local/engine/runs.ts';
 import type { FromEngine } from '../../../src/providers/local/from-engine.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
@@ -51,6 +55,7 @@ async function open(path: string, more: Partial<LoadOrder> = {}): Promise<Engine
     parallel: 2,
     context_tokens: 2048,
     batching: false,
+    attention: ATTENTION,
     template_ms: 10_000,
     ...more,
   };

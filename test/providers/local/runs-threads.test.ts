@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadModel } from '../../../src/providers/local/engine/load.ts';
-import type { RunOrder } from '../../../src/providers/local/engine/messages.ts';
+import { ATTENTION, type RunOrder } from '../../../src/providers/local/engine/messages.ts';
 import { Runs } from '../../../src/providers/local/engine/runs.ts';
 import type { FromEngine } from '../../../src/providers/local/from-engine.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
@@ -25,6 +25,7 @@ const loaded = await loadModel(
     parallel: 2,
     context_tokens: 512,
     batching: false,
+    attention: ATTENTION,
     template_ms: 10_000,
   },
   () => {},

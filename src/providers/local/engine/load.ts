@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import type { Llama, LlamaContext, LlamaContextOptions, LlamaModel, Token } from 'node-llama-cpp';
-import type { EngineLoaded } from '../../../contract/loaded-models.ts';
+import type { Attention, EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
@@ -81,6 +81,7 @@ export async function loadModel(
   const llama = await startLlama(Math.max(available, order.threads ?? 0), order);
   const model = await openModel(llama, order, onProgress);
   refuseEmbedders(model);
+  checkCache(model, order.attention);
   const library = await importLibrary();
   const rendered = <T>(work: () => T) =>
     order.template_ms === null
@@ -155,6 +156,7 @@ export async function loadModel(
       ...(problem === null ? {} : { template_problem: problem }),
       batching,
       ...(await gpuFacts(model, order)),
+      attention: order.attention,
     }),
   };
 }
@@ -162,7 +164,7 @@ export async function loadModel(
 /** Throws model_invalid, engine_failed. */
 export async function openModel(
   llama: Llama,
-  { path, gpu_layers, context_tokens, parallel, purpose }: LoadOrder,
+  { path, gpu_layers, context_tokens, parallel, purpose, attention }: LoadOrder,
   onLoadProgress: (loaded: number) => void,
 ): Promise<LlamaModel> {
   const fitContext = {
@@ -171,7 +173,8 @@ export async function openModel(
   };
   const gpuLayers = gpu_layers === 'auto' ? { fitContext } : gpu_layers;
   try {
-    return await llama.loadModel({ modelPath: path, gpuLayers, onLoadProgress });
+    const own = purpose === 'answers' ? contextDefaults(attention) : {};
+    return await llama.loadModel({ modelPath: path, gpuLayers, onLoadProgress, ...own });
   } catch (error) {
     const { InsufficientMemoryError } = await importLibrary();
     const reason = loadProblem();
@@ -181,6 +184,52 @@ export async function openModel(
     throw new SvcError('model_invalid', message, { cause: error });
   }
 }
+
+/** What every context of the model has. Quantized values need flash attention. */
+function contextDefaults({ cache_keys, cache_values, flash }: Attention) {
+  const typeOf = (name: Attention['cache_keys']) => name.toUpperCase() as Uppercase<typeof name>;
+  return {
+    defaultContextFlashAttention: isQuantized(cache_values) || flash,
+    experimentalDefaultContextKvCacheKeyType: typeOf(cache_keys),
+    experimentalDefaultContextKvCacheValueType: typeOf(cache_values),
+  };
+}
+
+function isQuantized(type: Attention['cache_keys']): boolean {
+  return type.startsWith('q');
+}
+
+/** Throws engine_failed for types that a cache of this model cannot have. */
+function checkCache(model: LlamaModel, { cache_keys, cache_values }: Attention): void {
+  const { metadata } = model.fileInfo;
+  const own = asRecord(asRecord(metadata)[metadata.general.architecture]);
+  const lengths = asRecord(own.attention);
+  const head = Number(own.embedding_length) / Number(lengths.head_count);
+  const check = (setting: string, type: Attention['cache_keys'], length: unknown) => {
+    const numbers = Number(length ?? head);
+    if (isQuantized(type) && numbers % CACHE_BLOCK !== 0)
+      throw unfit(
+        `its heads have ${numbers} numbers, and ${type} needs a multiple of ${CACHE_BLOCK}`,
+        setting,
+      );
+  };
+  check('engine_cache_keys', cache_keys, lengths.key_length);
+  check('engine_cache_values', cache_values, lengths.value_length);
+  if (isQuantized(cache_values) && model.defaultContextFlashAttention === false)
+    throw unfit(
+      `${cache_values} needs flash attention, which it cannot have`,
+      'engine_cache_values',
+    );
+}
+
+function unfit(why: string, setting: string): SvcError {
+  const message = `The cache of the model cannot have the type of ${setting}: ${why}.`;
+  const help = `Set ${setting} to f16, then run: svc restart`;
+  return new SvcError('engine_failed', `${message} ${help}`, { retryable: false });
+}
+
+/** Numbers of a quantized type that share a scale. */
+const CACHE_BLOCK = 32;
 
 /** In what llama.cpp says of a load. */
 const NO_MEMORY = /allocat|out of memory/i;

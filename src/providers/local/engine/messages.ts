@@ -1,4 +1,5 @@
 import type { Message, OutputPart } from '../../../../machines/messages.ts';
+import type { Attention } from '../../../contract/loaded-models.ts';
 import type { AnswerOptions } from '../../../contract/options.ts';
 
 /** Messages to the engine process. */
@@ -19,6 +20,9 @@ export function keyOf(path: string, purpose: Purpose): string {
 /** Layers of a model on a GPU. `auto`: as many as fit. */
 export type GpuLayers = 'auto' | 'max' | number;
 
+/** What is usual. */
+export const ATTENTION: Attention = { cache_keys: 'f16', cache_values: 'f16', flash: 'auto' };
+
 export type Batching = 'auto' | boolean;
 
 export interface LoadOrder {
@@ -26,6 +30,8 @@ export interface LoadOrder {
   path: string;
   purpose: Purpose;
   gpu_layers: GpuLayers;
+  /** Of contexts for answers. The others have what is usual. */
+  attention: Attention;
   /** Null: measured, or known from an earlier measurement. */
   threads: number | null;
   /** File of measured thread numbers. */
