@@ -1,3 +1,5 @@
+import type { Attention } from '../contract/loaded-models.ts';
+import { SvcError } from '../errors.ts';
 import { fixedLimits, type LimitName, type Limits, limitSpecs } from '../limits.ts';
 import { type HistorySettings, historySpecs } from './history.ts';
 import {
@@ -13,7 +15,7 @@ import type { Presets } from './presets.ts';
 import { type ProviderConfig, readProvider } from './provider.ts';
 import { readAddedProviders } from './providers-file.ts';
 import { type RenamedSetting, removedVariables, renamedSettings } from './renamed.ts';
-import { attentionOf, type Settings, settingSpecs } from './settings.ts';
+import { type Settings, settingSpecs } from './settings.ts';
 import { splitPassword } from './store/address.ts';
 import { plainValue } from './text.ts';
 import { readWhole, wholeText } from './value.ts';
@@ -95,6 +97,25 @@ export function loadConfig(
   };
   // A copy and a text of the configuration do not have it.
   return Object.defineProperty(config, 'storePassword', { value: password }) as Config;
+}
+
+/** Throws config_invalid for settings that exclude each other. */
+export function attentionOf({
+  engine_cache_keys: cache_keys,
+  engine_cache_values: cache_values,
+  engine_flash_attention: flash,
+}: Settings): Attention {
+  if (flash === false && cache_values.startsWith('q'))
+    throw new SvcError(
+      'config_invalid',
+      `engine_cache_values is ${cache_values}, and engine_flash_attention is false: ` +
+        'llama.cpp reads quantized values with flash attention alone.',
+      {
+        param: 'engine_cache_values',
+        hint: 'Set engine_flash_attention to auto, or engine_cache_values to f16.',
+      },
+    );
+  return { cache_keys, cache_values, flash };
 }
 
 /**

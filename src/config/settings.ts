@@ -1,7 +1,6 @@
 import { isAbsolute } from 'node:path';
 import type { Attention } from '../contract/loaded-models.ts';
 import { CACHE_TYPES, LOG_LEVELS, RECOVERIES } from '../contract/options.ts';
-import { SvcError } from '../errors.ts';
 import { parseAddress } from './address.ts';
 import type { SettingSpec } from './layers.ts';
 import { type Presets, presetProblem, readPresets } from './presets.ts';
@@ -120,25 +119,6 @@ const cacheType = {
   expects: `one of ${CACHE_TYPES.join(', ')}`,
   read: (value: unknown) => CACHE_TYPES.find((type) => type === value),
 };
-
-/** Throws config_invalid for settings that exclude each other. */
-export function attentionOf({
-  engine_cache_keys: cache_keys,
-  engine_cache_values: cache_values,
-  engine_flash_attention: flash,
-}: Settings): Attention {
-  if (flash === false && cache_values.startsWith('q'))
-    throw new SvcError(
-      'config_invalid',
-      `engine_cache_values is ${cache_values}, and engine_flash_attention is false: ` +
-        'llama.cpp reads quantized values with flash attention alone.',
-      {
-        param: 'engine_cache_values',
-        hint: 'Set engine_flash_attention to auto, or engine_cache_values to f16.',
-      },
-    );
-  return { cache_keys, cache_values, flash };
-}
 
 export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Settings[K]> } = {
   http: {

@@ -1,7 +1,6 @@
 import { join } from 'node:path';
-import type { Config } from '../config/config.ts';
+import { attentionOf, type Config } from '../config/config.ts';
 import type { ProviderConfig } from '../config/provider.ts';
-import { attentionOf } from '../config/settings.ts';
 import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
