@@ -31,6 +31,7 @@ const TABLES = [
   'src/config/presets.ts',
   'src/config/provider-request.ts',
   'src/config/refuse-configured.ts',
+  'src/contract/attention.ts',
   'src/contract/options.ts',
   'src/config/adapters.ts',
   'src/config/key-reference.ts',

@@ -1,5 +1,4 @@
-import type { Attention } from '../contract/loaded-models.ts';
-import { SvcError } from '../errors.ts';
+import { attentionOf } from '../contract/attention.ts';
 import { fixedLimits, type LimitName, type Limits, limitSpecs } from '../limits.ts';
 import { type HistorySettings, historySpecs } from './history.ts';
 import {
@@ -97,25 +96,6 @@ export function loadConfig(
   };
   // A copy and a text of the configuration do not have it.
   return Object.defineProperty(config, 'storePassword', { value: password }) as Config;
-}
-
-/** Throws config_invalid for settings that exclude each other. */
-export function attentionOf({
-  engine_cache_keys: cache_keys,
-  engine_cache_values: cache_values,
-  engine_flash_attention: flash,
-}: Settings): Attention {
-  if (flash === false && cache_values.startsWith('q'))
-    throw new SvcError(
-      'config_invalid',
-      `engine_cache_values is ${cache_values}, and engine_flash_attention is false: ` +
-        'llama.cpp reads quantized values with flash attention alone.',
-      {
-        param: 'engine_cache_values',
-        hint: 'Set engine_flash_attention to auto, or engine_cache_values to f16.',
-      },
-    );
-  return { cache_keys, cache_values, flash };
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Message, RunRequest, SourceRequest } from '../../machines/messages.ts';
 import type { EmbeddingSent } from '../../machines/provider/context.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
-import type { Attention } from './loaded-models.ts';
+import type { Attention } from './attention.ts';
 
 export type { EventSlice, PagedEvent, PageForm, Sized } from '../kernel/event-page.ts';
 export type { RunFollowing } from '../kernel/feed.ts';

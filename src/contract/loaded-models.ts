@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { CACHE_TYPES } from './options.ts';
+import { CACHE_TYPES } from './attention.ts';
 import { orNull } from './records.ts';
 import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
@@ -19,14 +19,11 @@ const computing = {
 type Computing = typeof computing;
 export const computingNames = Object.keys(computing) as (keyof Computing)[];
 
-/** How the contexts of answers are cached and read. */
 const attention = object({
   cache_keys: oneOf(CACHE_TYPES),
   cache_values: oneOf(CACHE_TYPES),
-  /** `auto`: if the model and what computes it can. */
   flash: v.union([flag, v.literal('auto')]),
 });
-export type Attention = v.InferOutput<typeof attention>;
 
 /** `batching`: runs that need not be exact are computed in one batch. */
 export const engineLoaded = object({

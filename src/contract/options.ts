@@ -393,12 +393,6 @@ export const SCOPES = ['read', 'run', 'admin'] as const;
 /** Levels of the log of the daemon, lowest first. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
-/** Types of the cached numbers of a context, as llama.cpp names them. */
-export const CACHE_TYPES = [
-  ...(['f16', 'bf16', 'f32'] as const),
-  ...(['q8_0', 'q5_1', 'q5_0', 'q4_1', 'q4_0'] as const),
-] as const;
-
 /** Most texts that may end an answer. */
 export const STOPS_MAX = 16;
 

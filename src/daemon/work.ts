@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import { attentionOf, type Config } from '../config/config.ts';
+import type { Config } from '../config/config.ts';
 import type { ProviderConfig } from '../config/provider.ts';
+import { attentionOf } from '../contract/attention.ts';
 import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';

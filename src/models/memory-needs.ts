@@ -1,6 +1,6 @@
 import { freemem, totalmem } from 'node:os';
 import { availableMemory, constrainedMemory } from 'node:process';
-import type { Attention } from '../contract/loaded-models.ts';
+import type { Attention } from '../contract/attention.ts';
 import type { GgufHeader } from './gguf/header.ts';
 import { filesOfModel } from './gguf/parts.ts';
 import { bitsOf } from './gguf/tensors.ts';

@@ -1,7 +1,7 @@
 import { unlink } from 'node:fs/promises';
 import { basename, isAbsolute, resolve } from 'node:path';
 import { suggest } from '../../config/suggest.ts';
-import type { Attention } from '../../contract/loaded-models.ts';
+import type { Attention } from '../../contract/attention.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { findKnown, isShortName, nameOfKnown } from '../../models/catalogue.ts';

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { RunRequest } from '../../../machines/messages.ts';
-import type { Attention } from '../../contract/loaded-models.ts';
+import type { Attention } from '../../contract/attention.ts';
 import { effectiveRows, optionsIn } from '../../contract/options.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';

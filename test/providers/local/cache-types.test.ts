@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Attention } from '../../../src/contract/loaded-models.ts';
+import type { Attention } from '../../../src/contract/attention.ts';
 import { loadModel } from '../../../src/providers/local/engine/load.ts';
 import { ATTENTION } from '../../../src/providers/local/engine/messages.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';

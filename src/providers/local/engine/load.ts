@@ -1,7 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { availableParallelism, cpus } from 'node:os';
 import type { Llama, LlamaContext, LlamaContextOptions, LlamaModel, Token } from 'node-llama-cpp';
-import type { Attention, EngineLoaded } from '../../../contract/loaded-models.ts';
+import type { Attention } from '../../../contract/attention.ts';
+import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';

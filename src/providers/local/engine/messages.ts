@@ -1,5 +1,5 @@
 import type { Message, OutputPart } from '../../../../machines/messages.ts';
-import type { Attention } from '../../../contract/loaded-models.ts';
+import type { Attention } from '../../../contract/attention.ts';
 import type { AnswerOptions } from '../../../contract/options.ts';
 
 /** Messages to the engine process. */
