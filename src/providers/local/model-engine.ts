@@ -73,7 +73,9 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
       ...this.options.load,
       parallel: this.parallel,
       context_tokens: started.context_tokens ?? this.options.load.context_tokens,
-      ...(started.path === built_in ? { template_ms: null, gpu_layers: 0, attention: ATTENTION } : {}),
+      ...(started.path === built_in
+        ? { template_ms: null, gpu_layers: 0, attention: ATTENTION }
+        : {}),
       ...(this.identity === null
         ? {}
         : { prompts: { folder, budget_bytes, model: this.identity } }),
