@@ -84,6 +84,7 @@ async function life<T>(
       parallel: 2,
       context_tokens: 2048,
       batching: false,
+      attention: { cache_keys: 'f16', cache_values: 'f16', flash: 'auto' },
       template_ms: 10_000,
     },
     () => {},
