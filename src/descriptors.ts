@@ -33,19 +33,24 @@ export function asExhausted(thrown: unknown): SvcError | null {
     : new SvcError('descriptors_exhausted', trouble, { cause: thrown });
 }
 
-/** Whether another process of this user has no free descriptor. Always false outside Linux. */
+/**
+ * Whether another process of this user has no free descriptor. One that it closes at this moment
+ * counts as used. Always false outside Linux.
+ */
 export function hasNoneFree(pid: number): boolean {
   try {
     const limit = Number(
       /^Max open files +(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'utf8'))?.[1],
     );
-    return (
-      readdirSync(`/proc/${pid}/fd`).filter((number) => Number(number) < limit).length === limit
-    );
+    const used = readdirSync(`/proc/${pid}/fd`).filter((number) => Number(number) < limit).length;
+    return used >= limit - CHANGING_MAX;
   } catch {
     return false;
   }
 }
+
+/** Descriptors that a process without free ones opens and closes for a moment. */
+const CHANGING_MAX = 2;
 
 /**
  * The limit of the process or of the machine. A read needs no disk space, so its ENOSPC means the

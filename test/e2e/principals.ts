@@ -86,7 +86,7 @@ export const groups: Readonly<Record<string, Group>> = {
     ws: [],
   },
   asks: {
-    what: 'Ask a model, count tokens, embed, load a model of the list',
+    what: 'Ask a model, count tokens, embed, rank documents, load a model of the list',
     outcomes: outcomes(403, 'yes', 'yes'),
     http: [
       'POST /v1/runs',
@@ -99,6 +99,9 @@ export const groups: Readonly<Record<string, Group>> = {
       'POST /v1/responses/input_tokens',
       'POST /v1/responses/compact',
       'POST /v1/embeddings',
+      'POST /v1/rerank',
+      'POST /v2/rerank',
+      'POST /rerank',
       'POST /v1/conversations',
       'POST /v1/models/load',
       'POST /v1/models/unload',
@@ -109,7 +112,7 @@ export const groups: Readonly<Record<string, Group>> = {
       'POST /api/push',
       'POST /api/blobs/:digest',
     ],
-    grpc: ['Run'],
+    grpc: ['Run', 'Rerank'],
     ws: ['/v1/responses'],
   },
   whole: {

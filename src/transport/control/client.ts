@@ -169,9 +169,7 @@ export class ControlClient {
     const queue = new EventQueue<E>(this.socket);
     const result = new Promise<Results[M]>((resolve, reject) => {
       const timer =
-        timeout_ms === undefined
-          ? undefined
-          : setTimeout(() => this.giveUp(id, new SvcError('timed_out')), timeout_ms);
+        timeout_ms === undefined ? undefined : setTimeout(() => void this.expire(id), timeout_ms);
       const abort = () => this.giveUp(id, new SvcError('timed_out', 'The request was cancelled.'));
       const settle = (done: () => void) => {
         clearTimeout(timer);
@@ -204,6 +202,13 @@ export class ControlClient {
     if (open === undefined) return;
     if (this.ended === null) this.socket.write(`${JSON.stringify({ id, cancel: true })}\n`);
     open.error(error);
+  }
+
+  /** Gives up a request that waits too long. A daemon that never answered may say why elsewhere. */
+  private async expire(id: number): Promise<void> {
+    const { whyUnread } = this.options;
+    const known = this.socket.bytesRead > 0 ? null : await whyUnread().catch(() => null);
+    this.giveUp(id, known ?? new SvcError('timed_out'));
   }
 
   private receive(line: string): void {

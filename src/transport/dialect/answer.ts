@@ -102,18 +102,18 @@ export async function sendAnswer(
  * Streams an answer: `work` writes each piece in the form of its API. The bounds are those of all
  * streams, see `http/live.ts`. A run that fails before its first piece is an HTTP error. `present`
  * is the run at the target that the last piece is of. `runs`: `work` is called for each of them,
- * and the first one is `run`.
+ * and the first one is `run`. Null: it is the only one.
  */
 export async function streamAnswer(
   context: Context,
   run: RunRecord,
   {
     rename = asItIs,
-    runs = [run],
+    runs = null,
     ...options
   }: Omit<LiveOptions, 'run_id' | 'begin'> & {
     rename?: Rename;
-    runs?: AsyncIterable<RunRecord> | readonly RunRecord[];
+    runs?: AsyncIterable<RunRecord> | null;
   },
   work: (
     pieces: AsyncIterable<PlacedPiece | AnswerEnd>,
@@ -125,12 +125,14 @@ export async function streamAnswer(
   await sendLive(context, { ...options, run_id: run.id, begin: 'late' }, async (live) => {
     const gathered = new Gathered(live);
     const writes = { ...live, write: (text: string) => gathered.add(text) };
+    const follow = (each: RunRecord) => {
+      const { present, onMove } = following(each);
+      const batches = followAnswer(runtime, each.id, { ...live, onMove });
+      return work(untilEnd(context, batches, live, gathered), writes, present);
+    };
     try {
-      for await (const each of runs) {
-        const { present, onMove } = following(each);
-        const batches = followAnswer(runtime, each.id, { ...live, onMove });
-        await work(untilEnd(context, batches, live, gathered), writes, present);
-      }
+      if (runs === null) await follow(run);
+      else for await (const each of runs) await follow(each);
     } catch (thrown) {
       await gathered.flush();
       throw rename(thrown);

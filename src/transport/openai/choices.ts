@@ -10,8 +10,11 @@ import type { Context } from '../http/route.ts';
 /** The runs of a request for `n` choices: each run has one answer. */
 export interface Choices {
   first: RunRecord;
-  /** All runs, in order. Each is answered before the next one is asked for. */
-  runs: AsyncIterable<RunRecord>;
+  /**
+   * All runs, in order. Each is answered before the next one is asked for. Null: the first one is
+   * the only one.
+   */
+  runs: AsyncIterable<RunRecord> | null;
 }
 
 /**
@@ -32,7 +35,7 @@ export async function startChoices(
   const start = (choice: number) =>
     startFor(context, { ...input, seed: seedOf(input, choice) }, { api, choice });
   const first = await start(0);
-  return { first, runs: inOrder(context, first, n ?? 1, start) };
+  return { first, runs: n == null || n === 1 ? null : inOrder(context, first, n, start) };
 }
 
 function seedOf({ seed }: RunInput, choice: number): number | null {
@@ -59,12 +62,12 @@ async function* inOrder(
 /** Sends all answers together, in the form that `describe` gives them. */
 export async function sendChoices(
   context: Context,
-  { runs }: Choices,
+  { first, runs }: Choices,
   describe: (answers: readonly [Answer, ...Answer[]]) => object,
   rename?: Rename,
 ): Promise<void> {
   const answers: Answer[] = [];
-  for await (const run of runs) answers.push(await collectAnswer(context, run, rename));
+  for await (const run of runs ?? [first]) answers.push(await collectAnswer(context, run, rename));
   await sendLarge(context, async () => describe(answers as [Answer, ...Answer[]]));
 }
 

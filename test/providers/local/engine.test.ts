@@ -4,6 +4,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { ATTENTION } from '../../../src/providers/local/engine/messages.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import type { Asking } from '../../helpers/asking.ts';
 import {
@@ -75,6 +76,7 @@ test('the first run loads the engine, and the machine records each step', async 
       batching: false,
       gpu: 'cpu',
       gpu_layers: 0,
+      attention: ATTENTION,
     },
   );
 });

@@ -30,16 +30,16 @@ const loaded = await loadModel(
   },
   () => {},
 );
-const threads = { best: 2, present: 2 };
+const now = { present: 2 };
 const heard: FromEngine[] = [];
 let onMessage = () => {};
-const runs = new Runs({ ...loaded, threads }, (message) => {
+const runs = new Runs({ ...loaded, threads: { alone: 2, wide: 2, now } }, (message) => {
   heard.push(message);
   onMessage();
 });
 
 let last = 0;
-function start(resume: RunOrder['resume'] = null): number {
+function start(resume: RunOrder['resume'] = null, text = 'Say it.'): number {
   last += 1;
   runs.start({
     type: 'run',
@@ -47,11 +47,11 @@ function start(resume: RunOrder['resume'] = null): number {
     client: `client ${last}`,
     max_tokens: 40,
     temperature: 0,
-    messages: [{ role: 'user', content: [{ type: 'text', text: 'Say it.' }] }],
+    messages: [{ role: 'user', content: [{ type: 'text', text }] }],
     seed: 7,
     exact: true,
     only_count: false,
-    options: {},
+    options: { logprobs: 3 },
     call_key: 'a',
     resume,
   });
@@ -72,7 +72,7 @@ test('an answer says which threads compute it, and a busy machine gives it fewer
   await until(isOver(free));
   assert.equal(threadsOf(free), [2]);
   assert.is(loaded.decoder.threads, 2);
-  threads.present = 1;
+  now.present = 1;
   const busy = start();
   await until(isOver(busy));
   assert.equal(threadsOf(busy), [1]);
@@ -80,10 +80,10 @@ test('an answer says which threads compute it, and a busy machine gives it fewer
 });
 
 test('the threads of an answer in progress do not change, whatever begins beside it', async () => {
-  threads.present = 1;
+  now.present = 1;
   const first = start();
   await until(() => outputsOf(first).length > 0);
-  threads.present = 2;
+  now.present = 2;
   const second = start();
   await until(isOver(second));
   await until(isOver(first));
@@ -91,7 +91,7 @@ test('the threads of an answer in progress do not change, whatever begins beside
 });
 
 test('an answer that continues has the threads that it had', async () => {
-  threads.present = 1;
+  now.present = 1;
   const resume = { token_ids: [], text: '', parts: [], batched: false, threads: 2 };
   const again = start(resume);
   await until(isOver(again));
@@ -99,6 +99,20 @@ test('an answer that continues has the threads that it had', async () => {
   const elsewhere = start({ ...resume, threads: 16 });
   await until(isOver(elsewhere));
   assert.equal(threadsOf(elsewhere), [2], 'never more than the context has');
+});
+
+test('a prompt is computed with the threads that are free, and its answer is the same', async () => {
+  const answers = [];
+  for (const present of [1, 2]) {
+    now.present = present;
+    const resume = { token_ids: [], text: '', parts: [], batched: false, threads: 1 };
+    const run = start(resume, 'Say it, and say it again. '.repeat(8));
+    await until(isOver(run));
+    assert.equal([loaded.decoder.threads, loaded.decoder.wideThreads()], [1, present]);
+    answers.push(outputsOf(run).flatMap(({ logprobs }) => logprobs ?? []));
+  }
+  assert.is(answers[0]?.length, 40);
+  assert.equal(answers[0], answers[1]);
 });
 
 test.run();

@@ -48,7 +48,7 @@ export interface LoadedModel {
   context_length: number;
   /** Tokens of a prompt in one batch. */
   batch: number;
-  threads: Pick<ThreadsNow, 'present' | 'best'>;
+  threads: Threads;
   /** Runs that need not be exact are computed in one batch. */
   batching: boolean;
   /** Every answer is the same with and without earlier runs, not only with a seed. */
@@ -64,6 +64,14 @@ export interface LoadedModel {
   /** What computes a sequence, besides the model: another one computes or keeps it otherwise. */
   engineKey: string;
   info: EngineLoaded;
+}
+
+export interface Threads {
+  /** The fastest number for one token. */
+  alone: number;
+  /** The fastest number for several tokens at once. */
+  wide: number;
+  now: Pick<ThreadsNow, 'present'>;
 }
 
 /** The signal is checked between batches, so a slow processor gets small ones. */
@@ -97,18 +105,11 @@ export async function loadModel(
       vocabulary: metadata.tokenizer?.ggml?.tokens ?? [],
     }),
   );
-  const { threads, present, measured } =
-    order.threads === null
-      ? await findThreads({
-          ...(await measuring(model, order, available)),
-          idle: idleCores,
-          measure: (threads, limitMs) => measureSpeed(model, threads, limitMs),
-        })
-      : { threads: order.threads, present: order.threads, measured: {} };
   const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
+  const threads = await chooseThreads(model, order, available, built_in);
   const gain =
     order.batching === 'auto' && order.parallel > 1 && !built_in
-      ? await gainOf(model, order, available, threads)
+      ? await gainOf(model, order, available, threads.alone)
       : null;
   const batching = gain === null ? order.batching === true : pays(gain);
   const batch = llama.gpu === false ? BATCH_CPU : BATCH_GPU;
@@ -117,13 +118,10 @@ export async function loadModel(
     sequences: order.parallel,
     contextSize: context_length,
     batchSize: batch,
-    threads,
+    threads: Math.max(threads.alone, threads.wide),
   });
   const parallel = context.totalSequences;
-  console.error(
-    `threads ${threads}, tokens per second by threads ${JSON.stringify(measured)}, computed ` +
-      `on ${llama.gpu || 'cpu'}`,
-  );
+  console.error(`computed on ${llama.gpu || 'cpu'}`);
   const speed = gain === null ? '' : `: their speed is ${gain} percent of one run`;
   console.error(`runs are computed ${batching ? 'in one batch' : 'one by one'}${speed}`);
   return {
@@ -136,10 +134,10 @@ export async function loadModel(
     batch,
     built_in,
     gate,
-    decoder: new Decoder(nativeContext(context), threads),
+    decoder: new Decoder(nativeContext(context), threads.alone),
     context,
     cannotGoBack: cannotGoBack(model),
-    threads: watchThreads(order.threads === null, threads, present, (text) => console.error(text)),
+    threads,
     batching,
     repeatable: order.batching === false,
     rendered,
@@ -150,7 +148,7 @@ export async function loadModel(
     knowsTags: knowsReasoningTags(model),
     controlTexts: controlTextsOf(model),
     info: infoOf(model, startedAt, {
-      threads,
+      threads: threads.alone,
       context_length,
       parallel,
       chat_template: name,
@@ -268,6 +266,38 @@ async function openContext(
       return openContext(model, { ...options, sequences: Math.floor(options.sequences / 2) });
     throw tooLarge(error);
   }
+}
+
+/** Measures what is not known. A number that the user set is that of every batch. */
+async function chooseThreads(
+  model: LlamaModel,
+  order: LoadOrder,
+  available: number,
+  built_in: boolean,
+): Promise<Threads> {
+  const report = (text: string) => console.error(text);
+  if (order.threads !== null) {
+    const { threads } = order;
+    return { alone: threads, wide: threads, now: watchThreads(false, threads, threads, report) };
+  }
+  const options = { ...(await measuring(model, order, available)), idle: idleCores };
+  const find = async (kind: string, measure: typeof measureSpeed) => {
+    const found = await findThreads({
+      ...options,
+      modelKey: options.modelKey + kind,
+      measure: (threads, limitMs) => measure(model, threads, limitMs),
+    });
+    const { threads, measured } = found;
+    report(`threads${kind} ${threads}, tokens per second by threads ${JSON.stringify(measured)}`);
+    return found;
+  };
+  const alone = await find('', measureSpeed);
+  // Its questions are short.
+  const wide = built_in ? alone : await find(' together', measureTogether);
+  const best = Math.max(alone.threads, wide.threads);
+  const present = Math.max(alone.present, wide.present);
+  const now = watchThreads(true, best, present, report);
+  return { alone: alone.threads, wide: wide.threads, now };
 }
 
 /** Another way to compute tokens has another speed. */

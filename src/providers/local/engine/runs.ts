@@ -37,7 +37,9 @@ export class Runs {
   ) {
     this.loaded = loaded;
     this.send = send;
-    this.threads = loaded.threads.present;
+    const { wide, now } = loaded.threads;
+    this.threads = now.present;
+    loaded.decoder.wideThreads = () => Math.min(now.present, wide);
     this.sequences = new Sequences({ ...loaded, cache });
   }
 
@@ -65,10 +67,13 @@ export class Runs {
     this.waiting = waiting;
   }
 
-  /** All runs at one time have the same threads: another number can change an exact answer. */
+  /**
+   * Tokens that are computed alone have the same threads in all runs at one time: another number
+   * can change an exact one. It changes no part of a prompt, where each thread has its own rows.
+   */
   private setThreads({ resume }: RunOrder): number {
     const { threads, decoder } = this.loaded;
-    decoder.threads = Math.min(resume?.threads ?? threads.present, threads.best);
+    decoder.threads = Math.min(resume?.threads ?? threads.now.present, threads.alone);
     return decoder.threads;
   }
 

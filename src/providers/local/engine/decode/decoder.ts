@@ -62,8 +62,10 @@ interface Work {
  * 10. No batch begins with a run whose signal has aborted.
  */
 export class Decoder {
-  /** Of the next batches. */
+  /** Of a batch of one token. */
   threads: number;
+  /** Of a batch of several: of a part of a prompt, or of tokens of several runs. */
+  wideThreads: () => number;
   private readonly native: NativeContext;
   private queue: Work[] = [];
   private between: (() => Promise<void>)[] = [];
@@ -79,6 +81,7 @@ export class Decoder {
   constructor(native: NativeContext, threads: number) {
     this.native = native;
     this.threads = threads;
+    this.wideThreads = () => threads;
   }
 
   /**
@@ -200,8 +203,9 @@ export class Decoder {
   private async decode(batch: readonly Work[]): Promise<void> {
     const { native } = this;
     try {
-      native.setThreads(this.threads);
-      native.initBatch(batch.reduce((sum, { tokens }) => sum + tokens.length, 0));
+      const size = batch.reduce((sum, { tokens }) => sum + tokens.length, 0);
+      native.setThreads(size > 1 ? this.wideThreads() : this.threads);
+      native.initBatch(size);
       const indexes = batch.map(
         ({ sequence, tokens, sample }) =>
           native.addToBatch(

@@ -36,10 +36,6 @@ export class ThreadsNow {
     this.now = present;
   }
 
-  get best(): number {
-    return this.options.best;
-  }
-
   get present(): number {
     return this.now;
   }
