@@ -320,7 +320,7 @@ async function measuring(
 }
 
 async function engineKeyOf(context: LlamaContext, batch: number): Promise<string> {
-  const { getModuleVersion } = await import('node-llama-cpp');
+  const { getModuleVersion } = await importLibrary();
   const { model, contextSize, flashAttention, kvCacheKeyType, kvCacheValueType } = context;
   const { gpu, llamaCppRelease } = model.llama;
   const build = [await getModuleVersion(), llamaCppRelease.release, DECODER];
