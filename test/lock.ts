@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
  *
  * npm omits the digests of builds for other platforms that it did not find when it resolved. Prints
  * what the registry does not have, and then exits 1. Builds of the engine for graphics cards get a
- * processor that no machine has: npm does not install them by itself then.
+ * processor that no machine has: npm does not install them by itself then. The driver of the database
+ * is not compiled: npm forgets that when it writes the file.
  */
 const FILE = 'package-lock.json';
 
@@ -16,9 +17,10 @@ interface Entry {
   integrity?: string;
   link?: boolean;
   cpu?: string[];
+  gypfile?: boolean;
 }
 
-/** 600 MB on Linux, of no use without a card; docs/install.md says how to add one. */
+/** 600 MB on Linux, of no use without a card; `svc engine install` adds one. */
 const FOR_CARDS = /^node_modules\/@node-llama-cpp\/.*-(cuda|cuda-ext|vulkan)$/;
 const NO_MACHINE = ['gpu'];
 
@@ -45,4 +47,6 @@ for (const [path, { version = '', ...rest }] of Object.entries(lock.packages)) {
 }
 for (const [path, entry] of Object.entries(lock.packages))
   if (FOR_CARDS.test(path)) entry.cpu = NO_MACHINE;
+const driver = lock.packages['node_modules/better-sqlite3'];
+if (driver !== undefined) driver.gypfile = false;
 writeFileSync(FILE, `${JSON.stringify(lock, null, 2)}\n`);

@@ -42,7 +42,6 @@ test('what a program reads stays in the archive, and what it never reads does no
     '@kwsites/file-exists/dist/test/index.js',
     'better-sqlite3/prebuilds/linux-x64.node',
     '@node-llama-cpp/linux-x64/bins/linux-x64/llama-addon.node',
-    'node-llama-cpp/llama/binariesGithubRelease.json',
   ];
   const needless = [
     'pino/test/basic.test.js',
@@ -55,7 +54,6 @@ test('what a program reads stays in the archive, and what it never reads does no
     'better-sqlite3/prebuilds/linux-arm64.node',
     'better-sqlite3/deps/sqlite3.c',
     '@node-llama-cpp/linux-arm64/bins/x.node',
-    'node-llama-cpp/llama/gitRelease.bundle',
   ];
   for (const file of needed) assert.not(isNeedless(file, platform), file);
   for (const file of needless) assert.ok(isNeedless(file, platform), file);

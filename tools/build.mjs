@@ -123,6 +123,8 @@ const quick = {
  * that tests a build is a second file, because it runs itself as a process, and because the engine
  * may replace it: see `TestedBuild`.
  */
+/** Folders of the packages that are in the bundle. */
+const libraryPackages = new Set();
 const libraryFolder = dirname(fileURLToPath(import.meta.resolve('node-llama-cpp')));
 const library = {
   name: 'library',
@@ -146,11 +148,25 @@ const library = {
     });
   },
 };
-const LIBRARY_BANNER = `import { createRequire as requireOf } from 'node:module';
+/** Files of its package that are read while it runs. They are copied beside the bundle. */
+const LIBRARY_FILES = [
+  'package.json',
+  'LICENSE',
+  'llama/binariesGithubRelease.json',
+  'dist/gguf/types/GgufMetadataTypes.js',
+];
+const LIBRARY_PLACE = join('dist', dirname(LIBRARY), 'node-llama-cpp');
+/** Builds of llama.cpp come from the home, and else from packages beside this one. */
+const LIBRARY_BANNER = `import { existsSync as isThere } from 'node:fs';
+import { createRequire as requireOf } from 'node:module';
+import { join as pathOf } from 'node:path';
 import { pathToFileURL as urlOf } from 'node:url';
-const LIBRARY = import.meta.resolve('node-llama-cpp');
-const require = requireOf(LIBRARY);
-const BUILD_OF = (name) => urlOf(require.resolve(name)).href;`;
+const LIBRARY = new URL('./node-llama-cpp/dist/index.js', import.meta.url).href;
+const require = requireOf(import.meta.url);
+const BUILD_OF = (name) => {
+  const file = pathOf(process.env.ENGINE_BUILDS ?? '', name, 'dist', 'index.js');
+  return urlOf(process.env.ENGINE_BUILDS && isThere(file) ? file : require.resolve(name)).href;
+};`;
 
 /** The sources and polka, changed by each of these functions. */
 const changed = (...changes) => ({
@@ -182,6 +198,7 @@ for (const file of fs.globSync('src/**/*.{proto,html,css,svg,js}'))
   cpSync(file, join('dist', file));
 const { commands } = await import('../src/cli/commands.ts');
 const { formOf } = await import('../src/cli/parse/command-line.ts');
+const { partOf } = await import('./package/part.ts');
 /** What `CommandForm` in src/cli/parse/line.ts has. */
 const FORM = ['name', 'args', 'flags', 'short', 'value', 'many'];
 const QUICK = commands.filter(({ isQuick }) => isQuick);
@@ -221,12 +238,14 @@ for (const [from, to] of [
     external: ['electron', '@reflink/*'],
     sourcemap: false,
     minifyWhitespace: true,
+    metafile: true,
   });
+addLibraryFiles();
 chmodSync('dist/src/main.js', 0o755);
 link('node_modules/.bin/svc');
 
 async function bundle(entryPoints, options) {
-  const { outputFiles } = await build({
+  const { outputFiles, metafile } = await build({
     entryPoints,
     outbase: '.',
     outdir: 'dist',
@@ -250,6 +269,21 @@ async function bundle(entryPoints, options) {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, textOf(text, path, options));
   }
+  for (const file of Object.keys(metafile?.inputs ?? {})) {
+    const [folder] = /^.*node_modules\/(@[^/]+\/)?[^/]+(?=\/)/.exec(file) ?? [];
+    if (folder !== undefined) libraryPackages.add(folder);
+  }
+}
+
+/** Also the licences of all packages that are in the bundle, and their names. */
+function addLibraryFiles() {
+  for (const file of LIBRARY_FILES)
+    cpSync(join(libraryFolder, '..', file), join(LIBRARY_PLACE, file));
+  const parts = [...libraryPackages].sort().map(partOf);
+  const text = parts.map(({ section }) => section).join('\n\n');
+  writeFileSync(join(LIBRARY_PLACE, 'LICENSES.txt'), `${text}\n`);
+  const names = parts.map(({ name, version }) => ({ name, version }));
+  writeFileSync(join(LIBRARY_PLACE, 'packages.json'), `${JSON.stringify(names, null, 2)}\n`);
 }
 
 function textOf(text, path, { bundle, format }) {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { command } from './command.ts';
+import { type Part, partOf, section } from './part.ts';
 import type { Platform } from './platforms.ts';
 import { filesBelow } from './stage.ts';
 
@@ -14,8 +15,7 @@ interface Bom {
 }
 
 /**
- * Writes the licences of all that the archive has into one file. Throws if a package comes without
- * a licence text and names none.
+ * Writes the licences of all that the archive has into one file. Throws for a package without one.
  */
 export function writeLicences(root: string): void {
   const modules = join(root, 'lib', 'svc', 'node_modules');
@@ -24,27 +24,16 @@ export function writeLicences(root: string): void {
       /(^|\/node_modules\/)(@[^/]+\/)?[^/]+\/package\.json$/.test(`/${file}`.slice(1)),
     )
     .map((file) => join(modules, file, '..'));
-  const parts = packages.map((folder) => {
-    const { name, version, license } = JSON.parse(
-      readFileSync(join(folder, 'package.json'), 'utf8'),
-    );
-    const texts = readdirSync(folder)
-      .filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
-      .sort()
-      .map((file) => readFileSync(join(folder, file), 'utf8').trim());
-    if (texts.length === 0 && typeof license !== 'string')
-      throw new Error(`${name} ${version} has no licence.`);
-    return section(`${name} ${version}: ${license ?? 'see below'}`, texts);
-  });
   const node = readFileSync(join(root, 'lib', 'node.LICENSE'), 'utf8').trim();
   const own = readFileSync('LICENSE', 'utf8').trim();
-  const all = [section('svc', [own]), section('Node.js', [node]), ...parts];
+  const library = readFileSync(join(root, LIBRARY, 'LICENSES.txt'), 'utf8').trim();
+  const parts = packages.map((folder) => partOf(folder).section);
+  const all = [section('svc', [own]), section('Node.js', [node]), library, ...parts];
   writeFileSync(join(root, 'LICENSES.txt'), `${all.join('\n\n')}\n`);
 }
 
-function section(title: string, texts: readonly string[]): string {
-  return [title, '='.repeat(title.length), ...texts].join('\n\n');
-}
+/** The packages that are in the library of the engine: see tools/build.mjs. */
+const LIBRARY = 'lib/svc/dist/src/providers/local/engine/node-llama-cpp';
 
 /**
  * Writes the bill of materials of the archive, in CycloneDX. npm makes it from the lock file; its
@@ -52,9 +41,16 @@ function section(title: string, texts: readonly string[]): string {
  */
 export function writeBom(root: string, { node, os, cpu }: Platform, epoch_s: number): void {
   const cwd = join(root, 'lib', 'svc');
-  const args = ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev', '--package-lock-only'];
+  const args = ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'];
   const bom: Bom = JSON.parse(command('npm', args, { cwd }));
-  bom.components = bom.components.filter(({ name }) => existsSync(join(cwd, 'node_modules', name)));
+  const bundled: Pick<Part, 'name' | 'version'>[] = JSON.parse(
+    readFileSync(join(root, LIBRARY, 'packages.json'), 'utf8'),
+  );
+  bom.components = bom.components.filter(
+    ({ name, version }) =>
+      bundled.some((part) => part.name === name && part.version === version) ||
+      existsSync(join(cwd, 'node_modules', name)),
+  );
   const [, version = ''] = node.name.split('@');
   const ref = `pkg:generic/node@${version}?os=${os}&arch=${cpu}`;
   bom.components.push({

@@ -20,7 +20,6 @@ export function isNeedless(file: string, { os, cpu }: Platform): boolean {
     new RegExp(`(^|/node_modules/)(@[^/]+/)?[^/]+/(${FOLDERS})/`).test(file) ||
     /^better-sqlite3\/(deps|src)\//.test(file) ||
     (file.startsWith('better-sqlite3/prebuilds/') && !file.endsWith(`/${os}-${cpu}.node`)) ||
-    /^node-llama-cpp\/(templates|llama\/(gitRelease\.bundle|addon|cmake|toolchains))/.test(file) ||
     (file.startsWith('@node-llama-cpp/') && !file.startsWith(`@node-llama-cpp/${os}-${cpu}/`))
   );
 }

@@ -4,6 +4,7 @@ import { parentPort } from 'node:worker_threads';
 import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
 import { partsOf } from '../../models/gguf/parts.ts';
 import { sha256Of } from '../../models/gguf/sha256.ts';
+import { libraryFile } from './engine/library.ts';
 import { chooseTemplate } from './engine/template/choose.ts';
 import { withinTime } from './engine/template/within-time.ts';
 import {
@@ -44,15 +45,14 @@ async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<
  */
 async function architectures(): Promise<ReadonlySet<unknown>> {
   try {
-    const library = import.meta.resolve('node-llama-cpp');
-    const { GgufArchitectureType: names } = await import(new URL(LIST, library).href);
+    const { GgufArchitectureType: names } = await import(libraryFile(LIST).href);
     return new Set(Object.values(names));
   } catch {
     return new Set();
   }
 }
 
-const LIST = './gguf/types/GgufMetadataTypes.js';
+const LIST = 'dist/gguf/types/GgufMetadataTypes.js';
 
 async function readFile(path: string): Promise<Parsed> {
   const { size } = await stat(path);

@@ -16,3 +16,10 @@ export function importLibrary(): Promise<typeof import('node-llama-cpp')> {
 export const TESTER = BUNDLE
   ? new URL('./testBindingBinary.js', BUNDLE).href
   : new URL('./bindings/utils/testBindingBinary.js', import.meta.resolve('node-llama-cpp')).href;
+
+/** A file of the library's package. The build has those that are read while it runs. */
+export function libraryFile(place: string): URL {
+  return BUNDLE
+    ? new URL(place, new URL('node-llama-cpp/', BUNDLE))
+    : new URL(`../${place}`, import.meta.resolve('node-llama-cpp'));
+}

@@ -9,7 +9,7 @@ import { writeAtomic } from '../../../home/atomic-write.ts';
 import { freeBytes } from '../../../home/disk.ts';
 import { asRecord } from '../../../json.ts';
 import { oneLine } from '../../../logs/plain.ts';
-import { importLibrary, TESTER } from './library.ts';
+import { importLibrary, libraryFile, TESTER } from './library.ts';
 import type { LoadOrder } from './messages.ts';
 
 /**
@@ -107,8 +107,8 @@ interface Addon {
 }
 
 function buildsFolder(): string {
-  const library = createRequire(import.meta.resolve('node-llama-cpp'));
-  return join(dirname(library.resolve('@node-llama-cpp/linux-x64')), '../bins/linux-x64');
+  const { resolve } = createRequire(import.meta.url);
+  return join(dirname(resolve('@node-llama-cpp/linux-x64')), '../bins/linux-x64');
 }
 
 /**
@@ -166,8 +166,7 @@ async function skipTest(gpu: unknown): Promise<void> {
 }
 
 function libraryVersion(): string {
-  const file = new URL('../package.json', import.meta.resolve('node-llama-cpp'));
-  return String(asRecord(JSON.parse(readFileSync(file, 'utf8'))).version);
+  return String(asRecord(JSON.parse(readFileSync(libraryFile('package.json'), 'utf8'))).version);
 }
 
 function parsed(text: string): unknown {
