@@ -5,10 +5,11 @@ import { promisify } from 'node:util';
 /**
  * Writes the digests that the lock file lacks, from the registry: `npm run lock`.
  *
- * npm omits the digests of builds for other platforms that it did not find when it resolved. Prints
- * what the registry does not have, and then exits 1. Builds of the engine for graphics cards get a
- * processor that no machine has: npm does not install them by itself then. The driver of the database
- * is not compiled: npm forgets that when it writes the file.
+ * 1. npm omits the digests of builds for other platforms that it did not find when it resolved.
+ *    Prints what the registry does not have, and then exits 1.
+ * 2. Builds of the engine for graphics cards get a processor that no machine has: npm does not
+ *    install them by itself then.
+ * 3. The driver of the database is not compiled: npm forgets that when it writes the file.
  */
 const FILE = 'package-lock.json';
 
