@@ -57,7 +57,7 @@ const provider = {
   retryable: true,
 } as const;
 /** What a provider says about the request, with the status that it says. */
-const said = { ...provider, retryable: false, keepsStatus: 4 } as const;
+const byProvider = { ...provider, retryable: false, keepsStatus: 4 } as const;
 const startup = {
   http: 500,
   grpc: 'INTERNAL',
@@ -671,7 +671,7 @@ export const errors = {
     hint: 'Wait until it is tried again, or try it now with: svc provider test <provider>',
   },
   provider_unauthorised: {
-    ...said,
+    ...byProvider,
     http: 401,
     grpc: 'UNAUTHENTICATED',
     exit: 5,
@@ -684,7 +684,7 @@ export const errors = {
       '<provider>.',
   },
   provider_forbidden: {
-    ...said,
+    ...byProvider,
     http: 403,
     grpc: 'PERMISSION_DENIED',
     exit: 5,
@@ -693,7 +693,7 @@ export const errors = {
     hint: 'Check on its pages what the key may do, or choose another model or provider.',
   },
   provider_busy: {
-    ...said,
+    ...byProvider,
     http: 429,
     grpc: 'RESOURCE_EXHAUSTED',
     type: 'rate_limit_error',
@@ -711,7 +711,7 @@ export const errors = {
     hint: 'Check the plan and the bills on its pages, or use another provider.',
   },
   provider_overloaded: {
-    ...said,
+    ...byProvider,
     keepsStatus: 5,
     http: 503,
     type: 'overloaded_error',
@@ -730,7 +730,7 @@ export const errors = {
     hint: 'Try again.',
   },
   provider_rejected: {
-    ...said,
+    ...byProvider,
     http: 400,
     grpc: 'INVALID_ARGUMENT',
     type: 'invalid_request_error',
@@ -760,7 +760,7 @@ export const errors = {
     hint: 'Check its address in svc provider list: it usually ends in /v1.',
   },
   provider_too_large: {
-    ...said,
+    ...byProvider,
     http: 413,
     grpc: 'INVALID_ARGUMENT',
     type: 'invalid_request_error',
@@ -768,7 +768,7 @@ export const errors = {
     hint: 'Shorten the prompt, or send smaller images.',
   },
   content_filtered: {
-    ...said,
+    ...byProvider,
     http: 400,
     grpc: 'INVALID_ARGUMENT',
     exit: 10,

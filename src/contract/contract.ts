@@ -36,10 +36,10 @@ export interface RequestSource {
   /** Names the span of the client, in the form of the W3C. */
   traceparent?: string;
   /**
-   * The run belongs to a conversation that a program made, after so many of its entries. `said` are
-   * the messages of the request itself.
+   * The run belongs to a conversation that a program made, after so many of its entries. Its
+   * `messages` are those of the request itself.
    */
-  joins?: { conversation: string; after: number; said: readonly Message[] };
+  joins?: { conversation: string; after: number; messages: readonly Message[] };
   /** The client waits no longer than so many milliseconds: a bound on the time of the run. */
   within_ms?: number;
 }

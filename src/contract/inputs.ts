@@ -99,7 +99,7 @@ const TEXTS = [
 ] as const;
 
 /** Visits the texts inside a value, with the names of its fields. */
-function eachText(value: unknown, visit: (said: string) => void): void {
+function eachText(value: unknown, visit: (text: string) => void): void {
   if (typeof value === 'string') visit(value);
   else if (Array.isArray(value)) for (const inner of value) eachText(inner, visit);
   else if (typeof value === 'object' && value !== null)

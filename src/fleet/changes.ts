@@ -26,17 +26,17 @@ export class Changes implements Elsewhere {
   }
 
   /** A notice of the fleet. */
-  told({ last_seq, streams }: Pick<FleetChange, 'last_seq' | 'streams'>): void {
+  noteChange({ last_seq, streams }: Pick<FleetChange, 'last_seq' | 'streams'>): void {
     this.hear(last_seq, streams);
   }
 
   async lastSeq(): Promise<number> {
-    this.found(await this.fleet.lastSeq());
+    this.noteLast(await this.fleet.lastSeq());
     return this.last_seq;
   }
 
   /** The last position of the log, as the database says. */
-  found(seq: number): void {
+  noteLast(seq: number): void {
     if (seq > this.last_seq) this.hear(seq, 'all');
   }
 

@@ -196,7 +196,7 @@ export class FleetRuns implements Placement {
   }
 
   private hear(change: FleetChange): void {
-    this.elsewhere.told(change);
+    this.elsewhere.noteChange(change);
     if (change.waiting) this.claims.expect();
     if (change.asks) this.serveAsks();
   }
@@ -213,7 +213,7 @@ export class FleetRuns implements Placement {
     while (!this.over.signal.aborted) {
       try {
         const { last_seq, asks, waiting } = await this.look();
-        this.elsewhere.found(last_seq);
+        this.elsewhere.noteLast(last_seq);
         this.waiting = waiting.runs;
         if (!this.over.signal.aborted) await this.files.answer(waiting);
         for (const run_id of waiting.due) await this.claims.takeOne(run_id, 'due');

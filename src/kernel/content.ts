@@ -39,7 +39,7 @@ export interface Answer {
 }
 
 /** The text of one part of an answer; without its index, the text of the answer. */
-function saidIn({ output, parts }: Answer, index: unknown): string {
+function partText({ output, parts }: Answer, index: unknown): string {
   if (typeof index !== 'number') return output;
   const part = parts[index];
   return part === undefined ? '' : textOf(part);
@@ -65,7 +65,7 @@ export function withText(event: StoredEvent, answer: Answer): StoredEvent | null
   const { chars, ...data } = event.data;
   if (event.type !== 'run.output_appended' || typeof chars !== 'number') return event;
   const begin = Number(data.offset);
-  const text = saidIn(answer, data.part).slice(begin, begin + chars);
+  const text = partText(answer, data.part).slice(begin, begin + chars);
   return text.length === chars ? { ...event, data: { ...data, text } } : null;
 }
 
@@ -79,17 +79,17 @@ class Texts {
   }
 
   /** The fields of a request or a record that say what was asked. */
-  asked(fields: Fields): Fields {
+  stripQuestion(fields: Fields): Fields {
     return this.settings.prompts === 'omit'
-      ? omitted(fields, ASKED)
-      : this.redactFields(fields, ASKED);
+      ? omitted(fields, QUESTION_FIELDS)
+      : this.redactFields(fields, QUESTION_FIELDS);
   }
 
   /** The fields of a record that say what was answered. */
-  answered(fields: Fields): Fields {
+  stripAnswer(fields: Fields): Fields {
     return this.settings.outputs === 'omit'
-      ? omitted(fields, ANSWERED)
-      : this.redactFields(fields, ANSWERED);
+      ? omitted(fields, ANSWER_FIELDS)
+      : this.redactFields(fields, ANSWER_FIELDS);
   }
 
   /** Whether output events keep their text. */
@@ -118,7 +118,7 @@ class Texts {
 type Fields = Record<string, unknown>;
 
 /** What was asked and what was answered, in a request, in a record and beside the request. */
-const ASKED: ReadonlySet<string> = new Set([
+const QUESTION_FIELDS: ReadonlySet<string> = new Set([
   'prompt',
   'system',
   'messages',
@@ -131,7 +131,7 @@ const ASKED: ReadonlySet<string> = new Set([
   'metadata',
   'asked_as',
 ]);
-const ANSWERED: ReadonlySet<string> = new Set(['output', 'output_parts', 'stop_sequence']);
+const ANSWER_FIELDS: ReadonlySet<string> = new Set(['output', 'output_parts', 'stop_sequence']);
 
 /** Fields inside of messages that have our words, or an image. */
 const OURS: ReadonlySet<string> = new Set(['type', 'role', 'media_type', 'data', 'api']);
@@ -171,9 +171,9 @@ function stripEvent(event: StoredEvent, texts: Texts): StoredEvent {
 function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, unknown> {
   if (type === 'run.accepted') {
     const { origin: _, ...rest } = data;
-    const request = texts.asked(data.request as Fields);
+    const request = texts.stripQuestion(data.request as Fields);
     return {
-      ...texts.asked(rest),
+      ...texts.stripQuestion(rest),
       request: { ...request, messages: request.messages ?? [] },
       content: 'omitted',
     };
@@ -190,7 +190,7 @@ function stripRow(whole: RunRow, texts: Texts): RunRow {
   const { origin: _, ...row } = whole;
   if (row.record === null) return row;
   const { origin: _place, ...record } = row.record;
-  const stripped = texts.answered(texts.asked(record));
+  const stripped = texts.stripAnswer(texts.stripQuestion(record));
   const { error } = stripped;
   return {
     ...row,

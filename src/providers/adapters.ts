@@ -52,10 +52,10 @@ function named(port: ProviderPort): ProviderPort {
     close: () => port.close(),
     ...(countTokens === undefined
       ? {}
-      : { countTokens: (...given) => asking(countTokens.apply(port, given)) }),
-    ...(embed === undefined ? {} : { embed: (...given) => asking(embed.apply(port, given)) }),
+      : { countTokens: (...args) => asking(countTokens.apply(port, args)) }),
+    ...(embed === undefined ? {} : { embed: (...args) => asking(embed.apply(port, args)) }),
     ...(embedsTokens === undefined ? {} : { embedsTokens }),
-    ...(rank === undefined ? {} : { rank: (...given) => asking(rank.apply(port, given)) }),
+    ...(rank === undefined ? {} : { rank: (...args) => asking(rank.apply(port, args)) }),
   };
 }
 

@@ -295,8 +295,8 @@ export function fakeRuntime(): FakeRuntime {
         }
         return { ...record };
       },
-      async asked(id) {
-        note('runs.asked');
+      async readRequest(id) {
+        note('runs.readRequest');
         const { record } = find(id);
         const { provider, model, cloud, prompt, system } = record;
         const request = {

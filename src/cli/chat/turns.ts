@@ -13,7 +13,7 @@ import { INTERRUPTED } from '../interrupt.ts';
 import { isTerminal, note, printError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 import { type AnswerOutcome, answerTo, newKey } from '../run/answer.ts';
-import { type Attachment, askedWith, readAttachments } from '../run/attached.ts';
+import { type Attachment, readAttachments, withFiles } from '../run/attached.ts';
 import { findPreset, withPreset } from '../run/preset.ts';
 import { absoluteModel, configuredBytes, readNumbers } from '../run/run-input.ts';
 import { type ChatCommand, chatCommandOf, chatHelp, nearCommand } from './commands.ts';
@@ -112,13 +112,13 @@ export class Chat {
   private async turn(message: Message, place: Place): Promise<void> {
     this.last = { ...message, place, run_id: this.last?.run_id ?? null };
     const whole = this.whole(message.prompt);
-    const asked = message.files.length === 0 ? whole : askedWith(whole, message.files);
+    const request = message.files.length === 0 ? whole : withFiles(whole, message.files);
     const { context } = this;
     const { stats: _, ...flags } = context.flags;
     const answered: AnswerOutcome | null = await answerTo(
       // The getter of the paths does not survive a copy.
       { ...context, paths: context.paths, flags: this.shows ? { ...flags, stats: true } : flags },
-      { idempotency_key: newKey(), ...asked, ...place },
+      { idempotency_key: newKey(), ...request, ...place },
       this.stdout,
       STOPPING_MS,
     ).catch((error: unknown) => {

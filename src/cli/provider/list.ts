@@ -8,9 +8,9 @@ import type { ProviderView } from './configured.ts';
 
 /** Without a daemon, lists the configured providers in the state `unknown`. */
 export async function run({ paths, json }: Context): Promise<number> {
-  const { providers, asked } = await askDaemon(paths, 'provider.list').then(
-    ({ providers }) => ({ providers, asked: true }),
-    whenNotRunning(async () => ({ providers: await configured(paths), asked: false })),
+  const { providers, isRunning } = await askDaemon(paths, 'provider.list').then(
+    ({ providers }) => ({ providers, isRunning: true }),
+    whenNotRunning(async () => ({ providers: await configured(paths), isRunning: false })),
   );
   if (json) {
     printJson({ providers });
@@ -32,9 +32,9 @@ export async function run({ paths, json }: Context): Promise<number> {
       reasonRow(`${provider.id}/${one.model}`, one),
     ),
   ]);
-  if (asked && reasons.length > 0) print(`\n${fields(reasons)}`);
+  if (isRunning && reasons.length > 0) print(`\n${fields(reasons)}`);
   if (providers.some((provider) => provider.default)) note('* answers runs that name no provider.');
-  if (!asked)
+  if (!isRunning)
     note(
       'The daemon is not running, so the state of these providers is unknown. ' +
         'Start it with: svc start',

@@ -68,8 +68,8 @@ export async function readSchema(
  * The request with these files. They come after the prompt, each under its name. With an image it
  * is a conversation of one message.
  */
-export function askedWith(
-  { prompt, system, ...asked }: Record<string, unknown> & { prompt: string; system?: string },
+export function withFiles(
+  { prompt, system, ...options }: Record<string, unknown> & { prompt: string; system?: string },
   files: readonly Attachment[],
 ): Record<string, unknown> {
   const parts: Content[] = [];
@@ -87,9 +87,9 @@ export function askedWith(
   const systemPart = system === undefined ? {} : { system };
   const [only] = parts;
   if (parts.length === 1 && only?.type === 'text')
-    return { ...asked, ...systemPart, prompt: only.text };
+    return { ...options, ...systemPart, prompt: only.text };
   const before = system === undefined ? [] : [{ role: 'system', content: system }];
-  return { ...asked, messages: [...before, { role: 'user', content: parts }] };
+  return { ...options, messages: [...before, { role: 'user', content: parts }] };
 }
 
 /** Null: the file is longer. Reads no further than the bound, also of a pipe. */

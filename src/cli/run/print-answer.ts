@@ -94,8 +94,8 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       if (recovery === 'restart') printer = null;
       wait.add({ type: 'accepted', provider });
     },
-    bounded: (asked) => {
-      maxTokens = asked;
+    bounded: (tokens) => {
+      maxTokens = tokens;
     },
     started: (provider) => provider !== undefined && wait.add({ type: 'started', provider }),
     loading: (model, part) => wait.add({ type: 'loading', model, part }),

@@ -64,9 +64,9 @@ export async function withFiles<T extends Record<string, unknown> & { prompt: st
   paths: Paths,
 ): Promise<T | Record<string, unknown>> {
   if (files === undefined) return input;
-  const { askedWith, readAttachments } = await import('./attached.ts');
+  const { withFiles, readAttachments } = await import('./attached.ts');
   const left = (await configuredBytes(paths)) - Buffer.byteLength(input.prompt);
-  return askedWith(input, await readAttachments(files, Math.max(0, left)));
+  return withFiles(input, await readAttachments(files, Math.max(0, left)));
 }
 
 /** The form of the answer that --schema asks for. Throws usage, prompt_too_large. */

@@ -78,15 +78,15 @@ export class StatusLine implements Shows {
 
 /** Without a terminal each failure is a line, and a lost daemon is said once. */
 class Notes implements Shows {
-  private saidLost = false;
+  private hasNotedLoss = false;
 
   add(fact: Fact): void {
     if (fact.type === 'failed') {
       const { why, when } = retryOf(fact, fact.wait_ms);
       note(oneLine(`${why}, ${when}`));
     }
-    if (fact.type !== 'lost' || this.saidLost) return;
-    this.saidLost = true;
+    if (fact.type !== 'lost' || this.hasNotedLoss) return;
+    this.hasNotedLoss = true;
     note(LOST);
   }
 }

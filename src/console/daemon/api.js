@@ -121,7 +121,7 @@ function parsed(text) {
  * undefined, within_ms?: number | undefined }} options
  */
 async function send(path, { method, body, headers, signal, within_ms = ASK_MS }) {
-  const given =
+  const content =
     body === undefined
       ? {}
       : { body: JSON.stringify(body), headers: { ...headers, 'content-type': 'application/json' } };
@@ -130,7 +130,7 @@ async function send(path, { method, body, headers, signal, within_ms = ASK_MS })
     return await fetch(path, {
       method,
       headers,
-      ...given,
+      ...content,
       signal: signal === undefined ? bound : AbortSignal.any([signal, bound]),
     });
   } catch {

@@ -7,11 +7,11 @@ import { byId, el, say } from './dom.js';
  * An error is shown in the element `said`.
  * @param {string} text
  * @param {string} label
- * @param {string} said
+ * @param {string} place
  * @param {() => Promise<unknown>} work
  * @param {{ bad?: boolean, disabled?: boolean }} [options]
  */
-export function actionButton(text, label, said, work, { bad = false, disabled = false } = {}) {
+export function actionButton(text, label, place, work, { bad = false, disabled = false } = {}) {
   const button = el(
     'button',
     {
@@ -20,7 +20,7 @@ export function actionButton(text, label, said, work, { bad = false, disabled = 
       'aria-label': label,
       'aria-disabled': disabled ? 'true' : null,
       click: () => {
-        if (button.getAttribute('aria-disabled') !== 'true') void act(button, said, work);
+        if (button.getAttribute('aria-disabled') !== 'true') void act(button, place, work);
       },
     },
     text,
@@ -30,18 +30,18 @@ export function actionButton(text, label, said, work, { bad = false, disabled = 
 
 /**
  * @param {HTMLElement} button
- * @param {string} said
+ * @param {string} place
  * @param {() => Promise<unknown>} work
  */
-export async function act(button, said, work) {
+export async function act(button, place, work) {
   button.setAttribute('aria-disabled', 'true');
   button.setAttribute('aria-busy', 'true');
-  say(byId(said), '');
+  say(byId(place), '');
   try {
     await work();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    say(byId(said), error.message);
+    say(byId(place), error.message);
   }
   button.removeAttribute('aria-disabled');
   button.removeAttribute('aria-busy');

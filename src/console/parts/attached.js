@@ -76,7 +76,7 @@ const PIECE = 8192;
  * @param {readonly Attached[]} files
  * @returns {{ prompt: string } | { parts: Content[] }}
  */
-export function saidWith(prompt, files) {
+export function contentWith(prompt, files) {
   /** @type {Content[]} */
   const parts = [];
   const say = (/** @type {string} */ text) => {

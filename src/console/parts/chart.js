@@ -33,7 +33,7 @@ export function drawChart(
   const y = (/** @type {number} */ value) => HEIGHT - (value / top) * HEIGHT;
   const shapes = kind === 'bars' ? bars(inside, x, y, step ?? 0) : line(inside, x, y);
   const empty = most === 0;
-  const said = empty ? `${title}: nothing yet.` : `${title}: now ${now}, at most ${format(most)}.`;
+  const label = empty ? `${title}: nothing yet.` : `${title}: now ${now}, at most ${format(most)}.`;
   const times = [from, (from + to) / 2].map((at) => clock(new Date(at).toISOString()).slice(0, 5));
   box.replaceChildren(
     el('h3', {}, title),
@@ -52,7 +52,7 @@ export function drawChart(
           viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
           preserveAspectRatio: 'none',
           role: 'img',
-          'aria-label': said,
+          'aria-label': label,
         },
         ...LINES.map((part) =>
           svg('line', { x1: 0, x2: WIDTH, y1: y(top * part), y2: y(top * part) }),

@@ -33,8 +33,8 @@ export async function copy(button, text) {
     () => true,
     () => false,
   );
-  const said = done === true ? 'Copied' : 'Not allowed';
-  say(button, said);
-  say(byId('announce'), said);
+  const result = done === true ? 'Copied' : 'Not allowed';
+  say(button, result);
+  say(byId('announce'), result);
   setTimeout(() => say(button, before), COPIED_MS);
 }

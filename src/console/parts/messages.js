@@ -49,10 +49,10 @@ export function lastTurn(lines) {
 export function turnsBefore(run) {
   if (run.messages !== undefined) return conversation(run);
   /** @param {string} role @param {string} text */
-  const said = (role, text) => line(role, { type: 'text', text });
+  const textLine = (role, text) => line(role, { type: 'text', text });
   return [
-    ...(run.system === null ? [] : [said('system', run.system)]),
-    ...(run.prompt === '' ? [] : [said('user', run.prompt)]),
+    ...(run.system === null ? [] : [textLine('system', run.system)]),
+    ...(run.prompt === '' ? [] : [textLine('user', run.prompt)]),
   ];
 }
 

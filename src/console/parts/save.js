@@ -9,10 +9,10 @@ import { textOf } from './messages.js';
  */
 export function saveMarkdown(run, title) {
   const { messages, system, prompt, output, id } = run;
-  const asked = messages?.map(({ role, content }) =>
+  const sections = messages?.map(({ role, content }) =>
     section(role, content.map(textOf).join('\n')),
   ) ?? [...(system === null ? [] : [section('system', system)]), section('user', prompt)];
-  const text = [`# ${title ?? `Conversation, ${id}`}`, ...asked, section('assistant', output)];
+  const text = [`# ${title ?? `Conversation, ${id}`}`, ...sections, section('assistant', output)];
   const url = URL.createObjectURL(new Blob([`${text.join('\n\n')}\n`], { type: 'text/markdown' }));
   el('a', { href: url, download: `${id}.md` }).click();
   setTimeout(() => URL.revokeObjectURL(url));

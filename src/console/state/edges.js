@@ -45,11 +45,11 @@ export function recordedMove(stream) {
 export function edgeOf({ machine, event, from, to }) {
   const shape = machineOf(machine);
   if (shape === undefined || to === null) return '';
-  const asked =
+  const edges =
     from === null
       ? shape.transitions.filter((one) => one.event === event)
       : transitionsFor(shape, from, event);
-  const taken = asked.filter((one) => entered(shape, one.target) === to);
+  const taken = edges.filter((one) => entered(shape, one.target) === to);
   const sources = new Set(taken.map(({ source }) => source));
   const [first] = taken;
   return first === undefined || (from === null && sources.size > 1)

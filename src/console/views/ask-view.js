@@ -1,7 +1,7 @@
 // @ts-check
 
 import { ApiError, ask } from '../daemon/api.js';
-import { saidWith } from '../parts/attached.js';
+import { contentWith } from '../parts/attached.js';
 import { byId, say } from '../parts/dom.js';
 import { isAnswered } from '../parts/messages.js';
 import { toEnd } from '../parts/page-end.js';
@@ -10,7 +10,7 @@ import { adoptRun } from '../state/chosen-run.js';
 import { model, on } from '../state/model.js';
 import { isFinal } from '../state/shape.js';
 import { goLive } from '../state/travel.js';
-import { askedFields, inTemplate, systemText } from './fields-view.js';
+import { fieldsOfForm, inTemplate, systemText } from './fields-view.js';
 import { dropFiles, readFiles } from './files-view.js';
 import { chosenTarget } from './target-view.js';
 
@@ -78,7 +78,7 @@ function draw() {
  * @param {string} prompt
  * @param {object} fields
  */
-function asked(prompt, fields) {
+function requestFor(prompt, fields) {
   const run = before();
   const target = chosenTarget();
   const isOther = target.provider !== undefined || target.model !== undefined;
@@ -101,10 +101,10 @@ function asked(prompt, fields) {
  * @param {readonly Attached[]} files
  */
 function words(prompt, system, files) {
-  const said = saidWith(prompt, files);
-  if ('prompt' in said) return { ...said, ...(system === '' ? {} : { system }) };
+  const content = contentWith(prompt, files);
+  if ('prompt' in content) return { ...content, ...(system === '' ? {} : { system }) };
   const before = system === '' ? [] : [{ role: 'system', content: system }];
-  return { messages: [...before, { role: 'user', content: said.parts }] };
+  return { messages: [...before, { role: 'user', content: content.parts }] };
 }
 
 /** Why no question can be accepted now. Null: it can. */
@@ -117,9 +117,9 @@ function whyNot() {
 
 async function start() {
   const prompt = field('ask-prompt').value;
-  const fields = askedFields();
+  const fields = fieldsOfForm();
   if (typeof fields === 'string') return say(byId('ask-said'), fields);
-  const question = asked(prompt, fields);
+  const question = requestFor(prompt, fields);
   const files = await readFiles();
   if (files === null) return;
   if (prompt.trim() === '' && files.length === 0)
@@ -147,7 +147,7 @@ export async function askAgain() {
   const { run } = model;
   if (run === null) return;
   const { prompt, system, provider, model: name, conversation, continues } = run;
-  const fields = askedFields();
+  const fields = fieldsOfForm();
   if (typeof fields === 'string') return say(byId('ask-said'), fields);
   await send({
     prompt,
@@ -162,16 +162,16 @@ export async function askAgain() {
 
 /** Whether the daemon has accepted it. @param {object} question */
 async function send(question) {
-  const said = byId('ask-said');
+  const line = byId('ask-said');
   // A daemon that was late once may answer: the request itself finds out.
   refused = model.connected ? whyNot() : null;
   if (refused !== null) {
-    say(said, refused);
+    say(line, refused);
     return false;
   }
   const body = JSON.stringify(question);
   if (sent?.body !== body) sent = { body, key: crypto.randomUUID() };
-  say(said, '');
+  say(line, '');
   byId('ask-send').setAttribute('aria-disabled', 'true');
   try {
     const started = await ask('/v1/runs', {
@@ -187,7 +187,7 @@ async function send(question) {
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     refused = error.status === null ? whyNot() : null;
-    say(said, refused ?? error.message);
+    say(line, refused ?? error.message);
     return false;
   } finally {
     byId('ask-send').removeAttribute('aria-disabled');

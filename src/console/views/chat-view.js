@@ -95,9 +95,9 @@ function turnOf({ role, name, text, kind }) {
       role === 'user' && kind === 'text' ? null : el('small', { class: 'faint' }, name),
       el('p', { class: 'as-is' }, text),
     );
-  const said = el('div', { class: 'prose' });
-  drawMarkdown(said, text);
-  return el('article', { class: 'turn assistant', 'aria-label': 'Answer' }, said);
+  const prose = el('div', { class: 'prose' });
+  drawMarkdown(prose, text);
+  return el('article', { class: 'turn assistant', 'aria-label': 'Answer' }, prose);
 }
 
 function drawAnswer() {

@@ -109,7 +109,7 @@ function count() {
 }
 
 /** What the form asks for, without the prompt; or why that is nothing a run can be asked. */
-export function askedFields() {
+export function fieldsOfForm() {
   const wrong = numberFields().find((input) => !input.checkValidity());
   if (wrong !== undefined) return `${wrong.labels?.[0]?.textContent}: ${wrong.validationMessage}`;
   const stop = stopTexts();

@@ -76,12 +76,12 @@ function add(chosen) {
 
 /** Whether all were taken. @param {readonly File[]} chosen */
 async function read(chosen) {
-  const said = byId('ask-said');
+  const line = byId('ask-said');
   const refuse = (/** @type {string} */ why) => {
-    say(said, why);
+    say(line, why);
     return false;
   };
-  say(said, '');
+  say(line, '');
   try {
     const { images, bytes } = await runFacts();
     for (const file of chosen) {

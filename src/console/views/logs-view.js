@@ -94,13 +94,13 @@ function draw() {
 }
 
 /** @param {any} line */
-function row({ missed, level: said, time, msg, boot_id: _, err, ...rest }) {
+function row({ missed, level: rank, time, msg, boot_id: _, err, ...rest }) {
   if (missed !== undefined)
     return el('li', { class: 'warn' }, `${missed} lines were missed: they came too fast.`);
   // What the sentence says needs no second place.
   const fields = Object.entries(rest).filter(([, value]) => !String(msg).includes(String(value)));
   const more = fields.length === 0 ? '' : JSON.stringify(Object.fromEntries(fields));
-  const name = String(said);
+  const name = String(rank);
   return el(
     'li',
     { class: name },
@@ -117,7 +117,7 @@ function row({ missed, level: said, time, msg, boot_id: _, err, ...rest }) {
 
 /** The sentence of an error. Its stack is for those who open it. @param {any} err */
 function failure(err) {
-  const said = String(err?.message ?? err).slice(0, LINE_CHARACTERS);
+  const sentence = String(err?.message ?? err).slice(0, LINE_CHARACTERS);
   const all = JSON.stringify(err, null, 1).replaceAll('\\n', '\n').slice(0, LINE_CHARACTERS);
-  return el('details', {}, el('summary', {}, said), el('pre', { tabindex: 0 }, all));
+  return el('details', {}, el('summary', {}, sentence), el('pre', { tabindex: 0 }, all));
 }

@@ -213,9 +213,9 @@ function tellPlace(here) {
       `${event.replace(`${name}.`, '')}${guard === null ? '' : ` [${guard}]`} → ${target}`,
   );
   const out = ways.length === 0 ? ' Nothing changes it any more.' : '';
-  const said = `${here.path}${since}. ${wordsOf(name, here.path)}${out}`;
-  if (text.dataset.said === said) return;
-  text.dataset.said = said;
+  const line = `${here.path}${since}. ${wordsOf(name, here.path)}${out}`;
+  if (text.dataset.said === line) return;
+  text.dataset.said = line;
   text.replaceChildren(chip(name, here.path), `${since}. ${wordsOf(name, here.path)}${out}`);
   byId('machine-ways').hidden = ways.length === 0;
   byId('machine-ways-list').replaceChildren(

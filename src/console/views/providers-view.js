@@ -25,7 +25,7 @@ export function mountProviders() {
     const button = /** @type {HTMLElement} */ (form.querySelector('[type=submit]'));
     if (button.getAttribute('aria-disabled') === 'true') return;
     void act(button, 'providers-said', async () => {
-      await ask('/v1/providers', { method: 'POST', body: given(), within_ms: LONG_MS });
+      await ask('/v1/providers', { method: 'POST', body: fieldsOfForm(), within_ms: LONG_MS });
       form.reset();
       show(false);
       news();
@@ -35,7 +35,7 @@ export function mountProviders() {
 }
 
 /** An empty field is not given. */
-function given() {
+function fieldsOfForm() {
   const fields = { id: 'provider-id', base_url: 'provider-url', model: 'provider-model' };
   return Object.fromEntries(
     Object.entries(fields)

@@ -168,8 +168,8 @@ function draw() {
 
 /** Conversations, and what was asked once. @param {Conversation[]} rows */
 function parted(rows) {
-  const isChat = (/** @type {Conversation} */ { turns, title: given, client }) =>
-    turns > 1 || given !== null || client === 'console';
+  const isChat = (/** @type {Conversation} */ { turns, title: chosen, client }) =>
+    turns > 1 || chosen !== null || client === 'console';
   return /** @type {const} */ ([rows.filter(isChat), rows.filter((one) => !isChat(one))]);
 }
 

@@ -52,10 +52,10 @@ function draw() {
   if (run === null) return;
   const over = isFinal('run', run.state);
   byId('run-chat').setAttribute('href', addressOf('chat', run.id));
-  const asked = conversation(run);
-  byId('run-prompt').hidden = asked.length > 0;
+  const messages = conversation(run);
+  byId('run-prompt').hidden = messages.length > 0;
   say(byId('run-prompt'), run.prompt);
-  const { before, turn } = lastTurn(asked);
+  const { before, turn } = lastTurn(messages);
   byId('run-before').hidden = before.length === 0;
   say(byId('run-before-count'), `What was said before (${before.length})`);
   fill(byId('run-earlier'), before);
@@ -114,8 +114,8 @@ function crossed({ sent_to_cloud = [] }) {
 
 /** @param {import('../state/model.js').Run} run */
 function failures({ failed_attempts = [] }) {
-  const said = failed_attempts.map(({ attempt, code }) => `${attempt}: ${code}`);
-  return said.length === 0 ? null : said.join(', ');
+  const attempts = failed_attempts.map(({ attempt, code }) => `${attempt}: ${code}`);
+  return attempts.length === 0 ? null : attempts.join(', ');
 }
 
 function drawOutput() {
@@ -214,8 +214,8 @@ async function cancel() {
  * @param {boolean} worth
  */
 function announce(text, worth) {
-  const said = `${text} ${model.run?.id}`;
-  if (!worth || said === announced) return;
-  announced = said;
+  const news = `${text} ${model.run?.id}`;
+  if (!worth || news === announced) return;
+  announced = news;
   say(byId('announce'), text);
 }

@@ -43,11 +43,11 @@ async function read() {
 
 async function applyFile() {
   const { applied, after_restart } = await ask('/v1/settings/apply', { method: 'POST' });
-  const said = [
+  const sentences = [
     applied.length === 0 ? '' : `Counts now: ${applied.join(', ')}.`,
     after_restart.length === 0 ? '' : `Counts after svc restart: ${after_restart.join(', ')}.`,
   ];
-  say(byId('settings-done'), said.filter((text) => text !== '').join(' '));
+  say(byId('settings-done'), sentences.filter((text) => text !== '').join(' '));
   await read();
 }
 
@@ -137,8 +137,8 @@ function facts({ default: usual, expects, source, variable, change, pending }) {
   return el(
     'dl',
     {},
-    ...rows.flatMap(([name = '', said]) =>
-      said == null ? [] : [el('div', {}, el('dt', {}, name), el('dd', {}, said))],
+    ...rows.flatMap(([name = '', value]) =>
+      value == null ? [] : [el('div', {}, el('dt', {}, name), el('dd', {}, value))],
     ),
   );
 }
@@ -155,8 +155,8 @@ function editor({ key, value, hidden, change }) {
     input: () => show(),
   });
   const text = () => {
-    const given = field.value.trim();
-    const set = `svc config set ${key} ${given === '' ? '--remove' : quoted(given)}`;
+    const text = field.value.trim();
+    const set = `svc config set ${key} ${text === '' ? '--remove' : quoted(text)}`;
     return change === 'restart' ? `${set} && svc restart` : set;
   };
   const show = () => say(command, text());

@@ -20,7 +20,7 @@ export function mountTime() {
 }
 
 const slider = () => /** @type {HTMLInputElement} */ (byId('time-slider'));
-let said = '';
+let last = '';
 
 function draw() {
   const now = at();
@@ -53,7 +53,7 @@ function draw() {
 
 /** @param {string} text */
 function announce(text) {
-  if (said !== '' && said !== text && text.split(',')[0] !== said.split(',')[0])
+  if (last !== '' && last !== text && text.split(',')[0] !== last.split(',')[0])
     say(byId('announce'), text);
-  said = text;
+  last = text;
 }

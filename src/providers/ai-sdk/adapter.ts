@@ -8,9 +8,9 @@ import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { packageRoot } from '../../home/paths.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
-import { nameInPath } from '../remote/asked-model.ts';
 import type { EventAnswer, EventAnswerContext } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
+import { nameInPath } from '../remote/model-name.ts';
 import { type Family, families, type SdkProvider } from './families.ts';
 import type { SdkFetch } from './fetch.ts';
 
@@ -23,7 +23,7 @@ export interface Adapter {
   continues: boolean;
   listCall: ListCall | null;
   /** Reads the stream of an answer. Null: the package does. */
-  reads: ((asked: EventAnswerContext) => EventAnswer) | null;
+  reads: ((context: EventAnswerContext) => EventAnswer) | null;
   load(): Promise<Module>;
   /** What the factory gets instead of a key. Throws provider_unauthorised if there is nothing. */
   credentials(): Promise<object>;

@@ -53,7 +53,7 @@ export class AnthropicAnswer extends EventAnswer {
       this.closeAll();
       const { stop_reason: reason, stop_sequence: stop } = asRecord(delta);
       if (typeof reason === 'string' && reason !== '') this.reason = reason;
-      if (typeof stop === 'string' && this.asked.request.stop?.includes(stop)) this.stop = stop;
+      if (typeof stop === 'string' && this.context.request.stop?.includes(stop)) this.stop = stop;
       this.count(usage);
     } else if (type === 'message_stop') this.markEnd();
     else if (!isSet(type)) this.foreignEvent({ ...rest, message, content_block, delta });
@@ -83,10 +83,10 @@ export class AnthropicAnswer extends EventAnswer {
   private count(usage: unknown): void {
     if (!isRecord(usage)) return;
     // A 0 replaces no number.
-    const said = Object.entries(usage).filter(([, value]) => isSet(value));
-    const counted = said.filter(([, value]) => value !== 0);
+    const reported = Object.entries(usage).filter(([, value]) => isSet(value));
+    const counted = reported.filter(([, value]) => value !== 0);
     const before = asRecord(this.usage);
-    this.usage = { ...Object.fromEntries(said), ...before, ...Object.fromEntries(counted) };
+    this.usage = { ...Object.fromEntries(reported), ...before, ...Object.fromEntries(counted) };
   }
 
   private takeBlocks(blocks: readonly unknown[]): void {

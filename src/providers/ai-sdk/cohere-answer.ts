@@ -60,9 +60,9 @@ export class CohereAnswer extends EventAnswer {
 
   private beginTool(index: unknown, value: unknown): void {
     const { id, function: called } = asRecord(value);
-    const { name, arguments: given } = asRecord(called);
+    const { name, arguments: input } = asRecord(called);
     const call = this.beginCall(id, name);
     this.open.set(index, call);
-    this.callText(call, argumentsOf(given));
+    this.callText(call, argumentsOf(input));
   }
 }

@@ -44,7 +44,7 @@ export interface Family {
   /** Absent: it has no embeddings. */
   dimensions?(count: number): SharedV4ProviderOptions;
   /** Reads the stream of an answer. Absent: the package does. */
-  reads?(settings: Settings): (asked: EventAnswerContext) => EventAnswer;
+  reads?(settings: Settings): (context: EventAnswerContext) => EventAnswer;
   /** Absent: the models cannot be listed with a key alone. */
   list?(base_url: string, settings: Settings): ListCall;
 }
@@ -144,8 +144,8 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
 };
 
 const made =
-  (Answer: new (asked: EventAnswerContext) => EventAnswer) => (asked: EventAnswerContext) =>
-    new Answer(asked);
+  (Answer: new (context: EventAnswerContext) => EventAnswer) => (context: EventAnswerContext) =>
+    new Answer(context);
 
 function bearer(key: string | null): Headers {
   return new Headers(key === null ? {} : { authorization: `Bearer ${key}` });

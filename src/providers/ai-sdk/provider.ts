@@ -6,7 +6,6 @@ import { asRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { AttemptRequest, Embedding, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from '../remote/answer.ts';
-import { askedModel } from '../remote/asked-model.ts';
 import {
   callOptions,
   refuseContinued,
@@ -16,6 +15,7 @@ import {
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import { type EventAnswerContext, listOf } from '../remote/event-answer.ts';
 import { type Listing, listModels } from '../remote/list-models.ts';
+import { modelOf } from '../remote/model-name.ts';
 import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
 import { RequestForms } from '../remote/request-form.ts';
@@ -47,8 +47,8 @@ export function createSdkProvider(options: SdkOptions): ProviderPort {
     probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
     ...(adapter.canEmbed
       ? {
-          embed: (model, texts: readonly string[], asked, signal) =>
-            embedTexts(options, adapter, upstream, { model, texts, options: asked }, signal),
+          embed: (model, texts: readonly string[], embedding, signal) =>
+            embedTexts(options, adapter, upstream, { model, texts, options: embedding }, signal),
         }
       : {}),
     close: () => upstream.connections.close(),
@@ -66,7 +66,7 @@ async function* streamAnswer(
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
   const { config, limits } = options;
-  const model = adapter.named(askedModel(request, config));
+  const model = adapter.named(modelOf(request, config));
   refuseUnsendable(request, adapter);
   const secrets = await readSecrets(options, secretTexts(request));
   const asking = { key: secrets.place, model, secrets };
@@ -80,8 +80,8 @@ async function* streamAnswer(
       isStream: config.stream,
       signal,
     });
-    const asked = { ...asking, run_id, request, limits };
-    for await (const part of await readParts(stream, sdk, adapter, asked)) {
+    const context = { ...asking, run_id, request, limits };
+    for await (const part of await readParts(stream, sdk, adapter, context)) {
       if (signal.aborted) return;
       yield part;
     }
@@ -104,13 +104,13 @@ async function readParts(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   sdk: SdkFetch,
   { reads }: Adapter,
-  asked: EventAnswerContext & { request: RunRequest; limits: Limits },
+  context: EventAnswerContext & { request: RunRequest; limits: Limits },
 ): Promise<AsyncIterable<OutputPart>> {
-  if (reads === null || sdk.kept === null) return readAnswer(stream, asked);
+  if (reads === null || sdk.kept === null) return readAnswer(stream, context);
   for await (const part of stream)
     if (part.type === 'stream-start') refuseUnsupported(part.warnings);
-  const json_tool = addedTool(sdk.kept.sent, asked.request);
-  return readEvents(sdk.kept.body, reads({ ...asked, json_tool }), asked);
+  const json_tool = addedTool(sdk.kept.sent, context.request);
+  return readEvents(sdk.kept.body, reads({ ...context, json_tool }), context);
 }
 
 /** The tool that a package adds, for a model that gives JSON only as arguments. */
@@ -198,10 +198,10 @@ async function embedTexts(
   listing: Listing,
   adapter: Adapter,
   upstream: Upstream,
-  { texts, options: { dimensions }, ...asked }: EmbedRequest,
+  { texts, options: { dimensions }, ...request }: EmbedRequest,
   signal: AbortSignal,
 ): Promise<Embedding> {
-  const model = adapter.named(asked.model);
+  const model = adapter.named(request.model);
   const secrets = await readSecrets(listing, texts);
   const asking = { key: secrets.place, model, secrets };
   const providerOptions = dimensions === undefined ? {} : adapter.dimensions(dimensions);

@@ -23,7 +23,7 @@ interface Item {
   before: string;
 }
 
-type Told = 'text' | 'refusal' | 'reasoning';
+type TextKind = 'text' | 'refusal' | 'reasoning';
 
 /**
  * Reads the events of OpenAI's Responses API, or a whole response. Each item comes up to three
@@ -135,7 +135,7 @@ export class ResponsesAnswer extends EventAnswer {
       this.tell(item, 'reasoning', textsOf(parts) || textsOf(listOf(summary).map(asRecord)));
   }
 
-  private tell(item: Item, kind: Told, text: unknown): void {
+  private tell(item: Item, kind: TextKind, text: unknown): void {
     if (typeof text !== 'string') throw unreadable();
     this.text(kind, text);
     item[kind] += text;

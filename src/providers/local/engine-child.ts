@@ -264,8 +264,8 @@ function findSetpriv(): string | null {
  * whole names, because a prefix could match a secret.
  */
 export function engineEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const given = Object.entries(env).filter(([name]) => NAMES.has(name.toUpperCase()));
-  return { ...ALLOCATOR, ...Object.fromEntries(given) };
+  const variables = Object.entries(env).filter(([name]) => NAMES.has(name.toUpperCase()));
+  return { ...ALLOCATOR, ...Object.fromEntries(variables) };
 }
 
 const NAMES = new Set([

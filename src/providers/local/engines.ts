@@ -290,8 +290,8 @@ export class Engines implements LocalRoom {
       engine: port,
       model,
       guard,
-      reserve: (shape, asked, signal) => {
-        const context_tokens = asked ?? wanted.context_tokens;
+      reserve: (shape, contextTokens, signal) => {
+        const context_tokens = contextTokens ?? wanted.context_tokens;
         const batch = purpose === 'answers' ? {} : { batch: context_tokens };
         const plan = { ...wanted, context_tokens, ...batch };
         return this.memory.reserve(engine, shape, plan, signal);

@@ -159,16 +159,16 @@ export abstract class ProcessEngine<P extends EngineChild = EngineChild> {
   private reach(needs: Needs, signal: AbortSignal, use: Use<P>): Promise<P> {
     const { engine, model } = this;
     const { guard, load } = this.options;
-    let asked = 0;
+    let ownAttempt = 0;
     return engine.waitFor(async (snapshot) => {
       const { attempt, error } = snapshot.context;
-      const wanted = asked === attempt || meets(needs, snapshot, load.context_tokens);
-      if (asked === attempt && error !== null) {
+      const wanted = ownAttempt === attempt || meets(needs, snapshot, load.context_tokens);
+      if (ownAttempt === attempt && error !== null) {
         await guard.noteFailure(model, error);
         throw engineError(error);
       }
       if (snapshot.hasTag('absent')) {
-        if (await this.load(attempt + 1, needs, signal)) asked = attempt + 1;
+        if (await this.load(attempt + 1, needs, signal)) ownAttempt = attempt + 1;
       } else if (snapshot.hasTag('loaded') && wanted) {
         await guard.readmit(model);
         checkFile(needs, model, await this.file);

@@ -179,8 +179,12 @@ export function createLocalProvider({
         threads: threadsFor(resume?.threads ?? null),
         model_file: resume?.model_file ?? null,
       };
-      const asked = await engines.ask(request.model, order, computed, signal);
-      const { answer, stop, waited, model_file } = asked;
+      const { answer, stop, waited, model_file } = await engines.ask(
+        request.model,
+        order,
+        computed,
+        signal,
+      );
       try {
         for await (const part of answer.parts())
           if (part.type === 'finish') yield { ...part, ...waited };

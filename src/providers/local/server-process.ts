@@ -137,10 +137,10 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     if (this.isLoaded || this.stopping || signal === 'SIGKILL' || !this.hasStarted) return;
     const isMissing = exit_code === 126 || exit_code === 127;
     const how = signal === null ? `with exit code ${exit_code}` : `by ${signal}`;
-    const said = this.tail.length === 0 ? 'It printed nothing.' : `It printed last: ${this.last}`;
+    const last = this.tail.length === 0 ? 'It printed nothing.' : `It printed last: ${this.last}`;
     this.fail({
       code: isMissing ? 'engine_failed' : ENGINE_CRASHED,
-      message: `The server of ${this.options.server.id} ended ${how} before it was ready. ${said}`,
+      message: `The server of ${this.options.server.id} ended ${how} before it was ready. ${last}`,
       retryable: !isMissing,
     });
   }

@@ -72,8 +72,8 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
   return {
     id,
     stream,
-    embed: (name, texts, asked, signal) =>
-      work(signal, (remote) => remote.embed?.(name, texts, asked, signal)),
+    embed: (name, texts, embedding, signal) =>
+      work(signal, (remote) => remote.embed?.(name, texts, embedding, signal)),
     rank: (name, query, documents, signal) =>
       work(signal, (remote) => remote.rank?.(name, query, documents, signal)),
     embedsTokens: true,
@@ -115,8 +115,8 @@ async function restOf(
     );
   const before = await process.tokensIn(resume.text);
   const { max_tokens, messages } = request;
-  const said = { role: 'assistant', content: [{ type: 'text', text: resume.text }] } as const;
-  const whole = [...messages, { ...said, continued: true } as const];
+  const answer = { role: 'assistant', content: [{ type: 'text', text: resume.text }] } as const;
+  const whole = [...messages, { ...answer, continued: true } as const];
   const isUnbounded = max_tokens === null || max_tokens === options.max_tokens.neutral;
   const left = isUnbounded ? null : Math.max(0, max_tokens - before);
   return { request: { ...request, messages: whole, max_tokens: left }, before };

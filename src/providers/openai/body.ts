@@ -83,7 +83,7 @@ function toolOf({ name, description, parameters }: Tool): object {
 function messageOf({ role, content }: Message, takesReasoning: boolean): object[] {
   if (role === 'tool') return content.flatMap(resultOf);
   if (role === 'system') return [{ role, content: content.map(textOf).join('') }];
-  if (role === 'user') return [{ role, content: saidIn(content) }];
+  if (role === 'user') return [{ role, content: userContent(content) }];
   const text = textIn(content, ['text', 'refusal']);
   const reasoning = takesReasoning ? textIn(content, ['reasoning']) : '';
   const calls = content.flatMap(callOf);
@@ -98,7 +98,7 @@ function messageOf({ role, content }: Message, takesReasoning: boolean): object[
 }
 
 /** One text is sent as it is: servers without images know no list of parts. */
-function saidIn(content: readonly MessagePart[]): string | object[] {
+function userContent(content: readonly MessagePart[]): string | object[] {
   const [first] = content;
   if (content.length === 1 && first !== undefined && first.type !== 'image') return textOf(first);
   return content.map((part) =>

@@ -24,8 +24,8 @@ export class ChatAnswer extends EventAnswer {
   /** What came in deltas. A message after them repeats it. */
   private readonly came = { text: false, reasoning: false, calls: false };
 
-  constructor(asked: EventAnswerContext) {
-    super(asked);
+  constructor(context: EventAnswerContext) {
+    super(context);
     this.callPieces = new CallPieces(this.calls, this.pieces);
   }
 
@@ -64,8 +64,8 @@ export class ChatAnswer extends EventAnswer {
     const { finish_reason: reason, delta, message, text } = choice;
     if (typeof reason === 'string' && reason !== '') this.reason = reason;
     this.noteStop(choice);
-    if (this.asked.request.logprobs !== undefined)
-      this.pieces.addLogprobs(readLogprobs(choice.logprobs, this.asked.request.logprobs));
+    if (this.context.request.logprobs !== undefined)
+      this.pieces.addLogprobs(readLogprobs(choice.logprobs, this.context.request.logprobs));
     const { came } = this;
     if (isRecord(delta)) {
       const { content, tool_calls, function_call } = delta;
@@ -128,20 +128,21 @@ export class ChatAnswer extends EventAnswer {
   private takeCall(piece: unknown): void {
     if (!isRecord(piece) || isSet(piece.custom)) throw unreadable();
     const { index, id, function: called } = piece;
-    const { name, arguments: given } = isRecord(called) ? called : piece;
+    const { name, arguments: input } = isRecord(called) ? called : piece;
     const at = typeof index === 'string' && index.trim() !== '' ? Number(index) : index;
     this.callPieces.take({
       index: Number.isInteger(at) ? (at as number) : null,
       id: nameOf(id),
       name: nameOf(name),
-      text: argumentsOf(given),
+      text: argumentsOf(input),
     });
   }
 
   /** Servers that say which stop text ended the answer have two names for it. */
   private noteStop({ stop_reason, matched_stop }: Fields): void {
-    const said = typeof stop_reason === 'string' ? stop_reason : matched_stop;
-    if (typeof said === 'string' && this.asked.request.stop?.includes(said)) this.stop = said;
+    const sequence = typeof stop_reason === 'string' ? stop_reason : matched_stop;
+    if (typeof sequence === 'string' && this.context.request.stop?.includes(sequence))
+      this.stop = sequence;
   }
 }
 

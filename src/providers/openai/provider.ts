@@ -11,11 +11,11 @@ import type {
   ProviderPort,
   Ranking,
 } from '../port.ts';
-import { askedModel } from '../remote/asked-model.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import { toFailure, tooLarge } from '../remote/failure.ts';
 import { listModels } from '../remote/list-models.ts';
+import { modelOf } from '../remote/model-name.ts';
 import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
 import { RequestForms } from '../remote/request-form.ts';
@@ -59,8 +59,8 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
     models,
     probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
     embedsTokens: true,
-    embed: (model, texts, asked, signal) =>
-      embedTexts(options, new Exchange(upstream), { model, texts, options: asked }, signal),
+    embed: (model, texts, embedding, signal) =>
+      embedTexts(options, new Exchange(upstream), { model, texts, options: embedding }, signal),
     rank: (model, query, documents, signal) =>
       rankDocuments(options, new Exchange(upstream), { model, query, documents }, signal),
     close: () => upstream.connections.close(),
@@ -78,10 +78,10 @@ async function* streamAnswer(
   signal: AbortSignal,
 ): AsyncGenerator<OutputPart> {
   const { config, limits, forms } = options;
-  const model = askedModel(request, config);
+  const model = modelOf(request, config);
   const plain = chatBody(config, model, request);
   const secrets = await readSecrets(options, secretTexts(request));
-  const asked = { run_id, key: secrets.place, model, request, secrets, limits };
+  const context = { run_id, key: secrets.place, model, request, secrets, limits };
   let ended: 'complete' | 'broken' = 'broken';
   try {
     const answered = await exchange.send({
@@ -94,7 +94,7 @@ async function* streamAnswer(
       signal,
       instead: forms.instead(model, plain),
     });
-    for await (const part of readEvents(answered.body, new ChatAnswer(asked), asked)) {
+    for await (const part of readEvents(answered.body, new ChatAnswer(context), context)) {
       if (signal.aborted) return;
       yield part;
     }
@@ -119,8 +119,8 @@ async function embedTexts(
   { model, texts, options }: EmbedRequest<EmbedText>,
   signal: AbortSignal,
 ): Promise<Embedding> {
-  const said = texts.filter((text) => typeof text === 'string');
-  const ask = await asks(remote, exchange, said, signal);
+  const strings = texts.filter((text) => typeof text === 'string');
+  const ask = await asks(remote, exchange, strings, signal);
   const vectors: number[][] = [];
   let input_tokens: number | null = 0;
   let ended: 'complete' | 'broken' = 'broken';

@@ -28,15 +28,15 @@ export interface AnswerContext extends RequestContext {
  */
 export async function* readAnswer(
   stream: ReadableStream<LanguageModelV4StreamPart>,
-  asked: AnswerContext,
+  context: AnswerContext,
 ): AsyncGenerator<OutputPart> {
   const reader = stream.getReader();
-  const answer = new Answer(asked);
+  const answer = new Answer(context);
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
-      if (value.type === 'error') throw errorPart(value.error, asked);
+      if (value.type === 'error') throw errorPart(value.error, context);
       answer.take(value);
       yield* answer.pieces.take();
     }
@@ -53,7 +53,7 @@ type ToolCall = Extract<LanguageModelV4StreamPart, { type: 'tool-call' }>;
 /** One answer, as far as it has come. */
 class Answer {
   readonly pieces: Pieces;
-  private readonly asked: AnswerContext;
+  private readonly context: AnswerContext;
   private readonly calls: ToolCalls;
   /** By the id that the SDK uses. */
   private readonly byId = new Map<string, Call>();
@@ -61,10 +61,10 @@ class Answer {
   private readonly whole = new Set<string>();
   private finish: SdkFinish | null = null;
 
-  constructor(asked: AnswerContext) {
-    this.asked = asked;
-    this.pieces = new Pieces(asked.limits, asked.secrets.key);
-    this.calls = new ToolCalls(asked.run_id, this.pieces);
+  constructor(context: AnswerContext) {
+    this.context = context;
+    this.pieces = new Pieces(context.limits, context.secrets.key);
+    this.calls = new ToolCalls(context.run_id, this.pieces);
   }
 
   take(part: LanguageModelV4StreamPart): void {
@@ -99,7 +99,7 @@ class Answer {
   /** Returns what makes the last part, after the last outputs. */
   end(): () => OutputPart {
     this.pieces.end();
-    const { finish, asked, calls } = this;
+    const { finish, context, calls } = this;
     if (finish !== null) calls.end();
     return () => {
       if (finish === null) throw truncated();
@@ -109,7 +109,7 @@ class Answer {
           raw: finish.finishReason.raw ?? null,
           usage: sdkUsage(finish),
         },
-        { secrets: asked.secrets, calls: calls.count, stop: null },
+        { secrets: context.secrets, calls: calls.count, stop: null },
       );
     };
   }
@@ -142,12 +142,12 @@ class Answer {
  * 2. An event has an unknown form, and may contain an error message.
  * 3. The provider reports an error, mostly with the status that it means.
  */
-function errorPart(error: unknown, asked: AnswerContext): SvcError {
-  const { secrets } = asked;
+function errorPart(error: unknown, context: AnswerContext): SvcError {
+  const { secrets } = context;
   if (error instanceof Error && error.name === 'AI_InvalidResponseDataError') return truncated();
-  const reported = statusOf(error, asked);
+  const reported = statusOf(error, context);
   if (reported !== null) return reported;
-  if (!(error instanceof Error)) return toFailure(parseUpstreamError({ error }, secrets), asked);
+  if (!(error instanceof Error)) return toFailure(parseUpstreamError({ error }, secrets), context);
   const inside = parseUpstreamError('value' in error ? error.value : null, secrets);
-  return inside.message === null ? unreadable() : toFailure(inside, asked);
+  return inside.message === null ? unreadable() : toFailure(inside, context);
 }

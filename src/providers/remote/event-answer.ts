@@ -39,7 +39,7 @@ export type Stage = 'open' | 'reason' | 'usage' | 'ended';
  * 3. Nothing is read after an error: text behind a gap is not an answer.
  */
 export abstract class EventAnswer {
-  protected readonly asked: EventAnswerContext;
+  protected readonly context: EventAnswerContext;
   protected readonly pieces: Pieces;
   protected readonly calls: ToolCalls;
   /** As the server says it. */
@@ -51,10 +51,10 @@ export abstract class EventAnswer {
   private beside = '';
   private isJsonCalled = false;
 
-  constructor(asked: EventAnswerContext) {
-    this.asked = asked;
-    this.pieces = new Pieces(asked.limits, asked.secrets.key);
-    this.calls = new ToolCalls(asked.run_id, this.pieces);
+  constructor(context: EventAnswerContext) {
+    this.context = context;
+    this.pieces = new Pieces(context.limits, context.secrets.key);
+    this.calls = new ToolCalls(context.run_id, this.pieces);
   }
 
   get stage(): Stage {
@@ -99,12 +99,12 @@ export abstract class EventAnswer {
 
   /** The last part. Throws stream_truncated for a reason of an incomplete answer. */
   finish(): OutputPart {
-    const { reason: raw, asked, calls, stop } = this;
+    const { reason: raw, context, calls, stop } = this;
     const reason = this.reasonOf(raw ?? '');
     const isJson = this.isJsonCalled && calls.count === 0 && reason === 'tool_calls';
     return finishPart(
       { reason: isJson ? 'stop' : reason, raw, usage: this.readUsage() },
-      { secrets: asked.secrets, calls: calls.count, stop },
+      { secrets: context.secrets, calls: calls.count, stop },
     );
   }
 
@@ -123,7 +123,7 @@ export abstract class EventAnswer {
 
   protected text(kind: 'text' | 'reasoning' | 'refusal', text: unknown): void {
     if (typeof text !== 'string' || text === '') return;
-    if (kind !== 'text' || this.asked.json_tool == null) this.pieces.add(kind, text);
+    if (kind !== 'text' || this.context.json_tool == null) this.pieces.add(kind, text);
     else {
       this.pieces.count(text);
       this.beside += text;
@@ -133,7 +133,7 @@ export abstract class EventAnswer {
   /** Null: its arguments are the text of the answer. */
   protected beginCall(id: unknown, name: unknown): Call | null {
     if (typeof name !== 'string' || name === '') throw unreadable();
-    if (name !== this.asked.json_tool)
+    if (name !== this.context.json_tool)
       return this.calls.begin(typeof id === 'string' ? id : '', name);
     this.isJsonCalled = true;
     return null;
@@ -147,16 +147,17 @@ export abstract class EventAnswer {
 
   /** An event of no protocol: an error, or one that has nothing of the answer. */
   protected foreignEvent(event: Fields): void {
-    const reported = parseUpstreamError(event, this.asked.secrets);
-    if (reported.message !== null) throw toFailure(reported, this.asked);
+    const reported = parseUpstreamError(event, this.context.secrets);
+    if (reported.message !== null) throw toFailure(reported, this.context);
     if (TEXTS.some((name) => isSet(event[name]) && event[name] !== '')) throw unreadable();
   }
 
   /** An error inside the stream. Some servers put a status of HTTP in it. */
   protected reported(error: unknown) {
-    const { secrets } = this.asked;
+    const { secrets } = this.context;
     return (
-      statusOf(error, this.asked) ?? toFailure(parseUpstreamError({ error }, secrets), this.asked)
+      statusOf(error, this.context) ??
+      toFailure(parseUpstreamError({ error }, secrets), this.context)
     );
   }
 }

@@ -41,9 +41,9 @@ export function statusFailure(
       param: 'model',
     });
   }
-  const isSaid = error.means === 'no_credit' || WORDY.has(status);
-  const said = isSaid && error.means !== null ? MEANINGS[error.means] : undefined;
-  const meaning = own ?? said ?? (status === 401 ? unauthorised(key) : STATUSES[status]);
+  const tellsCause = error.means === 'no_credit' || WORDY.has(status);
+  const byCode = tellsCause && error.means !== null ? MEANINGS[error.means] : undefined;
+  const meaning = own ?? byCode ?? (status === 401 ? unauthorised(key) : STATUSES[status]);
   if (meaning !== undefined) return failure(meaning);
   if (status >= 500) return failure({ code: 'provider_failed', what: 'The provider failed' });
   if (status < 400)

@@ -111,9 +111,9 @@ export function usageAfter(before: Usage | null, chunk: Record<string, unknown>)
   const { usage, choices, x_groq } = chunk;
   const places = [usage, asRecord(x_groq).usage];
   if (Array.isArray(choices)) places.push(asRecord(choices[0]).usage);
-  const said = places.find(isRecord);
-  if (said === undefined) return before;
-  const now = readUsage(said);
+  const numbers = places.find(isRecord);
+  if (numbers === undefined) return before;
+  const now = readUsage(numbers);
   const counted = Object.entries(now).filter(([, count]) => count);
   return { ...now, ...before, ...Object.fromEntries(counted) };
 }

@@ -24,9 +24,9 @@ import { parseUpstreamError } from './upstream-error.ts';
 export async function* readEvents(
   body: Incoming,
   answer: EventAnswer,
-  asked: EventAnswerContext & { limits: Limits },
+  context: EventAnswerContext & { limits: Limits },
 ): AsyncGenerator<OutputPart> {
-  const events = new EventReader(asked.limits, () => noAnswer('', asked));
+  const events = new EventReader(context.limits, () => noAnswer('', context));
   const take = (data: string) => answer.take(data);
   let stage: Stage = 'open';
   let until = 0;
@@ -48,13 +48,13 @@ export async function* readEvents(
     for (const output of outputs) yield output;
     if (answer.stage === 'open' || (answer.stage === stage && outputs.length === 0)) continue;
     stage = answer.stage;
-    const { provider_usage_ms, provider_end_ms } = asked.limits;
+    const { provider_usage_ms, provider_end_ms } = context.limits;
     until = performance.now() + (stage === 'reason' ? provider_usage_ms : provider_end_ms);
   }
   const failure = failureOf(() => {
     const { document } = events;
-    if (document === null) takeLast(events, answer, asked);
-    else if (!answer.document(parsed(document))) throw noAnswer(document, asked);
+    if (document === null) takeLast(events, answer, context);
+    else if (!answer.document(parsed(document))) throw noAnswer(document, context);
     answer.end();
   });
   for (const output of answer.outputs()) yield output;
@@ -98,13 +98,13 @@ export async function lateRead(body: Incoming, stage: Stage, until: number) {
 }
 
 /** The last event counts without an empty line. Then an error without a form may follow. */
-function takeLast(events: EventReader, answer: EventAnswer, asked: EventAnswerContext): void {
+function takeLast(events: EventReader, answer: EventAnswer, context: EventAnswerContext): void {
   const last = events.end();
   if (last !== null && (last.trim() === '[DONE]' || parseForeignJson(last) !== undefined))
     answer.take(last);
   if (answer.stage !== 'open' || events.stray === '') return;
-  const reported = parseUpstreamError(parseForeignJson(events.stray), asked.secrets);
-  if (reported.message !== null || reported.codes.length > 0) throw toFailure(reported, asked);
+  const reported = parseUpstreamError(parseForeignJson(events.stray), context.secrets);
+  if (reported.message !== null || reported.codes.length > 0) throw toFailure(reported, context);
 }
 
 function parsed(document: string): unknown {
@@ -113,9 +113,9 @@ function parsed(document: string): unknown {
 }
 
 /** A success without an answer: an error without its status, or another kind of server. */
-function noAnswer(text: string, asked: EventAnswerContext): SvcError {
-  const reported = parseUpstreamError(parseForeignJson(text), asked.secrets);
-  if (reported.message !== null) return toFailure(reported, asked);
+function noAnswer(text: string, context: EventAnswerContext): SvcError {
+  const reported = parseUpstreamError(parseForeignJson(text), context.secrets);
+  if (reported.message !== null) return toFailure(reported, context);
   return new SvcError(
     'provider_not_found',
     'The provider answers, but not with an answer of a model; a base_url usually ends in /v1.',

@@ -15,22 +15,27 @@ export interface Asking extends RequestContext {
 }
 
 /** The failure of an error that has a status of HTTP. Null: it has none. */
-export function statusOf(error: unknown, asked: Asking): SvcError | null {
+export function statusOf(error: unknown, context: Asking): SvcError | null {
   const { statusCode, data, responseHeaders } = asRecord(error);
   const status = Number(statusCode);
   if (!Number.isInteger(status) || status < 300 || status > 599) return null;
-  const said = data ?? (error instanceof Error ? { message: error.message } : { error });
+  const body = data ?? (error instanceof Error ? { message: error.message } : { error });
   const headers = new Headers(asRecord(responseHeaders) as Record<string, string>);
-  return statusFailure(status, parseUpstreamError(said, asked.secrets), asked, retryAfter(headers));
+  return statusFailure(
+    status,
+    parseUpstreamError(body, context.secrets),
+    context,
+    retryAfter(headers),
+  );
 }
 
 /** The failure of a request that the SDK refused, or could not send. */
-export function requestFailure(thrown: unknown, asked: Asking): SvcError {
+export function requestFailure(thrown: unknown, context: Asking): SvcError {
   const causes = causesOf(thrown);
   const own = causes.find((error) => error instanceof SvcError);
   if (own !== undefined) return own;
   for (const error of causes) {
-    const reported = statusOf(error, asked);
+    const reported = statusOf(error, context);
     if (reported !== null) return reported;
     const known = REFUSALS[error.name];
     if (known !== undefined) return known(asRecord(error));

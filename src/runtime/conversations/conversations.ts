@@ -22,7 +22,7 @@ export interface ConversationsOptions {
   /** Keeps other daemons out. */
   placement: Pick<Placement, 'alone'>;
   /** What a run was asked, with its images. */
-  askedOf(run_id: string): Promise<RunRequestRecord>;
+  requestOf(run_id: string): Promise<RunRequestRecord>;
 }
 
 /** A request that continues a conversation, with all that the model gets. */
@@ -35,7 +35,7 @@ export interface Turn {
   turns_of?: string[];
 }
 
-type NextTurnAsked = NextInput & Pick<Turn, 'turns_of'>;
+type RoutedInput = NextInput & Pick<Turn, 'turns_of'>;
 
 /** A run of the conversation that has ended. */
 interface Ended {
@@ -90,7 +90,7 @@ export class Conversations {
   }
 
   /** The request of the next turn, and what it continues. Nothing begins. Throws as `next` does. */
-  async peek(input: NextInput & { conversation: string }): Promise<NextTurnAsked> {
+  async peek(input: NextInput & { conversation: string }): Promise<RoutedInput> {
     const { store, config } = this.options;
     const names = { origin: input.origin, last: HOME.name };
     const conversation = await findConversation(store, input.conversation, names);
@@ -98,7 +98,7 @@ export class Conversations {
     const { newest, answered } = await this.ends(conversation);
     const route = routeAfter(input, (answered ?? newest)?.record, config);
     const turns_of = othersThan(HOME, answered);
-    return withoutNull({ ...input, ...route, conversation, ...turns_of }) as NextTurnAsked;
+    return withoutNull({ ...input, ...route, conversation, ...turns_of }) as RoutedInput;
   }
 
   /**
@@ -141,7 +141,7 @@ export class Conversations {
     { conversation: _, continues, prompt, system, ...input }: RunInput,
     by: Principal,
   ): Promise<Turn> {
-    const { config, askedOf } = this.options;
+    const { config, requestOf } = this.options;
     if (!keepsContent(config.history)) throw unkept(conversation);
     const { newest, answered } = await this.ends(conversation);
     const before = continues == null ? answered : await this.named(conversation, continues);
@@ -149,7 +149,7 @@ export class Conversations {
     const earlier =
       before === null
         ? []
-        : alreadySaid(before, (await askedOf(before.run_id)).request.messages, own);
+        : withAnswer(before, (await requestOf(before.run_id)).request.messages, own);
     const messages = joined(earlier, own);
     const whole = withoutNull({
       ...input,
@@ -204,7 +204,7 @@ function isAnswered({ output, output_parts = [] }: RunRecord): boolean {
 }
 
 /** The messages of a run and its answer. Calls stay only if the next messages answer them. */
-function alreadySaid(
+function withAnswer(
   { run_id, record }: Ended,
   request: readonly Message[],
   next: readonly Message[],

@@ -278,8 +278,8 @@ function contextOf(
 /** What the client sent: its conversation may have grown since the same request was sent. */
 export function identityOf(input: RunInput, { joins }: RequestSource): RunInput {
   if (joins === undefined) return input;
-  const { conversation, said: facts } = joins;
-  return { ...input, conversation, messages: [...facts] as NonNullable<RunInput['messages']> };
+  const { conversation, messages } = joins;
+  return { ...input, conversation, messages: [...messages] as NonNullable<RunInput['messages']> };
 }
 
 /**

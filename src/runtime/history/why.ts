@@ -117,10 +117,10 @@ export class Chain {
     const line = this.lines.at(-1);
     const last = this.events.at(-1);
     if (pieces === 0 || line === undefined || last === undefined) return;
-    const said = `the provider ${this.provider} ${did(kind, tools)}`;
+    const act = `the provider ${this.provider} ${did(kind, tools)}`;
     const attempt = `(attempt ${String(last.data.attempt)})`;
     const count = pieces === 1 ? 'one piece, at' : `${pieces} pieces, the last at`;
     const at = clock(Date.parse(last.at));
-    line.text = `${said} ${attempt}: ${characters} characters in ${count} ${at}`;
+    line.text = `${act} ${attempt}: ${characters} characters in ${count} ${at}`;
   }
 }

@@ -17,7 +17,7 @@ export function viewOf(runtime: Runtime, by: NamedPrincipal): Runtime {
   return guarded(runtime, allRules, new Gate(runtime, by));
 }
 
-type Call = (...given: never[]) => unknown;
+type Call = (...args: never[]) => unknown;
 type Rule<F> = (call: F, gate: Gate) => F;
 /** The methods whose rule is not in the row of an operation. */
 type Rules<Part, P extends string = ''> = {
@@ -45,7 +45,7 @@ function guarded<Part extends object>(part: Part, rules: AllRules, gate: Gate): 
 const any = <F>(call: F): F => call;
 
 function needs(needed: NeededScope) {
-  return <A extends unknown[], R>(call: (...given: A) => R, gate: Gate) =>
+  return <A extends unknown[], R>(call: (...args: A) => R, gate: Gate) =>
     (...args: A): R => {
       gate.need(needed);
       return call(...args);
@@ -129,7 +129,7 @@ const rules: Rules<Runtime> = {
     find: (call, gate) => (written) => call(written, gate.own),
     failure: seesRun,
     get: seesRun,
-    asked: seesRun,
+    readRequest: seesRun,
     head: seesRun,
     askerOf: seesRun,
     follow: (call, gate) =>

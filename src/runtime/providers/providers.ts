@@ -61,7 +61,7 @@ export class Providers {
   private readonly transitions: Transitions;
   private readonly admission: Admission;
   /** The latest probe of each provider that a user waits for. */
-  private readonly asked = new Map<ProviderKey, number>();
+  private readonly userProbes = new Map<ProviderKey, number>();
   private streamCount = 0;
   /** The latest probe of the local models. It may end after its machine gave it up. */
   private probing: Promise<unknown> = Promise.resolve();
@@ -188,7 +188,7 @@ export class Providers {
   private async forget(stream: ProviderKey): Promise<void> {
     this.watch.remove(stream);
     this.transitions.forget(stream);
-    this.asked.delete(stream);
+    this.userProbes.delete(stream);
     await this.options.kernel.tryAppend(stream, { type: 'provider.removed' });
     this.options.kernel.forget(stream);
   }
@@ -209,7 +209,7 @@ export class Providers {
     // A deadline may have started a probe that is not committed yet.
     const tail = kernel.tail(stream);
     const probe = tail?.context.probe ?? 0;
-    this.asked.set(stream, isIn(tail, 'probing') ? probe : probe + 1);
+    this.userProbes.set(stream, isIn(tail, 'probing') ? probe : probe + 1);
     const started = await kernel.tryAppend(stream, {
       type: 'provider.probe_started',
       probe: probe + 1,
@@ -232,7 +232,8 @@ export class Providers {
         const isKnown = isSameList(result.models, this.snapshot(provider_id).context.models);
         // A known list is not recorded again.
         const models = isKnown ? null : result.models;
-        const byUser = this.asked.get(entry.stream) === probe ? ({ asked: true } as const) : {};
+        const byUser =
+          this.userProbes.get(entry.stream) === probe ? ({ asked: true } as const) : {};
         this.appendOrLog(entry, { type: 'provider.probe_succeeded', probe, models, ...byUser });
         return;
       }

@@ -92,7 +92,7 @@ export class Runs {
       store: options.store,
       config: options.config,
       placement: options.placement,
-      askedOf: (run_id) => this.asked(run_id),
+      requestOf: (run_id) => this.readRequest(run_id),
     });
     const made = new MadeConversations({
       ...options,
@@ -181,7 +181,7 @@ export class Runs {
   }
 
   /** What the run was asked. Without messages if the log does not keep them. */
-  asked(run_id: string): Promise<RunRequestRecord> {
+  readRequest(run_id: string): Promise<RunRequestRecord> {
     return readRunRequest(this.options, run_id);
   }
 

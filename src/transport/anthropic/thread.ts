@@ -39,7 +39,7 @@ export async function threadOf(
   try {
     const run_id = runIdOf('msg_', id);
     const { asked_as, state, output, output_parts } = await runs.get(run_id);
-    const { messages, tools = [] } = (await runs.asked(run_id)).request;
+    const { messages, tools = [] } = (await runs.readRequest(run_id)).request;
     if (asked_as !== ASKED_AS || state !== 'completed' || messages.length === 0)
       throw new SvcError('run_unknown');
     const content: readonly OutputPart[] = output_parts ?? [{ type: 'text', text: output }];

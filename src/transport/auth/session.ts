@@ -25,7 +25,7 @@ export interface Sessions {
    * A new session for a valid ticket, which is used up, or for the token. Null for a wrong one.
    * `note` names the address `from`.
    */
-  open(given: { ticket?: string; token?: string }, from?: string): Promise<NewSession | null>;
+  open(credential: { ticket?: string; token?: string }, from?: string): Promise<NewSession | null>;
   /** The signal of the session of a request's cookie. Null without a live session. */
   find(request: IncomingMessage): AbortSignal | null;
   /** Ends the session of a request's cookie. Throws home_unusable if the end cannot be saved. */

@@ -13,7 +13,7 @@ export interface Shape {
   as: 'chat' | 'generate';
 }
 
-interface Said {
+interface Piece {
   text?: string;
   thinking?: string;
   calls?: Answer['calls'];
@@ -21,7 +21,7 @@ interface Said {
 }
 
 /** One object of an answer: a whole one, or a line of a stream. */
-export function part({ model, as }: Shape, piece: Said, rest: object): object {
+export function part({ model, as }: Shape, piece: Piece, rest: object): object {
   const { text = '', thinking = '', calls = [], logprobs } = piece;
   const thought = thinking === '' ? {} : { thinking };
   return {
@@ -90,7 +90,7 @@ export class Lines {
     return called + lineOf(part(this.shape, {}, ending(end, run)));
   }
 
-  private line(piece: Said): string {
+  private line(piece: Piece): string {
     return lineOf(part(this.shape, piece, { done: false }));
   }
 }

@@ -11,7 +11,7 @@ import { CLIENT, clientGone } from '../http/run-request.ts';
 import { sendLive } from '../stream/live.ts';
 import { lineOf } from './answer.ts';
 import { errorOf } from './errors.ts';
-import { askedModel, digestOf, modelParams } from './models.ts';
+import { digestOf, modelIn, modelParams } from './models.ts';
 import { inputOf, options } from './parameters.ts';
 
 /**
@@ -57,7 +57,7 @@ const SUCCESS = { status: 'success' };
 
 export async function remove({ runtime, res, body }: Sent<typeof deleteInput>): Promise<void> {
   const { models } = runtime;
-  const model = askedModel(await body());
+  const model = modelIn(await body());
   const alias = aliasOf(model, models.aliases());
   if (alias !== null) await models.setAlias(alias, null);
   else {
@@ -83,7 +83,7 @@ export async function copy({ runtime, res, body }: Sent<typeof copyInput>): Prom
 export async function create(context: Sent<typeof createInput>): Promise<void> {
   const { runtime, res } = context;
   const sent = await context.body();
-  const model = askedModel(sent);
+  const model = modelIn(sent);
   const { from = null, system, parameters } = sent;
   if (from === null) throw wrong('from', 'from is missing: the name of a model.');
   const checked = check(object({ parameters: v.nullish(options) }), { parameters });
@@ -111,7 +111,7 @@ async function setAlias(
 /** An error before the first line is an HTTP error. Later it is the last line. */
 export async function pull(context: Sent<typeof pullInput>): Promise<void> {
   const sent = await context.body();
-  const model = askedModel(sent);
+  const model = modelIn(sent);
   if (sent.stream === false) {
     await pullModel(context, model, clientGone(context), async () => {});
     return sendJson(context.res, 200, SUCCESS);

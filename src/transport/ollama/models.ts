@@ -18,7 +18,7 @@ export const modelParams = { model: v.nullish(name()), name: v.nullish(name()) }
 type Sent = string | null | undefined;
 
 /** Throws invalid_request. */
-export function askedModel(sent: { model?: Sent; name?: Sent }): string {
+export function modelIn(sent: { model?: Sent; name?: Sent }): string {
   const model = sent.model ?? sent.name ?? null;
   if (model === null) throw wrong('model', 'model is missing.');
   return model;
@@ -74,7 +74,7 @@ export async function showModel(
   context: Context<unknown, v.InferOutput<typeof showInput>>,
 ): Promise<void> {
   const { runtime, body } = context;
-  const modelParams = askedModel(await body());
+  const modelParams = modelIn(await body());
   const alias = aliasOf(modelParams, runtime.models.aliases());
   const { system = '', ...preset } = alias === null ? {} : runtime.models.presetOf(alias);
   const model = await runtime.models.find(modelParams);

@@ -16,7 +16,7 @@ import type { SentNames } from './responses/tools.ts';
 type Runs = Pick<Runtime, 'runs'>;
 
 /** An item with its id, as a message that has it alone. */
-interface Said {
+interface PlacedItem {
   readonly id: string;
   readonly message: Message;
   /** What the client of its run calls the tools. */
@@ -24,7 +24,7 @@ interface Said {
 }
 
 /** The item in the form of the API. */
-export function itemIn({ id, message, names }: Said): Item {
+export function itemIn({ id, message, names }: PlacedItem): Item {
   return { ...inputItems('', [message], names)[0], id };
 }
 
@@ -33,7 +33,7 @@ export async function* itemsOf(
   runtime: Runs,
   conversation: ConversationContext,
   order: 'asc' | 'desc' = 'asc',
-): AsyncGenerator<readonly Said[], void> {
+): AsyncGenerator<readonly PlacedItem[], void> {
   const { entries, removed } = conversation;
   const key = runLike(conversation.conversation_id);
   let added = 0;
@@ -81,7 +81,7 @@ async function newestRun(
   return null;
 }
 
-async function ofRun(runtime: Runs, run_id: string): Promise<Said[]> {
+async function ofRun(runtime: Runs, run_id: string): Promise<PlacedItem[]> {
   const run = await completed(runtime, run_id);
   if (run === null) return [];
   const { names } = run.fields;
@@ -102,7 +102,7 @@ async function completed(runtime: Runs, run_id: string) {
   try {
     const record = await runtime.runs.get(run_id);
     if (record.state !== 'completed') return null;
-    const { request, asked_as } = await runtime.runs.asked(run_id);
+    const { request, asked_as } = await runtime.runs.readRequest(run_id);
     const { output, output_parts } = record;
     const parts = output_parts ?? (output === '' ? [] : [{ type: 'text', text: output } as const]);
     return { request, fields: fieldsOf(asked_as) ?? {}, parts };
@@ -150,7 +150,7 @@ export async function findItem(
   runtime: Runs,
   conversation: ConversationContext,
   id: string,
-): Promise<Said> {
+): Promise<PlacedItem> {
   // The id of an item has that of its run, so no other run is read.
   const isOf = (run_id: string) => id.includes(run_id.slice('run_'.length));
   const entries = conversation.entries.filter(

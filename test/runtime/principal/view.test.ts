@@ -45,7 +45,7 @@ test('a run of another has the error of a run that does not exist, for each meth
   const methods: Record<string, (runtime: Runtime) => Promise<unknown>> = {
     get: ({ runs }) => runs.get(id),
     show: ({ runs }) => runs.show(id),
-    asked: ({ runs }) => runs.asked(id),
+    readRequest: ({ runs }) => runs.readRequest(id),
     head: ({ runs }) => runs.head(id),
     failure: ({ runs }) => runs.failure(id),
     askerOf: ({ runs }) => runs.askerOf(id),
@@ -142,7 +142,7 @@ test('a conversation that a program made is its own, and so are its responses', 
   for (const runtime of [home, cat, reader])
     assert.is((await runtime.runs.made.get(id)).conversation_id, id);
   const { made } = dog.runs;
-  const joins = { conversation: id, after: 0, said: [] };
+  const joins = { conversation: id, after: 0, messages: [] };
   for (const [name, refused] of Object.entries({
     get: made.get(id),
     add: made.add(id, []),

@@ -27,7 +27,7 @@ test('a finished run leaves the log whole, and its key starts another one', asyn
   await runtime.runs.remove(id);
   assert.is(await codeOf(runtime.runs.get(id)), 'run_unknown');
   assert.is(await codeOf(runtime.runs.remove(id)), 'run_unknown');
-  assert.is(await codeOf(runtime.runs.asked(id)), 'run_unknown');
+  assert.is(await codeOf(runtime.runs.readRequest(id)), 'run_unknown');
   assert.equal(await store.readStream(id, 1, 10), []);
   assert.ok((await store.verify()).ok);
   assert.is(runtime.status().runs.finished, before - 1);
@@ -139,7 +139,7 @@ test('what a run was asked is the same from memory and from the log', async () =
     'test',
     { asked_as: { api: 'x', fields: { y: 1 } } },
   );
-  const live = await runtime.runs.asked(id);
+  const live = await runtime.runs.readRequest(id);
   assert.equal(live.request.messages[0]?.content, [image]);
   assert.equal(live.asked_as, { api: 'x', fields: { y: 1 } });
   assert.equal(live.metadata, { a: 'b' });

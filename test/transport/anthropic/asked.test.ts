@@ -139,7 +139,7 @@ test('a stream begins with the tokens of the prompt, counted by the engine or es
     });
     const { usage } = await stream.finalMessage();
     const [{ id } = { id: '' }] = (await real.runtime.runs.list({})).runs;
-    const { asked_as } = await real.runtime.runs.asked(id);
+    const { asked_as } = await real.runtime.runs.readRequest(id);
     return { tokens, end: usage.input_tokens, marked: asked_as?.fields.estimated_input_tokens };
   };
   const tools = [{ ...WEATHER, parameters: WEATHER.input_schema, input_schema: undefined }];
@@ -152,7 +152,7 @@ test('a stream begins with the tokens of the prompt, counted by the engine or es
   assert.equal(await begun(), { tokens: 300, end: 8, marked: estimate });
   await client.messages.create(ASKED);
   const [{ id } = { id: '' }] = (await real.runtime.runs.list({})).runs;
-  assert.equal((await real.runtime.runs.asked(id)).asked_as?.fields, {});
+  assert.equal((await real.runtime.runs.readRequest(id)).asked_as?.fields, {});
 });
 
 test('a last message of the assistant is the beginning of the answer', async ({ real, client }) => {

@@ -125,15 +125,15 @@ export class Embedder {
     const { model, context } = this.loaded;
     let input_tokens = 0;
     try {
-      const asked = query === null ? null : model.tokenize(query, false, ...TRIMMED);
-      const tokens = texts.map((text, index) => this.tokensOf(text, index, asked));
+      const queryTokens = query === null ? null : model.tokenize(query, false, ...TRIMMED);
+      const tokens = texts.map((text, index) => this.tokensOf(text, index, queryTokens));
       for (const each of tokens) {
         // Messages are received between two texts.
         await new Promise((next) => setImmediate(next));
         if (!this.open.has(id)) return { type: 'stopped', id };
-        const vector = await context.vectorOf(each, asked ?? []);
-        input_tokens += context.lengthOf(each, asked ?? []);
-        const wanted = asked === null ? unit(shortened(vector, dimensions)) : [...vector];
+        const vector = await context.vectorOf(each, queryTokens ?? []);
+        input_tokens += context.lengthOf(each, queryTokens ?? []);
+        const wanted = queryTokens === null ? unit(shortened(vector, dimensions)) : [...vector];
         this.send({ type: 'vector', id, vector: wanted });
       }
       const usage = { input_tokens, output_tokens: 0 };

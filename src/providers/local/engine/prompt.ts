@@ -28,7 +28,7 @@ export function fittingPrompt(loaded: LoadedModel, order: RunOrder): Prompt {
   const { context_length, bytesPerTokenMax } = loaded;
   const bytes = shownMessages(loaded, order)
     .flatMap(({ content }) => content.map(textOf))
-    .reduce((sum, said) => sum + Buffer.byteLength(said), 0);
+    .reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   const least = Math.ceil(bytes / bytesPerTokenMax);
   if (least >= context_length) throw tooLong(`at least ${least}`, context_length);
   const prompt = promptOfOrder(loaded, order);
@@ -60,7 +60,7 @@ export function promptOfOrder(loaded: LoadedModel, order: RunOrder): Prompt {
       tools: callableTools(order),
       reasoning_effort: order.options.reasoning_effort,
       now: timeOf(order),
-      plain: (said) => structure.cut(said),
+      plain: (text) => structure.cut(text),
     });
     const opens = thoughtMarks(loaded, order)?.open ?? '';
     const isReasoning = opens !== '' && text.trimEnd().endsWith(opens);

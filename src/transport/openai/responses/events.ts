@@ -48,7 +48,7 @@ export type ResponseEvent = Item & { readonly type: string; readonly sequence_nu
  */
 export class ResponseEvents {
   /** What was asked, at the target that answers. */
-  private asked: ResponseRequest;
+  private source: ResponseRequest;
   private number = 0;
   /** The text of an answer that is only text. */
   private text = '';
@@ -68,7 +68,7 @@ export class ResponseEvents {
   private state: Omit<ResponseState, 'output'>;
 
   constructor(source: ResponseRequest) {
-    this.asked = source;
+    this.source = source;
     this.state = {
       status: source.fields.background === true ? 'queued' : 'in_progress',
       usage: null,
@@ -81,7 +81,7 @@ export class ResponseEvents {
   /** The response after the events so far. */
   response(): Item {
     const output = this.items(this.isOver ? 'incomplete' : 'in_progress');
-    return responseObject(this.asked, { ...this.state, output });
+    return responseObject(this.source, { ...this.state, output });
   }
 
   get status(): ResponseStatus {
@@ -135,12 +135,12 @@ export class ResponseEvents {
   }
 
   private moveTo({ provider, model }: Target): void {
-    this.asked = { ...this.asked, request: { ...this.asked.request, provider, model } };
+    this.source = { ...this.source, request: { ...this.source.request, provider, model } };
   }
 
   private accepted(): ResponseEvent[] {
     const created = this.event('response.created', { response: this.response() });
-    if (this.asked.fields.background !== true) return [created];
+    if (this.source.fields.background !== true) return [created];
     return [created, this.event('response.queued', { response: this.response() })];
   }
 
@@ -151,7 +151,7 @@ export class ResponseEvents {
     const index = partOf(before, piece);
     this.parts = partsAfter(this.parts, this.text, piece);
     if (piece.kind === undefined) this.text += piece.text;
-    if (this.asked.fields.compaction === true) return [];
+    if (this.source.fields.compaction === true) return [];
     const events: ResponseEvent[] = [];
     if (index >= this.begun) events.push(...this.close('completed'), ...this.begin(index));
     const logprobs = piece.logprobs ?? [];
@@ -169,7 +169,7 @@ export class ResponseEvents {
     if (part === undefined) return [];
     this.begun = index + 1;
     const empty = emptied(part);
-    const id = itemId(this.asked.run_id, part, index);
+    const id = itemId(this.source.run_id, part, index);
     const added = this.event('response.output_item.added', {
       output_index: index,
       item: itemOf(id, empty, 'in_progress', { names: this.names }),
@@ -242,7 +242,7 @@ export class ResponseEvents {
     const isCut = cutBy(finish_reason) !== null;
     const status = isCut ? 'incomplete' : 'completed';
     const events =
-      this.asked.fields.compaction === true
+      this.source.fields.compaction === true
         ? this.summarised()
         : [...this.close(status), ...this.closeCalls(status)];
     this.state = { status, error: null, usage, finish_reason, completed_at: isCut ? null : at };
@@ -250,7 +250,7 @@ export class ResponseEvents {
   }
 
   private summarised(): ResponseEvent[] {
-    const item = compactionItem(this.asked.run_id, this.allParts());
+    const item = compactionItem(this.source.run_id, this.allParts());
     return ['added', 'done'].map((what) =>
       this.event(`response.output_item.${what}`, { output_index: 0, item }),
     );
@@ -276,7 +276,7 @@ export class ResponseEvents {
   }
 
   private at(part: OutputPart, output_index: number): Item {
-    return { item_id: itemId(this.asked.run_id, part, output_index), output_index };
+    return { item_id: itemId(this.source.run_id, part, output_index), output_index };
   }
 
   private event(type: string, fields: Item): ResponseEvent {
@@ -287,18 +287,18 @@ export class ResponseEvents {
 
   /** `status`: of the items that have not ended. */
   private items(status: ItemStatus): Item[] {
-    const { run_id, fields } = this.asked;
+    const { run_id, fields } = this.source;
     if (fields.compaction === true)
       return this.state.finish_reason === null ? [] : [compactionItem(run_id, this.allParts())];
     return this.allParts().map((part, index) => {
-      const id = itemId(this.asked.run_id, part, index);
+      const id = itemId(this.source.run_id, part, index);
       const logprobs = this.logprobs.get(index) ?? [];
       return itemOf(id, part, this.ended.get(index) ?? status, { names: this.names, logprobs });
     });
   }
 
   private get names(): SentNames {
-    return this.asked.fields.names ?? {};
+    return this.source.fields.names ?? {};
   }
 
   private allParts(): readonly OutputPart[] {

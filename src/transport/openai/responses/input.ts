@@ -153,7 +153,7 @@ export async function runOfResponse(
   if (previous != null && conversation != null)
     throw wrong('conversation', 'conversation and previous_response_id exclude each other.');
   const made = conversation == null ? null : await runtime.runs.made.get(conversation);
-  const earlier = previous == null ? await saidIn(runtime, made) : await earlierOf(previous);
+  const earlier = previous == null ? await madeTurns(runtime, made) : await earlierOf(previous);
   const items = body.input ?? [];
   const added = await messagesOf(runtime, items, earlier.messages, reading);
   const compacts = isCompaction(items);
@@ -183,7 +183,7 @@ export async function runOfResponse(
         : {
             conversation: made.conversation_id,
             after: made.entries.length,
-            said: [...guide, ...added],
+            messages: [...guide, ...added],
           },
     whole: { messages, toolbox: brought },
     input: {
@@ -220,7 +220,7 @@ export async function runOfResponse(
 }
 
 /** What a conversation says. A request for an empty one has no messages before its own. */
-async function saidIn(
+async function madeTurns(
   runtime: Pick<Runtime, 'runs'>,
   made: ConversationContext | null,
 ): Promise<Earlier> {
@@ -256,7 +256,7 @@ export async function conversationOf(
   } catch {
     throw notFound(id);
   }
-  const earlier = await runtime.runs.asked(run_id).catch((error: unknown) => {
+  const earlier = await runtime.runs.readRequest(run_id).catch((error: unknown) => {
     throw hasCode(error, 'run_unknown') ? notFound(id) : error;
   });
   const fields = fieldsOf(earlier.asked_as);

@@ -75,7 +75,7 @@ export async function messagesOf(
           image,
         );
     } else {
-      const parts = item.type === 'item_reference' ? [await find(item.id, at)] : saidIn(item);
+      const parts = item.type === 'item_reference' ? [await find(item.id, at)] : itemParts(item);
       for (const part of parts) if (part.type === 'tool_call') calls.add(part.id);
       if (parts.length > 0) answer(parts);
     }
@@ -93,8 +93,8 @@ function callId(part: MessagePart): string[] {
   return part.type === 'tool_call' ? [part.id] : [];
 }
 
-type Said = Extract<InputItem, { type: 'function_call' | 'custom_tool_call' | 'reasoning' }>;
-function saidIn(item: Said): OutputPart[] {
+type ModelItem = Extract<InputItem, { type: 'function_call' | 'custom_tool_call' | 'reasoning' }>;
+function itemParts(item: ModelItem): OutputPart[] {
   if (item.type !== 'reasoning') {
     const name = nameInRun(item.name, item.namespace);
     const written = item.type === 'function_call' ? item.arguments : customArguments.of(item.input);

@@ -11,12 +11,12 @@ import { fieldsOf, type ResponseRequest } from './object.ts';
 /** Reads responses from the events of their runs. */
 
 /** Throws run_unknown for a run that is no response. */
-export async function askedResponse(
+export async function requestOfResponse(
   runtime: Pick<Runtime, 'runs'>,
   id: string,
 ): Promise<ResponseRequest> {
   const run_id = runIdOf('resp_', id);
-  const { asked_as, ...rest } = await runtime.runs.asked(run_id);
+  const { asked_as, ...rest } = await runtime.runs.readRequest(run_id);
   const fields = fieldsOf(asked_as);
   if (fields === null)
     throw new SvcError('run_unknown', `The run ${run_id} is no response.`, { param: 'id' });
@@ -28,7 +28,7 @@ export async function storedResponse(
   runtime: Pick<Runtime, 'runs'>,
   id: string,
 ): Promise<ResponseRequest> {
-  const source = await askedResponse(runtime, id);
+  const source = await requestOfResponse(runtime, id);
   if (source.fields.unstored !== true) return source;
   throw new SvcError('run_unknown', `The response ${id} was asked with store: false.`, {
     param: 'id',

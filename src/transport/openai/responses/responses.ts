@@ -17,7 +17,7 @@ import { type ResponseInput, type ResponseRun, runOfResponse } from './input.ts'
 import { type Item, inputItems } from './items.ts';
 import { inResponse, RESPONSES, type ResponseRequest } from './object.ts';
 import type { ItemsQuery, ResponseQuery } from './query.ts';
-import { askedResponse, followResponse, presentResponse, storedResponse } from './read.ts';
+import { followResponse, presentResponse, requestOfResponse, storedResponse } from './read.ts';
 
 /** The Responses API. Each response is a run, and all of it comes from the log. */
 
@@ -25,7 +25,7 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
   const { runtime } = context;
   const body = await context.body();
   const request = await runOfResponse(runtime, body, readingOf(context));
-  const source = await startResponse(runtime, request, (...given) => startFor(context, ...given));
+  const source = await startResponse(runtime, request, (...args) => startFor(context, ...args));
   tellVerbosity(context, source.request, 'text.verbosity');
   if (body.stream === true) return streamResponse(context, source, { asks: true });
   const response =
@@ -39,7 +39,7 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
 export async function startResponse(
   runtime: Pick<Runtime, 'runs'>,
   { input, fields, joins, whole }: ResponseRun,
-  start: (input: RunInput, asked: ApiRequest) => Promise<RunRecord>,
+  start: (input: RunInput, origin: ApiRequest) => Promise<RunRecord>,
 ): Promise<ResponseRequest> {
   if (whole.messages.length === 0) throw wrong('input', 'input must have at least one item.');
   const survives = fields.background === true;
@@ -47,7 +47,7 @@ export async function startResponse(
   const { id } = await start(input, origin).catch((thrown: unknown) => {
     throw inResponse(thrown);
   });
-  return askedResponse(runtime, idIn('resp_', id));
+  return requestOfResponse(runtime, idIn('resp_', id));
 }
 
 /**

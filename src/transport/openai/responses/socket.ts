@@ -109,7 +109,7 @@ async function answer(
   try {
     const headers = { ...talk.headers, 'idempotency-key': undefined };
     const asking = { ...talk, headers, gone: () => gone.signal };
-    const source = await startResponse(runtime, request, (...given) => startRun(asking, ...given));
+    const source = await startResponse(runtime, request, (...args) => startRun(asking, ...args));
     const response = new ResponseEvents(source);
     const options = { signal, outflow };
     for await (const { events } of followResponse(runtime, response, source.run_id, options)) {

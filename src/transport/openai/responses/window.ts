@@ -41,7 +41,7 @@ export async function compactResponse(context: Context<unknown, CompactInput>): 
       { ...body, input: [...items, { type: 'compaction_trigger' }] },
       readingOf(context),
     ),
-    (...given) => startFor(context, ...given),
+    (...args) => startFor(context, ...args),
   );
   const response = await wholeResponse(context, source);
   if (response.status !== 'completed' || (await isEmpty(runtime, source.run_id)))

@@ -10,7 +10,7 @@ export interface Member {
   /** Tokens of its prompt that are not computed, while a part of it waits. */
   left: number;
   /** When it first asked: a smaller number is earlier. */
-  asked: number;
+  ticket: number;
   /** How many parts of prompts that were asked for later went before its own. */
   passed: number;
   /** Aborts when the run is cancelled. */
@@ -18,7 +18,7 @@ export interface Member {
 }
 
 export function newMember(run: Pick<Member, 'exact' | 'batched' | 'signal'>): Member {
-  return { ...run, left: 0, asked: 0, passed: 0 };
+  return { ...run, left: 0, ticket: 0, passed: 0 };
 }
 
 /** A sequence of the context. */
@@ -74,7 +74,7 @@ export class Decoder {
   private isBusy = false;
   /** Tokens of prompts computed while a token waited, since the last batch of tokens. */
   private prompted = 0;
-  private asked = 0;
+  private ticket = 0;
   /** The last part was of a prompt that others had passed. */
   private wasLate = false;
 
@@ -110,7 +110,7 @@ export class Decoder {
     return new Promise((done, fail) => {
       this.queue.push({ member, sequence, tokens, sample, done, fail });
       this.expected.delete(member);
-      member.asked ||= this.asked += 1;
+      member.ticket ||= this.ticket += 1;
       if (!this.isBusy) void this.work();
     });
   }
@@ -194,7 +194,7 @@ export class Decoder {
     const late = parts.reduce((one, next) => (passed(next) > passed(one) ? next : one));
     this.wasLate = !this.wasLate && passed(late) >= PASSED_MAX;
     const part = this.wasLate ? late : shortest;
-    for (const { member } of parts) if (member.asked < part.member.asked) member.passed += 1;
+    for (const { member } of parts) if (member.ticket < part.member.ticket) member.passed += 1;
     this.queue = this.queue.filter((work) => work !== part);
     if (this.queue.some(isToken)) this.prompted += part.tokens.length;
     return part;

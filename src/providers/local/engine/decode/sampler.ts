@@ -64,11 +64,11 @@ export class TokenSampler {
   }
 
   /** The token after all that the answer has. Throws engine_failed if no token can follow. */
-  after(said: readonly Token[]): Sample<Step> {
+  after(answer: readonly Token[]): Sample<Step> {
     return async (context, index) => {
       const { judged, explained } = this.sampling;
-      const judging = said.length < judged;
-      const config = this.config(said);
+      const judging = answer.length < judged;
+      const config = this.config(answer);
       this.native.applyConfig(config);
       const before = process.cpuUsage();
       const sampled =
@@ -94,10 +94,10 @@ export class TokenSampler {
    * A sampler of llama.cpp does this, with a history that the library cannot set: a resumed answer
    * would continue otherwise. Here the tokens say all.
    */
-  private repetitions(said: readonly Token[], multiplier: number): [Token, number][] {
-    const begin = said.findLastIndex((token) => this.isBreaker(token)) + 1;
-    const most = Math.min(said.length - begin, DRY_MATCH_MAX);
-    return [...repeatedBefore(said, most)]
+  private repetitions(answer: readonly Token[], multiplier: number): [Token, number][] {
+    const begin = answer.findLastIndex((token) => this.isBreaker(token)) + 1;
+    const most = Math.min(answer.length - begin, DRY_MATCH_MAX);
+    return [...repeatedBefore(answer, most)]
       .filter(([token]) => !this.isBreaker(token))
       .map(([token, length]) => [token, -multiplier * DRY.base ** (length - DRY.allowed)]);
   }
@@ -110,22 +110,22 @@ export class TokenSampler {
     return breaks;
   }
 
-  private config(said: readonly Token[]): SamplerConfig {
+  private config(answer: readonly Token[]): SamplerConfig {
     const { temperature, seed, grammar, options = {} } = this.sampling;
     const state = grammar?.();
     const { dry_multiplier: dry } = options;
-    const biases = dry ? [...this.biases, ...this.repetitions(said, dry)] : this.biases;
+    const biases = dry ? [...this.biases, ...this.repetitions(answer, dry)] : this.biases;
     return {
       ...this.usual,
       // Another seed costs a new chain of samplers, and the most likely token needs none.
-      seed: temperature > 0 ? seedAt(seed, said.length) : seed,
+      seed: temperature > 0 ? seedAt(seed, answer.length) : seed,
       ...(state === undefined ? {} : { grammarEvaluationState: nativeState(state) }),
       ...(this.penalties === null
         ? {}
         : {
             ...this.penalties,
-            repeatPenaltyMaxTokens: Math.max(PENALIZED_LEAST, said.length),
-            repeatPenaltyTokens: Uint32Array.from(said),
+            repeatPenaltyMaxTokens: Math.max(PENALIZED_LEAST, answer.length),
+            repeatPenaltyTokens: Uint32Array.from(answer),
           }),
       ...(biases.length === 0 ? {} : summed(biases)),
     };
@@ -175,14 +175,14 @@ function penaltiesOf(options: AnswerOptions): Partial<SamplerConfig> | null {
  * The longest sequence that each next token would repeat: the answer has it before that token, and
  * now at its end.
  */
-function repeatedBefore(said: readonly Token[], most: number): Map<Token, number> {
+function repeatedBefore(answer: readonly Token[], most: number): Map<Token, number> {
   const longest = new Map<Token, number>();
-  const last = said.length - 1;
+  const last = answer.length - 1;
   for (let end = 0; end < last; end += 1) {
     let length = 0;
-    while (length < most && length <= end && said[end - length] === said[last - length])
+    while (length < most && length <= end && answer[end - length] === answer[last - length])
       length += 1;
-    const next = said[end + 1] as Token;
+    const next = answer[end + 1] as Token;
     if (length >= DRY.allowed) longest.set(next, Math.max(length, longest.get(next) ?? 0));
   }
   return longest;

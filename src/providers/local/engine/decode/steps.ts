@@ -40,9 +40,9 @@ export interface Stepping {
 export async function* steps(continuation: Continuation, stepping: Stepping): AsyncGenerator<Step> {
   const { decoder, member, slot, sampler, signal } = stepping;
   const { parts, answered } = continuation;
-  const said = [...answered];
+  const answer = [...answered];
   let next: readonly Token[];
-  const compute = () => decoder.compute(member, slot, next, sampler.after(said));
+  const compute = () => decoder.compute(member, slot, next, sampler.after(answer));
   let ahead: Promise<Step> | null = null;
   try {
     next = await prefill(continuation, stepping);
@@ -50,10 +50,10 @@ export async function* steps(continuation: Continuation, stepping: Stepping): As
     while (!signal.aborted) {
       const step: Step = await (ahead ?? compute());
       ahead = null;
-      if (said.length === answered.length) slot.parts = parts;
-      said.push(step.token);
+      if (answer.length === answered.length) slot.parts = parts;
+      answer.push(step.token);
       next = [step.token];
-      if (stepping.goesOn(step.token, said.length)) {
+      if (stepping.goesOn(step.token, answer.length)) {
         ahead = compute();
         // Who awaits it gets its error.
         ahead.catch(() => undefined);

@@ -72,15 +72,15 @@ export class ChatTemplate {
   constructor(source: string, tokens: { bos_token: string; eos_token: string }) {
     this.template = new JinjaTemplate(source);
     this.tokens = tokens;
-    const asked = [user(QUESTION)];
+    const conversation = [user(QUESTION)];
     const answers = { add_generation_prompt: true };
-    const plain = caught(() => this.written(asked, answers));
+    const plain = caught(() => this.written(conversation, answers));
     const isRead = typeof plain === 'string' && plain.includes(QUESTION);
-    if (!isRead && this.tried({ parts: true }, asked, answers)?.includes(QUESTION))
+    if (!isRead && this.tried({ parts: true }, conversation, answers)?.includes(QUESTION))
       this.forms = { ...this.forms, parts: true };
     else if (plain instanceof Error) throw plain;
     else if (!isRead) throw new Error('it leaves out the message of the user');
-    this.question = this.tried({}, asked, answers) ?? '';
+    this.question = this.tried({}, conversation, answers) ?? '';
     const calls = this.readCalls();
     this.hasTools = calls !== null;
     // A model that writes in channels does so for its calls too.
@@ -92,9 +92,9 @@ export class ChatTemplate {
   /** The text up to the answer. Throws capability_missing if the template refuses it. */
   render({ messages, tools, reasoning_effort: effort, now, plain }: Asking): string {
     const goesOn = messages.at(-1)?.role === 'assistant';
-    const said = this.turnsOf(messages);
+    const read = this.turnsOf(messages);
     const isNative = this.hasTools && tools.length > 0;
-    const asText = this.hasTools || tools.length === 0 ? said : withToolsText(said, tools);
+    const asText = this.hasTools || tools.length === 0 ? read : withToolsText(read, tools);
     const turns = eachText(asText, plain) as Turn[];
     if (goesOn) {
       const last = turns.at(-1) as Turn;
@@ -121,9 +121,9 @@ export class ChatTemplate {
 
   /** Tries to render it as it is, then in the forms that more templates take. */
   private written(turns: readonly Turn[], variables: Variables, now = new Date()): string {
-    const given = { ...this.tokens, ...variables };
+    const values = { ...this.tokens, ...variables };
     const write = (these: readonly Turn[]) =>
-      this.template.render({ ...given, messages: these.map((turn) => this.formed(turn)) }, now);
+      this.template.render({ ...values, messages: these.map((turn) => this.formed(turn)) }, now);
     let first: unknown;
     for (const change of [asIs, joined, withoutSystem])
       try {
@@ -231,15 +231,15 @@ export class ChatTemplate {
     const tools = NAMES.map((name) =>
       described({ name, description: ABOUT, parameters: { type: 'object', properties: {} } }),
     );
-    const asked = this.tried(forms, [user(QUESTION)], { tools, add_generation_prompt: true });
+    const prompt = this.tried(forms, [user(QUESTION)], { tools, add_generation_prompt: true });
     const turn = { role: 'assistant', content: '', tool_calls: calls };
     const whole = this.tried(forms, [user(QUESTION), turn], { tools });
-    if (asked === null || whole === null || !asked.includes(ABOUT)) return null;
+    if (prompt === null || whole === null || !prompt.includes(ABOUT)) return null;
     // An answer may begin with a mark that says that it has no reasoning.
     const plain = this.tried(forms, [user(QUESTION), { role: 'assistant', content: ANSWER }], {
       tools,
     });
-    const begin = Math.max(sameLength(asked, whole), sameLength(plain ?? '', whole));
+    const begin = Math.max(sameLength(prompt, whole), sameLength(plain ?? '', whole));
     const places = NAMES.slice(0, count).map((name) => placeOf(whole, begin, name));
     const [first, second] = places;
     // A model that writes in channels puts the name of a tool elsewhere than its template.

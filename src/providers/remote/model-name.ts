@@ -3,7 +3,7 @@ import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 
 /** The model that a request means. Throws model_unknown if nothing names one. */
-export function askedModel(
+export function modelOf(
   request: Pick<RunRequest, 'model'>,
   config: Pick<ProviderConfig, 'model'>,
 ): string {
