@@ -83,6 +83,48 @@ test('a file that hangs is killed at its bound', () => {
   assert.is(code, 1);
 });
 
+test('small files share a process, and each has its own counts and output', () => {
+  const { lines, code, text } = run('together');
+  assert.match(text, /^FAIL .*a\.test\.ts {2}1 passed, 1 failed, 1 skipped/m);
+  assert.match(text, 'planted failure');
+  for (const file of ['b', 'c'])
+    assert.match(text, new RegExp(`^ok .*${file}\\.test\\.ts  1 passed, 1 skipped`, 'm'));
+  assert.match(lines.at(-2) ?? '', /^3 skipped: process \d+$/);
+  assert.is(lines.at(-1), '3 passed, 1 failed');
+  assert.is(code, 1);
+});
+
+test('a file that a filter names has its own process', () => {
+  const { lines, text } = run('together', 'together/');
+  assert.match(lines.at(-2) ?? '', /^3 skipped: process \d+, process \d+$/, text);
+});
+
+test('a file that changes what files share fails, and does not reach the next file', () => {
+  const { lines, code, text } = run('changes');
+  for (const what of ['process.env.PLANTED', 'Date.now', 'the listeners of process for "SIGUSR2"'])
+    assert.ok(text.includes(`it changed what files share: ${what}\n`), text);
+  assert.match(text, /^ok .*d\.test\.ts {2}1 passed/m);
+  assert.is(lines.at(-1), '5 passed, 3 failed');
+  assert.is(code, 1);
+});
+
+test('a file that crashes, hangs, leaves something open or cannot be loaded fails alone', () => {
+  const { lines, code, text } = run('begun', '--bound', '10', '--leave', '1');
+  const reasons: Record<string, RegExp> = {
+    b: /it crashed: SIGKILL/,
+    c: /killed at its bound of 10 s/,
+    d: /one of them left something open \(TCPServerWrap\)/,
+    e: /it could not be loaded: SyntaxError: .*planted in/,
+  };
+  for (const [file, reason] of Object.entries(reasons)) {
+    const part = text.split(new RegExp(`^FAIL .*/${file}\\.test\\.ts`, 'm'))[1] ?? '';
+    assert.match(part.split(/^(?:ok|FAIL) /m)[0] ?? '', reason);
+  }
+  for (const file of ['a', 'f']) assert.match(text, new RegExp(`^ok .*/${file}\\.test\\.ts`, 'm'));
+  assert.is(lines.at(-1), '3 passed, 4 failed');
+  assert.is(code, 1);
+});
+
 test('a leaked process in another session is named and killed', () => {
   const { lines, code, text } = run('leaks', '--leave', '3');
   assert.match(text, /it left 1 running: .*setInterval/);

@@ -3,8 +3,9 @@ import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ProcessorTime } from './processor-time.ts';
-import { type Outcome, runFile } from './run-file.ts';
+import { ProcessorTime } from './runner/processor-time.ts';
+import { type Outcome, runFile } from './runner/run-file.ts';
+import { runTogether } from './runner/together.ts';
 import { filesOf, TIERS, type Tier } from './tiers.ts';
 
 /**
@@ -27,6 +28,8 @@ const { values, positionals: filters } = parseArgs({
     coverage: { type: 'boolean', default: false },
     /** Files at one time. A file waits for a third of its time, and four left two cores idle. */
     jobs: { type: 'string', default: String(Math.min(5, availableParallelism() + 3)) },
+    /** Most small files of one process. */
+    together: { type: 'string', default: '16' },
     /** Time limit of one file, in seconds. */
     bound: { type: 'string', default: '600' },
     /** Seconds that leftover processes of a file have to exit. */
@@ -79,48 +82,81 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
 }
 
 async function runAll(files: readonly string[]): Promise<Outcome[]> {
-  const waiting = [...files];
+  const waiting = unitsOf(files);
   const done: Outcome[] = [];
   const worker = async () => {
     for (
-      let file = waiting.shift();
-      file !== undefined && !stop.signal.aborted;
-      file = waiting.shift()
+      let unit = waiting.shift();
+      unit !== undefined && !stop.signal.aborted;
+      unit = waiting.shift()
     ) {
-      const outcome = await runOne(file);
-      done.push(outcome);
-      print(outcome);
+      await runUnit(unit, (outcome) => {
+        done.push(outcome);
+        print(outcome);
+      });
     }
   };
   await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, worker));
   return done;
 }
 
-async function runOne(file: string): Promise<Outcome> {
-  const problem = refuse(readFileSync(file, 'utf8'));
-  if (problem !== null)
-    return {
-      file,
-      passed: 0,
-      failed: 1,
-      skipped: 0,
-      ms: 0,
-      cpu_s: null,
-      output: '',
-      problems: [problem],
-    };
-  // Tests use it as /tmp, also processes that have dropped their privileges.
-  const folder = mkdtempSync(join(scratch, 't-'));
-  chmodSync(folder, 0o1777);
+/** What a process runs: one file, or several small ones. A file that a filter names is alone. */
+function unitsOf(files: readonly string[]): string[][] {
+  const size = filters.length > 0 ? 1 : Number(values.together);
+  const small = new Set(size > 1 ? filesOf('quick', files) : []);
+  const units: string[][] = [];
+  for (const file of files) {
+    const last = units.at(-1);
+    if (
+      last !== undefined &&
+      last.length < size &&
+      [file, last[0]].every((one) => small.has(one ?? ''))
+    )
+      last.push(file);
+    else units.push([file]);
+  }
+  return units;
+}
+
+async function runUnit(files: readonly string[], done: (outcome: Outcome) => void): Promise<void> {
+  const runnable: { file: string; folder: string }[] = [];
+  for (const file of files) {
+    const problem = refuse(readFileSync(file, 'utf8'));
+    if (problem === null) runnable.push({ file, folder: makeFolder() });
+    else
+      done({
+        file,
+        passed: 0,
+        failed: 1,
+        skipped: 0,
+        ms: 0,
+        cpu_s: null,
+        output: '',
+        problems: [problem],
+      });
+  }
+  const [first, second] = runnable;
   const options = {
     env,
-    folder,
     bound_ms: Number(values.bound) * 1000,
     leave_ms: Number(values.leave) * 1000,
     signal: stop.signal,
     time,
   };
-  const outcome = await runFile(file, options);
+  const clean = (outcome: Outcome, folder: string) => done(withLeft(outcome, folder));
+  if (second !== undefined) await runTogether(runnable, options, clean);
+  else if (first !== undefined)
+    clean(await runFile(first.file, { ...options, folder: first.folder }), first.folder);
+}
+
+/** Tests use it as /tmp, also processes that have dropped their privileges. */
+function makeFolder(): string {
+  const folder = mkdtempSync(join(scratch, 't-'));
+  chmodSync(folder, 0o1777);
+  return folder;
+}
+
+function withLeft(outcome: Outcome, folder: string): Outcome {
   const left = [...unmountBelow(folder), ...remove(folder)];
   return left.length === 0
     ? outcome

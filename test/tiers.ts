@@ -1,5 +1,5 @@
-import { existsSync, globSync } from 'node:fs';
-import { type Import, importsOf, reach } from './layers.ts';
+import { existsSync } from 'node:fs';
+import { importsOf } from './layers.ts';
 
 /**
  * Which files a tier runs, and in which order.
@@ -70,17 +70,27 @@ export function filesOf(tier: Tier, files: readonly string[]): string[] {
 }
 
 function quick(files: readonly string[]): string[] {
-  const imports = importsOfTests();
-  return files.filter(
-    (file) =>
-      rank(file) === SLOWEST.length && !reach([file], imports, ['value', 'lazy']).has(SPAWN),
-  );
+  return files.filter((file) => rank(file) === SLOWEST.length && !startsProcesses(file));
 }
 
-/** The imports of tests and their helpers; what the product itself starts is not followed. */
-function importsOfTests(): Import[] {
-  const files = globSync('test/**/*.ts').map((file) => file.replaceAll('\\', '/'));
-  return files.filter((file) => existsSync(file)).flatMap(importsOf);
+/** Follows the imports of tests and their helpers, and not what the product itself starts. */
+function startsProcesses(file: string): boolean {
+  const reached = new Set([file]);
+  for (const one of reached) for (const name of importedBy(one)) reached.add(name);
+  return reached.has(SPAWN);
+}
+
+const known = new Map<string, string[]>();
+
+function importedBy(file: string): string[] {
+  const names = known.get(file);
+  if (names !== undefined) return names;
+  const isOurs = file.startsWith('test/') && file.endsWith('.ts') && existsSync(file);
+  const found = (isOurs ? importsOf(file) : [])
+    .filter(({ kind }) => kind === 'value' || kind === 'lazy')
+    .map(({ to }) => to);
+  known.set(file, found);
+  return found;
 }
 
 function rank(file: string): number {

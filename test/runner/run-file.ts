@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProcessorTime } from './processor-time.ts';
 
@@ -55,8 +56,9 @@ export async function runFile(
   for (const cause of [expired, signal]) cause.addEventListener('abort', kill);
   const open = new AbortController();
   let ending: NodeJS.Timeout | undefined;
-  const output = collect(child, () => {
-    ending ??= setTimeout(() => open.abort(), leave_ms);
+  const output = collect(child, [child.stdout, child.stderr], (text) => {
+    // uvu has printed its totals.
+    if (/^ {2}Duration:/m.test(text)) ending ??= setTimeout(() => open.abort(), leave_ms);
   });
   open.signal.addEventListener('abort', kill);
   const end = await new Promise<string | number | null>((resolve) => {
@@ -86,7 +88,7 @@ export async function runFile(
 }
 
 /** Reads the totals of uvu. A file whose totals are incomplete has failed. */
-function count(
+export function count(
   output: string,
   end: string | number | null,
   problems: string[],
@@ -103,17 +105,21 @@ function count(
 }
 
 /**
- * Collects the output of a child. A leaked process may keep the stream open, so the wait is
- * bounded. `tested` is called once uvu has printed its totals.
+ * Collects what a child writes to some of its streams. A leaked process may keep a stream open, so
+ * the wait is bounded.
  */
-function collect(child: ChildProcess, tested: () => void): () => Promise<string> {
+export function collect(
+  child: ChildProcess,
+  streams: readonly (Readable | null)[],
+  heard: (text: string) => void,
+): () => Promise<string> {
   const parts: Buffer[] = [];
-  child.stdout?.on('data', (part: Buffer) => {
-    if (/^ {2}Duration:/m.test(part.toString('latin1'))) tested();
-  });
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  for (const stream of [child.stdout, child.stderr])
-    stream?.on('data', (part: Buffer) => parts.push(part));
+  for (const stream of streams)
+    stream?.on('data', (part: Buffer) => {
+      parts.push(part);
+      heard(part.toString('latin1'));
+    });
   return async () => {
     await Promise.race([closed, sleep(GONE_MS, undefined, { ref: false })]);
     return Buffer.concat(parts).toString('utf8');
@@ -121,7 +127,7 @@ function collect(child: ChildProcess, tested: () => void): () => Promise<string>
 }
 
 /** Waits up to `grace_ms` for leftover processes, then kills them. Returns the killed ones. */
-async function endLeft(
+export async function endLeft(
   child: ChildProcess,
   folder: string,
   grace_ms: number,
@@ -174,7 +180,7 @@ function isGroup(pid: number): boolean {
   }
 }
 
-function killGroup(child: ChildProcess): void {
+export function killGroup(child: ChildProcess): void {
   if (child.pid !== undefined) tryKill(process.platform === 'win32' ? child.pid : -child.pid);
 }
 
