@@ -378,7 +378,7 @@ export const errors = {
   },
   pull_failed: {
     ...provider,
-    meaning: 'The model was not downloaded completely, or failed its check.',
+    meaning: 'The model, or the build of the engine, was not downloaded, or failed its check.',
     hint: 'Check the reference and the network, then run the command again.',
   },
   pull_refused: {

@@ -138,6 +138,7 @@ const layers: Record<string, Layer> = {
       ...PORTS,
       'machines',
       'src/home/allocator.ts',
+      'src/home/engine-builds.ts',
       'src/home/paths.ts',
       'src/logs/plain.ts',
       'src/models/gguf',

@@ -460,6 +460,28 @@ export const commands: readonly CommandSpec[] = [
     summary: 'Delete models from the models folder, or what downloads left of them.',
     examples: ['model remove local/tiny', 'model remove qwen3:0.6b llama3.2'],
   }),
+  command('engine list', {
+    summary: 'Builds of the local engine for graphics cards, and what it computes on.',
+    examples: ['engine list'],
+  }),
+  command('engine install', {
+    args: '[build]',
+    summary: 'Install a build of the local engine. Without a name: the one for the card found.',
+    flags: [
+      {
+        name: 'archive',
+        value: '<file>',
+        many: true,
+        summary: 'Package that npm pack made. npm downloads what is not given.',
+      },
+    ],
+    examples: ['engine install', 'engine install vulkan'],
+  }),
+  command('engine remove', {
+    args: '<build>',
+    summary: 'Remove a build of the local engine, or all builds of an older version.',
+    examples: ['engine remove vulkan'],
+  }),
   command('model ps', {
     isQuick: true,
     summary: 'Local models in memory, with their state, memory and the time at which they leave.',

@@ -36,6 +36,8 @@ export const engineLoaded = object({
   /** Memory of the GPU. */
   gpu_bytes: v.exactOptional(whole),
   attention: v.exactOptional(attention),
+  /** A card that computes nothing, and the build of the engine for it. */
+  better_build: v.exactOptional(object({ card: text, build: text })),
 });
 export type EngineLoaded = v.InferOutput<typeof engineLoaded>;
 
@@ -45,7 +47,13 @@ export function gpuWarning({
   gpu = 'cpu',
   gpu_layers = 0,
   gpu_layers_before: before = 0,
+  better_build,
 }: { model: string } & Partial<EngineLoaded>): string | null {
+  if (gpu === 'cpu' && better_build !== undefined)
+    return (
+      `The model ${model} is computed on the processor, and this machine has a card of ` +
+      `${better_build.card}. Run: svc engine install ${better_build.build}`
+    );
   if (gpu_layers >= before && (gpu === 'cpu' || gpu_layers > 0)) return null;
   const now = gpu_layers === 0 ? 'no layer' : `${gpu_layers} layer${gpu_layers === 1 ? '' : 's'}`;
   const then = before > gpu_layers ? `, and ${before} when it was last loaded` : '';

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import type { ProviderConfig } from '../config/provider.ts';
 import { attentionOf } from '../contract/attention.ts';
+import { buildsFolder } from '../home/engine-builds.ts';
 import { hostBootId } from '../home/host.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Clock } from '../kernel/clock.ts';
@@ -86,6 +87,7 @@ export function buildWork(options: WorkOptions) {
     engines: enginePorts(kernel, boot_id, limits),
     models: paths.models,
     cache: paths.cache,
+    builds: buildsFolder(paths),
     limits,
     model: config.model,
     threads: config.engine_threads,

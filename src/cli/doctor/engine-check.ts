@@ -4,7 +4,8 @@ import { extname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { EngineRecord } from '../../contract/contract.ts';
-import { packageRoot } from '../../home/paths.ts';
+import { betterBuild, buildsFolder, type Machine } from '../../home/engine-builds.ts';
+import { type Paths, packageRoot } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
@@ -15,23 +16,29 @@ const PROBE = fileURLToPath(new URL(`./engine-probe${extname(import.meta.url)}`,
 const PROBE_MS = 30_000;
 const BUILT_IN = 'svc-mini';
 
+/** Starts llama.cpp in another process. Rejects if it cannot be loaded. */
+export async function probeEngine(paths: Paths): Promise<{ gpu: string | false; cores: number }> {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [PROBE, join(paths.cache, 'engine-code')],
+    { timeout: PROBE_MS, env: { ...process.env, ENGINE_BUILDS: buildsFolder(paths) } },
+  );
+  return JSON.parse(stdout);
+}
+
 export async function checkEngine({ running, paths }: DoctorContext): Promise<Check[]> {
   const engines = running?.report.engines ?? [];
   const checks = engines.flatMap(checkOf);
   if (checks.length > 0) return checks;
   try {
-    const { stdout } = await promisify(execFile)(
-      process.execPath,
-      [PROBE, join(paths.cache, 'engine-code')],
-      { timeout: PROBE_MS },
-    );
-    const { gpu, cores } = JSON.parse(stdout) as { gpu: string | false; cores: number };
+    const { gpu, cores } = await probeEngine(paths);
     return [
       ok(
         'engine',
         `llama.cpp loads, ${gpu === false ? 'CPU' : gpu}, ${cores} ` +
           `core${cores === 1 ? '' : 's'}; threads are measured when a model is first loaded`,
       ),
+      ...(gpu === false ? checkBuild(buildsFolder(paths)) : []),
     ];
   } catch {
     return [
@@ -42,6 +49,15 @@ export async function checkEngine({ running, paths }: DoctorContext): Promise<Ch
       ),
     ];
   }
+}
+
+/** Whether the machine has a card that the engine could compute on. */
+export function checkBuild(builds: string, machine?: Machine): Check[] {
+  const better = betterBuild(builds, machine);
+  if (better === null) return [];
+  const { card, build } = better;
+  const what = `The engine computes on the processor. This machine has a card of ${card}.`;
+  return [warn('graphics card', what, `Run: svc engine install ${build}`)];
 }
 
 /** An engine that starts or stops has no result yet. */

@@ -35,6 +35,8 @@ export interface LocalProviderOptions {
   models: string;
   /** Folder for measurements. */
   cache: string;
+  /** Folder of builds of llama.cpp that the user installed. */
+  builds?: string;
   limits: Limits;
   /** Model of a run without a model: `svc-mini`, a name in the models folder, or a path. */
   model: string;
@@ -88,6 +90,7 @@ export function createLocalProvider({
   engines: ports,
   models: folder,
   cache,
+  builds,
   limits,
   model,
   threads,
@@ -107,6 +110,7 @@ export function createLocalProvider({
   const load = {
     threads,
     threads_file: join(cache, 'engine-threads.json'),
+    ...(builds === undefined ? {} : { builds }),
     purpose: 'answers' as const,
     gpu_layers,
     attention,

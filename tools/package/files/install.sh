@@ -59,8 +59,11 @@ if [ "$uninstall" = yes ]; then
   echo "$said" | sed '/^Then remove the program/d'
   echo "$links" | while read -r place _; do
     if is_ours "$prefix/$place"; then rm -f "$prefix/$place"; fi
+    # Folders that are empty now. Others stay.
+    (cd "$prefix" && rmdir -p "${place%/*}" 2>/dev/null) || true
   done
   rm -rf "$program"
+  rmdir "$prefix/lib" 2>/dev/null || true
   echo "Removed $program and its links in $prefix."
   exit 0
 fi

@@ -21,11 +21,14 @@ export async function startLlama(
   {
     gpu_layers,
     threads_file,
+    builds,
     template_ms,
-  }: Pick<LoadOrder, 'gpu_layers' | 'threads_file' | 'template_ms'>,
+  }: Pick<LoadOrder, 'gpu_layers' | 'threads_file' | 'builds' | 'template_ms'>,
 ): Promise<Llama> {
   const cache = dirname(threads_file);
   const build = new TestedBuild(join(cache, 'engine-build.json'));
+  // The bundle of the library looks there: see tools/build.mjs.
+  if (builds !== undefined) process.env.ENGINE_BUILDS = builds;
   try {
     await build.trust();
     // Node writes the code when the process ends too. On a full disk the log needs that space.

@@ -4,6 +4,7 @@ import type { Llama, LlamaContext, LlamaContextOptions, LlamaModel, Token } from
 import type { Attention } from '../../../contract/attention.ts';
 import type { EngineLoaded } from '../../../contract/loaded-models.ts';
 import { SvcError } from '../../../errors.ts';
+import { betterBuild } from '../../../home/engine-builds.ts';
 import { asRecord } from '../../../json.ts';
 import type { ConfidenceRule } from '../../mini/confidence.ts';
 import { RANKER } from '../inspection.ts';
@@ -381,13 +382,16 @@ export function infoOf(
  */
 export async function gpuFacts(
   { llama, gpuLayers }: Pick<LlamaModel, 'llama' | 'gpuLayers'>,
-  { path, purpose, gpu_layers, threads_file }: LoadOrder,
-): Promise<Pick<EngineLoaded, 'gpu_layers_before' | 'gpu_bytes'>> {
+  { path, purpose, gpu_layers, threads_file, builds }: LoadOrder,
+): Promise<Pick<EngineLoaded, 'gpu_layers_before' | 'gpu_bytes' | 'better_build'>> {
   if (gpu_layers === 0) return {};
   const key = `${keyOf(path, purpose)} | ${gpu_layers}`;
   const before = (await readMeasured(threads_file, 'gpu_layers'))[key];
   const facts = before === undefined ? {} : { gpu_layers_before: before };
-  if (llama.gpu === false) return facts;
+  if (llama.gpu === false) {
+    const better_build = builds === undefined ? null : betterBuild(builds);
+    return better_build === null ? facts : { ...facts, better_build };
+  }
   await addMeasured(threads_file, 'gpu_layers', key, gpuLayers);
   const { total } = await llama.getVramState();
   await addMeasured(threads_file, 'gpu_bytes', llama.gpu, total);

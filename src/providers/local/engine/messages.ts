@@ -36,6 +36,8 @@ export interface LoadOrder {
   threads: number | null;
   /** File of measured thread numbers. */
   threads_file: string;
+  /** Folder of builds of llama.cpp that the user installed. Absent: only those of svc count. */
+  builds?: string;
   /** Runs at one time. */
   parallel: number;
   /** Tokens of one run, prompt and answer together. */
