@@ -19,7 +19,7 @@ import { suite, test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isNeedless } from '../tools/package/needless.ts';
 import { PLATFORMS } from '../tools/package/platforms.ts';
-import { systemUnit } from '../tools/package/system.ts';
+import { systemUnit, userUnit } from '../tools/package/system.ts';
 
 const FILES = join(import.meta.dirname, '..', 'tools', 'package', 'files');
 const { devDependencies } = JSON.parse(
@@ -69,6 +69,10 @@ test('the service of the machine has an account and a folder, and starts with th
     'ExecStart="/usr/lib/svc/lib/node" "/usr/lib/svc/lib/svc/dist/src/main.js" "serve"',
   ])
     assert.ok(unit.split('\n').includes(line), line);
+});
+
+test('the service of a user reads the variables of that user', () => {
+  assert.match(userUnit(), '\nEnvironmentFile=-%h/.config/svc/service.env\n');
 });
 
 /** The scripts of an archive whose Node.js prints how it was called. */

@@ -92,8 +92,9 @@ It answers prompts with local or cloud models, over HTTP, gRPC and WebSocket, an
 keeps every fact in a durable log.`;
 
 /** Service of each user: systemctl --user enable --now svc. */
-function userUnit(): string {
-  return unit({}, '%h/.config/svc/service.env');
+export function userUnit(): string {
+  // systemd puts the folder of the user there. A path of a user has no such names.
+  return unit({}, '%h/.config/svc/service.env').replace('%%h', '%h');
 }
 
 /** Service of the machine, under the account svc. */
