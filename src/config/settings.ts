@@ -12,6 +12,7 @@ import {
   readAliases,
   readDurations,
   readName,
+  readNames,
   readOrigin,
   readPrices,
   readSwitch,
@@ -51,6 +52,8 @@ export interface Settings {
   model_folders: string[] | null;
   /** Model files of other programs are listed and used. */
   other_models: boolean;
+  /** Chat templates of local models, by name or alias: a form of `TEMPLATE_FORMS`, or a path. */
+  model_templates: Readonly<Record<string, string>>;
   /** Other names of models, such as `gpt-4o`: each means the model, or the targets, it leads to. */
   aliases: Readonly<Record<string, string | readonly string[]>>;
   /** Requests by name, for `svc run --preset`. */
@@ -81,6 +84,10 @@ export interface Settings {
   engine_cache_values: Attention['cache_values'];
   engine_flash_attention: Attention['flash'];
 }
+
+/** Chat templates that svc has: how public models write turns. */
+export const TEMPLATE_FORMS = ['chatml', 'llama3', 'gemma', 'mistral', 'phi', 'granite'] as const;
+export type TemplateForm = (typeof TEMPLATE_FORMS)[number];
 
 const address = {
   expects: 'an address such as "127.0.0.1:4780"',
@@ -272,6 +279,23 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
     expects: 'true or false',
     read: readSwitch,
     fromText: switchText,
+  },
+  model_templates: {
+    env: 'SVC_MODEL_TEMPLATES',
+    default: {},
+    meaning:
+      'Chat templates of local models, by name or alias, in place of those of their files: ' +
+      `a Jinja file, or one of ${TEMPLATE_FORMS.join(', ')}.`,
+    expects:
+      'an object such as {"tiny": "chatml", "mine": "/home/me/mine.jinja"}: by model the ' +
+      `absolute path of a Jinja file, or one of ${TEMPLATE_FORMS.join(', ')}`,
+    read: (value) => {
+      const isTemplate = (each: string) =>
+        TEMPLATE_FORMS.some((form) => form === each) || isAbsolute(each);
+      const read = readNames(value);
+      return read !== undefined && Object.values(read).every(isTemplate) ? read : undefined;
+    },
+    fromText: jsonText,
   },
   aliases: {
     env: 'SVC_ALIASES',

@@ -101,6 +101,11 @@ export function buildWork(options: WorkOptions) {
         ? new OtherModels({ env, folders: config.model_folders, filesMax: limits.local_models })
         : null,
       origins,
+      // Aliases change while the daemon runs.
+      templates: () =>
+        Object.entries(config.model_templates).flatMap(([name, template]) =>
+          [config.aliases[name] ?? name].flat().map((model) => ({ model, template })),
+        ),
       isWriting: (file) => puller.isWriting(file),
     },
     keeps_prompts: keepsContent(config.history),

@@ -48,6 +48,12 @@ const values: {
     flag: '0.0.0.0:3',
     read: ['127.0.0.1:1', 'localhost:0', '0.0.0.0:3'],
   },
+  model_templates: {
+    file: { tiny: 'chatml' },
+    env: '{"tiny": "/a.jinja"}',
+    flag: '{}',
+    read: [{ tiny: 'chatml' }, { tiny: '/a.jinja' }, {}],
+  },
   tls_cert: { file: '/a.pem', env: '/b.pem', flag: 'null', read: ['/a.pem', '/b.pem', null] },
   tls_key: { file: '/a.key', env: '/b.key', flag: 'null', read: ['/a.key', '/b.key', null] },
   auth: { file: false, env: '1', flag: false, read: [false, true, false] },

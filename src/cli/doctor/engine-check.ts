@@ -131,9 +131,20 @@ async function readStart(path: string): Promise<string | null> {
   }
 }
 
-/** The models whose chat template cannot be rendered. */
-export function checkTemplates({ running }: DoctorContext): Check[] {
-  return (running?.models ?? []).flatMap(({ id, template_problem }) =>
+/** Chat templates that cannot be rendered, and names of models that lead to none. */
+export async function checkTemplates({ running, paths }: DoctorContext): Promise<Check[]> {
+  if (running === null) return [];
+  const { config, models } = running;
+  const named = Object.keys(config.model_templates).map(async (name): Promise<Check[]> => {
+    const isModel = [config.aliases[name] ?? name].flat().map(async (id) => {
+      const shown = await askDaemon(paths, 'model.show', { id }).catch(() => null);
+      return shown?.provider === 'local' && !shown.built_in;
+    });
+    if ((await Promise.all(isModel)).includes(true)) return [];
+    const detail = `${oneLine(name)} is no local model that can have another chat template.`;
+    return [warn('model_templates', detail, 'See: svc model list')];
+  });
+  const problems = models.flatMap(({ id, template_problem }) =>
     template_problem === undefined
       ? []
       : [
@@ -144,4 +155,5 @@ export function checkTemplates({ running }: DoctorContext): Check[] {
           ),
         ],
   );
+  return [...problems, ...(await Promise.all(named)).flat()];
 }

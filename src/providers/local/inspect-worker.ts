@@ -25,15 +25,21 @@ parentPort?.on('message', async (question: Question) => {
   );
 });
 
-async function inspect({ path, size_bytes, metadata_bytes }: Question): Promise<ModelDescription> {
+async function inspect({
+  path,
+  size_bytes,
+  templates,
+  metadata_bytes,
+}: Question): Promise<ModelDescription> {
   const files = partsOf(path);
   const parts: Parsed[] = [];
   for (const file of files) parts.push(await readFile(file));
   const [first] = parts as [Parsed];
   const { metadata } = first;
+  const { used, ...about } = templateOf({ ...metadata }, templates);
   return {
-    ...inspectModel(parts, GGMLFileQuantizationType, await architectures()),
-    ...templateProblem({ ...metadata }),
+    ...inspectModel(parts, GGMLFileQuantizationType, await architectures(), used),
+    ...about,
     digest: size_bytes <= HASHED_BYTES_MAX ? `sha256:${await sha256Of(path)}` : null,
     metadata: metadata_bytes === null ? null : plainMetadata(metadata, metadata_bytes),
   };
@@ -61,21 +67,30 @@ async function readFile(path: string): Promise<Parsed> {
   return { ...parsed, name: basename(path), size_bytes: size };
 }
 
-/** Renders the template of the file once, as the engine does. */
-function templateProblem(known: Readonly<Record<string, unknown>>): { template_problem?: string } {
-  const source = known['tokenizer.chat_template'];
-  if (typeof source !== 'string') return {};
+/** The text of the template that the engine uses, and what users see of it. */
+function templateOf(
+  known: Readonly<Record<string, unknown>>,
+  named: readonly string[],
+): { used: string | null; template?: string; template_problem?: string } {
+  const template = known['tokenizer.chat_template'];
+  const source = typeof template === 'string' ? template : null;
+  if (source === null && named.length === 0) return { used: null };
   const tokens = known['tokenizer.ggml.tokens'];
   const vocabulary = Array.isArray(tokens) ? (tokens as string[]) : [];
   const file = { source, bos_token: '', eos_token: '', vocabulary };
   try {
-    const { name, problem } = withinTime(TEMPLATE_MS, 'The template', () => chooseTemplate(file));
-    if (problem === null) return {};
+    const choose = () => chooseTemplate(file, named);
+    const choice = withinTime(TEMPLATE_MS, 'The template', choose);
+    const { name, text, problem } = choice;
+    const used = choice.template === null ? null : text;
+    if (problem === null)
+      return { used, ...(name === 'file' ? {} : { template: `${name} (model_templates)` }) };
     const instead =
-      name === 'none' ? 'prompts are continued as they are' : `${name} is used instead`;
-    return { template_problem: `cannot be rendered (${problem}), so ${instead}` };
+      { none: 'prompts are continued as they are', file: 'that of its file is used' }[name] ??
+      `${name} is used instead`;
+    return { used, template_problem: `cannot be rendered (${problem}), so ${instead}` };
   } catch {
-    return { template_problem: 'took too long to render' };
+    return { used: source, template_problem: 'took too long to render' };
   }
 }
 

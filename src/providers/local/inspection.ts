@@ -19,7 +19,9 @@ export interface ModelInspection {
   digest: string | null;
   /** What its memory depends on. */
   shape: ModelShape | null;
-  /** Why the chat template of the file is not used, and what is used instead. */
+  /** What the configuration names in place of the template of the file. */
+  template?: string;
+  /** Why a chat template is not used, and what is used instead. */
   template_problem?: string;
 }
 
@@ -52,13 +54,15 @@ const PROBLEM_MAX = 240;
 /**
  * Reads the header values of a model, of all its parts. Throws if a file is shorter than its header
  * says, is not that part, or is no model. Only the thread that reads headers loads the libraries,
- * so that thread passes the `names` of file types and the `architectures`.
+ * so that thread passes the `names` of file types and the `architectures`. `template`: what the
+ * model is asked with.
  */
 export function inspectModel(
   parts: readonly Parsed[],
   names: Readonly<Record<number, string>>,
   architectures: ReadonlySet<unknown>,
-): Omit<ModelInspection, 'digest' | 'template_problem'> {
+  template: string | null,
+): Omit<ModelInspection, 'digest' | 'template' | 'template_problem'> {
   for (const [index, part] of parts.entries()) checkPart(part, index, parts.length);
   if (parts.every(({ tensorInfos }) => tensorInfos.length === 0))
     throw new Error('the file holds no weights');
@@ -78,7 +82,7 @@ export function inspectModel(
     context_length: wholeOrNull(known[`${architecture}.context_length`]),
     capabilities: parts.some(({ tensorInfos }) => tensorInfos.some(({ name }) => RANKER.test(name)))
       ? ['reranking']
-      : capabilitiesOf(known, architecture),
+      : capabilitiesOf(known, architecture, template),
   };
 }
 
@@ -120,14 +124,17 @@ function checkPart(
  * What the engine does with a model, as its file has it. The engine reads no images, so no model
  * has vision here.
  */
-function capabilitiesOf(known: Readonly<Record<string, unknown>>, architecture: string): string[] {
+function capabilitiesOf(
+  known: Readonly<Record<string, unknown>>,
+  architecture: string,
+  template: string | null,
+): string[] {
   const pooling = known[`${architecture}.pooling_type`];
   if (pooling === RANKS) return ['reranking'];
   // A model that reads a text in both directions has no next token.
   if (pooling !== undefined || known[`${architecture}.attention.causal`] === false)
     return ['embedding'];
-  const template = known['tokenizer.chat_template'];
-  if (typeof template !== 'string') return ['completion'];
+  if (template === null) return ['completion'];
   const marks = [
     ['tools', /\btools\b/],
     ['thinking', /<\/think>|<\|channel\|>/],

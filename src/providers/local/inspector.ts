@@ -1,4 +1,5 @@
-import { extname } from 'node:path';
+import { statSync } from 'node:fs';
+import { extname, isAbsolute } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { asExhausted } from '../../descriptors.ts';
 import type { Limits } from '../../limits.ts';
@@ -9,6 +10,8 @@ import { type FileVersion, missingPart } from './model-files.ts';
 export interface Question {
   path: string;
   size_bytes: number;
+  /** Templates that the configuration names. */
+  templates: readonly string[];
   /** Bound of the returned metadata. Null: none. */
   metadata_bytes: number | null;
 }
@@ -34,11 +37,11 @@ export class Inspector {
     this.limits = limits;
   }
 
-  inspect(file: FileVersion): Promise<ModelInspection> {
-    const key = `${file.path}\0${file.version}`;
+  inspect(file: FileVersion, templates: readonly string[] = []): Promise<ModelInspection> {
+    const key = JSON.stringify([file.path, file.version, templates, templates.map(changedAt)]);
     const known = this.found.get(key);
     if (known !== undefined) return known;
-    const inspection = this.enqueue(file, null).then(({ metadata: _, ...rest }) => rest);
+    const inspection = this.enqueue(file, templates, null).then(({ metadata: _, ...rest }) => rest);
     this.found.set(key, inspection);
     void inspection.then(({ problem }) => isOfTheDaemon(problem) && this.found.delete(key));
     const [oldest] = this.found.keys();
@@ -48,16 +51,17 @@ export class Inspector {
   }
 
   /** Reads the file again, with its metadata. Never rejects. */
-  describe(file: FileVersion): Promise<ModelDescription> {
-    return this.enqueue(file, this.limits.model_metadata_bytes);
+  describe(file: FileVersion, templates: readonly string[] = []): Promise<ModelDescription> {
+    return this.enqueue(file, templates, this.limits.model_metadata_bytes);
   }
 
   private enqueue(
     { path, size_bytes, missing }: FileVersion,
+    templates: readonly string[],
     metadata_bytes: number | null,
   ): Promise<ModelDescription> {
     if (missing !== null) return Promise.resolve(invalidModel(missingPart(missing)));
-    const read = this.last.then(() => this.read({ path, size_bytes, metadata_bytes }));
+    const read = this.last.then(() => this.read({ path, size_bytes, templates, metadata_bytes }));
     this.last = read;
     this.waiting += 1;
     return read;
@@ -103,6 +107,15 @@ export class Inspector {
     this.worker = null;
     worker.on('error', () => {});
     await worker.terminate();
+  }
+}
+
+/** When a file last changed. Null: it cannot be read, or is none. */
+function changedAt(path: string): number | null {
+  try {
+    return isAbsolute(path) ? statSync(path).mtimeMs : null;
+  } catch {
+    return null;
   }
 }
 

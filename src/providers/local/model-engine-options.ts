@@ -15,13 +15,15 @@ import type { ModelDefaults } from './stores/defaults.ts';
 export type EnginePort = StreamPort<EngineSnapshot, EngineEvent>;
 
 export interface EngineSettings {
-  load: Omit<LoadOrder, 'type' | 'path'>;
+  load: Omit<LoadOrder, 'type' | 'path' | 'templates'>;
   env: NodeJS.ProcessEnv;
   limits: Limits;
   log: Log;
   /** The built-in model. Its chat template is trusted. For a GPU it is too small. */
   built_in: string;
   guard: Pick<LoadGuard, 'admit' | 'readmit' | 'noteFailure' | 'noteLoaded'>;
+  /** The chat templates that the configuration names for a file. */
+  templatesOf(model: ModelFile): Promise<string[]>;
   prompts: Pick<PromptFiles, 'folder' | 'budget_bytes' | 'note'>;
 }
 

@@ -20,6 +20,7 @@ export interface StartedAnswer {
 /** The engine of one model file: llama.cpp. */
 export class ModelEngine extends ProcessEngine<EngineProcess> {
   private identity: string | null = null;
+  private templates: readonly string[] = [];
 
   /**
    * Loads the model as it is needed and asks it for an answer. An abort asks the engine to stop;
@@ -62,8 +63,9 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
 
   /** The built-in model answers short questions, which are computed at once. */
   protected override async prepare(): Promise<void> {
-    const { built_in, model } = this.options;
+    const { built_in, model, templatesOf } = this.options;
     this.identity = model.path === built_in ? null : await this.file;
+    this.templates = await templatesOf(model);
   }
 
   protected spawn(started: Effects['startEngine']): EngineProcess {
@@ -71,6 +73,7 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
     const { folder, budget_bytes } = prompts;
     const load = {
       ...this.options.load,
+      templates: this.templates,
       parallel: this.parallel,
       context_tokens: started.context_tokens ?? this.options.load.context_tokens,
       ...(started.path === built_in

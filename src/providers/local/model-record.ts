@@ -100,6 +100,7 @@ export function modelExtras(
   { fit }: ModelRecord,
   metadata: ModelMetadata | null,
   origin: Origin | null,
+  named: string | null,
 ): ModelExtras {
   const known = metadata?.metadata ?? {};
   const text = (key: string) => {
@@ -108,7 +109,7 @@ export function modelExtras(
   };
   const template = text('tokenizer.chat_template');
   return {
-    template: template === null ? null : kindOf(template),
+    template: named ?? (template === null ? null : kindOf(template)),
     licence: text('general.license.name') ?? text('general.license'),
     memory_bytes: fit?.needs_bytes ?? null,
     origin,

@@ -40,6 +40,8 @@ export interface LocalModelsOptions {
   /** The models of other programs. Null: they are not looked for. */
   others?: OtherModels | null;
   origins?: Origins | null;
+  /** The chat templates that the configuration names. A name may have several, or be no model. */
+  templates?(): readonly { model: string; template: string }[];
   /** Whether a download writes this file of the models folder. */
   isWriting?(file: string): boolean;
 }
@@ -125,6 +127,15 @@ export class LocalModels {
     return identityOf(file.path, () => this.recordedDigest(file));
   }
 
+  /** The templates that the configuration names for a file. The built-in model keeps its form. */
+  async templatesOf({ path }: ModelFile): Promise<string[]> {
+    if (path === this.options.built_in) return [];
+    const named = new Set<string>();
+    for (const { model, template } of this.options.templates?.() ?? [])
+      if ((await this.find(model).catch(() => null))?.path === path) named.add(template);
+    return [...named];
+  }
+
   /** Names without the provider. Reads no model file. */
   async names(): Promise<string[]> {
     const own = (await this.files()).map(({ name }) => name);
@@ -159,8 +170,8 @@ export class LocalModels {
     const files = await this.all();
     if (defaultFile !== null && !files.some(({ path }) => path === defaultFile.path))
       files.push(defaultFile);
-    const inspect = (version: FileVersion) =>
-      Promise.race([this.inspector.inspect(version), aborted]);
+    const inspect = (version: FileVersion, templates: readonly string[]) =>
+      Promise.race([this.inspector.inspect(version, templates), aborted]);
     return Promise.all(
       files.map(async (file) => (await this.facts(file, defaultFile, inspect)).record),
     );
@@ -179,14 +190,14 @@ export class LocalModels {
     ModelRecord & ModelExtras & Pick<OtherModel, 'unused' | 'defaults'> & { attention: Attention }
   > {
     const file = await this.find(id);
-    const { record, inspection } = await this.facts(file, await this.findDefault(), (version) =>
-      this.inspector.describe(version),
+    const { record, inspection } = await this.facts(file, await this.findDefault(), (...asked) =>
+      this.inspector.describe(...asked),
     );
     const metadata = inspection?.metadata ?? null;
     const other = (await this.otherModels()).find(({ name }) => name === file.name);
     return {
       ...record,
-      ...modelExtras(record, metadata, await this.originOf(file)),
+      ...modelExtras(record, metadata, await this.originOf(file), inspection?.template ?? null),
       attention: this.options.attention,
       unused: other?.unused ?? [],
       ...(other?.defaults === undefined ? {} : { defaults: other.defaults }),
@@ -218,8 +229,8 @@ export class LocalModels {
     }
     const { engines, limits } = this.options;
     await engines.unload(file.path, AbortSignal.timeout(3 * limits.engine_stop_ms));
-    const { record } = await this.facts(file, await this.findDefault(), (version) =>
-      this.inspector.inspect(version),
+    const { record } = await this.facts(file, await this.findDefault(), (...asked) =>
+      this.inspector.inspect(...asked),
     );
     for (const part of partsOf(file.path)) await unlink(part).catch(unlessMissing);
     await origins?.remove(basename(file.path));
@@ -326,11 +337,12 @@ export class LocalModels {
   private async facts<I extends ModelInspection>(
     file: ModelFile,
     defaultFile: ModelFile | null,
-    inspect: (version: FileVersion) => Promise<I | null>,
+    inspect: (version: FileVersion, templates: readonly string[]) => Promise<I | null>,
   ): Promise<{ record: ModelRecord; inspection: I | null }> {
     const { built_in, engines, guard } = this.options;
     const version = await fileVersion(file.path).catch(() => null);
-    const inspection = version === null ? null : await inspect(version);
+    const inspection =
+      version === null ? null : await inspect(version, await this.templatesOf(file));
     const flags = { default: file.path === defaultFile?.path, built_in: file.path === built_in };
     const other = (await this.otherModels()).find(({ name }) => name === file.name);
     const { shape = null, capabilities = [] } = inspection ?? {};

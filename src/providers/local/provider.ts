@@ -52,7 +52,7 @@ export interface LocalProviderOptions {
   /** How long models stay in memory without work, by name. */
   keep?: Readonly<Record<string, number>>;
   /** What else the models folder needs to know. */
-  library?: Pick<LocalModelsOptions, 'others' | 'origins' | 'isWriting'>;
+  library?: Pick<LocalModelsOptions, 'others' | 'origins' | 'isWriting' | 'templates'>;
   /** Computed prompts may stay in files. */
   keeps_prompts?: boolean;
   /** Whether the history still has a run. Default: it has all. */
@@ -140,6 +140,7 @@ export function createLocalProvider({
     now,
     find: (name) => find(name),
     identify: (file) => models.identify(file),
+    templatesOf: (file) => models.templatesOf(file),
     budget_bytes: budget_bytes ?? defaultBudget(),
     ...(free === undefined ? {} : { free }),
   });

@@ -1,8 +1,10 @@
+import { utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Template } from '@huggingface/jinja';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
+import { TEMPLATE_FORMS } from '../../../src/config/settings.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Log } from '../../../src/kernel/port.ts';
 import { chooseTemplate } from '../../../src/providers/local/engine/template/choose.ts';
@@ -232,7 +234,7 @@ test('a template that cannot be rendered is replaced by the plain form of its co
   );
   assert.is(chooseTemplate({ ...file, vocabulary: ['<|im_start|>'] }).name, 'chatml');
   assert.is(chooseTemplate({ ...file, vocabulary: ['a'] }).name, 'none');
-  const none = { template: null, source: '', name: 'none', problem: null };
+  const none = { template: null, text: '', source: '', name: 'none', problem: null };
   assert.equal(chooseTemplate({ ...file, source: null, vocabulary: ['<|im_start|>'] }), none);
 });
 
@@ -243,6 +245,113 @@ test('the record of a model says that its template is replaced, and the log warn
   assert.match(record?.template_problem ?? '', /groupby.*chatml is used instead/);
   assert.ok((await count('broken', 'Hi')) > 0);
   assert.ok(warned.some((text) => text.includes('another one is used')));
+});
+
+test('a form that the configuration names replaces the template of the file', () => {
+  const file = { source: FAMILIES.smollm2, ...SPECIAL, vocabulary: [] };
+  const render = (named: string[], source: string | null = file.source) =>
+    chooseTemplate({ ...file, source }, named).template?.render({
+      messages: [said('system', 'Be kind.'), said('user', 'Hi'), said('assistant', 'Yes')].concat(
+        said('user', 'So?'),
+      ),
+      tools: [],
+      now: NOW,
+      plain: (text) => text,
+    });
+  const expected: Record<string, string> = {
+    chatml:
+      '<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n' +
+      '<|im_start|>assistant\nYes<|im_end|>\n<|im_start|>user\nSo?<|im_end|>\n<|im_start|>assistant\n',
+    llama3:
+      '<|start_header_id|>system<|end_header_id|>\n\nBe kind.<|eot_id|>' +
+      '<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>' +
+      '<|start_header_id|>assistant<|end_header_id|>\n\nYes<|eot_id|>' +
+      '<|start_header_id|>user<|end_header_id|>\n\nSo?<|eot_id|>' +
+      '<|start_header_id|>assistant<|end_header_id|>\n\n',
+    gemma:
+      '<start_of_turn>user\nBe kind.\n\nHi<end_of_turn>\n<start_of_turn>model\nYes<end_of_turn>\n' +
+      '<start_of_turn>user\nSo?<end_of_turn>\n<start_of_turn>model\n',
+    mistral: '[INST] Be kind.\n\nHi [/INST] Yes</s>[INST] So? [/INST]',
+    phi:
+      '<|system|>\nBe kind.<|end|>\n<|user|>\nHi<|end|>\n<|assistant|>\nYes<|end|>\n' +
+      '<|user|>\nSo?<|end|>\n<|assistant|>\n',
+    granite:
+      '<|start_of_role|>system<|end_of_role|>Be kind.<|end_of_text|>\n' +
+      '<|start_of_role|>user<|end_of_role|>Hi<|end_of_text|>\n' +
+      '<|start_of_role|>assistant<|end_of_role|>Yes<|end_of_text|>\n' +
+      '<|start_of_role|>user<|end_of_role|>So?<|end_of_text|>\n' +
+      '<|start_of_role|>assistant<|end_of_role|>',
+  };
+  for (const form of TEMPLATE_FORMS)
+    for (const source of [file.source, null])
+      assert.is(render([form], source), expected[form], form);
+});
+
+test('models are asked with the templates that the configuration names, and say so', async () => {
+  const names = { base: 'chatml', defined: join(local.folder, 'tools.jinja') };
+  const bad = { smollm2: '/nowhere.jinja', broken: join(local.folder, 'bad.jinja') };
+  writeFileSync(names.defined, TOOLS);
+  writeFileSync(bad.broken, '{% for m in messages %}');
+  const warnings: object[] = [];
+  const named = makeLocalProvider({
+    models: local.folder,
+    log: { ...log, warn: (fields) => void warnings.push(fields) },
+    library: {
+      templates: () => [
+        ...Object.entries({ ...names, ...bad }).map(([model, template]) => ({ model, template })),
+        { model: 'begins', template: 'chatml' },
+        { model: 'local/begins', template: 'gemma' },
+        { model: 'absent', template: 'gemma' },
+        { model: 'svc-mini', template: 'gemma' },
+      ],
+    },
+  });
+  try {
+    const records = await named.provider.models(new AbortController().signal);
+    const shown = async (name: string) => {
+      const { capabilities, template_problem, template } = await named.models.show(name);
+      const record = records.find((each) => each.name === name);
+      assert.equal(record?.capabilities, capabilities);
+      assert.is(record?.template_problem, template_problem);
+      return [capabilities.join(' '), template, template_problem ?? ''] as const;
+    };
+    assert.equal(await shown('base'), ['chat completion', 'chatml (model_templates)', '']);
+    assert.equal(await shown('defined'), [
+      'chat completion tools',
+      `${names.defined} (model_templates)`,
+      '',
+    ]);
+    for (const [model, reason] of [
+      ['smollm2', /\/nowhere\.jinja: ENOENT.*that of its file is used/],
+      ['broken', /bad\.jinja: .+groupby.*chatml is used instead/],
+      ['begins', /several templates: chatml, gemma.*that of its file is used/],
+    ] as const) {
+      const [capabilities, template, problem] = await shown(model);
+      assert.match(problem, reason);
+      assert.is(capabilities, 'chat completion');
+      assert.not.match(template ?? '', 'model_templates');
+    }
+    assert.is((await shown('svc-mini'))[2], '');
+    const tokens = (model: string) =>
+      named.provider.countTokens?.(
+        runRequest({ model, prompt: 'Hi' }),
+        new AbortController().signal,
+      );
+    assert.is(await tokens('base'), await count('defined', 'Hi'));
+    assert.is(await tokens('smollm2'), await count('smollm2', 'Hi'));
+    const text = (fields: object) => JSON.stringify(fields);
+    assert.ok(warnings.some((each) => text(each).includes('/nowhere.jinja: ENOENT')));
+    // A template that changes is read again.
+    writeFileSync(names.defined, `${CHATML}{# </think> #}`);
+    utimesSync(names.defined, 1, 1);
+    assert.equal((await named.models.show('defined')).capabilities, [
+      'chat',
+      'completion',
+      'thinking',
+    ]);
+  } finally {
+    await named.close();
+  }
 });
 
 const STRUCTURE = ['</think>', '<tool_call>', '</tool_call>', '<start_of_image>'];

@@ -138,9 +138,9 @@ export function thoughtMarks(loaded: LoadedModel, order: RunOrder): ThoughtMarks
 }
 
 /** Whether the template or the vocabulary has the tags of reasoning. */
-export function knowsReasoningTags({ fileInfo }: LlamaModel): boolean {
-  const { chat_template: template, ggml } = fileInfo.metadata.tokenizer ?? {};
-  return template?.includes('</think>') === true || ggml?.tokens?.includes('</think>') === true;
+export function knowsReasoningTags({ fileInfo }: LlamaModel, template: string): boolean {
+  const { ggml } = fileInfo.metadata.tokenizer ?? {};
+  return template.includes('</think>') || ggml?.tokens?.includes('</think>') === true;
 }
 
 const TAGS: ThoughtMarks = { open: '<think>', close: '\n</think>', none: '' };

@@ -99,12 +99,15 @@ export async function loadModel(
       : withinTime(order.template_ms, 'Rendering the chat template of the model', work);
   const { metadata } = model.fileInfo;
   const { source, template, name, problem } = rendered(() =>
-    chooseTemplate({
-      source: metadata.tokenizer?.chat_template ?? null,
-      bos_token: model.tokens.bosString ?? '',
-      eos_token: model.tokens.eosString ?? '',
-      vocabulary: metadata.tokenizer?.ggml?.tokens ?? [],
-    }),
+    chooseTemplate(
+      {
+        source: metadata.tokenizer?.chat_template ?? null,
+        bos_token: model.tokens.bosString ?? '',
+        eos_token: model.tokens.eosString ?? '',
+        vocabulary: metadata.tokenizer?.ggml?.tokens ?? [],
+      },
+      order.templates,
+    ),
   );
   const { built_in, gate, fallback } = readOwnMetadata(model.fileInfo.metadata);
   const threads = await chooseThreads(model, order, available, built_in);
@@ -146,7 +149,7 @@ export async function loadModel(
     bytesPerTokenMax: tokenBytesMax(model),
     engineKey: await engineKeyOf(context, batch),
     fallback: model.tokenize(fallback),
-    knowsTags: knowsReasoningTags(model),
+    knowsTags: knowsReasoningTags(model, source),
     controlTexts: controlTextsOf(model),
     info: infoOf(model, startedAt, {
       threads: threads.alone,

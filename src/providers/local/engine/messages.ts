@@ -46,6 +46,8 @@ export interface LoadOrder {
   batching: Batching;
   /** Time limit of the chat template. Null: none, for the built-in model. */
   template_ms: number | null;
+  /** Templates that the configuration names. Absent: none. */
+  templates?: readonly string[];
   /** Where computed prompts of this model file are kept. Absent: nowhere. */
   prompts?: { folder: string; budget_bytes: number; model: string };
 }

@@ -1,13 +1,19 @@
+import { readFileSync, statSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import type { TemplateForm } from '../../../../config/settings.ts';
 import { ChatTemplate } from './template.ts';
 
 /** What a model is asked with. */
 export interface Choice {
   /** Null: the text of a prompt as it is. */
   template: ChatTemplate | null;
+  /** Of the template. */
+  text: string;
+  /** All texts in which a control token is one. */
   source: string;
-  /** `file`, the name of one below, or `none`. */
+  /** `file`, `none`, or the form or the path that replaces the template of the file. */
   name: string;
-  /** Why the template of the file is not used. Null: it is used, or there is none. */
+  /** Why a template is not used. Null: it is, or there is none. */
   problem: string | null;
 }
 
@@ -22,65 +28,119 @@ export interface TemplateFile {
 }
 
 /**
- * The template of the file. One that cannot be rendered is replaced by the plain form of its
- * control tokens. Without one, the model continues texts.
+ * The template that the configuration names, else that of the file. Of the file, one that cannot be
+ * rendered is replaced by the plain form of its control tokens. Without one, the model continues
+ * texts.
+ *
+ * `named`: forms and paths of Jinja files. One that cannot be used counts as none, with a problem.
  */
-export function chooseTemplate({ source, vocabulary, ...tokens }: TemplateFile): Choice {
-  if (source === null) return { template: null, source: '', name: 'none', problem: null };
+export function chooseTemplate(file: TemplateFile, named: readonly string[] = []): Choice {
+  const [name, other] = named;
+  if (name === undefined) return templateOfFile(file);
   try {
-    return { template: new ChatTemplate(source, tokens), source, name: 'file', problem: null };
+    if (other !== undefined) throw new Error(`several templates: ${named.join(', ')}`);
+    const text = isAbsolute(name) ? readTemplate(name) : FORMS[name as TemplateForm].template;
+    const source = text + (file.source ?? '');
+    return { template: new ChatTemplate(text, file), text, source, name, problem: null };
   } catch (thrown) {
-    const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    const problem = reason.replace(/\s+/g, ' ').slice(0, REASON_MAX);
-    const found = Object.entries(PLAIN).find(([, { mark }]) => vocabulary.includes(mark));
-    if (found === undefined) return { template: null, source, name: 'none', problem };
-    const [name, form] = found;
-    return {
-      template: new ChatTemplate(plainTemplate(form), tokens),
-      // The control tokens that the file uses stay control tokens.
-      source: source + plainTemplate(form),
-      name,
-      problem,
-    };
+    const own = templateOfFile(file);
+    const where = other === undefined ? `model_templates: ${name}` : 'model_templates';
+    const rest = own.problem === null ? '' : `; ${own.problem}`;
+    return { ...own, problem: `${where}: ${reasonOf(thrown)}${rest}` };
   }
+}
+
+function templateOfFile(file: TemplateFile): Choice {
+  const { source, vocabulary } = file;
+  const none = { template: null, text: '', source: source ?? '', name: 'none' };
+  if (source === null) return { ...none, problem: null };
+  try {
+    const template = new ChatTemplate(source, file);
+    return { template, text: source, source, name: 'file', problem: null };
+  } catch (thrown) {
+    const problem = reasonOf(thrown);
+    const found = Object.entries(FORMS).find(
+      ([, { mark }]) => mark !== null && vocabulary.includes(mark),
+    );
+    if (found === undefined) return { ...none, problem };
+    const [name, { template: text }] = found;
+    // The control tokens that the file uses stay control tokens.
+    return { template: new ChatTemplate(text, file), text, source: source + text, name, problem };
+  }
+}
+
+/** Throws Error. */
+function readTemplate(path: string): string {
+  const stats = statSync(path);
+  if (!stats.isFile()) throw new Error('it is not a file');
+  if (stats.size > BYTES_MAX) throw new Error(`it has more than ${BYTES_MAX} bytes`);
+  return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
+}
+const BYTES_MAX = 1_048_576;
+
+function reasonOf(thrown: unknown): string {
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  return reason.replace(/\s+/g, ' ').slice(0, REASON_MAX);
 }
 const REASON_MAX = 160;
 
-interface PlainForm {
-  /** A token that only models of this form have. */
-  mark: string;
+interface Form {
+  /** A token that only models of this form have. Null: none does. */
+  mark: string | null;
+  template: string;
+}
+
+/** How turns are written: `before`, the role, `after`, the text, `end`. */
+interface Turns {
   before: string;
   after: string;
   end: string;
-  assistant: string;
+  assistant?: string;
 }
 
-/** How public models write turns: `before`, the role, `after`, the text, `end`. */
-const PLAIN: Readonly<Record<string, PlainForm>> = {
+/** How public models write turns. */
+const FORMS: Readonly<Record<TemplateForm, Form>> = {
   chatml: {
     mark: '<|im_start|>',
-    before: '<|im_start|>',
-    after: '\n',
-    end: '<|im_end|>\n',
-    assistant: 'assistant',
+    template: turns({ before: '<|im_start|>', after: '\n', end: '<|im_end|>\n' }),
   },
   llama3: {
     mark: '<|start_header_id|>',
-    before: '<|start_header_id|>',
-    after: '<|end_header_id|>\n\n',
-    end: '<|eot_id|>',
-    assistant: 'assistant',
+    template: turns({
+      before: '<|start_header_id|>',
+      after: '<|end_header_id|>\n\n',
+      end: '<|eot_id|>',
+    }),
   },
   gemma: {
     mark: '<start_of_turn>',
-    before: '<start_of_turn>',
-    after: '\n',
-    end: '<end_of_turn>\n',
-    assistant: 'model',
+    template: turns({
+      before: '<start_of_turn>',
+      after: '\n',
+      end: '<end_of_turn>\n',
+      assistant: 'model',
+    }),
+  },
+  phi: { mark: null, template: turns({ before: '<|', after: '|>\n', end: '<|end|>\n' }) },
+  granite: {
+    mark: null,
+    template: turns({
+      before: '<|start_of_role|>',
+      after: '<|end_of_role|>',
+      end: '<|end_of_text|>\n',
+    }),
+  },
+  mistral: {
+    mark: null,
+    template:
+      "{% for message in messages %}{% if message.role == 'user' %}" +
+      "{{ '[INST] ' + message.content + ' [/INST]' }}{% elif message.role == 'assistant' %}" +
+      "{{ ' ' + message.content + eos_token }}{% else %}" +
+      "{{ raise_exception('no system role') }}{% endif %}{% endfor %}",
   },
 };
 
-function plainTemplate({ before, after, end, assistant }: PlainForm): string {
+function turns({ before, after, end, assistant = 'assistant' }: Turns): string {
   const text = (value: string) => JSON.stringify(value);
   const role = `(${text(assistant)} if message.role == 'assistant' else message.role)`;
   const refusal =
