@@ -14,6 +14,8 @@ import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 /** The file is beside this one, in the sources and in the build. */
 const PROBE = fileURLToPath(new URL(`./engine-probe${extname(import.meta.url)}`, import.meta.url));
 const PROBE_MS = 30_000;
+/** The header of a model may have a large vocabulary. */
+const SHOW_MS = 30_000;
 const BUILT_IN = 'svc-mini';
 
 /** Starts llama.cpp in another process. Rejects if it cannot be loaded. */
@@ -137,7 +139,8 @@ export async function checkTemplates({ running, paths }: DoctorContext): Promise
   const { config, models } = running;
   const named = Object.keys(config.model_templates).map(async (name): Promise<Check[]> => {
     const isModel = [config.aliases[name] ?? name].flat().map(async (id) => {
-      const shown = await askDaemon(paths, 'model.show', { id }).catch(() => null);
+      const timeout = { timeout_ms: SHOW_MS };
+      const shown = await askDaemon(paths, 'model.show', { id }, timeout).catch(() => null);
       return shown?.provider === 'local' && !shown.built_in;
     });
     if ((await Promise.all(isModel)).includes(true)) return [];

@@ -64,7 +64,8 @@ function defaultsOf({ defaults }: Results['model.show']): string | null {
 }
 
 function templateOf({ template, template_problem }: Results['model.show']): string | null {
-  if (template == null) return null;
+  if (template == null)
+    return template_problem === undefined ? null : `none: one ${template_problem}`;
   return template_problem === undefined ? template : `${template}, which ${template_problem}`;
 }
 

@@ -18,7 +18,7 @@ import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { ChangeConfig } from '../providers/change.ts';
 import { LOCAL, type Providers } from '../providers/providers.ts';
 import { chooseRoutes, namesFile } from '../runs/route.ts';
-import { withPreset } from './alias.ts';
+import { aliasOf, withPreset } from './alias.ts';
 
 /** The models of the local engine. */
 export interface LocalModelsPort {
@@ -59,7 +59,9 @@ export class Models {
   }
 
   show(id: string): Promise<ModelDetails> {
-    return this.options.local.show(id);
+    const { config, local } = this.options;
+    const target = config.aliases[aliasOf(id, config.aliases) ?? ''];
+    return local.show(typeof target === 'string' ? target : id);
   }
 
   /** The model that a run with this name asks first. Throws model_unknown, provider_unknown. */

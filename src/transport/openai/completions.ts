@@ -1,12 +1,18 @@
+import { ulid } from 'ulid';
 import * as v from 'valibot';
+import { wrong } from '../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
 import type { Usage } from '../../contract/events.ts';
 import { runInput } from '../../contract/run.ts';
 import { type Answer, streamAnswer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
+import { promptTokens } from '../dialect/prompt-tokens.ts';
+import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
 import { sendChoices, startChoices, usageOfAll } from './choices.ts';
 import {
+  flag,
+  length,
   lengthOf,
   named,
   object,
@@ -39,8 +45,10 @@ export const completionInput = named(
       [text, v.pipe(v.array(text), v.length(1, 'must be a text, or a list of one text.'))],
       'must be a text, or a list of one text.',
     ),
+    max_tokens: length(0),
     best_of: only([1], 'svc makes one answer for each request.'),
-    echo: only([false], 'svc does not repeat the prompt in the answer.'),
+    /** The answer begins with the prompt. */
+    echo: v.nullish(flag),
     suffix: runInput.entries.suffix,
     logprobs: v.nullish(v.never('must be null: POST /v1/chat/completions has logprobs.')),
     ...WITHOUT_EFFECT,
@@ -50,28 +58,30 @@ type CompletionInput = v.InferOutput<typeof completionInput>;
 
 export async function completion(context: Context<unknown, CompletionInput>): Promise<void> {
   const request = await context.body();
-  const choices = await startChoices(
-    context,
-    request.n,
-    {
-      ...pick(request, [...SAMPLING, 'model', 'metadata']),
-      // A provider that has only chats gets a message, as before.
-      ...(context.runtime.loads.continuesTexts(request.model ?? null) ? { raw: true } : {}),
-      ...(request.suffix ? { suffix: request.suffix } : {}),
-      prompt: typeof request.prompt === 'string' ? request.prompt : (request.prompt[0] ?? ''),
-      stop: stopOf(request.stop),
-      max_tokens: lengthOf(request.max_tokens) ?? MAX_TOKENS,
-      seed: seedOf(request.seed),
-    } as RunInput,
-    'openai.completions',
-  );
-  if (request.stream !== true) return sendChoices(context, choices, whole, inCompletion);
+  const prompt = typeof request.prompt === 'string' ? request.prompt : (request.prompt[0] ?? '');
+  const echo = request.echo === true ? prompt : '';
+  const input = {
+    ...pick(request, [...SAMPLING, 'model', 'metadata']),
+    // A provider that has only chats gets a message, as before.
+    ...(context.runtime.loads.continuesTexts(request.model ?? null) ? { raw: true } : {}),
+    ...(request.suffix ? { suffix: request.suffix } : {}),
+    prompt,
+    stop: stopOf(request.stop),
+    max_tokens: lengthOf(request.max_tokens || null) ?? MAX_TOKENS,
+    seed: seedOf(request.seed),
+  } as RunInput;
+  if (request.max_tokens === 0) return sendNothing(context, input, request, echo);
+  const choices = await startChoices(context, request.n, input, 'openai.completions');
+  if (request.stream !== true)
+    return sendChoices(context, choices, (answers) => whole(answers, echo), inCompletion);
   const { first, runs } = choices;
   const usages: Usage[] = [];
   const isCounted = request.stream_options?.include_usage === true;
   const options = { ...CHUNKS, runs, rename: inCompletion };
   await streamAnswer(context, first, options, async (pieces, { write }, present) => {
     const index = usages.length;
+    const begun = present();
+    if (echo !== '') await write(frame(described(begun, textChoice(index, echo, null))));
     for await (const piece of pieces) {
       const { provider, model } = present();
       const run = { ...first, provider, model };
@@ -100,10 +110,33 @@ const MAX_TOKENS = 16;
 /** The run has a conversation of the prompt alone. */
 const inCompletion = renameParams({ messages: 'prompt' });
 
-function whole([first, ...others]: readonly [Answer, ...Answer[]]): object {
+/** An answer of no tokens is no run: its prompt is counted, and echoed where `echo` says so. */
+async function sendNothing(
+  context: Context<unknown, CompletionInput>,
+  input: RunInput,
+  { model, n, stream }: CompletionInput,
+  echo: string,
+): Promise<void> {
+  if (stream === true)
+    throw wrong('stream', 'An answer with max_tokens 0 comes whole: leave stream out.');
+  const { input_tokens, estimated } = await promptTokens(context, input).catch((thrown) => {
+    throw inCompletion(thrown);
+  });
+  const head = {
+    id: `cmpl-${ulid()}`,
+    object: 'text_completion',
+    created: Math.floor(Date.now() / 1000),
+    model: modelOf(context.runtime.models.next(model == null ? {} : { model })),
+  };
+  const choices = Array.from({ length: n ?? 1 }, (_, index) => textChoice(index, echo, 'length'));
+  const usage = usageOf({ input_tokens: estimated ? null : input_tokens, output_tokens: 0 });
+  sendJson(context.res, 200, { ...head, choices, ...(usage === undefined ? {} : { usage }) });
+}
+
+function whole([first, ...others]: readonly [Answer, ...Answer[]], echo: string): object {
   const usages = others.map(({ usage }) => usage);
   const choices = [first, ...others].map(({ text, finish_reason }, index) =>
-    textChoice(index, text, finishOf(finish_reason, 0)),
+    textChoice(index, echo + text, finishOf(finish_reason, 0)),
   );
   const usage = usageOf(usageOfAll([first.usage, ...usages]));
   return { ...described(first.run, ...choices), usage };

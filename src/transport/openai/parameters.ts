@@ -42,16 +42,22 @@ export function lengthOf(max_tokens: number | null | undefined): number | undefi
   return max_tokens === UNBOUNDED ? table.max_tokens.max : (max_tokens ?? undefined);
 }
 
+/** A length of an answer, with the shortest one that the API takes. */
+export function length(min: number) {
+  const { max } = table.max_tokens;
+  return v.nullish(
+    v.union(
+      [v.literal(UNBOUNDED), wholeFrom(min, max)],
+      `must be a whole number from ${min} to ${max}, or -1: no bound but the context.`,
+    ),
+  );
+}
+
 /** These fields mean the same for svc. */
 export const sampling = {
   model: v.nullish(name()),
   ...pick(runInput.entries, SAMPLING),
-  max_tokens: v.nullish(
-    v.union(
-      [v.literal(UNBOUNDED), wholeFrom(1, table.max_tokens.max)],
-      `must be a whole number from 1 to ${table.max_tokens.max}, or -1: no bound but the context.`,
-    ),
-  ),
+  max_tokens: length(1),
   /** One text or a list. */
   stop: v.nullish(v.union([text, v.unwrap(stop)], 'must be a text, or a list of texts.')),
   /** OpenAI takes any 64-bit number. */

@@ -291,7 +291,28 @@ test('completions, whole and streamed', async ({ real, client }) => {
   assert.is(asked(real).max_tokens, 1_048_576, 'no bound but the context');
   await client.chat.completions.create({ ...hi, max_tokens: -1 });
   assert.is(asked(real).max_tokens, 1_048_576);
-  for (const wrong of [{ echo: true }, { logprobs: 1 }, { prompt: ['a', 'b'] }]) {
+  const echo = await client.completions.create({ model: MODEL, prompt: 'Once', echo: true });
+  assert.is(echo.choices[0]?.text, 'OnceHello you');
+  let echoed = '';
+  const both = { model: MODEL, prompt: 'Once', echo: true, stream: true } as const;
+  for await (const chunk of await client.completions.create(both)) echoed += chunk.choices[0]?.text;
+  assert.is(echoed, 'OnceHello you');
+  const asksBefore = real.provider.asked.length;
+  const none = { model: MODEL, prompt: 'Once', max_tokens: 0 };
+  for (const [more, text] of [
+    [{}, ''],
+    [{ echo: true, n: 2 }, 'Once'],
+  ] as const) {
+    const { choices, usage } = await client.completions.create({ ...none, ...more });
+    assert.equal(
+      choices.map(({ text, finish_reason }) => [text, finish_reason]),
+      Array(choices.length).fill([text, 'length']),
+    );
+    assert.is(choices.length, 'n' in more ? 2 : 1);
+    assert.is(usage, undefined, 'the provider counts no tokens of a prompt');
+  }
+  assert.is(real.provider.asked.length, asksBefore, 'an answer of no tokens asks no model');
+  for (const wrong of [{ stream: true, max_tokens: 0 }, { logprobs: 1 }, { prompt: ['a', 'b'] }]) {
     const body = { model: MODEL, prompt: 'Once', ...wrong };
     const error = await client.completions.create(body).catch((thrown: unknown) => thrown);
     assert.instance(error, OpenAI.BadRequestError);
