@@ -39,6 +39,7 @@ const TABLES = [
   'src/config/settings.ts',
   'src/config/store/address.ts',
   'src/config/suggest.ts',
+  'src/config/value.ts',
   'src/home/atomic-write.ts',
   'src/home/build.ts',
   'src/home/disk.ts',

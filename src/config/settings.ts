@@ -12,12 +12,13 @@ import {
   readAliases,
   readDurations,
   readName,
-  readNames,
   readOrigin,
   readPrices,
   readSwitch,
+  readTemplates,
   readWhole,
   switchText,
+  TEMPLATE_FORMS,
   wholeText,
 } from './value.ts';
 
@@ -84,10 +85,6 @@ export interface Settings {
   engine_cache_values: Attention['cache_values'];
   engine_flash_attention: Attention['flash'];
 }
-
-/** Chat templates that svc has: how public models write turns. */
-export const TEMPLATE_FORMS = ['chatml', 'llama3', 'gemma', 'mistral', 'phi', 'granite'] as const;
-export type TemplateForm = (typeof TEMPLATE_FORMS)[number];
 
 const address = {
   expects: 'an address such as "127.0.0.1:4780"',
@@ -283,18 +280,11 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
   model_templates: {
     env: 'SVC_MODEL_TEMPLATES',
     default: {},
-    meaning:
-      'Chat templates of local models, by name or alias, in place of those of their files: ' +
-      `a Jinja file, or one of ${TEMPLATE_FORMS.join(', ')}.`,
+    meaning: 'Chat templates of local models, by name or alias, in place of those of their files.',
     expects:
       'an object such as {"tiny": "chatml", "mine": "/home/me/mine.jinja"}: by model the ' +
       `absolute path of a Jinja file, or one of ${TEMPLATE_FORMS.join(', ')}`,
-    read: (value) => {
-      const isTemplate = (each: string) =>
-        TEMPLATE_FORMS.some((form) => form === each) || isAbsolute(each);
-      const read = readNames(value);
-      return read !== undefined && Object.values(read).every(isTemplate) ? read : undefined;
-    },
+    read: readTemplates,
     fromText: jsonText,
   },
   aliases: {

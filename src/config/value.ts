@@ -1,3 +1,5 @@
+import { isAbsolute } from 'node:path';
+
 /** Readers of single values. They return undefined for a malformed value. */
 
 export function readWhole(value: unknown, min: number, max: number): number | undefined {
@@ -66,6 +68,17 @@ export function readNames(value: unknown): Record<string, string> | undefined {
   const entries = Object.entries(value);
   if (!entries.flat().every((each) => readName(each) !== undefined)) return undefined;
   return { ...value } as Record<string, string>;
+}
+
+/** Chat templates that svc has: how public models write turns. */
+export const TEMPLATE_FORMS = ['chatml', 'llama3', 'gemma', 'mistral', 'phi', 'granite'] as const;
+export type TemplateForm = (typeof TEMPLATE_FORMS)[number];
+
+/** By name one of these, or the absolute path of another one. */
+export function readTemplates(value: unknown): Record<string, string> | undefined {
+  const read = readNames(value);
+  const isTemplate = (each: string) => TEMPLATE_FORMS.includes(each as never) || isAbsolute(each);
+  return read !== undefined && Object.values(read).every(isTemplate) ? read : undefined;
 }
 
 /** Milliseconds by name. */

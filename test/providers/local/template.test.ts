@@ -4,7 +4,7 @@ import { Template } from '@huggingface/jinja';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
-import { TEMPLATE_FORMS } from '../../../src/config/settings.ts';
+import { TEMPLATE_FORMS } from '../../../src/config/value.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Log } from '../../../src/kernel/port.ts';
 import { chooseTemplate } from '../../../src/providers/local/engine/template/choose.ts';

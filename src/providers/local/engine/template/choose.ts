@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import type { TemplateForm } from '../../../../config/settings.ts';
+import type { TemplateForm } from '../../../../config/value.ts';
 import { ChatTemplate } from './template.ts';
 
 /** What a model is asked with. */
