@@ -3,6 +3,7 @@ import { conversationMachine } from './conversation.ts';
 import { daemonMachine } from './daemon/chart.ts';
 import { engineMachine } from './engine.ts';
 import { leaseMachine } from './lease.ts';
+import { mcpServerMachine } from './mcp-server.ts';
 import { providerMachine } from './provider/chart.ts';
 import { pullMachine } from './pull.ts';
 import { runMachine } from './run/chart.ts';
@@ -14,6 +15,7 @@ export const machines: readonly AnyStateMachine[] = [
   providerMachine,
   engineMachine,
   pullMachine,
+  mcpServerMachine,
   leaseMachine,
   conversationMachine,
 ];

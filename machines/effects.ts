@@ -28,6 +28,10 @@ export interface Effects {
   startPull: { pull_id: string; attempt: number };
   /** Stop the download. The bytes on disk stay. */
   stopPull: { pull_id: string; attempt: number };
+  /** `number` counts the servers of tools of this boot. */
+  startToolServer: { number: number; attempt: number };
+  stopToolServer: { number: number; attempt: number };
+  killToolServer: { number: number; attempt: number };
 }
 
 export type EffectName = keyof Effects;
@@ -43,6 +47,9 @@ const NAMES: Readonly<Record<EffectName, true>> = {
   probeProvider: true,
   startPull: true,
   stopPull: true,
+  startToolServer: true,
+  stopToolServer: true,
+  killToolServer: true,
 };
 
 /** Whether an action of a machine is an effect; the others only change its context. */

@@ -3,6 +3,7 @@ import type { ConversationCreated, ConversationEvent } from './conversation.ts';
 import type { DaemonCreated, DaemonEvent } from './daemon/context.ts';
 import type { EngineCreated, EngineEvent } from './engine.ts';
 import type { LeaseCreated, LeaseEvent } from './lease.ts';
+import type { McpServerCreated, McpServerEvent } from './mcp-server.ts';
 import type { ProviderCreated, ProviderEvent } from './provider/context.ts';
 import type { PullCreated, PullEvent } from './pull.ts';
 
@@ -31,6 +32,7 @@ export type CreationEvent =
   | ProviderCreated
   | EngineCreated
   | PullCreated
+  | McpServerCreated
   | LeaseCreated
   | ConversationCreated;
 export type MachineEvent =
@@ -39,6 +41,7 @@ export type MachineEvent =
   | ProviderEvent
   | EngineEvent
   | PullEvent
+  | McpServerEvent
   | LeaseEvent
   | ConversationEvent;
 export type AnyEvent = CreationEvent | MachineEvent;

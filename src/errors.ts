@@ -306,6 +306,30 @@ export const errors = {
     meaning: 'No provider of this name is configured.',
     hint: 'See: svc provider list. Add one with: svc provider add <id> --base-url <url>',
   },
+  mcp_unknown: {
+    ...unknown,
+    meaning: 'No server of tools, or no tool, has this name.',
+    hint: 'See: svc mcp list. Add a server with: svc mcp add <name> -- <command …>',
+  },
+  mcp_exists: {
+    ...invalid,
+    http: 409,
+    grpc: 'ALREADY_EXISTS',
+    type: 'conflict_error',
+    meaning: 'A server of tools of this name is configured already.',
+    hint: 'Change it with svc mcp set, or remove it first with: svc mcp remove <name>',
+  },
+  mcp_unavailable: {
+    ...provider,
+    meaning: 'The server of tools cannot be used, so the tool was not called.',
+    hint: 'Test it: svc mcp test <name>. What it prints is in: svc logs --level debug',
+  },
+  tool_lost: {
+    ...provider,
+    retryable: false,
+    meaning: 'The tool was called, and its result is unknown: it may have done its work.',
+    hint: 'Look at what the tool changes before you call it again.',
+  },
   provider_exists: {
     ...invalid,
     http: 409,

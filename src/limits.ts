@@ -17,7 +17,8 @@ const limit = (value: number, min: number, max: number, reason: string): LimitSp
   max,
   reason,
 });
-const MIB = 1024 * 1024;
+const KIB = 1024;
+const MIB = 1024 * KIB;
 
 export const limitSpecs = {
   queue_runs: limit(
@@ -254,6 +255,26 @@ export const limitSpecs = {
     86_400_000,
     'Without work until the engine is unloaded and its memory is free.',
   ),
+  mcp_start_ms: limit(
+    120_000,
+    500,
+    3_600_000,
+    'For a server of tools to start and to list its tools. Some are downloaded when they start.',
+  ),
+  mcp_stop_ms: limit(5_000, 100, 60_000, 'For a server of tools to exit. Then it is killed.'),
+  mcp_idle_ms: limit(
+    300_000,
+    1000,
+    86_400_000,
+    'Without a call until a server of tools is stopped.',
+  ),
+  mcp_result_bytes: limit(
+    256 * KIB,
+    1024,
+    16 * MIB,
+    'Result of one call of a tool. A longer one is cut, and says so.',
+  ),
+  mcp_tools: limit(256, 1, 4096, 'Tools of one server. The others are left out.'),
   prompt_cache_bytes: limit(
     4096 * MIB,
     0,
@@ -511,6 +532,18 @@ export const fixedLimits = {
    * within this bound.
    */
   engine_turn_max_ms: 300_000,
+  /** One message of a server of tools. A longer one ends the server. */
+  mcp_message_bytes: 16 * MIB,
+  /** What a server of tools sends between two answers. More ends the server. */
+  mcp_stream_bytes: 64 * MIB,
+  /** Description of one tool. A longer one is cut. */
+  mcp_description_bytes: 8 * KIB,
+  /** Schema of one tool. A tool with a larger one is left out. */
+  mcp_schema_bytes: 64 * KIB,
+  /** Descriptions and schemas of all tools of one server. Tools after that are left out. */
+  mcp_tools_bytes: 1 * MIB,
+  /** Log lines of one process of a server of tools. The rest is dropped. */
+  mcp_log_lines: 1000,
   /** Log lines of one engine process. The rest is dropped. */
   engine_log_lines: 1000,
   /** Metadata of one model file that `svc model show` prints. */
@@ -653,6 +686,8 @@ export const defaultLimits: Limits = {
 /** Bounds of the configuration file itself. They apply before it is read, so it cannot set them. */
 export const CONFIG_BYTES_MAX = MIB;
 export const CONFIG_DEPTH_MAX = 16;
+/** Servers of tools in `mcp.json`. */
+export const MCP_SERVERS_MAX = 64;
 /** For one look at the health of a server that svc starts. */
 export const SERVER_HEALTH_MS = 2000;
 /** From the break of a connection of such a server to its exit, if that is the reason. */

@@ -35,6 +35,7 @@ const TABLES = [
   'src/contract/options.ts',
   'src/config/adapters.ts',
   'src/config/key-reference.ts',
+  'src/config/mcp-file.ts',
   'src/config/known-providers.ts',
   'src/config/settings.ts',
   'src/config/store/address.ts',
@@ -44,6 +45,7 @@ const TABLES = [
   'src/home/build.ts',
   'src/home/disk.ts',
   'src/home/file-lock.ts',
+  'src/home/restrained.ts',
 ];
 /** Interfaces between the kernel, the providers and the model downloads. */
 const PORTS = [
@@ -51,6 +53,7 @@ const PORTS = [
   'src/providers/port.ts',
   'src/providers/keys/port.ts',
   'src/models/port.ts',
+  'src/mcp/port.ts',
 ];
 const SERVES = [
   'src/contract',
@@ -151,6 +154,11 @@ const layers: Record<string, Layer> = {
       'src/contract/loaded-models.ts',
       ...TABLES,
     ],
+    types: ['src/contract'],
+  },
+  // Servers of tools.
+  'src/mcp': {
+    may: [...PORTS, 'machines', 'src/logs/plain.ts', ...TABLES],
     types: ['src/contract'],
   },
   'src/models': { may: [...PORTS, 'machines', 'src/http-client', ...TABLES] },

@@ -39,6 +39,26 @@ export async function writeSetting(file: string, key: string, value: unknown): P
   });
 }
 
+/**
+ * Changes values of a file of JSON with comments that svc and people edit. `edit` reads it under the
+ * lock; undefined removes a value. Throws home_unusable, busy, and what `edit` throws.
+ */
+export async function editUserFile(
+  file: string,
+  edit: () => readonly [string[], unknown][],
+): Promise<void> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await withLock(`${file}.lock`, async () => {
+    const before = readUserFile(file);
+    const after = edit().reduce((text, [path, to]) => withValue(text, path, to), before);
+    if (after === before) return;
+    const target = targetOf(file);
+    await writeAtomic(target, after, { sync: true }).catch((error: unknown) => {
+      throw unusable(file, error);
+    });
+  });
+}
+
 /** The text of the file; an empty configuration without one. */
 export function readUserFile(file: string): string {
   try {

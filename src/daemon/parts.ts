@@ -94,7 +94,7 @@ export function buildParts(options: PartsOptions) {
   recordBoot(kernel, streams.daemon, { boot_id, version, config, log });
   const history = new DaemonHistory(kernel, streams.daemon);
   const stopReports = new StopReports(kernel, streams.daemon);
-  const work = buildWork({ paths, config, kernel, store, clock, log, boot_id, streams });
+  const work = buildWork({ paths, config, kernel, store, clock, log, boot_id, streams, version });
   const membership = site.membership({
     kernel,
     daemon: streams.daemon,

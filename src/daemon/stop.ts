@@ -18,6 +18,7 @@ export async function releaseAll({
   scheduler,
   stopReports,
   pulls,
+  mcp,
   streams,
 }: WorkParts): Promise<void> {
   const runs = scheduler.activeRuns();
@@ -26,7 +27,7 @@ export async function releaseAll({
     runs.map((run) => kernel.tryAppend(run, { type: 'run.interrupt_requested', reason })),
   );
   for (const run of runs) await kernel.waitFor(run, (snapshot) => !hasWork(snapshot));
-  await pulls.close();
+  await Promise.all([pulls.close(), mcp.stopAll()]);
   await Promise.all(
     [...kernel.instances.keys()].filter(isEngine).map(async (engine) => {
       await kernel.tryAppend(engine, { type: 'engine.stop_requested', reason });
@@ -44,7 +45,7 @@ export async function releaseAll({
 type WorkParts = Pick<
   Parts,
   'kernel' | 'store' | 'scheduler' | 'stopReports' | 'pulls' | 'streams'
->;
+> & { mcp: Pick<Parts['mcp'], 'stopAll'> };
 
 /** A suspended run has no work behind it: it waits for the next start. */
 function hasWork(run: RunSnapshot): boolean {
@@ -61,6 +62,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
     kernel,
     providers,
     puller,
+    mcp,
     traces,
     http,
     sockets,
@@ -82,7 +84,7 @@ export async function closeAll(parts: Parts, failure: SvcError | null): Promise<
   const quiet = Promise.all([parts.retention.close(), parts.verification.close()]);
   await within(
     isLate ? config.limits.close_grace_ms : config.limits.close_ms,
-    Promise.allSettled([puller.close(), providers.close(), quiet, closeStore(parts)]),
+    Promise.allSettled([puller.close(), providers.close(), mcp.close(), quiet, closeStore(parts)]),
   );
   await within(config.limits.close_grace_ms, traces.close());
   // Logged before the listeners close, so that followers of the log see it.

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
+import { mcpFile } from '../config/mcp-file.ts';
 import type { ProviderConfig } from '../config/provider.ts';
 import { attentionOf } from '../contract/attention.ts';
 import { buildsFolder } from '../home/engine-builds.ts';
@@ -11,12 +12,13 @@ import type { Kernel } from '../kernel/kernel.ts';
 import type { EffectHandlers, Log } from '../kernel/port.ts';
 import { type DaemonKey, stream, streamPort } from '../kernel/stream.ts';
 import type { Limits } from '../limits.ts';
+import { type McpMachines, McpServers } from '../mcp/servers.ts';
 import { Origins } from '../models/origins.ts';
 import { Puller } from '../models/puller.ts';
 import { createRemote } from '../providers/adapters.ts';
 import { createKeys, fixedKey } from '../providers/keys/keys.ts';
 import type { ProviderKeys } from '../providers/keys/port.ts';
-import { StoredKeys } from '../providers/keys/stored-keys.ts';
+import { mcpKey, StoredKeys } from '../providers/keys/stored-keys.ts';
 import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { OtherModels } from '../providers/local/stores/others.ts';
@@ -37,6 +39,7 @@ export interface WorkOptions {
   log: Log;
   boot_id: string;
   streams: { daemon: DaemonKey };
+  version: string;
 }
 
 /** The machines of the engines of this boot. */
@@ -61,12 +64,27 @@ function enginePorts(kernel: Kernel, boot_id: string, limits: Limits): EnginePor
   };
 }
 
+/** The machines of the servers of tools of this boot. */
+function mcpMachines(kernel: Kernel, boot_id: string, limits: Limits): McpMachines {
+  return {
+    create: async (name, number, transport) => {
+      const key = stream.mcp(name, boot_id, number);
+      const { mcp_start_ms: start_ms, mcp_stop_ms: stop_ms, mcp_idle_ms: idle_ms } = limits;
+      const waits = { start_ms, stop_ms, idle_ms };
+      const event = { type: 'mcp.created', name, number, transport, ...waits } as const;
+      await kernel.append([{ stream: key, event }]);
+      return streamPort(kernel, key);
+    },
+    forget: (name, number) => kernel.forget(stream.mcp(name, boot_id, number)),
+  };
+}
+
 /**
  * Builds what answers prompts and downloads models: the providers, the scheduler, the executor and
  * the pulls.
  */
 export function buildWork(options: WorkOptions) {
-  const { paths, config, kernel, store, clock, log, boot_id, streams } = options;
+  const { paths, config, kernel, store, clock, log, boot_id, streams, version } = options;
   const { limits } = config;
   const { env } = process;
   const stored = new StoredKeys(paths.keys);
@@ -177,6 +195,20 @@ export function buildWork(options: WorkOptions) {
       return models.find((model) => model.path === path) ?? null;
     },
   });
+  const mcp = new McpServers({
+    file: mcpFile(paths.config),
+    folder: join(paths.data, 'mcp'),
+    machines: mcpMachines(kernel, boot_id, limits),
+    version,
+    env,
+    key: (server, name) => {
+      const { id, owner } = mcpKey(server, name);
+      return stored.read(id, owner);
+    },
+    limits,
+    log,
+    now: () => clock.now(),
+  });
   const handlers: Omit<EffectHandlers, 'closeDaemon'> = {
     startAttempt: (params) => executor.start(params),
     stopAttempt: (params) => executor.stop(params),
@@ -184,6 +216,7 @@ export function buildWork(options: WorkOptions) {
     startPull: (params) => puller.start(params),
     stopPull: (params) => puller.stop(params),
     ...local.handlers,
+    ...mcp.handlers,
   };
-  return { local, providers, budget, scheduler, puller, pulls, handlers };
+  return { mcp, local, providers, budget, scheduler, puller, pulls, handlers };
 }

@@ -3,6 +3,7 @@ import { conversationMachine } from '../../machines/conversation.ts';
 import { daemonMachine } from '../../machines/daemon/chart.ts';
 import { engineMachine } from '../../machines/engine.ts';
 import { leaseMachine } from '../../machines/lease.ts';
+import { mcpServerMachine } from '../../machines/mcp-server.ts';
 import { providerMachine } from '../../machines/provider/chart.ts';
 import { pullMachine } from '../../machines/pull.ts';
 import { runMachine } from '../../machines/run/chart.ts';
@@ -13,6 +14,7 @@ export const machineBy: Record<MachineName, AnyStateMachine> = {
   daemon: daemonMachine,
   engine: engineMachine,
   lease: leaseMachine,
+  mcp: mcpServerMachine,
   provider: providerMachine,
   pull: pullMachine,
   run: runMachine,

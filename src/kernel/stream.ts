@@ -8,6 +8,11 @@ import type { DaemonCreated, DaemonEvent } from '../../machines/daemon/context.t
 import type { EngineCreated, EngineEvent, EngineSnapshot } from '../../machines/engine.ts';
 import type { NewEvent } from '../../machines/events.ts';
 import type { LeaseCreated, LeaseEvent, LeaseSnapshot } from '../../machines/lease.ts';
+import type {
+  McpServerCreated,
+  McpServerEvent,
+  McpServerSnapshot,
+} from '../../machines/mcp-server.ts';
 import type { ProviderSnapshot } from '../../machines/provider/chart.ts';
 import type { ProviderCreated, ProviderEvent } from '../../machines/provider/context.ts';
 import type { PullCreated, PullEvent, PullSnapshot } from '../../machines/pull.ts';
@@ -26,6 +31,7 @@ interface Machines {
   engine: Machine<`engine:${string}`, EngineSnapshot, EngineCreated, EngineEvent>;
   provider: Machine<`provider:${string}`, ProviderSnapshot, ProviderCreated, ProviderEvent>;
   pull: Machine<`pull:${string}`, PullSnapshot, PullCreated, PullEvent>;
+  mcp: Machine<`mcp:${string}`, McpServerSnapshot, McpServerCreated, McpServerEvent>;
   lease: Machine<`lease:${string}`, LeaseSnapshot, LeaseCreated, LeaseEvent>;
   conversation: Machine<
     `conversation:${string}`,
@@ -49,6 +55,7 @@ export type DaemonKey = KeyOf<'daemon'>;
 export type EngineKey = KeyOf<'engine'>;
 export type ProviderKey = KeyOf<'provider'>;
 export type PullKey = KeyOf<'pull'>;
+export type McpKey = KeyOf<'mcp'>;
 export type LeaseKey = KeyOf<'lease'>;
 export type ConversationKey = KeyOf<'conversation'>;
 export type RunKey = KeyOf<'run'>;
@@ -79,6 +86,9 @@ export const stream = {
   provider: (id: string, boot_id: string, number: number): ProviderKey =>
     `provider:${id}:${boot_id}:${number}`,
   pull: (id: string, boot_id: string): PullKey => `pull:${id}:${boot_id}`,
+  /** `number` counts the servers of this boot: see `provider`. */
+  mcp: (name: string, boot_id: string, number: number): McpKey =>
+    `mcp:${name}:${boot_id}:${number}`,
   /** A node has one lease for each boot. */
   lease: (node_id: string, boot_id: string): LeaseKey => `lease:${node_id}:${boot_id}`,
   conversation: (conversation_id: string): ConversationKey => `conversation:${conversation_id}`,

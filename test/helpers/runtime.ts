@@ -192,6 +192,9 @@ export async function bootRuntime(options: RuntimeOptions) {
     startEngine() {},
     stopEngine() {},
     killEngine() {},
+    startToolServer() {},
+    stopToolServer() {},
+    killToolServer() {},
   });
   const saved: [string, unknown][] = [];
   let choices: ModelChoices = { default: null, provider: null, aliases: {}, presets: {} };
@@ -256,6 +259,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     outputs,
     puller,
     pulls,
+    mcp: { stopAll: () => Promise.resolve() },
     stopReports,
     streams,
     daemon,

@@ -258,6 +258,7 @@ export class Life {
       scheduler,
       stopReports,
       pulls: { close: () => Promise.resolve() } as Pulls,
+      mcp: { stopAll: () => Promise.resolve() },
       streams: { daemon },
     };
     this.starting.then(() => releaseAll(held)).catch(() => this.end('failed'));

@@ -9,7 +9,7 @@ import { models } from '../machines/models/all.ts';
 export type Edge = string;
 
 export const MACHINES = [
-  ...(['daemon', 'run', 'provider', 'engine', 'pull', 'lease', 'conversation'] as const),
+  ...(['daemon', 'run', 'provider', 'engine', 'pull', 'mcp', 'lease', 'conversation'] as const),
 ];
 export type MachineName = (typeof MACHINES)[number];
 

@@ -47,6 +47,7 @@ export const exemptions: Record<MachineName, readonly Exemption[]> = {
       why: 'it takes a cancel between the hash and the new name of the file: microseconds',
     },
   ],
+  mcp: [],
   conversation: [],
   lease: [{ edges: /./, why: 'these daemons share no database; the tests of the fleet have one' }],
 };

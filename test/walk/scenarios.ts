@@ -14,6 +14,7 @@ const scenarios: Record<MachineName, readonly Scenario[]> = {
   provider: providerScenarios,
   engine: engineScenarios,
   pull: pullScenarios,
+  mcp: [],
   conversation: conversationScenarios,
   // No scenario has a fleet: each edge has an exemption.
   lease: [],

@@ -171,3 +171,12 @@ function addressOf({ base_url, adapter, options }: KeyOwner): string {
 function isMissing(error: unknown): boolean {
   return ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
 }
+
+/** A key of a server of tools: only this server gets it, under this name. */
+export function mcpKey(server: string, name: string): { id: string; owner: KeyOwner } {
+  const options = { server, name };
+  return {
+    id: `mcp.${server}.${name}`,
+    owner: { key: null, base_url: null, adapter: 'mcp' as never, options },
+  };
+}

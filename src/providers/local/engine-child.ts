@@ -1,5 +1,4 @@
-import { type ChildProcess, spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import type { ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import type { Effects } from '../../../machines/effects.ts';
 import type { EngineEvent } from '../../../machines/engine.ts';
@@ -229,34 +228,6 @@ export const NOT_STARTED: Failure = {
   message: 'The engine process could not be started.',
   retryable: true,
 };
-
-/**
- * What starts a program with restricted privileges, if there is `setpriv`: no new privileges, and
- * the death of the daemon kills it (Linux).
- */
-export function restrained(program: string, args: readonly string[]): [string, ...string[]] {
-  const setpriv = findSetpriv();
-  return setpriv === null ? [program, ...args] : [setpriv, ...RESTRAINTS, '--', program, ...args];
-}
-
-const RESTRAINTS = ['--no-new-privs', '--pdeathsig', 'KILL'];
-const PLACES = ['/usr/bin/setpriv', '/bin/setpriv'];
-const PROBE_MS = 2000;
-
-let found: string | null | undefined;
-
-/** Tests `setpriv` once: an old or minimal version lacks some options. */
-function findSetpriv(): string | null {
-  if (found !== undefined) return found;
-  const place = process.platform === 'linux' ? PLACES.find((path) => existsSync(path)) : undefined;
-  const works = (path: string) =>
-    spawnSync(path, [...RESTRAINTS, '--', process.execPath, '--version'], {
-      stdio: 'ignore',
-      timeout: PROBE_MS,
-    }).status === 0;
-  found = place !== undefined && works(place) ? place : null;
-  return found;
-}
 
 /**
  * Selects the environment of the engine process: variables for its libraries, temporary files and

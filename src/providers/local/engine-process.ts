@@ -2,6 +2,7 @@ import { fork } from 'node:child_process';
 import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SvcError } from '../../errors.ts';
+import { restrained } from '../../home/restrained.ts';
 import type { Reply } from './answer.ts';
 import type { EmbedOrder, LoadOrder, RunOrder, ToEngine } from './engine/messages.ts';
 import {
@@ -9,7 +10,6 @@ import {
   type EngineChildOptions,
   engineEnvironment,
   NOT_STARTED,
-  restrained,
 } from './engine-child.ts';
 import { type FromEngine, parseFromEngine } from './from-engine.ts';
 import type { PromptFiles } from './prompt-files.ts';

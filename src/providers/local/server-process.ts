@@ -6,15 +6,11 @@ import { createServer } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ENGINE_CRASHED } from '../../../machines/retry.ts';
 import { hasCode, SvcError } from '../../errors.ts';
+import { leadingGroup } from '../../home/restrained.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
 import { SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../limits.ts';
 import type { ProviderPort } from '../port.ts';
-import {
-  EngineChild,
-  type EngineChildOptions,
-  engineEnvironment,
-  restrained,
-} from './engine-child.ts';
+import { EngineChild, type EngineChildOptions, engineEnvironment } from './engine-child.ts';
 import { processTree } from './memory-watch.ts';
 
 /** A server that svc starts. */
@@ -65,14 +61,14 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     const words = server.command.map((word) =>
       word.replaceAll('{port}', String(port)).replaceAll('{key}', key),
     );
-    const [program, ...args] = restrained('/bin/sh', ['-c', IN_GROUP, 'sh', ...words]);
+    const [program, ...args] = leadingGroup(words);
     const child = spawn(program, args, {
       detached: true,
-      stdio: ['pipe', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       // Not in the arguments, which every user of the machine can read.
       env: { ...engineEnvironment(env), LLAMA_API_KEY: key, VLLM_API_KEY: key },
     });
-    child.stdin?.on('error', () => {});
+    child.stdio[3]?.on('error', () => {});
     super(options, child, memoryBytes);
     this.key = key;
     this.remote = server.at(`http://127.0.0.1:${port}/v1`, key);
@@ -125,7 +121,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
       this.exited = () => {};
       this.end(exit_code, signal);
     };
-    this.child.stdin?.destroy();
+    this.child.stdio[3]?.destroy();
     this.child.once('close', () => this.exited?.());
     setTimeout(() => this.exited?.(), SERVER_EXIT_SEEN_MS).unref();
   }
@@ -237,15 +233,6 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     }
   }
 }
-
-/**
- * Starts the command as the leader of its group, beside a process that waits for the end of the
- * pipe from the daemon. Then it kills the group.
- */
-const IN_GROUP = `exec 3<&0 </dev/null
-( trap '' TERM INT HUP; exec >/dev/null 2>&1; read -r _ <&3; kill -KILL 0 ) &
-exec 3<&-
-exec "$@"`;
 
 /** Of a text, on average. */
 const TOKEN_BYTES = 4;

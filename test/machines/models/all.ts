@@ -2,6 +2,7 @@ import { conversationModel } from './conversation.ts';
 import { daemonModel } from './daemon.ts';
 import { engineModel } from './engine.ts';
 import { leaseModel } from './lease.ts';
+import { mcpServerModel } from './mcp-server.ts';
 import type { Model } from './model.ts';
 import { faultyModelsModel, providerModel } from './provider.ts';
 import { pullModel } from './pull.ts';
@@ -78,6 +79,7 @@ export const models: readonly Model[] = [
   faultyModelsModel(1),
   engineModel(),
   pullModel(3),
+  mcpServerModel(),
   leaseModel(),
   conversationModel(),
 ];

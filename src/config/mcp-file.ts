@@ -1,0 +1,200 @@
+import { dirname, isAbsolute, join } from 'node:path';
+import { SvcError } from '../errors.ts';
+import { MCP_SERVERS_MAX } from '../limits.ts';
+import { type ConfigText, type Property, plainValue, properties, readConfigText } from './text.ts';
+
+/**
+ * The servers of tools: `mcp.json`, beside the configuration file.
+ *
+ * 1. It has the form that other programs use: `mcpServers`, or `servers` as in VS Code. What svc
+ *    adds is in the field `svc` of a server. Fields that svc does not know stay as they are.
+ * 2. People may edit it. Comments stay when svc changes a server.
+ * 3. A server with a mistake is left out, with the reason. The others work.
+ */
+
+export type ToolPolicy = 'allow' | 'ask' | 'deny';
+export const TOOL_POLICIES: readonly ToolPolicy[] = ['allow', 'ask', 'deny'];
+
+/** `digest`: of the tool as it was when it was allowed. Null: whatever the tool says. */
+export interface ToolRule {
+  policy: ToolPolicy;
+  digest: string | null;
+}
+
+export interface McpServerConfig {
+  /** Null: it is reached over HTTP. */
+  command: readonly string[] | null;
+  env: Readonly<Record<string, string>>;
+  cwd: string | null;
+  url: string | null;
+  headers: Readonly<Record<string, string>>;
+  disabled: boolean;
+  /** Its annotations are believed: a tool that only reads is called without a question. */
+  trusted: boolean;
+  /** Of the tools without a rule. Null: see `trusted`. */
+  policy: ToolPolicy | null;
+  tools: Readonly<Record<string, ToolRule>>;
+}
+
+export interface McpFile {
+  servers: ReadonlyMap<string, McpServerConfig>;
+  /** Why a server of the file is left out, by its name. */
+  problems: ReadonlyMap<string, string>;
+}
+
+/** A name is also a folder, and a part of `mcp:<server>/<tool>`. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
+export const MCP_NAME = 'a name of letters, digits, "-", "_" and "."';
+
+export function isMcpName(name: string): boolean {
+  return NAME.test(name);
+}
+
+export function mcpFile(configFile: string): string {
+  return join(dirname(configFile), 'mcp.json');
+}
+
+/** None without a file. Throws config_invalid for a file that is not JSON. */
+export function readMcpFile(file: string): McpFile {
+  const servers = new Map<string, McpServerConfig>();
+  const problems = new Map<string, string>();
+  const text = readConfigText(file);
+  for (const { name, value } of text === null ? [] : serversOf(text).list) {
+    const config = isMcpName(name) ? readMcpServer(plainValue(value)) : `a server has ${MCP_NAME}`;
+    const problem =
+      typeof config === 'string'
+        ? config
+        : servers.size >= MCP_SERVERS_MAX
+          ? `there are more than ${MCP_SERVERS_MAX} servers`
+          : null;
+    if (problem === null) servers.set(name, config as McpServerConfig);
+    else problems.set(name, problem);
+  }
+  return { servers, problems };
+}
+
+/** The servers as the file has them, for an import. Throws config_invalid. */
+export function readForeignServers(file: string): { name: string; value: unknown }[] {
+  const text = readConfigText(file);
+  if (text === null) throw new SvcError('config_invalid', `There is no file ${file}.`);
+  return serversOf(text).list.map(({ name, value }) => ({ name, value: plainValue(value) }));
+}
+
+/**
+ * Changes servers: `edit` gets each server of the file by its name, and returns those to set, or to
+ * remove (null). Throws config_invalid, home_unusable, busy.
+ */
+export async function editMcpFile(
+  file: string,
+  edit: (servers: Readonly<Record<string, unknown>>) => Readonly<Record<string, object | null>>,
+): Promise<void> {
+  // Not imported above: commands only read, and writing needs slow modules of Node.
+  const { editUserFile } = await import('./user-file.ts');
+  await editUserFile(file, () => {
+    const text = readConfigText(file);
+    const { path, list } = text === null ? { path: MAIN, list: [] } : serversOf(text);
+    const before = Object.fromEntries(list.map(({ name, value }) => [name, plainValue(value)]));
+    return Object.entries(edit(before)).map(([name, server]) => [
+      [...path, name],
+      server ?? undefined,
+    ]);
+  });
+}
+
+const MAIN = ['mcpServers'];
+/** Where the files of other programs have their servers. */
+const PLACES = [MAIN, ['servers'], ['mcp', 'servers']];
+
+function serversOf(text: ConfigText): { path: string[]; list: Property[] } {
+  for (const path of PLACES) {
+    let node = text.root;
+    for (const key of path) {
+      const all = node === undefined ? [] : properties(text, node, 'mcp.json');
+      node = all.find(({ name }) => name === key)?.value;
+    }
+    if (node !== undefined) return { path, list: properties(text, node, path.join('.')) };
+  }
+  return { path: MAIN, list: [] };
+}
+
+/** A text says what is wrong. It never repeats a value, which may have a secret. */
+export function readMcpServer(value: unknown): McpServerConfig | string {
+  const { command, args, env, url, headers, cwd, type, disabled, svc } = object(value) ?? {};
+  const isHttp = command === undefined;
+  if (object(value) === null) return 'a server is an object';
+  if (type === 'sse') return 'the transport sse is out of use; give the address of its newer one';
+  if (isHttp && url === undefined) return 'a server has a command or a url';
+  if (!isHttp && url !== undefined) return 'a server has a command or a url, not both';
+  if (!isHttp && !isText(command)) return 'command must be the name of a program';
+  const words = args === undefined ? [] : args;
+  if (!Array.isArray(words) || !words.every((word) => typeof word === 'string'))
+    return 'args must be a list of texts';
+  const variables = texts(env);
+  if (variables === null) return 'env must be an object of texts';
+  const fields = texts(headers);
+  if (fields === null) return 'headers must be an object of texts';
+  if (isHttp && !isAddress(url)) return 'url must be an http or https address without credentials';
+  if (cwd !== undefined && !(isText(cwd) && isAbsolute(cwd))) return 'cwd must be a whole path';
+  const own = svc === undefined ? {} : object(svc);
+  if (own === null) return 'svc must be an object';
+  const { trusted = false, policy = null } = own;
+  if (typeof trusted !== 'boolean') return 'svc.trusted must be true or false';
+  if (policy !== null && !isPolicy(policy)) return 'svc.policy must be allow, ask or deny';
+  const tools = rules(own.tools ?? {});
+  if (tools === null) return 'svc.tools must be an object of allow, ask or deny by tool';
+  return {
+    command: isHttp ? null : [command as string, ...words],
+    env: variables,
+    cwd: (cwd as string | undefined) ?? null,
+    url: isHttp ? (url as string) : null,
+    headers: fields,
+    disabled: disabled === true,
+    trusted,
+    policy,
+    tools,
+  };
+}
+
+function rules(value: unknown): Record<string, ToolRule> | null {
+  const entries = Object.entries(object(value) ?? { '': null });
+  const read = entries.map(([tool, rule]): [string, ToolRule] | null => {
+    const { policy, digest = null } = object(rule) ?? { policy: rule };
+    const isValid = isPolicy(policy) && (digest === null || typeof digest === 'string');
+    return isValid ? [tool, { policy, digest }] : null;
+  });
+  return read.some((rule) => rule === null)
+    ? null
+    : Object.fromEntries(read as [string, ToolRule][]);
+}
+
+export function isPolicy(value: unknown): value is ToolPolicy {
+  return TOOL_POLICIES.includes(value as ToolPolicy);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && !value.includes('\0');
+}
+
+/** The address may have a reference to a variable. */
+function isAddress(value: unknown): boolean {
+  if (typeof value !== 'string') return false;
+  const plain = value.replace(/\$\{[^}]*\}/g, 'x');
+  if (!URL.canParse(plain)) return false;
+  const { protocol, username, password } = new URL(plain);
+  return /^https?:$/.test(protocol) && username === '' && password === '';
+}
+
+/** Numbers and switches count as their text, as in the programs whose files these are. */
+function texts(value: unknown): Record<string, string> | null {
+  if (value === undefined) return {};
+  const entries = Object.entries(object(value) ?? { '': null });
+  const isPlain = (each: unknown) => ['string', 'number', 'boolean'].includes(typeof each);
+  return entries.every(([, each]) => isPlain(each) && !String(each).includes('\0'))
+    ? Object.fromEntries(entries.map(([name, each]) => [name, String(each)]))
+    : null;
+}
+
+function object(value: unknown): Record<string, unknown> | null {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as Record<string, unknown>) : null;
+}

@@ -1,0 +1,115 @@
+import type { McpServerConfig } from '../config/mcp-file.ts';
+import { SvcError } from '../errors.ts';
+
+/** What a server is started with: its configuration with the values of its references. */
+export interface Launch {
+  command: readonly string[] | null;
+  env: Record<string, string>;
+  cwd: string;
+  url: string | null;
+  headers: Record<string, string>;
+  /** Texts that no log line and no message may have. */
+  secrets: readonly string[];
+}
+
+export interface References {
+  env: NodeJS.ProcessEnv;
+  /** A stored key of the server. Null: there is none. */
+  key(name: string): Promise<string | null>;
+}
+
+/**
+ * Replaces references by their values: `${NAME}`, `${env:NAME}`, `${NAME:-default}`, and
+ * `${key:NAME}` for a stored key. Throws mcp_unavailable for one without a value.
+ */
+export async function launchOf(
+  config: McpServerConfig,
+  references: References,
+  cwd: string,
+): Promise<Launch> {
+  const secrets = new Set<string>();
+  const note = (text: string) => {
+    if (text.length >= SECRET_MIN) secrets.add(text);
+    return text;
+  };
+  const expand = async (text: string) => {
+    let out = '';
+    let end = 0;
+    for (const { 0: whole, 1: inner = '', index } of text.matchAll(REFERENCE)) {
+      out += text.slice(end, index) + note(await valueOf(inner, references));
+      end = index + whole.length;
+    }
+    return out + text.slice(end);
+  };
+  const expandAll = async (fields: Readonly<Record<string, string>>) => {
+    const entries = Object.entries(fields);
+    // A value in the file is as secret as one that is elsewhere.
+    return Promise.all(
+      entries.map(async ([name, text]) => [name, note(await expand(text))] as const),
+    ).then(Object.fromEntries<string>);
+  };
+  return {
+    command: config.command === null ? null : await Promise.all(config.command.map(expand)),
+    env: { ...baseEnvironment(references.env), ...(await expandAll(config.env)) },
+    cwd: config.cwd ?? cwd,
+    url: config.url === null ? null : await expand(config.url),
+    headers: await expandAll(config.headers),
+    secrets: [...secrets].sort((a, b) => b.length - a.length),
+  };
+}
+
+const REFERENCE = /\$\{([^}]*)\}/g;
+/** A shorter text is in many lines by chance. */
+const SECRET_MIN = 6;
+
+async function valueOf(inner: string, { env, key }: References): Promise<string> {
+  const at = inner.indexOf(':');
+  const kind = at < 0 ? '' : inner.slice(0, at);
+  const rest = inner.slice(at + 1);
+  if (kind === 'key') {
+    const stored = await key(rest);
+    if (stored !== null) return stored;
+    throw missing(
+      `The server of tools needs the stored key ${rest}, and there is none.`,
+      `Store it: svc mcp set <name> --key ${rest}`,
+    );
+  }
+  const isPlain = kind === '' || rest.startsWith('-');
+  if (!isPlain && kind !== 'env')
+    throw missing(
+      `The server of tools needs \${${inner}}, which only another program can fill in.`,
+      'Write a value, ${env:NAME} or ${key:NAME} into mcp.json.',
+    );
+  const name = kind === 'env' ? rest : isPlain && kind !== '' ? kind : inner;
+  const value = name.toUpperCase().startsWith('SVC_') ? undefined : env[name];
+  if (value) return value;
+  if (isPlain && kind !== '') return rest.slice(1);
+  throw missing(
+    `The server of tools needs the variable ${name}, which the daemon does not have.`,
+    'Set it where the daemon starts, then: svc restart. No variable SVC_… is passed on.',
+  );
+}
+
+function missing(message: string, hint: string): SvcError {
+  return new SvcError('mcp_unavailable', message, { hint, retryable: false });
+}
+
+/**
+ * Variables without which programs do not start. Others, such as keys, are only passed on if the
+ * configuration names them. The list has whole names, because a prefix could match a secret.
+ */
+function baseEnvironment(env: NodeJS.ProcessEnv): Record<string, string> {
+  const passed = Object.entries(env).filter(([name]) => BASE.has(name.toUpperCase()));
+  return Object.fromEntries(passed) as Record<string, string>;
+}
+
+const BASE = new Set([
+  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'TZ', 'TMPDIR', 'TMP', 'TEMP'],
+  ...['LC_ALL', 'LC_CTYPE', 'LC_MESSAGES', 'LC_NUMERIC', 'SSL_CERT_FILE', 'SSL_CERT_DIR'],
+  ...['XDG_CACHE_HOME', 'XDG_RUNTIME_DIR', 'NODE_EXTRA_CA_CERTS'],
+]);
+
+/** The text without the secrets of the server. */
+export function withoutSecrets(text: string, { secrets }: Pick<Launch, 'secrets'>): string {
+  return secrets.reduce((clean, secret) => clean.replaceAll(secret, '<secret>'), text);
+}

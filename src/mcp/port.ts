@@ -1,0 +1,62 @@
+import type { ToolPolicy } from '../config/mcp-file.ts';
+import type { McpServersRecord, McpServerTools } from '../contract/mcp.ts';
+
+/** The port to servers of tools. The rest of `src/mcp/` implements it; only the runtime calls it. */
+
+export interface ToolInfo {
+  server: string;
+  tool: string;
+  /** Null: the tool has none. A long one is cut. It is foreign text. */
+  description: string | null;
+  schema: Record<string, unknown>;
+  read_only: boolean;
+  idempotent: boolean;
+  destructive: boolean;
+  /** SHA-256 of description, schema and annotations, whole. */
+  digest: string;
+}
+
+export interface ToolResult {
+  text: string;
+  is_error: boolean;
+}
+
+export interface ToolServers {
+  /** The servers that are configured and switched on. */
+  names(): readonly string[];
+  /**
+   * The tools of a server, which is started if needed. Throws mcp_unknown, mcp_unavailable, or the
+   * signal's reason.
+   */
+  tools(server: string, signal: AbortSignal): Promise<readonly ToolInfo[]>;
+  /** Whether a call of the tool is allowed, asked about, or denied. */
+  policy(server: string, tool: ToolInfo): ToolPolicy;
+  /** Whether the tool was allowed, and is another one now: then `policy` is `ask`. */
+  isChanged(server: string, tool: ToolInfo): boolean;
+  /** Allows the tool, as it is now, from now on. Throws mcp_unknown, config_invalid, busy. */
+  allowAlways(server: string, tool: string): Promise<void>;
+  /** Whether a call may be repeated when its result is unknown. */
+  mayRepeat(server: string, tool: ToolInfo): boolean;
+  /**
+   * Calls a tool once. The server gets `id` as `_meta["svc/call_id"]`. An error that the server
+   * answers is a result. Throws tool_lost if the call was sent and its result is unknown,
+   * mcp_unavailable if it was not sent, or the signal's reason.
+   */
+  call(
+    server: string,
+    tool: string,
+    args: unknown,
+    options: { id: string; signal: AbortSignal; timeout_ms: number },
+  ): Promise<ToolResult>;
+  close(): Promise<void>;
+}
+
+/** What people ask of the servers. The configuration is changed in `mcp.json`. */
+export interface ManagedToolServers extends ToolServers {
+  list(): McpServersRecord;
+  /**
+   * Starts the server if needed, and lists its tools. `isTest`: it does not wait for the end of a
+   * backoff. Throws mcp_unknown, mcp_unavailable, or the signal's reason.
+   */
+  show(name: string, isTest: boolean, signal: AbortSignal): Promise<McpServerTools>;
+}

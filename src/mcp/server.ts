@@ -1,0 +1,224 @@
+import type { McpServerEvent, McpServerSnapshot } from '../../machines/mcp-server.ts';
+import type { McpServerConfig } from '../config/mcp-file.ts';
+import { asSvcError, SvcError } from '../errors.ts';
+import type { Log, StreamPort } from '../kernel/port.ts';
+import type { Limits } from '../limits.ts';
+import type { Call, Connection } from './connection.ts';
+import { launchOf, type References } from './launch.ts';
+import type { ToolResult } from './port.ts';
+import type { ToolList } from './tool-list.ts';
+
+export interface McpServerOptions {
+  name: string;
+  number: number;
+  version: string;
+  config: McpServerConfig;
+  machine: StreamPort<McpServerSnapshot, McpServerEvent>;
+  references: References;
+  /** Its working folder. */
+  folder: string;
+  limits: Limits;
+  log: Log;
+  now(): number;
+}
+
+/** One start of the server. */
+interface Attempt {
+  number: number;
+  ended: AbortController;
+  connection: Connection | null;
+  list: ToolList;
+  /** The server said that it has other tools. */
+  isStale: boolean;
+}
+
+/** One server of tools: it performs the effects of its machine, and appends their outcomes. */
+export class McpServer {
+  readonly options: McpServerOptions;
+  private attempt: Attempt | null = null;
+  private calls = 0;
+
+  constructor(options: McpServerOptions) {
+    this.options = options;
+  }
+
+  get snapshot(): McpServerSnapshot {
+    return this.options.machine.snapshot();
+  }
+
+  /** The tools as they were listed last. */
+  get list(): ToolList {
+    return this.attempt?.list ?? NOTHING;
+  }
+
+  /**
+   * The tools, once the server is ready. `isTest`: a person asks, so it is started at once. Throws
+   * mcp_unavailable, the error of the log, or the signal's reason.
+   */
+  async tools(signal: AbortSignal, isTest = false): Promise<ToolList> {
+    const attempt = await this.ready(signal, isTest);
+    if (attempt.isStale) await this.listAgain(attempt, signal);
+    return attempt.list;
+  }
+
+  /** Throws tool_lost, mcp_unavailable, the error of the log, or the signal's reason. */
+  async call(tool: string, args: unknown, call: Call): Promise<ToolResult> {
+    const { connection } = await this.ready(call.signal);
+    const { machine } = this.options;
+    this.calls += 1;
+    // While it has calls, it is not stopped for being idle.
+    if (this.calls === 1) await machine.tryAppend({ type: 'mcp.call_started' });
+    try {
+      return await (connection as Connection).call(tool, args, call);
+    } finally {
+      this.calls -= 1;
+      if (this.calls === 0)
+        await machine.tryAppend({ type: 'mcp.call_finished' }).catch(() => false);
+    }
+  }
+
+  /** Resolves when the server has no process. Throws the signal's reason. */
+  async stop(reason: 'changed' | 'requested' | 'daemon_stopping', signal: AbortSignal): Promise<void> {
+    const { machine } = this.options;
+    await machine.waitFor(async (snapshot) => {
+      if (snapshot.hasTag('absent')) return true;
+      if (!snapshot.hasTag('leaving')) await machine.tryAppend({ type: 'mcp.stop_requested', reason });
+      return null;
+    }, signal);
+  }
+
+  /** Kills the process without the machine, for when no event can be appended. */
+  close(): void {
+    this.attempt?.ended.abort();
+    this.attempt?.connection?.kill();
+  }
+
+  /** The effect `startToolServer`. */
+  async begin(number: number): Promise<void> {
+    const attempt: Attempt = {
+      number,
+      ended: new AbortController(),
+      connection: null,
+      list: NOTHING,
+      isStale: false,
+    };
+    this.attempt = attempt;
+    const { machine, log, name } = this.options;
+    try {
+      const connection = await this.connectionFor(attempt);
+      attempt.list = await connection.open(attempt.ended.signal);
+      const { left_out } = attempt.list;
+      if (left_out.length > 0)
+        log.warn({ server: name }, `tools are left out: ${left_out.slice(0, SHOWN).join('; ')}`);
+      const info = connection.info(attempt.list);
+      await machine.tryAppend({ type: 'mcp.ready', attempt: number, info });
+    } catch (thrown) {
+      const { code, message, retryable, hint, spec } = asSvcError(thrown, 'mcp_unavailable');
+      const own = hint === spec.hint ? {} : { hint };
+      const error = { code, message, retryable, ...own };
+      const isTaken = await machine
+        .tryAppend({ type: 'mcp.start_failed', attempt: number, error })
+        .catch(() => false);
+      // It was asked to stop before it had a process.
+      if (!isTaken && attempt.connection === null) this.noteEnd(attempt, NO_EXIT);
+    }
+  }
+
+  /** The effect `stopToolServer`. */
+  end(number: number): void {
+    const { attempt } = this;
+    if (attempt?.number !== number) return this.noteEnd({ number }, NO_EXIT);
+    attempt.ended.abort();
+    attempt.connection?.stop();
+  }
+
+  /** The effect `killToolServer`. */
+  kill(number: number): void {
+    const { attempt } = this;
+    if (attempt?.number !== number) return;
+    attempt.ended.abort();
+    attempt.connection?.kill();
+  }
+
+  private async connectionFor(attempt: Attempt): Promise<Connection> {
+    const { name, version, config, references, folder, limits, log } = this.options;
+    const launch = await launchOf(config, references, folder);
+    // The client is large, and an idle daemon does not need it.
+    const { Connection } = await import('./connection.ts');
+    attempt.ended.signal.throwIfAborted();
+    attempt.connection = new Connection({
+      name,
+      version,
+      launch,
+      limits,
+      log,
+      onEnd: (end) => this.noteEnd(attempt, end),
+      onToolsChanged: () => {
+        attempt.isStale = true;
+      },
+    });
+    return attempt.connection;
+  }
+
+  private noteEnd(
+    { number }: Pick<Attempt, 'number'>,
+    end: Parameters<ConstructorParameters<typeof Connection>[0]['onEnd']>[0],
+  ): void {
+    const { machine, log, name } = this.options;
+    machine.tryAppend({ type: 'mcp.ended', attempt: number, ...end }).catch((error: unknown) => {
+      log.debug({ err: error, server: name }, 'the end of a server of tools is not recorded');
+    });
+  }
+
+  private async listAgain(attempt: Attempt, signal: AbortSignal): Promise<void> {
+    const { machine, name } = this.options;
+    const { connection, number } = attempt;
+    if (connection === null) return;
+    // A change during the list makes it stale again.
+    attempt.isStale = false;
+    try {
+      attempt.list = await connection.list(signal);
+    } catch (cause) {
+      attempt.isStale = true;
+      signal.throwIfAborted();
+      if (cause instanceof SvcError) throw cause;
+      const message = `The server of tools ${name} changed its tools, and does not list them.`;
+      throw new SvcError('mcp_unavailable', message, { cause });
+    }
+    const info = connection.info(attempt.list);
+    await machine.tryAppend({ type: 'mcp.tools_listed', attempt: number, info });
+  }
+
+  /** Starts the server if needed, and waits for it. */
+  private async ready(signal: AbortSignal, isTest = false): Promise<Attempt> {
+    const { machine } = this.options;
+    const before = this.snapshot.context.attempt;
+    return machine.waitFor(async (snapshot) => {
+      const { attempt, error } = snapshot.context;
+      if (snapshot.hasTag('ready')) return this.attempt;
+      if (!snapshot.hasTag('absent')) return null;
+      const hasTried = attempt > before;
+      if (hasTried && (error !== null || snapshot.hasTag('failing'))) throw this.refusal(snapshot);
+      if (snapshot.hasTag('open') && !isTest) throw this.refusal(snapshot);
+      // A failed server is tried again after its wait.
+      if (snapshot.hasTag('failing') && !isTest) return null;
+      await machine.tryAppend({ type: 'mcp.start_requested', attempt: attempt + 1 });
+      return null;
+    }, signal);
+  }
+
+  private refusal({ context }: McpServerSnapshot): SvcError {
+    const { error, due_at } = context;
+    const retryable = error?.retryable ?? true;
+    return new SvcError('mcp_unavailable', error?.message, {
+      retryable,
+      hint: error?.hint,
+      ...(retryable ? { retryAfterMs: Math.max(0, due_at - this.options.now()) } : {}),
+    });
+  }
+}
+
+const NOTHING: ToolList = { tools: [], left_out: [] };
+const NO_EXIT = { exit_code: null, signal: null };
+/** Reasons in one log line. */
+const SHOWN = 5;

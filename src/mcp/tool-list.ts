@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { asRecord, excessOf, isRecord } from '../json.ts';
+import type { Limits } from '../limits.ts';
+import type { ToolInfo } from './port.ts';
+
+/** The tools that a server lists, within the bounds. */
+export interface ToolList {
+  tools: readonly ToolInfo[];
+  /** Why tools are left out, one text each. */
+  left_out: readonly string[];
+}
+
+export class ToolLister {
+  private readonly server: string;
+  private readonly limits: Limits;
+  private readonly tools = new Map<string, ToolInfo>();
+  private readonly left_out: string[] = [];
+  private bytes = 0;
+
+  constructor(server: string, limits: Limits) {
+    this.server = server;
+    this.limits = limits;
+  }
+
+  get isFull(): boolean {
+    return this.tools.size + this.left_out.length >= this.limits.mcp_tools;
+  }
+
+  get list(): ToolList {
+    return { tools: [...this.tools.values()], left_out: this.left_out };
+  }
+
+  /** Leaves out what is over a bound, and says why. */
+  add(value: unknown): void {
+    const { mcp_tools, mcp_tools_bytes, mcp_schema_bytes, mcp_description_bytes } = this.limits;
+    const { name, description, inputSchema, annotations } = asRecord(value);
+    const isNamed = typeof name === 'string' && NAME.test(name);
+    const schema = isRecord(inputSchema) ? inputSchema : { type: 'object' };
+    const json = JSON.stringify(schema);
+    const text = typeof description === 'string' && description !== '' ? description : null;
+    const bytes = Buffer.byteLength(json) + Math.min(text?.length ?? 0, mcp_description_bytes);
+    const problem = !isNamed
+      ? 'a tool has a name that svc does not take'
+      : this.tools.has(name)
+        ? `${name} is listed twice`
+        : Buffer.byteLength(json) > mcp_schema_bytes
+          ? `the schema of ${name} has more than ${mcp_schema_bytes} bytes`
+          : excessOf(Buffer.from(json), SCHEMA) !== null
+            ? `the schema of ${name} is nested too deeply`
+            : this.tools.size >= mcp_tools
+              ? `there are more than ${mcp_tools} tools`
+              : this.bytes + bytes > mcp_tools_bytes
+                ? `all tools together have more than ${mcp_tools_bytes} bytes`
+                : null;
+    if (problem !== null) return void this.left_out.push(problem);
+    const hints = asRecord(annotations);
+    this.bytes += bytes;
+    this.tools.set(name as string, {
+      server: this.server,
+      tool: name as string,
+      description: text === null ? null : cutBytes(text, mcp_description_bytes),
+      schema,
+      read_only: hints.readOnlyHint === true,
+      idempotent: hints.idempotentHint === true,
+      destructive: hints.readOnlyHint !== true && hints.destructiveHint !== false,
+      digest: digestOf({ description: text, schema, annotations: hints }),
+    });
+  }
+}
+
+/** Names of tools are parts of commands and of messages. Models know no others either. */
+const NAME = /^[A-Za-z0-9_./-]{1,128}$/;
+const SCHEMA = { levels: 32, values: 10_000 };
+
+/** The same for the same content, whatever the order of its fields. */
+function digestOf(value: unknown): string {
+  const sorted = JSON.stringify(value, (_, each: unknown) =>
+    isRecord(each) && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each,
+  );
+  return createHash('sha256').update(sorted).digest('hex');
+}
+
+/** The text up to a bound, with a mark if that is not all of it. */
+export function cutBytes(text: string, most: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= most) return text;
+  // A character that is cut in two leaves U+FFFD.
+  const start = bytes.subarray(0, most).toString('utf8').replace(/\ufffd$/, '');
+  return `${start}\n[svc: cut here; ${bytes.length} bytes in all, ${most} at most]`;
+}
