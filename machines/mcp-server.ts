@@ -42,7 +42,7 @@ export type McpServerCreated = EventOf<
 export type McpServerEvent =
   | EventOf<'mcp.start_requested', { attempt: number }>
   | EventOf<'mcp.ready', { attempt: number; info: McpServerInfo }>
-  /** It changed its tools while it ran. */
+  /** The server changed its tools while it ran. */
   | EventOf<'mcp.tools_listed', { attempt: number; info: McpServerInfo }>
   | EventOf<'mcp.start_failed', { attempt: number; error: Failure }>
   /** The first of the calls that run at one time. */

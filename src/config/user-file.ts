@@ -40,8 +40,8 @@ export async function writeSetting(file: string, key: string, value: unknown): P
 }
 
 /**
- * Changes values of a file of JSON with comments that svc and people edit. `edit` reads it under the
- * lock; undefined removes a value. Throws home_unusable, busy, and what `edit` throws.
+ * Changes values of a file of JSON with comments that svc and people edit. `edit` reads it under
+ * the lock; undefined removes a value. Throws home_unusable, busy, and what `edit` throws.
  */
 export async function editUserFile(
   file: string,

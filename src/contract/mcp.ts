@@ -1,10 +1,9 @@
 import * as v from 'valibot';
-import { TOOL_POLICIES } from '../config/mcp-file.ts';
 import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
 /** What users see of servers of tools. Never the value of a variable or of a header. */
 
-const policy = oneOf(TOOL_POLICIES as ['allow', 'ask', 'deny']);
+const policy = oneOf(['allow', 'ask', 'deny']);
 
 export const mcpServer = named(
   'ToolServer',
@@ -57,7 +56,7 @@ export const mcpTool = object({
   digest: text,
   /** What becomes of a call. */
   policy,
-  /** It was allowed, and is another tool now. So it is asked about again. */
+  /** The tool was allowed, and is another one now. So it is asked about again. */
   changed: flag,
 });
 

@@ -19,7 +19,8 @@ export function leadingGroup(command: readonly string[]): [string, ...string[]] 
 }
 
 /** The second process waits for the end of the pipe. */
-const IN_GROUP = `( trap '' TERM INT HUP; exec >/dev/null 2>&1 </dev/null; read -r _ <&3; kill -KILL 0 ) &
+const IN_GROUP = `( trap '' TERM INT HUP; exec >/dev/null 2>&1 </dev/null
+  read -r _ <&3; kill -KILL 0 ) &
 exec 3<&-
 exec "$@"`;
 

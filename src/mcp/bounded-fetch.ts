@@ -5,10 +5,14 @@ import { NotSent } from './child-transport.ts';
  * `fetch` for a server of tools over HTTP. A body, or one event of a stream, that exceeds its bound
  * ends with an error. So does a stream without an end.
  */
-export function boundedFetch(limits: Limits): (url: string | URL, init?: RequestInit) => Promise<Response> {
+export function boundedFetch(
+  limits: Limits,
+): (url: string | URL, init?: RequestInit) => Promise<Response> {
   return async (url, init) => {
     const response = await fetch(url, init).catch((error: unknown) => {
-      throw isUnreached(error) ? new NotSent(String((error as Error).cause), { cause: error }) : error;
+      throw isUnreached(error)
+        ? new NotSent(String((error as Error).cause), { cause: error })
+        : error;
     });
     if (response.body === null) return response;
     const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true;
@@ -39,7 +43,13 @@ function lastEventEnd(piece: Uint8Array): number {
   return Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\r\n\r\n'));
 }
 
-const UNREACHED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH']);
+const UNREACHED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+]);
 
 function isUnreached(error: unknown): boolean {
   const { code } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;

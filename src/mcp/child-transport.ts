@@ -1,7 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
-import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/client';
+import {
+  type JSONRPCMessage,
+  parseJSONRPCMessage,
+  type Transport,
+} from '@modelcontextprotocol/client';
 import { leadingGroup } from '../home/restrained.ts';
 import { parseForeignJson } from '../json.ts';
 import type { Log } from '../kernel/port.ts';
@@ -116,8 +120,10 @@ export class ChildTransport implements Transport {
     if (this.endedFor !== null) return;
     const { limits } = this.options;
     this.unanswered_bytes += bytes.length;
-    if (this.unanswered_bytes > limits.mcp_stream_bytes)
-      return this.end('it sends without an end, and answers nothing');
+    if (this.unanswered_bytes > limits.mcp_stream_bytes) {
+      this.end('it sends without an end, and answers nothing');
+      return;
+    }
     let start = 0;
     for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, start)) {
       const line = Buffer.concat([...this.pieces, bytes.subarray(start, at)]).toString('utf8');
@@ -138,10 +144,12 @@ export class ChildTransport implements Transport {
   private takeLine(line: string): void {
     if (line.trim() === '') return;
     const value = parseForeignJson(line);
-    // Its answer would be waited for in vain.
-    if (value === undefined && line.startsWith('{'))
-      return this.end('a message is not JSON, or is nested too deeply');
-    if (value === undefined) return this.log(`not a message: ${line}`);
+    if (value === undefined) {
+      // Its answer would be waited for in vain.
+      if (line.startsWith('{')) this.end('a message is not JSON, or is nested too deeply');
+      else this.log(`not a message: ${line}`);
+      return;
+    }
     let message: JSONRPCMessage;
     try {
       message = parseJSONRPCMessage(value);

@@ -17,7 +17,7 @@ import { boundedFetch } from './bounded-fetch.ts';
 import { ChildTransport, type Exit, NotSent } from './child-transport.ts';
 import { type Launch, withoutSecrets } from './launch.ts';
 import type { ToolResult } from './port.ts';
-import { cutBytes, ToolLister, type ToolList } from './tool-list.ts';
+import { cutBytes, type ToolList, ToolLister } from './tool-list.ts';
 
 export interface ConnectionOptions {
   name: string;
@@ -141,7 +141,10 @@ export class Connection {
 
   /** Asks the server to end. */
   stop(): void {
-    if (this.child !== null) return this.child.stop();
+    if (this.child !== null) {
+      this.child.stop();
+      return;
+    }
     const transport = this.client.transport as StreamableHTTPClientTransport | undefined;
     const gone = transport?.terminateSession().catch(() => {}) ?? Promise.resolve();
     void gone.then(() => this.client.close()).catch(() => {});
@@ -149,15 +152,15 @@ export class Connection {
   }
 
   kill(): void {
-    if (this.child !== null) return this.child.kill();
+    if (this.child !== null) {
+      this.child.kill();
+      return;
+    }
     void this.client.close().catch(() => {});
     this.end({ exit_code: null, signal: null });
   }
 
-  private end(
-    { exit_code, signal }: Pick<Exit, 'exit_code' | 'signal'>,
-    error?: Failure,
-  ): void {
+  private end({ exit_code, signal }: Pick<Exit, 'exit_code' | 'signal'>, error?: Failure): void {
     if (this.isOver) return;
     this.isOver = true;
     this.options.onEnd({ exit_code, signal, ...(error === undefined ? {} : { error }) });
@@ -207,7 +210,7 @@ export class Connection {
     const { name } = this.options;
     const isLate = codeOf(thrown) === SdkErrorCode.RequestTimeout;
     const why = isLate ? `did not answer within ${timeout_ms} ms` : this.why(thrown);
-    // A session that broke is begun anew; a server that is slow is not.
+    // A session that broke is begun again; a server that is slow is not.
     if (!isLate && this.child === null) this.lose(why);
     return new SvcError(
       'tool_lost',
@@ -220,7 +223,10 @@ export class Connection {
   private lose(why: string): void {
     if (this.child !== null) return;
     const message = `The session with the server of tools ${this.options.name} is over: ${why}.`;
-    this.end({ exit_code: null, signal: null }, { code: 'mcp_unavailable', message, retryable: true });
+    this.end(
+      { exit_code: null, signal: null },
+      { code: 'mcp_unavailable', message, retryable: true },
+    );
     void this.client.close().catch(() => {});
   }
 
@@ -243,7 +249,7 @@ const RECONNECTION = {
   maxRetries: 2,
 };
 const HEADER =
-  'Give it a header with a token: svc mcp set <name> --header \'Authorization: Bearer ${env:NAME}\'';
+  'Give it a token: svc mcp set <name> --header "Authorization: Bearer \u0024{env:NAME}"';
 const SAID_MAX = 200;
 
 function codeOf(thrown: unknown): SdkErrorCode | null {

@@ -36,7 +36,7 @@ export async function launchOf(
     let out = '';
     let end = 0;
     for (const { 0: whole, 1: inner = '', index } of text.matchAll(REFERENCE)) {
-      out += text.slice(end, index) + note(await valueOf(inner, references));
+      out += text.slice(end, index) + note(await valueFor(inner, references));
       end = index + whole.length;
     }
     return out + text.slice(end);
@@ -62,7 +62,7 @@ const REFERENCE = /\$\{([^}]*)\}/g;
 /** A shorter text is in many lines by chance. */
 const SECRET_MIN = 6;
 
-async function valueOf(inner: string, { env, key }: References): Promise<string> {
+async function valueFor(inner: string, { env, key }: References): Promise<string> {
   const at = inner.indexOf(':');
   const kind = at < 0 ? '' : inner.slice(0, at);
   const rest = inner.slice(at + 1);
@@ -78,7 +78,7 @@ async function valueOf(inner: string, { env, key }: References): Promise<string>
   if (!isPlain && kind !== 'env')
     throw missing(
       `The server of tools needs \${${inner}}, which only another program can fill in.`,
-      'Write a value, ${env:NAME} or ${key:NAME} into mcp.json.',
+      `Write a value, \${env:NAME} or \${key:NAME} into mcp.json.`,
     );
   const name = kind === 'env' ? rest : isPlain && kind !== '' ? kind : inner;
   const value = name.toUpperCase().startsWith('SVC_') ? undefined : env[name];
@@ -104,9 +104,26 @@ function baseEnvironment(env: NodeJS.ProcessEnv): Record<string, string> {
 }
 
 const BASE = new Set([
-  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'TERM', 'LANG', 'TZ', 'TMPDIR', 'TMP', 'TEMP'],
-  ...['LC_ALL', 'LC_CTYPE', 'LC_MESSAGES', 'LC_NUMERIC', 'SSL_CERT_FILE', 'SSL_CERT_DIR'],
-  ...['XDG_CACHE_HOME', 'XDG_RUNTIME_DIR', 'NODE_EXTRA_CA_CERTS'],
+  'PATH',
+  'HOME',
+  'USER',
+  'LOGNAME',
+  'SHELL',
+  'TERM',
+  'LANG',
+  'TZ',
+  'TMPDIR',
+  'TMP',
+  'TEMP',
+  'LC_ALL',
+  'LC_CTYPE',
+  'LC_MESSAGES',
+  'LC_NUMERIC',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'XDG_CACHE_HOME',
+  'XDG_RUNTIME_DIR',
+  'NODE_EXTRA_CA_CERTS',
 ]);
 
 /** The text without the secrets of the server. */

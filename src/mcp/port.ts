@@ -1,7 +1,9 @@
 import type { ToolPolicy } from '../config/mcp-file.ts';
 import type { McpServersRecord, McpServerTools } from '../contract/mcp.ts';
 
-/** The port to servers of tools. The rest of `src/mcp/` implements it; only the runtime calls it. */
+/**
+ * The port to servers of tools. The rest of `src/mcp/` implements it; only the runtime calls it.
+ */
 
 export interface ToolInfo {
   server: string;

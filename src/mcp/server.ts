@@ -78,11 +78,15 @@ export class McpServer {
   }
 
   /** Resolves when the server has no process. Throws the signal's reason. */
-  async stop(reason: 'changed' | 'requested' | 'daemon_stopping', signal: AbortSignal): Promise<void> {
+  async stop(
+    reason: 'changed' | 'requested' | 'daemon_stopping',
+    signal: AbortSignal,
+  ): Promise<void> {
     const { machine } = this.options;
     await machine.waitFor(async (snapshot) => {
       if (snapshot.hasTag('absent')) return true;
-      if (!snapshot.hasTag('leaving')) await machine.tryAppend({ type: 'mcp.stop_requested', reason });
+      if (!snapshot.hasTag('leaving'))
+        await machine.tryAppend({ type: 'mcp.stop_requested', reason });
       return null;
     }, signal);
   }
@@ -119,7 +123,7 @@ export class McpServer {
       const isTaken = await machine
         .tryAppend({ type: 'mcp.start_failed', attempt: number, error })
         .catch(() => false);
-      // It was asked to stop before it had a process.
+      // The server was asked to stop before it had a process.
       if (!isTaken && attempt.connection === null) this.noteEnd(attempt, NO_EXIT);
     }
   }
@@ -127,9 +131,11 @@ export class McpServer {
   /** The effect `stopToolServer`. */
   end(number: number): void {
     const { attempt } = this;
-    if (attempt?.number !== number) return this.noteEnd({ number }, NO_EXIT);
-    attempt.ended.abort();
-    attempt.connection?.stop();
+    if (attempt?.number !== number) this.noteEnd({ number }, NO_EXIT);
+    else {
+      attempt.ended.abort();
+      attempt.connection?.stop();
+    }
   }
 
   /** The effect `killToolServer`. */

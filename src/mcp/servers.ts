@@ -57,10 +57,7 @@ interface Entry {
  * server that is not in it any more, or is started in another way, is stopped.
  */
 export class McpServers implements ManagedToolServers {
-  readonly handlers: Pick<
-    EffectHandlers,
-    'startToolServer' | 'stopToolServer' | 'killToolServer'
-  >;
+  readonly handlers: Pick<EffectHandlers, 'startToolServer' | 'stopToolServer' | 'killToolServer'>;
   private readonly options: McpServersOptions;
   private readonly entries = new Map<string, Entry>();
   private readonly byNumber = new Map<number, McpServer>();
@@ -185,7 +182,11 @@ export class McpServers implements ManagedToolServers {
       ...BLANK,
       name,
       transport: command === null ? 'http' : 'stdio',
-      state: config.disabled ? 'disabled' : snapshot === undefined ? 'stopped' : statePath(snapshot),
+      state: config.disabled
+        ? 'disabled'
+        : snapshot === undefined
+          ? 'stopped'
+          : statePath(snapshot),
       since: context === undefined ? null : iso(context.since),
       reason: isFailing ? (context?.error?.message ?? null) : null,
       retry_at: isFailing && context !== undefined ? iso(context.due_at) : null,
@@ -233,8 +234,16 @@ export class McpServers implements ManagedToolServers {
         config.command === null ? 'http' : 'stdio',
       );
       const server = new McpServer({
-        ...{ name, number, version, config, machine, references, limits, log, now },
+        name,
+        number,
+        version,
+        config,
+        machine,
+        references,
         folder: join(folder, name),
+        limits,
+        log,
+        now,
       });
       this.byNumber.set(number, server);
       entry.made = server;
@@ -287,7 +296,10 @@ export class McpServers implements ManagedToolServers {
   private unknown(name: string): SvcError {
     const known = [...this.read().servers.keys()];
     const list = known.length === 0 ? 'none is configured' : `there are ${known.join(', ')}`;
-    return new SvcError('mcp_unknown', `There is no server of tools ${JSON.stringify(name)}; ${list}.`);
+    return new SvcError(
+      'mcp_unknown',
+      `There is no server of tools ${JSON.stringify(name)}; ${list}.`,
+    );
   }
 }
 
@@ -300,9 +312,20 @@ export function unknownTool(server: string, tool: string): SvcError {
 }
 
 const BLANK: McpServerRecord = {
-  ...{ name: '', transport: 'stdio', state: 'stopped', since: null, reason: null },
-  ...{ retry_at: null, target: '', trusted: false, policy: null, tools: null, left_out: 0 },
-  ...{ server: null, protocol: null, pid: null },
+  name: '',
+  transport: 'stdio',
+  state: 'stopped',
+  since: null,
+  reason: null,
+  retry_at: null,
+  target: '',
+  trusted: false,
+  policy: null,
+  tools: null,
+  left_out: 0,
+  server: null,
+  protocol: null,
+  pid: null,
 };
 
 function ruleOf({ tools }: McpServerConfig, tool: string) {

@@ -87,6 +87,9 @@ export function cutBytes(text: string, most: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= most) return text;
   // A character that is cut in two leaves U+FFFD.
-  const start = bytes.subarray(0, most).toString('utf8').replace(/\ufffd$/, '');
+  const start = bytes
+    .subarray(0, most)
+    .toString('utf8')
+    .replace(/\ufffd$/, '');
   return `${start}\n[svc: cut here; ${bytes.length} bytes in all, ${most} at most]`;
 }

@@ -17,6 +17,7 @@ type Source =
   | 'provider'
   | 'engine'
   | 'pull'
+  | 'mcp'
   | 'lease'
   | 'conversation';
 
@@ -47,6 +48,7 @@ export const rows: readonly Row[] = [
   row('daemon/stop.ts', 'daemon', 'closeDaemon', 'run.interrupt_requested engine.stop_requested'),
   row('daemon/stop.ts', 'daemon', 'closeDaemon', 'daemon.stopped daemon.failed'),
   row('daemon/work.ts', 'run', 'startAttempt', 'engine.created'),
+  row('daemon/work.ts', 'client', 'request', 'mcp.created'),
   row('fleet/runs.ts', 'client', 'another node', 'run.cancel_requested'),
   row('fleet/claims.ts', 'lease', 'shared queue', 'run.interrupted run.recovered'),
   row('fleet/claims.ts', 'lease', 'shared queue', 'run.cancel_requested daemon.run_admitted'),
@@ -57,6 +59,14 @@ export const rows: readonly Row[] = [
     'database',
     'lease.requested lease.granted lease.renewed lease.renewal_failed lease.lost lease.left',
   ),
+  row(
+    'mcp/server.ts',
+    'client',
+    'request',
+    'mcp.start_requested mcp.call_started mcp.call_finished mcp.tools_listed',
+  ),
+  row('mcp/server.ts', 'daemon', 'closeDaemon', 'mcp.stop_requested'),
+  row('mcp/server.ts', 'mcp', 'startToolServer', 'mcp.ready mcp.start_failed mcp.ended'),
   row(
     'models/puller.ts',
     'pull',
@@ -161,7 +171,7 @@ export const rows: readonly Row[] = [
 /** The events that each file of `src/` appends, itself or by a function of `machines/`. */
 export function appendedBy(): Map<string, string[]> {
   const functions = functionsWithEvents();
-  const found = globSync('src/{daemon,runtime,fleet,models,providers}/**/*.ts').map((file) => {
+  const found = globSync('src/{daemon,runtime,fleet,mcp,models,providers}/**/*.ts').map((file) => {
     const text = readFileSync(file, 'utf8');
     const called = [...functions].filter(([name]) => new RegExp(`\\b${name}\\(`).test(text));
     const events = [...eventsIn(text), ...called.flatMap(([, all]) => all)];
@@ -184,7 +194,7 @@ function functionsWithEvents(): Map<string, string[]> {
 }
 
 function eventsIn(text: string): string[] {
-  const event = /\btype: '((?:run|daemon|provider|engine|pull|lease|conversation)\.[a-z_]+)'/g;
+  const event = /\btype: '((?:run|daemon|provider|engine|pull|mcp|lease|conversation)\.[a-z_]+)'/g;
   return [...text.matchAll(event)].map(([, type = '']) => type);
 }
 

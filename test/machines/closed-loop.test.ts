@@ -21,7 +21,7 @@ const sources = globSync('src/**/*.ts');
 const text = (files: readonly string[]) =>
   files.map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '')).join('\n');
 const EVENT =
-  /\btype: (?:[^'\n;]*\? )?'((?:daemon|run|provider|engine|pull|lease|conversation)\.\w+)'(?: : '((?:daemon|run|provider|engine|pull|lease|conversation)\.\w+)')?/g;
+  /\btype: (?:[^'\n;]*\? )?'((?:daemon|run|provider|engine|pull|mcp|lease|conversation)\.\w+)'(?: : '((?:daemon|run|provider|engine|pull|mcp|lease|conversation)\.\w+)')?/g;
 const machines = [...new Set(models.map(({ machine }) => machine))];
 
 /** Events that a part, a policy or a deadline proposes. */
@@ -68,12 +68,13 @@ test('every effect that a machine asks for has a performer', () => {
     readFileSync('src/providers/local/engines.ts', 'utf8').match(
       /this\.handlers = \{([\s\S]*?)\n {4}\};/,
     )?.[1] ?? '';
+  const mcp = readFileSync('src/mcp/servers.ts', 'utf8');
   const boot = readFileSync('src/daemon/boot.ts', 'utf8');
   assert.match(composed, /\.\.\.local\.handlers/);
   assert.ok(asked.size >= 8);
   for (const effect of asked)
     assert.match(
-      `${composed}\n${local}\n${boot}`,
+      `${composed}\n${local}\n${mcp}\n${boot}`,
       new RegExp(`\\b${effect}[:,]`),
       `no code performs ${effect}`,
     );

@@ -18,6 +18,7 @@ const BEGINNINGS = new Set<string>([
   'run.started',
   'provider.probe_started',
   'engine.load_requested',
+  'mcp.start_requested',
   'pull.started',
 ]);
 /** Events that no machine has, and names that a lookup could stumble over. */

@@ -106,6 +106,15 @@ const expected: Record<string, Record<string, string[]>> = {
     failed: ['none'],
     cancelled: ['none'],
   },
+  mcp: {
+    stopped: ['none'],
+    starting: ['mcp.deadline_passed +3000'],
+    'ready.idle': ['mcp.stop_requested +60000'],
+    'ready.busy': ['none'],
+    stopping: ['mcp.deadline_passed +2000'],
+    failing: [500, 1000, 2000, 4000].map((wait) => `mcp.wait_ended +${wait}`),
+    open: [30_000, 60_000, 120_000, 240_000, 480_000].map((wait) => `mcp.wait_ended +${wait}`),
+  },
   lease: {
     joining: ['none'],
     'holding.renewed': ['none'],

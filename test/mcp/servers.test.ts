@@ -19,6 +19,9 @@ async function boot(...args: Parameters<typeof bootToolServers>): Promise<ToolSe
   return harness;
 }
 
+/** A reference, as `mcp.json` has it. */
+const ref = (name: string) => `\${${name}}`;
+
 const soon = () => AbortSignal.timeout(60_000);
 const call = (more: { id?: string; timeout_ms?: number; signal?: AbortSignal } = {}) => ({
   id: 'call_1',
@@ -36,7 +39,10 @@ async function refusal(work: Promise<unknown>): Promise<SvcError> {
   return thrown as SvcError;
 }
 
-async function toolsOf({ servers }: ToolServersHarness, name = 'x'): Promise<Map<string, ToolInfo>> {
+async function toolsOf(
+  { servers }: ToolServersHarness,
+  name = 'x',
+): Promise<Map<string, ToolInfo>> {
   const tools = await servers.tools(name, soon());
   return new Map(tools.map((tool) => [tool.tool, tool]));
 }
@@ -131,7 +137,7 @@ test('a call that is not answered in time is lost, and a cancelled one has the r
 test('a server that dies at its start says why, without its secrets; then the circuit opens', async () => {
   const env = { PATH: process.env.PATH, API_TOKEN: 'sk-very-secret' };
   const harness = await boot(
-    { x: scripted(['dies-at-start'], {}, { API_TOKEN: '${env:API_TOKEN}' }) },
+    { x: scripted(['dies-at-start'], {}, { API_TOKEN: ref('env:API_TOKEN') }) },
     { env },
   );
   for (let failure = 1; failure <= 5; failure += 1) {
@@ -200,17 +206,27 @@ test('names and schemas over a bound are left out with the reason', async () => 
 
 test('a server has no variable of the daemon but the named ones, and an own folder', async () => {
   const env = {
-    ...{ PATH: process.env.PATH, HOME: '/tmp', SVC_TOKEN: 'svc-secret', OPENAI_API_KEY: 'sk-1' },
+    PATH: process.env.PATH,
+    HOME: '/tmp',
+    SVC_TOKEN: 'svc-secret',
+    OPENAI_API_KEY: 'sk-1',
     WANTED: 'wanted-value',
   };
-  const named = { GIVEN: 'x-${WANTED}', STORED: '${key:STORED}', USUAL: '${ABSENT:-usual}' };
+  const named = {
+    GIVEN: `x-${ref('WANTED')}`,
+    STORED: ref('key:STORED'),
+    USUAL: ref('ABSENT:-usual'),
+  };
   const key = async (server: string, name: string) => `key of ${server} ${name}`;
   const harness = await boot({ x: scripted([], {}, named) }, { env, key });
   const { text } = await harness.servers.call('x', 'environment', {}, call());
   const seen = JSON.parse(text) as { env: Record<string, string>; cwd: string; pid: number };
   const { PWD: _, SHLVL: __, OLDPWD: ___, _: ____, ...variables } = seen.env;
   assert.equal(variables, {
-    ...{ PATH: env.PATH, HOME: '/tmp', GIVEN: 'x-wanted-value', USUAL: 'usual' },
+    PATH: env.PATH,
+    HOME: '/tmp',
+    GIVEN: 'x-wanted-value',
+    USUAL: 'usual',
     STORED: 'key of x STORED',
   });
   assert.is(seen.cwd, join(harness.folder, 'work', 'x'));
@@ -221,10 +237,10 @@ test('a server has no variable of the daemon but the named ones, and an own fold
 });
 
 for (const [what, value] of [
-  ['a variable that is not set', '${env:ABSENT}'],
-  ['a variable of svc', '${SVC_TOKEN}'],
-  ['a stored key that there is not', '${key:ABSENT}'],
-  ['an input of VS Code', '${input:token}'],
+  ['a variable that is not set', ref('env:ABSENT')],
+  ['a variable of svc', ref('SVC_TOKEN')],
+  ['a stored key that there is not', ref('key:ABSENT')],
+  ['an input of VS Code', ref('input:token')],
 ] as const)
   test(`${what} starts nothing, and the error says what to do`, async () => {
     const harness = await boot({ x: scripted([], {}, { A: value }) }, { env: { SVC_TOKEN: 'x' } });
@@ -259,7 +275,10 @@ test('the policy: ask, but for tools of a trusted server that only read', async 
     ['allow', false],
     ['deny', true],
   ]);
-  assert.equal((await of('open')).map(([policy]) => policy), ['allow', 'allow', 'allow']);
+  assert.equal(
+    (await of('open')).map(([policy]) => policy),
+    ['allow', 'allow', 'allow'],
+  );
 });
 
 test('a tool that was allowed and changes is asked about again', async () => {
@@ -319,7 +338,7 @@ test('what a server started dies with it', async () => {
   await waitFor('its child is gone', () => isGone(child));
 });
 
-test('the file is read again: a changed server starts anew, a removed one ends', async () => {
+test('the file is read again: a changed server starts again, a removed one ends', async () => {
   const harness = await boot({ x: scripted() });
   const { servers } = harness;
   await toolsOf(harness);

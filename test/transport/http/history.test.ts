@@ -29,7 +29,7 @@ test('the machines have states, transitions and live instances', async () => {
   assert.is(json.seq, real.kernel.durableSeq);
   assert.equal(
     json.machines.map(({ name }: { name: string }) => name),
-    ['daemon', 'run', 'provider', 'engine', 'pull', 'lease', 'conversation'],
+    ['daemon', 'run', 'provider', 'engine', 'pull', 'mcp', 'lease', 'conversation'],
   );
   const [daemon, run] = json.machines;
   assert.is(daemon.initial, 'starting.binding');
@@ -60,7 +60,16 @@ test('the machines have states, transitions and live instances', async () => {
 });
 
 test('every machine has a diagram, and nothing else does', async () => {
-  for (const name of ['daemon', 'run', 'provider', 'engine', 'pull', 'lease', 'conversation']) {
+  for (const name of [
+    'daemon',
+    'run',
+    'provider',
+    'engine',
+    'pull',
+    'mcp',
+    'lease',
+    'conversation',
+  ]) {
     const { status, headers, text } = await real.get(`/v1/machines/${name}/diagram`);
     assert.is(status, 200);
     assert.match(headers['content-type'] ?? '', /^image\/svg\+xml/);
