@@ -156,7 +156,6 @@ const layers: Record<string, Layer> = {
     ],
     types: ['src/contract'],
   },
-  // Servers of tools.
   'src/mcp': {
     may: [...PORTS, 'machines', 'src/logs/plain.ts', ...TABLES],
     types: ['src/contract'],
