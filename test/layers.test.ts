@@ -292,6 +292,7 @@ const longer: Record<string, string> = {
   'src/errors.ts': 'one table',
   'src/cli/commands.ts': 'one table',
   'src/limits.ts': 'one table',
+  'test/layers.test.ts': 'one table',
   'test/runtime/runs/recover.test.ts': 'one list of cases',
   'test/store/conformance.ts': 'one suite that every store passes',
 };
