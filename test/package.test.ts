@@ -17,6 +17,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite, test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { parse } from 'yaml';
+import { formula, winget } from '../tools/package/manifests.ts';
 import { isNeedless } from '../tools/package/needless.ts';
 import { PLATFORMS } from '../tools/package/platforms.ts';
 import { systemUnit, userUnit } from '../tools/package/system.ts';
@@ -47,6 +49,7 @@ test('what a program reads stays in the archive, and what it never reads does no
     'pino/test/basic.test.js',
     'pino/pino.d.ts',
     'pino/README.md',
+    'pino/index.html',
     'a/node_modules/@b/c/docs/x.js',
     'rc/.npmignore',
     '.bin/which',
@@ -73,6 +76,50 @@ test('the service of the machine has an account and a folder, and starts with th
 
 test('the service of a user reads the variables of that user', () => {
   assert.match(userUnit(), '\nEnvironmentFile=-%h/.config/svc/service.env\n');
+});
+
+const release = {
+  version: '1.2.3',
+  baseUrl: 'https://example.org/files/',
+  homepage: 'https://example.org',
+  publisher: 'Some People',
+};
+
+test('the manifests have the archives that there are, with their digests', () => {
+  const sums = new Map([
+    ['svc-1.2.3-linux-x64.tar.gz', 'aa'],
+    ['svc-1.2.3-linux-x64.deb', 'bb'],
+    ['svc-1.2.3-darwin-arm64.tar.gz', 'cc'],
+    ['svc-1.2.3-win-x64.zip', 'dd'],
+  ]);
+  const brew = formula({ ...release, sums }) ?? '';
+  for (const text of [
+    'on_linux do\n    on_intel do\n      url "https://example.org/files/svc-1.2.3-linux-x64.tar.gz"',
+    'sha256 "aa"',
+    'on_macos do\n    on_arm do',
+    'sha256 "cc"',
+  ])
+    assert.ok(brew.includes(text), text);
+  assert.is(brew.split('on_arm').length, 2, 'there is no archive for Linux on arm64');
+  assert.not.match(brew, 'bb');
+  const files = winget({ ...release, sums });
+  assert.equal(Object.keys(files).length, 3);
+  const installer = parse(files[join('winget', 'SomePeople.svc.installer.yaml')] ?? '');
+  assert.equal(installer.Installers, [
+    {
+      Architecture: 'x64',
+      InstallerUrl: 'https://example.org/files/svc-1.2.3-win-x64.zip',
+      InstallerSha256: 'DD',
+      NestedInstallerFiles: [
+        { RelativeFilePath: 'svc-1.2.3-win-x64\\bin\\svc.cmd', PortableCommandAlias: 'svc' },
+      ],
+    },
+  ]);
+});
+
+test('without archives there is no manifest', () => {
+  assert.is(formula({ ...release, sums: new Map() }), null);
+  assert.equal(winget({ ...release, sums: new Map([['svc-1.2.3-linux-x64.tar.gz', 'aa']]) }), {});
 });
 
 /** The scripts of an archive whose Node.js prints how it was called. */

@@ -36,6 +36,11 @@ const WAYS = {
     upgrade: 'sudo apt install ./<package of the new version>.deb && svc restart',
     remove: 'sudo apt remove svc',
   },
+  image: {
+    words: 'a container image',
+    upgrade: 'docker run <image of the new version, with the same volume>',
+    remove: 'docker rm <container>',
+  },
   rpm: {
     words: 'an RPM package',
     upgrade: 'sudo dnf install ./<package of the new version>.rpm && svc restart',

@@ -16,7 +16,7 @@ export function isNeedless(file: string, { os, cpu }: Platform): boolean {
   return (
     /(^|\/)\./.test(file) ||
     NEVER_LOADED.includes(first) ||
-    /\.(map|[cm]?ts|md|markdown|flow|tsbuildinfo)$/i.test(withoutLicence(file)) ||
+    /\.(map|[cm]?ts|md|markdown|flow|tsbuildinfo|html|sh)$/i.test(withoutLicence(file)) ||
     new RegExp(`(^|/node_modules/)(@[^/]+/)?[^/]+/(${FOLDERS})/`).test(file) ||
     /^better-sqlite3\/(deps|src)\//.test(file) ||
     (file.startsWith('better-sqlite3/prebuilds/') && !file.endsWith(`/${os}-${cpu}.node`)) ||

@@ -14,6 +14,7 @@ import { parseArgs } from 'node:util';
 import { create } from 'tar';
 import { command, has } from './command.ts';
 import { writeBom, writeLicences } from './licences.ts';
+import { writeManifests } from './manifests.ts';
 import { PLATFORMS } from './platforms.ts';
 import { filesBelow, stage } from './stage.ts';
 import { makeSystemPackages } from './system.ts';
@@ -24,12 +25,22 @@ const USAGE = `npm run package -- [options]
   --out FOLDER   where the archives go; dist/package without it
 
 It builds the program, and makes an archive of it for each platform. With nfpm in the PATH it also
-makes the packages for Debian and Red Hat. The same commit makes the same bytes.`;
+makes the packages for Debian and Red Hat. The same commit makes the same bytes.
+
+With the next three options it also makes the manifests of Homebrew and winget, with the digests of the
+archives in SHA256SUMS. No archive for Windows: no manifest of winget.
+
+  --base-url URL    where the files are published
+  --homepage URL    the page of the project
+  --publisher NAME  who publishes them`;
 
 const { values } = parseArgs({
   options: {
     platform: { type: 'string', multiple: true, default: Object.keys(PLATFORMS) },
     out: { type: 'string', default: 'dist/package' },
+    'base-url': { type: 'string' },
+    homepage: { type: 'string' },
+    publisher: { type: 'string' },
     help: { type: 'boolean', short: 'h' },
   },
 });
@@ -49,13 +60,21 @@ mkdirSync(out, { recursive: true });
 const hasNfpm = has('nfpm');
 if (!hasNfpm)
   console.log('There is no nfpm in the PATH: no package for Debian or Red Hat is made.');
-const sums: string[] = [];
+/** Digests by file. */
+const sums = new Map<string, string>();
 for (const name of values.platform)
   for (const file of await pack(name)) {
     console.log(`${file}  ${mib(statSync(file).size)} MiB`);
-    sums.push(`${await sha256(file)}  ${basename(file)}\n`);
+    sums.set(basename(file), await sha256(file));
   }
-writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
+writeFileSync(
+  join(out, 'SHA256SUMS'),
+  [...sums].map(([name, sum]) => `${sum}  ${name}\n`).join(''),
+);
+const { 'base-url': baseUrl, homepage, publisher } = values;
+if (baseUrl !== undefined && homepage !== undefined && publisher !== undefined)
+  for (const file of writeManifests(out, { version, baseUrl, homepage, publisher, sums }))
+    console.log(file);
 
 /** Makes the archive and the packages of a platform. Resolves with their files. */
 async function pack(name: string): Promise<string[]> {

@@ -88,8 +88,8 @@ function make(kind: 'deb' | 'rpm', options: SystemPackageOptions): string {
 /** Who publishes the packages. */
 const MAINTAINER = process.env.MAINTAINER ?? 'The maintainers of svc <svc@localhost>';
 const DESCRIPTION = `local AI runtime daemon
-It answers prompts with local or cloud models, over HTTP, gRPC and WebSocket, and
-keeps every fact in a durable log.`;
+It answers prompts with local or cloud models, over HTTP, gRPC and
+WebSocket, and keeps every fact in a durable log.`;
 
 /** Service of each user: systemctl --user enable --now svc. */
 export function userUnit(): string {
