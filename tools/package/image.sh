@@ -33,6 +33,11 @@ done
 mkdir -p "$root/usr/lib/svc" "$root/etc" "$root/var/lib/svc" "$root/tmp" "$root/usr/bin"
 tar -xzf "$archive" -C "$root/usr/lib/svc" --strip-components=1 --no-same-owner
 rm -f "$root/usr/lib/svc/install.sh" "$root/usr/lib/svc/bin/svc"
+# There is no shell for the script of the archive: the system calls Node.js for the program.
+program=lib/svc/lib/svc/dist/src/main.js
+sed -i '1s|^#!.*|#!/usr/lib/svc/lib/node|' "$root/usr/$program"
+chmod 755 "$root/usr/$program"
+ln -s "../$program" "$root/usr/bin/svc"
 echo image >"$root/usr/lib/svc/lib/svc/installed"
 printf '%s\n' 'root:x:0:0::/:/none' 'svc:x:1000:1000::/var/lib/svc:/none' >"$root/etc/passwd"
 printf '%s\n' 'root:x:0:' 'svc:x:1000:' >"$root/etc/group"
@@ -47,14 +52,12 @@ tar $form --owner=1000 --group=1000 -rf "$work/root.tar" ./var/lib/svc
 
 container=$(buildah from scratch)
 buildah add --quiet "$container" "$work/root.tar" / >/dev/null
-# There is no shell: Node.js is called, and its first argument is the program.
-program='"/usr/lib/svc/lib/node", "/usr/lib/svc/lib/svc/dist/src/main.js"'
 buildah config --user svc --workingdir /var/lib/svc --port 4780 --volume /var/lib/svc \
-  --env SVC_HOME=/var/lib/svc --env SVC_HTTP=0.0.0.0:4780 --env MALLOC_ARENA_MAX=1 \
+  --env PATH=/usr/bin --env SVC_HOME=/var/lib/svc --env SVC_HTTP=0.0.0.0:4780 --env MALLOC_ARENA_MAX=1 \
   --label org.opencontainers.image.version="$version" \
   --label org.opencontainers.image.licenses=MIT \
-  --entrypoint "[$program]" --cmd serve \
-  --healthcheck "CMD /usr/lib/svc/lib/node /usr/lib/svc/lib/svc/dist/src/main.js health" \
+  --entrypoint '["svc"]' --cmd serve \
+  --healthcheck 'CMD svc health' \
   --healthcheck-interval 10s --healthcheck-timeout 5s --healthcheck-start-period 60s "$container"
 rm -f "$out"
 buildah commit --quiet --format docker --timestamp "$epoch" "$container" \
