@@ -8,10 +8,20 @@ import { ask, BEARER, type Booted, boot, TOKEN, wire } from './boot.ts';
 const test = suite<{ http: Booted }>('events of a run over HTTP');
 
 test.before.each(async (context) => {
-  context.http = await boot({ limits: { heartbeat_ms: 100 } });
+  context.http = await boot();
 });
 
 test.after.each(({ http }) => http.close());
+
+/**
+ * A server that soon sends comments, and soon closes a client that does not read. It also closes
+ * one that reads, when this process gets no processor for 200 ms.
+ */
+async function beatsOften(context: { http: Booted }): Promise<Booted> {
+  await context.http.close();
+  context.http = await boot({ limits: { heartbeat_ms: 100 } });
+  return context.http;
+}
 
 interface Event {
   id: string | null;
@@ -100,7 +110,8 @@ test('a run requested as a stream sends its events and ends after the last one',
   assert.ok(stream.res.complete);
 });
 
-test('events are sent as they happen, and comments between them', async ({ http }) => {
+test('events are sent as they happen, and comments between them', async (context) => {
+  const http = await beatsOften(context);
   const stream = await start(http);
   await waitFor('the first event', () => stream.events().length === 1);
   await waitFor('a heartbeat', () => stream.text().includes('\n\n: \n\n'));
@@ -233,9 +244,8 @@ test('a client that leaves before its run is accepted gets no follower', async (
   assert.is(http.runtime.following, 0);
 });
 
-test('a client that does not read gets no more than the buffers take, and is closed', async ({
-  http,
-}) => {
+test('a client that does not read gets no more than the buffers take, and is closed', async (context) => {
+  const http = await beatsOften(context);
   await ask(`${http.url}/v1/runs`, { method: 'POST', headers: BEARER, body: { prompt: 'a' } });
   const text = 'x'.repeat(64 * 1024);
   for (let index = 0; index < 400; index += 1)
