@@ -254,6 +254,11 @@ const layers: Record<string, Layer> = {
     ],
     types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
+  // They write mcp.json, and store keys of servers, without a daemon.
+  'src/cli/mcp': {
+    may: ['src/cli', 'src/providers/keys', 'src/logs', ...CLIENT, ...PLACE],
+    types: ['src/transport/control', 'src/contract', 'src/runtime'],
+  },
   'src/cli/machines': { may: ['src/cli', 'machines', ...PLACE] },
   'src/cli/doctor': {
     may: [

@@ -151,6 +151,29 @@ const stats: FlagSpec = {
   summary: 'Then print how long it took, and how many tokens it had. With --json: in `stats`.',
 };
 
+const mcpFlags: FlagSpec[] = [
+  { name: 'url', value: '<url>', summary: 'Its address, if it is reached over HTTP.' },
+  {
+    name: 'env',
+    value: '<name>',
+    many: true,
+    summary: 'Pass on this variable of the daemon; with NAME=value, this value.',
+  },
+  {
+    name: 'header',
+    value: '<header>',
+    many: true,
+    summary: 'Send this header, as in "Name: value".',
+  },
+  { name: 'cwd', value: '<folder>', summary: 'Its working folder. By default it has its own.' },
+  { name: 'trusted', summary: 'Believe what its tools say of themselves.' },
+  {
+    name: 'policy',
+    value: '<policy>',
+    summary: 'What becomes of calls without a rule: allow, ask or deny.',
+  },
+];
+
 /** Who answers. */
 const targetFlags: FlagSpec[] = [
   { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
@@ -722,7 +745,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['nodes drain node_01J…'],
   }),
   command('machines', {
-    args: '[daemon|run|provider|engine|pull|lease|conversation|diff] [before] [after]',
+    args: '[daemon|run|provider|engine|pull|mcp|lease|conversation|diff] [before] [after]',
     summary:
       'The state machines of the daemon: all, or one. ' +
       'Only --live needs a running daemon. diff shows which states and edges a change removes ' +
@@ -755,6 +778,59 @@ export const commands: readonly CommandSpec[] = [
       { name: 'no-start', summary: 'Fail if the daemon is not running.' },
     ],
     examples: ['console'],
+  }),
+  command('mcp list', {
+    isQuick: true,
+    summary: 'The servers of tools, and their states. Works without a daemon.',
+    examples: ['mcp list'],
+  }),
+  command('mcp add', {
+    args: '<name> [command…]',
+    summary: 'Add a server of tools: a command, or an address. Works without a daemon.',
+    flags: mcpFlags,
+    examples: [
+      'mcp add files -- npx -y @modelcontextprotocol/server-filesystem /home/me/notes',
+      'mcp add issues --url https://example.org/mcp --header "Authorization: Bearer TOKEN"',
+    ],
+  }),
+  command('mcp show', {
+    args: '<name>',
+    summary: 'A server of tools, and its tools with their policies. It is started for that.',
+    flags: [{ name: 'full', summary: 'With whole descriptions and schemas.' }],
+    examples: ['mcp show files'],
+  }),
+  command('mcp test', {
+    args: '<name>',
+    summary: 'Start a server of tools, and list its tools.',
+    examples: ['mcp test files'],
+  }),
+  command('mcp set', {
+    args: '<name> [command…]',
+    summary: 'Change a server of tools. Works without a daemon.',
+    flags: [
+      ...mcpFlags,
+      { name: 'untrusted', summary: 'Do not believe what its tools say any more.' },
+      {
+        name: 'tool',
+        value: '<rule>',
+        many: true,
+        summary: 'A rule for one tool: <tool>=allow, <tool>=ask or <tool>=deny.',
+      },
+      { name: 'key', value: '<name>', summary: 'Store this variable: its value comes from stdin.' },
+      { name: 'disable', summary: 'Switch it off.' },
+      { name: 'enable', summary: 'Switch it on again.' },
+    ],
+    examples: ['mcp set files --trusted', 'mcp set files --tool write_file=deny'],
+  }),
+  command('mcp remove', {
+    args: '<name>',
+    summary: 'Remove a server of tools.',
+    examples: ['mcp remove files'],
+  }),
+  command('mcp import', {
+    args: '<file>',
+    summary: 'Copy the servers of tools of another program, such as Claude Desktop or VS Code.',
+    examples: ['mcp import ~/.cursor/mcp.json'],
   }),
   command('preset list', {
     summary: 'The presets: settings of requests by name. Works without a daemon.',

@@ -118,6 +118,7 @@ export function buildParts(options: PartsOptions) {
     place,
     history,
     pulls: work.pulls,
+    mcp: work.mcp,
     stopReports,
     streams,
     home: paths.home,

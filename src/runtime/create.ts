@@ -46,6 +46,7 @@ export interface RuntimeOptions {
   scheduler: Scheduler;
   history: DaemonHistory;
   pulls: Pulls;
+  mcp: Runtime['mcp'];
   stopReports: StopReports;
   /** Stream of this boot's daemon machine. */
   streams: { daemon: DaemonKey };
@@ -164,6 +165,7 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
       now: () => kernel.clock.now(),
     }),
     pulls: options.pulls,
+    mcp: options.mcp,
     history: createHistory({
       ...options,
       store,

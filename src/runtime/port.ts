@@ -11,6 +11,7 @@ import type {
   UsageRecord,
 } from '../contract/contract.ts';
 import type { UsageInput } from '../contract/usage.ts';
+import type { ManagedToolServers } from '../mcp/port.ts';
 import type { Embeddings } from './embeddings/embeddings.ts';
 import type { History } from './history/history.ts';
 import type { Family } from './metrics/tally.ts';
@@ -37,6 +38,8 @@ export interface Runtime extends DaemonRequests {
   readonly models: Public<Models>;
   /** The local models in memory. */
   readonly loads: Public<Loads>;
+  /** The servers of tools. */
+  readonly mcp: Pick<ManagedToolServers, 'list' | 'show' | 'allowAlways'>;
   readonly pulls: Pick<Pulls, 'search' | 'pull' | 'import' | 'cancel'>;
   readonly history: History;
   /** The daemons that share the log of this one. */

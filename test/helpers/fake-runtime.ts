@@ -336,6 +336,11 @@ export function fakeRuntime(): FakeRuntime {
         };
       },
     },
+    mcp: {
+      list: () => ({ servers: [], problem: null }),
+      show: () => Promise.reject(new Error('not here')),
+      allowAlways: () => Promise.reject(new Error('not here')),
+    },
     providers: {
       list() {
         note('providers.list');

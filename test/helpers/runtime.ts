@@ -199,6 +199,11 @@ export async function bootRuntime(options: RuntimeOptions) {
   const saved: [string, unknown][] = [];
   let choices: ModelChoices = { default: null, provider: null, aliases: {}, presets: {} };
   const runtime = createRuntime({
+    mcp: {
+      list: () => ({ servers: [], problem: null }),
+      show: () => Promise.reject(new Error('not here')),
+      allowAlways: () => Promise.reject(new Error('not here')),
+    },
     kernel,
     store,
     config,

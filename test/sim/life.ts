@@ -136,6 +136,11 @@ export class Life {
     };
     const stopRequests = new Notifier<number>();
     this.runtime = createRuntime({
+      mcp: {
+        list: () => ({ servers: [], problem: null }),
+        show: () => Promise.reject(new Error('not here')),
+        allowAlways: () => Promise.reject(new Error('not here')),
+      },
       kernel,
       store,
       config,

@@ -55,7 +55,8 @@ async function remove(keys: StoredKeys, id: string): Promise<null> {
   });
 }
 
-async function readKey(id: string, flags: Flags): Promise<string> {
+/** Throws usage. */
+export async function readKey(id: string, flags: Flags): Promise<string> {
   const variable = textFlag(flags, 'from-env');
   const file = textFlag(flags, 'from-file');
   if (variable !== undefined && file !== undefined)

@@ -2,12 +2,18 @@ import type * as v from 'valibot';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import type { WithoutNull } from '../check.ts';
 import { daemonOperations } from './daemon.ts';
+import { mcpOperations } from './mcp.ts';
 import { modelOperations } from './models.ts';
 import type { Operation } from './row.ts';
 import { runOperations } from './runs.ts';
 
 /** What any client can ask of the daemon. The local socket has all of it. */
-export const operations = { ...runOperations, ...modelOperations, ...daemonOperations };
+export const operations = {
+  ...runOperations,
+  ...modelOperations,
+  ...mcpOperations,
+  ...daemonOperations,
+};
 
 type Operations = typeof operations;
 export type OperationName = keyof Operations;

@@ -162,6 +162,7 @@ const rules: Rules<Runtime> = {
   },
   embeddings: { embed: asksBy, rerank: asksBy },
   providers: {},
+  mcp: {},
   models: { list: any, place: any, presetOf: any, isFile: any, next: any, find: ofModel('any') },
   loads: {
     isLocal: any,

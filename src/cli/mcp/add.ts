@@ -1,0 +1,31 @@
+import { editMcpFile, mcpFile } from '../../config/mcp-file.ts';
+import { SvcError } from '../../errors.ts';
+import { oneLine } from '../../logs/plain.ts';
+import type { Context } from '../context.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { checkServer, tellDaemon, withFlags } from './server-flags.ts';
+
+/** Writes a server of tools into `mcp.json`, with or without a daemon. */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const [name = '', ...command] = args;
+  if (command.length > 0 === (flags.url !== undefined))
+    throw new SvcError('usage', 'A server of tools has a command, or --url.', {
+      hint: 'For example: svc mcp add files -- npx -y @modelcontextprotocol/server-everything',
+    });
+  const server = withFlags({}, command, flags);
+  checkServer(name, server);
+  await editMcpFile(mcpFile(paths.config), (servers) => {
+    if (Object.hasOwn(servers, name))
+      throw new SvcError('mcp_exists', `A server of tools ${name} is configured already.`, {
+        param: 'name',
+      });
+    return { [name]: server };
+  });
+  await tellDaemon(paths);
+  if (json) printJson({ name });
+  else {
+    print(oneLine(`Added ${name}.`));
+    note(`It starts when it is asked for. To try it: svc mcp test ${name}`);
+  }
+  return 0;
+}

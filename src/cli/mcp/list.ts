@@ -1,0 +1,58 @@
+import { mcpFile, readMcpFile } from '../../config/mcp-file.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
+import type { Context } from '../context.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { fields, table } from '../print/table.ts';
+
+/** Without a daemon, lists what is configured. */
+export async function run({ paths, json }: Context): Promise<number> {
+  const { servers, problem } = await askDaemon(paths, 'mcp.list').then(
+    (listed) => listed,
+    whenNotRunning(() => configured(mcpFile(paths.config))),
+  );
+  if (json) {
+    printJson({ servers, problem });
+    return 0;
+  }
+  const rows = servers.map(({ name, state, tools, trusted, policy, target }) => [
+    name,
+    state,
+    tools === null ? '-' : String(tools),
+    policy ?? (trusted ? 'trusted' : 'ask'),
+    target,
+  ]);
+  print(table(['SERVER', 'STATE', 'TOOLS', 'POLICY', 'STARTS'], rows));
+  const reasons = servers.flatMap(({ name, reason }): [string, string][] =>
+    reason === null ? [] : [[name, reason]],
+  );
+  if (reasons.length > 0) print(`\n${fields(reasons)}`);
+  if (problem !== null) note(`The servers are as they were: ${problem}`);
+  if (servers.length === 0) note('Add one with: svc mcp add <name> -- <command …>');
+  return 0;
+}
+
+function configured(file: string) {
+  const { servers, problems } = readMcpFile(file);
+  const all = [
+    ...[...servers].map(([name, { command, url, disabled, trusted, policy }]) => ({
+      name,
+      state: disabled ? 'disabled' : 'stopped',
+      reason: null,
+      tools: null,
+      trusted,
+      policy,
+      target: command?.[0] ?? url ?? '',
+    })),
+    ...[...problems].map(([name, reason]) => ({
+      name,
+      state: 'invalid',
+      reason,
+      tools: null,
+      trusted: false,
+      policy: null,
+      target: '',
+    })),
+  ];
+  return { servers: all, problem: null };
+}

@@ -1,0 +1,82 @@
+import { isMcpName, isPolicy, MCP_NAME, readMcpServer } from '../../config/mcp-file.ts';
+import { SvcError } from '../../errors.ts';
+import type { Paths } from '../../home/paths.ts';
+import { asRecord } from '../../json.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
+import type { Flags } from '../context.ts';
+import { listFlag, textFlag } from '../parse/flag-values.ts';
+
+/** The server of the file with the changes that the flags say. Throws usage. */
+export function withFlags(
+  server: Readonly<Record<string, unknown>>,
+  command: readonly string[],
+  flags: Flags,
+): Record<string, unknown> {
+  const [program, ...args] = command;
+  const url = textFlag(flags, 'url');
+  const svc = asRecord(server.svc);
+  const policy = textFlag(flags, 'policy');
+  if (policy !== undefined && !isPolicy(policy)) throw wrong('policy', 'allow, ask or deny');
+  const trusted = flags.trusted === true ? true : flags.untrusted === true ? false : svc.trusted;
+  const tools = pairs(flags, 'tool', (tool, rule) => {
+    if (!isPolicy(rule)) throw wrong('tool', '<tool>=allow, <tool>=ask or <tool>=deny');
+    return [tool, rule];
+  });
+  const env = pairs(flags, 'env', (name, value) => [name, value ?? `\${env:${name}}`]);
+  const headers = pairs(flags, 'header', (name, value) => [name, value?.trim() ?? ''], ':');
+  const own = without({
+    ...svc,
+    trusted,
+    policy: policy ?? svc.policy,
+    tools: add(svc.tools, tools),
+  });
+  return without({
+    ...server,
+    ...(program === undefined ? {} : { command: program, args, url: undefined }),
+    ...(url === undefined ? {} : { url, command: undefined, args: undefined }),
+    cwd: textFlag(flags, 'cwd') ?? server.cwd,
+    env: add(server.env, env),
+    headers: add(server.headers, headers),
+    disabled: flags.disable === true ? true : flags.enable === true ? undefined : server.disabled,
+    svc: Object.keys(own).length === 0 ? undefined : own,
+  });
+}
+
+/** Throws usage for what the daemon could not read. */
+export function checkServer(name: string, server: unknown): void {
+  if (!isMcpName(name)) throw new SvcError('usage', `A server of tools has ${MCP_NAME}.`);
+  const problem = readMcpServer(server);
+  if (typeof problem === 'string') throw new SvcError('usage', `${name}: ${problem}.`);
+}
+
+/** The daemon reads the file: a server that changed is stopped. */
+export async function tellDaemon(paths: Paths): Promise<void> {
+  await askDaemon(paths, 'mcp.list').catch(whenNotRunning(() => null));
+}
+
+function pairs(
+  flags: Flags,
+  flag: string,
+  read: (name: string, value: string | undefined) => [string, string],
+  mark = '=',
+): Record<string, string> {
+  const found = (listFlag(flags, flag) ?? []).map((text) => {
+    const at = text.indexOf(mark);
+    if (at === 0 || (at < 0 && mark === ':')) throw wrong(flag, `<name>${mark}<value>`);
+    return at < 0 ? read(text, undefined) : read(text.slice(0, at), text.slice(at + 1));
+  });
+  return Object.fromEntries(found);
+}
+
+function add(before: unknown, more: Record<string, string>): unknown {
+  return Object.keys(more).length === 0 ? before : { ...asRecord(before), ...more };
+}
+
+function without(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+function wrong(flag: string, expects: string): SvcError {
+  return new SvcError('usage', `--${flag} must be ${expects}.`, { param: flag });
+}

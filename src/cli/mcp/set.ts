@@ -1,0 +1,55 @@
+import { editMcpFile, mcpFile, readMcpFile } from '../../config/mcp-file.ts';
+import { SvcError } from '../../errors.ts';
+import { asRecord } from '../../json.ts';
+import { oneLine } from '../../logs/plain.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { whenNotRunning } from '../connect/not-running.ts';
+import type { Context } from '../context.ts';
+import { listFlag, textFlag } from '../parse/flag-values.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { checkServer, tellDaemon, withFlags } from './server-flags.ts';
+
+/** Changes a server of tools in `mcp.json`, with or without a daemon. */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const [name = '', ...command] = args;
+  const file = mcpFile(paths.config);
+  const key = textFlag(flags, 'key');
+  if (Object.keys(flags).every((flag) => flag === 'json') && command.length === 0)
+    throw new SvcError('usage', 'There is nothing to set.', { hint: 'See: svc mcp set --help' });
+  if (key !== undefined) await storeKey(paths.keys, name, key);
+  const known = readMcpFile(file);
+  await editMcpFile(file, (servers) => {
+    if (!Object.hasOwn(servers, name))
+      throw new SvcError('mcp_unknown', `There is no server of tools ${JSON.stringify(name)}.`, {
+        details: { known: [...known.servers.keys()] },
+      });
+    const changed = withFlags(asRecord(servers[name]), command, flags);
+    const reference = key === undefined ? {} : { [key]: `\${key:${key}}` };
+    const server = { ...changed, env: { ...asRecord(changed.env), ...reference } };
+    checkServer(name, server);
+    return { [name]: server };
+  });
+  await tellDaemon(paths);
+  // The daemon notes what an allowed tool looks like, so that a change of it is noticed.
+  const allowed = (listFlag(flags, 'tool') ?? []).filter((text) => text.endsWith('=allow'));
+  for (const text of allowed) {
+    const tool = text.slice(0, -'=allow'.length);
+    const noted = await askDaemon(paths, 'mcp.allow', { name, tool }).catch(
+      whenNotRunning(() => null),
+    );
+    if (noted === null) note(`Without the daemon, svc does not notice when ${tool} changes.`);
+  }
+  if (json) printJson({ name });
+  else print(oneLine(`Changed ${name}.`));
+  return 0;
+}
+
+/** The key goes to its place only, which the daemon reads. */
+async function storeKey(folder: string, name: string, key: string): Promise<void> {
+  const { readKey } = await import('../provider/key.ts');
+  const { mcpKey, StoredKeys } = await import('../../providers/keys/stored-keys.ts');
+  if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(key))
+    throw new SvcError('usage', '--key must be the name of a variable.', { param: 'key' });
+  const { id, owner } = mcpKey(name, key);
+  await new StoredKeys(folder).store(id, owner, await readKey(`${key} for ${name}`, {}));
+}

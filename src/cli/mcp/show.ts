@@ -1,0 +1,39 @@
+import { plain } from '../../logs/plain.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { print, printJson } from '../print/output.ts';
+import { fields, table } from '../print/table.ts';
+
+/** A server of tools and its tools. It is started for that. */
+export async function run({ paths, args, flags, json }: Context): Promise<number> {
+  const server = await askDaemon(paths, 'mcp.show', { name: args[0] }, { timeout_ms: SHOW_MS });
+  if (json) {
+    printJson(server);
+    return 0;
+  }
+  print(
+    fields([
+      ['state', server.state],
+      ['starts', server.target],
+      ['says', server.server ?? '-'],
+      ['trusted', server.trusted ? 'yes' : 'no'],
+      ['variables', server.env.join(', ') || '-'],
+      ['headers', server.headers.join(', ') || '-'],
+      ...server.problems.map((problem): [string, string] => ['left out', problem]),
+    ]),
+  );
+  const rows = server.tools.map((tool) => [
+    tool.name,
+    tool.changed ? 'ask (it changed)' : tool.policy,
+    tool.read_only ? 'reads' : tool.destructive ? 'may destroy' : 'writes',
+    tool.description ?? '-',
+  ]);
+  print(`\n${table(['TOOL', 'POLICY', 'SAYS', 'DESCRIPTION'], rows)}`);
+  if (flags.full === true)
+    for (const tool of server.tools)
+      print(plain(`\n${tool.name}\n${tool.description ?? ''}\n${JSON.stringify(tool.schema)}`));
+  return 0;
+}
+
+/** Above the limit for a start. */
+const SHOW_MS = 3_700_000;

@@ -1,0 +1,22 @@
+import { oneLine } from '../../logs/plain.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import type { Context } from '../context.ts';
+import { note, print, printJson } from '../print/output.ts';
+
+/** Starts the server, and lists its tools. Exit 9 if it does not start. */
+export async function run({ paths, args, json }: Context): Promise<number> {
+  const server = await askDaemon(paths, 'mcp.test', { name: args[0] }, { timeout_ms: TEST_MS });
+  if (json) {
+    printJson(server);
+    return 0;
+  }
+  const tools = server.tools.length === 1 ? '1 tool' : `${server.tools.length} tools`;
+  print(oneLine(`${server.name} answers: ${tools}, after ${server.took_ms} ms.`));
+  for (const { name, changed } of server.tools)
+    print(oneLine(`  ${name}${changed ? ' (changed since it was allowed)' : ''}`));
+  for (const problem of server.problems) note(oneLine(`Left out: ${problem}.`));
+  return 0;
+}
+
+/** Above the limit for a start. */
+const TEST_MS = 3_700_000;

@@ -1,0 +1,98 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { SCRIPTED } from '../helpers/tool-servers.ts';
+
+/** The commands for servers of tools, without and with a daemon. */
+
+const homes: Home[] = [];
+test.after.each(async () => {
+  for (const home of homes.splice(0)) await home.close();
+});
+
+function newHome(): { home: Home; file: string } {
+  const home = makeHome();
+  homes.push(home);
+  return { home, file: join(dirname(home.paths.config), 'mcp.json') };
+}
+
+test('add, set, list and remove work without a daemon, and keep comments', async () => {
+  const { home, file } = newHome();
+  const add = ['mcp', 'add', 'x', '--env', 'TOKEN', '--', process.execPath, SCRIPTED, '--flag'];
+  assert.is((await home.svc(add)).code, 0);
+  assert.is(statSync(file).mode & 0o777, 0o600);
+  const written = JSON.parse(readFileSync(file, 'utf8')).mcpServers.x;
+  assert.equal(written.args, [SCRIPTED, '--flag']);
+  assert.equal(written.env, { TOKEN: `\${env:TOKEN}` });
+  assert.match((await home.svc(add)).stderr, /configured already/);
+  writeFileSync(file, readFileSync(file, 'utf8').replace('{', '{ // mine'));
+  const set = await home.svc(['mcp', 'set', 'x', '--trusted', '--tool', 'put=deny']);
+  assert.is(set.code, 0, set.stderr);
+  const text = readFileSync(file, 'utf8');
+  assert.ok(text.includes('// mine') && text.includes('"trusted": true'), text);
+  const { stdout } = await home.svc(['mcp', 'list', '--json']);
+  const [server] = JSON.parse(stdout).servers;
+  assert.equal([server.name, server.state, server.trusted], ['x', 'stopped', true]);
+  assert.is((await home.svc(['mcp', 'set', 'y', '--trusted'])).code, 7);
+  assert.is((await home.svc(['mcp', 'add', 'a/b', '--url', 'http://localhost/'])).code, 2);
+  assert.is((await home.svc(['mcp', 'add', 'both', '--url', 'http://localhost/', 'x'])).code, 2);
+  assert.is((await home.svc(['mcp', 'remove', 'x'])).code, 0);
+  assert.is((await home.svc(['mcp', 'remove', 'x'])).code, 7);
+  assert.is((await home.svc(['mcp', 'show', 'x'])).code, 3);
+});
+
+test('the files of other programs are imported, without what they allow', async () => {
+  const { home, file } = newHome();
+  const from = join(home.folder, 'their.json');
+  const server = { command: 'x', env: { KEY: 'secret-value' }, svc: { trusted: true } };
+  writeFileSync(
+    from,
+    JSON.stringify({ servers: { 'My Server': server, old: { type: 'sse', url: 'http://a/' } } }),
+  );
+  const { code, stdout } = await home.svc(['mcp', 'import', from, '--json']);
+  assert.is(code, 6);
+  const { imported, skipped } = JSON.parse(stdout);
+  assert.equal([imported, skipped[0].name], [['My-Server'], 'old']);
+  const { svc, env } = JSON.parse(readFileSync(file, 'utf8')).mcpServers['My-Server'];
+  assert.equal([svc, env], [undefined, { KEY: 'secret-value' }]);
+  assert.not.match((await home.svc(['mcp', 'list', '--json'])).stdout, /secret-value/);
+});
+
+test('with a daemon: test, show, an allowed tool, hostile texts, and a server that dies', async () => {
+  const { home, file } = newHome();
+  assert.is((await home.svc(['start'])).code, 0);
+  const add = (name: string, fault: string) =>
+    home.svc(['mcp', 'add', name, '--', process.execPath, SCRIPTED, fault]);
+  assert.is((await add('x', 'none')).code, 0);
+  const tested = await home.svc(['mcp', 'test', 'x']);
+  assert.is(tested.code, 0, tested.stderr);
+  assert.match(tested.stdout, /^x answers: 9 tools, after \d+ ms\.\n {2}echo\n/);
+  assert.is((await home.svc(['mcp', 'set', 'x', '--tool', 'count=allow'])).code, 0);
+  const rule = JSON.parse(readFileSync(file, 'utf8')).mcpServers.x.svc.tools.count;
+  assert.match(rule.digest, /^[0-9a-f]{64}$/);
+  const shown = JSON.parse((await home.svc(['mcp', 'show', 'x', '--json'])).stdout);
+  const policies = shown.tools.map((tool: { name: string; policy: string }) => [
+    tool.name,
+    tool.policy,
+  ]);
+  assert.equal(policies.slice(0, 2), [
+    ['echo', 'ask'],
+    ['count', 'allow'],
+  ]);
+  assert.is((await add('hostile', 'hostile')).code, 0);
+  const hostile = await home.svc(['mcp', 'show', 'hostile', '--full']);
+  assert.is(hostile.code, 0, hostile.stderr);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: what must not be there
+  assert.not.match(hostile.stdout, /[\u001b\u0007\u202e]/);
+  assert.is((await add('dead', 'dies-at-start')).code, 0);
+  const dead = await home.svc(['mcp', 'test', 'dead', '--json']);
+  assert.is(dead.code, 9);
+  assert.is(JSON.parse(dead.stderr).error.code, 'mcp_unavailable');
+  assert.match((await home.svc(['mcp', 'list'])).stdout, /dead +failing/);
+  assert.is((await home.svc(['api', 'POST', '/v1/mcp/x/test'])).code, 0);
+  assert.is((await home.svc(['stop'])).code, 0);
+});
+
+test.run();
