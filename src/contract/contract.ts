@@ -40,6 +40,8 @@ export interface RequestSource {
    * `messages` are those of the request itself.
    */
   joins?: { conversation: string; after: number; messages: readonly Message[] };
+  /** How many runs answer the request, if several do. */
+  choices?: number;
   /** The client waits no longer than so many milliseconds: a bound on the time of the run. */
   within_ms?: number;
 }

@@ -275,11 +275,15 @@ function contextOf(
   return snapshot.context;
 }
 
-/** What the client sent: its conversation may have grown since the same request was sent. */
-export function identityOf(input: RunInput, { joins }: RequestSource): RunInput {
-  if (joins === undefined) return input;
+/**
+ * What the client sent: its conversation may have grown since the same request was sent. One for
+ * another number of answers is another request.
+ */
+export function identityOf(input: RunInput, { joins, choices }: RequestSource): RunInput {
+  const whole = choices === undefined ? input : { ...input, choices };
+  if (joins === undefined) return whole;
   const { conversation, messages } = joins;
-  return { ...input, conversation, messages: [...messages] as NonNullable<RunInput['messages']> };
+  return { ...whole, conversation, messages: [...messages] as NonNullable<RunInput['messages']> };
 }
 
 /**

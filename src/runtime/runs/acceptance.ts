@@ -47,7 +47,7 @@ export class Acceptance {
     if (kernel.backlog >= config.limits.pending_events)
       throw new SvcError('busy', 'The event log cannot keep up.', { retryAfterMs: RETRY_AFTER_MS });
     const { conversation, origin } = input;
-    const { joins, ...asker } = source;
+    const { joins, choices: _, ...asker } = source;
     const who = {
       client,
       ...(origin == null ? {} : { origin }),

@@ -12,6 +12,8 @@ export interface ApiRequest {
   fields?: Readonly<Record<string, unknown>>;
   /** Its place among the runs of one request. Each has a key of the key of the request. */
   choice?: number;
+  /** How many runs the request has. It is part of what a key stands for. */
+  choices?: number;
   /** The run continues when its client disconnects, whatever the headers say. */
   survives?: boolean;
   /** The conversation that the run belongs to. */
@@ -57,15 +59,18 @@ export async function startFor(
 export async function startRun(
   { headers, gone, runtime, limits, log }: Asking,
   input: RunInput,
-  { api, fields = {}, choice = 0, survives = false, joins }: ApiRequest,
+  { api, fields = {}, choice = 0, choices = 1, survives = false, joins }: ApiRequest,
 ): Promise<RunRecord> {
   const cancels = cancelsOnDisconnect(headers);
   const key = headers['idempotency-key'];
   const ownKey = key === undefined || choice === 0 ? key : `${key}/${choice}`;
   const parsed = parseRunInput(withKey(withoutNull(input), ownKey), limits);
-  const origin = { ...spanOf(headers.traceparent), asked_as: { api, fields } };
-  const joining = joins === undefined ? origin : { ...origin, joins };
-  const run = await runtime.runs.start(parsed, clientOf({ headers }), joining);
+  const run = await runtime.runs.start(parsed, clientOf({ headers }), {
+    ...spanOf(headers.traceparent),
+    asked_as: { api, fields },
+    ...(choices === 1 ? {} : { choices }),
+    ...(joins === undefined ? {} : { joins }),
+  });
   if (cancels && !survives) cancelWhenGone(runtime, run.id, gone(), log);
   return run;
 }

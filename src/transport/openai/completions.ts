@@ -2,14 +2,19 @@ import { ulid } from 'ulid';
 import * as v from 'valibot';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
-import type { Usage } from '../../contract/events.ts';
 import { runInput } from '../../contract/run.ts';
-import { type Answer, streamAnswer } from '../dialect/answer.ts';
+import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import { promptTokens } from '../dialect/prompt-tokens.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
-import { sendChoices, startChoices, usageOfAll } from './choices.ts';
+import {
+  type ChoiceForm,
+  sendChoices,
+  startChoices,
+  streamChoices,
+  usageOfAll,
+} from './choices.ts';
 import {
   flag,
   length,
@@ -25,16 +30,7 @@ import {
   text,
   WITHOUT_EFFECT,
 } from './parameters.ts';
-import {
-  CHUNKS,
-  DONE,
-  finishOf,
-  frame,
-  modelOf,
-  renameParams,
-  secondsOf,
-  usageOf,
-} from './parts.ts';
+import { finishOf, frame, modelOf, renameParams, secondsOf, usageOf } from './parts.ts';
 
 /** POST /v1/completions: the older API, for a prompt without a conversation. */
 export const completionInput = named(
@@ -74,34 +70,30 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
   const choices = await startChoices(context, request.n, input, 'openai.completions');
   if (request.stream !== true)
     return sendChoices(context, choices, (answers) => whole(answers, echo), inCompletion);
-  const { first, runs } = choices;
-  const usages: Usage[] = [];
-  const isCounted = request.stream_options?.include_usage === true;
-  const options = { ...CHUNKS, runs, rename: inCompletion };
-  await streamAnswer(context, first, options, async (pieces, { write }, present) => {
-    const index = usages.length;
-    const begun = present();
-    if (echo !== '') await write(frame(described(begun, textChoice(index, echo, null))));
-    for await (const piece of pieces) {
-      const { provider, model } = present();
-      const run = { ...first, provider, model };
-      if (piece.type === 'output') {
-        // This API has text alone.
-        if (piece.kind === undefined)
-          await write(frame(described(run, textChoice(index, piece.text, null))));
-        continue;
-      }
-      usages.push(piece.usage);
-      const last = described(run, textChoice(index, '', finishOf(piece.finish_reason, 0)));
-      if (usages.length < (request.n ?? 1)) {
-        await write(frame(last));
-        continue;
-      }
-      const usage = isCounted ? usageOf(usageOfAll(usages)) : undefined;
-      const counted = usage === undefined ? '' : frame({ ...head(run), choices: [], usage });
-      await write(frame(last) + counted + DONE);
-    }
-  });
+  await streamChoices(
+    context,
+    choices,
+    request.stream_options,
+    (run, index) => chunksOf(run, index, echo),
+    inCompletion,
+  );
+}
+
+function chunksOf(run: RunRecord, index: number, echo: string): ChoiceForm {
+  const chunk = (text: string, finish_reason: string | null) =>
+    frame(described(run, textChoice(index, text, finish_reason)));
+  let opening = echo === '' ? '' : chunk(echo, null);
+  const after = (text: string) => {
+    const whole = opening + text;
+    opening = '';
+    return whole;
+  };
+  return {
+    head: head(run),
+    // This API has text alone.
+    next: ({ kind, text }) => after(kind === undefined ? chunk(text, null) : ''),
+    end: ({ finish_reason }) => after(chunk('', finishOf(finish_reason, 0))),
+  };
 }
 
 /** As OpenAI's. Without a bound, a model that continues a text fills its whole context. */
@@ -133,13 +125,12 @@ async function sendNothing(
   sendJson(context.res, 200, { ...head, choices, ...(usage === undefined ? {} : { usage }) });
 }
 
-function whole([first, ...others]: readonly [Answer, ...Answer[]], echo: string): object {
-  const usages = others.map(({ usage }) => usage);
-  const choices = [first, ...others].map(({ text, finish_reason }, index) =>
+function whole(answers: readonly [Answer, ...Answer[]], echo: string): object {
+  const choices = answers.map(({ text, finish_reason }, index) =>
     textChoice(index, echo + text, finishOf(finish_reason, 0)),
   );
-  const usage = usageOf(usageOfAll([first.usage, ...usages]));
-  return { ...described(first.run, ...choices), usage };
+  const usage = usageOfAll(answers.map((answer) => answer.usage));
+  return { ...described(answers[0].run, ...choices), usage };
 }
 
 function head(run: RunRecord): object {

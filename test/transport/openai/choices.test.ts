@@ -112,6 +112,25 @@ test('a key gives the same choices again', async (context) => {
   );
 });
 
+test('a key stands for the number of choices too', async (context) => {
+  const { client } = context;
+  const ask = async (key: string, n: number) => {
+    const { choices } = await client.chat.completions.create(
+      { ...hi, n },
+      { headers: { 'Idempotency-Key': key } },
+    );
+    return choices.length;
+  };
+  assert.is(await ask('three', 3), 3);
+  for (const n of [2, 4, 1]) {
+    const thrown = await ask('three', n).catch((error) => error);
+    assert.equal([thrown.status, thrown.code], [422, 'idempotency_conflict'], `n ${n}`);
+  }
+  assert.is(await ask('one', 1), 1);
+  assert.is((await ask('one', 2).catch((error) => error)).status, 422);
+  assert.is((await runsOf(context)).length, 4);
+});
+
 test('a choice that fails is the error of the request', async (context) => {
   const { client, real } = context;
   let answers = 0;
