@@ -930,6 +930,8 @@ export interface ErrorSummary {
   message: string;
   retryable: boolean;
   param?: string;
+  /** What to do, if it is not what the table says. */
+  hint?: string;
   /** HTTP status of the response of a provider, where an answer keeps it. */
   status?: number;
 }
@@ -1062,12 +1064,13 @@ export class SvcError extends Error implements AttemptDetails {
 
   /** The form for events and for messages of the engine process. */
   summary(): ErrorSummary {
-    const { code, message, retryable, param, keptStatus: status } = this;
+    const { code, message, retryable, param, hint, keptStatus: status } = this;
     return {
       code,
       message,
       retryable,
       ...(param === null ? {} : { param }),
+      ...(hint === this.spec.hint ? {} : { hint }),
       ...(status === null ? {} : { status }),
     };
   }

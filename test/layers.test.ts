@@ -33,6 +33,7 @@ const TABLES = [
   'src/config/refuse-configured.ts',
   'src/contract/attention.ts',
   'src/contract/options.ts',
+  'src/contract/run-filters.ts',
   'src/config/adapters.ts',
   'src/config/key-reference.ts',
   'src/config/mcp-file.ts',
@@ -46,6 +47,7 @@ const TABLES = [
   'src/home/disk.ts',
   'src/home/file-lock.ts',
   'src/home/restrained.ts',
+  'src/home/process-alive.ts',
 ];
 /** Interfaces between the kernel, the providers and the model downloads. */
 const PORTS = [
@@ -187,7 +189,7 @@ const layers: Record<string, Layer> = {
   'src/transport/grpc': { may: [...SERVES, 'src/kernel/clock.ts'], types: PORTS },
   'src/transport/control': { may: SERVES, types: PORTS },
 
-  'src/cli/commands.ts': { may: ['src/contract/options.ts'] },
+  'src/cli/commands.ts': { may: ['src/contract/options.ts', 'src/contract/run-filters.ts'] },
   'src/cli': {
     may: [...CLIENT, ...PLACE, 'src/logs'],
     types: ['src/transport/control', 'src/contract', 'src/runtime'],

@@ -1,4 +1,5 @@
-import { optionRows, options, runFilters } from '../contract/options.ts';
+import { optionRows, options } from '../contract/options.ts';
+import { runFilters } from '../contract/run-filters.ts';
 
 /**
  * Every command of `svc`, as data. The parser, the help, the completion scripts and the docs are

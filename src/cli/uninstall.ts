@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs';
-import { getCompileCacheDir } from 'node:module';
-import { basename, dirname, join, sep } from 'node:path';
+import { dirname, join, sep } from 'node:path';
+import { compiledCode } from '../home/compiled-code.ts';
 import type { Paths } from '../home/paths.ts';
 import type { Context } from './context.ts';
 import { stopDaemon } from './daemon/stop-daemon.ts';
@@ -58,17 +58,11 @@ function whatStays(paths: Paths): Left[] {
     folders.some((other) => other.path !== path && path.startsWith(`${other.path}${sep}`));
   const outer = folders.filter(({ path }) => !isInside(path));
   const whole = outer.length === 1 ? [{ what: 'everything', path: outer[0]?.path ?? '' }] : outer;
-  return [...whole, { what: 'of it, models', path: paths.models }, ...compiledCode()]
+  const models = { what: 'of it, models', path: paths.models };
+  const code = { what: 'compiled code, of all homes', path: compiledCode() ?? '' };
+  return [...whole, models, code]
     .filter(({ path }) => existsSync(path))
     .map((place) => ({ ...place, size: sizeOf(place.path) }));
-}
-
-/** The compile cache of all homes of this user. A folder that the user chose is not ours. */
-function compiledCode(): { what: string; path: string }[] {
-  const path = dirname(getCompileCacheDir() ?? '');
-  return basename(dirname(path)) === `svc-${process.getuid?.()}`
-    ? [{ what: 'compiled code, of all homes', path }]
-    : [];
 }
 
 /** Bytes of a file or a folder. A link counts as itself. */

@@ -104,7 +104,7 @@ export const failure = v.object({
   retry_after_ms: absentOr(number),
   /** HTTP status of the provider's response, where the answer to a client keeps it. */
   status: absentOr(number),
-  /** What to do about a failed pull, if it is not what the table of errors says. */
+  /** What to do about it, if it is not what the table of errors says. */
   hint: absentOr(text),
 });
 /** An error as an event records it: a code of the error table, and a message for the user. */

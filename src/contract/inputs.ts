@@ -4,8 +4,8 @@ import { type Limits, limitSpecs } from '../limits.ts';
 import { checkNesting, checkText, checkWithoutNull, type WithoutNull, wrong } from './check.ts';
 import { boundConversation, type ConversationLimits } from './conversation.ts';
 import { checkMessages } from './messages.ts';
-import { byFilter } from './options.ts';
 import { type RunInput, runInput } from './run.ts';
+import { byFilter } from './run-filters.ts';
 import { count, flag, name, named, object, oneOf, text, wholeFrom } from './vocabulary.ts';
 
 /**

@@ -4,6 +4,7 @@ import type { NewEvent } from '../../machines/events.ts';
 import { isClearText } from '../config/address.ts';
 import { outdatedNames } from '../config/renamed.ts';
 import { hasCode } from '../errors.ts';
+import { boundCompiledCode, compiledCode } from '../home/compiled-code.ts';
 import { hostBootId } from '../home/host.ts';
 import { folderOf, processStart, writeRuntimeFile } from '../home/runtime-file.ts';
 import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
@@ -80,6 +81,11 @@ export async function startDaemon(parts: Parts): Promise<void> {
   parts.diskMonitor.started();
   parts.retention.start();
   await parts.verification.start();
+  const code = compiledCode();
+  if (code !== null)
+    boundCompiledCode(code).catch((error: unknown) =>
+      log.debug({ err: error }, 'old compiled code could not be removed'),
+    );
   log.info({}, `ready after ${Math.round(process.uptime() * 100) / 100} s`);
   if (parts.config.engine_preload)
     local.warm().catch((error: unknown) => {

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
 import { writeAtomic } from './atomic-write.ts';
+import { isAlive } from './process-alive.ts';
 
 /** The runtime file: which daemon runs and where it listens. It stays after a crash. */
 export interface RuntimeFile {
@@ -32,7 +33,7 @@ const { readFileSync } = process.getBuiltinModule('node:fs');
 
 export type RuntimeFileState =
   | { kind: 'missing' }
-  | { kind: 'corrupt'; reason: string }
+  | { kind: 'corrupt'; reason: string; unread?: unknown }
   | { kind: 'present'; file: RuntimeFile };
 
 /** Who has the pid now. `unproven`: it is alive, and the system does not report its start. */
@@ -46,7 +47,7 @@ export function readRuntimeFile(path: string): RuntimeFileState {
     const { code } = error as NodeJS.ErrnoException;
     return code === 'ENOENT' || code === 'ENOTDIR'
       ? { kind: 'missing' }
-      : { kind: 'corrupt', reason: `it cannot be read (${code})` };
+      : { kind: 'corrupt', reason: `it cannot be read (${code})`, unread: error };
   }
   let found: RuntimeFileState;
   try {
@@ -97,22 +98,29 @@ export async function writeRuntimeFile(path: string, file: RuntimeFile): Promise
 export async function removeRuntimeFile(path: string, boot_id: string): Promise<void> {
   const { rmSync, truncateSync } = process.getBuiltinModule('node:fs');
   const found = readRuntimeFile(path);
+  // A file that cannot be read may be of another boot, so it stays.
+  if (found.kind === 'corrupt' && found.unread !== undefined)
+    throw leftBehind(path, 'read', found.unread);
   if (found.kind !== 'present' || found.file.boot_id !== boot_id) return;
   try {
     rmSync(path, { force: true });
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
     try {
       truncateSync(path);
     } catch {
       // The first failure is the one to report.
     }
-    throw new SvcError(
-      'home_unusable',
-      `svc has stopped, but its runtime file ${path} cannot be removed (${code}).`,
-      { cause, hint: 'Correct the owner and mode of its folder, then delete the file.' },
-    );
+    throw leftBehind(path, 'removed', cause);
   }
+}
+
+function leftBehind(path: string, what: 'read' | 'removed', cause: unknown): SvcError {
+  const { code } = cause as NodeJS.ErrnoException;
+  return new SvcError(
+    'home_unusable',
+    `svc has stopped, but its runtime file ${path} cannot be ${what} (${code}).`,
+    { cause, hint: 'Correct the owner and mode of its folder, then delete the file.' },
+  );
 }
 
 export function ownerOf(file: Pick<RuntimeFile, 'pid' | 'process_start'>): Owner {
@@ -147,15 +155,6 @@ function systemLife(): string {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
   } catch {
     return '';
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

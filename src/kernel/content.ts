@@ -203,7 +203,12 @@ function withoutLogprobs({ logprobs: _, ...data }: Fields): Fields {
 }
 
 function stripError(error: Record<string, unknown>, texts: Texts): Record<string, unknown> {
-  return { ...error, message: texts.redact(error.message) };
+  const { message, hint } = error;
+  return {
+    ...error,
+    message: texts.redact(message),
+    ...(hint === undefined ? {} : { hint: texts.redact(hint) }),
+  };
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -193,10 +193,8 @@ export class Puller implements PullerPort<Task> {
     const stream = this.options.stream(pull_id);
     const snapshot: PullSnapshot | undefined = stream.snapshot();
     if (snapshot?.context.attempt !== attempt) return;
-    const { hint, spec } = failure;
     const error: Failure = {
       ...failure.summary(),
-      ...(hint === spec.hint ? {} : { hint }),
       ...(isUnknownName(failure) && snapshot.context.bytes_most === 0 ? { retryable: false } : {}),
     };
     const event = afterPullFailure(

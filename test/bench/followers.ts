@@ -15,7 +15,7 @@ import { PIECE, startStreaming, useUpstream } from './lib/upstream.ts';
  * Many WebSocket followers of one run, one of them stuck, against a bare broadcast of `ws`:
  * `npm run bench followers [followers] [pieces a second]`. The two take turns. It reports the
  * messages that arrive, and the CPU of the server for each thousand. Both ways put the pieces that
- * they read together into one message. So it also reports the pieces that reach one follower.
+ * they read together into one message.
  */
 
 const followers = Number(process.argv[2] ?? 1000);
@@ -38,23 +38,20 @@ for (let round = 0; round < ROUNDS; round += 1) {
 }
 clearInterval(pacing);
 await upstream.stop();
-for (const [way, { arrived, cpu, pieces }] of Object.entries(results)) {
+for (const [way, { arrived, cpu }] of Object.entries(results)) {
   const what = `${followers} followers, ${rate} pieces a second`;
   report.add({ what, unit: 'messages/s', way, values: arrived, floor: FLOOR });
   report.add({ what: `${what}, CPU`, unit: 'ms/1000 messages', way, values: cpu, floor: FLOOR });
-  report.add({ what: `${what}, one of them`, unit: 'pieces/s', way, values: pieces, floor: FLOOR });
 }
 report.print();
 
 interface Results {
   arrived: number[];
   cpu: number[];
-  /** That reach one follower. */
-  pieces: number[];
 }
 
 function makeResults(): Results {
-  return { arrived: [], cpu: [], pieces: [] };
+  return { arrived: [], cpu: [] };
 }
 
 interface Server {
@@ -73,16 +70,13 @@ async function measure(results: Results, start: () => Promise<Server>): Promise<
   server.begin();
   const count = async () => {
     clients.stdin?.write('\n');
-    const [messages = 0, pieces = 0] = (await line(clients)).split(' ').map(Number);
-    return { messages, pieces };
+    return Number(await line(clients));
   };
   await delay(1000);
   const [before, cpu, began] = [await count(), cpuMs(server.pid), performance.now()];
   await delay(WINDOW_MS);
-  const { messages, pieces } = await count();
-  const [arrived, ms] = [messages - before.messages, performance.now() - began];
+  const [arrived, ms] = [(await count()) - before, performance.now() - began];
   results.arrived.push((arrived * 1000) / ms);
-  results.pieces.push(((pieces - before.pieces) * 1000) / ms);
   results.cpu.push(((cpuMs(server.pid) - cpu) * 1000) / arrived);
   await end(clients);
   await server.stop();

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { SvcError } from '../../src/errors.ts';
+import { fromBody, SvcError } from '../../src/errors.ts';
 import { limitSpecs } from '../../src/limits.ts';
 import { providerConfig } from '../helpers/provider-config.ts';
 import type { Home } from '../helpers/svc.ts';
@@ -42,6 +42,26 @@ const configure = (home: Home, text: string) => {
   mkdirSync(dirname(home.paths.config), { recursive: true });
   writeFileSync(home.paths.config, text);
 };
+
+test('an imported model says how to ask it, also one that writes no answers', async ({
+  home,
+  daemon,
+}) => {
+  const note = async (capabilities: string[]) => {
+    daemon.on('model.import', ({ result }) => result({ ...model, capabilities }));
+    return (await home.svc(['model', 'import', 'm.gguf'])).stderr.trim();
+  };
+  assert.is(await note(['completion']), 'Ask it with: svc run "…" --model m');
+  assert.is(await note(['embedding']), 'Ask it with: POST /v1/embeddings, model local/m');
+  assert.is(await note(['reranking']), 'Ask it with: POST /v1/rerank, model local/m');
+});
+
+test('a run that failed says what to do', async ({ home, daemon }) => {
+  const error = fromBody({ code: 'capability_missing', hint: 'Take another.' }).body();
+  daemon.on('run.get', ({ result }) => result({ ...run, state: 'failed', error }));
+  const { stdout } = await home.svc(['runs', 'show', run.id]);
+  assert.match(stdout, /^ *hint +Take another\.$/m);
+});
 
 test('lists are JSON in their envelope, and a table to a person', async ({ home, daemon }) => {
   daemon.on('model.list', ({ result }) => result({ models: [model] }));

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -117,6 +118,14 @@ test('it is removed only by the boot that wrote it', async ({ path }) => {
   await removeRuntimeFile(path, runtimeFile.boot_id);
   assert.is(readRuntimeFile(path).kind, 'missing');
   await removeRuntimeFile(path, runtimeFile.boot_id);
+});
+
+test('a file that cannot be read is left, and the daemon says so', async ({ path }) => {
+  mkdirSync(path, { recursive: true });
+  const error = await removeRuntimeFile(path, runtimeFile.boot_id).catch((thrown) => thrown);
+  assert.is(error.code, 'home_unusable');
+  assert.match(error.message, /its runtime file .* cannot be read \(EISDIR\)/);
+  assert.ok(existsSync(path));
 });
 
 test('a process is ours only with its start time; one that has ended is gone', async () => {

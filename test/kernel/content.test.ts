@@ -15,7 +15,12 @@ function sample(): Commit {
     messages: shortMessages('my key is sk-12345678', 'be brief, sk-87654321'),
     tools: [{ name: 'find', description: 'finds sk-12345678', parameters: {} }],
   };
-  const error = { code: 'provider_failed', message: 'what is sk-12345678?', retryable: false };
+  const error = {
+    code: 'provider_failed',
+    message: 'what is sk-12345678?',
+    retryable: false,
+    hint: 'Not sk-12345678.',
+  };
   return {
     events: [
       event(1, 'run_1', 1, {
@@ -86,6 +91,7 @@ test('the store never holds a match of a pattern, even across two pieces of an a
     assert.not.ok(text.includes(secret), secret);
   assert.is(stored.runs[1]?.record?.output, 'it is [redacted]');
   assert.match(JSON.stringify(stored.events[3]?.data.error), 'what is [redacted]?');
+  assert.match(JSON.stringify(stored.events[3]?.data.error), 'Not [redacted].');
   assert.match(JSON.stringify(stored.events[0]?.data.request), 'be brief, [redacted]');
 });
 

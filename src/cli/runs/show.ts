@@ -30,6 +30,7 @@ export function recordText(record: Results['run.get']): string {
         : `${record.state}, number ${record.queue_position} in the queue`,
     ],
     ['error', error === null ? null : `${error.code}: ${error.message}`],
+    ['hint', error?.hint ?? null],
     ['provider', `${record.provider}${record.cloud ? ' (cloud)' : ''}`],
     ['model', record.model],
     ['created', `${localTime(record.created_at)}, ${ago(record.created_at)}`],

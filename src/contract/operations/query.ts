@@ -1,7 +1,8 @@
 import * as v from 'valibot';
 import { check, wrong } from '../check.ts';
 import { WORDS_MAX } from '../inputs.ts';
-import { byFilter, LOG_LEVELS } from '../options.ts';
+import { LOG_LEVELS } from '../options.ts';
+import { byFilter } from '../run-filters.ts';
 import { digits, name, oneOf, position, positionOrZero, query, truth } from '../vocabulary.ts';
 
 /**

@@ -3,6 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { isAlive } from '../../home/process-alive.ts';
 import { asRecord } from '../../json.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { PromptReport } from './from-engine.ts';
@@ -216,15 +217,6 @@ async function removeOldDrafts(folder: string): Promise<void> {
       () => 0,
     );
     if (!isAlive(pid) || Date.now() - changed > DRAFT_MS) await rm(path, { force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

@@ -86,7 +86,7 @@ export class Embeddings {
     const { answer, provider, model } = await this.answer(input, asker, signal, {
       texts,
       at(port, id) {
-        if (port?.embed === undefined) throw cannot(id, 'does not compute embeddings');
+        if (port?.embed === undefined) throw cannot(id, 'does not compute embeddings', 'embedding');
         if (!port.embedsTokens && texts.some((text) => typeof text !== 'string'))
           throw new SvcError(
             'capability_missing',
@@ -116,7 +116,7 @@ export class Embeddings {
       texts: [query, ...documents],
       purpose: 'reranking',
       at(port, id) {
-        if (port?.rank === undefined) throw cannot(id, 'does not rank documents');
+        if (port?.rank === undefined) throw cannot(id, 'does not rank documents', 'reranking');
         return (name, end) => port.rank?.(name, query, documents, end) as Promise<Ranking>;
       },
       check({ scores }) {
@@ -254,9 +254,12 @@ function asFailure(thrown: unknown): SvcError {
   return asSvcError(thrown, 'provider_failed', 'The provider failed in an unexpected way.');
 }
 
-function cannot(provider: string, what: string): SvcError {
+function cannot(provider: string, what: string, capability: string): SvcError {
   return new SvcError('capability_missing', `The provider ${provider} ${what}.`, {
     param: 'model',
+    hint:
+      `Name a model of another provider, or a local one with the capability ${capability}. ` +
+      'See: svc model list --json',
   });
 }
 

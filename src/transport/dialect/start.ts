@@ -12,7 +12,7 @@ export interface ApiRequest {
   fields?: Readonly<Record<string, unknown>>;
   /** Its place among the runs of one request. Each has a key of the key of the request. */
   choice?: number;
-  /** How many runs the request has. It is part of what a key stands for. */
+  /** How many runs the request has. A key belongs to this number. */
   choices?: number;
   /** The run continues when its client disconnects, whatever the headers say. */
   survives?: boolean;

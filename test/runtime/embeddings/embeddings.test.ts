@@ -182,10 +182,12 @@ test('a provider that is gone or refuses requests meanwhile gets no texts', asyn
 
 test('a provider that cannot embed, an unknown one, and a local one for a cloud request are refused', async () => {
   const { runtime } = await boot();
-  assert.is(
-    await codeOf(runtime.embeddings.embed({ texts: ['a'] }, ASKER, never)),
-    'capability_missing',
-  );
+  const refusal = await runtime.embeddings
+    .embed({ texts: ['a'] }, ASKER, never)
+    .catch((error: unknown) => error as SvcError);
+  assert.instance(refusal, SvcError);
+  assert.is((refusal as SvcError).code, 'capability_missing');
+  assert.match((refusal as SvcError).hint, 'the capability embedding');
   assert.is(
     await codeOf(runtime.embeddings.embed({ texts: ['a'], provider: 'none' }, ASKER, never)),
     'provider_unknown',

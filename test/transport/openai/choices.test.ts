@@ -112,7 +112,7 @@ test('a key gives the same choices again', async (context) => {
   );
 });
 
-test('a key stands for the number of choices too', async (context) => {
+test('a key belongs to the number of choices too', async (context) => {
   const { client } = context;
   const ask = async (key: string, n: number) => {
     const { choices } = await client.chat.completions.create(
