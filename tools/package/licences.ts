@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { command } from './command.ts';
 import { type Part, partOf, section } from './part.ts';
@@ -18,18 +18,19 @@ interface Bom {
  * Writes the licences of all that the archive has into one file. Throws for a package without one.
  */
 export function writeLicences(root: string): void {
-  const modules = join(root, 'lib', 'svc', 'node_modules');
-  const packages = filesBelow(modules)
-    .filter((file) =>
-      /(^|\/node_modules\/)(@[^/]+\/)?[^/]+\/package\.json$/.test(`/${file}`.slice(1)),
-    )
-    .map((file) => join(modules, file, '..'));
   const node = readFileSync(join(root, 'lib', 'node.LICENSE'), 'utf8').trim();
   const own = readFileSync('LICENSE', 'utf8').trim();
   const library = readFileSync(join(root, LIBRARY, 'LICENSES.txt'), 'utf8').trim();
-  const parts = packages.map((folder) => partOf(folder).section);
+  const parts = installedParts(root).map((part) => part.section);
   const all = [section('svc', [own]), section('Node.js', [node]), library, ...parts];
   writeFileSync(join(root, 'LICENSES.txt'), `${all.join('\n\n')}\n`);
+}
+
+function installedParts(root: string): Part[] {
+  const modules = join(root, 'lib', 'svc', 'node_modules');
+  return filesBelow(modules)
+    .filter((file) => /(^|\/node_modules\/)(@[^/]+\/)?[^/]+\/package\.json$/.test(file))
+    .map((file) => partOf(join(modules, file, '..')));
 }
 
 /** The packages that are in the library of the engine: see tools/build.mjs. */
@@ -46,11 +47,13 @@ export function writeBom(root: string, { node, os, cpu }: Platform, epoch_s: num
   const bundled: Pick<Part, 'name' | 'version'>[] = JSON.parse(
     readFileSync(join(root, LIBRARY, 'packages.json'), 'utf8'),
   );
-  bom.components = bom.components.filter(
-    ({ name, version }) =>
-      bundled.some((part) => part.name === name && part.version === version) ||
-      existsSync(join(cwd, 'node_modules', name)),
+  const parts = new Set(
+    [...bundled, ...installedParts(root)].map((part) => `${part.name} ${part.version}`),
   );
+  bom.components = bom.components
+    .filter(({ name, version }) => parts.has(`${name} ${version}`))
+    // The library of the engine is for development in the lock file, and part of the program here.
+    .map(({ properties: _, ...part }) => part);
   const [, version = ''] = node.name.split('@');
   const ref = `pkg:generic/node@${version}?os=${os}&arch=${cpu}`;
   bom.components.push({
