@@ -22,14 +22,15 @@ test('each engine of the daemon has its line', async () => {
     engine('warm.idle', 'local/d'),
   ];
   const checks = await checkEngine({
-    running: { report: { engines } },
+    paths: { data: '/none' },
+    running: { report: { engines }, status: { models: [{ id: 'local/d', gpu: 'cuda' }] } },
   } as unknown as DoctorContext);
   assert.equal(
     checks.map(({ status, detail }) => [status, detail]),
     [
       ['ok', 'local/a loaded, 2 threads, 4096 tokens of context'],
       ['warn', 'local/c crashed: It died.'],
-      ['ok', 'local/d loaded, 2 threads, 4096 tokens of context'],
+      ['ok', 'local/d loaded on cuda, 2 threads, 4096 tokens of context'],
     ],
   );
 });

@@ -65,7 +65,13 @@ test('a daemon that answers reports its own status, exit 0', async ({ home }) =>
 
 test('the models in memory and the providers that fail have a line each', async ({ home }) => {
   await using(home, async (daemon) => {
-    const model = { purpose: 'answers', state: 'busy', runs: 2, memory_bytes: 120 * 1024 * 1024 };
+    const model = {
+      purpose: 'answers',
+      state: 'busy',
+      runs: 2,
+      memory_bytes: 120 * 1024 * 1024,
+      gpu: 'vulkan',
+    };
     const provider = { state: 'rate_limited', reason: 'far: too many requests (status 429).' };
     const retry_at = new Date(Date.now() + 3_600_000 * 5).toISOString();
     daemon.on('status', ({ result }) =>
@@ -73,7 +79,14 @@ test('the models in memory and the providers that fail have a line each', async 
         ...status,
         models: [
           { ...model, id: 'local/qwen', warning: 'The model qwen has no layer on the GPU.' },
-          { ...model, id: 'local/nomic', purpose: 'embeddings', state: 'idle', memory_bytes: null },
+          {
+            ...model,
+            id: 'local/nomic',
+            purpose: 'embeddings',
+            state: 'idle',
+            memory_bytes: null,
+            gpu: null,
+          },
         ],
         failing: [
           { ...provider, id: 'far', retry_at },
@@ -88,7 +101,7 @@ test('the models in memory and the providers that fail have a line each', async 
     assert.equal(
       rows.map((line) => line.trim().replace(/ {2,}/, ' ')),
       [
-        'model local/qwen busy, 2 runs, 120 MiB',
+        'model local/qwen busy, 2 runs, 120 MiB, on vulkan',
         'model local/nomic idle, for embeddings',
         'provider far rate_limited, tried again in 5 h: far: too many requests (status 429).',
         'provider near degraded',

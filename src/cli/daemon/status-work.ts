@@ -13,11 +13,13 @@ export function workRows({ models = [], failing = [] }: Partial<StatusMore>): [s
   ];
 }
 
-function modelText({ id, purpose, state, runs, memory_bytes }: Model): string {
+function modelText({ id, purpose, state, runs, memory_bytes, gpu }: Model): string {
   const answers = runs > 0 ? `, ${runs} run${runs === 1 ? '' : 's'}` : '';
   const work = purpose === 'answers' ? answers : `, for ${purpose}`;
   const memory = memory_bytes === null ? '' : `, ${bytes(memory_bytes)}`;
-  return `${shownName(id)} ${state}${work}${memory}`;
+  // An older daemon does not say it.
+  const place = gpu == null ? '' : `, on ${gpu}`;
+  return `${shownName(id)} ${state}${work}${memory}${place}`;
 }
 
 function providerText({ id, state, reason, retry_at }: Provider): string {

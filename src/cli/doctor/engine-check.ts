@@ -30,8 +30,12 @@ export async function probeEngine(paths: Paths): Promise<{ gpu: string | false; 
 
 export async function checkEngine({ running, paths }: DoctorContext): Promise<Check[]> {
   const engines = running?.report.engines ?? [];
-  const checks = engines.flatMap(checkOf);
-  if (checks.length > 0) return checks;
+  const models = running?.status.models ?? [];
+  const checks = engines.flatMap((engine) =>
+    checkOf(engine, models.find(({ id }) => id === engine.model)?.gpu),
+  );
+  const isOnCard = models.some(({ gpu = null }) => gpu !== null && gpu !== 'cpu');
+  if (checks.length > 0) return isOnCard ? checks : [...checks, ...checkBuild(buildsFolder(paths))];
   try {
     const { gpu, cores } = await probeEngine(paths);
     return [
@@ -63,14 +67,18 @@ export function checkBuild(builds: string, machine?: Machine): Check[] {
 }
 
 /** An engine that starts or stops has no result yet. */
-function checkOf(engine: EngineRecord): Check[] {
+function checkOf(engine: EngineRecord, gpu: string | null = null): Check[] {
   const { state, model, threads, context_length, error } = engine;
   if (state === 'crashed')
     return [warn('engine', `${model ?? 'It'} crashed: ${error}`, 'See: svc logs --level warn')];
   if (!state.startsWith('warm')) return [];
   const many = threads === 1 ? '' : 's';
   return [
-    ok('engine', `${model} loaded, ${threads} thread${many}, ${context_length} tokens of context`),
+    ok(
+      'engine',
+      `${model} loaded${gpu === null ? '' : ` on ${gpu}`}, ${threads} thread${many}, ` +
+        `${context_length} tokens of context`,
+    ),
   ];
 }
 

@@ -35,7 +35,7 @@ export interface StatusMore {
   /** Local models in memory, and those on their way. */
   models: Pick<
     LoadedModelRecord,
-    'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes' | 'warning'
+    'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes' | 'gpu' | 'warning'
   >[];
   /** The providers, and the models of providers, that do not work as they should. */
   failing: Pick<ProviderRecord, 'id' | 'state' | 'reason' | 'retry_at'>[];

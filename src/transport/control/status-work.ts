@@ -9,12 +9,13 @@ export function statusWork({
   return {
     models: loads
       .list()
-      .models.map(({ id, purpose, state, runs, memory_bytes, warning }) => ({
+      .models.map(({ id, purpose, state, runs, memory_bytes, gpu, warning }) => ({
         id,
         purpose,
         state,
         runs,
         memory_bytes,
+        gpu,
         ...(warning === undefined ? {} : { warning }),
       })),
     failing: providers
