@@ -6,6 +6,7 @@ const TORTURES = {
   points: 'Kills a daemon at each n-th write and sync of the log.',
   failover: 'Kills the first of two providers twice, while runs ask for both.',
   owners: 'Many processes want the daemon of one home at once, also after a SIGKILL and a stop.',
+  'prompt-cache': 'Kills the engine or the daemon while a computed prompt is written or read.',
   fleet:
     'Kills, stops and cuts off three daemons on one PostgreSQL, sets their clocks, kills the database.',
   kills: 'Kills the built daemon and its engine with SIGKILL at random moments, under load.',
@@ -18,10 +19,16 @@ const OPTIONS = {
   stride: { value: 1, what: 'points: from one call to the next one' },
   damages: { value: 500, what: 'damage: how many logs' },
   runs: { value: 1000, what: 'failover: how many runs' },
-  rounds: { value: 100, what: 'owners: how many rounds' },
+  rounds: { value: 100, what: 'owners and prompt-cache: how many rounds' },
   crowd: { value: 20, what: 'owners: processes at once on a cold home' },
-  minutes: { value: null, what: 'points, owners, fleet and kills: end after this time' },
-  seed: { value: null, what: 'damage, fleet and kills: repeats the draws, not the moments' },
+  minutes: {
+    value: null,
+    what: 'points, owners, prompt-cache, fleet and kills: end after this time',
+  },
+  seed: {
+    value: null,
+    what: 'damage, prompt-cache, fleet and kills: repeats the draws, not the moments',
+  },
 };
 
 export type Torture = keyof typeof TORTURES;
@@ -80,7 +87,7 @@ export function usage(): string {
   ].join('\n');
 }
 
-const WIDTH = 14;
+const WIDTH = 15;
 
 function names<T extends object>(table: T): (keyof T & string)[] {
   return Object.keys(table) as (keyof T & string)[];

@@ -5,6 +5,7 @@ import { failover } from './failover.ts';
 import { tortureFleet } from './fleet.ts';
 import { tortureOwners } from './owners.ts';
 import { crashAt, type Point } from './points.ts';
+import { tortureCache } from './prompt-cache.ts';
 import { random } from './random.ts';
 import { type RoundResult, tortureRound } from './round.ts';
 import { neverExercised } from './world.ts';
@@ -28,7 +29,15 @@ if (minutes !== null)
   setTimeout(() => stop.abort(), Math.min(minutes * 60_000, TIMER_MS_MAX)).unref();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
 
-const work = { damage: damages, points, failover: failovers, owners, fleet: fleets, kills };
+const work = {
+  damage: damages,
+  points,
+  failover: failovers,
+  owners,
+  'prompt-cache': prompts,
+  fleet: fleets,
+  kills,
+};
 for (const torture of asked.tortures) await work[torture]();
 
 function readOrExit() {
@@ -70,6 +79,17 @@ async function owners(): Promise<void> {
   const { rounds, crowd } = asked;
   const { problems, ends, ...counts } = await tortureOwners({ rounds, crowd, signal: stop.signal });
   console.table({ ...counts, ...ends });
+  for (const problem of problems.slice(0, 50)) console.log(`  ${problem}`);
+  if (problems.length > 0) process.exitCode = 1;
+}
+
+async function prompts(): Promise<void> {
+  const { problems, kills, ...counts } = await tortureCache({
+    rounds: asked.rounds,
+    seed: first,
+    signal: stop.signal,
+  });
+  console.table({ ...counts, ...kills });
   for (const problem of problems.slice(0, 50)) console.log(`  ${problem}`);
   if (problems.length > 0) process.exitCode = 1;
 }
