@@ -106,6 +106,8 @@ export interface ModelDetails extends ModelRecord {
   memory_bytes?: number | null;
   /** How the local engine caches its contexts. */
   attention?: Attention;
+  /** The file beside it with which llama-server reads images. */
+  projector?: string | null;
   /** Where svc has it from. */
   origin?: { reference: string; revision: string | null; sha256: string; at: string } | null;
   /** Parts of a model of another program that svc does not use, such as `template`. */

@@ -13,6 +13,9 @@ import { withOneHome } from './local-life.ts';
 const test = suite<{ home: Home; life: Life }>('servers that svc starts');
 
 const SCRIPT = fileURLToPath(new URL('../helpers/scripted-server.mjs', import.meta.url));
+/** A PNG of one pixel. */
+const PIXEL =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const ANSWER = 'w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 ';
 
 withOneHome(test, () => {
@@ -60,6 +63,44 @@ test('after a crash llama-server goes on with the text, and another begins again
     const why = (await home.svc(['runs', 'why', 'last'])).stdout;
     assert.match(why, said);
     assert.is(why.includes('to continue'), policy === 'resume', why);
+  }
+});
+
+test('the images of every API reach it as they are', async ({ home }) => {
+  const image = `data:image/png;base64,${PIXEL}`;
+  const source = { type: 'base64', media_type: 'image/png', data: PIXEL };
+  const requests: [path: string, message: object][] = [
+    [
+      '/v1/chat/completions',
+      {
+        content: [
+          { type: 'text', text: 'Hi' },
+          { type: 'image_url', image_url: { url: image } },
+        ],
+      },
+    ],
+    [
+      '/v1/messages',
+      {
+        content: [
+          { type: 'image', source },
+          { type: 'text', text: 'Hi' },
+        ],
+      },
+    ],
+    ['/api/chat', { content: 'Hi', images: [PIXEL] }],
+  ];
+  for (const [path, message] of requests) {
+    const body = {
+      model: 'vl/vl',
+      max_tokens: 9,
+      stream: false,
+      messages: [{ role: 'user', ...message }],
+    };
+    const asked = ['api', 'POST', path, '-d', JSON.stringify(body)];
+    const { code, stdout, stderr } = await home.svc(asked);
+    assert.is(code, 0, `${path}: ${stderr}`);
+    assert.ok(stdout.includes(image), `${path}: ${stdout}`);
   }
 });
 

@@ -38,7 +38,10 @@ async function chat(response, { messages, max_tokens = WORDS.length }) {
   const from = said.split(' ').filter(Boolean).length;
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const send = (value) => response.write(`data: ${JSON.stringify(value)}\n\n`);
-  const words = WORDS.slice(from, from + max_tokens);
+  const images = messages.flatMap(({ content }) =>
+    typeof content === 'string' ? [] : content.flatMap((part) => part.image_url?.url ?? []),
+  );
+  const words = images.length > 0 ? images : WORDS.slice(from, from + max_tokens);
   const isCut = prompt === 'crash' || (prompt === 'crash once' && isFirst(flags.once));
   for (const [index, word] of words.entries()) {
     send({ choices: [{ index: 0, delta: { content: word } }] });

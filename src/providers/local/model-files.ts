@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { access, open, readdir, stat } from 'node:fs/promises';
-import { isAbsolute, join, relative, sep } from 'node:path';
+import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
 import {
@@ -23,6 +23,29 @@ export function isModelFile(path: string): boolean {
 export function isCompanion(name: string): boolean {
   return /(^|[-._])(mmproj|imatrix|lora|adapter)([-._]|$)/i.test(name);
 }
+
+/**
+ * The file beside a model with which llama-server reads images: the one of its name, or of a folder
+ * with one model. Null: there is none.
+ */
+export async function projectorOf(path: string): Promise<string | null> {
+  const names = (await readdir(dirname(path)).catch(() => [])).filter(isModelFile).sort();
+  const projectors = names.filter((name) => PROJECTOR.test(name));
+  const models = new Set(names.filter((name) => !isCompanion(name)).map(withoutPart));
+  const found = projectors.find(
+    (name) => models.size === 1 || stemOf(name) === stemOf(withoutPart(basename(path))),
+  );
+  return found === undefined ? null : join(dirname(path), found);
+}
+
+/** What the name of a model says without its types of numbers. */
+function stemOf(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/mmproj|\.gguf$|(^|[-_.])(bf16|f16|f32|i?q\d\w*)/g, '')
+    .replace(/[-_.]/g, '');
+}
+const PROJECTOR = /(^|[-._])mmproj([-._]|$)/i;
 
 /**
  * Lists the model files of the folder, sorted, with bounds on number and depth. The first part

@@ -21,6 +21,7 @@ import {
   nameIn,
   nameOfModel,
   partialsIn,
+  projectorOf,
   refuseForeign,
   twinOf,
 } from './model-files.ts';
@@ -187,7 +188,9 @@ export class LocalModels {
   async show(
     id: string,
   ): Promise<
-    ModelRecord & ModelExtras & Pick<OtherModel, 'unused' | 'defaults'> & { attention: Attention }
+    ModelRecord &
+      ModelExtras &
+      Pick<OtherModel, 'unused' | 'defaults'> & { attention: Attention; projector: string | null }
   > {
     const file = await this.find(id);
     const { record, inspection } = await this.facts(file, await this.findDefault(), (...asked) =>
@@ -199,6 +202,7 @@ export class LocalModels {
       ...record,
       ...modelExtras(record, metadata, await this.originOf(file), inspection?.template ?? null),
       attention: this.options.attention,
+      projector: await projectorOf(file.path),
       unused: other?.unused ?? [],
       ...(other?.defaults === undefined ? {} : { defaults: other.defaults }),
     };

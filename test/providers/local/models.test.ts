@@ -22,7 +22,7 @@ import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { Inspector } from '../../../src/providers/local/inspector.ts';
-import { fileVersion } from '../../../src/providers/local/model-files.ts';
+import { fileVersion, projectorOf } from '../../../src/providers/local/model-files.ts';
 import { OtherModels } from '../../../src/providers/local/stores/others.ts';
 import type { ModelRecord } from '../../../src/providers/port.ts';
 import { type Entry, encodeGguf } from '../../fixtures/models/gguf-bytes.ts';
@@ -82,13 +82,16 @@ test('the built-in model comes first, then the files of the folder by name, each
 test('a file says what its model can do, its architecture, and when it was changed', async () => {
   const template = (text: string) => ({ template: text });
   makeGguf(put('chat.gguf'), template('{{ messages }}'));
-  makeGguf(put('tools.gguf'), template('{% if tools %}{{ tools }}{% endif %}'));
-  makeGguf(put('thinks.gguf'), template('{{ tools }}<think></think>'));
+  makeGguf(put('tools.gguf'), template('{{ messages }}{% if tools %}{{ tools }}{% endif %}'));
+  makeGguf(put('thinks.gguf'), template('{{ messages }}{{ tools }}<think></think>'));
+  makeGguf(put('unusable.gguf'), template('{{ tools }}<think></think>'));
   makeGguf(put('embeds.gguf'), { metadata: [['llama.pooling_type', 'uint32', 1]] });
   const capabilities = async (name: string) => (await byName(name))?.capabilities;
   assert.equal(await capabilities('chat'), ['chat', 'completion']);
   assert.equal(await capabilities('tools'), ['chat', 'completion', 'tools']);
   assert.equal(await capabilities('thinks'), ['chat', 'completion', 'tools', 'thinking']);
+  // The plain form that replaces it has neither.
+  assert.equal(await capabilities('unusable'), ['chat', 'completion']);
   assert.equal(await capabilities('embeds'), ['embedding']);
   const chat = await byName('chat');
   assert.is(chat?.architecture, 'llama');
@@ -402,6 +405,28 @@ test('a model in the folder can be removed, even a damaged one; other files cann
   await local.models.remove('link');
   assert.ok(existsSync(path), 'only the link goes');
   await outside.close();
+});
+
+test('the file for images beside a model is found by its name, or in a folder of one model', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-projectors-'));
+  try {
+    const put = (at: string, ...names: string[]) => {
+      mkdirSync(join(folder, at), { recursive: true });
+      for (const name of names) writeFileSync(join(folder, at, name), '');
+    };
+    put('many', 'gemma-3-4b-it-Q4_K_M.gguf', 'other-Q8_0.gguf', 'mmproj-gemma-3-4b-it-f16.gguf');
+    put('one', 'vl-00001-of-00002.gguf', 'vl-00002-of-00002.gguf', 'mmproj-model-f16.gguf');
+    put('none', 'text.gguf', 'lora-mmprojection.gguf');
+    const found = async (path: string) =>
+      (await projectorOf(join(folder, path)))?.slice(folder.length + 1) ?? null;
+    assert.is(await found('many/gemma-3-4b-it-Q4_K_M.gguf'), 'many/mmproj-gemma-3-4b-it-f16.gguf');
+    assert.is(await found('many/other-Q8_0.gguf'), null);
+    assert.is(await found('one/vl-00001-of-00002.gguf'), 'one/mmproj-model-f16.gguf');
+    assert.is(await found('none/text.gguf'), null);
+    assert.is(await found('nowhere/text.gguf'), null);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
 
 test('a model in use is not removed; an idle one is unloaded first', async () => {
