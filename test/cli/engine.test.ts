@@ -21,6 +21,9 @@ engine.after.each(({ root }) => {
   rmSync(root, { recursive: true, force: true });
 });
 
+// A command keeps its listener until its process ends. Here other test files come after it.
+engine.after(() => void process.removeAllListeners('SIGHUP'));
+
 const failure = (work: Promise<number>): Promise<SvcError> =>
   work.then(
     () => assert.unreachable('it does not fail') as never,
