@@ -80,6 +80,15 @@ const MEANINGS = {
     left: ['plain', 'The node left the fleet.'],
     lost: ['bad', 'The node lost its lease.'],
   },
+  mcp: {
+    stopped: ['plain', 'Its process does not run. The next call starts it.'],
+    failing: ['warn', 'It failed. It is started again after a pause.'],
+    open: ['bad', 'It failed several times in a row, so it is not started for a while.'],
+    starting: ['active', 'It starts, and lists its tools.'],
+    'ready.idle': ['good', 'It waits for calls.'],
+    'ready.busy': ['active', 'A tool works.'],
+    stopping: ['warn', 'Its process ends.'],
+  },
   conversation: { open: ['good', 'Runs can join it.'], deleted: ['plain', 'It is deleted.'] },
   model: {
     available: ['good', 'It is there, and not in memory.'],
