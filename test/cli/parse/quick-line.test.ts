@@ -40,8 +40,11 @@ for (const spec of commands.filter(({ isQuick }) => isQuick)) {
     );
     const words = fc.array(word, { maxLength: 4 });
     let read = 0;
-    fc.assert(
-      fc.property(fc.array(word, { maxLength: 1 }), words, words, (before, between, after) => {
+    const everyLine = fc.property(
+      fc.array(word, { maxLength: 1 }),
+      words,
+      words,
+      (before, between, after) => {
         const [one = '', ...two] = name.split(' ');
         const argv =
           two.length === 0
@@ -50,9 +53,10 @@ for (const spec of commands.filter(({ isQuick }) => isQuick)) {
         const whole = parsed(argv) as { name: string } | null;
         if (whole !== null && whole.name === name) read += 1;
         assert.equal(quick(name, argv), whole?.name === name ? whole : null, argv.join(' '));
-      }),
-      { numRuns: 500 },
+      },
     );
+    // Few lines of a command with arguments are right: now and then hardly one of 500 is.
+    for (let round = 0; round < 20 && read <= 2; round += 1) fc.assert(everyLine, { numRuns: 500 });
     assert.ok(read > 2, `${read} lines were right`);
   });
 }
