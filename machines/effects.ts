@@ -10,6 +10,8 @@ export interface Effects {
   startAttempt: { run_id: string; attempt: number };
   /** Stop the work of the run, then append how it ended. */
   stopAttempt: { run_id: string; outcome: 'cancelled' | 'timed_out' | 'interrupted' };
+  /** Go on with the calls of the run that can go on. */
+  callTools: { run_id: string };
   /** Release runs, engine and listeners, then append that the daemon stopped. */
   closeDaemon: { interrupt: boolean };
   /** `engine`: its number. `threads` is null if the engine chooses. Absent context: the usual. */
@@ -40,6 +42,7 @@ export type Effect = { [N in EffectName]: { type: N; params: Effects[N] } }[Effe
 const NAMES: Readonly<Record<EffectName, true>> = {
   startAttempt: true,
   stopAttempt: true,
+  callTools: true,
   closeDaemon: true,
   startEngine: true,
   stopEngine: true,

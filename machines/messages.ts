@@ -70,6 +70,9 @@ export interface Tool {
   readonly name: string;
   readonly description: string | null;
   readonly parameters: Readonly<Record<string, unknown>>;
+  /** The server of tools that has it, and its name there. Absent: the client carries it out. */
+  readonly server?: string;
+  readonly tool?: string;
 }
 
 /** `name`: the model must call this tool. */
@@ -103,6 +106,8 @@ export type OutputKind = 'reasoning' | 'tool_call' | 'refusal';
 export interface CallName {
   readonly id: string;
   readonly name: string;
+  /** The server of tools with which svc carries out the call. Absent: the client does. */
+  readonly server?: string;
 }
 
 /**

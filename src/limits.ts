@@ -84,6 +84,16 @@ export const limitSpecs = {
     'Parts of all messages of one run together: texts, images, tool calls, results.',
   ),
   run_tools: limit(1024, 1, 100_000, 'Tools of one run. Clients with many servers have hundreds.'),
+  tool_turns: limit(16, 1, 1000, 'Turns of one run in which the model calls tools that svc has.'),
+  tool_calls: limit(64, 1, 10_000, 'Calls of such tools in one run.'),
+  tool_calls_at_once: limit(4, 1, 64, 'Calls of one run that work at the same time.'),
+  tool_ms: limit(120_000, 100, 86_400_000, 'For one call of a tool to end.'),
+  approval_ms: limit(
+    86_400_000,
+    1000,
+    2_592_000_000,
+    'For a person to allow a call of a tool. Then it is denied.',
+  ),
   body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body, or one gRPC message.'),
   request_values: limit(
     100_000,

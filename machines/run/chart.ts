@@ -3,8 +3,9 @@ import { effect } from '../effects.ts';
 import { type Meta, withRules } from '../machine.ts';
 import { canResume, canRetry, isNextTarget, mayResume } from '../retry.ts';
 import type { DeadlineName, RunCreated, RunEvent } from './context.ts';
-import { countLoss, evolve, newContext, type RunContext } from './context.ts';
+import { countLoss, evolve, newContext, phaseAfter, type RunContext } from './context.ts';
 import { runDeadlines } from './next.ts';
+import type { Phase } from './turns.ts';
 
 /**
  * One prompt and its answer.
@@ -22,10 +23,23 @@ import { runDeadlines } from './next.ts';
  * 8. A run moves to its next target only without output, and waits there for its turn. So at most
  *    one target is in an answer.
  * 9. A run that the engine computed when it died is isolated, so the next death has one cause.
+ * 10. A turn of the model that calls tools ends its attempt. The next turn begins when each call
+ *     has its result. Only work waits in `calling`: what waits for a person takes no place and no
+ *     time of the run.
  */
+/** Where an event of a call leads: to what the calls wait for after it. */
+const TO_PHASE = (
+  [
+    ['continuing', '#run.open.waiting.continuing'],
+    ['calling', '#run.open.tools.calling'],
+    ['awaiting_decision', '#run.open.tools.awaiting_decision'],
+    ['awaiting_approval', '#run.open.tools.awaiting_approval'],
+  ] as const satisfies (readonly [Phase, string])[]
+).map(([phase, target]) => ({ guard: { type: 'leadsTo' as const, params: { phase } }, target }));
+
 const chart = setup({
   types: {} as {
-    tags: 'waiting' | 'queued' | 'active';
+    tags: 'waiting' | 'queued' | 'active' | 'calling' | 'paused';
     meta: Meta;
     context: RunContext;
     events: RunEvent;
@@ -34,6 +48,7 @@ const chart = setup({
   actions: {
     startAttempt: effect('startAttempt'),
     stopAttempt: effect('stopAttempt'),
+    callTools: effect('callTools'),
     countLoss: assign(({ context, event }) => countLoss(context, event)),
   },
   guards: {
@@ -42,6 +57,12 @@ const chart = setup({
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
     isDeadline: ({ event }, params: { name: DeadlineName }) =>
       event.type === 'run.deadline_passed' && event.deadline === params.name,
+    leadsTo: ({ context, event }, params: { phase: Phase }) =>
+      phaseAfter(context, event) === params.phase,
+    callsTools: ({ context, event }) =>
+      event.type === 'run.turn_completed' &&
+      event.attempt === context.attempt &&
+      context.parts.some(({ type }) => type === 'tool_call'),
     mayResume: ({ context }) => mayResume(context),
     mayResumeAttempt: ({ context, event }) =>
       'attempt' in event && event.attempt === context.attempt && mayResume(context),
@@ -97,6 +118,32 @@ const chart = setup({
               },
             },
             suspended: {},
+            continuing: {},
+          },
+        },
+        tools: {
+          meta: { isGroup: true, deadline: 'approval' },
+          initial: 'calling',
+          on: {
+            'run.tool_requested': TO_PHASE,
+            'run.tool_allowed': TO_PHASE,
+            'run.tool_denied': TO_PHASE,
+            'run.tool_started': TO_PHASE,
+            'run.tool_finished': TO_PHASE,
+            'run.tool_lost': TO_PHASE,
+            'run.tool_decided': TO_PHASE,
+            'run.recovered': TO_PHASE,
+            'run.failed': { guard: 'isThisAttempt', target: '#run.failed' },
+            'run.interrupted': '#run.interrupted',
+          },
+          states: {
+            calling: {
+              meta: { deadline: 'call' },
+              tags: ['calling'],
+              entry: { type: 'callTools', params: ({ context: { run_id } }) => ({ run_id }) },
+            },
+            awaiting_decision: { tags: ['paused'] },
+            awaiting_approval: { tags: ['paused'] },
           },
         },
         attempting: {
@@ -119,6 +166,7 @@ const chart = setup({
               on: {
                 'run.completed': { guard: 'isThisAttempt', target: '#run.completed' },
                 'run.failed': { guard: 'isThisAttempt', target: '#run.failed' },
+                'run.turn_completed': { guard: 'callsTools', target: '#run.open.tools' },
                 'run.suspended': {
                   guard: 'canResumeAttempt',
                   target: '#run.open.waiting.suspended',

@@ -11,6 +11,8 @@ import type { Failure } from '../events.ts';
 import type { Target } from '../failover.ts';
 import { type OutputPart, partsAfter, type RunRequest, type SourceRequest } from '../messages.ts';
 import { isToBlame } from '../retry.ts';
+import type { ToolCall } from '../tool-call.ts';
+import { callsAfter, callsIn, type Phase, phaseOf, type Turn } from './turns.ts';
 
 export type { DeadlineName, FinishReason, Recovery, RunCreated, RunEvent, Usage };
 
@@ -111,6 +113,12 @@ export interface RunContext {
   /** All parts of the answer, its text too. Empty while the answer is only text. */
   parts: readonly OutputPart[];
   output_tokens: number;
+  /** Turns of the model before the present answer. */
+  turns: readonly Turn[];
+  /** The calls of those turns, in their order. */
+  calls: readonly ToolCall[];
+  /** Since when the run waits for a person. Null: it does not. */
+  paused_at: number | null;
   /** How the answer ended. Null: it is not complete. */
   completion: Completion | null;
   error: Failure | null;
@@ -166,6 +174,9 @@ export function newContext(input: RunCreated): RunContext {
     output: '',
     parts: [],
     output_tokens: 0,
+    turns: [],
+    calls: [],
+    paused_at: null,
     completion: null,
     error: null,
     created_at: input.at,
@@ -195,6 +206,8 @@ export const CANCELLED_BY_DISK_FULL = 'store_full';
 /** How the recorded output was computed, before there is any. */
 const UNCOMPUTED = { threads: null, batched: false, model_file: null, prompt_parts: null };
 
+const UNANSWERED = { outputs: 0, output: '', parts: [], output_tokens: 0, ...UNCOMPUTED };
+
 /** What an event changes, whatever the state is. `countLoss` has what depends on the state. */
 export function evolve(context: RunContext, event: RunEvent): Partial<RunContext> {
   const graceEndsAt = event.at + context.cancel_grace_ms;
@@ -206,9 +219,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         error: null,
         timeout_at: event.at + context.first_output_ms,
         ...sentBefore(context, event),
-        ...(event.resumes
-          ? {}
-          : { outputs: 0, output: '', parts: [], output_tokens: 0, ...UNCOMPUTED }),
+        ...(event.resumes ? {} : UNANSWERED),
       };
     case 'run.output_appended':
       return {
@@ -233,38 +244,89 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         timeout_at: event.retry_at,
         ...(event.next === undefined ? {} : moved(context, event.next, event.at)),
       };
+    case 'run.turn_completed': {
+      const { output, parts, attempt, turns, calls } = context;
+      return {
+        turns: [...turns, { attempt, output, parts, usage: event.usage }],
+        calls: [...calls, ...callsIn(context, event.at)],
+        failures: 0,
+        losses: 0,
+        deaths: 0,
+        isolated: false,
+        ...UNANSWERED,
+      };
+    }
+    case 'run.tool_requested':
+    case 'run.tool_allowed':
+    case 'run.tool_denied':
+    case 'run.tool_started':
+    case 'run.tool_finished':
+    case 'run.tool_lost':
+    case 'run.tool_decided':
+      return called(context, event);
     case 'run.sent_to_cloud': {
       const { attempt, provider, model, bytes, at } = event;
       return { sent: [...context.sent, { attempt, provider, model, bytes, at }] };
     }
     case 'run.suspended':
       return { error: event.error };
-    case 'run.recovered':
-      return {
-        queue_deadline_at: context.queue_deadline_at + event.downtime_ms,
-        deadline_at: context.deadline_at + event.downtime_ms,
-        timeout_at: context.timeout_at + event.downtime_ms,
+    case 'run.recovered': {
+      const { downtime_ms } = event;
+      const moved = {
+        queue_deadline_at: context.queue_deadline_at + downtime_ms,
+        deadline_at: context.deadline_at + downtime_ms,
+        timeout_at: context.timeout_at + downtime_ms,
+        paused_at: context.paused_at === null ? null : context.paused_at + downtime_ms,
       };
+      return { ...moved, ...called({ ...context, ...moved }, event) };
+    }
     case 'run.cancel_requested':
       return {
+        ...called(context, event),
         withdrawn: context.withdrawn || event.by === CANCELLED_BY_DISK_FULL,
         timeout_at: graceEndsAt,
       };
     case 'run.deadline_passed':
-      return { error: event.error ?? timedOut(event.deadline), timeout_at: graceEndsAt };
+      return {
+        ...called(context, event),
+        error: event.error ?? timedOut(event.deadline),
+        timeout_at: graceEndsAt,
+      };
     case 'run.interrupt_requested':
       return { timeout_at: graceEndsAt };
     case 'run.completed':
       return { completion: event, ended_at: event.at };
     case 'run.failed':
     case 'run.interrupted':
-      return { error: event.error, ended_at: event.at };
+      return { ...called(context, event), error: event.error, ended_at: event.at };
     case 'run.cancelled':
     case 'run.timed_out':
       return { ended_at: event.at };
     default:
       return event satisfies never;
   }
+}
+
+/**
+ * The calls after an event. The time in which the run waits for a person alone counts for no
+ * deadline.
+ */
+function called(context: RunContext, event: RunEvent): Partial<RunContext> {
+  const calls = context.calls.length === 0 ? null : callsAfter(context.calls, event);
+  if (calls === null) return {};
+  const { paused_at, deadline_at } = context;
+  const isPaused = phaseOf(calls).startsWith('awaiting');
+  if (isPaused === (paused_at !== null)) return { calls };
+  return isPaused
+    ? { calls, paused_at: event.at }
+    : { calls, paused_at: null, deadline_at: deadline_at + event.at - (paused_at ?? event.at) };
+}
+
+/** What the calls of a run wait for after an event of one of them. Null: none takes it. */
+export function phaseAfter({ calls }: RunContext, event: RunEvent): Phase | null {
+  const after = callsAfter(calls, event);
+  if (after !== null) return phaseOf(after);
+  return event.type === 'run.recovered' ? phaseOf(calls) : null;
 }
 
 /** The next target gets its own attempts, losses and time in the queue. */

@@ -2,6 +2,7 @@ import type { Deadline, Failure, NewEvent } from '../events.ts';
 import type { Deadlines } from '../machine.ts';
 import { mayResume } from '../retry.ts';
 import { isIn } from '../step.ts';
+import { awaitsApproval, type ToolCall } from '../tool-call.ts';
 import type { RunSnapshot } from './chart.ts';
 import type { DeadlineName, RunContext, RunEvent } from './context.ts';
 
@@ -33,6 +34,7 @@ export function nextAttempt({ context }: RunSnapshot): NewEvent<RunEvent> {
     type: 'run.started',
     attempt: context.attempt + 1,
     resumes: context.outputs > 0 && context.recovery === 'resume',
+    ...(context.turns.length === 0 ? {} : { turn: context.turns.length }),
   };
 }
 
@@ -46,7 +48,22 @@ export function fileToResume(snapshot: RunSnapshot | undefined): string | null {
 
 /** When each deadline of a run passes. */
 export const runDeadlines: Deadlines<RunSnapshot, RunEvent> = {
-  total: ({ context }) => passed(context, 'total', context.deadline_at),
+  total: ({ context }) =>
+    context.paused_at === null ? passed(context, 'total', context.deadline_at) : null,
+  approval: ({ context: { calls } }) => {
+    const first = earliest(calls.filter(awaitsApproval), ({ approve_until }) => approve_until);
+    const denied = { by: 'deadline', reason: 'Nobody allowed it in time.' };
+    return (
+      first && { at: first.at, event: { type: 'run.tool_denied', call: first.call, ...denied } }
+    );
+  },
+  call: ({ context: { calls } }) => {
+    const started = calls.filter(({ state }) => state === 'started');
+    const first = earliest(started, ({ time_limit_at }) => time_limit_at);
+    const text = 'The tool did not answer in time. It may still have done its work.';
+    const event = { type: 'run.tool_finished', text, is_error: true } as const;
+    return first && { at: first.at, event: { ...event, call: first.call } };
+  },
   queue: ({ context }) => passed(context, 'queue', context.queue_deadline_at),
   first_output: ({ context }) => passed(context, 'first_output', context.timeout_at),
   idle: ({ context }) => passed(context, 'idle', context.timeout_at),
@@ -56,6 +73,18 @@ export const runDeadlines: Deadlines<RunSnapshot, RunEvent> = {
     return event === null ? null : { at: snapshot.context.timeout_at, event };
   },
 };
+
+/** The call whose time comes first. */
+function earliest(
+  calls: readonly ToolCall[],
+  timeOf: (call: ToolCall) => number | null,
+): { call: number; at: number } | null {
+  const times = calls.flatMap((call) => {
+    const at = timeOf(call);
+    return at === null ? [] : [{ call: call.call, at }];
+  });
+  return times.toSorted((a, b) => a.at - b.at)[0] ?? null;
+}
 
 function passed(context: RunContext, deadline: DeadlineName, at: number): Deadline<RunEvent> {
   return { at, event: { type: 'run.deadline_passed', deadline, ...silence(context, deadline) } };
@@ -103,7 +132,8 @@ export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): NewEvent
   const end = isIn(snapshot, 'by_stop') ? null : terminalOf(snapshot, false);
   if (end !== null) return end;
   if (!snapshot.context.content_kept) return { type: 'run.interrupted', error: CONTENT_NOT_KEPT };
-  if (snapshot.hasTag('waiting') || mayResume(snapshot.context))
+  const waits = ['waiting', 'calling', 'paused'] as const;
+  if (waits.some((tag) => snapshot.hasTag(tag)) || mayResume(snapshot.context))
     return { type: 'run.recovered', downtime_ms };
   return { type: 'run.interrupted', error: DAEMON_DIED };
 }

@@ -9,6 +9,7 @@ import type {
   SourceRequest,
   TokenLogprob,
 } from '../../machines/messages.ts';
+import type { Approval } from '../../machines/tool-call.ts';
 import { type AnswerOptions, type Options, optionRows, type RECOVERIES } from './options.ts';
 import { completion, type FinishReason } from './run.ts';
 
@@ -139,7 +140,12 @@ export const output = v.object({
   /** Absent: text of the answer. */
   kind: absentOr(word<OutputKind>()),
   /** The tool call that the piece belongs to. */
-  call: absentOr(v.object({ id: text, name: text }) satisfies v.GenericSchema<unknown, CallName>),
+  call: absentOr(
+    v.object({ id: text, name: text, server: absentOr(text) }) satisfies v.GenericSchema<
+      unknown,
+      CallName
+    >,
+  ),
   logprobs: absentOr(unread<readonly TokenLogprob[]>()),
   /** Where the text begins in its part, if the log omits the text itself. */
   offset: absentOr(number),
@@ -217,10 +223,40 @@ const events = {
     /** Longest wait for the work to stop after a cancel. */
     cancel_grace_ms: number,
   }),
-  /** `resumes`: it continues after the recorded output. Otherwise that output is discarded. */
-  'run.started': v.object({ attempt: number, resumes: absentOr(flag) }),
+  /**
+   * `resumes`: it continues after the recorded output. Otherwise that output is discarded. `turn`:
+   * how many turns of the model are complete.
+   */
+  'run.started': v.object({ attempt: number, resumes: absentOr(flag), turn: absentOr(number) }),
   'run.output_appended': output,
   'run.completed': v.object({ attempt: number, ...completed.entries }),
+  /** A turn of the model is complete, and svc carries out the tools that it calls. */
+  'run.turn_completed': v.object({ attempt: number, usage }),
+  /** svc knows the tool. `approve_until`: when a call that waits for an approval is denied. */
+  'run.tool_requested': v.object({
+    call: number,
+    server: text,
+    tool: text,
+    arguments: text,
+    approval: word<Approval>(),
+    approve_until: absentOr(number),
+    repeatable: absentOr(flag),
+  }),
+  /** `by`: the configuration (`policy`), or who decided. */
+  'run.tool_allowed': v.object({ call: number, by: text }),
+  'run.tool_denied': v.object({ call: number, by: text, reason: text }),
+  /** The call may begin now: this is recorded before the server hears of it. */
+  'run.tool_started': v.object({ call: number, time_limit_at: number }),
+  'run.tool_finished': v.object({ call: number, text, is_error: flag }),
+  /** It was started, and its result cannot come any more. */
+  'run.tool_lost': v.object({ call: number, error: failure }),
+  /** A person decides about a lost call. `result`: `text` is its result. `skip`: there is none. */
+  'run.tool_decided': v.object({
+    call: number,
+    decision: word<'repeat' | 'result' | 'skip'>(),
+    by: text,
+    text: absentOr(text),
+  }),
   /** `next`: the run goes on to this target. Otherwise it retries the present one. */
   'run.attempt_failed': v.object({
     attempt: number,

@@ -65,6 +65,13 @@ export const tool = object({
   parameters: v.optional(anything, {}),
 });
 
+/** A tool of a record. */
+export const recordedTool = object({
+  ...tool.entries,
+  server: v.exactOptional(text),
+  tool: v.exactOptional(text),
+});
+
 export const toolChoice = v.union(
   [oneOf(['auto', 'none', 'required']), object({ name: toolName })],
   'must be auto, none, required, or an object with the name of a tool.',

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { responseFormat, tool, toolChoice } from './messages.ts';
+import { recordedTool, responseFormat, tool, toolChoice } from './messages.ts';
 import {
   type Option,
   type OptionName,
@@ -52,6 +52,7 @@ type SchemaOf<N extends OptionName> = N extends keyof typeof forms
 /** In a record the bounds do not matter: they may have been others when it was written. */
 function schemaOf(name: OptionName, isBounded: boolean): v.GenericSchema {
   const { type, words, min = 0, max = 0 }: Option = options[name];
+  if (name === 'tools' && !isBounded) return v.array(recordedTool);
   if (type === 'form') return forms[name as keyof typeof forms];
   if (type === 'flag') return flag;
   if (words !== undefined) return oneOf(words);

@@ -376,6 +376,10 @@ export const RUN_STATES = [
   'streaming',
   'backoff',
   'suspended',
+  'calling',
+  'awaiting_approval',
+  'awaiting_decision',
+  'continuing',
   'cancelling',
   'completed',
   'failed',
@@ -388,7 +392,7 @@ export const RUN_STATES = [
 export const RECOVERIES = ['resume', 'restart', 'end'] as const;
 
 /** What a token allows: see all, ask, or everything. */
-export const SCOPES = ['read', 'run', 'admin'] as const;
+export const SCOPES = ['read', 'run', 'approve', 'admin'] as const;
 
 /** Levels of the log of the daemon, lowest first. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;

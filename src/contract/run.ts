@@ -135,6 +135,11 @@ export const runInput = named(
         'The run of that conversation to follow. Absent: the newest one with an answer.',
       ],
       origin: [33, v.nullish(name(ORIGIN_MAX)), 'Where the client is, such as a folder.'],
+      tool_servers: [
+        52,
+        v.nullish(v.array(name(200), 'must be a list of names.')),
+        'Servers of tools, or tools as `server/tool`, whose calls svc carries out.',
+      ],
       /** The transport cancels the run when the client that started it disconnects. */
       cancel_on_disconnect: v.nullish(flag),
     }),
@@ -179,6 +184,25 @@ export const failedAttempt = object({ ...attemptFields, code: text, message: tex
 /** `bytes`: of messages, tools and format. Null: the log is older than this record. */
 export const sentToCloud = object({ ...attemptFields, bytes: orNull(whole) });
 
+/** A call that svc carries out. `state`: as in the picture of its machine. */
+const recordedCall = object({
+  call: whole,
+  id: text,
+  server: orNull(text),
+  tool: orNull(text),
+  name: text,
+  arguments: text,
+  state: text,
+  /** Who allowed or denied it. */
+  decided_by: orNull(text),
+  requested_at: orNull(time),
+  started_at: orNull(time),
+  ended_at: orNull(time),
+  /** What the model got. */
+  result: orNull(text),
+  is_error: flag,
+});
+
 export const run = named(
   'Run',
   object({
@@ -207,6 +231,16 @@ export const run = named(
     }),
     ...completion,
     ...fields('RunRecord', {
+      turns: [
+        52,
+        v.exactOptional(v.array(recordedMessage)),
+        'What the model and the tools said before the answer, in a run whose tools svc calls.',
+      ],
+      tool_calls: [
+        53,
+        v.exactOptional(v.array(recordedCall)),
+        'The calls of tools that svc carries out.',
+      ],
       queue_position: [17, orNull(whole), '1 starts next. Absent: the run is not queued.'],
       attempts: [18, whole],
       failed_attempts: [

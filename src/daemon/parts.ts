@@ -131,6 +131,7 @@ export function buildParts(options: PartsOptions) {
         ? removeProvider(paths.config, id)
         : saveProvider(paths.config, id, settings),
     localModels: work.local.models,
+    servers: work.mcp,
     saveChoices: (edit) => saveModelChoices(paths.config, edit),
   });
   const traces = startTraces(kernel, {

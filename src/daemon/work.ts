@@ -27,6 +27,7 @@ import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
 import { OutputBudget } from '../runtime/runs/output-budget.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
+import { ToolCalls } from '../runtime/tools/tool-calls.ts';
 import { Budget } from '../runtime/usage/budget.ts';
 import type { EventStore } from '../store/port.ts';
 
@@ -209,14 +210,16 @@ export function buildWork(options: WorkOptions) {
     log,
     now: () => clock.now(),
   });
+  const toolCalls = new ToolCalls({ kernel, servers: mcp, limits, log });
   const handlers: Omit<EffectHandlers, 'closeDaemon'> = {
     startAttempt: (params) => executor.start(params),
     stopAttempt: (params) => executor.stop(params),
+    callTools: (params) => toolCalls.go(params),
     probeProvider: (params) => providers.handleProbe(params),
     startPull: (params) => puller.start(params),
     stopPull: (params) => puller.stop(params),
     ...local.handlers,
     ...mcp.handlers,
   };
-  return { mcp, local, providers, budget, scheduler, puller, pulls, handlers };
+  return { mcp, local, providers, budget, scheduler, puller, pulls, toolCalls, handlers };
 }

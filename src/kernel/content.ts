@@ -92,6 +92,11 @@ class Texts {
       : this.redactFields(fields, ANSWER_FIELDS);
   }
 
+  /** Without what a tool was called with, and what it answered. */
+  ofTool(fields: Fields): Fields {
+    return this.keepsPieces ? fields : change(fields, TOOL_FIELDS, () => '');
+  }
+
   /** Whether output events keep their text. */
   get keepsPieces(): boolean {
     return this.settings.outputs === 'keep' && this.settings.redact.length === 0;
@@ -131,7 +136,14 @@ const QUESTION_FIELDS: ReadonlySet<string> = new Set([
   'metadata',
   'asked_as',
 ]);
-const ANSWER_FIELDS: ReadonlySet<string> = new Set(['output', 'output_parts', 'stop_sequence']);
+const ANSWER_FIELDS: ReadonlySet<string> = new Set([
+  'output',
+  'output_parts',
+  'turns',
+  'tool_calls',
+  'stop_sequence',
+]);
+const TOOL_FIELDS: ReadonlySet<string> = new Set(['arguments', 'text']);
 
 /** Fields inside of messages that have our words, or an image. */
 const OURS: ReadonlySet<string> = new Set(['type', 'role', 'media_type', 'data', 'api']);
@@ -182,8 +194,16 @@ function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, un
     return texts.keepsPieces
       ? data
       : { ...withoutLogprobs(data), text: '', token_ids: [], chars: String(data.text).length };
+  if (TOOL_TEXTS.has(type)) return texts.ofTool(data);
   return isObject(data.error) ? { ...data, error: stripError(data.error, texts) } : data;
 }
+
+/** Events with what a tool was called with, or answered. */
+const TOOL_TEXTS: ReadonlySet<string> = new Set([
+  'run.tool_requested',
+  'run.tool_finished',
+  'run.tool_decided',
+]);
 
 function stripRow(whole: RunRow, texts: Texts): RunRow {
   if (whole.record === null && whole.origin === undefined) return whole;

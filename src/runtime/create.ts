@@ -13,6 +13,7 @@ import { isoTime } from '../kernel/clock.ts';
 import { EventPages } from '../kernel/event-pages.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { type DaemonKey, isRun } from '../kernel/stream.ts';
+import type { ToolServers } from '../mcp/port.ts';
 import type { ModelLoads } from '../providers/port.ts';
 import type { EventStore, VerifiedReport } from '../store/port.ts';
 import { answeringStore } from './disk/refuse-when-stalled.ts';
@@ -34,6 +35,7 @@ import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
 import { Runs } from './runs/runs.ts';
 import type { Scheduler } from './runs/scheduler.ts';
+import { Approvals } from './tools/approvals.ts';
 import type { Budget } from './usage/budget.ts';
 import { usageReport } from './usage/report.ts';
 
@@ -63,6 +65,7 @@ export interface RuntimeOptions {
   onStop?(close_deadline_at: number): void;
   localModels: LocalModelsPort & ModelLoads;
   placement: Placement;
+  servers: ToolServers;
   saveChoices: ModelsOptions['saveChoices'];
   /** The database of the log in messages. Null or absent: a disk. */
   place?: string | null;
@@ -88,6 +91,7 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
     daemon: streams.daemon,
     secret: options.secret,
     placement: options.placement,
+    servers: options.servers,
   });
   const embeddings = new Embeddings({
     kernel,
@@ -146,6 +150,7 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
   const runtime: Runtime = {
     runs,
     queue: scheduler,
+    approvals: new Approvals(kernel, options.servers),
     embeddings,
     providers: new ManagedProviders({
       kernel,

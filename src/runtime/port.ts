@@ -23,6 +23,7 @@ import type { ManagedProviders } from './providers/manage.ts';
 import type { Pulls } from './pulls/pulls.ts';
 import type { Runs } from './runs/runs.ts';
 import type { Scheduler } from './runs/scheduler.ts';
+import type { Approvals } from './tools/approvals.ts';
 
 /**
  * What transports can ask the runtime: its parts, each with its own methods, and the daemon itself.
@@ -31,6 +32,8 @@ import type { Scheduler } from './runs/scheduler.ts';
  */
 export interface Runtime extends DaemonRequests {
   readonly runs: Public<Runs>;
+  /** What waits for a person. */
+  readonly approvals: Public<Approvals>;
   /** The position of a run in the queue. */
   readonly queue: Pick<Scheduler, 'watch'>;
   readonly embeddings: Pick<Embeddings, 'embed' | 'rerank'>;

@@ -107,6 +107,13 @@ export function fakeRuntime(): FakeRuntime {
 
   const fake: FakeRuntime = {
     as: () => fake,
+    approvals: {
+      list: () => [],
+      get: () => {
+        throw new SvcError('approval_unknown');
+      },
+      decide: () => Promise.reject(new SvcError('approval_unknown')),
+    },
     calls,
     inputs,
     providerRecords: [],

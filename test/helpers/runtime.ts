@@ -9,6 +9,7 @@ import type { SharedStore } from '../../src/fleet/port.ts';
 import { FleetRuns } from '../../src/fleet/runs.ts';
 import { stream, streamPort } from '../../src/kernel/stream.ts';
 import type { Limits } from '../../src/limits.ts';
+import type { ToolServers } from '../../src/mcp/port.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
 import { createKeys } from '../../src/providers/keys/keys.ts';
 import type { LoadedModel, ProviderPort } from '../../src/providers/port.ts';
@@ -22,6 +23,7 @@ import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
+import { ToolCalls } from '../../src/runtime/tools/tool-calls.ts';
 import { Budget } from '../../src/runtime/usage/budget.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { facts } from '../store/fleet-nodes.ts';
@@ -30,6 +32,7 @@ import { bootKernel, silent } from './kernel.ts';
 import type { ManualClock } from './manual-clock.ts';
 import { providerConfig } from './provider-config.ts';
 import { ScriptedProvider } from './scripted-provider.ts';
+import { ScriptedServers } from './scripted-servers.ts';
 
 export const NOWHERE = '/nonexistent/svc/config.json';
 
@@ -64,6 +67,8 @@ export interface RuntimeOptions {
     /** The clock of the machine. Absent: it is right. */
     time?: FleetClock;
   };
+  /** The servers of tools. The default is none. */
+  servers?: ToolServers;
   /** Places that tokens leave to the home. The default is none. */
   kept?: number;
   /** The last step of the start. */
@@ -182,9 +187,12 @@ export async function bootRuntime(options: RuntimeOptions) {
       takesRuns: () => (options.node?.time?.trouble ?? null) === null,
     });
   const closed: unknown[] = [];
+  const servers = options.servers ?? new ScriptedServers({});
+  const toolCalls = new ToolCalls({ kernel, servers, limits: config.limits, log: silent });
   kernel.handle({
     startAttempt: (params) => executor.start(params),
     stopAttempt: (params) => executor.stop(params),
+    callTools: (params) => toolCalls.go(params),
     probeProvider: (params) => providers.handleProbe(params),
     startPull: (params) => puller.start(params),
     stopPull: (params) => puller.stop(params),
@@ -215,6 +223,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     stopReports,
     streams,
     placement: fleet ?? new OneDaemon(kernel),
+    servers,
     home: '/nonexistent',
     secret: 'the secret of this home',
     stored: () => ({ finished: 0, size_bytes: null, trouble: options.trouble?.() ?? null }),
@@ -261,6 +270,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     providers,
     scheduler,
     executor,
+    toolCalls,
     outputs,
     puller,
     pulls,

@@ -25,6 +25,7 @@ import { Budget } from '../../src/runtime/usage/budget.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from '../helpers/boot-event.ts';
 import { everyEffect, silent } from '../helpers/kernel.ts';
+import { ScriptedServers } from '../helpers/scripted-servers.ts';
 import type { SimClock } from './clock.ts';
 import type { Settings } from './settings.ts';
 import type { Upstream } from './upstream.ts';
@@ -148,6 +149,7 @@ export class Life {
       history,
       stopReports: this.stopReports,
       placement: new OneDaemon(kernel),
+      servers: new ScriptedServers({}),
       providers: providers as unknown as Providers,
       budget,
       pulls: {} as Pulls,

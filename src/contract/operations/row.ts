@@ -62,6 +62,7 @@ export const ACCESS = {
   any: 'any',
   read: 'read',
   run: 'run',
+  approve: 'approve',
   admin: 'admin',
   own: 'any',
   'sees run': 'any',

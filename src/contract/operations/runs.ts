@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { approval, approvalList, decisionInput } from '../approvals.ts';
 import type { EventRecord, NextTurn, RunRecord, RunWait } from '../contract.ts';
 import { conversationPage } from '../conversation-page.ts';
 import { runWhy } from '../history.ts';
@@ -231,6 +232,35 @@ export const runOperations = {
     http: 'POST /v1/runs/:id/cancel',
     grpc: { rpc: 'Cancel', answer: 'RunRecord', request: { id: 1 } },
     call: ({ runtime, by }, { id }) => runtime.runs.cancel(id, by),
+  }),
+  'approval.list': operation({
+    summary: 'The calls of tools that wait for a person, the oldest first.',
+    result: approvalList,
+    access: 'approve',
+    method: 'approvals.list',
+    http: 'GET /v1/approvals',
+    query: noQuery,
+    call: ({ runtime }) => ({ approvals: runtime.approvals.list() }),
+  }),
+  'approval.get': operation({
+    summary: 'One call that waits for a person, with its whole arguments.',
+    params: one,
+    result: approval,
+    access: 'approve',
+    method: 'approvals.get',
+    http: 'GET /v1/approvals/:id',
+    query: noQuery,
+    call: ({ runtime }, { id }) => runtime.approvals.get(id),
+  }),
+  'approval.decide': operation({
+    summary: 'Decides about a call of a tool that waits for a person.',
+    answers: 'the call as it is after the decision',
+    params: decisionInput,
+    result: approval,
+    access: 'approve',
+    method: 'approvals.decide',
+    http: 'POST /v1/approvals/:id',
+    call: ({ runtime, by }, { id, ...decision }) => runtime.approvals.decide(id, decision, by),
   }),
   'run.why': operation({
     summary: 'Explains the state of a run: its events, and the same in sentences.',

@@ -24,6 +24,20 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
     `${word(attempt)})`,
   'run.completed': ({ finish_reason, usage }) =>
     `the answer was complete (${word(finish_reason)}${tokens(inner(usage))})`,
+  'run.turn_completed': (_, provider) => `the provider ${provider} called tools`,
+  'run.tool_requested': ({ call, server, tool, approval }) =>
+    `call ${word(call)} is ${word(server)}/${word(tool)}` +
+    (approval === 'ask' ? ', which needs an approval' : ''),
+  'run.tool_allowed': ({ call, by }) => `call ${word(call)} was allowed (by ${word(by)})`,
+  'run.tool_denied': ({ call, by, reason }) =>
+    `call ${word(call)} was denied (by ${word(by)}): ${word(reason)}`,
+  'run.tool_started': ({ call }) => `call ${word(call)} began`,
+  'run.tool_finished': ({ call, is_error }) =>
+    `call ${word(call)} ended${is_error === true ? ' with an error' : ''}`,
+  'run.tool_lost': ({ call, error }) => `call ${word(call)} was cut off: ${failure(error)}`,
+  'run.tool_decided': ({ call, decision, by }) =>
+    `${word(by)} decided about call ${word(call)}, whose result was not known: ` +
+    (DECISIONS[word(decision)] ?? word(decision)),
   'run.attempt_failed': ({ attempt, error, retry_at, next }) => {
     const after =
       next === undefined
@@ -45,6 +59,12 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
   'run.cancelled': ({ forced }) => `it was cancelled${forcedWords(forced)}`,
   'run.timed_out': ({ forced }) => `it ended because it took too long${forcedWords(forced)}`,
   'run.interrupted': ({ error }) => `it ended unfinished: ${failure(error)}`,
+};
+
+const DECISIONS: Readonly<Record<string, string>> = {
+  repeat: 'it is carried out again',
+  result: 'this person gave its result',
+  skip: 'the run goes on without its result',
 };
 
 /** What a provider did that sends output besides text. */

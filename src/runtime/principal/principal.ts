@@ -1,7 +1,10 @@
 import type { SCOPES } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 
-/** What a token allows. `read`: sees all. `run`: asks, and sees its own. `admin`: everything. */
+/**
+ * What a token allows. `read`: sees all. `run`: asks, and sees its own. `approve`: decides about
+ * calls of tools. `admin`: everything.
+ */
 export type Scope = (typeof SCOPES)[number];
 
 /** What a request needs. `any`: a token of any scope, which then sees what its scope includes. */
@@ -39,7 +42,7 @@ export const HOME: Principal = {
 
 /** The name of a principal that sees only what it asked. Undefined: it sees what all asked. */
 export function ownOnly({ name, scope }: Pick<Principal, 'name' | 'scope'>): string | undefined {
-  return name !== null && scope === 'run' ? name : undefined;
+  return name !== null && (scope === 'run' || scope === 'approve') ? name : undefined;
 }
 
 /** Throws scope_insufficient unless the scope of the principal includes the needed one. */

@@ -15,6 +15,7 @@ import { identityOf, type MadeConversations } from '../conversations/made-conver
 import { withPreset } from '../models/alias.ts';
 import type { Principal } from '../principal/principal.ts';
 import { LOCAL } from '../providers/providers.ts';
+import { withServedTools } from '../tools/served-tools.ts';
 import { newRunId } from './ids.ts';
 import type { Digests } from './keys.ts';
 import { chooseRoutes, type Route, requestOf } from './route.ts';
@@ -78,7 +79,11 @@ export class Acceptance {
     ...more: Proposal[]
   ): Promise<RunKey> {
     const { kernel, daemon, config } = this.options;
-    const input = withPreset(request, config.alias_presets);
+    const input = await withServedTools(
+      withPreset(request, config.alias_presets),
+      this.options.servers,
+      AbortSignal.any([by.ended, AbortSignal.timeout(config.limits.tool_ms)]),
+    );
     const targets = this.targets(input);
     await this.options.budget.check(targets);
     const { placement } = this.options;

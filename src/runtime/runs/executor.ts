@@ -11,6 +11,7 @@ import {
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
 import { terminalOf } from '../../../machines/run/next.ts';
+import { afterAnswer, requestNow } from '../../../machines/run/turns.ts';
 import { isIn } from '../../../machines/step.ts';
 import { ShortLived } from '../../async/short-lived.ts';
 import { fromBody, hasCode, SvcError } from '../../errors.ts';
@@ -107,7 +108,7 @@ export class RunExecutor {
   }
 
   private async work(mine: Attempt): Promise<void> {
-    const { run_id, attempt } = mine;
+    const { run_id } = mine;
     const { kernel, refusal } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
     const { request } = context;
@@ -120,7 +121,8 @@ export class RunExecutor {
       entered = true;
       const { type: _, ...end } = await this.consume(mine);
       ended('answered');
-      await kernel.tryAppend(run_id, { type: 'run.completed', attempt, ...end });
+      const answered = (kernel.tail(run_id) as RunSnapshot).context;
+      await kernel.tryAppend(run_id, afterAnswer(answered, end, this.options.limits));
     } catch (thrown) {
       if (mine.isStopped) {
         if (entered) ended(this.stall(run_id) ?? 'abandoned');
@@ -189,7 +191,9 @@ export class RunExecutor {
     const { run_id, attempt } = mine;
     const { kernel, store, limits, provider } = this.options;
     const { context } = kernel.tail(run_id) as RunSnapshot;
-    const { asked_by, request, output, parts } = context;
+    const { asked_by, output, parts } = context;
+    const request = requestNow(context);
+    const servers = new Map(context.request.tools?.map(({ name, server }) => [name, server]));
     const client = fairName({ asked_by, client: withoutShell(context.client) });
     const resume = context.outputs === 0 ? null : await recordedAnswer(store, run_id, context);
     const port = provider(request);
@@ -200,7 +204,7 @@ export class RunExecutor {
         { retryable: false },
       );
 
-    if (request.cloud) await this.recordSent(mine, context);
+    if (request.cloud) await this.recordSent(mine, request);
     this.options.outputs.open(run_id, request.provider, (why) => mine.cutOff(why));
     const heard = this.whileSilent(context, (why) => mine.cutOff(why));
     if (resume !== null) {
@@ -230,7 +234,7 @@ export class RunExecutor {
         if (!began) this.recordOutcome(mine, request, 'began');
         began = true;
         this.options.outputs.add(run_id, part.text);
-        const full = recorder.add(part);
+        const full = recorder.add(withServer(part, servers));
         if (full !== null) await full;
         if (mine.signal.aborted) break;
       }
@@ -257,8 +261,9 @@ export class RunExecutor {
   }
 
   /** Throws if the run has ended meanwhile: then nothing is sent. */
-  private async recordSent(mine: Attempt, { attempt, request }: RunContext): Promise<void> {
+  private async recordSent(mine: Attempt, request: RunRequest): Promise<void> {
     const { provider, model } = request;
+    const { attempt } = mine;
     const event = { type: 'run.sent_to_cloud', attempt, provider, model } as const;
     const sent = { ...event, bytes: bytesOf(request) };
     if (await this.options.kernel.tryAppend(mine.run_id, sent)) return;
@@ -310,6 +315,16 @@ export class RunExecutor {
     const end: NewEvent<RunEvent> | null = tail === undefined ? null : terminalOf(tail, false);
     if (end !== null) await kernel.tryAppend(run_id, end);
   }
+}
+
+type Output = Extract<OutputPart, { type: 'output' }>;
+
+/** A call that svc carries out names its server, so that no client takes it for its own. */
+function withServer(part: Output, servers: ReadonlyMap<string, string | undefined>): Output {
+  const server = part.call === undefined ? undefined : servers.get(part.call.name);
+  return part.call === undefined || server === undefined
+    ? part
+    : { ...part, call: { ...part.call, server } };
 }
 
 /** Codes of an attempt that a deadline ended because its provider was silent. */

@@ -10,6 +10,7 @@ import {
 } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { FailedAttempt } from '../../../machines/run/context.ts';
+import { messagesIn } from '../../../machines/run/turns.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import type { Completion } from '../../contract/events.ts';
@@ -45,6 +46,7 @@ export function runRecord(
     ...(end.stop_sequence === undefined ? {} : { stop_sequence: end.stop_sequence }),
     ...(end.load_ms === undefined ? {} : { load_ms: end.load_ms }),
     usage: end.usage,
+    ...turnsOf(context),
     queue_position,
     attempts: context.attempt,
     ...movesOf(context),
@@ -64,6 +66,29 @@ export function runRecord(
     ...(context.origin === null ? {} : { origin: context.origin }),
     recovery: context.recovery,
     seq,
+  };
+}
+
+/** What the model and the tools said before the present answer. */
+function turnsOf({ turns, calls }: RunSnapshot['context']): Partial<RunRecord> {
+  if (turns.length === 0) return NOTHING;
+  return {
+    turns: messagesIn(turns, calls).map(recorded),
+    tool_calls: calls.map(({ call, id, server, tool, name, state, decided_by, ...rest }) => ({
+      call,
+      id,
+      server,
+      tool,
+      name,
+      state,
+      decided_by,
+      arguments: rest.arguments,
+      requested_at: timeOrNull(rest.requested_at),
+      started_at: timeOrNull(rest.started_at),
+      ended_at: timeOrNull(rest.ended_at),
+      result: rest.result?.text ?? null,
+      is_error: rest.result?.is_error ?? false,
+    })),
   };
 }
 

@@ -23,6 +23,7 @@ import type { EventPages } from '../../kernel/event-pages.ts';
 import { followStream } from '../../kernel/feed.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { type DaemonKey, isRun, type RunKey } from '../../kernel/stream.ts';
+import type { ToolServers } from '../../mcp/port.ts';
 import { type EventStore, type RunRow, toEvent } from '../../store/port.ts';
 import { Conversations } from '../conversations/conversations.ts';
 import { findConversation } from '../conversations/find-conversation.ts';
@@ -68,6 +69,7 @@ export interface RunsOptions {
   /** The key for digests of this home. */
   secret: string;
   placement: Placement;
+  servers: Pick<ToolServers, 'tools' | 'policy'>;
 }
 
 /**

@@ -29,6 +29,10 @@ import { WaitingRuns } from './waiting-runs.ts';
 export class Scheduler {
   private readonly queue = new WaitingRuns<Waiting>();
   private readonly active = new ActiveRuns();
+  /** Runs whose tools work, or that wait for a person. */
+  private readonly parked = new Map<RunKey, Demand>();
+  /** Runs that wait for a person, and are settled for this boot because it stops. */
+  private readonly handedOver = new Set<RunKey>();
   private stopLooking: () => void = () => {};
   private readonly options: SchedulerOptions;
   private readonly positionChanges = new Notifier();
@@ -49,6 +53,7 @@ export class Scheduler {
       if (type !== 'run.output_appended') this.follow(stream, tail);
     });
     kernel.onProposed('daemon', ({ type }) => {
+      if (type === 'daemon.stop_requested') this.handOverPaused();
       if (ALLOWS_STARTS.has(type)) this.next();
     });
     kernel.subscribe({ machine: 'run' }, ({ stream }, { status }) => {
@@ -75,13 +80,14 @@ export class Scheduler {
 
   /** Runs whose end is not proposed. */
   get unsettled(): number {
-    return this.queue.size + this.active.taken().length;
+    return this.queue.size + this.active.taken().length + this.parked.size;
   }
 
   /** The same of the token with this name, or of all tokens. */
   unsettledOf(name?: string): number {
     const isOf = ({ asker }: Demand) => asker !== null && asker === (name ?? asker);
-    return [...this.queue.list, ...this.active.taken()].filter(isOf).length;
+    const all = [...this.queue.list, ...this.active.taken(), ...this.parked.values()];
+    return all.filter(isOf).length;
   }
 
   activeRuns(): RunKey[] {
@@ -189,6 +195,7 @@ export class Scheduler {
 
   private follow(run_id: RunKey, tail: RunSnapshot): void {
     if (tail.status !== 'active') this.settle(run_id, tail);
+    else if (tail.hasTag('calling') || tail.hasTag('paused')) this.park(run_id, tail);
     else if (tail.hasTag('waiting')) this.wait(run_id, tail);
     else if (!this.active.has(run_id)) {
       this.leaveQueue(run_id);
@@ -200,7 +207,23 @@ export class Scheduler {
   private wait(run_id: RunKey, tail: RunSnapshot): void {
     if (this.position(run_id) !== null) return;
     this.active.delete(run_id);
+    this.parked.delete(run_id);
     this.enqueue(run_id, tail);
+  }
+
+  /** A run whose tools work, or that waits for a person, takes no place. */
+  private park(run_id: RunKey, tail: RunSnapshot): void {
+    this.active.delete(run_id);
+    this.leaveQueue(run_id);
+    this.parked.set(run_id, demandOf(tail));
+    if (this.options.kernel.tail(this.options.daemon)?.hasTag('stopping')) this.handOverPaused();
+  }
+
+  /** A stop does not wait for persons: the next start has what waits for them. */
+  private handOverPaused(): void {
+    const { kernel } = this.options;
+    for (const run_id of this.parked.keys())
+      if (kernel.tail(run_id)?.hasTag('paused') === true) this.settleOnce(run_id);
   }
 
   private enqueue(run_id: RunKey, snapshot: RunSnapshot, adopted = false): void {
@@ -217,9 +240,16 @@ export class Scheduler {
   }
 
   private settle(run_id: RunKey, tail: RunSnapshot): void {
-    const { kernel, daemon } = this.options;
     this.leaveQueue(run_id);
+    this.parked.delete(run_id);
     this.active.set({ run_id, ...demandOf(tail), ended: true });
+    this.settleOnce(run_id);
+  }
+
+  private settleOnce(run_id: RunKey): void {
+    const { kernel, daemon } = this.options;
+    if (this.handedOver.has(run_id)) return;
+    if (kernel.tail(run_id)?.status === 'active') this.handedOver.add(run_id);
     this.logFailure(kernel.tryAppend(daemon, { type: 'daemon.run_settled', run_id }), run_id);
   }
 

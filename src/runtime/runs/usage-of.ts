@@ -1,5 +1,6 @@
 import type { RunRequest } from '../../../machines/messages.ts';
 import type { RunContext, Usage } from '../../../machines/run/context.ts';
+import { sumOfUsage } from '../../../machines/run/turns.ts';
 import type { RunUsage } from '../../store/usage.ts';
 import { HOUR_MS } from '../../store/usage-sums.ts';
 
@@ -28,8 +29,10 @@ export function believed(usage: Usage, hasOutput: boolean): Usage {
  * 3. An attempt without output counts nothing.
  */
 export function usageOf(context: RunContext): RunUsage {
-  const { request, completion, sent, attempt, output, output_tokens, outputs, ended_at } = context;
-  const usage = completion?.usage ?? null;
+  const { request, completion, turns, sent, attempt, output, output_tokens, outputs, ended_at } =
+    context;
+  // A complete answer counts all turns. Of an unfinished run, those that are complete count.
+  const usage = completion?.usage ?? (turns.length > 0 ? sumOfUsage(turns, NO_TOKENS) : null);
   const isCounted = usage?.input_tokens != null && usage.output_tokens != null;
   const crossed = sent.findLast((one) => one.attempt === attempt);
   const counts = isCounted || outputs > 0 || usage !== null;
@@ -48,6 +51,8 @@ export function usageOf(context: RunContext): RunUsage {
     estimated: counts && !isCounted,
   };
 }
+
+const NO_TOKENS: Usage = { input_tokens: 0, output_tokens: 0 };
 
 /** The client without the number of its shell, which ends with the shell. */
 export function withoutShell(client: string): string {

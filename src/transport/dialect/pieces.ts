@@ -99,10 +99,13 @@ const BATCH_LENGTH = 64 * 1024;
 
 // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
 function pieceIn(type: string, data: any, prompt_tokens: number | undefined): Piece | null {
+  // svc carries out these calls itself.
+  if (data.call?.server !== undefined) return null;
   if (type === 'run.output_appended')
     return data.text !== '' || data.call !== undefined ? pieceOf(data, prompt_tokens) : null;
   if (type === 'run.completed') return endOf(data);
-  const isAgain = type === 'run.started' && data.resumes !== true && data.attempt > 1;
+  const isAgain =
+    type === 'run.started' && data.resumes !== true && data.attempt > 1 && data.turn === undefined;
   return isAgain ? { type: 'restart' } : null;
 }
 

@@ -1,0 +1,148 @@
+import type { Completion, RunEvent, Usage } from '../../src/contract/events.ts';
+import type { NewEvent } from '../events.ts';
+import type { Message, MessagePart, OutputPart, RunRequest, Tool } from '../messages.ts';
+import { awaitsApproval, callAfter, hasEnded, newCall, type ToolCall } from '../tool-call.ts';
+import type { RunContext } from './context.ts';
+
+/**
+ * The turns of a run with tools. The model answers with calls, svc carries them out, and the model
+ * is asked again with their results, until it answers without a call.
+ */
+
+/** A complete turn of the model that called tools. */
+export interface Turn {
+  readonly attempt: number;
+  readonly output: string;
+  readonly parts: readonly OutputPart[];
+  readonly usage: Usage;
+}
+
+/** What a run with calls waits for. */
+export type Phase = 'continuing' | 'calling' | 'awaiting_decision' | 'awaiting_approval';
+
+/** Calls that work comes first, then those that a person decides about. */
+export function phaseOf(calls: readonly ToolCall[]): Phase {
+  const open = calls.filter((call) => !hasEnded(call));
+  if (open.length === 0) return 'continuing';
+  if (open.some((call) => call.state !== 'lost' && !awaitsApproval(call))) return 'calling';
+  return open.some(({ state }) => state === 'lost') ? 'awaiting_decision' : 'awaiting_approval';
+}
+
+/** The calls after an event. Null: none of them takes it. */
+export function callsAfter(
+  calls: readonly ToolCall[],
+  event: RunEvent,
+): readonly ToolCall[] | null {
+  let isTaken = false;
+  const after = calls.map((call) => {
+    if ('call' in event && event.call !== call.call) return call;
+    const next = callAfter(call, event);
+    isTaken ||= next !== null;
+    return next ?? call;
+  });
+  return isTaken ? after : null;
+}
+
+/** The calls with which the present answer ends. */
+export function callsIn({ parts, calls }: Pick<RunContext, 'parts' | 'calls'>, at: number) {
+  const made = parts.filter((part) => part.type === 'tool_call');
+  return made.map(({ id, name, arguments: args }, index) =>
+    newCall({ call: calls.length + index + 1, id, name, arguments: args, at }),
+  );
+}
+
+/** What the provider is asked next: the request, and what was said and done since. */
+export function requestNow({ request, turns, calls }: RunContext): RunRequest {
+  if (!request.tools?.some(isServed)) return request;
+  return {
+    ...request,
+    tools: request.tools.map(({ server: _, tool: __, ...tool }) => tool),
+    messages: [...request.messages, ...messagesIn(turns, calls)],
+  };
+}
+
+/** Whether svc carries out the calls of this tool. */
+export function isServed({ server }: Tool): boolean {
+  return server !== undefined;
+}
+
+/** How much the tools of one run may do. */
+export interface TurnBounds {
+  tool_turns: number;
+  tool_calls: number;
+}
+
+/**
+ * The event for a complete answer of the model. It ends the turn if svc carries out its calls, and
+ * the run otherwise. A turn that also calls tools of the client ends the run, as only the client
+ * can go on.
+ */
+export function afterAnswer(
+  { attempt, request: { tools = [] }, parts, turns, calls }: RunContext,
+  end: Omit<Completion, 'attempt'>,
+  bounds: TurnBounds,
+): NewEvent<RunEvent> {
+  const made = parts.filter((part) => part.type === 'tool_call');
+  const isOfClient = ({ name }: { name: string }) =>
+    tools.some((tool) => tool.name === name && !isServed(tool));
+  const completed = { type: 'run.completed', attempt, ...end } as const;
+  if (made.length === 0 || !tools.some(isServed) || made.some(isOfClient))
+    return { ...completed, usage: sumOfUsage(turns, end.usage) };
+  const fail = (message: string): NewEvent<RunEvent> => ({
+    type: 'run.failed',
+    attempt,
+    error: { code: 'tool_limit', message, retryable: false },
+  });
+  if (turns.length >= bounds.tool_turns)
+    return fail(`The model called tools in ${turns.length} turns, as many as one run may have.`);
+  if (calls.length + made.length > bounds.tool_calls)
+    return fail(
+      `The model made ${calls.length + made.length} calls; one run may have ${bounds.tool_calls}.`,
+    );
+  return { type: 'run.turn_completed', attempt, usage: end.usage };
+}
+
+/** The turns as messages. Each call comes with its result. */
+export function messagesIn(turns: readonly Turn[], calls: readonly ToolCall[]): Message[] {
+  let next = 0;
+  return turns.flatMap(({ parts }): Message[] => {
+    const count = parts.filter(({ type }) => type === 'tool_call').length;
+    const results = calls
+      .slice(next, next + count)
+      .map(
+        ({ id, result }): MessagePart => ({
+          type: 'tool_result',
+          id,
+          text: result?.text ?? '',
+          is_error: result?.is_error ?? true,
+        }),
+      );
+    next += count;
+    return [
+      { role: 'assistant', content: parts },
+      { role: 'tool', content: results },
+    ];
+  });
+}
+
+/** The usage of all turns together. A number that one of them lacks is unknown. */
+export function sumOfUsage(turns: readonly Pick<Turn, 'usage'>[], last: Usage): Usage {
+  if (turns.length === 0) return last;
+  const all = [...turns.map(({ usage }) => usage), last];
+  const sum = (name: keyof Usage) => {
+    const counts = all.map((usage) => usage[name]);
+    return counts.some((count) => count == null)
+      ? null
+      : counts.reduce<number>((total, count) => total + (count ?? 0), 0);
+  };
+  const more = (['cached_tokens', 'cache_write_tokens', 'reasoning_tokens'] as const).filter(
+    (name) => all.some((usage) => usage[name] !== undefined),
+  );
+  return {
+    input_tokens: sum('input_tokens'),
+    output_tokens: sum('output_tokens'),
+    ...Object.fromEntries(
+      more.map((name) => [name, all.reduce((total, usage) => total + (usage[name] ?? 0), 0)]),
+    ),
+  };
+}

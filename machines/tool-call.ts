@@ -1,0 +1,231 @@
+import { type AnyMachineSnapshot, type SnapshotFrom, setup } from 'xstate';
+import type { RunEvent } from '../src/contract/events.ts';
+import type { EventOf } from './events.ts';
+import { withRules } from './machine.ts';
+import { can, init, stateName, step } from './step.ts';
+
+/**
+ * One call of a tool that svc carries out for a run.
+ *
+ * 1. Its events are events of its run, which folds it. They have the number of the call.
+ * 2. A call begins only after the log says that it was started.
+ * 3. A call that was started and has no result may have done its work. So it never begins again by
+ *    itself: it is `lost`, and a person decides. Only a call that may be repeated begins again.
+ * 4. A call that needs an approval waits for it, and is denied when its time is over.
+ * 5. When its run ends early, what it was is kept: `dropped` was never started, `abandoned` was.
+ */
+
+export type CallMade = EventOf<
+  'tool_call.made',
+  { call: number; id: string; name: string; arguments: string }
+>;
+
+/** How a call is decided: at once by the configuration, or by a person. */
+export type Approval = 'allow' | 'ask' | 'deny';
+
+/** What is known of a call besides its state. */
+export interface CallContext {
+  /** Its number in the run. The first one has 1. */
+  readonly call: number;
+  /** Its id in the messages of the model. */
+  readonly id: string;
+  readonly name: string;
+  /** JSON as the model wrote it. */
+  readonly arguments: string;
+  readonly server: string | null;
+  readonly tool: string | null;
+  readonly approval: Approval | null;
+  /** A call that may have done its work may be carried out again. */
+  readonly repeatable: boolean;
+  readonly requested_at: number | null;
+  /** When a call that waits for an approval is denied. */
+  readonly approve_until: number | null;
+  /** Who allowed or denied it, and why. */
+  readonly decided_by: string | null;
+  readonly reason: string | null;
+  /** How often it was started. */
+  readonly starts: number;
+  readonly started_at: number | null;
+  /** When it ends without an answer. */
+  readonly time_limit_at: number | null;
+  /** What the model gets. */
+  readonly result: { readonly text: string; readonly is_error: boolean } | null;
+  readonly ended_at: number | null;
+}
+
+export type CallEvent = Extract<
+  RunEvent,
+  | { call: number }
+  | {
+      type:
+        | 'run.recovered'
+        | 'run.cancel_requested'
+        | 'run.deadline_passed'
+        | 'run.failed'
+        | 'run.interrupted';
+    }
+>;
+
+const ENDS_BEFORE_START = {
+  'run.cancel_requested': '#tool_call.dropped',
+  'run.deadline_passed': '#tool_call.dropped',
+  'run.failed': '#tool_call.dropped',
+  'run.interrupted': '#tool_call.dropped',
+} as const;
+const ENDS_AFTER_START = {
+  'run.cancel_requested': '#tool_call.abandoned',
+  'run.deadline_passed': '#tool_call.abandoned',
+  'run.failed': '#tool_call.abandoned',
+  'run.interrupted': '#tool_call.abandoned',
+} as const;
+
+const chart = setup({
+  types: {} as { context: CallContext; events: CallEvent; input: CallMade },
+  guards: {
+    mayRepeat: ({ context }) => context.repeatable,
+    isRepeat: ({ event }) => event.type === 'run.tool_decided' && event.decision === 'repeat',
+  },
+}).createMachine({
+  id: 'tool_call',
+  context: ({ input }) => ({
+    call: input.call,
+    id: input.id,
+    name: input.name,
+    arguments: input.arguments,
+    server: null,
+    tool: null,
+    approval: null,
+    repeatable: false,
+    requested_at: null,
+    approve_until: null,
+    decided_by: null,
+    reason: null,
+    starts: 0,
+    started_at: null,
+    time_limit_at: null,
+    result: null,
+    ended_at: null,
+  }),
+  initial: 'made',
+  states: {
+    made: {
+      tags: ['stable'],
+      on: { ...ENDS_BEFORE_START, 'run.tool_requested': 'requested', 'run.tool_denied': 'denied' },
+    },
+    requested: {
+      tags: ['stable'],
+      on: {
+        ...ENDS_BEFORE_START,
+        'run.tool_allowed': 'allowed',
+        'run.tool_denied': 'denied',
+        'run.recovered': {},
+      },
+    },
+    allowed: {
+      tags: ['stable'],
+      on: {
+        ...ENDS_BEFORE_START,
+        'run.tool_started': 'started',
+        // Its server cannot be reached, so it surely did not begin.
+        'run.tool_finished': 'finished',
+      },
+    },
+    started: {
+      tags: ['stable'],
+      on: {
+        ...ENDS_AFTER_START,
+        'run.tool_finished': 'finished',
+        'run.tool_lost': [{ guard: 'mayRepeat', target: 'allowed' }, { target: 'lost' }],
+        'run.recovered': [{ guard: 'mayRepeat', target: 'allowed' }, { target: 'lost' }],
+      },
+    },
+    lost: {
+      tags: ['stable'],
+      on: {
+        ...ENDS_AFTER_START,
+        'run.tool_decided': [{ guard: 'isRepeat', target: 'allowed' }, { target: 'finished' }],
+      },
+    },
+    denied: { type: 'final' },
+    finished: { type: 'final' },
+    dropped: { type: 'final' },
+    abandoned: { type: 'final' },
+  },
+});
+
+export const toolCallMachine = withRules(chart, { evolve });
+
+export type CallState = SnapshotFrom<typeof chart>['value'];
+
+function evolve(context: CallContext, event: CallEvent): Partial<CallContext> {
+  const ended = { ended_at: event.at };
+  switch (event.type) {
+    case 'run.tool_requested': {
+      const { server, tool, approval, approve_until = null, repeatable = false } = event;
+      return { server, tool, approval, approve_until, repeatable, requested_at: event.at };
+    }
+    case 'run.tool_allowed':
+      return { decided_by: event.by };
+    case 'run.tool_denied': {
+      const { by, reason } = event;
+      const result = { text: `The call was not carried out: ${reason}`, is_error: true };
+      return { decided_by: by, reason, result, ...ended };
+    }
+    case 'run.tool_started':
+      return {
+        starts: context.starts + 1,
+        started_at: event.at,
+        time_limit_at: event.time_limit_at,
+      };
+    case 'run.tool_finished':
+      return { result: { text: event.text, is_error: event.is_error }, ...ended };
+    case 'run.tool_decided':
+      if (event.decision === 'repeat') return {};
+      return event.decision === 'result'
+        ? { result: { text: event.text ?? '', is_error: false }, ...ended }
+        : { result: { text: RESULT_UNKNOWN, is_error: true }, ...ended };
+    case 'run.recovered': {
+      const { approve_until } = context;
+      return { approve_until: approve_until === null ? null : approve_until + event.downtime_ms };
+    }
+    case 'run.tool_lost':
+      return {};
+    default:
+      return ended;
+  }
+}
+
+/** What the model hears of a call that a person passes over. */
+const RESULT_UNKNOWN =
+  'The result is not known: the call was cut off, and it may or may not have done its work.';
+
+/** A call of a run, as plain data. */
+export interface ToolCall extends CallContext {
+  readonly state: CallState;
+}
+
+export function newCall(made: Omit<CallMade, 'type'>): ToolCall {
+  return plain(init(toolCallMachine, { type: 'tool_call.made', ...made }).snapshot);
+}
+
+/** The call after an event. Null: it does not take the event. */
+export function callAfter(call: ToolCall, event: RunEvent): ToolCall | null {
+  const { state, ...context } = call;
+  const value = { value: state, context } as Parameters<typeof toolCallMachine.resolveState>[0];
+  const snapshot: AnyMachineSnapshot = toolCallMachine.resolveState(value);
+  return can(snapshot, event) ? plain(step(toolCallMachine, snapshot, event).snapshot) : null;
+}
+
+function plain(snapshot: AnyMachineSnapshot): ToolCall {
+  return { ...(snapshot.context as CallContext), state: stateName(snapshot) as CallState };
+}
+
+/** Whether the model can be told how the call ended. */
+export function hasEnded({ state }: ToolCall): boolean {
+  return state === 'finished' || state === 'denied';
+}
+
+/** Whether the call waits for a person to allow or deny it. */
+export function awaitsApproval({ state, approval }: ToolCall): boolean {
+  return state === 'requested' && approval === 'ask';
+}

@@ -1,0 +1,41 @@
+import * as v from 'valibot';
+import type { WithoutNull } from './check.ts';
+import { orNull } from './records.ts';
+import { flag, name, named, object, oneOf, text, time } from './vocabulary.ts';
+
+/** What waits for a person, and what the person says. */
+
+export const approval = named(
+  'Approval',
+  object({
+    id: text,
+    run: text,
+    server: text,
+    tool: text,
+    /** JSON as the model wrote it. */
+    arguments: text,
+    /** `requested`: it waits to be allowed. `lost`: it was cut off, and its result is not known. */
+    state: text,
+    since: time,
+    /** When it is denied. Null: the call waits as long as its run. */
+    until: orNull(time),
+  }),
+);
+export type ApprovalRecord = v.InferOutput<typeof approval>;
+
+export const approvalList = named('ApprovalList', object({ approvals: v.array(approval) }));
+
+export const decisionInput = named(
+  'DecisionInput',
+  object({
+    id: name(),
+    /** `allow` or `deny` a call that waits; `repeat`, `result` or `skip` one that was cut off. */
+    decision: oneOf(['allow', 'deny', 'repeat', 'result', 'skip']),
+    reason: v.nullish(name(1000)),
+    /** The configuration allows the tool from now on. */
+    always: v.nullish(flag),
+    /** What the tool answered. */
+    result: v.nullish(text),
+  }),
+);
+export type DecisionInput = WithoutNull<v.InferOutput<typeof decisionInput>>;

@@ -1,0 +1,115 @@
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import { awaitsApproval, type ToolCall } from '../../../machines/tool-call.ts';
+import type { ApprovalRecord, DecisionInput } from '../../contract/approvals.ts';
+import { wrong } from '../../contract/check.ts';
+import { SvcError } from '../../errors.ts';
+import { isoTime } from '../../kernel/clock.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import { isRun, type RunKey } from '../../kernel/stream.ts';
+import type { ToolServers } from '../../mcp/port.ts';
+import { keyOf } from './tool-calls.ts';
+
+/**
+ * What waits for a person: calls that need an approval, and calls whose result is not known. It
+ * owns nothing: the runs have it.
+ */
+export class Approvals {
+  private readonly kernel: Kernel;
+  private readonly servers: Pick<ToolServers, 'allowAlways'>;
+
+  constructor(kernel: Kernel, servers: Pick<ToolServers, 'allowAlways'>) {
+    this.kernel = kernel;
+    this.servers = servers;
+  }
+
+  /** The oldest first. */
+  list(): ApprovalRecord[] {
+    const waiting = [...this.kernel.instances.values()].flatMap(({ stream, snapshot }) =>
+      isRun(stream)
+        ? (snapshot as RunSnapshot).context.calls
+            .filter(waits)
+            .map((call) => recordOf(stream, call))
+        : [],
+    );
+    return waiting.toSorted((a, b) => (a.since < b.since ? -1 : 1));
+  }
+
+  /** Throws approval_unknown. */
+  get(id: string): ApprovalRecord {
+    const { run_id, call } = this.find(id);
+    return recordOf(run_id, call);
+  }
+
+  /**
+   * Resolves when the decision is durable. Throws approval_unknown, invalid_request, and
+   * approval_decided if another decision came first.
+   */
+  async decide(
+    id: string,
+    { decision, reason, always, result }: Omit<DecisionInput, 'id'>,
+    by: string,
+  ): Promise<ApprovalRecord> {
+    const { run_id, call } = this.find(id);
+    const isApproval = awaitsApproval(call);
+    if (isApproval !== (decision === 'allow' || decision === 'deny'))
+      throw wrong(
+        'decision',
+        isApproval
+          ? 'decision must be allow or deny: the call has not begun.'
+          : 'decision must be repeat, result or skip: the call was cut off, and its result is ' +
+              'not known.',
+      );
+    if (decision === 'result' && result == null)
+      throw wrong('result', 'result must have the text that the tool answered.');
+    const { call: number, server, tool } = call;
+    const of = { call: number, by };
+    const taken = await this.kernel.tryAppend(
+      run_id,
+      decision === 'allow'
+        ? { type: 'run.tool_allowed', ...of }
+        : decision === 'deny'
+          ? { type: 'run.tool_denied', ...of, reason: reason ?? 'A person denied it.' }
+          : {
+              type: 'run.tool_decided',
+              ...of,
+              decision,
+              ...(decision === 'result' ? { text: result ?? '' } : {}),
+            },
+    );
+    if (!taken) throw new SvcError('approval_decided');
+    if (decision === 'allow' && always === true && server !== null && tool !== null)
+      await this.servers.allowAlways(server, tool);
+    return recordOf(run_id, this.callOf(run_id, number) ?? call);
+  }
+
+  private find(id: string): { run_id: RunKey; call: ToolCall } {
+    const [run_id = '', number = ''] = id.split('.');
+    const call = isRun(run_id) ? this.callOf(run_id, Number(number)) : undefined;
+    if (!isRun(run_id) || call === undefined)
+      throw new SvcError('approval_unknown', `Nothing with the id ${JSON.stringify(id)} waits.`);
+    if (!waits(call)) throw new SvcError('approval_decided');
+    return { run_id, call };
+  }
+
+  private callOf(run_id: RunKey, number: number): ToolCall | undefined {
+    return this.kernel.tail(run_id)?.context.calls[number - 1];
+  }
+}
+
+function waits(call: ToolCall): boolean {
+  return call.state === 'lost' || awaitsApproval(call);
+}
+
+function recordOf(run_id: string, call: ToolCall): ApprovalRecord {
+  const { state, started_at, requested_at, approve_until } = call;
+  return {
+    id: keyOf(run_id, call.call),
+    run: run_id,
+    server: call.server ?? '',
+    tool: call.tool ?? '',
+    arguments: call.arguments,
+    state,
+    since: isoTime((state === 'lost' ? started_at : requested_at) ?? 0),
+    until: state === 'lost' || approve_until === null ? null : isoTime(approve_until),
+  };
+}

@@ -1,0 +1,47 @@
+import type { Tool } from '../../../machines/messages.ts';
+import { wrong } from '../../contract/check.ts';
+import type { RunInput } from '../../contract/contract.ts';
+import { SvcError } from '../../errors.ts';
+import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
+
+type Servers = Pick<ToolServers, 'tools' | 'policy'>;
+
+/**
+ * A request with the tools of the servers that it names: those that the configuration does not
+ * deny. Throws tool_unknown, mcp_unknown, mcp_unavailable, invalid_request.
+ */
+export async function withServedTools(
+  { tool_servers, ...input }: RunInput,
+  servers: Servers,
+  signal: AbortSignal,
+): Promise<RunInput> {
+  if (tool_servers == null || tool_servers.length === 0) return input;
+  const all = await Promise.all(tool_servers.map((name) => toolsOf(name, servers, signal)));
+  const served = new Map(all.flat().map((tool) => [tool.name, tool]));
+  for (const { name } of input.tools ?? [])
+    if (served.has(name)) throw wrong('tools', `tools has ${name}, which is a tool of a server.`);
+  return { ...input, tools: [...(input.tools ?? []), ...served.values()] };
+}
+
+/** The tools of `server`, or the one of `server/tool`. */
+async function toolsOf(name: string, servers: Servers, signal: AbortSignal): Promise<Tool[]> {
+  const [server = '', ...rest] = name.split('/');
+  const tools = await servers.tools(server, signal);
+  if (rest.length === 0)
+    return tools.filter((tool) => servers.policy(server, tool) !== 'deny').map(toolOf);
+  const tool = tools.find((one) => one.tool === rest.join('/'));
+  if (tool === undefined)
+    throw new SvcError('tool_unknown', `The server ${server} has no tool ${rest.join('/')}.`, {
+      param: 'tool_servers',
+    });
+  return [toolOf(tool)];
+}
+
+function toolOf({ server, tool, description, schema }: ToolInfo): Tool {
+  return { name: nameOf(server, tool), description, parameters: schema, server, tool };
+}
+
+/** The name for the model. The APIs of providers take letters, digits, `_` and `-`, at most 64. */
+function nameOf(server: string, tool: string): string {
+  return `${server}__${tool}`.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
+}

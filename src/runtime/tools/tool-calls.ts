@@ -1,0 +1,217 @@
+import type { Effects } from '../../../machines/effects.ts';
+import type { NewEvent } from '../../../machines/events.ts';
+import type { RunSnapshot } from '../../../machines/run/chart.ts';
+import type { RunEvent } from '../../../machines/run/context.ts';
+import { isIn } from '../../../machines/step.ts';
+import { type Approval, hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
+import { asSvcError, hasCode } from '../../errors.ts';
+import type { Kernel } from '../../kernel/kernel.ts';
+import type { Log } from '../../kernel/port.ts';
+import { type RunKey, stream } from '../../kernel/stream.ts';
+import type { Limits } from '../../limits.ts';
+import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
+import { problemOfArguments } from './arguments.ts';
+
+export interface ToolCallsOptions {
+  kernel: Kernel;
+  servers: ToolServers;
+  limits: Pick<Limits, 'tool_calls_at_once' | 'tool_ms' | 'approval_ms'>;
+  log: Log;
+}
+
+/**
+ * Carries out the calls of runs. It owns the calls that work at the moment.
+ *
+ * 1. A call begins after the commit of `run.tool_started`, and only if that one is of this boot.
+ * 2. The effect `callTools` comes after each event of a call. What it proposes twice is refused by
+ *    the machine.
+ * 3. A call whose run has ended, or whose time is over, is given up.
+ */
+export class ToolCalls {
+  private readonly options: ToolCallsOptions;
+  private readonly live = new Map<
+    string,
+    { run_id: RunKey; call: number; abort: AbortController }
+  >();
+  /** Calls whose server is asked what it has. */
+  private readonly asking = new Set<string>();
+
+  constructor(options: ToolCallsOptions) {
+    this.options = options;
+    options.kernel.subscribe({ machine: 'run' }, ({ stream: run_id }, snapshot) => {
+      if (this.live.size > 0) this.giveUp(run_id as RunKey, snapshot);
+    });
+  }
+
+  /** Goes on with each call of the run that can go on. */
+  go({ run_id: id }: Effects['callTools']): void {
+    const run_id = stream.run(id);
+    const snapshot = this.options.kernel.snapshot(run_id);
+    if (snapshot === undefined || !isIn(snapshot, 'calling')) return;
+    let places =
+      this.options.limits.tool_calls_at_once -
+      snapshot.context.calls.filter(({ state }) => state === 'started').length;
+    for (const call of snapshot.context.calls) {
+      if (call.state === 'made') this.inBackground(run_id, call, () => this.request(run_id, call));
+      if (call.state === 'requested' && call.approval !== 'ask')
+        this.propose(run_id, decisionOf(call.call, call.approval ?? 'deny'));
+      if (call.state === 'allowed' && places > 0) {
+        places -= 1;
+        const time_limit_at = this.options.kernel.clock.now() + this.options.limits.tool_ms;
+        this.propose(run_id, { type: 'run.tool_started', call: call.call, time_limit_at });
+      }
+      if (call.state === 'started') this.begin(run_id, call);
+    }
+  }
+
+  /** Resolves when no call works any more. Calls that go on after the signal are given up. */
+  async close(signal: AbortSignal): Promise<void> {
+    while (this.live.size > 0 && !signal.aborted) await this.oneEnd(signal);
+    for (const { abort } of this.live.values()) abort.abort();
+  }
+
+  private oneEnd(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.ended = resolve;
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  }
+  private ended: () => void = () => {};
+
+  /** Asks the server about the tool, and records how the call is decided. */
+  private async request(run_id: RunKey, made: ToolCall): Promise<void> {
+    const { kernel, servers, limits } = this.options;
+    const { call } = made;
+    const snapshot = kernel.snapshot(run_id);
+    if (snapshot === undefined) return;
+    const { request, calls, attempt } = snapshot.context;
+    const target = request.tools?.find(({ name, server }) => name === made.name && server);
+    const deny = (reason: string) =>
+      this.propose(run_id, { type: 'run.tool_denied', call, by: 'svc', reason });
+    const fail = (code: string, message: string) =>
+      this.propose(run_id, {
+        type: 'run.failed',
+        attempt,
+        error: { code, message, retryable: false },
+      });
+    const problem =
+      target === undefined
+        ? `There is no tool ${JSON.stringify(made.name)}.`
+        : await problemOfArguments(made.arguments, target.parameters);
+    if (problem !== null || target?.server === undefined || target.tool === undefined) {
+      const isAgain = calls.some(({ decided_by, call: of }) => decided_by === 'svc' && of < call);
+      if (isAgain)
+        return fail(
+          'tool_call_invalid',
+          `The model called ${made.name} in a wrong way again. ${problem}`,
+        );
+      return deny(problem ?? '');
+    }
+    const { server, tool } = target;
+    const same = calls.filter(
+      (one) => hasEnded(one) && one.name === made.name && one.arguments === made.arguments,
+    );
+    if (same.length >= SAME_MAX && new Set(same.map(({ result }) => result?.text)).size === 1)
+      return fail(
+        'tool_loop',
+        `The model called ${made.name} with the same arguments ${same.length + 1} times, and ` +
+          'the result was always the same.',
+      );
+    const found = await this.find(server, tool);
+    if (typeof found === 'string') return deny(found);
+    const approval = servers.policy(server, found);
+    this.propose(run_id, {
+      type: 'run.tool_requested',
+      call,
+      server,
+      tool,
+      arguments: made.arguments,
+      approval,
+      ...(servers.mayRepeat(server, found) ? { repeatable: true } : {}),
+      ...(approval === 'ask' ? { approve_until: kernel.clock.now() + limits.approval_ms } : {}),
+    });
+    if (approval !== 'ask') this.propose(run_id, decisionOf(call, approval));
+  }
+
+  /** The tool, or why there is none. */
+  private async find(server: string, tool: string): Promise<ToolInfo | string> {
+    const { servers, limits } = this.options;
+    try {
+      const tools = await servers.tools(server, AbortSignal.timeout(limits.tool_ms));
+      return tools.find((one) => one.tool === tool) ?? `The server ${server} has no ${tool} now.`;
+    } catch (error) {
+      return asSvcError(error).message;
+    }
+  }
+
+  private begin(run_id: RunKey, { call, server, tool, ...made }: ToolCall): void {
+    const key = keyOf(run_id, call);
+    if (this.live.has(key) || server === null || tool === null) return;
+    const { kernel, servers, limits, log } = this.options;
+    const abort = new AbortController();
+    this.live.set(key, { run_id, call, abort });
+    const options = { id: key, signal: abort.signal, timeout_ms: limits.tool_ms };
+    servers
+      .call(server, tool, JSON.parse(made.arguments || '{}'), options)
+      .then(
+        (answer): NewEvent<RunEvent> => ({ type: 'run.tool_finished', call, ...answer }),
+        (thrown: unknown): NewEvent<RunEvent> => {
+          const error = asSvcError(thrown);
+          // Of an error that nobody expected it is not known whether the call was sent.
+          if (hasCode(error, 'tool_lost', 'internal'))
+            return { type: 'run.tool_lost', call, error: error.summary() };
+          return { type: 'run.tool_finished', call, text: error.message, is_error: true };
+        },
+      )
+      .then((event) => (abort.signal.aborted ? false : kernel.tryAppend(run_id, event)))
+      .catch((error: unknown) =>
+        log.error({ err: error, run_id, call }, 'the result of a tool could not be recorded'),
+      )
+      .finally(() => {
+        this.live.delete(key);
+        this.ended();
+      });
+  }
+
+  private giveUp(run_id: RunKey, { context: { calls } }: RunSnapshot): void {
+    for (const one of this.live.values())
+      if (one.run_id === run_id && calls[one.call - 1]?.state !== 'started') one.abort.abort();
+  }
+
+  private inBackground(run_id: RunKey, { call }: ToolCall, work: () => Promise<void>): void {
+    const key = keyOf(run_id, call);
+    if (this.asking.has(key)) return;
+    this.asking.add(key);
+    work()
+      .catch((error: unknown) =>
+        this.options.log.error({ err: error, run_id, call }, 'a call of a tool was not decided'),
+      )
+      .finally(() => this.asking.delete(key));
+  }
+
+  private propose(run_id: RunKey, event: NewEvent<RunEvent>): void {
+    this.options.kernel
+      .tryAppend(run_id, event)
+      .catch((error: unknown) =>
+        this.options.log.error({ err: error, run_id }, 'an event of a tool could not be recorded'),
+      );
+  }
+}
+
+/** How often a call with the same result may come before the run ends. */
+const SAME_MAX = 3;
+
+export function keyOf(run_id: string, call: number): string {
+  return `${run_id}.${call}`;
+}
+
+function decisionOf(call: number, approval: Exclude<Approval, 'ask'>): NewEvent<RunEvent> {
+  return approval === 'allow'
+    ? { type: 'run.tool_allowed', call, by: 'policy' }
+    : {
+        type: 'run.tool_denied',
+        call,
+        by: 'policy',
+        reason: 'The configuration does not allow this tool.',
+      };
+}

@@ -1,0 +1,78 @@
+import type { Approval } from '../../machines/tool-call.ts';
+import { SvcError } from '../../src/errors.ts';
+import type { ToolInfo, ToolResult, ToolServers } from '../../src/mcp/port.ts';
+
+/** A tool, with what it does. By default a person is asked, and it cannot be repeated. */
+export interface ScriptedTool {
+  schema?: Record<string, unknown>;
+  policy?: Approval;
+  repeatable?: boolean;
+  run(args: unknown, signal: AbortSignal): Promise<ToolResult> | ToolResult;
+}
+
+/** Servers of tools, by `server/tool`. They count what was carried out, by the id of the call. */
+export class ScriptedServers implements ToolServers {
+  readonly tools_by_name: Record<string, ScriptedTool>;
+  /** The ids of the calls that began, in their order. */
+  readonly begun: string[] = [];
+
+  constructor(tools: Record<string, ScriptedTool>) {
+    this.tools_by_name = tools;
+  }
+
+  names(): string[] {
+    return [...new Set(Object.keys(this.tools_by_name).map((name) => name.split('/')[0] ?? ''))];
+  }
+
+  isChanged(): boolean {
+    return false;
+  }
+
+  async close(): Promise<void> {}
+
+  async tools(server: string): Promise<ToolInfo[]> {
+    const found = Object.entries(this.tools_by_name)
+      .map(([name, { schema = {} }]) => ({ name: name.split('/'), schema }))
+      .filter(({ name }) => name[0] === server)
+      .map(({ name, schema }) => ({
+        server,
+        tool: name[1] ?? '',
+        description: null,
+        schema,
+        read_only: false,
+        idempotent: false,
+        destructive: false,
+        digest: '',
+      }));
+    if (found.length === 0) throw new SvcError('tool_unknown', `There is no server ${server}.`);
+    return found;
+  }
+
+  policy(server: string, { tool }: ToolInfo): Approval {
+    return this.of(server, tool).policy ?? 'ask';
+  }
+
+  mayRepeat(server: string, { tool }: ToolInfo): boolean {
+    return this.of(server, tool).repeatable ?? false;
+  }
+
+  async allowAlways(server: string, tool: string): Promise<void> {
+    this.of(server, tool).policy = 'allow';
+  }
+
+  async call(
+    server: string,
+    tool: string,
+    args: unknown,
+    { id, signal }: { id: string; signal: AbortSignal },
+  ): Promise<ToolResult> {
+    this.begun.push(id);
+    return this.of(server, tool).run(args, signal);
+  }
+
+  private of(server: string, tool: string): ScriptedTool {
+    const found = this.tools_by_name[`${server}/${tool}`];
+    if (found === undefined) throw new Error(`no tool ${server}/${tool}`);
+    return found;
+  }
+}

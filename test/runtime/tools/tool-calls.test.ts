@@ -1,0 +1,264 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { AttemptRequest, OutputPart } from '../../../src/providers/port.ts';
+import { bootRuntime } from '../../helpers/runtime.ts';
+import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { ScriptedServers } from '../../helpers/scripted-servers.ts';
+import { waitFor } from '../../helpers/wait.ts';
+
+/** A model that makes these calls in its turns, and then answers. */
+function model(...turns: [name: string, args: string][][]) {
+  return new ScriptedProvider('local', ({ request }: AttemptRequest): OutputPart[] => {
+    const done = request.messages.filter(({ role }) => role === 'assistant').length;
+    const calls = turns[done] ?? [];
+    if (calls.length === 0) return [output('done', 1), finish()];
+    return [
+      output('I look. ', 2),
+      ...calls.map(
+        ([name, args], index): OutputPart => ({
+          type: 'output',
+          kind: 'tool_call',
+          text: args,
+          token_ids: [3],
+          call: { id: `call_${done}_${index}`, name },
+        }),
+      ),
+      { ...finish(), finish_reason: 'tool_calls' } as OutputPart,
+    ];
+  });
+}
+
+const echo = (args: unknown) => ({ text: JSON.stringify(args), is_error: false });
+const settled = (kernel: { instances: { has(id: string): boolean } }, id: string) =>
+  waitFor(`${id} has ended`, () => !kernel.instances.has(id));
+
+test('a model gets the results of the calls that it makes, until it answers', async () => {
+  const servers = new ScriptedServers({ 'files/read': { policy: 'allow', run: echo } });
+  const local = model([
+    ['files__read', '{"path":"a"}'],
+    ['files__read', '{"path":"b"}'],
+  ]);
+  const { runtime, kernel } = await bootRuntime({ local, servers });
+  const { id } = await runtime.runs.start({ prompt: 'read', tool_servers: ['files'] }, 'test');
+  await settled(kernel, id);
+  const run = await runtime.runs.get(id);
+  assert.equal([run.state, run.output, run.attempts], ['completed', 'done', 2]);
+  assert.equal(
+    run.tool_calls?.map(({ server, tool, state, decided_by, result }) => [
+      server,
+      tool,
+      state,
+      decided_by,
+      result,
+    ]),
+    [
+      ['files', 'read', 'finished', 'policy', '{"path":"a"}'],
+      ['files', 'read', 'finished', 'policy', '{"path":"b"}'],
+    ],
+  );
+  assert.equal(run.usage, { input_tokens: 2, output_tokens: 2 }, 'both turns count');
+  const [first, second] = local.asked;
+  assert.equal(
+    first?.request.tools?.map(({ server }) => server),
+    [undefined],
+  );
+  assert.equal(
+    second?.request.messages.map(({ role }) => role),
+    ['user', 'assistant', 'tool'],
+  );
+  assert.equal(servers.begun, [`${id}.1`, `${id}.2`]);
+});
+
+test('a call waits for a person, takes no place meanwhile, and begins when it is allowed', async () => {
+  const servers = new ScriptedServers({ 'files/write': { run: echo } });
+  const { runtime, kernel, scheduler } = await bootRuntime({
+    local: model([['files__write', '{}']]),
+    servers,
+    limits: { local_runs: 1 },
+  });
+  const { id } = await runtime.runs.start(
+    { prompt: 'write', tool_servers: ['files/write'] },
+    'test',
+  );
+  await waitFor('the approval', () => runtime.approvals.list().length === 1);
+  assert.is((await runtime.runs.get(id)).state, 'awaiting_approval');
+  assert.is(scheduler.running, 0);
+  const other = await runtime.runs.start({ prompt: 'else' }, 'test');
+  await settled(kernel, other.id);
+  assert.equal(servers.begun, []);
+  const [waiting] = runtime.approvals.list();
+  assert.equal([waiting?.run, waiting?.server, waiting?.tool], [id, 'files', 'write']);
+  await runtime.approvals.decide(`${id}.1`, { decision: 'allow', always: true }, 'a person');
+  await settled(kernel, id);
+  const { state, tool_calls } = await runtime.runs.get(id);
+  assert.equal([state, tool_calls?.[0]?.decided_by], ['completed', 'a person']);
+  assert.is(servers.tools_by_name['files/write']?.policy, 'allow');
+});
+
+test('a denied call tells the model why, and a decision counts once', async () => {
+  const servers = new ScriptedServers({ 'files/write': { run: echo } });
+  const local = model([['files__write', '{}']]);
+  const { runtime, kernel } = await bootRuntime({ local, servers });
+  const { id } = await runtime.runs.start({ prompt: 'write', tool_servers: ['files'] }, 'test');
+  await waitFor('the approval', () => runtime.approvals.list().length === 1);
+  const decide = (decision: 'allow' | 'deny') =>
+    runtime.approvals.decide(`${id}.1`, { decision, reason: 'not on a Friday' }, 'me').then(
+      () => 'taken',
+      ({ code }) => code,
+    );
+  assert.equal(await Promise.all([decide('deny'), decide('allow')]), ['taken', 'approval_decided']);
+  await settled(kernel, id);
+  assert.equal(servers.begun, []);
+  const said = local.asked[1]?.request.messages.at(-1)?.content[0];
+  assert.match(said?.type === 'tool_result' ? said.text : '', /not carried out: not on a Friday/);
+});
+
+test('an approval that nobody gives is denied when its time is over, and the run goes on', async () => {
+  const servers = new ScriptedServers({ 'files/write': { run: echo } });
+  const { runtime, kernel, clock } = await bootRuntime({
+    local: model([['files__write', '{}']]),
+    servers,
+    limits: { approval_ms: 5_000_000, run_ms: 60_000 },
+  });
+  const { id } = await runtime.runs.start({ prompt: 'write', tool_servers: ['files'] }, 'test');
+  await waitFor('the approval', () => runtime.approvals.list().length === 1);
+  clock.advance(4_999_000);
+  assert.is((await runtime.runs.get(id)).state, 'awaiting_approval', 'no time of the run passes');
+  clock.advance(1_000);
+  await settled(kernel, id);
+  const { state, tool_calls } = await runtime.runs.get(id);
+  assert.equal([state, tool_calls?.[0]?.decided_by], ['completed', 'deadline']);
+});
+
+test('a call that was started and lost its daemon is never carried out again by itself', async () => {
+  const begun = gate();
+  const never = new Promise<never>(() => {});
+  const servers = new ScriptedServers({
+    'git/delete': {
+      policy: 'allow',
+      run: () => {
+        begun.open();
+        return never;
+      },
+    },
+  });
+  const options = { local: model([['git__delete', '{}']]), servers };
+  const first = await bootRuntime(options);
+  const { id } = await first.runtime.runs.start({ prompt: 'x', tool_servers: ['git'] }, 'test');
+  await begun.opened;
+  first.kernel.close();
+  const next = await bootRuntime({ ...options, store: first.store, boot_id: 'boot_2' });
+  assert.is((await next.runtime.runs.get(id)).state, 'awaiting_decision');
+  assert.equal(servers.begun, [`${id}.1`], 'it was not repeated');
+  const [lost] = next.runtime.approvals.list();
+  assert.equal([lost?.state, lost?.until], ['lost', null]);
+  const wrong = await next.runtime.approvals
+    .decide(`${id}.1`, { decision: 'allow' }, 'me')
+    .catch(({ code }) => code);
+  assert.is(wrong, 'invalid_request');
+  await next.runtime.approvals.decide(`${id}.1`, { decision: 'result', result: 'deleted' }, 'me');
+  await settled(next.kernel, id);
+  const { state, tool_calls } = await next.runtime.runs.get(id);
+  assert.equal([state, tool_calls?.[0]?.result], ['completed', 'deleted']);
+});
+
+test('a call that was allowed and not started is started by the next daemon; one that may be repeated is repeated', async () => {
+  for (const [repeatable, times] of [
+    [false, 1],
+    [true, 2],
+  ] as const) {
+    const hung = gate();
+    let isFirst = true;
+    const servers = new ScriptedServers({
+      'web/get': {
+        policy: 'allow',
+        repeatable,
+        run: () => {
+          if (!isFirst) return echo('page');
+          isFirst = false;
+          hung.open();
+          return new Promise<never>(() => {});
+        },
+      },
+    });
+    const options = {
+      local: model([
+        ['web__get', '{}'],
+        ['web__get', '{"n":1}'],
+      ]),
+      servers,
+      limits: { tool_calls_at_once: 1 },
+    };
+    const first = await bootRuntime(options);
+    const { id } = await first.runtime.runs.start({ prompt: 'x', tool_servers: ['web'] }, 'test');
+    await hung.opened;
+    first.kernel.close();
+    const next = await bootRuntime({ ...options, store: first.store, boot_id: 'boot_2' });
+    await waitFor('the second call', () => servers.begun.includes(`${id}.2`));
+    if (!repeatable) {
+      await waitFor('the decision', () => next.runtime.approvals.list().length === 1);
+      await next.runtime.approvals.decide(`${id}.1`, { decision: 'skip' }, 'me');
+    }
+    await settled(next.kernel, id);
+    assert.is((await next.runtime.runs.get(id)).state, 'completed');
+    assert.is(servers.begun.filter((call) => call === `${id}.1`).length, times);
+  }
+});
+
+test('wrong arguments are told to the model once; the second time the run fails', async () => {
+  const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
+  const servers = new ScriptedServers({ 'math/add': { policy: 'allow', schema, run: echo } });
+  const local = model([['math__add', '{"n":"two"}']], [['math__add', '{']]);
+  const { runtime, kernel } = await bootRuntime({ local, servers });
+  const { id } = await runtime.runs.start({ prompt: 'add', tool_servers: ['math'] }, 'test');
+  await settled(kernel, id);
+  const { state, error, tool_calls } = await runtime.runs.get(id);
+  assert.equal([state, error?.code], ['failed', 'tool_call_invalid']);
+  assert.match(tool_calls?.[0]?.result ?? '', /arguments\/n must be number/);
+  assert.equal(servers.begun, []);
+});
+
+test('turns and calls are bounded, and a call that repeats itself ends its run', async () => {
+  const servers = new ScriptedServers({ 'a/b': { policy: 'allow', run: () => echo('same') } });
+  const many = Array.from({ length: 9 }, (_, n): [string, string][] => [['a__b', `{"n":${n}}`]]);
+  const same = Array.from({ length: 9 }, (): [string, string][] => [['a__b', '{}']]);
+  for (const [turns, limits, code, calls] of [
+    [many, { tool_turns: 2 }, 'tool_limit', 2],
+    [many, { tool_calls: 3 }, 'tool_limit', 3],
+    [same, {}, 'tool_loop', 3],
+  ] as const) {
+    servers.begun.length = 0;
+    const { runtime, kernel } = await bootRuntime({ local: model(...turns), servers, limits });
+    const { id } = await runtime.runs.start({ prompt: 'go', tool_servers: ['a'] }, 'test');
+    await settled(kernel, id);
+    assert.equal([(await runtime.runs.get(id)).error?.code, servers.begun.length], [code, calls]);
+  }
+});
+
+test('a cancel gives up the calls that work, and its run ends', async () => {
+  const begun = gate();
+  let isAborted = false;
+  const servers = new ScriptedServers({
+    'a/b': {
+      policy: 'allow',
+      run: (_, signal) => {
+        begun.open();
+        return new Promise((_, reject) =>
+          signal.addEventListener('abort', () => {
+            isAborted = true;
+            reject(new Error('aborted'));
+          }),
+        );
+      },
+    },
+  });
+  const { runtime, kernel } = await bootRuntime({ local: model([['a__b', '{}']]), servers });
+  const { id } = await runtime.runs.start({ prompt: 'go', tool_servers: ['a'] }, 'test');
+  await begun.opened;
+  await runtime.runs.cancel(id, 'me');
+  await settled(kernel, id);
+  const { state, tool_calls } = await runtime.runs.get(id);
+  assert.equal([state, isAborted, tool_calls?.[0]?.state], ['cancelled', true, 'abandoned']);
+});
+
+test.run();
