@@ -220,7 +220,7 @@ function plain(snapshot: AnyMachineSnapshot): ToolCall {
   return { ...(snapshot.context as CallContext), state: stateName(snapshot) as CallState };
 }
 
-/** Whether the model can be told how the call ended. */
+/** Whether the model gets how the call ended. */
 export function hasEnded({ state }: ToolCall): boolean {
   return state === 'finished' || state === 'denied';
 }

@@ -255,7 +255,7 @@ export const errors = {
     ...unavailable,
     exit: 10,
     retryable: false,
-    meaning: 'The model called tools in a wrong way, again after it was told so.',
+    meaning: 'The model called tools in a wrong way, and again after it had the error.',
     hint: 'Choose a model that knows tools better. See: svc model list',
   },
   tool_loop: {

@@ -39,7 +39,7 @@ const TO_PHASE = (
 
 const chart = setup({
   types: {} as {
-    tags: 'waiting' | 'queued' | 'active' | 'calling' | 'paused';
+    tags: 'waiting' | 'queued' | 'active' | 'calling' | 'paused' | 'stable';
     meta: Meta;
     context: RunContext;
     events: RunEvent;
@@ -142,7 +142,7 @@ const chart = setup({
               tags: ['calling'],
               entry: { type: 'callTools', params: ({ context: { run_id } }) => ({ run_id }) },
             },
-            awaiting_decision: { tags: ['paused'] },
+            awaiting_decision: { tags: ['paused', 'stable'] },
             awaiting_approval: { tags: ['paused'] },
           },
         },

@@ -52,7 +52,7 @@ export const runDeadlines: Deadlines<RunSnapshot, RunEvent> = {
     context.paused_at === null ? passed(context, 'total', context.deadline_at) : null,
   approval: ({ context: { calls } }) => {
     const first = earliest(calls.filter(awaitsApproval), ({ approve_until }) => approve_until);
-    const denied = { by: 'deadline', reason: 'Nobody allowed it in time.' };
+    const denied = { by: 'deadline', reason: 'No person allowed it in time.' };
     return (
       first && { at: first.at, event: { type: 'run.tool_denied', call: first.call, ...denied } }
     );

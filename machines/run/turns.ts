@@ -34,13 +34,13 @@ export function callsAfter(
   event: RunEvent,
 ): readonly ToolCall[] | null {
   let isTaken = false;
-  const after = calls.map((call) => {
+  const next = calls.map((call) => {
     if ('call' in event && event.call !== call.call) return call;
-    const next = callAfter(call, event);
-    isTaken ||= next !== null;
-    return next ?? call;
+    const changed = callAfter(call, event);
+    isTaken ||= changed !== null;
+    return changed ?? call;
   });
-  return isTaken ? after : null;
+  return isTaken ? next : null;
 }
 
 /** The calls with which the present answer ends. */

@@ -248,7 +248,7 @@ const events = {
   /** The call may begin now: this is recorded before the server hears of it. */
   'run.tool_started': v.object({ call: number, time_limit_at: number }),
   'run.tool_finished': v.object({ call: number, text, is_error: flag }),
-  /** It was started, and its result cannot come any more. */
+  /** The result of a call that was started cannot come any more. */
   'run.tool_lost': v.object({ call: number, error: failure }),
   /** A person decides about a lost call. `result`: `text` is its result. `skip`: there is none. */
   'run.tool_decided': v.object({

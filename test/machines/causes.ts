@@ -157,7 +157,20 @@ export const rows: readonly Row[] = [
     'runtime/runs/executor.ts',
     'run',
     'startAttempt',
-    'run.completed run.sent_to_cloud run.attempt_failed run.suspended run.interrupted run.failed',
+    'run.completed run.turn_completed run.sent_to_cloud run.attempt_failed run.suspended run.interrupted run.failed',
+  ),
+  row(
+    'runtime/tools/tool-calls.ts',
+    'run',
+    'callTools',
+    'run.tool_requested run.tool_allowed run.tool_denied run.tool_started run.tool_finished ' +
+      'run.tool_lost run.failed',
+  ),
+  row(
+    'runtime/tools/approvals.ts',
+    'client',
+    'request',
+    'run.tool_allowed run.tool_denied run.tool_decided',
   ),
   row('runtime/runs/executor.ts', 'run', 'stopAttempt', 'run.cancelled run.timed_out'),
   row('runtime/runs/output-recorder.ts', 'run', 'startAttempt', 'run.output_appended'),

@@ -21,7 +21,7 @@ const sources = globSync('src/**/*.ts');
 const text = (files: readonly string[]) =>
   files.map((file) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\//g, '')).join('\n');
 const EVENT =
-  /\btype: (?:[^'\n;]*\? )?'((?:daemon|run|provider|engine|pull|mcp|lease|conversation)\.\w+)'(?: : '((?:daemon|run|provider|engine|pull|mcp|lease|conversation)\.\w+)')?/g;
+  /\btype: (?:[^'\n;]*\? )?'((?:daemon|run|provider|engine|pull|mcp|lease|conversation|tool_call)\.\w+)'(?: : '((?:daemon|run|provider|engine|pull|mcp|lease|conversation|tool_call)\.\w+)')?/g;
 const machines = [...new Set(models.map(({ machine }) => machine))];
 
 /** Events that a part, a policy or a deadline proposes. */

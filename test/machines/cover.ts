@@ -27,7 +27,7 @@ export interface Cover {
 }
 
 /** Beyond this the key of a model does not saturate. */
-const STATES_MAX = 20_000;
+const STATES_MAX = 60_000;
 
 /**
  * The transition cover: every reachable state, and in each of them every event in every payload

@@ -38,6 +38,15 @@ const expected: Record<string, Record<string, string[]>> = {
     'cancelling.by_request': ['run.cancelled +1000'],
     'cancelling.by_deadline': ['run.timed_out +1000'],
     suspended: ['run.deadline_passed total +60000'],
+    continuing: ['run.deadline_passed total +60000'],
+    calling: [
+      'run.deadline_passed total +60000',
+      'run.tool_denied +90000, run.deadline_passed total +60000',
+      'run.tool_finished +8000, run.deadline_passed total +60000',
+      'run.tool_finished +8000, run.tool_denied +90000, run.deadline_passed total +60000',
+    ],
+    awaiting_approval: ['run.tool_denied +90000'],
+    awaiting_decision: ['none', 'run.tool_denied +90000'],
     'cancelling.by_stop': ['run.interrupted +1000', 'run.suspended +1000'],
     completed: ['none'],
     failed: ['none'],
@@ -124,6 +133,12 @@ const expected: Record<string, Record<string, string[]>> = {
     lost: ['none'],
   },
   conversation: { open: ['none'], deleted: ['none'] },
+  // The deadlines of a call are those of its run.
+  'tool call': Object.fromEntries(
+    ['made', 'requested', 'allowed', 'started', 'lost']
+      .concat(['denied', 'finished', 'dropped', 'abandoned'])
+      .map((state) => [state, ['none']]),
+  ),
 };
 
 const groups = new Map<string, Model[]>();

@@ -9,7 +9,8 @@ import { models } from './models/all.ts';
 
 test('every machine that is modelled is listed, and every one that is listed folds a kind of stream', () => {
   assert.equal(new Set(machines), new Set(models.map(({ machine }) => machine)));
-  for (const machine of machines)
+  // A run folds the calls of its tools.
+  for (const machine of machines.filter(({ id }) => id !== 'tool_call'))
     assert.is(machineOf(machine.id === 'run' ? 'run_1' : `${machine.id}:1`), machine);
 });
 

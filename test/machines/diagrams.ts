@@ -29,6 +29,7 @@ const FONTS = 'ui-monospace, SFMono-Regular, Menlo, DejaVu Sans Mono, Liberation
 const ABOUT: Readonly<Record<string, string>> = {
   daemon: 'One boot of the daemon. Its tags `live` and `ready` are what health reports.',
   run: 'One prompt and its answer. It ends in one of five final states.',
+  tool_call: 'One call of a tool that svc carries out. The machine of its run folds it.',
   provider: 'Whether a provider can answer: the built-in engine, or a remote API.',
   engine: 'The process that runs the local model.',
   pull: 'The download of one model.',

@@ -11,6 +11,7 @@ import type { RunSnapshot } from '../../machines/run/chart.ts';
 import type { RunCreated } from '../../machines/run/context.ts';
 import { afterCrash, nextAttempt, terminalOf } from '../../machines/run/next.ts';
 import { can, init, isIn, stateName, statePath, step } from '../../machines/step.ts';
+import { awaitsApproval } from '../../machines/tool-call.ts';
 import { coverOf } from './cover.ts';
 import { runModels } from './models/all.ts';
 import { daemonModel } from './models/daemon.ts';
@@ -74,8 +75,17 @@ test('a run found unfinished waits again, or takes an end that it accepts', () =
     const dated = { ...event, at: NOW } as MachineEvent;
     assert.ok(can(snapshot, dated), where);
     const after = step(model.machine, snapshot, dated);
-    assert.is(after.snapshot.status === 'done' || after.snapshot.hasTag('waiting'), true, where);
-    assert.equal(after.effects, [], `${where}: nothing is asked for before it has a place`);
+    const waits = ['waiting', 'calling', 'paused'].some((tag) =>
+      after.snapshot.hasTag(tag as never),
+    );
+    assert.is(after.snapshot.status === 'done' || waits, true, where);
+    // Calls need no place.
+    const effects = after.snapshot.hasTag('calling') ? ['callTools'] : [];
+    assert.equal(
+      after.effects.map(({ type }) => type),
+      effects,
+      `${where}: nothing is asked for before it has a place`,
+    );
   }
 });
 
@@ -95,11 +105,19 @@ test('the state, the policy and the log decide what happens to an unfinished run
     `${from} → suspended`,
   ]);
   const waiting = ['queued → queued', 'queued → interrupted', 'suspended → suspended'];
+  const withCalls = [
+    'continuing → continuing',
+    'calling → calling',
+    'calling → awaiting_decision',
+    'awaiting_decision → awaiting_decision',
+    'awaiting_approval → awaiting_approval',
+  ];
   assert.equal(
     [...seen].sort(),
     [
       ...fromWork,
       ...waiting,
+      ...withCalls,
       'cancelling.by_request → cancelled',
       'cancelling.by_deadline → timed_out',
     ].sort(),
@@ -113,7 +131,14 @@ function expectedEnd(snapshot: RunSnapshot): string {
   if (path === 'cancelling.by_request') return 'cancelled';
   if (path === 'cancelling.by_deadline') return 'timed_out';
   if (!context.content_kept) return 'interrupted';
-  if (path === 'queued' || path === 'suspended') return path;
+  if (['queued', 'suspended', 'continuing', 'awaiting_approval'].includes(path)) return path;
+  if (path === 'awaiting_decision') return path;
+  if (path === 'calling')
+    return context.calls.some(({ state, repeatable }) =>
+      state === 'started' ? repeatable : ['made', 'allowed'].includes(state),
+    ) || context.calls.some(({ state, approval }) => state === 'requested' && approval !== 'ask')
+      ? 'calling'
+      : 'awaiting_decision';
   if (context.recovery === 'end') return 'interrupted';
   if (context.recovery === 'resume' && context.output !== '' && !context.resumable)
     return 'interrupted';
@@ -129,8 +154,14 @@ test('the time in which no daemon ran counts for no deadline, also when the cloc
       const after = step(model.machine, snapshot, event).snapshot as RunSnapshot;
       for (const name of ['queue_deadline_at', 'deadline_at'] as const)
         assert.is(after.context[name], snapshot.context[name] + downtime_ms, where);
+      const approvals = snapshot.context.calls
+        .filter(awaitsApproval)
+        .map(({ approve_until }) => (approve_until ?? 0) + downtime_ms);
       const due = Math.min(...deadlinesOf(after).map(({ at }) => at));
-      const total = snapshot.context.deadline_at + downtime_ms;
+      const run = after.hasTag('paused')
+        ? Number.POSITIVE_INFINITY
+        : snapshot.context.deadline_at + downtime_ms;
+      const total = Math.min(run, ...approvals);
       assert.is(
         due,
         isIn(after, 'queued')

@@ -184,7 +184,10 @@ async function nextBoot(store: EventStore, boot_id: string) {
   await kernel.append([
     {
       stream: daemon,
-      event: { ...undated(daemonModel(1).created), boot_id } as NewEvent<DaemonCreated>,
+      event: {
+        ...undated(daemonModel(1).created as DaemonCreated),
+        boot_id,
+      } as NewEvent<DaemonCreated>,
     },
   ]);
   const recovered = await recoverRuns(kernel, store, scheduler);

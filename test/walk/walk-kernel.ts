@@ -90,8 +90,9 @@ export async function follow(
   path: readonly AnyEvent[],
   edges: Set<Edge> = new Set(),
 ): Promise<void> {
+  const first = model.created as CreationEvent;
   const created: CreationEvent =
-    model.created.type === 'run.accepted' ? { ...model.created, run_id: stream } : model.created;
+    first.type === 'run.accepted' ? { ...first, run_id: stream } : first;
   clock.at = created.at;
   await kernel.append([{ stream, event: undated(created) } as Proposal]);
   let folded: AnyMachineSnapshot = init(model.machine, created).snapshot;

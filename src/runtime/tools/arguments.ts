@@ -24,7 +24,8 @@ export async function problemOfArguments(
     const { $schema: _, $id: __, ...rest } = schema;
     const isValid = ajv.compile(rest);
     if (isValid(value)) return null;
-    return `The arguments do not fit the schema: ${ajv.errorsText(isValid.errors, { dataVar: 'arguments' })}.`;
+    const problems = ajv.errorsText(isValid.errors, { dataVar: 'arguments' });
+    return `The arguments do not fit the schema: ${problems}.`;
   } catch {
     // A schema that cannot be used is judged by the server of the tool.
     return null;

@@ -157,7 +157,7 @@ export class ToolCalls {
         (answer): NewEvent<RunEvent> => ({ type: 'run.tool_finished', call, ...answer }),
         (thrown: unknown): NewEvent<RunEvent> => {
           const error = asSvcError(thrown);
-          // Of an error that nobody expected it is not known whether the call was sent.
+          // After an unexpected error it is not known whether the call was sent.
           if (hasCode(error, 'tool_lost', 'internal'))
             return { type: 'run.tool_lost', call, error: error.summary() };
           return { type: 'run.tool_finished', call, text: error.message, is_error: true };

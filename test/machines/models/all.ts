@@ -7,6 +7,7 @@ import type { Model } from './model.ts';
 import { faultyModelsModel, providerModel } from './provider.ts';
 import { pullModel } from './pull.ts';
 import { runModel } from './run.ts';
+import { toolCallModel } from './tool-call.ts';
 
 /** One model per recovery policy, kind of provider and content of the log. */
 export const runModels: readonly Model[] = [
@@ -60,6 +61,15 @@ export const runModels: readonly Model[] = [
     outputs: 1,
     least: { states: 1, edges: 1, refused: 1 },
   }),
+  runModel({
+    recovery: 'resume',
+    resumable: true,
+    max_attempts: 1,
+    max_losses: 1,
+    outputs: 1,
+    calls: 2,
+    least: { states: 650, edges: 2600, refused: 28_000 },
+  }),
 ];
 
 /** Every machine, at the bounds within which its graph is walked whole. */
@@ -82,4 +92,5 @@ export const models: readonly Model[] = [
   mcpServerModel(),
   leaseModel(),
   conversationModel(),
+  toolCallModel(),
 ];

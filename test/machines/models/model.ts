@@ -1,5 +1,6 @@
 import type { AnyMachineSnapshot, AnyStateMachine } from 'xstate';
 import type { CreationEvent, MachineEvent } from '../../../machines/events.ts';
+import type { CallMade } from '../../../machines/tool-call.ts';
 
 /**
  * What the walk over a machine has to know of it: the bounds within which "every path" is meant.
@@ -8,7 +9,7 @@ export interface Model<S = AnyMachineSnapshot> {
   name: string;
   machine: AnyStateMachine;
   /** The event that creates the machine; its numbers are the bounds. */
-  created: CreationEvent;
+  created: CreationEvent | CallMade;
   /**
    * Every event in each of its payload classes, seen from a state: matching and stale, forced or
    * not, retryable or not.

@@ -2,9 +2,10 @@ import type { Failure } from '../../../machines/events.ts';
 import type { Target } from '../../../machines/failover.ts';
 import { shortMessages } from '../../../machines/messages.ts';
 import { type RunSnapshot, runMachine } from '../../../machines/run/chart.ts';
-import type { Recovery, RunCreated, RunEvent } from '../../../machines/run/context.ts';
+import type { Recovery, RunContext, RunCreated, RunEvent } from '../../../machines/run/context.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
 import { type Model, model, NOW } from './model.ts';
+import { callEvents } from './tool-call.ts';
 
 export const retryable: Failure = {
   code: 'provider_unreachable',
@@ -24,6 +25,16 @@ export const lasting: Failure = {
 };
 /** Another target than the next one of any model. */
 const foreign: Target = { provider: 'far', model: 'm9', cloud: true };
+/** States in which a call takes no event any more. */
+const ENDED: ReadonlySet<string> = new Set(['finished', 'denied', 'dropped', 'abandoned']);
+/** A tool that svc calls. */
+const SERVED = {
+  name: 'files__read',
+  description: null,
+  parameters: {},
+  server: 'files',
+  tool: 'read',
+};
 const usage = { input_tokens: 3, output_tokens: 2 };
 
 export interface RunBounds {
@@ -35,6 +46,8 @@ export interface RunBounds {
   outputs: number;
   /** The log does not hold what was asked. */
   omitted?: boolean;
+  /** svc carries out calls of the model: so many in its first turn. */
+  calls?: number;
   /** The targets after the first one. */
   fallbacks?: readonly Target[];
   least: Model['least'];
@@ -48,6 +61,7 @@ export function runModel({
   max_losses,
   outputs,
   omitted = false,
+  calls = 0,
   fallbacks,
   least,
 }: RunBounds): Model {
@@ -64,6 +78,7 @@ export function runModel({
       temperature: null,
       seed: 1,
       seed_asked: true,
+      ...(calls === 0 ? {} : { tools: [SERVED] }),
     },
     ...(fallbacks === undefined ? {} : { fallbacks }),
     idempotency_key: null,
@@ -120,17 +135,43 @@ export function runModel({
     ]),
     { type: 'run.interrupted', at: NOW, error: retryable },
   ];
+  const toolSamples = (context: RunContext): RunEvent[] => [
+    ...(context.turns.length > 0 || callsIn(context) >= calls
+      ? []
+      : [
+          {
+            type: 'run.output_appended' as const,
+            at: NOW,
+            attempt: context.attempt,
+            text: '{}',
+            token_ids: [9],
+            kind: 'tool_call' as const,
+            call: { id: `call_${callsIn(context)}`, name: SERVED.name, server: SERVED.server },
+          },
+        ]),
+    ...[context.attempt, context.attempt + 1].map(
+      (of): RunEvent => ({ type: 'run.turn_completed', at: NOW, attempt: of, usage }),
+    ),
+    ...callEvents(1),
+    // One kind of a further call is enough.
+    ...callEvents(2).filter((event) => !('repeatable' in event || 'decision' in event)),
+    ...callEvents(3).slice(0, 1),
+  ];
   /** Long lives ask for them at every step. */
   const samples = new Map<string, RunEvent[]>();
   return model<RunSnapshot>({
-    name: `run (${recovery}${resumable ? ', resumable' : ''}${omitted ? ', content omitted' : ''}${fallbacks === undefined ? '' : `, ${fallbacks.length + 1} targets`})`,
+    name: `run (${recovery}${calls === 0 ? '' : `, ${calls} calls`}${resumable ? ', resumable' : ''}${omitted ? ', content omitted' : ''}${fallbacks === undefined ? '' : `, ${fallbacks.length + 1} targets`})`,
     machine: runMachine,
     created,
-    samples: ({ context: { attempt, fallbacks: left } }) => {
+    samples: ({ context }) => {
+      const { attempt, fallbacks: left } = context;
       const place = `${attempt}, ${left.length} left`;
       const known = samples.get(place) ?? samplesOf(attempt, left);
       samples.set(place, known);
-      return known;
+      if (calls === 0) return known;
+      // The other models have the events of other attempts.
+      const own = known.filter((event) => !('attempt' in event) || event.attempt === attempt);
+      return [...own, ...starts(attempt), ...toolSamples(context)];
     },
     key: ({ value, context }) =>
       JSON.stringify([
@@ -142,11 +183,28 @@ export function runModel({
         context.deaths,
         context.isolated,
         context.withdrawn,
+        ...(calls === 0 ? [] : [callsIn(context), context.turns.length]),
+        ...context.calls.map((call) =>
+          ENDED.has(call.state) ? 'ended' : [call.state, call.approval, call.repeatable],
+        ),
       ]),
     stop: { type: 'run.cancel_requested', at: NOW, by: 'test' },
     isOver: (snapshot) => snapshot.status === 'done',
     least,
   });
+}
+
+function starts(attempt: number): RunEvent[] {
+  const of = { type: 'run.started', at: NOW, attempt: attempt + 1 } as const;
+  return [
+    { ...of, resumes: false },
+    { ...of, resumes: true },
+  ];
+}
+
+/** The calls of the present turn. */
+function callsIn({ parts }: RunContext): number {
+  return parts.filter(({ type }) => type === 'tool_call').length;
 }
 
 function goesOn(attempt: number, error: Failure, next: Target): RunEvent {

@@ -95,7 +95,7 @@ test('a call waits for a person, takes no place meanwhile, and begins when it is
   assert.is(servers.tools_by_name['files/write']?.policy, 'allow');
 });
 
-test('a denied call tells the model why, and a decision counts once', async () => {
+test('the model hears why a call was denied, and a decision counts once', async () => {
   const servers = new ScriptedServers({ 'files/write': { run: echo } });
   const local = model([['files__write', '{}']]);
   const { runtime, kernel } = await bootRuntime({ local, servers });
@@ -113,7 +113,7 @@ test('a denied call tells the model why, and a decision counts once', async () =
   assert.match(said?.type === 'tool_result' ? said.text : '', /not carried out: not on a Friday/);
 });
 
-test('an approval that nobody gives is denied when its time is over, and the run goes on', async () => {
+test('a call that no person allows is denied when its time is over, and the run goes on', async () => {
   const servers = new ScriptedServers({ 'files/write': { run: echo } });
   const { runtime, kernel, clock } = await bootRuntime({
     local: model([['files__write', '{}']]),
@@ -205,7 +205,7 @@ test('a call that was allowed and not started is started by the next daemon; one
   }
 });
 
-test('wrong arguments are told to the model once; the second time the run fails', async () => {
+test('the model hears once that its arguments are wrong; the second time the run fails', async () => {
   const schema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
   const servers = new ScriptedServers({ 'math/add': { policy: 'allow', schema, run: echo } });
   const local = model([['math__add', '{"n":"two"}']], [['math__add', '{']]);
