@@ -12,7 +12,7 @@ import type { Grpc, Operation, ProtoField } from '../src/contract/operations/row
 import { optionEntries } from '../src/contract/option-schemas.ts';
 import { optionRows } from '../src/contract/options.ts';
 import { errorBody } from '../src/contract/records.ts';
-import { failedAttempt, messages, sentToCloud, usage } from '../src/contract/run.ts';
+import { failedAttempt, messages, recordedCall, sentToCloud, usage } from '../src/contract/run.ts';
 import { large } from '../src/contract/vocabulary.ts';
 
 /**
@@ -39,6 +39,7 @@ const NAMES = new Map<unknown, string>([
   [usage, 'Usage'],
   [errorBody, 'Error'],
   [failedAttempt, 'FailedAttempt'],
+  [recordedCall, 'ToolCallRecord'],
   [sentToCloud, 'SentToCloud'],
 ]);
 

@@ -194,6 +194,12 @@ const conversationFlags: FlagSpec[] = [
   { name: 'conversation', value: '<id>', summary: 'Continue the conversation of this run.' },
 ];
 
+const tools: FlagSpec = {
+  name: 'tools',
+  value: '<server,…>',
+  summary: 'Let the model call tools of these servers of svc mcp list, or one: server/tool.',
+};
+
 /** What the answer is like. Commands that ask a model share these. */
 const answerFlags: FlagSpec[] = [
   { name: 'system', value: '<text>', summary: 'System prompt.' },
@@ -257,6 +263,7 @@ export const commands: readonly CommandSpec[] = [
       preset,
       ...answerFlags,
       { name: 'raw', summary: options.raw.summary },
+      tools,
       time('timeout', 'Longest time for the whole run'),
       {
         name: 'recovery',
@@ -296,6 +303,7 @@ export const commands: readonly CommandSpec[] = [
       ...targetFlags,
       preset,
       ...answerFlags.filter(({ name }) => !['format', 'schema'].includes(name)),
+      tools,
       time('timeout', 'Longest time for each answer'),
       ...conversationFlags,
       stats,
@@ -735,6 +743,49 @@ export const commands: readonly CommandSpec[] = [
       'or nothing.',
     examples: ['import log.jsonl', 'import < log.jsonl'],
   }),
+  command('approvals list', {
+    isQuick: true,
+    summary: 'Calls of tools that wait for you: to be allowed, or because they were cut off.',
+    examples: ['approvals list'],
+  }),
+  command('approvals show', {
+    isQuick: true,
+    args: '<id>',
+    summary: 'One call that waits for you, with its whole arguments.',
+    examples: ['approvals show run_01J….1'],
+  }),
+  command('approvals allow', {
+    isQuick: true,
+    args: '<id>',
+    summary: 'Allow a call of a tool. It begins at once.',
+    flags: [{ name: 'always', summary: 'Do not ask about this tool any more.' }],
+    examples: ['approvals allow run_01J….1', 'approvals allow run_01J….1 --always'],
+  }),
+  command('approvals deny', {
+    isQuick: true,
+    args: '<id>',
+    summary: 'Deny a call of a tool. The model hears why, and the run goes on.',
+    flags: [{ name: 'reason', value: '<text>', summary: 'What the model hears.' }],
+    examples: ['approvals deny run_01J….1 --reason "Not on a Friday."'],
+  }),
+  command('approvals repeat', {
+    isQuick: true,
+    args: '<id>',
+    summary: 'Carry out a call again that was cut off. It may have done its work before.',
+    examples: ['approvals repeat run_01J….1'],
+  }),
+  command('approvals result', {
+    isQuick: true,
+    args: '<id> <text…>',
+    summary: 'Give the result of a call that was cut off, as you found it.',
+    examples: ['approvals result run_01J….1 "The branch is deleted."'],
+  }),
+  command('approvals skip', {
+    isQuick: true,
+    args: '<id>',
+    summary: 'Go on without the result of a call that was cut off.',
+    examples: ['approvals skip run_01J….1'],
+  }),
   command('nodes', {
     isQuick: true,
     summary: 'The daemons that share one log, with their leases and runs.',
@@ -746,7 +797,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['nodes drain node_01J…'],
   }),
   command('machines', {
-    args: '[daemon|run|provider|engine|pull|mcp|lease|conversation|diff] [before] [after]',
+    args: '[daemon|run|tool_call|provider|engine|pull|mcp|lease|conversation|diff] [before] [after]',
     summary:
       'The state machines of the daemon: all, or one. ' +
       'Only --live needs a running daemon. diff shows which states and edges a change removes ' +

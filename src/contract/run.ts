@@ -136,7 +136,7 @@ export const runInput = named(
       ],
       origin: [33, v.nullish(name(ORIGIN_MAX)), 'Where the client is, such as a folder.'],
       tool_servers: [
-        52,
+        60,
         v.nullish(v.array(name(200), 'must be a list of names.')),
         'Servers of tools, or tools as `server/tool`, whose calls svc carries out.',
       ],
@@ -185,7 +185,7 @@ export const failedAttempt = object({ ...attemptFields, code: text, message: tex
 export const sentToCloud = object({ ...attemptFields, bytes: orNull(whole) });
 
 /** A call that svc carries out. `state`: as in the picture of its machine. */
-const recordedCall = object({
+export const recordedCall = object({
   call: whole,
   id: text,
   server: orNull(text),
@@ -232,12 +232,12 @@ export const run = named(
     ...completion,
     ...fields('RunRecord', {
       turns: [
-        52,
+        61,
         v.exactOptional(v.array(recordedMessage)),
         'What the model and the tools said before the answer, in a run whose tools svc calls.',
       ],
       tool_calls: [
-        53,
+        62,
         v.exactOptional(v.array(recordedCall)),
         'The calls of tools that svc carries out.',
       ],

@@ -19,6 +19,7 @@ export async function releaseAll({
   stopReports,
   pulls,
   mcp,
+  toolCalls,
   streams,
 }: WorkParts): Promise<void> {
   const runs = scheduler.activeRuns();
@@ -27,6 +28,7 @@ export async function releaseAll({
     runs.map((run) => kernel.tryAppend(run, { type: 'run.interrupt_requested', reason })),
   );
   for (const run of runs) await kernel.waitFor(run, (snapshot) => !hasWork(snapshot));
+  toolCalls.close();
   await Promise.all([pulls.close(), mcp.stopAll()]);
   await Promise.all(
     [...kernel.instances.keys()].filter(isEngine).map(async (engine) => {
@@ -44,7 +46,7 @@ export async function releaseAll({
 
 type WorkParts = Pick<
   Parts,
-  'kernel' | 'store' | 'scheduler' | 'stopReports' | 'pulls' | 'streams'
+  'kernel' | 'store' | 'scheduler' | 'stopReports' | 'pulls' | 'toolCalls' | 'streams'
 > & { mcp: Pick<Parts['mcp'], 'stopAll'> };
 
 /** A suspended run has no work behind it: it waits for the next start. */

@@ -10,6 +10,7 @@ import type { StdoutStream } from '../print/stdout-stream.ts';
 import { starterOf } from './ensure-daemon.ts';
 import { followRun, type Run } from './follow.ts';
 import { AnswerPrinter, finish, isAnswered, printing } from './print-answer.ts';
+import { ToolLines } from './tool-lines.ts';
 
 /** A request to start a run, with the key under which it can be sent again. */
 export type Input = Record<string, unknown> & { idempotency_key: string };
@@ -69,11 +70,20 @@ async function follow(
     if (!json) noteBuiltIn(run, paths);
     if (!json) noteTurns(turnsText(run.turns_of));
   };
+  const tools = new ToolLines(paths, !json);
+  const tool: NonNullable<typeof steps.tool> = (run_id, type, data) => {
+    if (!json && type !== 'run.turn_completed') tools.hear(run_id, type, data);
+    return steps.tool?.(run_id, type, data);
+  };
+  const ended = () => {
+    tools.close();
+    steps.ended?.();
+  };
   const record = await followRun({
     paths,
     what: { start: input },
     cancel,
-    steps: { ...steps, accepted },
+    steps: { ...steps, accepted, tool, ended },
     startDaemon: starterOf(context),
     patience: async () =>
       typeof input.timeout_ms === 'number' ? input.timeout_ms : configuredPatience(paths),

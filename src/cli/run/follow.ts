@@ -46,6 +46,12 @@ export interface Steps {
   moved?(from: string, why: string, to: string): void;
   /** An attempt failed, and another one follows. */
   failed?(failed: FailedAttempt): void;
+  /** The model calls tools that svc carries out, or one of them goes on. */
+  tool?(
+    run_id: string,
+    type: string,
+    data: Record<string, unknown>,
+  ): Promise<void> | undefined | void;
   /** The run starts again: the output so far is void. */
   discarded(): void;
   waiting?(position: number): void;
@@ -210,9 +216,11 @@ async function consume(
         else if (event.type === 'run.attempt_failed')
           steps.failed?.(failedAttempt(cursor.provider, event.at, event.data, attempts_max));
         if (event.type === 'run.started') {
-          if (event.data.resumes !== true && event.data.attempt !== 1) steps.discarded();
+          const { resumes, attempt, turn } = event.data;
+          if (resumes !== true && attempt !== 1 && turn === undefined) steps.discarded();
           steps.started?.(cursor.provider);
         }
+        if (TOOLS.test(event.type)) await steps.tool?.(cursor.id ?? '', event.type, event.data);
         if (event.type === 'run.output_appended') {
           const text = String(event.data.text ?? '');
           if (event.data.kind === undefined) await steps.output(text);
@@ -229,6 +237,9 @@ async function consume(
     cancel.removeEventListener('abort', cancelRun);
   }
 }
+
+/** Events of the tools that svc calls for the run. */
+const TOOLS = /^run\.(tool_|turn_completed)/;
 
 /** The data are those of `run.attempt_failed`. Without a next target the run only retries. */
 function noteMove(data: Record<string, unknown>, cursor: Cursor, steps: Steps): void {

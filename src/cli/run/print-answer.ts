@@ -120,6 +120,12 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       isMoving = true;
       if (!json) note(oneLine(`${named(from, why)}; going on with ${to}`));
     },
+    tool: (_, type) => {
+      // The next turn of the model begins a paragraph.
+      if (type === 'run.turn_completed' && hadOutput && printer !== null && !stop.aborted)
+        return printer.append('\n\n');
+      return undefined;
+    },
     failed: (failed) => {
       isMoving = true;
       wait.add({ type: 'failed', ...failed });

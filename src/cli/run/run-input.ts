@@ -34,6 +34,7 @@ export function readRunInput(flags: Flags): Record<string, unknown> {
     ...readNumbers(flags),
     stop: listFlag(flags, 'stop'),
     raw: flags.raw === true ? true : undefined,
+    tool_servers: textFlag(flags, 'tools')?.split(','),
     response_format: choiceFlag(flags, 'format', FORMATS) === 'json' ? JSON_FORMAT : undefined,
     ...readConversation(flags),
     recovery: choiceFlag(flags, 'recovery', RECOVERIES),

@@ -27,6 +27,10 @@ const MEANINGS = {
   run: {
     queued: ['plain', 'It waits for its turn.'],
     suspended: ['warn', 'The daemon went away. It continues by itself.'],
+    calling: ['active', 'The tools that the model called work.'],
+    awaiting_approval: ['warn', 'The model wants to call a tool, and needs your approval.'],
+    awaiting_decision: ['warn', 'A tool was cut off. You decide what becomes of its call.'],
+    continuing: ['plain', 'The tools have answered. It waits for its next turn.'],
     backoff: ['warn', 'An attempt failed. It tries again soon.'],
     starting: ['active', 'It was sent to the model, and waits for the first token.'],
     streaming: ['active', 'The model answers.'],
@@ -38,6 +42,17 @@ const MEANINGS = {
     cancelled: ['plain', 'It was cancelled.'],
     timed_out: ['bad', 'It took longer than it may.'],
     interrupted: ['bad', 'It was cut off and was not continued.'],
+  },
+  tool_call: {
+    made: ['active', 'The model called a tool.'],
+    requested: ['warn', 'It waits until it is allowed.'],
+    allowed: ['active', 'It was allowed, and begins.'],
+    started: ['active', 'The tool works.'],
+    lost: ['warn', 'It was cut off, and may have done its work. You decide what becomes of it.'],
+    denied: ['plain', 'It was not carried out.'],
+    finished: ['good', 'The tool has answered.'],
+    dropped: ['plain', 'Its run ended before it began.'],
+    abandoned: ['warn', 'Its run ended while it worked.'],
   },
   provider: {
     unknown: ['plain', 'It was not asked yet.'],

@@ -64,19 +64,13 @@ export class ToolCalls {
     }
   }
 
-  /** Resolves when no call works any more. Calls that go on after the signal are given up. */
-  async close(signal: AbortSignal): Promise<void> {
-    while (this.live.size > 0 && !signal.aborted) await this.oneEnd(signal);
+  /**
+   * Gives up all calls: the daemon stops, and has waited for them as long as it may. The next start
+   * finds them without a result.
+   */
+  close(): void {
     for (const { abort } of this.live.values()) abort.abort();
   }
-
-  private oneEnd(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      this.ended = resolve;
-      signal.addEventListener('abort', () => resolve(), { once: true });
-    });
-  }
-  private ended: () => void = () => {};
 
   /** Asks the server about the tool, and records how the call is decided. */
   private async request(run_id: RunKey, made: ToolCall): Promise<void> {
@@ -167,10 +161,7 @@ export class ToolCalls {
       .catch((error: unknown) =>
         log.error({ err: error, run_id, call }, 'the result of a tool could not be recorded'),
       )
-      .finally(() => {
-        this.live.delete(key);
-        this.ended();
-      });
+      .finally(() => this.live.delete(key));
   }
 
   private giveUp(run_id: RunKey, { context: { calls } }: RunSnapshot): void {

@@ -1,0 +1,3 @@
+import { decision } from './decide.ts';
+
+export const run = decision('skip', 'has no result. The run goes on.');

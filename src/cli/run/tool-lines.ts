@@ -1,0 +1,95 @@
+import type { Paths } from '../../home/paths.ts';
+import { oneLine, plain } from '../../logs/plain.ts';
+import { askDaemon } from '../connect/ask-daemon.ts';
+import { isTerminal, note, paint } from '../print/output.ts';
+
+/**
+ * What a user sees of the tools that svc calls for a run, on stderr. At a terminal a call that
+ * needs an approval is asked about; the answer may also come from another client.
+ */
+export class ToolLines {
+  private readonly paths: Paths;
+  private readonly mayAsk: boolean;
+  private readonly names = new Map<number, string>();
+  private readonly open = new Map<number, AbortController>();
+  /** One question at a time. */
+  private asked: Promise<void> = Promise.resolve();
+
+  constructor(paths: Paths, mayAsk: boolean) {
+    this.paths = paths;
+    this.mayAsk = mayAsk && isTerminal(0) && isTerminal(2);
+  }
+
+  /** Takes an event of a call. */
+  hear(run_id: string, type: string, data: Record<string, unknown>): void {
+    const call = Number(data.call);
+    const id = `${run_id}.${call}`;
+    const name = this.names.get(call) ?? 'The tool';
+    if (type === 'run.tool_requested') {
+      const [tool, args] = [`${data.server}/${data.tool}`, String(data.arguments)];
+      this.names.set(call, tool);
+      if (data.approval === 'ask') this.ask(call, id, tool, args);
+      return;
+    }
+    this.open.get(call)?.abort();
+    if (type === 'run.tool_started') note(paint('dim', oneLine(`${name} works`), 2));
+    if (type === 'run.tool_denied')
+      note(oneLine(`${name} was not called (by ${data.by}): ${data.reason}`));
+    if (type === 'run.tool_lost')
+      note(
+        oneLine(
+          `${name} was cut off, and may have done its work. Decide: svc approvals show ${id}`,
+        ),
+      );
+  }
+
+  /** No question stays open. */
+  close(): void {
+    for (const abort of this.open.values()) abort.abort();
+  }
+
+  private ask(call: number, id: string, tool: string, args: string): void {
+    if (!this.mayAsk) {
+      note(oneLine(`The model wants to call ${tool}. Allow it: svc approvals allow ${id}`));
+      return;
+    }
+    const abort = new AbortController();
+    this.open.set(call, abort);
+    this.asked = this.asked
+      .then(() => this.question(id, tool, args, abort.signal))
+      .catch((error: unknown) => {
+        if (!abort.signal.aborted) note(oneLine((error as Error).message));
+      })
+      .finally(() => this.open.delete(call));
+  }
+
+  private async question(
+    id: string,
+    tool: string,
+    args: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { createInterface } = await import('node:readline/promises');
+    const terminal = createInterface({ input: process.stdin, output: process.stderr });
+    const text = `The model wants to call ${oneLine(tool)}. Allow it? (yes, no, always, show) `;
+    try {
+      for (;;) {
+        const answer = (await terminal.question(text, { signal })).trim().toLowerCase();
+        if (answer === 's' || answer === 'show') note(plain(args));
+        else if (answer !== '' && DECISIONS[answer[0] ?? ''] !== undefined) {
+          const decision = { id, ...DECISIONS[answer[0] ?? ''] } as const;
+          await askDaemon(this.paths, 'approval.decide', decision as never);
+          return;
+        }
+      }
+    } finally {
+      terminal.close();
+    }
+  }
+}
+
+const DECISIONS: Readonly<Record<string, object>> = {
+  y: { decision: 'allow' },
+  n: { decision: 'deny' },
+  a: { decision: 'allow', always: true },
+};
