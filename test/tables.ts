@@ -49,6 +49,7 @@ const tables = {
         '`read`',
         '`run`: its own',
         "`run`: others'",
+        '`approve`',
         '`admin`',
         'The home',
       ],

@@ -34,6 +34,7 @@ test.before(async (context) => {
     read: await made('reader', 'read'),
     own: await made('cat', 'run'),
     other: await made('dog', 'run'),
+    approve: await made('boss', 'approve'),
     admin: await made('ops', 'admin'),
     home: (await home.svc(['token'])).stdout.trim(),
   };
@@ -145,7 +146,11 @@ test('HTTP', async (context) => {
         check(status, expected, ONE.has(name), `${operation} by ${asker}`);
         changed ||= expected === 'yes';
         if (name !== 'lists' || path === '/v1/usage' || status >= 400) continue;
-        assert.is(text.includes(at.run), asker !== 'other', `${operation} by ${asker}`);
+        assert.is(
+          text.includes(at.run),
+          !['other', 'approve'].includes(asker),
+          `${operation} by ${asker}`,
+        );
       }
     }
 });
@@ -202,7 +207,7 @@ test('gRPC', async (context) => {
         if (name === 'lists')
           assert.is(
             text.includes(at.run),
-            !['other', 'none'].includes(asker),
+            !['other', 'approve', 'none'].includes(asker),
             `${method} by ${asker}`,
           );
       }

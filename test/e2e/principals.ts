@@ -4,7 +4,7 @@
  */
 
 /** `own` and `other`: of a token with the scope `run`, at what it asked and what others asked. */
-export const ASKERS = ['none', 'read', 'own', 'other', 'admin', 'home'] as const;
+export const ASKERS = ['none', 'read', 'own', 'other', 'approve', 'admin', 'home'] as const;
 export type Asker = (typeof ASKERS)[number];
 
 /** `401`, `403` and `404` are refusals. `own`: yes, and it has nothing that others asked. */
@@ -19,8 +19,14 @@ export interface Group {
   ws: readonly string[];
 }
 
-function outcomes(read: Outcome, own: Outcome, other: Outcome): Group['outcomes'] {
-  return { none: 401, read, own, other, admin: 'yes', home: 'yes' };
+/** A token that approves sees of the rest what one with `run` sees of others. */
+function outcomes(
+  read: Outcome,
+  own: Outcome,
+  other: Outcome,
+  approve: Outcome = other,
+): Group['outcomes'] {
+  return { none: 401, read, own, other, approve, admin: 'yes', home: 'yes' };
 }
 
 export const groups: Readonly<Record<string, Group>> = {
@@ -71,7 +77,7 @@ export const groups: Readonly<Record<string, Group>> = {
   },
   changes: {
     what: 'Cancel, change or delete one',
-    outcomes: outcomes(403, 'yes', 404),
+    outcomes: outcomes(403, 'yes', 404, 403),
     http: [
       'POST /v1/runs/:id/cancel',
       'DELETE /v1/runs/:id',
@@ -87,7 +93,7 @@ export const groups: Readonly<Record<string, Group>> = {
   },
   asks: {
     what: 'Ask a model, count tokens, embed, rank documents, load a model of the list',
-    outcomes: outcomes(403, 'yes', 'yes'),
+    outcomes: outcomes(403, 'yes', 'yes', 403),
     http: [
       'POST /v1/runs',
       'POST /v1/chat/completions',
@@ -114,6 +120,13 @@ export const groups: Readonly<Record<string, Group>> = {
     ],
     grpc: ['Run', 'Rerank'],
     ws: ['/v1/responses'],
+  },
+  approves: {
+    what: 'See the calls of tools that wait for a person, and decide about them',
+    outcomes: outcomes(403, 403, 403, 'yes'),
+    http: ['GET /v1/approvals', 'GET /v1/approvals/:id', 'POST /v1/approvals/:id'],
+    grpc: [],
+    ws: [],
   },
   whole: {
     what: 'See the whole: event log, log of the daemon, its whole state',

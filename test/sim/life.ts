@@ -21,6 +21,7 @@ import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
 import { projectEvent } from '../../src/runtime/runs/record.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
+import type { ToolCalls } from '../../src/runtime/tools/tool-calls.ts';
 import { Budget } from '../../src/runtime/usage/budget.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from '../helpers/boot-event.ts';
@@ -266,6 +267,7 @@ export class Life {
       stopReports,
       pulls: { close: () => Promise.resolve() } as Pulls,
       mcp: { stopAll: () => Promise.resolve() },
+      toolCalls: { close() {} } as ToolCalls,
       streams: { daemon },
     };
     this.starting.then(() => releaseAll(held)).catch(() => this.end('failed'));
