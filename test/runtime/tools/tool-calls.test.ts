@@ -235,6 +235,35 @@ test('turns and calls are bounded, and a call that repeats itself ends its run',
   }
 });
 
+test('a tool that does not answer in time is given up, and the model hears so', async () => {
+  const begun = gate();
+  let isAborted = false;
+  const servers = new ScriptedServers({
+    'a/b': {
+      policy: 'allow',
+      run: (_, signal) => {
+        begun.open();
+        signal.addEventListener('abort', () => {
+          isAborted = true;
+        });
+        return new Promise<never>(() => {});
+      },
+    },
+  });
+  const { runtime, kernel, clock } = await bootRuntime({
+    local: model([['a__b', '{}']]),
+    servers,
+    limits: { tool_ms: 5000 },
+  });
+  const { id } = await runtime.runs.start({ prompt: 'go', tool_servers: ['a'] }, 'test');
+  await begun.opened;
+  clock.advance(5000);
+  await settled(kernel, id);
+  const { state, tool_calls } = await runtime.runs.get(id);
+  assert.equal([state, isAborted], ['completed', true]);
+  assert.match(tool_calls?.[0]?.result ?? '', /did not answer in time/);
+});
+
 test('a cancel gives up the calls that work, and its run ends', async () => {
   const begun = gate();
   let isAborted = false;

@@ -29,7 +29,7 @@ test('the machines have states, transitions and live instances', async () => {
   assert.is(json.seq, real.kernel.durableSeq);
   assert.equal(
     json.machines.map(({ name }: { name: string }) => name),
-    ['daemon', 'run', 'provider', 'engine', 'pull', 'mcp', 'lease', 'conversation'],
+    ['daemon', 'run', 'tool_call', 'provider', 'engine', 'pull', 'mcp', 'lease', 'conversation'],
   );
   const [daemon, run] = json.machines;
   assert.is(daemon.initial, 'starting.binding');
