@@ -797,7 +797,9 @@ export const commands: readonly CommandSpec[] = [
     examples: ['nodes drain node_01J…'],
   }),
   command('machines', {
-    args: '[daemon|run|tool_call|provider|engine|pull|mcp|lease|conversation|diff] [before] [after]',
+    args:
+      '[daemon|run|tool_call|provider|engine|pull|mcp|lease|conversation|diff] ' +
+      '[before] [after]',
     summary:
       'The state machines of the daemon: all, or one. ' +
       'Only --live needs a running daemon. diff shows which states and edges a change removes ' +
