@@ -150,7 +150,12 @@ test('a token whose file cannot be written is not valid, and a damaged list is a
 
 test('each scope includes what it says, and a refusal names the needed one', () => {
   const needs = ['any', 'read', 'run', 'approve', 'admin'] as const;
-  const includes = { read: ['any', 'read'], run: ['any', 'run'], approve: ['any', 'approve'], admin: needs };
+  const includes = {
+    read: ['any', 'read'],
+    run: ['any', 'run'],
+    approve: ['any', 'approve'],
+    admin: needs,
+  };
   for (const scope of SCOPES)
     for (const needed of needs)
       assert.is(
