@@ -16,7 +16,7 @@ export const mcpServer = named(
      */
     state: text,
     since: v.nullable(time),
-    /** Why it does not work. */
+    /** Why it does not work, or did not when it was started last. */
     reason: v.nullable(text),
     /** When a failing server may be started again. */
     retry_at: v.nullable(time),

@@ -188,7 +188,7 @@ export class McpServers implements ManagedToolServers {
           ? 'stopped'
           : statePath(snapshot),
       since: context === undefined ? null : iso(context.since),
-      reason: isFailing ? (context?.error?.message ?? null) : null,
+      reason: snapshot?.hasTag('absent') ? (context?.error?.message ?? null) : null,
       retry_at: isFailing && context !== undefined ? iso(context.due_at) : null,
       target: command?.[0] ?? url ?? '',
       trusted,

@@ -90,7 +90,20 @@ test('with a daemon: test, show, an allowed tool, hostile texts, and a server th
   const dead = await home.svc(['mcp', 'test', 'dead', '--json']);
   assert.is(dead.code, 9);
   assert.is(JSON.parse(dead.stderr).error.code, 'mcp_unavailable');
-  assert.match((await home.svc(['mcp', 'list'])).stdout, /dead +failing/);
+  assert.match((await home.svc(['mcp', 'list'])).stdout, /dead +(failing|stopped).*exit code 3/s);
+  const status = await home.svc(['status']);
+  assert.match(status.stdout, /tools +x ready\.idle\n/);
+  assert.match(status.stdout, /tools +dead (failing|stopped): .*exit code 3/);
+  const doctor = JSON.parse((await home.svc(['doctor', '--json'])).stdout);
+  const checks = doctor.checks.filter(({ name }: { name: string }) => name.startsWith('tools '));
+  assert.equal(
+    checks.map(({ name, status }: { name: string; status: string }) => [name, status]),
+    [
+      ['tools x', 'ok'],
+      ['tools hostile', 'ok'],
+      ['tools dead', 'warn'],
+    ],
+  );
   assert.is((await home.svc(['api', 'POST', '/v1/mcp/x/test'])).code, 0);
   assert.is((await home.svc(['stop'])).code, 0);
 });

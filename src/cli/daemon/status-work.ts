@@ -6,9 +6,17 @@ type Model = StatusMore['models'][number];
 type Provider = StatusMore['failing'][number];
 
 /** The rows of `svc status` about models in memory, and about providers that fail. */
-export function workRows({ models = [], failing = [] }: Partial<StatusMore>): [string, string][] {
+export function workRows({
+  models = [],
+  tools = [],
+  failing = [],
+}: Partial<StatusMore>): [string, string][] {
   return [
     ...models.map((model): [string, string] => ['model', modelText(model)]),
+    ...tools.map(({ name, state, reason }): [string, string] => [
+      'tools',
+      `${name} ${state}${reason === null ? '' : `: ${reason}`}`,
+    ]),
     ...failing.map((provider): [string, string] => ['provider', providerText(provider)]),
   ];
 }

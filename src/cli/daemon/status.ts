@@ -99,7 +99,11 @@ async function describe(status: StatusView): Promise<[string, string | null][]> 
     ['grpc', addresses.grpc],
     ['socket', addresses.socket],
     ['runs', runs === null ? null : runsText(runs)],
-    ...workRows({ models: status.models ?? [], failing: status.failing ?? [] }),
+    ...workRows({
+      models: status.models ?? [],
+      tools: status.tools ?? [],
+      failing: status.failing ?? [],
+    }),
     ['last boot', last_boot === null ? null : `${last_boot.ending}, ${endedAgo(last_boot)}`],
     ['home', status.home],
   ];

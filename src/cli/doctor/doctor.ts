@@ -15,6 +15,7 @@ import { checkDaemon } from './daemon-check.ts';
 import { checkEngine, checkModel, checkTemplates } from './engine-check.ts';
 import { checkDisk, checkFolders, checkToken, checkTokens } from './home-check.ts';
 import { checkLastError, checkLogs, checkStderr } from './log-check.ts';
+import { checkToolServers } from './mcp-check.ts';
 import { checkPlaces } from './place-check.ts';
 import { checkExposure, checkPorts } from './port-check.ts';
 import { checkNode, checkVersions } from './program-check.ts';
@@ -52,6 +53,7 @@ export async function run({ paths, json }: Context): Promise<number> {
       checkDefaults,
       checkProviders,
       checkServers,
+      checkToolServers,
       checkLogs,
       checkLastError,
       checkStderr,

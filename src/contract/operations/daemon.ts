@@ -10,6 +10,7 @@ import type {
 } from '../contract.ts';
 import { machines, stateSnapshot } from '../history.ts';
 import { lifecycleInput } from '../inputs.ts';
+import type { McpServerRecord } from '../mcp.ts';
 import { node, nodeList } from '../nodes.ts';
 import { SCOPES } from '../options.ts';
 import { anyReport, lifecycleResult } from '../records.ts';
@@ -37,6 +38,8 @@ export interface StatusMore {
     LoadedModelRecord,
     'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes' | 'gpu' | 'warning'
   >[];
+  /** Servers of tools that run, or fail. Absent: the daemon is of an older version. */
+  tools?: Pick<McpServerRecord, 'name' | 'state' | 'reason'>[];
   /** The providers, and the models of providers, that do not work as they should. */
   failing: Pick<ProviderRecord, 'id' | 'state' | 'reason' | 'retry_at'>[];
 }

@@ -4,8 +4,9 @@ import type { Runtime } from '../../runtime/port.ts';
 
 export function statusWork({
   loads,
+  mcp,
   providers,
-}: Pick<Runtime, 'loads' | 'providers'>): Pick<StatusMore, 'models' | 'failing'> {
+}: Pick<Runtime, 'loads' | 'mcp' | 'providers'>): Pick<StatusMore, 'models' | 'tools' | 'failing'> {
   return {
     models: loads
       .list()
@@ -18,6 +19,10 @@ export function statusWork({
         gpu,
         ...(warning === undefined ? {} : { warning }),
       })),
+    tools: mcp
+      .list()
+      .servers.filter(({ state, reason }) => reason !== null || !AT_REST.has(state))
+      .map(({ name, state, reason }) => ({ name, state, reason })),
     failing: providers
       .list()
       .flatMap(({ id, state, reason, retry_at, faulty_models }) => [
@@ -33,6 +38,9 @@ export function statusWork({
       ]),
   };
 }
+
+/** A server of tools starts when it is asked for. */
+const AT_REST: ReadonlySet<string> = new Set(['stopped', 'disabled']);
 
 /** A cloud provider that was not asked yet is `unknown`, which is no fault. */
 const FAILING: ReadonlySet<string> = new Set([

@@ -1,0 +1,20 @@
+import { mcpFile, readMcpFile } from '../../config/mcp-file.ts';
+import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
+
+/** The servers of tools: the file, and what the daemon knows of them. */
+export function checkToolServers({ paths, running }: DoctorContext): Check[] {
+  const file = mcpFile(paths.config);
+  const { servers, problems } = readMcpFile(file);
+  const failing = running?.status.tools ?? [];
+  return [
+    ...[...problems].map(([name, problem]) =>
+      fail(`tools ${name}`, `It is left out: ${problem}.`, `Correct it in ${file}.`),
+    ),
+    ...[...servers.keys()].map((name) => {
+      const found = failing.find((server) => server.name === name && server.reason !== null);
+      return found === undefined
+        ? ok(`tools ${name}`, 'configured')
+        : warn(`tools ${name}`, found.reason ?? found.state, `Test it: svc mcp test ${name}`);
+    }),
+  ];
+}
