@@ -1,7 +1,6 @@
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { isEffect } from './effects.ts';
-import { deadlineName, isFold } from './machine.ts';
-import { isGroup, lineage, nameOf, pathOf } from './nodes.ts';
+import { deadlineName, isFold, isGroup, lineage, nameOf, pathOf } from './machine.ts';
 
 /** A machine as data. The API shows it, and the diagrams are drawn from it. */
 export interface MachineShape {

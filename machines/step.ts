@@ -7,7 +7,7 @@ import {
   type EventObject,
 } from 'xstate';
 import { type Effect, isEffect } from './effects.ts';
-import { leafOf, lineage, pathOf } from './nodes.ts';
+import { leafOf, lineage, pathOf } from './machine.ts';
 
 /**
  * Steps a machine as a pure function. Only this file and `nodes.ts` read the internals of XState.

@@ -52,11 +52,11 @@ test('no comment of the program begins with a pronoun instead of its noun', () =
  * already have as they are written here, and large statements of PostgreSQL.
  */
 const LONG_LINES = [
-  'src/cli/service/launchd.ts',
+  'src/cli/service/platform.ts',
   'src/config/provider.ts',
   'src/logs/plain.ts',
-  'src/logs/redact.ts',
-  'src/store/indexes.ts',
+  'src/logs/log.ts',
+  'src/store/inspect/audit.ts',
   'src/store/places.ts',
   'src/fleet/postgres/',
   'src/store/schema.ts',

@@ -3,7 +3,7 @@ import type { EmbeddingSent } from '../../machines/provider/context.ts';
 import type { Embedding, ModelRecord } from '../providers/port.ts';
 import type { Attention } from './attention.ts';
 
-export type { EventSlice, PagedEvent, PageForm, Sized } from '../kernel/event-page.ts';
+export type { EventSlice, PagedEvent, PageForm, Sized } from '../kernel/event-pages.ts';
 export type { RunFollowing } from '../kernel/feed.ts';
 export type { StoredEvent } from '../store/port.ts';
 export type * from './conversation-page.ts';

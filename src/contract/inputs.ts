@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { SvcError } from '../errors.ts';
+import { asRecord } from '../json.ts';
 import { type Limits, limitSpecs } from '../limits.ts';
 import { checkNesting, checkText, checkWithoutNull, type WithoutNull, wrong } from './check.ts';
-import { boundConversation, type ConversationLimits } from './conversation.ts';
 import { checkMessages } from './messages.ts';
 import { type RunInput, runInput } from './run.ts';
 import { byFilter } from './run-filters.ts';
@@ -183,3 +183,68 @@ export const loadInput = named(
   object({ model: name(), keep_alive_ms: v.nullish(wholeFrom(0, KEEP_MAX_MS)) }),
 );
 export type LoadInput = v.InferOutput<typeof loadInput>;
+
+/**
+ * Bounds what a request asks a model, by the names that every API has for it. This is done before
+ * the check of each item, which takes far longer, and reports each mistake.
+ */
+type ConversationLimits = Pick<Limits, 'run_messages' | 'run_parts' | 'run_tools'>;
+
+const LISTS = [
+  ['messages', 'messages', 'run_messages'],
+  ['input', 'items', 'run_messages'],
+  ['tools', 'tools', 'run_tools'],
+] as const;
+/** Where messages have their parts. */
+const SAID = ['messages', 'input', 'system'] as const;
+
+/** Throws invalid_request with the name of the list as `param`. */
+export function boundConversation(request: unknown, limits: ConversationLimits): void {
+  const fields = asRecord(request);
+  for (const [param, noun, limit] of LISTS) {
+    const list = fields[param];
+    if (Array.isArray(list) && list.length > limits[limit])
+      throw tooMany(param, `${list.length} ${noun}`, limit, limits);
+  }
+  let parts = 0;
+  for (const param of SAID)
+    eachListBelow(fields[param], ({ length }) => {
+      parts += length;
+      if (parts > limits.run_parts)
+        throw tooMany(param, `more than ${limits.run_parts} parts`, 'run_parts', limits);
+    });
+}
+
+/** Visits the lists inside the items of a list: parts, tool calls, images. */
+function eachListBelow(value: unknown, visit: (list: readonly unknown[]) => void): void {
+  const waiting: unknown[] = Array.isArray(value) ? [...value] : [];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (typeof next !== 'object' || next === null || ArrayBuffer.isView(next)) continue;
+    if (Array.isArray(next)) visit(next);
+    for (const inner of Object.values(next)) if (typeof inner === 'object') waiting.push(inner);
+  }
+}
+
+function tooMany(
+  param: string,
+  what: string,
+  limit: keyof ConversationLimits,
+  limits: ConversationLimits,
+): SvcError {
+  return new SvcError(
+    'invalid_request',
+    `${param} has ${what}; at most ${limits[limit]} are taken.`,
+    { param, hint: `Send fewer, or raise the limit ${limit}.` },
+  );
+}
+
+/**
+ * The span of a client, as W3C Trace Context writes it: the parent of the spans of a run. A text of
+ * another form counts as none, as that standard asks.
+ */
+export function spanOf(traceparent: unknown): { traceparent?: string } {
+  return typeof traceparent === 'string' && SPAN.test(traceparent) ? { traceparent } : {};
+}
+
+/** Neither the trace nor the span is all zeros. */
+const SPAN = /^00-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;

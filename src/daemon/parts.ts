@@ -15,13 +15,13 @@ import { createLog } from '../logs/log.ts';
 import { createRuntime } from '../runtime/create.ts';
 import { DiskMonitor } from '../runtime/disk/disk-monitor.ts';
 import { Retention } from '../runtime/disk/retention.ts';
-import { DaemonHistory } from '../runtime/health/daemon-history.ts';
-import { StopReports } from '../runtime/health/stop-report.ts';
+import { DaemonHistory, StopReports } from '../runtime/health/daemon-history.ts';
 import { Verification } from '../runtime/health/verification.ts';
 import { logEvents } from '../runtime/log-lines/log-lines.ts';
 import { newBootId } from '../runtime/runs/ids.ts';
 import { projectEvent } from '../runtime/runs/record.ts';
-import { startTraces } from '../runtime/traces/traces.ts';
+import type { ExporterOptions, TraceExporter } from '../runtime/traces/exporter.ts';
+import { traceRuns } from '../runtime/traces/run-trace.ts';
 import { LiveConfig } from './live-config.ts';
 import { createSite } from './site.ts';
 import { buildTransports } from './transports.ts';
@@ -217,4 +217,28 @@ function logEachEvent(kernel: Kernel, log: Logger): void {
     if (log.isLevelEnabled(level))
       log[level]({ seq, stream: key, ...(isRun(key) ? { run_id: key } : {}) }, type);
   });
+}
+
+/**
+ * Sends a trace of each run to the collector. Without an endpoint nothing is heard or loaded. No
+ * part of the daemon waits for it.
+ */
+export function startTraces(
+  kernel: Kernel,
+  { endpoint, ...options }: Omit<ExporterOptions, 'endpoint'> & { endpoint: string | null },
+): { close(): Promise<void> } {
+  if (endpoint === null) return { close: async () => {} };
+  const loading: Promise<TraceExporter | null> = import('../runtime/traces/exporter.ts').then(
+    ({ createExporter }) => createExporter({ endpoint, ...options }),
+  );
+  const loaded = loading.catch((error: unknown) => {
+    options.log.warn({ err: error }, 'traces are not sent: the exporter could not be made');
+    return null;
+  });
+  traceRuns(kernel, (run) => {
+    loaded
+      .then((exporter) => exporter?.add(run))
+      .catch((error: unknown) => options.log.debug({ err: error }, 'a trace was dropped'));
+  });
+  return { close: async () => (await loaded)?.close().catch(() => {}) };
 }

@@ -25,7 +25,7 @@ import { OtherModels } from '../providers/local/stores/others.ts';
 import { LOCAL, Providers } from '../runtime/providers/providers.ts';
 import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
-import { OutputBudget } from '../runtime/runs/output-budget.ts';
+import { OutputBudget } from '../runtime/runs/output-recorder.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
 import { ToolCalls } from '../runtime/tools/tool-calls.ts';
 import { Budget } from '../runtime/usage/budget.ts';

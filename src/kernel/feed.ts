@@ -2,14 +2,14 @@ import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { Elsewhere } from './elsewhere.ts';
+import type { EventPages } from './event-pages.ts';
 import {
   EventPage,
   type EventSlice,
   type PagedEvent,
   type PageForm,
   type Sized,
-} from './event-page.ts';
-import type { EventPages } from './event-pages.ts';
+} from './event-pages.ts';
 import { answerOf, type Instance } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { StreamKey } from './stream.ts';

@@ -2,8 +2,14 @@ import { SvcError } from '../errors.ts';
 import type { EventStore, StoredEvent } from '../store/port.ts';
 import { withText } from './content.ts';
 import type { Elsewhere } from './elsewhere.ts';
-import type { EventPage, EventSlice, PagedEvent, PageForm, Sized } from './event-page.ts';
-import type { EventPages } from './event-pages.ts';
+import type {
+  EventPage,
+  EventPages,
+  EventSlice,
+  PagedEvent,
+  PageForm,
+  Sized,
+} from './event-pages.ts';
 import { answerOf } from './instance.ts';
 import type { Kernel } from './kernel.ts';
 import type { LogTail } from './log-tail.ts';

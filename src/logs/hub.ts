@@ -1,5 +1,5 @@
 import type { Limits } from '../limits.ts';
-import type { LogStream } from './stream.ts';
+import type { LogStream } from './log.ts';
 
 /**
  * Sends each new log line to its followers.

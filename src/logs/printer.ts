@@ -1,5 +1,5 @@
 import { createLineFormat } from './format-line.ts';
-import type { LogStream } from './stream.ts';
+import type { LogStream } from './log.ts';
 import { terminalColumns } from './width.ts';
 
 export interface PrinterOptions {

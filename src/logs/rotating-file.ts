@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { logFile, logIndexes } from './files.ts';
-import type { LogStream } from './stream.ts';
+import type { LogStream } from './log.ts';
 
 /**
  * The log on disk. Appends lines to `svc.log`, and rotates before the file exceeds its size.

@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { agentText } from '../../src/cli/service/launchd.ts';
+import { agentText } from '../../src/cli/service/platform.ts';
 import type { Service } from '../../src/cli/service/service.ts';
 import { unitText } from '../../src/cli/service/systemd.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { collectWhenIdle } from '../../src/daemon/idle-memory.ts';
+import { collectWhenIdle } from '../../src/daemon/boot.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 /** Keeps this thread busy. */

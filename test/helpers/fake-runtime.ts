@@ -17,7 +17,7 @@ import type {
   StatusRecord,
 } from '../../src/contract/contract.ts';
 import { SvcError } from '../../src/errors.ts';
-import { EventPage } from '../../src/kernel/event-page.ts';
+import { EventPage } from '../../src/kernel/event-pages.ts';
 import { type HealthSources, healthRecord, reportRecord } from '../../src/runtime/health/health.ts';
 import type { HomeRuntime, Runtime } from '../../src/runtime/port.ts';
 import { errorOfRun } from '../../src/runtime/runs/run-errors.ts';

@@ -6,8 +6,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { cutLine } from '../../src/logs/cut.ts';
-import { createLog, type DaemonLog } from '../../src/logs/log.ts';
+import { createLog, cutLine, type DaemonLog } from '../../src/logs/log.ts';
 import { readTail } from '../../src/logs/tail.ts';
 
 const test = suite<{ folder: string }>('log');

@@ -1,7 +1,7 @@
 import type { Effect } from '../../machines/effects.ts';
 import { SvcError } from '../../src/errors.ts';
 import { stream } from '../../src/kernel/stream.ts';
-import type { Usable } from '../../src/runtime/providers/circuit.ts';
+import type { Usable } from '../../src/runtime/providers/admission.ts';
 import { Client } from './client.ts';
 import { SimClock } from './clock.ts';
 import { Disk } from './disk.ts';

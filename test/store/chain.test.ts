@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { chain, GENESIS } from '../../src/store/chain.ts';
+import { chain, GENESIS } from '../../src/store/continuity.ts';
 import type { EventRow } from '../../src/store/row.ts';
 
 const row: EventRow = {

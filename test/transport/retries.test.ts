@@ -2,7 +2,7 @@ import protobuf from 'protobufjs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type ErrorCode, errors, SvcError } from '../../src/errors.ts';
-import { errorOf as anthropicError } from '../../src/transport/anthropic/errors.ts';
+import { errorOf as anthropicError } from '../../src/transport/anthropic/messages.ts';
 import { statusOf } from '../../src/transport/grpc/status.ts';
 import { type Envelope, httpError, rawHttpError } from '../../src/transport/http-error.ts';
 import { errorOf as ollamaError } from '../../src/transport/ollama/errors.ts';

@@ -10,7 +10,7 @@ import { init, statePath, step } from '../../machines/step.ts';
 import { foldStream } from '../../src/kernel/fold.ts';
 import type { Kernel } from '../../src/kernel/kernel.ts';
 import { type RunKey, stream } from '../../src/kernel/stream.ts';
-import { OutputBudget } from '../../src/runtime/runs/output-budget.ts';
+import { OutputBudget } from '../../src/runtime/runs/output-recorder.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
 import { type EventStore, toEvent } from '../../src/store/port.ts';

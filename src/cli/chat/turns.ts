@@ -14,11 +14,11 @@ import { isTerminal, note, printError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 import { type AnswerOutcome, answerTo, newKey } from '../run/answer.ts';
 import { type Attachment, readAttachments, withFiles } from '../run/attached.ts';
+import type { Run } from '../run/follow.ts';
 import { findPreset, withPreset } from '../run/preset.ts';
 import { absoluteModel, configuredBytes, readNumbers } from '../run/run-input.ts';
 import { type ChatCommand, chatCommandOf, chatHelp, nearCommand } from './commands.ts';
 import { inHome } from './complete.ts';
-import { conversationMarkdown } from './markdown.ts';
 import { checkModel, conversationsText, nextText, nextTurn } from './who.ts';
 
 /** Names the newest conversation of this folder: `--continue`. */
@@ -294,3 +294,26 @@ const whenUnasked = (error: unknown): null => {
   if (hasCode(error, 'route_unknown', 'invalid_request')) return null;
   return whenNotRunning(() => null)(error) as null;
 };
+
+type Part =
+  | NonNullable<Run['messages']>[number]['content'][number]
+  | NonNullable<Run['output_parts']>[number];
+
+/** A conversation up to this run as Markdown: its messages and its answer, each under its role. */
+function conversationMarkdown({ id, messages, system, prompt, output }: Run): string {
+  const turns = messages?.map(({ role, content }) =>
+    section(HEADINGS[role], content.map(textOf).join('\n')),
+  ) ?? [...(system === null ? [] : [section('System', system)]), section('User', prompt)];
+  return `${[`# Conversation, ${id}`, ...turns, section('Assistant', output)].join('\n\n')}\n`;
+}
+
+const HEADINGS = { system: 'System', user: 'User', assistant: 'Assistant', tool: 'Tool' } as const;
+
+function section(heading: string, text: string): string {
+  return `## ${heading}\n\n${text.trim()}`;
+}
+
+function textOf(part: Part): string {
+  if (part.type === 'image') return `(image, ${part.media_type})`;
+  return part.type === 'tool_call' ? `${part.name} ${part.arguments}` : part.text;
+}

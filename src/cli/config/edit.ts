@@ -2,6 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createInterface } from 'node:readline/promises';
+import { historySpecs } from '../../config/history.ts';
+import type { SettingSpec } from '../../config/layers.ts';
+import { settingSpecs } from '../../config/settings.ts';
 import { readUserFile, replaceEdited } from '../../config/user-file.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
@@ -10,7 +13,6 @@ import type { Context } from '../context.ts';
 import { isTerminal, note, print, printJson } from '../print/output.ts';
 import { appliedText, applyNow, NOTHING } from './apply.ts';
 import { openEditor } from './editor.ts';
-import { newFileText } from './new-file.ts';
 
 /**
  * Opens the configuration file in the editor, checks it, and applies what may change at once. The
@@ -76,3 +78,32 @@ async function again(error: SvcError, copy: string): Promise<boolean> {
   note(`The text stays in ${oneLine(copy)}.`);
   return false;
 }
+
+/**
+ * What an editor gets when there is no configuration yet: each setting in a comment, with its
+ * meaning and its default. As it is, it changes nothing.
+ */
+function newFileText(): string {
+  return `{
+  // The settings of svc with their defaults. Remove the // before those that you change.
+${inComments(settingSpecs, '  ')}
+  // Bounds of queues and waits, such as "queue_runs": 16. svc config show --json lists them.
+  "limits": {},
+
+  // What the event log keeps.
+  "history": {${inComments(historySpecs, '    ')}  },
+}
+`;
+}
+
+function inComments(specs: Readonly<Record<string, SettingSpec>>, margin: string): string {
+  const lines = Object.entries(specs).flatMap(([key, { meaning, default: value }]) => [
+    '',
+    ...(meaning.match(LINE) ?? []).map((line) => `${margin}// ${line.trimEnd()}`),
+    `${margin}// ${JSON.stringify(key)}: ${JSON.stringify(value)},`,
+  ]);
+  return `${lines.join('\n')}\n`;
+}
+
+/** As many words as a line of the file has. */
+const LINE = /\S.{0,90}(?=\s|$)/g;

@@ -2,12 +2,12 @@ import { dirname } from 'node:path';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
+import { programVersion } from '../../home/version.ts';
 import {
   type ConnectOptions,
   type ControlClient,
   connect,
 } from '../../transport/control/client.ts';
-import { explainRefusal } from './other-version.ts';
 
 // Not imported: see paths.ts.
 const { lstatSync } = process.getBuiltinModule('node:fs');
@@ -68,3 +68,33 @@ function refuseOthers(folder: string): void {
     { hint: 'Set TMPDIR to a folder of your own, or SVC_HOME to a shorter path.' },
   );
 }
+
+/**
+ * A refusal that names another version of the daemon. This program sends only what it knows. So a
+ * daemon that does not know a method or a field is another one, also at equal version numbers.
+ */
+function explainRefusal(error: SvcError, { runtime }: Paths): SvcError {
+  if (error.code !== 'invalid_request') return error;
+  const { param, details = {} } = error;
+  const options = param === null ? {} : { param };
+  if (details.unknown !== undefined) {
+    const what = details.unknown === 'method' ? 'this command' : `the field ${param}`;
+    return new SvcError(
+      'invalid_request',
+      `The daemon is of another version: it has not ${what}.`,
+      { ...options, hint: RESTART },
+    );
+  }
+  const found = readRuntimeFile(runtime);
+  const [daemon, program] = [
+    found.kind === 'present' ? found.file.version : null,
+    programVersion(),
+  ];
+  if (daemon === null || daemon === program) return error;
+  return new SvcError('invalid_request', error.message, {
+    ...options,
+    hint: `The daemon is of version ${daemon}, this program of ${program}. ${RESTART}`,
+  });
+}
+
+const RESTART = 'To run the daemon of this version: svc restart';

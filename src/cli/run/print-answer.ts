@@ -2,7 +2,6 @@ import { errors, fromBody, SvcError } from '../../errors.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import { WordWrap } from '../../logs/word-wrap.ts';
-import { LineBreaks } from '../print/line-breaks.ts';
 import { isTerminal, note, paint, printError, printJson, writeError } from '../print/output.ts';
 import type { StdoutStream } from '../print/stdout-stream.ts';
 import { withTypedHint } from '../print/typed-hint.ts';
@@ -10,7 +9,6 @@ import type { Run, Steps } from './follow.ts';
 import { named } from './progress.ts';
 import { statsOf, statsText } from './stats.ts';
 import { showWait } from './status-line.ts';
-import { Thoughts } from './thoughts.ts';
 
 /**
  * Streams the answer to stdout. Line breaks at the end wait until more text follows, so the output
@@ -272,4 +270,63 @@ function fallback(state: string): SvcError {
   if (state === 'cancelled') return new SvcError('run_cancelled');
   if (state === 'timed_out') return new SvcError('run_timed_out');
   return new SvcError(state === 'interrupted' ? 'run_interrupted' : 'provider_failed');
+}
+
+/**
+ * What the model writes before its answer, dim on stderr. Only a terminal shows it: elsewhere it
+ * would be mixed with messages. The record of the run keeps it.
+ *
+ * 1. Line breaks at the end wait in `breaks` until more text follows.
+ * 2. `midLine` is true from a text until its line is left. What follows begins on a new line.
+ * 3. `begun` is true from the first text until the answer follows.
+ */
+class Thoughts {
+  private readonly isShown: boolean;
+  private readonly breaks = new LineBreaks();
+  private begun = false;
+  private midLine = false;
+
+  constructor(wanted: boolean) {
+    this.isShown = wanted && isTerminal(2);
+  }
+
+  append(text: string): void {
+    if (!this.isShown) return;
+    const body = this.breaks.follow(text);
+    if (body === '') return;
+    this.begun = true;
+    this.midLine = true;
+    writeError(paint('dim', plain(body), 2));
+  }
+
+  /** The answer follows, after an empty line if the same terminal shows it. */
+  end(): void {
+    if (!this.begun) return;
+    this.leaveLine();
+    if (isTerminal(1)) writeError('\n');
+    this.begun = false;
+    this.breaks.drop();
+  }
+
+  leaveLine(): void {
+    if (this.midLine) writeError('\n');
+    this.midLine = false;
+  }
+}
+
+/** Keeps line breaks at the end of a text until more text follows. */
+class LineBreaks {
+  private kept = '';
+
+  /** The text with the breaks before it, and without those at its end. */
+  follow(text: string): string {
+    const whole = this.kept + text;
+    const body = whole.replace(/\n+$/, '');
+    this.kept = whole.slice(body.length);
+    return body;
+  }
+
+  drop(): void {
+    this.kept = '';
+  }
 }

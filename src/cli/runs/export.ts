@@ -1,15 +1,15 @@
-import { SvcError } from '../../errors.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
 import { programVersion } from '../../home/version.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { exportRun } from '../../runtime/history/export.ts';
 import { redacted } from '../../runtime/history/redact.ts';
+import type { StoredEvent } from '../../store/port.ts';
 import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { textFlag } from '../parse/flag-values.ts';
 import { note } from '../print/output.ts';
 import { type OpenLog, withLog } from './open-log.ts';
 import { type Output, openOutput } from './output-file.ts';
-import { salvage } from './salvage.ts';
 import { noSuchRun } from './why.ts';
 
 /** Exports one run for replay, or the whole log as JSON lines. Exit 1 if a part is unreadable. */
@@ -82,4 +82,51 @@ async function exportAll(
   }
   for (const problem of await log.problems()) report(problem);
   return exit;
+}
+
+const PAGE = 500;
+/** Errors of a damaged log; any other error ends the export. */
+const DAMAGE = new Set(['store_corrupt', 'store_failed']);
+
+/** Every readable event of the log, in order. Reports the positions of unreadable ones. */
+async function* salvage(
+  log: Pick<OpenLog, 'last_seq' | 'readAll'>,
+  report: (problem: string) => void,
+): AsyncIterable<StoredEvent> {
+  let lost = null as { from: number; to: number } | null;
+  for (let next = 1; next <= log.last_seq; ) {
+    const page = await readOrNull(log, next);
+    if (page === null) {
+      lost = { from: lost?.from ?? next, to: next };
+      next += 1;
+      continue;
+    }
+    if (lost !== null) report(sentence(lost));
+    lost = null;
+    if (page.length === 0) break;
+    for (const event of page) if (event.seq <= log.last_seq) yield event;
+    next = (page.at(-1)?.seq ?? next) + 1;
+  }
+  if (lost !== null) report(sentence(lost));
+}
+
+/** A page, or its readable beginning; null if the first event is unreadable. */
+async function readOrNull(
+  log: Pick<OpenLog, 'readAll'>,
+  from_seq: number,
+): Promise<StoredEvent[] | null> {
+  for (const limit of [PAGE, 16, 1]) {
+    try {
+      return await log.readAll(from_seq, limit);
+    } catch (error) {
+      if (!DAMAGE.has(asSvcError(error).code)) throw error;
+    }
+  }
+  return null;
+}
+
+function sentence({ from, to }: { from: number; to: number }): string {
+  return from === to
+    ? `The event ${from} cannot be read.`
+    : `The events ${from} to ${to} cannot be read.`;
 }

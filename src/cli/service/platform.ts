@@ -1,9 +1,8 @@
+import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SvcError } from '../../errors.ts';
-import { agentText, LABEL } from './launchd.ts';
-import { execute, outcomeOf } from './manager-command.ts';
 import type { Service } from './service.ts';
 import { noBusHint, UNIT, unitText } from './systemd.ts';
 
@@ -191,4 +190,81 @@ async function statusFrom(
     if (!(error instanceof SvcError)) throw error;
     return { installed, state: 'unknown', problem: error };
   }
+}
+
+/** A command of a service manager that has ended. */
+interface CommandOutcome {
+  /** Its exit code; a word if it did not run, or was killed. */
+  code: number | string;
+  stdout: string;
+  /** The error for an outcome that is a failure. */
+  failure(hint?: string): SvcError;
+}
+
+const COMMAND_MS = 120_000;
+
+/** Resolves with its output. Throws service_manager_failed. */
+async function execute(command: string, args: readonly string[]): Promise<string> {
+  const outcome = await outcomeOf(command, args);
+  if (outcome.code === 0) return outcome.stdout;
+  throw outcome.failure();
+}
+
+function outcomeOf(command: string, args: readonly string[]): Promise<CommandOutcome> {
+  return new Promise((resolve) => {
+    execFile(command, [...args], { timeout: COMMAND_MS }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : (error.code ?? 'killed');
+      const words = (stderr || stdout).trim();
+      const what = code === 'ENOENT' ? 'it is not installed' : words || `exit code ${code}`;
+      const failure = (hint?: string) =>
+        new SvcError(
+          'service_manager_failed',
+          `\`${command} ${args.join(' ')}\` failed: ${what}`,
+          hint === undefined ? {} : { hint },
+        );
+      resolve({ code, stdout: stdout.trim(), failure });
+    });
+  });
+}
+
+const LABEL = 'svc.daemon';
+
+/** The property list of a launch agent. launchd has no file of variables: keys are stored keys. */
+export function agentText({ command, env, stop_s, stderr }: Service): string {
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>${LABEL}</string>
+  <key>ProgramArguments</key>
+  <array>
+${command.map((word) => `    <string>${escaped(word)}</string>\n`).join('')}  </array>
+  <key>EnvironmentVariables</key>
+  <dict>
+${Object.entries(env)
+  .map(([name, value]) => `    <key>${name}</key>\n    <string>${escaped(value)}</string>\n`)
+  .join('')}  </dict>
+  <key>RunAtLoad</key>
+  <true/>
+  <key>KeepAlive</key>
+  <dict>
+    <key>SuccessfulExit</key>
+    <false/>
+  </dict>
+  <key>ThrottleInterval</key>
+  <integer>2</integer>
+  <key>ExitTimeOut</key>
+  <integer>${stop_s}</integer>
+  <key>ProcessType</key>
+  <string>Background</string>
+  <key>StandardErrorPath</key>
+  <string>${escaped(stderr)}</string>
+</dict>
+</plist>
+`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

@@ -1,6 +1,6 @@
 import { SvcError } from '../../errors.ts';
-import type { EmbeddingUsage } from '../../store/embedding-usage.ts';
 import type { LogHead, LogSource, UsageRow } from '../../store/transfer/port.ts';
+import type { EmbeddingUsage } from '../../store/usage.ts';
 import { openSnapshot } from './alone.ts';
 import { fromColumn } from './columns.ts';
 import type { DatabaseOptions } from './connections.ts';

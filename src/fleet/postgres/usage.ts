@@ -1,5 +1,11 @@
-import { EMBEDDINGS, type EmbeddingSum, embeddingSum } from '../../store/embedding-usage.ts';
-import { ofRuns, type RunSum, USAGE } from '../../store/usage.ts';
+import {
+  EMBEDDINGS,
+  type EmbeddingSum,
+  embeddingSum,
+  ofRuns,
+  type RunSum,
+  USAGE,
+} from '../../store/usage.ts';
 import {
   DAY_ROWS_MAX,
   HOUR_MAX,

@@ -2,8 +2,7 @@ import { type Message, type MessagePart, shortMessages } from '../../../machines
 import type { Config } from '../../config/config.ts';
 import { withoutNull, wrong } from '../../contract/check.ts';
 import type { NextInput, RunInput, RunRecord, RunRequestRecord } from '../../contract/contract.ts';
-import { boundConversation } from '../../contract/conversation.ts';
-import { checkRunInput } from '../../contract/inputs.ts';
+import { boundConversation, checkRunInput } from '../../contract/inputs.ts';
 import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { RunKey } from '../../kernel/stream.ts';

@@ -13,7 +13,7 @@ import { engineSnapshots } from '../health/engines.ts';
 import { lastBoot } from '../health/health.ts';
 import { shownId } from '../runs/ids.ts';
 import { runRecord } from '../runs/record.ts';
-import type { Checkpoints } from './checkpoints.ts';
+import type { Checkpoints } from './history.ts';
 import { instancesOf } from './instances.ts';
 import { engineStates, providerState, SHOWN_AFTER_MS, withinBytes } from './records.ts';
 import { settledSince } from './state-now.ts';

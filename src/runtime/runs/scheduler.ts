@@ -8,7 +8,7 @@ import type { Log } from '../../kernel/port.ts';
 import { type DaemonKey, type RunKey, stream } from '../../kernel/stream.ts';
 import type { LocalRoom } from '../../providers/port.ts';
 import { LOCAL } from '../providers/providers.ts';
-import type { OutputBudget } from './output-budget.ts';
+import type { OutputBudget } from './output-recorder.ts';
 import { WaitingRuns } from './waiting-runs.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { dirname } from 'node:path';
 import type Database from 'better-sqlite3';
 import { SvcError } from '../../errors.ts';
-import { chain, GENESIS } from '../chain.ts';
 import { EVENT_NAMES } from '../columns.ts';
+import { chain, GENESIS } from '../continuity.ts';
 import type { KnownMark, Mark, MarkFile } from '../files/high-water.ts';
 import { Gaps, REMOVED } from '../gaps.ts';
 import type { EventRow } from '../row.ts';

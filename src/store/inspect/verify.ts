@@ -1,5 +1,5 @@
 import type Database from 'better-sqlite3';
-import { GENESIS } from '../chain.ts';
+import { GENESIS } from '../continuity.ts';
 import type { KnownMark, Mark } from '../files/high-water.ts';
 import { Gaps } from '../gaps.ts';
 import type { VerifyReport } from '../port.ts';

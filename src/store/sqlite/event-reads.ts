@@ -1,12 +1,13 @@
 import type Database from 'better-sqlite3';
 import { SvcError } from '../../errors.ts';
-import { GENESIS } from '../chain.ts';
 import { EVENT_NAMES, eventOf } from '../columns.ts';
+import { GENESIS } from '../continuity.ts';
 import { Gaps } from '../gaps.ts';
 import { type HashedRow, hex, linkProblem } from '../inspect/check.ts';
 import { FIRST_OF_ASKER } from '../places.ts';
-import { RunEnds } from '../prune/run-ends.ts';
+import { fieldsProblem, STORED_FIELDS, type StoredFields } from '../projection.ts';
 import type { EventRow } from '../row.ts';
+import { pragma, schemaOf } from '../schema.ts';
 
 /** An event with its hash and the previous hash; null if that is missing. */
 export type LinkedRow = HashedRow & { previous: unknown };
@@ -165,4 +166,29 @@ function* inOrder(
 /** SQLite takes a negative limit as no limit. */
 export function atMost(limit: number): number {
   return Math.max(0, Math.min(Math.trunc(limit), Number.MAX_SAFE_INTEGER));
+}
+
+/** The first version of the tables in which rows of `runs` have digests. */
+const DIGESTS_SCHEMA = 3;
+
+/**
+ * Where finished runs end, by their records. Versions cannot show that the last events of a
+ * stream are missing.
+ * A damaged record says nothing: it is rebuilt from the events.
+ */
+class RunEnds {
+  private readonly finished: Database.Statement<[string], StoredFields> | null;
+
+  constructor(db: Database.Database) {
+    const hasDigests = schemaOf(Number(pragma(db, 'user_version'))) >= DIGESTS_SCHEMA;
+    this.finished = hasDigests
+      ? db.prepare(`${STORED_FIELDS} where r.run_id = ? and r.finished = 1`)
+      : null;
+  }
+
+  /** Position of the last event of a finished run; null for any other stream. */
+  of(stream: string): number | null {
+    const row = this.finished?.get(stream);
+    return row === undefined || fieldsProblem(row) !== null ? null : row.seq;
+  }
 }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { SvcError } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
-import { GENESIS } from '../chain.ts';
+import { GENESIS } from '../continuity.ts';
 import { asStoreError, codeOf, isFull, unusable } from '../failure.ts';
 import {
   findDatabase,

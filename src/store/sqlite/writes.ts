@@ -1,7 +1,6 @@
 import type Database from 'better-sqlite3';
-import { chain } from '../chain.ts';
 import { columnOf, EVENT_NAMES } from '../columns.ts';
-import { checkContinuity } from '../continuity.ts';
+import { chain, checkContinuity } from '../continuity.ts';
 import { codeOf } from '../failure.ts';
 import type { Mark } from '../files/high-water.ts';
 import { type CommitRows, conflict, type EventRow, type RunLine } from '../row.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { SvcError } from '../../errors.ts';
-import { chain, GENESIS } from '../chain.ts';
+import { chain, GENESIS } from '../continuity.ts';
 import type { EventRow } from '../row.ts';
 import { eventLine, FORMAT, FORMAT_VERSION, otherLine } from './format.ts';
 import type { LogSource } from './port.ts';

@@ -1,6 +1,6 @@
 import { checkWithoutNull } from '../../contract/check.ts';
 import type { EventSlice, RunRecord, RunWait } from '../../contract/contract.ts';
-import { parseRunInput } from '../../contract/inputs.ts';
+import { parseRunInput, spanOf } from '../../contract/inputs.ts';
 import {
   type Events,
   type OperationName,
@@ -9,15 +9,13 @@ import {
   type Results,
 } from '../../contract/operations/operations.ts';
 import type { Access, HomeCall, Operation } from '../../contract/operations/row.ts';
-import { spanOf } from '../../contract/span.ts';
 import { SvcError } from '../../errors.ts';
 import { build } from '../../home/build.ts';
 import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { RecordBytes } from '../../runtime/runs/record-bytes.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
-import { eventJson, type Frames } from '../stream/event-forms.ts';
-import { followWithWaits } from '../stream/follow-with-waits.ts';
+import { eventJson, type Frames, followWithWaits } from '../stream/event-forms.ts';
 import { statusWork } from './status-work.ts';
 
 /** How a method sends events before its result. */

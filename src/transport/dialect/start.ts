@@ -1,7 +1,6 @@
 import { withoutNull, wrong } from '../../contract/check.ts';
 import type { RequestSource, RunInput, RunRecord } from '../../contract/contract.ts';
-import { parseRunInput } from '../../contract/inputs.ts';
-import { spanOf } from '../../contract/span.ts';
+import { parseRunInput, spanOf } from '../../contract/inputs.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import type { Context } from '../http/route.ts';
 import { clientGone, clientOf, withKey } from '../http/run-request.ts';

@@ -5,6 +5,7 @@ import { Server, ServerCredentials, type ServiceDefinition } from '@grpc/grpc-js
 import { loadSync } from '@grpc/proto-loader';
 import { ReflectionService } from '@grpc/reflection';
 import { service as healthService, protoPath } from 'grpc-health-check';
+import protobuf from 'protobufjs';
 import { tooManyValues } from '../../contract/check.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
@@ -14,7 +15,6 @@ import type { UnsentBytes } from '../stream/unsent-bytes.ts';
 import { createAdmissions, Refused } from './admit.ts';
 import type { GrpcConnections } from './connections.ts';
 import { strictDescriptors } from './descriptors.ts';
-import { hasMoreFields, requestTypes } from './field-count.ts';
 import { createHealth } from './health.ts';
 import { createRuntimeCalls, methodScopes } from './runtime.ts';
 
@@ -129,3 +129,47 @@ function bounded(service: ServiceDefinition, most: number): ServiceDefinition {
   });
   return Object.fromEntries(methods);
 }
+
+/**
+ * Counts the fields of a message without decoding it. Decoded, a field of two bytes is an object of
+ * some hundred.
+ */
+
+/** The types of the requests of a service, by method. */
+function requestTypes(proto: string, service: string): Record<string, protobuf.Type> {
+  const root = protobuf.loadSync(proto).resolveAll();
+  return Object.fromEntries(
+    root
+      .lookupService(service)
+      .methodsArray.map(({ name, resolvedRequestType: type }) => [name, type as protobuf.Type]),
+  );
+}
+
+/** False also for a malformed message, which the decoder refuses. */
+function hasMoreFields(bytes: Uint8Array, type: protobuf.Type, most: number): boolean {
+  const reader = protobuf.Reader.create(bytes);
+  let fields = 0;
+  /** True once there are too many. */
+  const count = ({ fieldsById }: protobuf.Type, end: number): boolean => {
+    while (reader.pos < end) {
+      const tag = reader.uint32();
+      fields += 1;
+      if (fields > most) return true;
+      const inner = fieldsById[tag >>> 3]?.resolvedType;
+      if ((tag & 7) !== LENGTH_DELIMITED || !(inner instanceof protobuf.Type)) {
+        reader.skipType(tag & 7);
+        continue;
+      }
+      const length = reader.uint32();
+      if (count(inner, Math.min(end, reader.pos + length))) return true;
+    }
+    return false;
+  };
+  try {
+    return count(type, bytes.length);
+  } catch {
+    return false;
+  }
+}
+
+const LENGTH_DELIMITED = 2;

@@ -1,5 +1,5 @@
 import { check, checkKnown } from '../../contract/check.ts';
-import { boundConversation } from '../../contract/conversation.ts';
+import { boundConversation } from '../../contract/inputs.ts';
 import { readQuery } from '../../contract/operations/query.ts';
 import { readJson } from './body.ts';
 import type { Context, ReadOptions, Route } from './route.ts';

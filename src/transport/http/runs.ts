@@ -1,9 +1,8 @@
 import type * as v from 'valibot';
 import { withoutNull, wrong } from '../../contract/check.ts';
-import { checkRunInput } from '../../contract/inputs.ts';
+import { checkRunInput, spanOf } from '../../contract/inputs.ts';
 import { exportQuery, type FromQuery } from '../../contract/operations/query.ts';
 import { type RunInput, run, runInput } from '../../contract/run.ts';
-import { spanOf } from '../../contract/span.ts';
 import { asSvcError, hasCode } from '../../errors.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { PIECE_BYTES } from '../stream/unsent-bytes.ts';

@@ -1,13 +1,13 @@
-import type { RequestListener, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka, type Request } from 'polka';
 import type { Settings } from '../../config/settings.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
+import { Counter, type Family, gauge } from '../../runtime/metrics/tally.ts';
 import type { HomeRuntime, Runtime } from '../../runtime/port.ts';
 import { requireScope } from '../../runtime/principal/principal.ts';
 import { type AccessOptions, createAccess } from '../auth/access.ts';
-import { allowOrigin, keepToOrigin, sendOptions } from '../auth/cross-origin.ts';
 import { takePathToken } from '../auth/path-token.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
@@ -23,7 +23,6 @@ import { IgnoredFields } from './ignored-fields.ts';
 import { sendError } from './reply.ts';
 import { bodyReader, queryOf } from './request.ts';
 import { type Context, type Route, scopeOf } from './route.ts';
-import { Traffic } from './traffic.ts';
 
 /**
  * The HTTP listener.
@@ -289,3 +288,83 @@ function countAnswer(res: ServerResponse, unsent: UnsentBytes): void {
 const REQUEST_BYTES = 32 * 1024;
 /** The number of connections bounds smaller answers. */
 const COUNTED_BYTES = 16 * 1024;
+
+/** An allowed page may send any header. The star does not include the first one. */
+const REQUEST_HEADERS = 'Authorization, *';
+const PREFLIGHT_SECONDS = 600;
+
+/**
+ * Keeps pages of other origins from embedding an answer, or from reaching a page that they opened.
+ */
+function keepToOrigin(res: ServerResponse): void {
+  res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
+  res.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
+}
+
+/**
+ * Lets an allowed page read the answer. Credentials are never allowed: the page needs the token.
+ */
+function allowOrigin(res: ServerResponse, origin: string | null): void {
+  res.setHeader('Vary', 'Origin');
+  if (origin === null) return;
+  res.setHeader('Access-Control-Allow-Origin', origin);
+  res.setHeader('Access-Control-Expose-Headers', '*');
+}
+
+/** Answers OPTIONS with the methods of the path, and a preflight with the allowed headers. */
+function sendOptions(req: IncomingMessage, res: ServerResponse, methods: readonly string[]): void {
+  res.setHeader('Allow', methods.join(', '));
+  if (
+    res.hasHeader('Access-Control-Allow-Origin') &&
+    req.headers['access-control-request-method'] !== undefined
+  ) {
+    res.setHeader('Access-Control-Allow-Methods', methods.join(', '));
+    res.setHeader('Access-Control-Allow-Headers', REQUEST_HEADERS);
+    res.setHeader('Access-Control-Max-Age', PREFLIGHT_SECONDS);
+    // A page of a public site asks whether it may reach this network.
+    if (req.headers['access-control-request-private-network'] === 'true')
+      res.setHeader('Access-Control-Allow-Private-Network', 'true');
+  }
+  res.writeHead(204).end();
+}
+
+/**
+ * What the HTTP listener does, for monitoring. A request counts under the pattern of its route, so
+ * the number of series is bounded.
+ */
+class Traffic {
+  private readonly requests = new Counter(
+    'svc_http_requests_total',
+    'HTTP requests with an answer, by route, method and class of status.',
+  );
+  private readonly refusals = new Counter(
+    'svc_http_refusals_total',
+    'HTTP requests and connections that were refused, by code.',
+  );
+  private open = 0;
+
+  /** A request has begun. Returns what counts it when its answer has ended. */
+  begin(route: string, method: string, res: ServerResponse): () => void {
+    this.open += 1;
+    return () => {
+      this.open -= 1;
+      this.requests.add({ route, method, status: `${Math.floor(res.statusCode / 100)}xx` });
+    };
+  }
+
+  refused(code: string): void {
+    this.refusals.add({ code });
+  }
+
+  families(connections: number, unsent_bytes: number): Family[] {
+    return [
+      this.requests.family(),
+      this.refusals.family(),
+      gauge('svc_http_requests_open', 'HTTP requests without a complete answer.', [
+        [{}, this.open],
+      ]),
+      gauge('svc_http_connections', 'Open HTTP connections.', [[{}, connections]]),
+      gauge('svc_unsent_bytes', 'Bytes that clients have not read yet.', [[{}, unsent_bytes]]),
+    ];
+  }
+}

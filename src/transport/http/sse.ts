@@ -1,8 +1,7 @@
 import { isTerminalEvent } from '../../../machines/run/context.ts';
 import type { RunWait } from '../../contract/contract.ts';
 import { fromBody } from '../../errors.ts';
-import { serverSentEvents } from '../stream/event-forms.ts';
-import { followWithWaits } from '../stream/follow-with-waits.ts';
+import { followWithWaits, serverSentEvents } from '../stream/event-forms.ts';
 import { sendLive, whyCut } from '../stream/live.ts';
 import type { Context } from './route.ts';
 

@@ -3,7 +3,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type RawData, type WebSocket, WebSocketServer } from 'ws';
 import type { Settings } from '../../config/settings.ts';
-import type { LogQuery } from '../../contract/contract.ts';
+import type { EventSlice, LogQuery } from '../../contract/contract.ts';
 import { eventQuery, readQuery } from '../../contract/operations/query.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -14,10 +14,9 @@ import type { Holder } from '../auth/holder.ts';
 import { takePathToken } from '../auth/path-token.ts';
 import { rawHttpError } from '../http-error.ts';
 import type { SocketRoute } from '../socket-route.ts';
-import { socketMessages } from '../stream/event-forms.ts';
+import { type Frames, socketMessages } from '../stream/event-forms.ts';
 import { onAbort } from '../stream/on-abort.ts';
-import { type Outflow, UnsentBytes } from '../stream/unsent-bytes.ts';
-import { sendEvents } from './events.ts';
+import { type Outflow, PIECE_BYTES, UnsentBytes } from '../stream/unsent-bytes.ts';
 import { parseLogQuery } from './log-query.ts';
 import { createLogSender, type LogSourceOptions } from './logs.ts';
 import { sendAll } from './send-all.ts';
@@ -301,4 +300,45 @@ function messagesOf(client: WebSocket, signals: readonly AbortSignal[]): AsyncIt
       isBusy = false;
     }
   })();
+}
+
+/**
+ * Sends events, one a message, as fast as the client reads.
+ *
+ * 1. All clients of a page are sent the same bytes. So messages go to the connection as whole
+ *    frames, past the library, and many of them in one write.
+ * 2. The next page is read when the last one is sent. A slow client costs one page, which is
+ *    counted.
+ * 3. Reading counts as a heartbeat: a slow client's pongs may be stuck behind unread data.
+ */
+async function sendEvents(
+  client: WebSocket,
+  connection: Duplex,
+  slices: AsyncIterable<EventSlice<Frames>>,
+  outflow: Outflow,
+  heard: () => void,
+): Promise<void> {
+  for await (const { page, events } of slices) {
+    if (client.readyState !== client.OPEN) return;
+    const { body } = page;
+    outflow.hold(body);
+    for (const frames of body.parts(events, PIECE_BYTES)) {
+      await outflow.turn(frames.reduce((bytes, { length }) => bytes + length, 0));
+      if (client.readyState !== client.OPEN) return;
+      await write(connection, frames);
+      heard();
+    }
+    outflow.release(body);
+  }
+}
+
+/** Resolves when the system has taken them, or the connection closed. */
+function write(connection: Duplex, frames: readonly Buffer[]): Promise<void> {
+  return new Promise((resolve) => {
+    const last = frames.length - 1;
+    if (last > 0) connection.cork();
+    for (const [index, frame] of frames.entries())
+      connection.write(frame, index === last ? () => resolve() : undefined);
+    if (last > 0) connection.uncork();
+  });
 }

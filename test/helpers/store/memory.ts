@@ -1,6 +1,5 @@
 import { FILTER_COLUMNS } from '../../../src/store/columns.ts';
 import { checkContinuity } from '../../../src/store/continuity.ts';
-import type { EmbeddingUsage } from '../../../src/store/embedding-usage.ts';
 import { notOpen } from '../../../src/store/failure.ts';
 import { titleStream } from '../../../src/store/places.ts';
 import type {
@@ -29,6 +28,7 @@ import { isBeginning } from '../../../src/store/search-terms.ts';
 import { shortData } from '../../../src/store/short-run.ts';
 import type { Calls, OpenStore } from '../../../src/store/store.ts';
 import { createStore, type StoredLog } from '../../../src/store/store.ts';
+import type { EmbeddingUsage } from '../../../src/store/usage.ts';
 import { type RunUsage, sumUsage } from '../../../src/store/usage.ts';
 import type { UsageQuery, UsageSums } from '../../../src/store/usage-sums.ts';
 

@@ -12,9 +12,9 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import type { Keychain } from '../../../src/providers/keys/keychain.ts';
 import { createKeys } from '../../../src/providers/keys/keys.ts';
 import type { KeyOwner } from '../../../src/providers/keys/port.ts';
+import type { Keychain } from '../../../src/providers/keys/stored-keys.ts';
 import { StoredKeys } from '../../../src/providers/keys/stored-keys.ts';
 
 const SECRET = 'sk-0123456789-secret';

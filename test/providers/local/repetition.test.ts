@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { limitSpecs } from '../../../src/limits.ts';
-import { Repetition } from '../../../src/providers/local/engine/reader/repetition.ts';
+import { Repetition } from '../../../src/providers/local/engine/generate.ts';
 
 const LEAST = limitSpecs.repetition_tokens.value;
 

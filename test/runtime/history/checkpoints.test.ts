@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { foldStream } from '../../../src/kernel/fold.ts';
-import { Checkpoints } from '../../../src/runtime/history/checkpoints.ts';
+import { Checkpoints } from '../../../src/runtime/history/history.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

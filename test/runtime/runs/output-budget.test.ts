@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { OutputBudget } from '../../../src/runtime/runs/output-budget.ts';
+import { OutputBudget } from '../../../src/runtime/runs/output-recorder.ts';
 
 test('the answers that continue fit the bound, and a provider with less text than another is never cut', () => {
   const part = fc.record({ answer: fc.nat({ max: 11 }), bytes: fc.integer({ min: 1, max: 400 }) });

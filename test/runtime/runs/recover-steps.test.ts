@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DaemonSnapshot } from '../../../machines/daemon/chart.ts';
-import { OutputBudget } from '../../../src/runtime/runs/output-budget.ts';
+import { OutputBudget } from '../../../src/runtime/runs/output-recorder.ts';
 import { recoverRuns } from '../../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../../src/runtime/runs/scheduler.ts';
 import type { EventStore } from '../../../src/store/port.ts';

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { startTraces } from '../../../src/daemon/parts.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Log } from '../../../src/kernel/port.ts';
-import { startTraces } from '../../../src/runtime/traces/traces.ts';
 import { type CollectedSpan, Collector } from '../../helpers/collector.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { toRecord } from '../../../src/contract/event-record.ts';
-import { EventPage } from '../../../src/kernel/event-page.ts';
+import { EventPage } from '../../../src/kernel/event-pages.ts';
 import type { StoredEvent } from '../../../src/store/port.ts';
 import {
   eventData,

@@ -6,9 +6,9 @@ import {
   RUN_NAMES,
   type RunColumnName,
 } from '../../../store/columns.ts';
-import type { EmbeddingUsage } from '../../../store/embedding-usage.ts';
 import type { EventRow, RunLine } from '../../../store/row.ts';
 import { dataDigest } from '../../../store/run-digest.ts';
+import type { EmbeddingUsage } from '../../../store/usage.ts';
 import {
   HOUR_ROWS_MAX,
   NAME_CHARS_MAX,

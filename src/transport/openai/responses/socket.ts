@@ -1,6 +1,5 @@
 import { check, checkKnown, type Known, withoutNull, wrong } from '../../../contract/check.ts';
-import { boundConversation } from '../../../contract/conversation.ts';
-import { checkSize } from '../../../contract/inputs.ts';
+import { boundConversation, checkSize } from '../../../contract/inputs.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import { newRunId } from '../../../runtime/runs/ids.ts';
