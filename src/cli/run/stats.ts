@@ -15,10 +15,13 @@ export interface Stats {
   total_ms: number | null;
 }
 
-export function statsOf({ usage, created_at, first_output_at, ended_at, load_ms }: Run): Stats {
+export function statsOf({ usage, turns, load_ms, ...run }: Run): Stats {
+  const { created_at, first_output_at, ended_at } = run;
+  // The time of tools, and of persons, is not that of the model.
+  const answering_ms = turns === undefined ? between(first_output_at, ended_at) : null;
   return {
     first_token_ms: between(created_at, first_output_at),
-    tokens_per_second: rate(usage.output_tokens, between(first_output_at, ended_at)),
+    tokens_per_second: rate(usage.output_tokens, answering_ms),
     input_tokens: usage.input_tokens,
     output_tokens: usage.output_tokens,
     load_ms: load_ms ?? null,

@@ -50,6 +50,13 @@ export function recordText(record: Results['run.get']): string {
       record.stop_sequence === undefined ? null : JSON.stringify(record.stop_sequence),
     ],
     ['tools', record.tools?.map(({ name }) => name).join(', ') ?? null],
+    ...(record.tool_calls ?? []).map(
+      ({ call, server, tool, name, state, decided_by }): [string, string] => [
+        `call ${call}`,
+        `${server === null ? name : `${server}/${tool}`}, ${state}` +
+          (decided_by === null ? '' : ` (by ${decided_by})`),
+      ],
+    ),
     ['asked through', record.asked_as ?? null],
     ['client', record.client],
     ['conversation', record.continues === undefined ? null : (record.conversation ?? null)],
@@ -57,8 +64,9 @@ export function recordText(record: Results['run.get']): string {
     ['folder', record.origin ?? null],
     ['when cut off', record.recovery],
   ]);
-  const parts = [`${oneLine(record.id)}\n${head}`, conversationText(record), answerText(record)];
-  return parts.join('\n\n');
+  const { turns = [] } = record;
+  const said = [conversationText(record), ...(turns.length === 0 ? [] : [messagesText(turns)])];
+  return [`${oneLine(record.id)}\n${head}`, ...said, answerText(record)].join('\n\n');
 }
 
 function between(from: string, to: string | null): string | null {
@@ -76,6 +84,10 @@ function conversationText({ messages, prompt, system }: Record): string {
     return [system === null ? [] : [section('System', system)], section('Prompt', prompt)]
       .flat()
       .join('\n\n');
+  return messagesText(messages);
+}
+
+function messagesText(messages: NonNullable<Record['messages']>): string {
   return messages
     .map(({ role, content }) => `${HEADINGS[role]}\n${content.map(partText).join('\n')}`)
     .join('\n\n');

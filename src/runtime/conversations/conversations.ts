@@ -148,7 +148,12 @@ export class Conversations {
     const earlier =
       before === null
         ? []
-        : withAnswer(before, (await requestOf(before.run_id)).request.messages, own);
+        : withAnswer(
+            before,
+            (await requestOf(before.run_id)).request.messages,
+            own,
+            hasTools(input),
+          );
     const messages = joined(earlier, own);
     const whole = withoutNull({
       ...input,
@@ -207,6 +212,7 @@ function withAnswer(
   { run_id, record }: Ended,
   request: readonly Message[],
   next: readonly Message[],
+  keepsCalls: boolean,
 ): Message[] {
   if (request.length === 0) throw unkept(run_id);
   const { output, output_parts } = record;
@@ -215,7 +221,10 @@ function withAnswer(
   const content = parts.filter(
     ({ type }) => type !== 'reasoning' && (answersCalls || type !== 'tool_call'),
   );
-  return content.length === 0 ? [...request] : [...request, { role: 'assistant', content }];
+  // A request without tools has no place for calls.
+  const turns = keepsCalls ? ((record.turns ?? []) as Message[]) : [];
+  const earlier = [...request, ...turns];
+  return content.length === 0 ? earlier : [...earlier, { role: 'assistant', content }];
 }
 
 function joined(earlier: readonly Message[], own: readonly Message[]): Message[] {
@@ -223,6 +232,10 @@ function joined(earlier: readonly Message[], own: readonly Message[]): Message[]
   if (!own.some(isSystem)) return [...earlier, ...own];
   const others = [...earlier, ...own].filter((message) => !isSystem(message));
   return [...own.filter(isSystem), ...others];
+}
+
+function hasTools({ tools, tool_servers }: Pick<RunInput, 'tools' | 'tool_servers'>): boolean {
+  return (tools ?? []).length + (tool_servers ?? []).length > 0;
 }
 
 /** The target of the turn before, if the request names none. Throws usage. */

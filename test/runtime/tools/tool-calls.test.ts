@@ -235,6 +235,27 @@ test('turns and calls are bounded, and a call that repeats itself ends its run',
   }
 });
 
+test('the next turn of a conversation has what the tools said, if it has tools itself', async () => {
+  const servers = new ScriptedServers({ 'a/b': { policy: 'allow', run: () => echo('page') } });
+  const local = model([['a__b', '{}']]);
+  const { runtime, kernel } = await bootRuntime({ local, servers });
+  const first = await runtime.runs.start({ prompt: 'go', tool_servers: ['a'] }, 'test');
+  await settled(kernel, first.id);
+  for (const [tool_servers, roles] of [
+    [['a'], ['user', 'assistant', 'tool', 'assistant', 'user']],
+    [[], ['user', 'assistant', 'user']],
+  ]) {
+    const turn = { prompt: 'more', conversation: first.id, continues: first.id };
+    const { id } = await runtime.runs.start({ ...turn, tool_servers }, 'test');
+    await settled(kernel, id);
+    const asked = local.asked.findLast(({ run_id }) => run_id === id);
+    assert.equal(
+      asked?.request.messages.map(({ role }) => role),
+      roles,
+    );
+  }
+});
+
 test('a tool that does not answer in time is given up, and the model hears so', async () => {
   const begun = gate();
   let isAborted = false;
