@@ -56,6 +56,8 @@ export function requestNow({ request, turns, calls }: RunContext): RunRequest {
   if (!request.tools?.some(isServed)) return request;
   return {
     ...request,
+    // Only the first turn must call a tool. The answer could not end otherwise.
+    ...(turns.length === 0 || request.tool_choice === undefined ? {} : { tool_choice: 'auto' }),
     tools: request.tools.map(({ server: _, tool: __, ...tool }) => tool),
     messages: [...request.messages, ...messagesIn(turns, calls)],
   };

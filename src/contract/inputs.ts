@@ -21,7 +21,21 @@ const KEEP_MAX_MS = 1e15;
 /** Throws invalid_request (with `param`), prompt_missing, prompt_not_text, prompt_too_large. */
 export function parseRunInput(value: unknown, limits: InputLimits): WithoutNull<RunInput> {
   boundConversation(value, limits);
-  return checkRunInput(checkWithoutNull(runInput, value), limits);
+  return checkRunInput(checkWithoutNull(runInput, withToolServers(value)), limits);
+}
+
+/** Among the tools, `mcp:<server>` and `mcp:<server>/<tool>` stand for `tool_servers`. */
+function withToolServers(value: unknown): unknown {
+  const { tools, tool_servers, ...rest } = (value ?? {}) as Record<string, unknown>;
+  const isServer = (tool: unknown) => typeof tool === 'string' && tool.startsWith('mcp:');
+  if (!Array.isArray(tools) || !tools.some(isServer)) return value;
+  const names = tools.filter(isServer).map((tool: string) => tool.slice('mcp:'.length));
+  const more = Array.isArray(tool_servers) ? tool_servers : [];
+  return {
+    ...rest,
+    tools: tools.filter((tool) => !isServer(tool)),
+    tool_servers: [...more, ...names],
+  };
 }
 
 type InputLimits = ConversationLimits & Pick<Limits, 'prompt_bytes'>;
@@ -47,7 +61,8 @@ export function checkRunInput(
 }
 
 /** What the schemas of tools and answers mean is checked when the run starts. */
-function checkTools({ tools = [], tool_choice, response_format }: WithoutNull<RunInput>): void {
+function checkTools(input: WithoutNull<RunInput>): void {
+  const { tools = [], tool_servers = [], tool_choice, response_format } = input;
   checkNesting([
     ...tools.map(({ parameters }, index) => [`tools.${index}.parameters`, parameters] as const),
     ['response_format.schema', response_format?.schema],
@@ -56,6 +71,8 @@ function checkTools({ tools = [], tool_choice, response_format }: WithoutNull<Ru
   const seen = new Set<string>();
   const twice = names.find((each) => seen.size === seen.add(each).size);
   if (twice !== undefined) throw wrong('tools', `tools has ${twice} twice.`);
+  // The names of the tools of servers are not known yet.
+  if (tool_servers.length > 0) return;
   if (typeof tool_choice === 'object' && !names.includes(tool_choice.name))
     throw wrong('tool_choice', `tool_choice names ${tool_choice.name}, which is not in tools.`);
   if (tool_choice === 'required' && names.length === 0)

@@ -17,10 +17,19 @@ export async function withServedTools(
 ): Promise<RunInput> {
   if (tool_servers == null || tool_servers.length === 0) return input;
   const all = await Promise.all(tool_servers.map((name) => toolsOf(name, servers, signal)));
-  const served = new Map(all.flat().map((tool) => [tool.name, tool]));
-  for (const { name } of input.tools ?? [])
-    if (served.has(name)) throw wrong('tools', `tools has ${name}, which is a tool of a server.`);
-  return { ...input, tools: [...(input.tools ?? []), ...served.values()] };
+  const tools = [...(input.tools ?? []), ...withoutDoubles(all.flat())];
+  const names = tools.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw wrong('tool_servers', `Two tools have the name ${twice}.`);
+  const { tool_choice } = input;
+  if (typeof tool_choice === 'object' && !names.includes(tool_choice?.name ?? ''))
+    throw wrong('tool_choice', `tool_choice names ${tool_choice?.name}, which is no tool.`);
+  return { ...input, tools };
+}
+
+/** A tool that comes twice, as with its whole server, is one. */
+function withoutDoubles(tools: readonly Tool[]): Tool[] {
+  return [...new Map(tools.map((tool) => [`${tool.server}/${tool.tool}`, tool])).values()];
 }
 
 /** The tools of `server`, or the one of `server/tool`. */

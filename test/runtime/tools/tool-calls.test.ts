@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { parseRunInput } from '../../../src/contract/inputs.ts';
 import type { AttemptRequest, OutputPart } from '../../../src/providers/port.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
@@ -254,6 +255,39 @@ test('the next turn of a conversation has what the tools said, if it has tools i
       roles,
     );
   }
+});
+
+test('a request names servers, or single tools, and two tools of one name are refused', async () => {
+  const tool = { policy: 'allow', run: () => echo('page') } as const;
+  const servers = new ScriptedServers({ 'a/b': tool, 'a/c': tool, 'a_/b': tool, 'a/_b': tool });
+  const local = model([['a__b', '{}']]);
+  const { runtime, kernel } = await bootRuntime({ local, servers });
+  const limits = { prompt_bytes: 1000, run_messages: 9, run_parts: 9, run_tools: 9 };
+  const input = parseRunInput(
+    { prompt: 'go', tools: ['mcp:a/b', 'mcp:a/b'], tool_choice: 'required' },
+    limits,
+  );
+  assert.equal([input.tools, input.tool_servers], [[], ['a/b', 'a/b']]);
+  const { id } = await runtime.runs.start(input, 'test');
+  await settled(kernel, id);
+  assert.equal(
+    local.asked.map(({ request }) => [request.tools?.length, request.tool_choice]),
+    [
+      [1, 'required'],
+      [1, 'auto'],
+    ],
+  );
+  for (const [tool_servers, code] of [
+    [['a/none'], 'tool_unknown'],
+    [['a', 'a_/b'], 'invalid_request'],
+  ] as [string[], string][])
+    assert.is(
+      await runtime.runs.start({ prompt: 'go', tool_servers }, 'test').then(
+        () => 'none',
+        (error) => error.code,
+      ),
+      code,
+    );
 });
 
 test('a tool that does not answer in time is given up, and the model hears so', async () => {
