@@ -25,17 +25,14 @@ export type ApprovalRecord = v.InferOutput<typeof approval>;
 
 export const approvalList = named('ApprovalList', object({ approvals: v.array(approval) }));
 
-export const decisionInput = named(
-  'DecisionInput',
-  object({
-    id: name(),
-    /** `allow` or `deny` a call that waits; `repeat`, `result` or `skip` one that was cut off. */
-    decision: oneOf(['allow', 'deny', 'repeat', 'result', 'skip']),
-    reason: v.nullish(name(1000)),
-    /** The configuration allows the tool from now on. */
-    always: v.nullish(flag),
-    /** What the tool answered. */
-    result: v.nullish(text),
-  }),
-);
+export const decisionInput = v.object({
+  id: name(),
+  /** `allow` or `deny` a call that waits; `repeat`, `result` or `skip` one that was cut off. */
+  decision: oneOf(['allow', 'deny', 'repeat', 'result', 'skip']),
+  reason: v.nullish(name(1000)),
+  /** The configuration allows the tool from now on. */
+  always: v.nullish(flag),
+  /** What the tool answered. */
+  result: v.nullish(text),
+});
 export type DecisionInput = WithoutNull<v.InferOutput<typeof decisionInput>>;

@@ -208,7 +208,7 @@ export async function bootRuntime(options: RuntimeOptions) {
   const runtime = createRuntime({
     mcp: {
       list: () => ({ servers: [], problem: null }),
-      show: () => Promise.reject(new Error('not here')),
+      show: () => Promise.reject(new SvcError('mcp_unknown')),
       allowAlways: () => Promise.reject(new Error('not here')),
     },
     kernel,

@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { withoutNull } from '../../contract/check.ts';
 import type { RerankInput } from '../../contract/embed-input.ts';
 import { rows } from '../../contract/operations/operations.ts';
@@ -50,7 +51,8 @@ function routeOf(http: string, row: Operation, { check, ...difference }: Differe
   const [method, path = ''] = http.split(' ') as [Route['method'], string?];
   const { params, query, result, access = 'admin', summary = '' } = row;
   const fields = 'entries' in params ? Object.keys(params.entries as object) : [];
-  const isSent = method === 'POST' && fields.some((field) => !path.includes(`:${field}`));
+  const inPath = fields.filter((field) => path.includes(`:${field}`));
+  const isSent = method === 'POST' && inPath.length < fields.length;
   return {
     method,
     path,
@@ -58,7 +60,7 @@ function routeOf(http: string, row: Operation, { check, ...difference }: Differe
     scope: ACCESS[access],
     summary,
     ...(query === undefined ? {} : { query }),
-    ...(isSent ? { body: params } : {}),
+    ...(isSent ? { body: inPath.length === 0 ? params : without(params, inPath) } : {}),
     answers: { 200: result ?? null },
     answer: async (context: Context) => {
       await check?.(context as Context<never>);
@@ -66,6 +68,11 @@ function routeOf(http: string, row: Operation, { check, ...difference }: Differe
     },
     ...difference,
   } as Route;
+}
+
+/** What the body holds of the parameters, of which the path has some. */
+function without(params: Operation['params'], inPath: readonly string[]): v.GenericSchema {
+  return v.omit(params as v.ObjectSchema<v.ObjectEntries, undefined>, inPath as [string]);
 }
 
 /** Calls the operation with what the path, the query and the body say, and sends its result. */
