@@ -16,7 +16,8 @@ test('the status names the models in memory, and only the providers and models o
     limits: { run_attempts: 1 },
   });
   const model = { id: 'local/svc-mini', purpose: 'answers', state: 'idle', runs: 0 };
-  assert.equal(statusWork(runtime), { models: [{ ...model, memory_bytes: 1 }], failing: [] });
+  const models = [{ ...model, memory_bytes: 1, gpu: 'cpu' }];
+  assert.equal(statusWork(runtime), { models, failing: [], tools: [] });
   for (const provider of ['far', 'near']) {
     const { id } = await runtime.runs.start({ prompt: 'hi', provider }, 'test');
     await waitFor('it has ended', () => !kernel.instances.has(id));
