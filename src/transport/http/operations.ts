@@ -70,7 +70,7 @@ function routeOf(http: string, row: Operation, { check, ...difference }: Differe
   } as Route;
 }
 
-/** What the body holds of the parameters, of which the path has some. */
+/** The parameters that the body has: those that are not in the path. */
 function without(params: Operation['params'], inPath: readonly string[]): v.GenericSchema {
   return v.omit(params as v.ObjectSchema<v.ObjectEntries, undefined>, inPath as [string]);
 }
