@@ -51,6 +51,12 @@ test('the known shape of the built-in model is that of its file', async () => {
   assert.ok(estimate >= 153 && estimate <= 1.25 * 153, `${estimate} MiB of 153`);
 });
 
+test('a wider layer needs more for its batch, by its width', () => {
+  const needs = (width: number) => memoryNeeds({ ...MINI, weights: 0, width }, CONTEXT);
+  assert.is(needs(2048) - needs(1024), 2 * (needs(1024) - needs(512)));
+  assert.ok(needs(1024) - needs(512) > MIB);
+});
+
 test('a context beyond that of the model needs no more', async () => {
   const shape = await shapeAt(makeGguf(join(folder, 'short.gguf'), { context: 512 }));
   assert.is(memoryNeeds(shape, CONTEXT), memoryNeeds(shape, { ...CONTEXT, context_tokens: 512 }));

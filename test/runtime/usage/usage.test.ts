@@ -270,4 +270,18 @@ test('the list has the runs that went to a cloud, also one that was answered her
   );
 });
 
+test('the usage of a conversation is the sum of its ended runs', async () => {
+  const { runtime, ask } = await boot();
+  const { id: first } = await ask('near/m');
+  await ask('near/m', { conversation: first });
+  assert.equal(await runtime.runs.usageOf(first), {
+    conversation: first,
+    runs: 2,
+    input_tokens: 2000,
+    output_tokens: 1000,
+    cached_tokens: 0,
+    unknown: 0,
+  });
+});
+
 test.run();

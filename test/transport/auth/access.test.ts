@@ -65,6 +65,33 @@ test('an origin is compared without case, and returned as it was sent', () => {
   assert.is(ask(['http://b.example:80'], 'https://b.example'), 'forbidden_origin');
 });
 
+test('a page of this machine hears of its token only where tokens count', () => {
+  for (const [origin, auth, hint] of [
+    ['http://localhost:5173', true, /Send the token/],
+    ['http://localhost:5173', false, /^Allow it with the setting/],
+    ['https://app.example', true, /^Allow it with the setting/],
+    ['null', true, /a file has no origin/],
+  ] as const) {
+    const settings = { auth, http: `127.0.0.1:${PORT}`, allowed_origins: [] };
+    const access = createAccess({ settings, token: () => null, sessions: { find: () => null } });
+    const host = `127.0.0.1:${PORT}`;
+    const request = {
+      url: '/v1/runs',
+      method: 'GET',
+      headers: { host, origin },
+      rawHeaders: [],
+      headersDistinct: { host: [host], origin: [origin] },
+      socket: { localPort: PORT, localAddress: '127.0.0.1', remoteAddress: '127.0.0.1' },
+    };
+    try {
+      access.checkSource(request as unknown as IncomingMessage);
+      assert.unreachable(origin);
+    } catch (error) {
+      assert.match((error as SvcError).hint, hint, `${origin} ${auth}`);
+    }
+  }
+});
+
 const TOKEN = 'the-right-token-0123456789';
 
 /** What a daemon with authentication does with a request. No configuration allows its origin. */
