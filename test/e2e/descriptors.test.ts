@@ -168,7 +168,12 @@ limited(
     // command: so the limit is lowered again when none is left.
     agent.destroy();
     await waitFor('no connection is open', () => connectionsOf(life.pid) === 0);
-    takeDescriptors(life.pid);
+    // What else the daemon closes is taken too: its files, and its socket for commands.
+    const runs = async () => {
+      takeDescriptors(life.pid);
+      return (await home.svc(['runs', 'list'])).code;
+    };
+    await waitFor('no descriptor is free', async () => (await runs()) === 8);
     for (const args of [
       ['runs', 'list'],
       ['run', 'What is svc?'],
