@@ -66,18 +66,16 @@ export type CallEvent = Extract<
     }
 >;
 
-const ENDS_BEFORE_START = {
-  'run.cancel_requested': '#tool_call.dropped',
-  'run.deadline_passed': '#tool_call.dropped',
-  'run.failed': '#tool_call.dropped',
-  'run.interrupted': '#tool_call.dropped',
-} as const;
-const ENDS_AFTER_START = {
-  'run.cancel_requested': '#tool_call.abandoned',
-  'run.deadline_passed': '#tool_call.abandoned',
-  'run.failed': '#tool_call.abandoned',
-  'run.interrupted': '#tool_call.abandoned',
-} as const;
+/** The events that end the run of a call early. */
+function endsIn<T extends 'dropped' | 'abandoned'>(state: T) {
+  const target = `#tool_call.${state}` as const;
+  return {
+    'run.cancel_requested': target,
+    'run.deadline_passed': target,
+    'run.failed': target,
+    'run.interrupted': target,
+  };
+}
 
 const chart = setup({
   types: {} as { context: CallContext; events: CallEvent; input: CallMade },
@@ -110,12 +108,12 @@ const chart = setup({
   states: {
     made: {
       tags: ['stable'],
-      on: { ...ENDS_BEFORE_START, 'run.tool_requested': 'requested', 'run.tool_denied': 'denied' },
+      on: { ...endsIn('dropped'), 'run.tool_requested': 'requested', 'run.tool_denied': 'denied' },
     },
     requested: {
       tags: ['stable'],
       on: {
-        ...ENDS_BEFORE_START,
+        ...endsIn('dropped'),
         'run.tool_allowed': 'allowed',
         'run.tool_denied': 'denied',
         'run.recovered': {},
@@ -124,7 +122,7 @@ const chart = setup({
     allowed: {
       tags: ['stable'],
       on: {
-        ...ENDS_BEFORE_START,
+        ...endsIn('dropped'),
         'run.tool_started': 'started',
         // Its server cannot be reached, so it surely did not begin.
         'run.tool_finished': 'finished',
@@ -133,7 +131,7 @@ const chart = setup({
     started: {
       tags: ['stable'],
       on: {
-        ...ENDS_AFTER_START,
+        ...endsIn('abandoned'),
         'run.tool_finished': 'finished',
         'run.tool_lost': [{ guard: 'mayRepeat', target: 'allowed' }, { target: 'lost' }],
         'run.recovered': [{ guard: 'mayRepeat', target: 'allowed' }, { target: 'lost' }],
@@ -142,7 +140,7 @@ const chart = setup({
     lost: {
       tags: ['stable'],
       on: {
-        ...ENDS_AFTER_START,
+        ...endsIn('abandoned'),
         'run.tool_decided': [{ guard: 'isRepeat', target: 'allowed' }, { target: 'finished' }],
       },
     },

@@ -5,7 +5,7 @@ import { canResume, canRetry, isNextTarget, mayResume } from '../retry.ts';
 import type { DeadlineName, RunCreated, RunEvent } from './context.ts';
 import { countLoss, evolve, newContext, phaseAfter, type RunContext } from './context.ts';
 import { runDeadlines } from './next.ts';
-import type { Phase } from './turns.ts';
+import { callParts, type Phase } from './turns.ts';
 
 /**
  * One prompt and its answer.
@@ -62,7 +62,7 @@ const chart = setup({
     callsTools: ({ context, event }) =>
       event.type === 'run.turn_completed' &&
       event.attempt === context.attempt &&
-      context.parts.some(({ type }) => type === 'tool_call'),
+      callParts(context.parts).length > 0,
     mayResume: ({ context }) => mayResume(context),
     mayResumeAttempt: ({ context, event }) =>
       'attempt' in event && event.attempt === context.attempt && mayResume(context),

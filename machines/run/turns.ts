@@ -43,10 +43,14 @@ export function callsAfter(
   return isTaken ? next : null;
 }
 
+/** The calls among the parts of an answer. */
+export function callParts(parts: readonly OutputPart[]) {
+  return parts.filter((part) => part.type === 'tool_call');
+}
+
 /** The calls with which the present answer ends. */
 export function callsIn({ parts, calls }: Pick<RunContext, 'parts' | 'calls'>, at: number) {
-  const made = parts.filter((part) => part.type === 'tool_call');
-  return made.map(({ id, name, arguments: args }, index) =>
+  return callParts(parts).map(({ id, name, arguments: args }, index) =>
     newCall({ call: calls.length + index + 1, id, name, arguments: args, at }),
   );
 }
@@ -84,7 +88,7 @@ export function afterAnswer(
   end: Omit<Completion, 'attempt'>,
   bounds: TurnBounds,
 ): NewEvent<RunEvent> {
-  const made = parts.filter((part) => part.type === 'tool_call');
+  const made = callParts(parts);
   const isOfClient = ({ name }: { name: string }) =>
     tools.some((tool) => tool.name === name && !isServed(tool));
   const completed = { type: 'run.completed', attempt, ...end } as const;
@@ -108,7 +112,7 @@ export function afterAnswer(
 export function messagesIn(turns: readonly Turn[], calls: readonly ToolCall[]): Message[] {
   let next = 0;
   return turns.flatMap(({ parts }): Message[] => {
-    const count = parts.filter(({ type }) => type === 'tool_call').length;
+    const count = callParts(parts).length;
     const results = calls
       .slice(next, next + count)
       .map(

@@ -68,8 +68,7 @@ function checkTools(input: WithoutNull<RunInput>): void {
     ['response_format.schema', response_format?.schema],
   ]);
   const names = tools.map(({ name }) => name);
-  const seen = new Set<string>();
-  const twice = names.find((each) => seen.size === seen.add(each).size);
+  const twice = firstTwice(names);
   if (twice !== undefined) throw wrong('tools', `tools has ${twice} twice.`);
   // The names of the tools of servers are not known yet.
   if (tool_servers.length > 0) return;
@@ -77,6 +76,12 @@ function checkTools(input: WithoutNull<RunInput>): void {
     throw wrong('tool_choice', `tool_choice names ${tool_choice.name}, which is not in tools.`);
   if (tool_choice === 'required' && names.length === 0)
     throw wrong('tool_choice', 'tool_choice is required, but there are no tools.');
+}
+
+/** The first name that came before. */
+export function firstTwice(names: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  return names.find((each) => seen.size === seen.add(each).size);
 }
 
 /** Throws prompt_not_text, prompt_too_large. */

@@ -50,7 +50,8 @@ const loaded = {
   older: once(async () => new (await import('ajv')).Ajv(OPTIONS)),
 };
 
-function once<T>(make: () => Promise<T>): () => Promise<T> {
+/** What is made when it is first asked for. */
+export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | null = null;
   return () => {
     made ??= make();

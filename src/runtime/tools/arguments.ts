@@ -1,4 +1,4 @@
-import type { Ajv2020 } from 'ajv/dist/2020.js';
+import { once } from '../runs/schemas.ts';
 
 /**
  * What is wrong with the arguments that a model wrote, in words for the model; null if nothing is.
@@ -18,8 +18,7 @@ export async function problemOfArguments(
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return 'The arguments are no JSON object.';
-  validator ??= import('ajv/dist/2020.js').then((ajv) => new ajv.Ajv2020(OPTIONS));
-  const ajv = await validator;
+  const ajv = await validator();
   try {
     const { $schema: _, $id: __, ...rest } = schema;
     const isValid = ajv.compile(rest);
@@ -34,8 +33,6 @@ export async function problemOfArguments(
   }
 }
 
-let validator: Promise<Ajv2020> | null = null;
-
 const anyText = Object.assign(() => ({ test: () => true }), {
   code: '(() => ({ test: () => true }))',
 });
@@ -46,3 +43,5 @@ const OPTIONS = {
   addUsedSchema: false,
   code: { regExp: anyText },
 } as const;
+
+const validator = once(async () => new (await import('ajv/dist/2020.js')).Ajv2020(OPTIONS));

@@ -1,6 +1,7 @@
 import type { Tool } from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
+import { firstTwice } from '../../contract/inputs.ts';
 import { SvcError } from '../../errors.ts';
 import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
 
@@ -19,7 +20,7 @@ export async function withServedTools(
   const all = await Promise.all(tool_servers.map((name) => toolsOf(name, servers, signal)));
   const tools = [...(input.tools ?? []), ...withoutDoubles(all.flat())];
   const names = tools.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  const twice = firstTwice(names);
   if (twice !== undefined) throw wrong('tool_servers', `Two tools have the name ${twice}.`);
   const { tool_choice } = input;
   if (typeof tool_choice === 'object' && !names.includes(tool_choice?.name ?? ''))
