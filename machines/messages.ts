@@ -196,3 +196,8 @@ function plainText(message: Message | undefined): string {
   );
   return texts.join('');
 }
+
+/** The id of what a person decides about a call of a run. */
+export function approvalId(run_id: string, call: number): string {
+  return `${run_id}.${call}`;
+}

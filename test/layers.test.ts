@@ -191,7 +191,8 @@ const layers: Record<string, Layer> = {
 
   'src/cli/commands.ts': { may: ['src/contract/options.ts', 'src/contract/run-filters.ts'] },
   'src/cli': {
-    may: [...CLIENT, ...PLACE, 'src/logs'],
+    // The ids of calls.
+    may: [...CLIENT, ...PLACE, 'src/logs', 'machines/messages.ts'],
     types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
   'src/cli/daemon/serve.ts': { may: ['src/cli', 'src/daemon.ts', ...PLACE] },

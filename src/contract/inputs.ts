@@ -38,7 +38,7 @@ function withToolServers(value: unknown): unknown {
   };
 }
 
-type InputLimits = ConversationLimits & Pick<Limits, 'prompt_bytes'>;
+export type InputLimits = ConversationLimits & Pick<Limits, 'prompt_bytes'>;
 
 /** Checks what the schema cannot. Throws as parseRunInput does. */
 export function checkRunInput(

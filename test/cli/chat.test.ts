@@ -222,6 +222,39 @@ onTty('Ctrl-C drops the lines that were pasted with the question', async ({ home
   );
 });
 
+onTty(
+  'a call of a tool is asked about on the spot, and the chat goes on',
+  async ({ home, daemon }) => {
+    knowing(daemon);
+    const call = { call: 1, server: 'files', tool: 'write', approval: 'ask', arguments: '{"a":1}' };
+    let decided = () => {};
+    daemon.on('run.start', ({ event, result }) => {
+      event({ run });
+      event({ run_id: run.id, seq: 1, type: 'run.tool_requested', data: call });
+      decided = () => result({ ...run, state: 'completed', output: 'It is written.' });
+    });
+    daemon.on('approval.decide', ({ result }) => {
+      result({});
+      decided();
+    });
+    const script: Script = [
+      ['> ', 'write it\r'],
+      ['files/write. Allow it?', 'show\r'],
+      ['{"a":1}', ''],
+      ['Allow it?', 'y\r'],
+      ['It is written.', ''],
+      ['> ', '\u0004'],
+    ];
+    const args = ['chat', '--tools', 'files'];
+    const { code, text } = await onTerminal(args, home.env, playing(script));
+    assert.is(code, 0, text);
+    assert.equal(
+      daemon.asked.filter(({ method }) => method === 'approval.decide').map(({ params }) => params),
+      [{ id: `${run.id}.1`, decision: 'allow' }],
+    );
+  },
+);
+
 onTty('a pasted text of several lines is one message', async ({ home, daemon }) => {
   answering(daemon);
   const paste = (text: string) => `\u001b[200~${text}\u001b[201~`;

@@ -10,7 +10,7 @@ import type { StdoutStream } from '../print/stdout-stream.ts';
 import { starterOf } from './ensure-daemon.ts';
 import { followRun, type Run } from './follow.ts';
 import { AnswerPrinter, finish, isAnswered, printing } from './print-answer.ts';
-import { ToolLines } from './tool-lines.ts';
+import type { ToolLines } from './tool-lines.ts';
 
 /** A request to start a run, with the key under which it can be sent again. */
 export type Input = Record<string, unknown> & { idempotency_key: string };
@@ -70,13 +70,16 @@ async function follow(
     if (!json) noteBuiltIn(run, paths);
     if (!json) noteTurns(turnsText(run.turns_of));
   };
-  const tools = new ToolLines(paths, !json);
-  const tool: NonNullable<typeof steps.tool> = (run_id, type, data) => {
-    if (!json && type !== 'run.turn_completed') tools.hear(run_id, type, data);
-    return steps.tool?.(run_id, type, data);
+  let tools: ToolLines | undefined;
+  const tool: NonNullable<typeof steps.tool> = async (run_id, type, data) => {
+    if (!json && type !== 'run.turn_completed') {
+      tools ??= new (await import('./tool-lines.ts')).ToolLines(paths);
+      tools.hear(run_id, type, data);
+    }
+    await steps.tool?.(run_id, type, data);
   };
   const ended = () => {
-    tools.close();
+    tools?.close();
     steps.ended?.();
   };
   const record = await followRun({

@@ -1,3 +1,4 @@
+import { approvalId } from '../../../machines/messages.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine, plain } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
@@ -9,21 +10,19 @@ import { isTerminal, note, paint } from '../print/output.ts';
  */
 export class ToolLines {
   private readonly paths: Paths;
-  private readonly mayAsk: boolean;
   private readonly names = new Map<number, string>();
   private readonly open = new Map<number, AbortController>();
   /** One question at a time. */
   private asked: Promise<void> = Promise.resolve();
 
-  constructor(paths: Paths, mayAsk: boolean) {
+  constructor(paths: Paths) {
     this.paths = paths;
-    this.mayAsk = mayAsk && isTerminal(0) && isTerminal(2);
   }
 
   /** Takes an event of a call. */
   hear(run_id: string, type: string, data: Record<string, unknown>): void {
     const call = Number(data.call);
-    const id = `${run_id}.${call}`;
+    const id = approvalId(run_id, call);
     const name = this.names.get(call) ?? 'The tool';
     if (type === 'run.tool_requested') {
       const [tool, args] = [`${data.server}/${data.tool}`, String(data.arguments)];
@@ -49,7 +48,7 @@ export class ToolLines {
   }
 
   private ask(call: number, id: string, tool: string, args: string): void {
-    if (!this.mayAsk) {
+    if (!isTerminal(0) || !isTerminal(2)) {
       note(oneLine(`The model wants to call ${tool}. Allow it: svc approvals allow ${id}`));
       return;
     }

@@ -82,6 +82,7 @@ export class Acceptance {
     const input = await withServedTools(
       withPreset(request, config.alias_presets),
       this.options.servers,
+      config.limits,
       AbortSignal.any([by.ended, AbortSignal.timeout(config.limits.tool_ms)]),
     );
     const targets = this.targets(input);

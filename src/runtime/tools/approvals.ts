@@ -1,3 +1,4 @@
+import { approvalId } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { awaitsApproval, type ToolCall } from '../../../machines/tool-call.ts';
 import type { ApprovalRecord, DecisionInput } from '../../contract/approvals.ts';
@@ -7,7 +8,6 @@ import { isoTime } from '../../kernel/clock.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { isRun, type RunKey } from '../../kernel/stream.ts';
 import type { ToolServers } from '../../mcp/port.ts';
-import { keyOf } from './tool-calls.ts';
 
 /**
  * What waits for a person: calls that need an approval, and calls whose result is not known. It
@@ -103,7 +103,7 @@ function waits(call: ToolCall): boolean {
 function recordOf(run_id: string, call: ToolCall): ApprovalRecord {
   const { state, started_at, requested_at, approve_until } = call;
   return {
-    id: keyOf(run_id, call.call),
+    id: approvalId(run_id, call.call),
     run: run_id,
     server: call.server ?? '',
     tool: call.tool ?? '',

@@ -1,7 +1,12 @@
 import type { Tool } from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
-import { firstTwice } from '../../contract/inputs.ts';
+import {
+  boundConversation,
+  checkSize,
+  firstTwice,
+  type InputLimits,
+} from '../../contract/inputs.ts';
 import { SvcError } from '../../errors.ts';
 import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
 
@@ -9,11 +14,13 @@ type Servers = Pick<ToolServers, 'tools' | 'policy'>;
 
 /**
  * A request with the tools of the servers that it names: those that the configuration does not
- * deny. Throws tool_unknown, mcp_unknown, mcp_unavailable, invalid_request.
+ * deny. They count against the bounds of a request like tools of the client. Throws tool_unknown,
+ * mcp_unknown, mcp_unavailable, invalid_request, prompt_too_large.
  */
 export async function withServedTools(
   { tool_servers, ...input }: RunInput,
   servers: Servers,
+  limits: InputLimits,
   signal: AbortSignal,
 ): Promise<RunInput> {
   if (tool_servers == null || tool_servers.length === 0) return input;
@@ -25,7 +32,10 @@ export async function withServedTools(
   const { tool_choice } = input;
   if (typeof tool_choice === 'object' && !names.includes(tool_choice?.name ?? ''))
     throw wrong('tool_choice', `tool_choice names ${tool_choice?.name}, which is no tool.`);
-  return { ...input, tools };
+  const whole = { ...input, tools };
+  boundConversation(whole, limits);
+  checkSize(whole, limits);
+  return whole;
 }
 
 /** A tool that comes twice, as with its whole server, is one. */

@@ -1,5 +1,6 @@
 import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent } from '../../../machines/events.ts';
+import { approvalId } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { RunEvent } from '../../../machines/run/context.ts';
 import { isIn } from '../../../machines/step.ts';
@@ -139,7 +140,7 @@ export class ToolCalls {
   }
 
   private begin(run_id: RunKey, { call, server, tool, ...made }: ToolCall): void {
-    const key = keyOf(run_id, call);
+    const key = approvalId(run_id, call);
     if (this.live.has(key) || server === null || tool === null) return;
     const { kernel, servers, limits, log } = this.options;
     const abort = new AbortController();
@@ -170,7 +171,7 @@ export class ToolCalls {
   }
 
   private inBackground(run_id: RunKey, { call }: ToolCall, work: () => Promise<void>): void {
-    const key = keyOf(run_id, call);
+    const key = approvalId(run_id, call);
     if (this.asking.has(key)) return;
     this.asking.add(key);
     work()
@@ -191,10 +192,6 @@ export class ToolCalls {
 
 /** How often a call with the same result may come before the run ends. */
 const SAME_MAX = 3;
-
-export function keyOf(run_id: string, call: number): string {
-  return `${run_id}.${call}`;
-}
 
 function decisionOf(call: number, approval: Exclude<Approval, 'ask'>): NewEvent<RunEvent> {
   return approval === 'allow'

@@ -345,4 +345,21 @@ test('a cancel gives up the calls that work, and its run ends', async () => {
   assert.equal([state, isAborted, tool_calls?.[0]?.state], ['cancelled', true, 'abandoned']);
 });
 
+test('the tools of servers count against the bounds of a request', async () => {
+  const schema = { type: 'object', title: 'x'.repeat(2000) };
+  const servers = new ScriptedServers({
+    'files/read': { schema, run: echo },
+    'files/write': { schema, run: echo },
+  });
+  for (const [limits, code] of [
+    [{ run_tools: 2 }, 'invalid_request'],
+    [{ prompt_bytes: 4000 }, 'prompt_too_large'],
+  ] as const) {
+    const { runtime } = await bootRuntime({ local: model(), servers, limits });
+    const own = { name: 'mine', description: null, parameters: { type: 'object' } };
+    const start = { prompt: 'x', tools: [own], tool_servers: ['files'] };
+    assert.is(await runtime.runs.start(start, 'test').catch((error) => error.code), code);
+  }
+});
+
 test.run();
