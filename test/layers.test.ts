@@ -169,7 +169,7 @@ const layers: Record<string, Layer> = {
   'src/transport': { may: [...TABLES, 'src/contract'], types: ['src/runtime', ...PORTS] },
   // It joins the routes of every API.
   'src/transport/routes.ts': {
-    may: ['src/transport/http', 'src/transport/socket-route.ts', ...APIS],
+    may: ['src/transport/http', 'src/transport/socket-route.ts', 'src/transport/mcp', ...APIS],
   },
   'src/transport/auth': {
     may: ['src/home', 'src/runtime/principal/principal.ts', ...TABLES],
@@ -183,6 +183,16 @@ const layers: Record<string, Layer> = {
       { may: ['src/transport/dialect', 'src/transport/http', ...SERVES], types: PORTS },
     ]),
   ),
+  // The operations of the local socket, as tools. Both sides of MCP cut texts alike.
+  'src/transport/mcp': {
+    may: [
+      'src/transport/http',
+      'src/transport/control/methods.ts',
+      'src/mcp/tool-list.ts',
+      ...SERVES,
+    ],
+    types: PORTS,
+  },
   // The diagrams are files beside the program.
   'src/transport/http': { may: [...SERVES, 'src/home/paths.ts'], types: PORTS },
   'src/transport/ws': { may: [...SERVES, 'src/logs'], types: PORTS },
@@ -262,6 +272,8 @@ const layers: Record<string, Layer> = {
     may: ['src/cli', 'src/providers/keys', 'src/logs', ...CLIENT, ...PLACE],
     types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
+  // It offers what the daemon does, and the findings of svc doctor.
+  'src/cli/mcp/serve.ts': { may: ['src/cli', 'src/transport/mcp', ...CLIENT, ...PLACE] },
   'src/cli/machines': { may: ['src/cli', 'machines', ...PLACE] },
   'src/cli/doctor': {
     may: [
@@ -336,6 +348,8 @@ const NEEDED: Record<string, readonly string[]> = {
   'src/cli/transfer/import.ts': ['xstate'],
   // It writes the stored key.
   'src/cli/provider/key.ts': ['valibot'],
+  // Its tools come from the rows of the operations.
+  'src/cli/mcp/serve.ts': ['valibot', '@valibot/to-json-schema'],
   // It shows the machines themselves.
   'src/cli/machines/machines.ts': ['xstate'],
   // It reads and folds the log, with or without a daemon.

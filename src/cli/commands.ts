@@ -881,6 +881,11 @@ export const commands: readonly CommandSpec[] = [
     summary: 'Remove a server of tools.',
     examples: ['mcp remove files'],
   }),
+  command('mcp serve', {
+    summary: 'Be a server of tools on stdin and stdout: other programs ask svc over MCP.',
+    flags: [{ name: 'no-start', summary: 'Fail if the daemon is not running.' }],
+    examples: ['mcp serve'],
+  }),
   command('mcp import', {
     args: '<file>',
     summary: 'Copy the servers of tools of another program, such as Claude Desktop or VS Code.',

@@ -1,6 +1,7 @@
 import { anthropicRoutes } from './anthropic/messages.ts';
 import type { Route } from './http/route.ts';
 import { httpRoutes } from './http/routes.ts';
+import { mcpRoute } from './mcp/route.ts';
 import { ollamaRoutes } from './ollama/routes.ts';
 import { conversationRoutes } from './openai/conversations.ts';
 import { openaiError } from './openai/parts.ts';
@@ -15,6 +16,7 @@ export const routes: readonly Route[] = [
   ...[...openaiRoutes, ...responseRoutes, ...conversationRoutes].map(asOpenai),
   ...anthropicRoutes,
   ...ollamaRoutes,
+  mcpRoute,
 ];
 
 /** The WebSockets of the APIs of others. */

@@ -46,6 +46,8 @@ export const groups: Readonly<Record<string, Group>> = {
       'GET /api/ps',
       'POST /api/show',
       'GET /api/version',
+      // Each of its tools needs what its operation needs.
+      'POST /mcp',
     ],
     grpc: ['Models', 'Providers', 'Nodes', 'Status', 'WatchStatus'],
     ws: [],

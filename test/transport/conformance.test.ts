@@ -82,6 +82,14 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
   ],
   'GET /v1/nodes': [{ status: 200 }],
   'POST /v1/nodes/:id/drain': [{ path: '/v1/nodes/no/drain', status: 404 }],
+  'POST /mcp': [
+    {
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+      headers: { accept: 'application/json, text/event-stream' },
+      status: 200,
+    },
+    { body: { jsonrpc: '2.0', method: 'notifications/initialized' }, status: 406 },
+  ],
   'GET /v1/approvals': [{ status: 200 }],
   'GET /v1/approvals/:id': [{ path: '/v1/approvals/no', status: 404 }],
   'POST /v1/approvals/:id': [

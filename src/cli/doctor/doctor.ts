@@ -22,8 +22,22 @@ import { checkNode, checkVersions } from './program-check.ts';
 import { checkDefaults, checkProviders, checkServers } from './provider-check.ts';
 import { checkStore } from './store-check.ts';
 
-/** Checks all that can go wrong, with or without a daemon. Exit 1 if a check fails. */
+/** Exit 1 if a check fails. */
 export async function run({ paths, json }: Context): Promise<number> {
+  const report = await examine(paths);
+  const { checks } = report;
+  if (json) printJson(report);
+  else {
+    const width = Math.max(...checks.map(({ name }) => oneLine(name).length));
+    print(checks.map((check) => line(check, width)).join('\n'));
+  }
+  return report.ok ? 0 : 1;
+}
+
+/** Checks all that can go wrong, with or without a daemon. */
+export async function examine(
+  paths: DoctorContext['paths'],
+): Promise<{ ok: boolean; checks: Check[] }> {
   const { config, check: configured } = readConfig(paths.config);
   const running = await askRunning(paths);
   const context: DoctorContext = {
@@ -60,13 +74,7 @@ export async function run({ paths, json }: Context): Promise<number> {
     ].map((check) => runCheck(check, context)),
   );
   const checks = [configured, ...results.flat()];
-  const failed = checks.some((check) => check.status === 'fail');
-  if (json) printJson({ ok: !failed, checks });
-  else {
-    const width = Math.max(...checks.map(({ name }) => oneLine(name).length));
-    print(checks.map((check) => line(check, width)).join('\n'));
-  }
-  return failed ? 1 : 0;
+  return { ok: !checks.some(({ status }) => status === 'fail'), checks };
 }
 
 /** A check that throws is a finding; the others continue. */

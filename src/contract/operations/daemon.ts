@@ -80,6 +80,7 @@ export const daemonOperations = {
     access: 'any',
     method: 'report',
     http: 'GET /v1/runtime/health',
+    tool: { name: 'status', says: 'The state of the daemon: since when, why, and counts.' },
     call: ({ runtime }) => runtime.report(),
   }),
   status: elsewhere<StatusRecord & { warning: string | null } & Partial<StatusMore>>()({
@@ -129,6 +130,7 @@ export const daemonOperations = {
     method: 'usage',
     http: 'GET /v1/usage',
     query: usageQuery,
+    tool: { name: 'usage' },
     call: ({ runtime }, query) => runtime.usage(query),
   }),
   'node.list': operation({

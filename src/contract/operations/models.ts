@@ -18,6 +18,7 @@ export const modelOperations = {
     answers:
       '`models` of every reachable provider, the `folder` of models, `partial` downloads in it',
     access: 'any',
+    tool: { name: 'list_models' },
     grpc: { rpc: 'Models', answer: 'ModelList', request: {} },
     call: async ({ runtime: { models } }) => ({
       models: await models.list(),
@@ -156,6 +157,7 @@ export const modelOperations = {
     access: 'any',
     method: 'providers.list',
     http: 'GET /v1/providers',
+    tool: { name: 'list_providers' },
     grpc: { rpc: 'Providers', answer: 'ProviderList', request: {} },
     call: ({ runtime }) => ({ providers: runtime.providers.list() }),
   }),

@@ -33,10 +33,22 @@ export interface Columns<P extends Fields = Fields> {
   /** The parameters after the `?`, where texts stand for other values. */
   query?: Query | ((limits: Limits) => Query);
   grpc?: Grpc;
+  /** A tool of svc's own MCP server. Absent: it is none. */
+  tool?: Tool;
 }
 
 type Fields = v.GenericSchema<unknown, object>;
 export type Query = Fields & { readonly entries: v.ObjectEntries };
+
+export interface Tool {
+  name: string;
+  /** What it does, for a model. Absent: the summary says it. */
+  says?: string;
+  /** Fewer parameters, for a model. Absent: all of them. */
+  params?: v.ObjectSchema<v.ObjectEntries, undefined>;
+  /** Parameters that a model does not choose. */
+  fixed?: Readonly<Record<string, unknown>>;
+}
 
 /** Its method in `runtime.proto`. */
 export interface Grpc {

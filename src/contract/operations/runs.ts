@@ -4,7 +4,7 @@ import type { EventRecord, NextTurn, RunRecord, RunWait } from '../contract.ts';
 import { conversationPage } from '../conversation-page.ts';
 import { runWhy } from '../history.ts';
 import { nextInput, runListInput, runSearchInput } from '../inputs.ts';
-import { removedRun, run, runPage, searchPage } from '../run.ts';
+import { removedRun, run, runInput, runPage, searchPage } from '../run.ts';
 import { count, flag, large, name, named, object, text, whole } from '../vocabulary.ts';
 import {
   atQuery,
@@ -22,6 +22,16 @@ import { elsewhere, operation } from './row.ts';
  */
 
 const one = v.object({ id: name() });
+
+/** What a model may say of a run that it asks for. */
+const question = v.pick(runInput, [
+  'system',
+  'model',
+  'provider',
+  'max_tokens',
+  'temperature',
+  'conversation',
+]);
 
 const conversationUsage = named(
   'ConversationUsage',
@@ -49,6 +59,12 @@ export const runOperations = {
     streams: true,
     access: 'run',
     http: 'POST /v1/runs',
+    tool: {
+      name: 'ask',
+      says: 'Asks a local or cloud model. The text ends with the id of the run.',
+      params: v.object({ prompt: text, ...question.entries }),
+      fixed: { stream: true, cancel_on_disconnect: true },
+    },
     grpc: {
       rpc: 'Run',
       answer: 'RunUpdate',
@@ -97,6 +113,7 @@ export const runOperations = {
     method: 'runs.search',
     http: 'GET /v1/runs/search',
     query: runSearchQuery,
+    tool: { name: 'search_runs' },
     grpc: {
       rpc: 'Search',
       answer: 'SearchPage',
@@ -120,6 +137,7 @@ export const runOperations = {
     access: 'sees run',
     method: 'runs.show',
     http: 'GET /v1/runs/:id',
+    tool: { name: 'show_run', says: 'One run: its request and its answer.', params: one },
     query: atQuery,
     grpc: {
       rpc: 'Get',
@@ -140,6 +158,7 @@ export const runOperations = {
     method: 'runs.list',
     http: 'GET /v1/runs',
     query: ({ page_runs }) => runListQuery(page_runs),
+    tool: { name: 'list_runs', fixed: { texts: 'short' } },
     grpc: {
       rpc: 'List',
       answer: 'RunPage',
@@ -271,6 +290,7 @@ export const runOperations = {
     method: 'history.whyRun',
     http: 'GET /v1/runs/:id/why',
     query: noQuery,
+    tool: { name: 'why_run' },
     call: ({ runtime }, { id }) => runtime.history.whyRun(id),
   }),
   'run.find': operation({

@@ -35,9 +35,10 @@ export interface MethodsOptions {
   runtime: Runtime;
   limits: Limits;
   home: HomeCall['home'];
+  /** The kind of client, for the log. */
+  by?: string;
 }
 
-const BY = 'command line';
 /** Earlier names of methods, which still answer. */
 const RENAMED: Readonly<Record<string, OperationName>> = { picture: 'state' };
 
@@ -50,8 +51,9 @@ export function findMethod(method: string): OperationName | null {
 }
 
 /** The operations of the contract as methods of the local socket. */
-export function createMethods({ runtime, limits, home }: MethodsOptions): CallMethod {
-  const ways = waysOf(runtime, limits, home);
+export function createMethods(options: MethodsOptions): CallMethod {
+  const { runtime, home, by = 'command line' } = options;
+  const ways = waysOf({ ...options, by });
   return async (method, params, reply) => {
     const name = findMethod(method);
     if (name === null)
@@ -67,7 +69,7 @@ export function createMethods({ runtime, limits, home }: MethodsOptions): CallMe
       : checked;
     return row.call === undefined
       ? (ways as Ways)[name]?.(values, reply)
-      : row.call({ runtime, home, by: BY, signal: reply.signal }, values);
+      : row.call({ runtime, home, by, signal: reply.signal }, values);
   };
 }
 
@@ -75,7 +77,7 @@ type Ways = Partial<Record<OperationName, (params: unknown, reply: Reply) => Pro
 /** The operations that each transport does its way. */
 type Own = keyof Events | 'status';
 
-function waysOf(runtime: Runtime, limits: Limits, home: HomeCall['home']) {
+function waysOf({ runtime, limits, home, by }: Required<MethodsOptions>) {
   const follow = async (
     id: string,
     from_seq: number,
@@ -90,7 +92,7 @@ function waysOf(runtime: Runtime, limits: Limits, home: HomeCall['home']) {
   return {
     'run.start': async ({ stream = false, traceparent, ...params }, reply) => {
       const input = parseRunInput(params, limits);
-      const run = await runtime.runs.start(input, BY, spanOf(traceparent));
+      const run = await runtime.runs.start(input, by, spanOf(traceparent));
       if (!stream) return run;
       if (input.cancel_on_disconnect === true) cancelWhenGone(runtime, run.id, reply.signal);
       await reply.event({ run });
@@ -110,7 +112,7 @@ function waysOf(runtime: Runtime, limits: Limits, home: HomeCall['home']) {
     'model.pull': async ({ reference, name = null, sha256 = null, anyway }, reply) => {
       let model: Results['model.pull'] = null;
       const input = { reference, name, sha256, ...(anyway === true ? { anyway } : {}) };
-      for await (const record of runtime.pulls.pull(input, BY, reply.signal)) {
+      for await (const record of runtime.pulls.pull(input, by, reply.signal)) {
         await reply.event(record);
         model = record.model;
       }

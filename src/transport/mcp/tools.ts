@@ -1,0 +1,84 @@
+import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema';
+import * as v from 'valibot';
+import { check, withoutNull } from '../../contract/check.ts';
+import type { EventRecord, RunRecord } from '../../contract/contract.ts';
+import { type OperationName, rows } from '../../contract/operations/operations.ts';
+import { fromBody } from '../../errors.ts';
+import { asRecord } from '../../json.ts';
+
+/** The operations of the contract that are tools of svc's own MCP server. */
+
+/** Performs an operation for a client of MCP, in this process or over the local socket. */
+export type Perform = (
+  name: OperationName,
+  params: Record<string, unknown>,
+  reply: Reply,
+) => Promise<unknown>;
+export interface Reply {
+  signal: AbortSignal;
+  /** Takes what the operation sends before its result. */
+  event(event: unknown): Promise<void>;
+}
+
+/** What a client of MCP sees of a tool, and what it does. */
+export interface OfferedTool {
+  name: string;
+  description: string;
+  inputSchema: { type: 'object' } & Record<string, unknown>;
+  annotations: Record<string, boolean>;
+  /** Resolves with the text for the model. Throws SvcError. */
+  call(args: unknown, reply: Progress): Promise<string>;
+}
+export interface Progress {
+  signal: AbortSignal;
+  /** The answer has so many characters so far. */
+  progress(characters: number): Promise<void>;
+}
+
+/** Without `null`: a model leaves out what it does not choose. */
+const CONVERSION: ConversionConfig = {
+  target: 'draft-2020-12',
+  typeMode: 'input',
+  errorMode: 'ignore',
+  overrideSchema: ({ valibotSchema, jsonSchema }) =>
+    valibotSchema.type === 'nullish'
+      ? jsonSchema.anyOf?.filter((form) => typeof form === 'object').find(isNoNull)
+      : undefined,
+};
+const isNoNull = ({ type }: { type?: unknown }) => type !== 'null';
+
+export function toolsOver(perform: Perform): OfferedTool[] {
+  return rows.flatMap(([operation, { tool, summary = '', http = 'GET', ...row }]) => {
+    if (tool === undefined) return [];
+    const { name, fixed, params = row.params as v.ObjectSchema<v.ObjectEntries, undefined> } = tool;
+    const schema = v.strictObject(v.omit(params, Object.keys(fixed ?? {}) as [string]).entries);
+    const isRead = http.startsWith('GET');
+    return {
+      name,
+      description: tool.says ?? summary,
+      inputSchema: toJsonSchema(schema, CONVERSION) as OfferedTool['inputSchema'],
+      annotations: isRead
+        ? { readOnlyHint: true, openWorldHint: false }
+        : { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+      call: async (args, { signal, progress }) => {
+        const values = { ...withoutNull(check(schema, args ?? {})), ...fixed };
+        let length = 0;
+        const event = async (sent: unknown) => {
+          const { type, data } = sent as Partial<EventRecord>;
+          if (type !== 'run.output_appended') return;
+          length += String(asRecord(data).text ?? '').length;
+          await progress(length);
+        };
+        const result = await perform(operation, values, { signal, event });
+        return operation === 'run.start' ? answerOf(result as RunRecord) : JSON.stringify(result);
+      },
+    };
+  });
+}
+
+/** Throws the error of a run without an answer. */
+function answerOf({ id, output, error, model, finish_reason }: RunRecord): string {
+  if (error !== null) throw fromBody(error);
+  const end = finish_reason === 'length' ? 'It was cut at its longest length. ' : '';
+  return `${output}\n\n[${end}Run ${id}, model ${model}.]`;
+}
