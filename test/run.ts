@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { ProcessorTime } from './runner/processor-time.ts';
 import { type Outcome, runFile } from './runner/run-file.ts';
 import { runTogether } from './runner/together.ts';
-import { filesOf, TIERS, type Tier } from './tiers.ts';
+import { filesOf, isShared, TIERS, type Tier } from './tiers.ts';
 
 /**
  * Runs the tests: `node test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 4] [--bound
@@ -28,7 +28,7 @@ const { values, positionals: filters } = parseArgs({
     coverage: { type: 'boolean', default: false },
     /** Files at one time. A file waits for a third of its time, and four left two cores idle. */
     jobs: { type: 'string', default: String(Math.min(5, availableParallelism() + 3)) },
-    /** Most small files of one process. */
+    /** Most files of one process; of slow ones a quarter, so that none ends long after the others. */
     together: { type: 'string', default: '16' },
     /** Time limit of one file, in seconds. */
     bound: { type: 'string', default: '600' },
@@ -100,20 +100,23 @@ async function runAll(files: readonly string[]): Promise<Outcome[]> {
   return done;
 }
 
-/** What a process runs: one file, or several small ones. A file that a filter names is alone. */
+/** What a process runs: one file, or several that share it. A file that a filter names is alone. */
 function unitsOf(files: readonly string[]): string[][] {
   const size = filters.length > 0 ? 1 : Number(values.together);
-  const small = new Set(size > 1 ? filesOf('quick', files) : []);
+  const small = new Set(filesOf('quick', files));
   const units: string[][] = [];
+  /** The unit that is not full, of small files and of slow ones. */
+  const open = new Map<boolean, string[]>();
   for (const file of files) {
-    const last = units.at(-1);
-    if (
-      last !== undefined &&
-      last.length < size &&
-      [file, last[0]].every((one) => small.has(one ?? ''))
-    )
+    const isSmall = small.has(file);
+    const last = open.get(isSmall);
+    if (last !== undefined && last.length < (isSmall ? size : size / 4) && isShared(file))
       last.push(file);
-    else units.push([file]);
+    else {
+      const unit = [file];
+      units.push(unit);
+      if (isShared(file)) open.set(isSmall, unit);
+    }
   }
   return units;
 }

@@ -62,6 +62,7 @@ export const SLOWEST: readonly string[] = [
 ];
 
 const SPAWN = 'node:child_process';
+const ENGINE = /^(src\/providers\/local\/engine\/|node-llama-cpp$)/;
 
 /** The files of a tier, in the order in which they run. */
 export function filesOf(tier: Tier, files: readonly string[]): string[] {
@@ -70,14 +71,26 @@ export function filesOf(tier: Tier, files: readonly string[]): string[] {
 }
 
 function quick(files: readonly string[]): string[] {
-  return files.filter((file) => rank(file) === SLOWEST.length && !startsProcesses(file));
+  return files.filter((file) => rank(file) === SLOWEST.length && isInProcess(file));
 }
 
-/** Follows the imports of tests and their helpers, and not what the product itself starts. */
-function startsProcesses(file: string): boolean {
+/**
+ * Whether a file starts no process. Follows the imports of tests and their helpers, and not what
+ * the product itself starts.
+ */
+function isInProcess(file: string): boolean {
+  return !reachedFrom(file).has(SPAWN);
+}
+
+/** Whether it may share a process. The library of the engine changes the process that loads it. */
+export function isShared(file: string): boolean {
+  return isInProcess(file) && ![...reachedFrom(file)].some((name) => ENGINE.test(name));
+}
+
+function reachedFrom(file: string): ReadonlySet<string> {
   const reached = new Set([file]);
   for (const one of reached) for (const name of importedBy(one)) reached.add(name);
-  return reached.has(SPAWN);
+  return reached;
 }
 
 const known = new Map<string, string[]>();

@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
  * 2. A daemon has left its parent. It counts as it was last seen, so its last moment is missing.
  */
 export class ProcessorTime {
-  private waited = this.ofChildren();
+  private waited = childSeconds();
   /** The folder in the environment of each process; null: it is not ours. Empty: perhaps not. */
   private readonly folders = new Map<string, string | null>();
   /** Daemons, by pid, with their time so far. */
@@ -27,7 +27,7 @@ export class ProcessorTime {
   ended(): number | null {
     if (this.timer === null) return null;
     const before = this.waited;
-    this.waited = this.ofChildren();
+    this.waited = childSeconds();
     return this.waited - before;
   }
 
@@ -61,10 +61,11 @@ export class ProcessorTime {
     const at = read(pid, 'environ').split(`${this.scratch}/`)[1];
     return at === undefined ? null : `${this.scratch}/${at.split(/[/\0]/)[0]}`;
   }
+}
 
-  private ofChildren(): number {
-    return process.platform === 'linux' ? Number(times('self')[2]) : 0;
-  }
+/** The time of all processes that this one has waited for. */
+export function childSeconds(): number {
+  return process.platform === 'linux' ? Number(times('self')[2]) : 0;
 }
 
 const LOOK_MS = 250;

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { changes, openResources, processState } from './process-state.ts';
+import { childSeconds } from './processor-time.ts';
 import { type Ended, MARK, type Report, type Shared } from './together.ts';
 
 /**
@@ -34,7 +35,7 @@ for (const { file, folder } of files) {
 process.exit(0);
 
 async function run(file: string, folder: string): Promise<Ended> {
-  const [spent, started] = [process.cpuUsage(), performance.now()];
+  const [spent, children_s, started] = [process.cpuUsage(), childSeconds(), performance.now()];
   Object.assign(process.env, { TMPDIR: folder, TEMP: folder, TMP: folder });
   process.env.SVC_HOME = `${folder}/home`;
   uvu.UVU_QUEUE.splice(0, Number.POSITIVE_INFINITY, [null]);
@@ -57,7 +58,8 @@ async function run(file: string, folder: string): Promise<Ended> {
   if (changed.length > 0) problems.push(`it changed what files share: ${changed.join(', ')}`);
   if (process.exitCode !== code) problems.push('its process failed after its tests had passed');
   const { user, system } = process.cpuUsage(spent);
-  return { ends: file, ms: performance.now() - started, cpu_s: (user + system) / 1e6, problems };
+  const cpu_s = (user + system) / 1e6 + childSeconds() - children_s;
+  return { ends: file, ms: performance.now() - started, cpu_s, problems };
 }
 
 /** What a file has left open, once it had `leave_ms` to close it. */

@@ -104,7 +104,8 @@ test('an answer continues with its number of threads, even when the thread file 
   // The other engine has another folder, so that threads would be measured again.
   const wide = withRandomModel(2);
   try {
-    const request = { ...LONG, model: 'random', temperature: 0.8 };
+    // Two threads wait for each other at each token: on a busy machine that takes long.
+    const request = { ...LONG, model: 'random', temperature: 0.8, max_tokens: 12 };
     const whole = await readAnswer(wide, request);
     const threadCounts = whole.parts.flatMap((part) =>
       part.type === 'output' ? [part.threads] : [],
