@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { filesOf, SLOWEST } from './tiers.ts';
+import { filesOf, isShared, SLOWEST } from './tiers.ts';
 
 const files = globSync('test/**/*.test.ts')
   .map((file) => file.replaceAll('\\', '/'))
@@ -30,6 +30,12 @@ test('the tier "quick" has no file that starts a process or is slow', () => {
       quick.some((file) => file.startsWith(prefix)),
       prefix,
     );
+});
+
+test('a file shares its process unless it starts one, or loads the library of the engine', () => {
+  assert.ok(isShared('test/store/sqlite.test.ts'));
+  for (const file of ['test/cli/run.test.ts', 'test/providers/mini/export.test.ts'])
+    assert.ok(files.includes(file) && !isShared(file), file);
 });
 
 test('every line of the list of slow files is about a file', () => {

@@ -27,8 +27,8 @@ test.after.each(() => local.close());
 const loads = () =>
   local.engine.events.filter(({ type }) => type === 'engine.load_requested').length;
 
-function startedPid(): number {
-  const started = local.engine.events.findLast((event) => event.type === 'engine.process_started');
+function startedPid({ engine } = local): number {
+  const started = engine.events.findLast((event) => event.type === 'engine.process_started');
   assert.ok(started?.type === 'engine.process_started', 'a process has started');
   return started?.type === 'engine.process_started' ? started.pid : 0;
 }
@@ -176,12 +176,18 @@ if (process.platform === 'linux') {
       limits: { engine_memory_bytes: 8 * 1024 * 1024 },
     });
     try {
-      const ended = await failure(readAnswer(small, { model: 'short' }));
+      const asked = readAnswer(small, { model: 'short' });
+      asked.catch(() => {});
+      const isEnded = () => small.state() === 'crashed';
+      await waitFor('it loads', () => small.state() === 'loading' || isEnded(), { every_ms: 1 });
+      // Its memory is looked at twice in a second: it may not answer before.
+      if (!isEnded()) process.kill(startedPid(small), 'SIGSTOP');
+      const ended = await failure(asked);
       assert.equal([ended.code, ended.retryable], ['engine_crashed', false]);
       assert.match(ended.message, 'engine_memory_bytes');
       const exited = small.engine.events.findLast((event) => event.type === 'engine.exited');
       assert.is(exited?.type === 'engine.exited' && exited.reason, 'memory');
-      await waitFor('its death is known', () => small.state() === 'crashed');
+      await waitFor('its death is known', isEnded);
       await small.engine.fireDeadline();
       assert.is((await failure(readAnswer(small, { model: 'short' }))).code, 'model_quarantined');
     } finally {
