@@ -28,7 +28,7 @@ const { values, positionals: filters } = parseArgs({
     coverage: { type: 'boolean', default: false },
     /** Files at one time. A file waits for a third of its time, and four left two cores idle. */
     jobs: { type: 'string', default: String(Math.min(5, availableParallelism() + 3)) },
-    /** Most files of one process; of slow ones a quarter, so that none ends long after the others. */
+    /** Most files of one process; of slow ones a quarter. */
     together: { type: 'string', default: '16' },
     /** Time limit of one file, in seconds. */
     bound: { type: 'string', default: '600' },

@@ -25,7 +25,7 @@ async function shapeAt(path: string): Promise<ModelShape> {
   return shapeOf(await checkGguf(path, 64 * MIB), await weightsOf(path));
 }
 
-/** The shape of such a file says what is needed. Random weights in it would take seconds to make. */
+/** Only the shape of such a file counts. Random weights would take seconds to make. */
 const SHAPE = { context: 4096, says: [] };
 /**
  * Resident memory of engine processes after a prompt of 60 words: x64, on the processor, four runs
