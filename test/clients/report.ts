@@ -13,6 +13,9 @@ export interface Outcome {
   known: readonly Case[];
 }
 
+/** The tables of the page: over the scripted model, and over a real one. */
+export type Which = 'clients' | 'real';
+
 export interface Row {
   client: Client;
   outcome: Outcome;
@@ -20,14 +23,14 @@ export interface Row {
 
 /** A script prints one line for each case: `CASE {"name": "chat", "ok": true, "why": ""}`. */
 export function outcomeOf(
-  { known = {} }: Client,
+  known: Client['known'],
   printed: string | null,
   trouble: string | null,
 ): Outcome {
   const lines = (printed ?? '').split('\n').filter((line) => line.startsWith('CASE '));
   const cases = lines.map((line) => JSON.parse(line.slice(5)) as Case & { ok: boolean });
   const reasonOf = ({ name }: Case) =>
-    Object.entries(known).find(([begin]) => name.startsWith(begin))?.[1];
+    Object.entries(known ?? {}).find(([begin]) => name.startsWith(begin))?.[1];
   const bad = cases.filter(({ ok }) => !ok);
   const failed = bad.filter((each) => reasonOf(each) === undefined);
   // What was not installed, or died, has failed, whatever it printed before.
@@ -45,13 +48,16 @@ export function outcomeOf(
 }
 
 const HEAD = ['Client', 'Version', 'What was run', 'Passed', 'Failed', 'Why'];
-const BEGIN = '<!-- clients -->';
-const END = '<!-- /clients -->';
 
 /** The page with these rows. A row of a client that was not run stays as it is. */
-export function pageWith(page: string, rows: readonly Row[]): string {
-  const [before = '', rest = ''] = page.split(BEGIN);
-  const [table = '', after = ''] = rest.split(END);
+export function pageWith(
+  page: string,
+  rows: readonly Row[],
+  which: Which = 'clients',
+): string {
+  const [begin, end] = [`<!-- ${which} -->`, `<!-- /${which} -->`];
+  const [before = '', rest = ''] = page.split(begin);
+  const [table = '', after = ''] = rest.split(end);
   const present = new Map(
     table
       .split('\n')
@@ -61,7 +67,7 @@ export function pageWith(page: string, rows: readonly Row[]): string {
   for (const { client, outcome } of rows) present.set(client.name, rowOf(client, outcome));
   const head = `| ${HEAD.join(' | ')} |\n|${' --- |'.repeat(HEAD.length)}`;
   const lines = [...present.values()].join('\n');
-  return `${before}${BEGIN}\n${head}\n${lines}\n${END}${after}`;
+  return `${before}${begin}\n${head}\n${lines}\n${end}${after}`;
 }
 
 /** The version that is tried. A checkout has the one of its folder. */

@@ -9,10 +9,10 @@ import { CLIENTS } from './table.ts';
 
 /**
  * Runs the clients of others against the built daemon: `npm run clients -- [name…] [--cache folder]
- * [--checkout openresponses=path] [--checkout ollama=path] [--write] [--failures]`.
+ * [--checkout openresponses=path] [--checkout ollama=path] [--real] [--write] [--failures]`.
  *
  * Each client has a fresh daemon. `--write` puts the rows into docs/clients.md. `--checkout` gives
- * the suites that no registry has. The last line is `N passed, N failed`, over all cases. A case
+ * the suites that no registry has. `--real` asks a small model of `npm run test-models`. The last line is `N passed, N failed`, over all cases. A case
  * that fails for a known reason is named, and does not fail the command.
  */
 const { values, positionals: names } = parseArgs({
@@ -20,6 +20,7 @@ const { values, positionals: names } = parseArgs({
   options: {
     cache: { type: 'string', default: join(tmpdir(), 'svc-clients') },
     checkout: { type: 'string', multiple: true, default: [] },
+    real: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
     failures: { type: 'boolean', default: false },
   },
@@ -38,8 +39,10 @@ if (unknown.length > 0) {
 }
 mkdirSync(values.cache, { recursive: true });
 const rows: Row[] = [];
+const which = values.real ? 'real' : 'clients';
 for (const client of CLIENTS) {
   if (names.length > 0 && !names.includes(client.name)) continue;
+  if (values.real && client.real === undefined) continue;
   const outcome = await tried(client);
   if (outcome === null) {
     console.log(`${client.name.padEnd(24)} needs a checkout: --checkout ${folderOf(client)}=path`);
@@ -47,7 +50,7 @@ for (const client of CLIENTS) {
   }
   rows.push({ client, outcome });
   print(client.name, outcome);
-  if (values.write) writeFileSync(PAGE, pageWith(readFileSync(PAGE, 'utf8'), rows));
+  if (values.write) writeFileSync(PAGE, pageWith(readFileSync(PAGE, 'utf8'), rows, which));
 }
 const sum = (what: 'passed' | 'failed') =>
   rows.reduce((total, { outcome }) => total + outcome[what].length, 0);
@@ -58,13 +61,14 @@ async function tried(client: (typeof CLIENTS)[number]): Promise<Outcome | null> 
   try {
     const installed = await install(client, resolve(values.cache), checkouts);
     if (installed === null) return null;
-    const stage = await openStage(client);
+    const stage = await openStage({ open: client.open === true, real: values.real });
     const { command, folder: cwd, env } = installed;
     const options = { cwd, env: { ...env, ...stage.env, HOME: cwd }, bound_ms: RUN_MS };
     const { code, printed } = await runBounded(command, options).finally(() => stage.close());
-    return outcomeOf(client, printed, code === 0 ? null : `it ended with ${code}`);
+    const known = values.real ? client.real : client.known;
+    return outcomeOf(known, printed, code === 0 ? null : `it ended with ${code}`);
   } catch (thrown) {
-    return outcomeOf(client, null, `not installed: ${(thrown as Error).message}`);
+    return outcomeOf({}, null, `not installed: ${(thrown as Error).message}`);
   }
 }
 

@@ -1,9 +1,10 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { type Daemon, startDaemon } from '../bench/lib/daemon.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { makeHome } from '../helpers/svc.ts';
 import { Upstream } from '../helpers/upstream.ts';
+import { CACHE, testModel } from '../../tools/test-models/models.ts';
 import { answerScripted } from './scripted-model.ts';
 
 export interface Stage {
@@ -14,19 +15,23 @@ export interface Stage {
 
 /**
  * The built daemon with its defaults, except for one provider: the scripted model. Names that
- * programs have built in are aliases of it.
+ * programs have built in are aliases of it. With `real` all of them are a small model of this
+ * machine instead.
  */
-export async function openStage({ open = false } = {}): Promise<Stage> {
+export async function openStage({ open = false, real = false } = {}): Promise<Stage> {
   const upstream = await Upstream.start(answerScripted);
   const home = makeHome({ SVC_ENGINE_PRELOAD: undefined, SVC_AUTH: String(!open) });
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
-  const aliases = Object.fromEntries(BUILT_IN.map((name) => [name, 'up/scripted']));
+  const model = real ? `local/${REAL.chat}` : 'up/scripted';
+  if (real) linkModels(home.paths.models);
+  const aliases = Object.fromEntries(BUILT_IN.map((name) => [name, model]));
   writeFileSync(
     home.paths.config,
     JSON.stringify({
-      default_provider: 'up',
+      default_provider: real ? 'local' : 'up',
       aliases,
       providers: { up: { base_url: upstream.base_url, model: 'scripted' } },
+      ...(real ? { limits: { output_tokens: REAL.tokens } } : undefined),
     }),
   );
   const daemon: Daemon = await startDaemon(home);
@@ -36,10 +41,11 @@ export async function openStage({ open = false } = {}): Promise<Stage> {
       SVC_URL: daemon.http,
       SVC_GRPC_ADDRESS: grpc ?? '',
       SVC_TOKEN: daemon.token,
-      SVC_MODEL_ID: 'up/scripted',
-      SVC_THINKING_ID: 'up/think',
-      SVC_EMBEDDING_ID: 'up/embed',
+      SVC_MODEL_ID: model,
+      SVC_THINKING_ID: real ? model : 'up/think',
+      SVC_EMBEDDING_ID: real ? `local/${REAL.vectors}` : 'up/embed',
       SVC_HOME_FOLDER: home.folder,
+      ...(real ? { SVC_REAL: '1' } : undefined),
     },
     close: async () => {
       await daemon.stop();
@@ -49,3 +55,15 @@ export async function openStage({ open = false } = {}): Promise<Stage> {
 }
 
 const BUILT_IN = ['gpt-4o', 'gpt-5', 'claude-sonnet-4-5', 'claude-haiku-4-5'];
+
+/** The models of `--real`, and the tokens of an answer whose client sets no number. */
+export const REAL = { chat: 'smollm2', vectors: 'minilm', tokens: 96 } as const;
+
+function linkModels(folder: string): void {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const name of [REAL.chat, REAL.vectors]) {
+    const file = testModel(name);
+    if (file === null) throw new Error(`there is no ${name} in ${CACHE}: npm run test-models`);
+    symlinkSync(file, join(folder, `${name}.gguf`));
+  }
+}

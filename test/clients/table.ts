@@ -15,6 +15,8 @@ export interface Client {
   open?: true;
   /** Why a case fails, by the beginning of its name: a choice of svc, or a fault elsewhere. */
   known?: Readonly<Record<string, string>>;
+  /** It is also tried over a real model. There cases fail for these reasons. */
+  real?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -28,6 +30,7 @@ export const CLIENTS: readonly Client[] = [
     packages: ['openai@7.57.0', 'zod@4.6.7'],
     script: 'openai.mjs',
     ran: 'chat, streams, tool runner, parse, responses, conversations, embeddings, models, errors',
+    real: {},
   },
   {
     name: 'openai-python',
@@ -35,6 +38,7 @@ export const CLIENTS: readonly Client[] = [
     packages: ['openai[realtime]==3.57.0', 'pydantic'],
     script: 'openai_client.py',
     ran: 'chat, streams, parse, responses, conversations, embeddings, models, errors',
+    real: {},
   },
   {
     name: 'anthropic-sdk-node',
@@ -42,6 +46,7 @@ export const CLIENTS: readonly Client[] = [
     packages: ['@anthropic-ai/sdk@1.14.0', 'zod@4.6.7'],
     script: 'anthropic.mjs',
     ran: 'messages, streams, tool runner, thinking, documents, counts, models, errors',
+    real: {},
   },
   {
     name: 'anthropic-sdk-python',
@@ -49,6 +54,7 @@ export const CLIENTS: readonly Client[] = [
     packages: ['anthropic==2.14.0'],
     script: 'anthropic_client.py',
     ran: 'messages, streams, tool runner, thinking, documents, counts, models, errors',
+    real: {},
   },
   ...[
     '@ai-sdk/openai@4.0.118',
@@ -72,6 +78,7 @@ export const CLIENTS: readonly Client[] = [
     packages: ['ollama@0.6.4'],
     script: 'ollama.mjs',
     ran: 'chat, generate, tools, thinking, format, embed, list, show, ps, copy, delete',
+    real: {},
   },
   {
     name: 'ollama-python',
@@ -79,6 +86,7 @@ export const CLIENTS: readonly Client[] = [
     packages: ['ollama==0.6.3'],
     script: 'ollama_client.py',
     ran: 'chat, generate, tools, thinking, format, embed, list, show, ps',
+    real: {},
   },
   {
     name: 'ollama',
@@ -122,6 +130,7 @@ export const CLIENTS: readonly Client[] = [
     script: 'langchain_standard.py',
     args: ['openai'],
     ran: 'the standard tests of chat models and of embeddings',
+    real: {},
   },
   {
     name: 'langchain-anthropic',
@@ -130,6 +139,7 @@ export const CLIENTS: readonly Client[] = [
     script: 'langchain_standard.py',
     args: ['anthropic'],
     ran: 'the standard tests of chat models',
+    real: {},
   },
   {
     name: 'langchain-ollama',
@@ -138,6 +148,7 @@ export const CLIENTS: readonly Client[] = [
     script: 'langchain_standard.py',
     args: ['ollama'],
     ran: 'the standard tests of chat models and of embeddings',
+    real: {},
   },
   {
     name: 'pydantic-ai',

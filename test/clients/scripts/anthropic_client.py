@@ -1,5 +1,5 @@
 from anthropic import Anthropic, AsyncAnthropic, AuthenticationError, BadRequestError, NotFoundError, beta_tool
-from cases import MODEL, PNG, THINKING, TOKEN, URL, attempt, expect, includes
+from cases import MODEL, PNG, THINKING, TOKEN, URL, attempt, expect, includes, says
 
 client = Anthropic(base_url=URL, api_key=TOKEN, max_retries=0)
 hi = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "hello there"}]}
@@ -18,7 +18,7 @@ def weather(city: str) -> str:
 @attempt("a message")
 def _():
     message = client.messages.create(**hi)
-    expect([part.text for part in message.content], ["You said: hello there"])
+    says([part.text for part in message.content], ["You said: hello there"])
     expect([message.stop_reason, message.usage.output_tokens], ["end_turn", 4])
     assert message._request_id
 
@@ -27,14 +27,14 @@ def _():
 def _():
     with client.messages.stream(**hi) as stream:
         starts = [event.message.usage.input_tokens for event in stream if event.type == "message_start"]
-        expect(stream.get_final_text(), "You said: hello there")
+        says(stream.get_final_text(), "You said: hello there")
     assert starts[0] > 0, starts
 
 
 @attempt("an asynchronous stream")
 async def _():
     async with AsyncAnthropic(base_url=URL, api_key=TOKEN) as other, other.messages.stream(**hi) as stream:
-        expect(await stream.get_final_text(), "You said: hello there")
+        says(await stream.get_final_text(), "You said: hello there")
 
 
 @attempt("thinking")
@@ -47,14 +47,14 @@ def _():
 @attempt("the tool runner")
 def _():
     runner = client.beta.messages.tool_runner(**hi, tools=[weather])
-    expect(runner.until_done().content[0].text, "The tool said: rain in Paris")
+    says(runner.until_done().content[0].text, "The tool said: rain in Paris")
 
 
 @attempt("the tool runner, streamed")
 def _():
     for stream in client.beta.messages.tool_runner(**hi, tools=[weather], stream=True):
         message = stream.get_final_message()
-    expect(message.content[0].text, "The tool said: rain in Paris")
+    says(message.content[0].text, "The tool said: rain in Paris")
 
 
 @attempt("an image")

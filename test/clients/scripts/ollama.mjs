@@ -8,6 +8,7 @@ import {
   SVC_THINKING_ID,
   SVC_TOKEN,
   SVC_URL,
+  says,
 } from './cases.mjs';
 
 const client = new Ollama({ host: SVC_URL, headers: { Authorization: `Bearer ${SVC_TOKEN}` } });
@@ -19,29 +20,26 @@ const tools = [
 
 await attempt('chat', async () => {
   const { message, done_reason, eval_count } = await client.chat({ model, messages });
-  expect([message.content, done_reason, eval_count], ['You said: hello there', 'stop', 4]);
+  says([message.content, done_reason, eval_count], ['You said: hello there', 'stop', 4]);
 });
 await attempt('chat, streamed', async () => {
   let text = '';
   for await (const part of await client.chat({ model, messages, stream: true }))
     text += part.message.content;
-  expect(text, 'You said: hello there');
+  says(text, 'You said: hello there');
 });
 await attempt('generate', async () =>
-  expect(
-    (await client.generate({ model, prompt: 'hello there' })).response,
-    'You said: hello there',
-  ),
+  says((await client.generate({ model, prompt: 'hello there' })).response, 'You said: hello there'),
 );
 await attempt('a tool call and its result', async () => {
   const { message } = await client.chat({ model, messages, tools });
-  expect(message.tool_calls[0].function.arguments, { city: 'Paris' });
+  says(message.tool_calls[0].function.arguments, { city: 'Paris' });
   const next = await client.chat({
     model,
     tools,
     messages: [...messages, message, { role: 'tool', tool_name: 'weather', content: 'rain' }],
   });
-  expect(next.message.content, 'The tool said: rain');
+  says(next.message.content, 'The tool said: rain');
 });
 await attempt('thinking', async () =>
   includes(
@@ -50,7 +48,7 @@ await attempt('thinking', async () =>
   ),
 );
 await attempt('a format', async () =>
-  expect(JSON.parse((await client.chat({ model, messages, format: schema })).message.content), {
+  says(JSON.parse((await client.chat({ model, messages, format: schema })).message.content), {
     city: 'Paris',
   }),
 );
@@ -89,7 +87,7 @@ await attempt('ps', async () => expect(Array.isArray((await client.ps()).models)
 await attempt('version', async () => expect(typeof (await client.version()).version, 'string'));
 await attempt('copy and delete', async () => {
   await client.copy({ source: model, destination: 'my-copy' });
-  expect(
+  says(
     (await client.chat({ model: 'my-copy', messages })).message.content,
     'You said: hello there',
   );

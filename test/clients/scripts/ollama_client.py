@@ -1,6 +1,6 @@
 import json
 
-from cases import EMBEDDING, MODEL, THINKING, TOKEN, URL, attempt, expect, includes
+from cases import EMBEDDING, MODEL, THINKING, TOKEN, URL, attempt, expect, includes, says
 from ollama import AsyncClient, Client, ResponseError
 
 headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -17,31 +17,31 @@ def weather(city: str) -> str:
 @attempt("chat")
 def _():
     answer = client.chat(MODEL, messages)
-    expect([answer.message.content, answer.done_reason], ["You said: hello there", "stop"])
+    says([answer.message.content, answer.done_reason], ["You said: hello there", "stop"])
 
 
 @attempt("chat, streamed")
 def _():
-    expect("".join(part.message.content for part in client.chat(MODEL, messages, stream=True)), "You said: hello there")
+    says("".join(part.message.content for part in client.chat(MODEL, messages, stream=True)), "You said: hello there")
 
 
 @attempt("an asynchronous chat")
 async def _():
-    expect((await AsyncClient(host=URL, headers=headers).chat(MODEL, messages)).message.content, "You said: hello there")
+    says((await AsyncClient(host=URL, headers=headers).chat(MODEL, messages)).message.content, "You said: hello there")
 
 
 @attempt("generate")
 def _():
-    expect(client.generate(MODEL, "hello there").response, "You said: hello there")
+    says(client.generate(MODEL, "hello there").response, "You said: hello there")
 
 
 @attempt("a function as a tool")
 def _():
     answer = client.chat(MODEL, messages, tools=[weather])
     call = answer.message.tool_calls[0]
-    expect(call.function.arguments, {"city": "Paris"})
+    says(call.function.arguments, {"city": "Paris"})
     result = {"role": "tool", "tool_name": "weather", "content": weather(**call.function.arguments)}
-    expect(client.chat(MODEL, [*messages, answer.message, result], tools=[weather]).message.content, "The tool said: rain in Paris")
+    says(client.chat(MODEL, [*messages, answer.message, result], tools=[weather]).message.content, "The tool said: rain in Paris")
 
 
 @attempt("thinking")
@@ -51,7 +51,7 @@ def _():
 
 @attempt("a format")
 def _():
-    expect(json.loads(client.chat(MODEL, messages, format=SCHEMA).message.content), {"city": "Paris"})
+    says(json.loads(client.chat(MODEL, messages, format=SCHEMA).message.content), {"city": "Paris"})
 
 
 @attempt("embed")

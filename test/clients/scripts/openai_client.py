@@ -1,4 +1,4 @@
-from cases import EMBEDDING, MODEL, THINKING, TOKEN, URL, attempt, expect, includes
+from cases import EMBEDDING, MODEL, THINKING, TOKEN, URL, attempt, expect, includes, required, says
 from openai import AsyncOpenAI, AuthenticationError, BadRequestError, NotFoundError, OpenAI, pydantic_function_tool
 from pydantic import BaseModel
 
@@ -15,16 +15,16 @@ class Place(BaseModel):
 @attempt("chat")
 def _():
     answer = client.chat.completions.create(**hi)
-    expect(answer.choices[0].message.content, "You said: hello there")
-    expect(answer.usage.completion_tokens, 4)
+    says(answer.choices[0].message.content, "You said: hello there")
+    says(answer.usage.completion_tokens, 4)
     assert answer._request_id
 
 
 @attempt("chat, streamed with usage")
 def _():
     chunks = list(client.chat.completions.create(**hi, stream=True, stream_options={"include_usage": True}))
-    expect("".join(c.choices[0].delta.content or "" for c in chunks if c.choices), "You said: hello there")
-    expect(chunks[-1].usage.completion_tokens, 4)
+    says("".join(c.choices[0].delta.content or "" for c in chunks if c.choices), "You said: hello there")
+    says(chunks[-1].usage.completion_tokens, 4)
 
 
 @attempt("an asynchronous stream")
@@ -33,22 +33,22 @@ async def _():
         text = ""
         async for chunk in await other.chat.completions.create(**hi, stream=True):
             text += chunk.choices[0].delta.content or ""
-    expect(text, "You said: hello there")
+    says(text, "You said: hello there")
 
 
 @attempt("the helper of streams, with a tool")
 def _():
-    with client.chat.completions.stream(**hi, tools=[pydantic_function_tool(Place)]) as stream:
+    with client.chat.completions.stream(**hi, tools=[pydantic_function_tool(Place)], **required("required")) as stream:
         for event in stream:
             pass
         call = stream.get_final_completion().choices[0].message.tool_calls[0]
-    expect(call.function.parsed_arguments.city, "Paris")
+    says(call.function.parsed_arguments.city, "Paris")
 
 
 @attempt("parse of a schema")
 def _():
     answer = client.chat.completions.parse(**hi, response_format=Place)
-    expect(answer.choices[0].message.parsed, Place(city="Paris", people=2))
+    says(answer.choices[0].message.parsed, Place(city="Paris", people=2))
 
 
 @attempt("reasoning beside the answer")
@@ -59,12 +59,12 @@ def _():
 @attempt("fields in extra_body")
 def _():
     extra = {"chat_template_kwargs": {"enable_thinking": False}, "min_tokens": 1, "top_k": 20}
-    expect(client.chat.completions.create(**hi, extra_body=extra).choices[0].finish_reason, "stop")
+    says(client.chat.completions.create(**hi, extra_body=extra).choices[0].finish_reason, "stop")
 
 
 @attempt("a response")
 def _():
-    expect(client.responses.create(model=MODEL, input="hello there").output_text, "You said: hello there")
+    says(client.responses.create(model=MODEL, input="hello there").output_text, "You said: hello there")
 
 
 @attempt("a response, streamed")
@@ -72,21 +72,21 @@ def _():
     with client.responses.stream(model=MODEL, input="hello there") as stream:
         for event in stream:
             pass
-        expect(stream.get_final_response().output_text, "You said: hello there")
+        says(stream.get_final_response().output_text, "You said: hello there")
 
 
 @attempt("a response of a schema")
 def _():
-    expect(client.responses.parse(model=MODEL, input="x", text_format=Place).output_parsed.city, "Paris")
+    says(client.responses.parse(model=MODEL, input="x", text_format=Place).output_parsed.city, "Paris")
 
 
 @attempt("a tool of a response")
 def _():
     tools = [{"type": "function", "name": "weather", "strict": False, "parameters": SCHEMA}]
-    first = client.responses.create(model=MODEL, input="call weather", tools=tools)
+    first = client.responses.create(model=MODEL, input="call weather", tools=tools, **required("required"))
     items = [{"type": "function_call_output", "call_id": first.output[-1].call_id, "output": "rain"}]
     second = client.responses.create(model=MODEL, input=items, previous_response_id=first.id, tools=tools)
-    expect(second.output_text, "The tool said: rain")
+    says(second.output_text, "The tool said: rain")
 
 
 @attempt("tokens of an input")
@@ -107,7 +107,7 @@ def _():
         connection.response.create(model=MODEL, input="hello there")
         for event in connection:
             if event.type == "response.completed":
-                expect(event.response.output_text, "You said: hello there")
+                says(event.response.output_text, "You said: hello there")
                 break
 
 

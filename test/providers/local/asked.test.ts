@@ -85,6 +85,21 @@ test('an answer that must call a tool is one valid call of it, also by random we
   }
 });
 
+test('a tool without parameters gets an empty object, however its schema says so', async () => {
+  const parameters: Record<string, unknown>[] = [
+    {},
+    { type: 'object', properties: {}, title: 'nowArguments' },
+    { $schema: 'http://json-schema.org/draft-07/schema#', required: [], description: 'none' },
+    { type: 'object', properties: {}, $defs: { Unit: { enum: ['s'] } } },
+  ];
+  for (const each of parameters) {
+    const tools = [{ name: 'now', description: null, parameters: each }];
+    const answer = await ask('random', { tools, tool_choice: 'required', max_tokens: 200 });
+    const [call] = partsOf(answer);
+    assert.equal(call?.type === 'tool_call' && JSON.parse(call.arguments), {});
+  }
+});
+
 test('arguments of a call that the model chose have the form of its tool too', async () => {
   const tools = TOOL_LIST.map((tool) => ({
     ...tool,

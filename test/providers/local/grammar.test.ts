@@ -113,6 +113,17 @@ test('values that begin alike share their beginning, and the grammar says exactl
   }
 });
 
+test('fixed values in ways of their own are one choice too', () => {
+  const names = Array.from({ length: 1000 }, (_, at) => `Region/City number ${at}`);
+  for (const key of ['anyOf', 'oneOf']) {
+    const ways = names.map((each) => ({ const: each, title: each }));
+    const grammar = grammarOf({ [key]: [...ways, { type: 'null' }] });
+    for (const each of [names[7], names[999], null])
+      assert.ok(hasText(grammar, JSON.stringify(each)));
+    assert.not(hasText(grammar, '"Region/City number 1000"'));
+  }
+});
+
 const validator = new Ajv2020({ strict: false, allErrors: true, validateFormats: false });
 const grammarOf = (schema: unknown) => parseGrammar(schemaGrammar(schema, 'refuse'));
 const text = (properties: object, others: object = {}) => ({

@@ -2,7 +2,7 @@ import type { LlamaGrammar, LlamaGrammarEvaluationState, Token } from 'node-llam
 import type { ResponseFormat, Tool } from '../../../../machines/messages.ts';
 import { SvcError } from '../../../errors.ts';
 import { acceptToken } from './decode/native.ts';
-import { type Strictness, schemaGrammar } from './grammar/schema.ts';
+import { isNote, type Strictness, schemaGrammar } from './grammar/schema.ts';
 import type { LoadedModel } from './load.ts';
 import type { Reader } from './reader/reader.ts';
 
@@ -145,11 +145,11 @@ const END_OF_REASONING = 'end of reasoning';
 
 /** The schema of the arguments of a tool. Without parameters there is exactly one value. */
 function argumentsOf(tool: Tool | undefined): unknown {
-  const { properties, additionalProperties, ...others } = tool?.parameters ?? {};
-  const isFree = additionalProperties !== undefined || Object.keys(properties ?? {}).length > 0;
-  if (!isFree && Object.keys(others).every((word) => word === 'type' || word === '$schema'))
-    return { type: 'object', additionalProperties: false };
-  return { type: 'object', ...tool?.parameters };
+  const { type = 'object', properties, required, ...others } = tool?.parameters ?? {};
+  const isEmpty = [properties, required].every((part) => Object.keys(part ?? {}).length === 0);
+  return type === 'object' && isEmpty && isNote(others)
+    ? { type, additionalProperties: false }
+    : { type, ...tool?.parameters };
 }
 
 /** llama.cpp parses the grammar. It refuses one that refers to itself without a value between. */

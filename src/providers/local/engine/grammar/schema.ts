@@ -273,7 +273,7 @@ class SchemaReader {
       if (both === null) return this.unsaid(`"${key}" beside other words`, place);
       return this.shape(isSame ? each : both, place, depth + 1);
     });
-    const shape: Shape = ways.length === 1 ? (ways[0] as Shape) : { kind: 'ways', ways };
+    const shape = oneOf(ways);
     const isOne = key === 'anyOf' || areApart(ways, all, this.named);
     return isOne ? shape : this.unsaid('"oneOf" whose schemas allow the same value', at, shape);
   }
@@ -289,7 +289,8 @@ class SchemaReader {
       )
       .map((list) => list.map((value) => JSON.stringify(value)));
     const texts = first.filter((text) => second.includes(text));
-    this.parts += texts.length;
+    // The schema itself is one part already.
+    this.parts += Math.max(0, texts.length - 1);
     for (const text of texts) this.spell(text, at);
     return { kind: 'values', texts };
   }
@@ -335,8 +336,16 @@ class SchemaReader {
   }
 }
 
+/** One of these shapes. Fixed values are one choice, which shares what they begin with. */
+function oneOf(shapes: readonly Shape[]): Shape {
+  const texts = shapes.flatMap((shape) => (shape.kind === 'values' ? shape.texts : []));
+  const others = shapes.filter(({ kind }) => kind !== 'values');
+  const ways: Shape[] = texts.length === 0 ? others : [{ kind: 'values', texts }, ...others];
+  return ways.length === 1 ? (ways[0] as Shape) : { kind: 'ways', ways };
+}
+
 /** Whether no word of a schema says which values are valid. */
-function isNote(schema: Schema): boolean {
+export function isNote(schema: Schema): boolean {
   return Object.keys(schema).every((key) => NOTES.has(key) || key === '$id');
 }
 
