@@ -50,11 +50,7 @@ export function outcomeOf(
 const HEAD = ['Client', 'Version', 'What was run', 'Passed', 'Failed', 'Why'];
 
 /** The page with these rows. A row of a client that was not run stays as it is. */
-export function pageWith(
-  page: string,
-  rows: readonly Row[],
-  which: Which = 'clients',
-): string {
+export function pageWith(page: string, rows: readonly Row[], which: Which = 'clients'): string {
   const [begin, end] = [`<!-- ${which} -->`, `<!-- /${which} -->`];
   const [before = '', rest = ''] = page.split(begin);
   const [table = '', after = ''] = rest.split(end);

@@ -12,8 +12,9 @@ import { CLIENTS } from './table.ts';
  * [--checkout openresponses=path] [--checkout ollama=path] [--real] [--write] [--failures]`.
  *
  * Each client has a fresh daemon. `--write` puts the rows into docs/clients.md. `--checkout` gives
- * the suites that no registry has. `--real` asks a small model of `npm run test-models`. The last line is `N passed, N failed`, over all cases. A case
- * that fails for a known reason is named, and does not fail the command.
+ * the suites that no registry has. `--real` asks a small model of `npm run test-models`. The last
+ * line is `N passed, N failed`, over all cases. A case that fails for a known reason is named, and
+ * does not fail the command.
  */
 const { values, positionals: names } = parseArgs({
   allowPositionals: true,
@@ -27,8 +28,8 @@ const { values, positionals: names } = parseArgs({
 });
 
 const PAGE = resolve('docs/clients.md');
-/** A suite of a library of Python takes minutes on two cores. */
-const RUN_MS = 900_000;
+/** A suite of a library of Python takes minutes on two cores, and longer with a real model. */
+const RUN_MS = values.real ? 3_600_000 : 900_000;
 
 const checkouts = Object.fromEntries(values.checkout.map((given) => given.split(/=(.*)/s)));
 const unknown = names.filter((name) => !CLIENTS.some((client) => client.name === name));

@@ -24,7 +24,11 @@ for (const client of CLIENTS.filter(({ script }) => HERE.has(script)))
     const command = [process.execPath, script, ...(client.args ?? [])];
     const options = { cwd: import.meta.dirname, env: stage.env, bound_ms: BOUND_MS };
     const { code, printed } = await runBounded(command, options);
-    const { passed, failed } = outcomeOf(client.known, printed, code === 0 ? null : `ended with ${code}`);
+    const { passed, failed } = outcomeOf(
+      client.known,
+      printed,
+      code === 0 ? null : `ended with ${code}`,
+    );
     assert.equal(failed, []);
     assert.ok(passed.length > 5, 'it has cases');
   });

@@ -1,10 +1,10 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { CACHE, testModel } from '../../tools/test-models/models.ts';
 import { type Daemon, startDaemon } from '../bench/lib/daemon.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { makeHome } from '../helpers/svc.ts';
 import { Upstream } from '../helpers/upstream.ts';
-import { CACHE, testModel } from '../../tools/test-models/models.ts';
 import { answerScripted } from './scripted-model.ts';
 
 export interface Stage {
@@ -57,7 +57,7 @@ export async function openStage({ open = false, real = false } = {}): Promise<St
 const BUILT_IN = ['gpt-4o', 'gpt-5', 'claude-sonnet-4-5', 'claude-haiku-4-5'];
 
 /** The models of `--real`, and the tokens of an answer whose client sets no number. */
-export const REAL = { chat: 'smollm2', vectors: 'minilm', tokens: 96 } as const;
+export const REAL = { chat: 'smollm2', vectors: 'minilm', tokens: 128 } as const;
 
 function linkModels(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });

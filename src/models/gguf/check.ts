@@ -16,7 +16,8 @@ export async function checkGguf(path: string, headerBytesMax: number): Promise<G
   const files = partsOf(path);
   const headers: GgufHeader[] = [];
   for (const file of files) {
-    const header = await checkFile(file, headerBytesMax);
+    const name = files.length === 1 ? 'it' : `the part ${basename(file)}`;
+    const header = await checkFile(file, headerBytesMax, name);
     if (header.parts !== files.length || header.part !== headers.length)
       throw invalid(
         `${basename(file)} is part ${header.part + 1} of ${header.parts}, and its name says ` +
@@ -27,7 +28,8 @@ export async function checkGguf(path: string, headerBytesMax: number): Promise<G
   return headers[0] as GgufHeader;
 }
 
-async function checkFile(path: string, headerBytesMax: number): Promise<GgufHeader> {
+/** `name`: the file in an error. */
+async function checkFile(path: string, headerBytesMax: number, name: string): Promise<GgufHeader> {
   const handle = await open(path, 'r');
   try {
     const { size } = await handle.stat();
@@ -44,12 +46,12 @@ async function checkFile(path: string, headerBytesMax: number): Promise<GgufHead
       );
       const header = readIfWhole(buffer.subarray(0, bytesRead));
       if (header !== null) {
-        checkSize(header, size);
+        checkSize(header, size, name);
         return header;
       }
-      if (bytesRead >= size) throw invalid('it ends in the middle of its header');
+      if (bytesRead >= size) throw invalid(`${name} ends in the middle of its header`);
       if (length >= headerBytesMax)
-        throw invalid(`its header is longer than ${headerBytesMax} bytes`);
+        throw invalid(`${name} has a header longer than ${headerBytesMax} bytes`);
     }
   } finally {
     await handle.close();
@@ -65,11 +67,11 @@ function readIfWhole(bytes: Buffer): GgufHeader | null {
   }
 }
 
-function checkSize({ dataOffset, tensors }: GgufHeader, size: number): void {
+function checkSize({ dataOffset, tensors }: GgufHeader, size: number, name: string): void {
   const end = tensors.reduce(
     (most, { elements, type, offset }) =>
       Math.max(most, dataOffset + offset + tensorBytes(type, elements)),
     0,
   );
-  if (end > size) throw invalid(`it has ${size} bytes of at least ${Math.ceil(end)}`);
+  if (end > size) throw invalid(`${name} has ${size} bytes of at least ${Math.ceil(end)}`);
 }

@@ -33,7 +33,13 @@ async function inspect({
 }: Question): Promise<ModelDescription> {
   const files = partsOf(path);
   const parts: Parsed[] = [];
-  for (const file of files) parts.push(await readFile(file));
+  for (const file of files)
+    parts.push(
+      await readFile(file).catch((error: Error) => {
+        const where = files.length === 1 ? '' : `the part ${basename(file)}: `;
+        throw new Error(where + error.message, { cause: error });
+      }),
+    );
   const [first] = parts as [Parsed];
   const { metadata } = first;
   const { used, ...about } = templateOf({ ...metadata }, templates);

@@ -34,7 +34,7 @@ const failure = async (asked) => {
 await attempt('a message', async () => {
   const { content, stop_reason, usage } = await client.messages.create(hi);
   says(content, [{ type: 'text', text: 'You said: hello there' }]);
-  expect([stop_reason, usage.output_tokens], ['end_turn', 4]);
+  says([stop_reason, usage.output_tokens], ['end_turn', 4]);
 });
 await attempt('a message, streamed', async () => {
   const stream = client.messages.stream(hi);
@@ -59,7 +59,14 @@ await attempt('thinking', async () => {
 });
 await attempt('a tool call and its result', async () => {
   const tools = [
-    { name: 'weather', input_schema: { type: 'object', properties: { city: { type: 'string' } } } },
+    {
+      name: 'weather',
+      input_schema: {
+        type: 'object',
+        properties: { city: { type: 'string' } },
+        required: ['city'],
+      },
+    },
   ];
   const first = await client.messages.create({ ...hi, tools, ...required({ type: 'any' }) });
   const call = first.content.find(({ type }) => type === 'tool_use');

@@ -19,7 +19,7 @@ def weather(city: str) -> str:
 def _():
     message = client.messages.create(**hi)
     says([part.text for part in message.content], ["You said: hello there"])
-    expect([message.stop_reason, message.usage.output_tokens], ["end_turn", 4])
+    says([message.stop_reason, message.usage.output_tokens], ["end_turn", 4])
     assert message._request_id
 
 

@@ -122,7 +122,7 @@ test('a model with an adapter is invalid, and the layers that are not used are n
   });
   const made = (...kinds: string[]) => JSON.stringify({ layers: ['model', ...kinds].map(layer) });
   write(join(library, 'adapted', '1b'), made('adapter', 'params'));
-  write(join(library, 'told', '1b'), made('template', 'messages', 'license'));
+  write(join(library, 'told', '1b'), made('template', 'messages', 'projector', 'license'));
   const others = new OtherModels({ env: { HOME: home }, folders: null, filesMax: 9 });
   const local = makeLocalProvider({ library: { others } });
   try {
@@ -137,7 +137,11 @@ test('a model with an adapter is invalid, and the layers that are not used are n
     const refused = await failure(readAnswer(local, { model: 'adapted:1b' }));
     assert.equal([refused.code, refused.message.includes(why)], ['model_invalid', true]);
     assert.ok((await readAnswer(local, { model: 'told:1b', max_tokens: 2 })).finish);
-    assert.equal((await local.models.show('told:1b')).unused, ['template', 'messages']);
+    assert.equal((await local.models.show('told:1b')).unused, [
+      'template',
+      'messages',
+      'projector',
+    ]);
   } finally {
     await local.close();
   }

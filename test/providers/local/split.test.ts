@@ -86,8 +86,10 @@ test('a missing or damaged part is named by the list, by a run and by an import'
   }
   const cut = makeSplitGguf(put('cut.gguf'), 2)[1] ?? '';
   truncateSync(cut, statSync(cut).size - 8);
+  const stump = makeSplitGguf(put('stump.gguf'), 3)[2] ?? '';
+  truncateSync(stump, 300);
   const models = new Map((await listed()).map((model) => [model.name, model]));
-  assert.equal([...models.keys()].sort(), ['cut', ...names].sort());
+  assert.equal([...models.keys()].sort(), ['cut', 'stump', ...names].sort());
   for (const [index, name] of names.entries()) {
     const missing = `${name}-0000${index + 1}-of-00003.gguf`;
     assert.is(models.get(name)?.state, 'invalid');
@@ -97,8 +99,11 @@ test('a missing or damaged part is named by the list, by a run and by an import'
     assert.match(await refusal(bring(put(other), 'again')), `the part ${missing} is missing`);
   }
   assert.is(models.get('cut')?.problem, `the part ${basename(cut)} is cut off`);
-  assert.match(await refusal(readAnswer(local, { model: 'cut' })), 'it has');
-  for (const name of [...names, 'cut']) await local.models.remove(name);
+  assert.match(await refusal(readAnswer(local, { model: 'cut' })), `the part ${basename(cut)} has`);
+  assert.match(models.get('stump')?.problem ?? '', `the part ${basename(stump)}: `);
+  const ends = `the part ${basename(stump)} ends in the middle of its header`;
+  assert.match(await refusal(readAnswer(local, { model: 'stump' })), ends);
+  for (const name of [...names, 'cut', 'stump']) await local.models.remove(name);
   assert.equal(
     readdirSync(local.folder).filter((name) => name.endsWith('.gguf')),
     [],

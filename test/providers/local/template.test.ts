@@ -220,6 +220,7 @@ test('a template that cannot be rendered says why', () => {
   assert.match(reason('{% for m in messages %}{{ m.content }}'), /./);
   assert.match(reason('{{ bos_token }}'), 'leaves out');
   assert.match(reason("{{ 'x' * 1000000000 }}"), 'too often');
+  assert.match(reason('{% for i in range(100000000) %}a{% endfor %}'), 'too many numbers');
 });
 
 test('a template that cannot be rendered is replaced by the plain form of its control tokens', () => {

@@ -50,6 +50,13 @@ test('a missing tensor is named after the load', async () => {
   assert.equal(await shown('gap'), ['invalid', message]);
 });
 
+test('what the reader of the header said is the reason, and not where the file is', async () => {
+  makeGguf(put('twice'), { metadata: [['llama.attention.head_count', 'uint32', 7]] });
+  const { message } = await failure(readAnswer(local, { model: 'twice' }));
+  assert.match(message, 'llama.attention.head_count');
+  assert.not.match(message, local.folder);
+});
+
 test('a long reason is cut', async () => {
   makeGguf(put('long'), { architecture: 'x'.repeat(5000) });
   const { code, message } = await failure(readAnswer(local, { model: 'long' }));

@@ -214,8 +214,8 @@ async function manifestAt(path: string, folder: string): Promise<Manifest> {
 
 /** Without its adapter it would be the model that the adapter was made for. */
 const ADAPTER = 'it has an adapter, which the engine does not use';
-/** Layers that say how Ollama asks the model. Its templates are those of Go. */
-const UNUSED = ['template', 'messages'];
+/** Layers that say how Ollama asks the model, with templates of Go, and one that reads images. */
+const UNUSED = ['template', 'messages', 'projector'];
 
 function blobIn(folder: string, digest: string): string {
   return join(folder, 'blobs', digest.replace(':', '-'));

@@ -286,11 +286,12 @@ function braces(format: string, args: Arguments): string {
 function range(start: number, stop?: number, step = 1): number[] {
   const [from, to] = stop === undefined ? [0, start] : [start, stop];
   if (step === 0) throw new Error('range() has a step of 0');
-  return Array.from(
-    { length: Math.max(0, Math.ceil((to - from) / step)) },
-    (_, at) => from + at * step,
-  );
+  const length = Math.max(0, Math.ceil((to - from) / step));
+  if (length > RANGE_MAX) throw new Error('range() has too many numbers');
+  return Array.from({ length }, (_, at) => from + at * step);
 }
+/** As in the sandbox of Jinja. A list of all would use up the memory before the time limit. */
+const RANGE_MAX = 100_000;
 
 /** The usual forms of Python's `strftime`, in English and in local time. */
 function strftime(format: string, now: Date): string {
