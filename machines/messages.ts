@@ -15,9 +15,9 @@ export interface TextPart {
   readonly text: string;
 }
 
-/** An image in the message itself: `data` is base64 of a file of this media type. */
-export interface ImagePart {
-  readonly type: 'image';
+/** An image or sound in the message itself: `data` is base64 of a file of this media type. */
+export interface MediaPart {
+  readonly type: 'image' | 'audio';
   readonly media_type: string;
   readonly data: string;
 }
@@ -52,7 +52,7 @@ export interface ToolResultPart {
 
 export type MessagePart =
   | TextPart
-  | ImagePart
+  | MediaPart
   | ReasoningPart
   | RefusalPart
   | ToolCallPart
@@ -156,9 +156,14 @@ function growPart(part: OutputPart | undefined, { kind, text, call }: Piece): Ou
   return { type: kind ?? 'text', text: (part === undefined ? '' : textOf(part)) + text };
 }
 
-/** The text of a part. An image has none. */
+/** Whether the part is a file, and no text. */
+export function isMedia(part: MessagePart): part is MediaPart {
+  return part.type === 'image' || part.type === 'audio';
+}
+
+/** The text of a part. A file has none. */
 export function textOf(part: MessagePart): string {
-  if (part.type === 'image') return '';
+  if (isMedia(part)) return '';
   return part.type === 'tool_call' ? part.arguments : part.text;
 }
 

@@ -399,7 +399,7 @@ export const errors = {
     grpc: 'FAILED_PRECONDITION',
     exit: 7,
     meaning: 'The provider or the model cannot do what the request asks for.',
-    hint: 'Choose another model, or leave the field out. See: svc model list',
+    hint: 'Choose a model that can (svc model list shows it), or leave that part out.',
   },
   model_invalid: {
     ...unknown,

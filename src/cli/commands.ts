@@ -207,7 +207,8 @@ const answerFlags: FlagSpec[] = [
     name: 'file',
     value: '<path>',
     many: true,
-    summary: 'Add a file to the prompt: text in UTF-8, or an image. A provider may read no images.',
+    summary:
+      'Add a file to the prompt: text in UTF-8, an image, or sound. Many models take text alone.',
   },
   {
     name: 'format',

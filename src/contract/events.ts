@@ -44,6 +44,7 @@ const list = <S extends v.GenericSchema>(item: S) =>
 const TEXTS: Readonly<Record<MessagePart['type'], readonly string[]>> = {
   text: ['text'],
   image: ['media_type', 'data'],
+  audio: ['media_type', 'data'],
   reasoning: ['text'],
   refusal: ['text'],
   tool_call: ['id', 'name', 'arguments'],

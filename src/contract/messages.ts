@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import type { Message, MessagePart, Role } from '../../machines/messages.ts';
+import type { MediaPart, Message, MessagePart, Role } from '../../machines/messages.ts';
 import { wrong } from './check.ts';
-import { imageSignatures, SIGNATURE_BYTES } from './options.ts';
+import { audioFormats, mediaSignatures, SIGNATURE_BYTES } from './options.ts';
 import { anything, flag, name, object, oneOf, text, whole } from './vocabulary.ts';
 
 /** The messages of a request, and what their parts may be. */
@@ -17,6 +17,11 @@ const IMAGES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const;
 
 const textPart = object({ type: v.literal('text'), text });
 const imagePart = object({ type: v.literal('image'), media_type: oneOf(IMAGES), data: text });
+const audioPart = object({
+  type: v.literal('audio'),
+  media_type: oneOf(Object.values(audioFormats)),
+  data: text,
+});
 const reasoningPart = object({ type: v.literal('reasoning'), text });
 const refusalPart = object({ type: v.literal('refusal'), text });
 const toolCallPart = object({
@@ -34,8 +39,9 @@ const toolResultPart = object({
 
 const parts = v.variant(
   'type',
-  [textPart, imagePart, reasoningPart, refusalPart, toolCallPart, toolResultPart],
-  'must be an object with the type text, image, reasoning, refusal, tool_call or tool_result.',
+  [textPart, imagePart, audioPart, reasoningPart, refusalPart, toolCallPart, toolResultPart],
+  'must be an object with the type text, image, audio, reasoning, refusal, tool_call or ' +
+    'tool_result.',
 );
 
 /** A string is shorthand for one text part. */
@@ -86,14 +92,14 @@ export const responseFormat = object({
 
 const PARTS_OF: Readonly<Record<Role, ReadonlySet<MessagePart['type']>>> = {
   system: new Set(['text']),
-  user: new Set(['text', 'image']),
+  user: new Set(['text', 'image', 'audio']),
   assistant: new Set(['text', 'reasoning', 'refusal', 'tool_call']),
   tool: new Set(['tool_result']),
 };
 
 /**
- * Checks what the schema cannot: the parts of each role, that images are images, and that each
- * tool result follows its call. Throws invalid_request with the path of the part as `param`.
+ * Checks what the schema cannot: the parts of each role, that files are of their type, and that
+ * each tool result follows its call. Throws invalid_request with the path of the part as `param`.
  */
 export function checkMessages(messages: readonly Message[]): void {
   if (messages.length === 0) throw wrong('messages', 'messages must have at least one message.');
@@ -109,7 +115,7 @@ export function checkMessages(messages: readonly Message[]): void {
           param,
           `${param} has the type ${part.type}, which no message of the ${role} has.`,
         );
-      if (part.type === 'image') checkImage(part.media_type, part.data, param);
+      if ('media_type' in part) checkMedia(part, param);
       if (part.type === 'tool_call') calls.add(part.id);
       if (part.type === 'tool_result' && !calls.has(part.id))
         throw wrong(
@@ -126,10 +132,10 @@ export function isBase64(data: string): boolean {
   return data.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(data);
 }
 
-function checkImage(media_type: string, data: string, param: string): void {
-  if (!isBase64(data)) throw wrong(param, `${param} has an image that is not base64.`);
+function checkMedia({ type, media_type, data }: MediaPart, param: string): void {
+  if (!isBase64(data)) throw wrong(param, `${param} has data of type ${type} that is not base64.`);
   const head = Buffer.from(data.slice(0, (SIGNATURE_BYTES / 3) * 4), 'base64').toString('hex');
-  if (imageSignatures[media_type]?.test(head) !== true)
+  if (mediaSignatures[media_type]?.test(head) !== true)
     throw wrong(
       param,
       `${param} is no ${media_type}: its first bytes are of another kind of file.`,
@@ -144,13 +150,13 @@ export const answerPart = v.variant('type', [
   object({ type: v.literal('tool_call'), id: text, name: text, arguments: text }),
 ]);
 
-/** A message of a record. Images have their size instead of their data. */
+/** A message of a record. Files have their size instead of their data. */
 export const recordedMessage = object({
   role: oneOf(['system', 'user', 'assistant', 'tool']),
   content: v.array(
     v.variant('type', [
       ...answerPart.options,
-      object({ type: v.literal('image'), media_type: text, size_bytes: whole }),
+      object({ type: oneOf(['image', 'audio']), media_type: text, size_bytes: whole }),
       object({ type: v.literal('tool_result'), id: text, text, is_error: flag }),
     ]),
   ),

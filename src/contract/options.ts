@@ -400,12 +400,26 @@ export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] a
 /** Most texts that may end an answer. */
 export const STOPS_MAX = 16;
 
-/** The images that a run may have, by the first bytes of their file in hex. */
-export const imageSignatures: Readonly<Record<string, RegExp>> = {
+/** The images and sounds that a run may have, by the first bytes of their file in hex. */
+export const mediaSignatures: Readonly<Record<string, RegExp>> = {
   'image/png': /^89504e470d0a1a0a/,
   'image/jpeg': /^ffd8ff/,
   'image/gif': /^47494638(37|39)61/,
   'image/webp': /^52494646.{8}57454250/,
+  'audio/wav': /^52494646.{8}57415645/,
+  'audio/mpeg': /^(?:494433|ff(?:f[23ab]|e[23]))/,
 };
+
+/** What a file of such a type is in a message. */
+export function mediaKind(media_type: string): 'image' | 'audio' {
+  return media_type.startsWith('image/') ? 'image' : 'audio';
+}
+
+/** What OpenAI's API calls the types of sounds. */
+export const audioFormats = { wav: 'audio/wav', mp3: 'audio/mpeg' } as const;
+
+export function audioFormatOf(media_type: string): keyof typeof audioFormats {
+  return media_type === audioFormats.wav ? 'wav' : 'mp3';
+}
 /** Bytes of a file that its signature is in. */
 export const SIGNATURE_BYTES = 18;

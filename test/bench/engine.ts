@@ -7,6 +7,7 @@ import {
   resolveChatWrapper,
   type Token,
 } from 'node-llama-cpp';
+import { testModel } from '../../tools/test-models/models.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { type LocalHarness, makeLocalProvider, readAnswer } from '../helpers/local-provider.ts';
 import { Report } from './lib/report.ts';
@@ -17,7 +18,8 @@ import { takeTurns } from './lib/turns.ts';
  *
  * The provider includes its engine process and its machine. node-llama-cpp runs in this process.
  * Both take turns with the same model file, prompt and threads, greedy. Answers of svc-mini are
- * short, so they show the fixed cost of a run.
+ * short, so they show the fixed cost of a run. A real model is then asked with the library alone,
+ * to see what a second thread gains there.
  */
 
 const rounds = Number(process.argv[2] ?? 15);
@@ -25,6 +27,7 @@ const FLOOR = 'node-llama-cpp in one process';
 const report = new Report('engine');
 const PROMPT = 'How do I start the daemon?';
 const TOKENS = 400;
+const REAL_TOKENS = 128;
 
 const local = makeLocalProvider({ threads: null });
 const files: Record<string, string> = {
@@ -38,6 +41,9 @@ const files: Record<string, string> = {
 };
 const llama = await getLlama({ gpu: false, build: 'never', progressLogs: false });
 for (const [name, model] of Object.entries(files)) await compare(name, model, local);
+const real = testModel('smollm2');
+if (real === null) report.addMissing({ way: 'SmolLM2', how: 'npm run test-models' });
+else await alone('SmolLM2-135M, Q4_1, the library alone', real);
 await llama.dispose();
 await local.close();
 report.print();
@@ -55,10 +61,6 @@ async function compare(name: string, file: string, provider: LocalHarness): Prom
   const sequence = context.getSequence();
   const prompt = promptTokens(model);
   const direct = () => answer(model, sequence, prompt);
-  const speed = async (run: () => Promise<number>) => {
-    const began = performance.now();
-    return ((await run()) * 1000) / (performance.now() - began);
-  };
   await takeTurns(report, {
     what: `${name}, ${threads} threads`,
     unit: 'tokens/s',
@@ -67,6 +69,26 @@ async function compare(name: string, file: string, provider: LocalHarness): Prom
     ways: { [FLOOR]: () => speed(direct), svc: () => speed(ours) },
   });
   await model.dispose();
+}
+
+/** One answer, by a loop over `sequence.evaluate` without svc, with one thread and with two. */
+async function alone(what: string, modelPath: string): Promise<void> {
+  const model = await llama.loadModel({ modelPath });
+  const prompt = promptTokens(model);
+  const ways: Record<string, () => Promise<number>> = {};
+  for (const threads of [1, 2]) {
+    const context = await model.createContext({ contextSize: 1024, threads, sequences: 1 });
+    const sequence = context.getSequence();
+    ways[`${threads} ${threads === 1 ? 'thread' : 'threads'}`] = () =>
+      speed(() => answer(model, sequence, prompt, REAL_TOKENS));
+  }
+  await takeTurns(report, { what, unit: 'tokens/s', rounds, floor: '1 thread', ways });
+  await model.dispose();
+}
+
+async function speed(run: () => Promise<number>): Promise<number> {
+  const began = performance.now();
+  return ((await run()) * 1000) / (performance.now() - began);
 }
 
 function promptTokens(model: LlamaModel): Token[] {
@@ -83,6 +105,7 @@ async function answer(
   model: LlamaModel,
   sequence: LlamaContextSequence,
   prompt: Token[],
+  most = TOKENS,
 ): Promise<number> {
   await sequence.clearHistory();
   let tokens = 0;
@@ -90,7 +113,7 @@ async function answer(
   for await (const token of sequence.evaluate(prompt, { temperature: 0 })) {
     text += model.detokenize([token]);
     tokens += 1;
-    if (tokens === TOKENS) break;
+    if (tokens === most) break;
   }
   return text === '' ? 0 : tokens;
 }

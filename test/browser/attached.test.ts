@@ -24,7 +24,7 @@ on.inBrowser('text files and images go with a question, as svc run --file sends 
   const attach = (name: string, buffer: Buffer) =>
     on.page.setInputFiles('#ask-file', [fileOf(name, buffer)]);
   await attach('a.bin', Buffer.from([0, 1, 2]));
-  await says('#ask-said', /^a\.bin is neither text \(UTF-8\) nor an image/);
+  await says('#ask-said', /^a\.bin is neither text \(UTF-8\) nor a file that a run takes/);
   await attach('large.txt', Buffer.alloc(5 * 1024 * 1024, 'a'));
   await says('#ask-said', /^With large\.txt the prompt is larger/);
   await attach('notes.txt', Buffer.from('one\ntwo\n'));
@@ -53,7 +53,7 @@ on.inBrowser('text files and images go with a question, as svc run --file sends 
   await says('#ask-files', /pixel\.png/);
   await on.chooseModelOf('local');
   await on.page.click('#ask-send');
-  await says('#chat-error', /reads no images.*Choose another model/);
+  await says('#chat-error', /reads no images.*Choose a model that can/);
 });
 
 on.inBrowser('a question waits for its files, and keeps what comes after it', async () => {

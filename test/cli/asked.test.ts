@@ -101,12 +101,17 @@ test('text files follow the prompt, each under its name', async ({ home, daemon 
   assert.is(asked(daemon).prompt, `File ${b}:\nzweite ü`);
 });
 
-test('an image is a part of a message, whatever its name is', async ({ home, daemon }) => {
+test('an image or a sound is a part of a message, whatever its name is', async ({
+  home,
+  daemon,
+}) => {
   answer(daemon);
   const [image, text] = [join(home.folder, 'photo.txt'), join(home.folder, 'a.txt')];
+  const [sound, wave] = [join(home.folder, 'voice.bin'), Buffer.from('RIFF\0\0\0\0WAVEfmt ')];
   writeFileSync(image, PNG);
+  writeFileSync(sound, wave);
   writeFileSync(text, 'words');
-  const args = ['run', 'see', '--file', image, '--file', text, '--system', 's'];
+  const args = ['run', 'see', '--file', image, '--file', sound, '--file', text, '--system', 's'];
   const { code, stderr } = await home.svc(args);
   assert.is(code, 0, stderr);
   assert.equal(asked(daemon), {
@@ -117,6 +122,8 @@ test('an image is a part of a message, whatever its name is', async ({ home, dae
         content: [
           { type: 'text', text: `see\n\nFile ${image}:\n` },
           { type: 'image', media_type: 'image/png', data: PNG.toString('base64') },
+          { type: 'text', text: `\n\nFile ${sound}:\n` },
+          { type: 'audio', media_type: 'audio/wav', data: wave.toString('base64') },
           { type: 'text', text: `\n\nFile ${text}:\nwords` },
         ],
       },

@@ -49,6 +49,27 @@ test('each role has its kinds of parts', () => {
   assert.is(parse(user([image, { type: 'text', text: 'What is it?' }])).messages?.length, 1);
 });
 
+test('a sound is a part of what the user says', () => {
+  for (const [media_type, head] of [
+    ['audio/wav', 'RIFF\0\0\0\0WAVE'],
+    ['audio/mpeg', 'ID3\x04'],
+    ['audio/mpeg', '\xff\xfb\x90\x64'],
+  ] as const) {
+    const sound = {
+      type: 'audio',
+      media_type,
+      data: Buffer.from(head, 'latin1').toString('base64'),
+    };
+    assert.is(parse(user([sound])).messages?.[0]?.content.length, 1, media_type);
+    const wrong = { ...sound, media_type: media_type === 'audio/wav' ? 'audio/mpeg' : 'audio/wav' };
+    assert.equal(refused(user([wrong])), ['invalid_request', 'messages.0.content.0']);
+    assert.is(
+      refused({ messages: [{ role: 'assistant', content: [sound] }] })[0],
+      'invalid_request',
+    );
+  }
+});
+
 test('an image that is none is refused with its place', () => {
   for (const [media_type, data] of [
     ['image/png', 'AAAA'],

@@ -16,6 +16,7 @@ const SCRIPT = fileURLToPath(new URL('../helpers/scripted-server.mjs', import.me
 /** A PNG of one pixel. */
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const SOUND = Buffer.from('RIFF\0\0\0\0WAVEfmt ').toString('base64');
 const ANSWER = 'w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 ';
 
 withOneHome(test, () => {
@@ -66,7 +67,7 @@ test('after a crash llama-server goes on with the text, and another begins again
   }
 });
 
-test('the images of every API reach it as they are', async ({ home }) => {
+test('the images of every API and the sounds of OpenAI reach it as they are', async ({ home }) => {
   const image = `data:image/png;base64,${PIXEL}`;
   const source = { type: 'base64', media_type: 'image/png', data: PIXEL };
   const requests: [path: string, message: object][] = [
@@ -76,6 +77,7 @@ test('the images of every API reach it as they are', async ({ home }) => {
         content: [
           { type: 'text', text: 'Hi' },
           { type: 'image_url', image_url: { url: image } },
+          { type: 'input_audio', input_audio: { data: SOUND, format: 'wav' } },
         ],
       },
     ],
@@ -101,6 +103,7 @@ test('the images of every API reach it as they are', async ({ home }) => {
     const { code, stdout, stderr } = await home.svc(asked);
     assert.is(code, 0, `${path}: ${stderr}`);
     assert.ok(stdout.includes(image), `${path}: ${stdout}`);
+    assert.is(stdout.includes(SOUND), path === '/v1/chat/completions', stdout);
   }
 });
 

@@ -39,7 +39,9 @@ async function chat(response, { messages, max_tokens = WORDS.length }) {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const send = (value) => response.write(`data: ${JSON.stringify(value)}\n\n`);
   const images = messages.flatMap(({ content }) =>
-    typeof content === 'string' ? [] : content.flatMap((part) => part.image_url?.url ?? []),
+    typeof content === 'string'
+      ? []
+      : content.flatMap((part) => part.image_url?.url ?? part.input_audio?.data ?? []),
   );
   const words = images.length > 0 ? images : WORDS.slice(from, from + max_tokens);
   const isCut = prompt === 'crash' || (prompt === 'crash once' && isFirst(flags.once));

@@ -13,6 +13,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { encodeGguf } from '../fixtures/models/gguf-bytes.ts';
+import { makeBert } from '../fixtures/models/make-bert.ts';
 import { makeGguf, makeSplitGguf } from '../fixtures/models/make-gguf.ts';
 import { Hub, sha256 } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
@@ -213,7 +214,9 @@ commands('the chosen default and the aliases count at once, and after a restart'
   const { paths, svc, json, fails } = bench;
   mkdirSync(paths.models, { recursive: true });
   makeGguf(join(paths.models, 'mine.gguf'));
+  makeBert(join(paths.models, 'vectors.gguf'), { context: 64, ranks: false });
   assert.is((await fails(['model', 'use', 'nothing']))[1], 'model_unknown');
+  assert.match(String((await fails(['model', 'use', 'vectors']))[2]), /writes no answers/);
   assert.is(((await json(['model', 'use', 'mine'])) as Model).default, true);
   assert.is((await svc(['model', 'default'])).stdout, 'local/mine\n');
   assert.equal(await json(['model', 'alias', 'fast', 'local/mine']), {

@@ -314,6 +314,6 @@ function section(heading: string, text: string): string {
 }
 
 function textOf(part: Part): string {
-  if (part.type === 'image') return `(image, ${part.media_type})`;
+  if ('media_type' in part) return `(${part.type}, ${part.media_type})`;
   return part.type === 'tool_call' ? `${part.name} ${part.arguments}` : part.text;
 }

@@ -4,7 +4,7 @@ import { type ErrorCode, SvcError } from '../../errors.ts';
 const TYPED: Readonly<Partial<Record<ErrorCode, (command: string) => string>>> = {
   usage: (command) => `See: svc ${command} --help`,
   invalid_request: (command) => `See: svc ${command} --help`,
-  capability_missing: () => 'Choose another model, or leave the flag out. See: svc model list',
+  capability_missing: () => 'Choose a model that can, or leave the flag out. See: svc model list',
   conversation_unknown: () => 'See: svc runs list',
 };
 

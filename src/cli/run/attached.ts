@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
-import { imageSignatures, SIGNATURE_BYTES } from '../../contract/options.ts';
+import type { MediaPart } from '../../../machines/messages.ts';
+import { mediaKind, mediaSignatures, SIGNATURE_BYTES } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { warn } from '../print/output.ts';
@@ -7,11 +8,11 @@ import { warn } from '../print/output.ts';
 /**
  * The files of a request.
  *
- * 1. Their content says what they are, not their name. Only UTF-8 text and images are taken.
- * 2. Together they have at most so many bytes; an image counts in the form in which it is sent.
+ * 1. Their content says what they are, not their name: UTF-8 text, an image or a sound.
+ * 2. Together they have at most so many bytes; one that is no text counts as it is sent.
  */
 
-type Content = { type: 'text'; text: string } | { type: 'image'; media_type: string; data: string };
+type Content = { type: 'text'; text: string } | MediaPart;
 export interface Attachment {
   /** As the user wrote it, in one line. */
   name: string;
@@ -65,8 +66,8 @@ export async function readSchema(
 }
 
 /**
- * The request with these files. They come after the prompt, each under its name. With an image it
- * is a conversation of one message.
+ * The request with these files. They come after the prompt, each under its name. With more than
+ * text it is a conversation of one message.
  */
 export function withFiles(
   { prompt, system, ...options }: Record<string, unknown> & { prompt: string; system?: string },
@@ -127,19 +128,22 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   EPERM: 'you may not read it',
 };
 
-/** Throws usage for a file that is neither text nor an image. */
+/** Throws usage for a file that is that no run takes. */
 function contentOf(name: string, bytes: Buffer): Content {
   const head = bytes.subarray(0, SIGNATURE_BYTES).toString('hex');
-  const image = Object.entries(imageSignatures).find(([, signature]) => signature.test(head));
-  if (image !== undefined)
-    return { type: 'image', media_type: image[0], data: bytes.toString('base64') };
+  const [media_type] =
+    Object.entries(mediaSignatures).find(([, signature]) => signature.test(head)) ?? [];
+  if (media_type !== undefined)
+    return { type: mediaKind(media_type), media_type, data: bytes.toString('base64') };
   const text = bytes.includes(0) ? null : textOf(bytes);
   if (text !== null) return { type: 'text', text };
   const [, kind, hint] = OTHERS.find(([start]) => head.startsWith(start)) ?? [];
   const what = kind === undefined ? 'is binary' : `is ${kind}`;
-  throw wrong('file', `The file ${name} ${what}, but only text (UTF-8) and images can be added.`, {
-    hint: hint ?? 'Images are PNG, JPEG, GIF or WebP.',
-  });
+  throw wrong(
+    'file',
+    `The file ${name} ${what}, but only text (UTF-8), images, WAV and MP3 can be added.`,
+    { hint: hint ?? 'Images are PNG, JPEG, GIF or WebP.' },
+  );
 }
 
 /** Kinds of files that users have, by their first bytes. */

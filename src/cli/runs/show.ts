@@ -114,6 +114,7 @@ function partText(part: Part): string {
     case 'refusal':
       return indented(`(refusal) ${part.text.trimEnd()}`);
     case 'image':
+    case 'audio':
       return indented(`[${oneLine(part.media_type)}, ${bytes(part.size_bytes)}]`);
     case 'tool_call':
       return indented(`(call ${oneLine(part.id)}) ${oneLine(part.name)} ${part.arguments}`);

@@ -1,11 +1,11 @@
 // @ts-check
 
 /**
- * Files of a request. Their content says what they are, not their name: UTF-8 text and images are
- * taken, as `svc run --file` takes them.
+ * Files of a request. Their content says what they are, not their name: UTF-8 text, images and
+ * sounds are taken, as `svc run --file` takes them.
  *
- * @typedef {{ type: 'text', text: string } | { type: 'image', media_type: string, data: string }}
- * Content
+ * @typedef {{ type: 'text', text: string }} Text
+ * @typedef {Text | { type: 'image' | 'audio', media_type: string, data: string }} Content
  * @typedef {{ name: string, bytes: number, content: Content }} Attached
  */
 
@@ -15,10 +15,10 @@ const HEAD_BYTES = 18;
 /**
  * Reads a file, or says why it cannot be used.
  * @param {File} file
- * @param {{ images: Record<string, string>, left: number }} bounds `left`: bytes that may be added
+ * @param {{ media: Record<string, string>, left: number }} bounds `left`: bytes that may be added
  * @returns {Promise<Attached | string>}
  */
-export async function readAttached(file, { images, left }) {
+export async function readAttached(file, { media, left }) {
   const tooLarge = `With ${file.name} the prompt is larger than it may be.`;
   if (file.size > left) return tooLarge;
   const bytes = await file.arrayBuffer().then(
@@ -26,31 +26,35 @@ export async function readAttached(file, { images, left }) {
     () => null,
   );
   if (bytes === null) return `${file.name} cannot be read.`;
-  const content = contentOf(bytes, images);
+  const content = contentOf(bytes, media);
   if (content === null)
-    return `${file.name} is neither text (UTF-8) nor an image that a run takes (${kinds(images)}).`;
+    return `${file.name} is neither text (UTF-8) nor a file that a run takes (${kinds(media)}).`;
   const size = content.type === 'text' ? bytes.length : content.data.length;
   return size > left ? tooLarge : { name: file.name, bytes: size, content };
 }
 
-/** @param {Record<string, string>} images */
-function kinds(images) {
-  return Object.keys(images)
-    .map((type) => type.replace('image/', ''))
+/** @param {Record<string, string>} media */
+function kinds(media) {
+  return Object.keys(media)
+    .map((type) => type.replace(/^.*\//, ''))
     .join(', ');
 }
 
 /**
  * @param {Uint8Array<ArrayBuffer>} bytes
- * @param {Record<string, string>} images
+ * @param {Record<string, string>} media
  * @returns {Content | null}
  */
-function contentOf(bytes, images) {
+function contentOf(bytes, media) {
   const head = [...bytes.subarray(0, HEAD_BYTES)]
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('');
-  const image = Object.entries(images).find(([, signature]) => new RegExp(signature).test(head));
-  if (image !== undefined) return { type: 'image', media_type: image[0], data: base64(bytes) };
+  const [media_type] =
+    Object.entries(media).find(([, signature]) => new RegExp(signature).test(head)) ?? [];
+  if (media_type !== undefined) {
+    const type = media_type.startsWith('image/') ? 'image' : 'audio';
+    return { type, media_type, data: base64(bytes) };
+  }
   if (bytes.includes(0)) return null;
   try {
     return { type: 'text', text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) };

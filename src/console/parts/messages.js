@@ -88,6 +88,7 @@ function line(role, part) {
 const NAMES = {
   text: '',
   image: 'image',
+  audio: 'audio',
   reasoning: 'reasoning',
   refusal: 'refusal',
   tool_call: 'calls a tool',
@@ -96,8 +97,7 @@ const NAMES = {
 
 /** @param {Part} part */
 export function textOf(part) {
-  if (part.type === 'image')
-    return `[${part.media_type}, ${Math.ceil(part.size_bytes / 1024)} KiB]`;
+  if ('media_type' in part) return `[${part.media_type}, ${Math.ceil(part.size_bytes / 1024)} KiB]`;
   if (part.type === 'tool_call') return `${part.name} ${part.arguments}`;
   return part.text;
 }

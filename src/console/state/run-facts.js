@@ -2,12 +2,12 @@
 import { ask } from '../daemon/api.js';
 
 /**
- * What a request may hold, as the daemon says it: its numbers and images from the program, and the
+ * What a request may hold, as the daemon says it: its numbers and files from the program, and the
  * presets and bounds of its settings. Read when first needed, and again after a failure.
  *
  * @typedef {{ min: number, max: number, whole: boolean }} NumberField
  * @typedef {import('../../config/presets.ts').Preset} Preset
- * @typedef {{ numbers: Record<string, NumberField>, images: Record<string, string>, prompt_place:
+ * @typedef {{ numbers: Record<string, NumberField>, media: Record<string, string>, prompt_place:
  * string, presets: Record<string, Preset>, bytes: number }} RunFacts
  */
 

@@ -83,11 +83,11 @@ async function read(chosen) {
   };
   say(line, '');
   try {
-    const { images, bytes } = await runFacts();
+    const { media, bytes } = await runFacts();
     for (const file of chosen) {
       if (files.length >= FILES_MAX) return refuse(`A question takes at most ${FILES_MAX} files.`);
       const left = bytes - files.reduce((sum, one) => sum + one.bytes, 0);
-      const attached = await readAttached(file, { images, left });
+      const attached = await readAttached(file, { media, left });
       if (typeof attached === 'string') return refuse(attached);
       files = [...files, attached];
       draw();

@@ -20,6 +20,7 @@ export interface Adapter {
   isForeign: boolean;
   canEmbed: boolean;
   hasSingleCalls: boolean;
+  hears: boolean;
   continues: boolean;
   listCall: ListCall | null;
   /** Reads the stream of an answer. Null: the package does. */
@@ -47,6 +48,7 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
   return {
     isForeign: foreign !== null,
     canEmbed: family.dimensions !== undefined || foreign !== null,
+    hears: family.hears === true || foreign !== null,
     hasSingleCalls: family.singleCalls === true,
     reads: config.stream ? (family.reads?.(config) ?? null) : null,
     continues: family.continues === true,

@@ -35,6 +35,8 @@ export interface Family {
   model?(provider: SdkProvider, id: string, settings: Settings): LanguageModelV4;
   /** Options of a request that the common ones have no place for. */
   request?(request: RunRequest): SharedV4ProviderOptions;
+  /** A message may have sound. Packages send it as a text, or drop it, where none may. */
+  hears?: true;
   /** Whether `request` has a place for single calls of tools. */
   singleCalls?: true;
   /** A last message of the assistant is the beginning of the answer. */
@@ -64,6 +66,7 @@ const openai = {
     },
   }),
   singleCalls: true,
+  hears: true,
   reads: ({ options }) => (options.api === 'chat' ? made(ChatAnswer) : made(ResponsesAnswer)),
   dimensions: (dimensions) => ({ openai: { dimensions } }),
 } satisfies Partial<Family>;
@@ -91,6 +94,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   google: {
     factory: 'createGoogle',
     inPath: true,
+    hears: true,
     reads: () => made(GeminiAnswer),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
     list: (base_url) => ({
@@ -137,6 +141,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   vertex: {
     factory: 'createVertex',
     inPath: true,
+    hears: true,
     reads: () => made(GeminiAnswer),
     settings: ({ options: { project, region } }) => ({ project, location: region }),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),

@@ -1,5 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import type { RunRequest } from '../../../machines/messages.ts';
+import type { MessagePart, RunRequest } from '../../../machines/messages.ts';
 import { effectiveRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
@@ -162,8 +162,14 @@ function whole({ content, finishReason, usage, warnings }: Generated) {
  * Throws capability_missing for an option that the AI SDK has no place for: the request would be
  * answered without it. Families have places for the two that are named.
  */
-function refuseUnsendable(request: RunRequest, { hasSingleCalls, continues }: Adapter): void {
+function refuseUnsendable(request: RunRequest, adapter: Adapter): void {
+  const { hasSingleCalls, continues, hears } = adapter;
   if (!continues) refuseContinued(request);
+  const heard = request.messages.findIndex(({ content }) => content.some(isAudio));
+  if (heard !== -1 && !hears)
+    throw new SvcError('capability_missing', 'The API of the provider takes no audio.', {
+      param: `messages.${heard}`,
+    });
   for (const [name, { sdk }] of effectiveRows(request))
     if (
       sdk === undefined &&
@@ -171,6 +177,8 @@ function refuseUnsendable(request: RunRequest, { hasSingleCalls, continues }: Ad
     )
       throw unsupported(name);
 }
+
+const isAudio = ({ type }: MessagePart) => type === 'audio';
 
 /**
  * The models that the provider lists. Without a list, only the package and the credentials are

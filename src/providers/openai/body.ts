@@ -1,7 +1,7 @@
 import type { Message, MessagePart, RunRequest, Tool } from '../../../machines/messages.ts';
-import { textOf } from '../../../machines/messages.ts';
+import { isMedia, textOf } from '../../../machines/messages.ts';
 import { goesOn } from '../../config/known-providers.ts';
-import { effectiveRows, type Options } from '../../contract/options.ts';
+import { audioFormatOf, effectiveRows, type Options } from '../../contract/options.ts';
 import { parseForeignJson } from '../../json.ts';
 import { refuseContinued, unsupported } from '../remote/call-options.ts';
 import { isStrict } from '../remote/strict-schema.ts';
@@ -100,12 +100,14 @@ function messageOf({ role, content }: Message, takesReasoning: boolean): object[
 /** One text is sent as it is: servers without images know no list of parts. */
 function userContent(content: readonly MessagePart[]): string | object[] {
   const [first] = content;
-  if (content.length === 1 && first !== undefined && first.type !== 'image') return textOf(first);
-  return content.map((part) =>
-    part.type === 'image'
-      ? { type: 'image_url', image_url: { url: `data:${part.media_type};base64,${part.data}` } }
-      : { type: 'text', text: textOf(part) },
-  );
+  if (content.length === 1 && first !== undefined && !isMedia(first)) return textOf(first);
+  return content.map((part) => {
+    if (!isMedia(part)) return { type: 'text', text: textOf(part) };
+    const { type, media_type, data } = part;
+    if (type === 'image')
+      return { type: 'image_url', image_url: { url: `data:${media_type};base64,${data}` } };
+    return { type: 'input_audio', input_audio: { data, format: audioFormatOf(media_type) } };
+  });
 }
 
 /** A refusal is sent as text: most servers know no other form. */

@@ -11,7 +11,7 @@ import type {
   Tool,
   ToolChoice,
 } from '../../../machines/messages.ts';
-import { textOf } from '../../../machines/messages.ts';
+import { isMedia, textOf } from '../../../machines/messages.ts';
 import { effectiveRows, optionRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 
@@ -68,7 +68,7 @@ type Content<R extends LanguageModelV4Message['role']> = Exclude<
 >;
 
 function toUserPart(part: MessagePart): Content<'user'> {
-  if (part.type !== 'image') return [{ type: 'text', text: textOf(part) }];
+  if (!isMedia(part)) return [{ type: 'text', text: textOf(part) }];
   const { media_type: mediaType, data } = part;
   return [{ type: 'file', mediaType, data: { type: 'data', data } }];
 }

@@ -127,6 +127,11 @@ export class Models {
         throw new SvcError('model_invalid', `${model.id} cannot be used: ${model.problem}.`, {
           param: 'model',
         });
+      // The models that only other programs ask have no `completion`.
+      if (model.state !== 'not_checked' && !model.capabilities.includes('completion'))
+        throw new SvcError('capability_missing', `${model.id} writes no answers.`, {
+          param: 'model',
+        });
       // The path of a file of another program stays, whatever that program calls it later.
       const chosen = model.source === 'svc' ? model.name : (model.path ?? model.name);
       await this.choose(chosen);

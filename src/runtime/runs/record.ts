@@ -2,6 +2,7 @@ import type { AnyMachineSnapshot } from 'xstate';
 import type { Failure } from '../../../machines/events.ts';
 import { targetName } from '../../../machines/failover.ts';
 import {
+  isMedia,
   isShort,
   type Message,
   promptOf,
@@ -132,9 +133,9 @@ function recorded({ role, content }: Message): NonNullable<RunRecord['messages']
   return {
     role,
     content: content.map((part) =>
-      part.type === 'image'
+      isMedia(part)
         ? {
-            type: 'image',
+            type: part.type,
             media_type: part.media_type,
             size_bytes: Buffer.byteLength(part.data, 'base64'),
           }

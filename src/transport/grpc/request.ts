@@ -45,7 +45,8 @@ function partOf(part: Fields): object {
     case 'reasoning':
     case 'refusal':
       return { type, text: value };
-    case 'image': {
+    case 'image':
+    case 'audio': {
       const { data, ...rest } = value as { data?: Buffer };
       return { type, media_type: '', ...rest, data: (data ?? Buffer.alloc(0)).toString('base64') };
     }

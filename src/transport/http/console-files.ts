@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PROMPT_PLACE } from '../../config/presets.ts';
-import { imageSignatures, numberFields } from '../../contract/options.ts';
+import { mediaSignatures, numberFields } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { type Context, type Route, route } from './route.ts';
 import {
@@ -112,10 +112,10 @@ export function readFiles(folder: string): ReadonlyMap<string, StaticFile> {
 
 /** What a request may hold, from the table that all others read. */
 function runFields(): [string, StaticFile] {
-  const images = Object.entries(imageSignatures).map(([type, { source }]) => [type, source]);
+  const media = Object.entries(mediaSignatures).map(([type, { source }]) => [type, source]);
   const fields = {
     numbers: numberFields,
-    images: Object.fromEntries(images),
+    media: Object.fromEntries(media),
     prompt_place: PROMPT_PLACE,
   };
   return ['run-fields.json', staticFile(TYPES['.json'] ?? '', Buffer.from(JSON.stringify(fields)))];

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
-import type { Message, MessagePart } from '../../../machines/messages.ts';
+import type { MediaPart, Message, MessagePart } from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
+import { audioFormats } from '../../contract/options.ts';
 import { anything, object, oneOf, text } from '../../contract/vocabulary.ts';
 
 import type { FileTexts } from './files.ts';
@@ -15,6 +16,10 @@ const imagePart = object({
     /** How large the model sees it. svc leaves it to the model. */
     detail: v.nullish(oneOf(['auto', 'low', 'high'])),
   }),
+});
+const audioPart = object({
+  type: v.literal('input_audio'),
+  input_audio: object({ data: text, format: oneOf(['wav', 'mp3']) }),
 });
 const filePart = object({
   type: v.literal('file'),
@@ -34,8 +39,8 @@ const shown = v.union(
     v.array(
       v.variant(
         'type',
-        [textPart, imagePart, filePart],
-        'must be an object with the type text, image_url or file. svc takes no audio.',
+        [textPart, imagePart, audioPart, filePart],
+        'must be an object with the type text, image_url, input_audio or file.',
       ),
     ),
   ],
@@ -84,7 +89,7 @@ const assistantMessage = object({
   /** What a client sends back of an answer, and what no answer of svc has. */
   annotations: v.nullish(v.array(anything)),
   parsed: v.optional(v.unknown()),
-  audio: v.nullish(v.never('must be null: svc has no audio.')),
+  audio: v.nullish(v.never('must be null: svc keeps no audio of answers.')),
   function_call: v.nullish(v.never('must be null: use tool_calls.')),
 });
 
@@ -134,6 +139,10 @@ function userParts(
   if (typeof content === 'string') return textParts(content);
   return content.map((part, place) => {
     if (part.type === 'text') return part;
+    if (part.type === 'input_audio') {
+      const { data, format } = part.input_audio;
+      return { type: 'audio', media_type: audioFormats[format], data };
+    }
     if (part.type === 'file') return { type: 'text', text: texts.get(part) ?? '' };
     return imageOf(part.image_url.url, `messages.${index}.content.${place}.image_url.url`);
   });
@@ -158,7 +167,7 @@ function assistantParts(message: Extract<ChatMessage, { role: 'assistant' }>): M
 /**
  * Throws invalid_request for an address: the daemon loads nothing from the network for a client.
  */
-export function imageOf(url: string, param: string): Extract<MessagePart, { type: 'image' }> {
+export function imageOf(url: string, param: string): MediaPart {
   const [, media_type, data] = /^data:(image\/[a-z0-9.+-]+);base64,(.*)$/is.exec(url) ?? [];
   if (media_type === undefined || data === undefined)
     throw wrong(

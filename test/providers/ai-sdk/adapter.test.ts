@@ -50,6 +50,26 @@ async function withServer<T>(
   }
 }
 
+test('sound reaches a protocol that has a place for it, and is refused by name by the others', async () => {
+  const sound = { type: 'audio', media_type: 'audio/wav', data: 'UklGRgAAAABXQVZF' } as const;
+  const request = { messages: [{ role: 'user', content: [sound] }] } as const;
+  const heard = async (config: Partial<ProviderConfig>) =>
+    withServer(
+      (x) => x.reply(400, {}),
+      async (base_url, received) => {
+        const { failure } = await outcome(provider({ ...config, base_url, key: 'env:KEY' }), {
+          request,
+        });
+        return [failure?.code, received.some(({ body }) => body.includes(sound.data))];
+      },
+    );
+  const chat = { adapter: 'openai', options: { api: 'chat' } };
+  for (const config of [{ adapter: 'google' }, chat, { adapter: 'openai-compatible' }])
+    assert.equal(await heard(config), ['provider_rejected', true], config.adapter);
+  for (const adapter of ['openai', 'anthropic', 'mistral', 'cohere'])
+    assert.equal(await heard({ adapter }), ['capability_missing', false], adapter);
+});
+
 test('a package that is not installed is named, with the command that installs it', async () => {
   const { failure } = await outcome(provider({ adapter: 'npm:not-there-at-all' }));
   assert.is(failure?.code, 'provider_adapter_missing');

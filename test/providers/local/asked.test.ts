@@ -216,6 +216,12 @@ test('what the model cannot do is refused before anything is computed', async ()
     /no images.*svc provider add llama-server$/,
     'messages.0.content.1',
   );
+  const sound = { type: 'audio', media_type: 'audio/wav', data: 'UklGRgAAAABXQVZF' } as const;
+  await refused(
+    { messages: [{ role: 'user', content: [sound] }] },
+    /hears no audio.*svc provider add llama-server$/,
+    'messages.0.content.0',
+  );
 });
 
 test('an answer ends before a stop text that several tokens spell', async () => {

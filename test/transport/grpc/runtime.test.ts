@@ -22,6 +22,7 @@ import {
 
 const RUNTIME = 'svc.runtime.v1.Runtime';
 const PNG = Buffer.from('89504e470d0a1a0a0000', 'hex');
+const WAV = Buffer.from('RIFF\0\0\0\0WAVEfmt ');
 
 interface World {
   provider: ScriptedProvider;
@@ -164,7 +165,11 @@ test('a conversation with tools, an image and a schema reaches the provider as i
       { role: 'system', content: [{ text: 'be brief' }] },
       {
         role: 'user',
-        content: [{ text: 'see' }, { image: { media_type: 'image/png', data: PNG } }],
+        content: [
+          { text: 'see' },
+          { image: { media_type: 'image/png', data: PNG } },
+          { audio: { media_type: 'audio/wav', data: WAV } },
+        ],
       },
       { role: 'assistant', content: [{ tool_call: { id: 'c1', name: 'look', arguments: '{}' } }] },
       { role: 'tool', content: [{ tool_result: { id: 'c1', text: '', is_error: true } }] },
@@ -193,6 +198,7 @@ test('a conversation with tools, an image and a schema reaches the provider as i
       content: [
         { type: 'text', text: 'see' },
         { type: 'image', media_type: 'image/png', data: PNG.toString('base64') },
+        { type: 'audio', media_type: 'audio/wav', data: WAV.toString('base64') },
       ],
     },
     {
@@ -230,7 +236,8 @@ test('a conversation with tools, an image and a schema reaches the provider as i
     ['reasoning', 'tool_call'],
   );
   assert.is(record.output_parts[1].tool_call.arguments, '{"a":1}');
-  assert.is(record.messages[1].content[1].image.size_bytes, PNG.length);
+  const [, image, audio] = record.messages[1].content;
+  assert.equal([image.image.size_bytes, audio.audio.size_bytes], [PNG.length, WAV.length]);
   assert.is(record.tools[0].parameters_json, JSON.stringify(schema));
   assert.is(record.tool_choice.name, 'look');
 });

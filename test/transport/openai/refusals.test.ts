@@ -30,7 +30,7 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
     ],
     [
       { messages: [{ role: 'user', content: [{ type: 'input_audio' }] }] },
-      'messages.0.content.0.type',
+      'messages.0.content.0.input_audio',
     ],
     [{ messages: [{ role: 'tool', content: 'x', tool_call_id: 'a' }] }, 'messages.0.content.0'],
     [{ temperature: 3 }, 'temperature'],

@@ -22,10 +22,11 @@ async function boot(scenario: Scenario) {
   return { real, client, chats, close };
 }
 
+const WAV = Buffer.from('RIFF\0\0\0\0WAVEfmt ').toString('base64');
 const PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==';
 
-test('tools, images and tool calls go through, and a second turn continues the first', async () => {
+test('tools, images, sounds and tool calls go through, and a second turn continues the first', async () => {
   const { client, chats, close } = await boot(async (x) => {
     if (x.received.method === 'GET') return x.reply(200, { data: [{ id: 'm' }] });
     x.open();
@@ -49,6 +50,8 @@ test('tools, images and tool calls go through, and a second turn continues the f
       content: [
         { type: 'text' as const, text: 'Will it rain here?' },
         { type: 'image_url' as const, image_url: { url: `data:image/png;base64,${PNG}` } },
+        { type: 'input_audio' as const, input_audio: { data: WAV, format: 'wav' as const } },
+        { type: 'input_audio' as const, input_audio: { data: 'SUQzBA==', format: 'mp3' as const } },
       ],
     },
   ];

@@ -1,5 +1,5 @@
 import type { LlamaModel } from 'node-llama-cpp';
-import type { Tool } from '../../../../machines/messages.ts';
+import { isMedia, type Tool } from '../../../../machines/messages.ts';
 import type { Options } from '../../../contract/options.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Required, ThoughtBound } from './constraint.ts';
@@ -29,10 +29,11 @@ export function checkCapabilities(loaded: LoadedModel, order: RunOrder): void {
   const { built_in, template } = loaded;
   checkBare(loaded, order);
   for (const [index, { content }] of order.messages.entries()) {
-    const place = content.findIndex(({ type }) => type === 'image');
+    const place = content.findIndex(isMedia);
+    const lack = content[place]?.type === 'audio' ? 'hears no audio' : 'reads no images';
     if (place !== -1)
       throw missing(
-        'The local engine reads no images. Start llama-server with the model and --mmproj, ' +
+        `The local engine ${lack}. Start llama-server with the model and --mmproj, ` +
           'and add it: svc provider add llama-server',
         `messages.${index}.content.${place}`,
       );

@@ -4,6 +4,7 @@ import type {
   OutputPart,
   TokenLogprob,
 } from '../../../../machines/messages.ts';
+import { audioFormatOf } from '../../../contract/options.ts';
 import { sealed } from './compaction.ts';
 import { inputOf } from './custom-input.ts';
 import { type SentNames, sentName } from './tools.ts';
@@ -137,5 +138,9 @@ function inputPart(part: MessagePart): Item {
       image_url: `data:${part.media_type};base64,${part.data}`,
       detail: 'auto',
     };
+  if (part.type === 'audio') {
+    const { data, media_type } = part;
+    return { type: 'input_audio', input_audio: { data, format: audioFormatOf(media_type) } };
+  }
   return { type: 'input_text', text: part.type === 'text' ? part.text : '' };
 }
