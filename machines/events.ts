@@ -26,6 +26,24 @@ export type EventOf<T extends string, D = unknown> = {
 /** Increases when the shape of an event changes. `upcast.ts` converts older shapes. */
 export const SCHEMA_VERSION = 2;
 
+/**
+ * Kinds of events by the format of the log that has them first, by the beginning of their type. An
+ * older version could not fold them, so it refuses a log of this format. A log gets the format with
+ * its first event of such a kind, and not before. All other kinds are of the third format.
+ */
+export const NEW_KINDS: Readonly<Record<number, readonly string[]>> = {
+  4: ['mcp.', 'run.tool_', 'run.turn_completed'],
+};
+/** The newest format of a log that this version reads and writes. */
+export const LOG_FORMAT = 4;
+
+/** The format that a log with this event has at least; null for the third one. */
+export function formatOf(type: string): number | null {
+  for (const format in NEW_KINDS)
+    if (NEW_KINDS[format]?.some((kind) => type.startsWith(kind))) return Number(format);
+  return null;
+}
+
 export type CreationEvent =
   | DaemonCreated
   | RunCreated

@@ -3,7 +3,7 @@ import { init, step } from '../../machines/step.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../store/port.ts';
 import { Instance } from './instance.ts';
 import { pagesOf } from './pages.ts';
-import { machineOf } from './registry.ts';
+import { machineOf, unknownKind } from './registry.ts';
 
 /**
  * One stream of the store, folded up to a position of the log; undefined when there is none, or its
@@ -37,6 +37,7 @@ export function streamIn(events: readonly StoredEvent[]): Pick<EventStore, 'read
 /** The instance after the next event of its stream; a new one for the first event. */
 export function foldEvent(before: Instance | undefined, stored: StoredEvent): Instance {
   const machine = machineOf(stored.stream);
+  if (before !== undefined && !machine.events.includes(stored.type)) throw unknownKind(stored.type);
   const event = toEvent(stored);
   const snapshot: AnyMachineSnapshot =
     before === undefined

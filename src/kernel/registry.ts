@@ -7,6 +7,8 @@ import { mcpServerMachine } from '../../machines/mcp-server.ts';
 import { providerMachine } from '../../machines/provider/chart.ts';
 import { pullMachine } from '../../machines/pull.ts';
 import { runMachine } from '../../machines/run/chart.ts';
+import { SvcError } from '../errors.ts';
+import { programVersion } from '../home/version.ts';
 import { isRun, type MachineName } from './stream.ts';
 
 export const machineBy: Record<MachineName, AnyStateMachine> = {
@@ -25,5 +27,15 @@ export function machineOf(stream: string): AnyStateMachine {
   if (isRun(stream)) return machineBy.run;
   const name = stream.slice(0, stream.indexOf(':'));
   if (name !== 'run' && Object.hasOwn(machineBy, name)) return machineBy[name as MachineName];
-  throw new Error(`no machine folds the stream ${stream}`);
+  throw unknownKind(stream);
+}
+
+/** Only a newer version has recorded such a thing. To leave it out would change what happened. */
+export function unknownKind(name: string): SvcError {
+  return new SvcError(
+    'store_foreign',
+    `The event log has "${name}", which svc ${programVersion()} does not know: a newer version ` +
+      'wrote it.',
+    { hint: 'Install that version again, or choose another home with SVC_HOME.' },
+  );
 }

@@ -5,10 +5,13 @@ import { addDigestFunctions, RUN_FIELDS } from './run-digest.ts';
 
 /** Marks the file as an event log of svc, in its header: the letters `svce`. */
 export const APPLICATION_ID = 0x73766365;
-/** Raised when the tables change. A newer version is refused. */
+/**
+ * The format of the log after an open: that of its tables. The first event of a newer kind raises
+ * it, up to `LOG_FORMAT`. A newer format is refused.
+ */
 export const SCHEMA = 3;
 /**
- * The header's `user_version` has the version of the tables in its low byte.
+ * The header's `user_version` has the format of the log in its low byte.
  * Above it is the generation, which the first commits of each WAL raise by one. So a foreign WAL
  * is noticed.
  */
@@ -158,7 +161,7 @@ export function logName(db: Database.Database): string | null {
   return name === NO_NAME ? null : name;
 }
 
-/** The version of the tables, from the header's `user_version`. */
+/** The format of the log, from the header's `user_version`. */
 export function schemaOf(user_version: number): number {
   return user_version & (2 ** SCHEMA_BITS - 1);
 }
@@ -170,18 +173,26 @@ export function generationsAhead(in_wal: number, in_file: number): number {
 
 /** The `user_version` of the next generation. */
 export function nextGeneration(user_version: number): number {
-  return toUserVersion(((user_version >>> SCHEMA_BITS) + 1) % GENERATIONS);
+  const generation = ((user_version >>> SCHEMA_BITS) + 1) % GENERATIONS;
+  return toUserVersion(generation, schemaOf(user_version));
 }
 
-function toUserVersion(generation: number): number {
-  return generation * 2 ** SCHEMA_BITS + SCHEMA;
+function toUserVersion(generation: number, format: number): number {
+  return generation * 2 ** SCHEMA_BITS + format;
+}
+
+/** Gives the log a newer format, in the transaction of the first event that needs it. */
+export function raiseFormat(db: Database.Database, format: number): void {
+  const version = Number(pragma(db, 'user_version'));
+  if (schemaOf(version) < format)
+    db.pragma(`user_version = ${toUserVersion(version >>> SCHEMA_BITS, format)}`);
 }
 
 function setName(db: Database.Database, log_id: string | null): void {
   db.prepare(
     `insert or replace into meta (name, value) values ('log_id', coalesce(?, '${NO_NAME}'))`,
   ).run(log_id);
-  db.pragma(`user_version = ${toUserVersion(randomInt(GENERATIONS))}`);
+  db.pragma(`user_version = ${toUserVersion(randomInt(GENERATIONS), SCHEMA)}`);
 }
 
 export function pragma(db: Database.Database, name: string): unknown {

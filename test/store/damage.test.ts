@@ -11,9 +11,9 @@ import {
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { LOG_FORMAT } from '../../machines/events.ts';
 import type { SvcError } from '../../src/errors.ts';
 import type { EventRow } from '../../src/store/row.ts';
-import { SCHEMA } from '../../src/store/schema.ts';
 import { EventLog } from '../../src/store/sqlite/event-log.ts';
 import { SMALL_RESERVE } from '../helpers/small-reserve.ts';
 import { startWriter } from './process.ts';
@@ -275,7 +275,7 @@ test(
       [Buffer.alloc(100_000, 7), 'is not a database'],
       [patched(68, 0), 'of another program'],
       [patched(68, 0xffffffff), 'of another program'],
-      [patched(60, SCHEMA + 1), 'newer version'],
+      [patched(60, LOG_FORMAT + 1), 'newer version'],
     ];
     for (const [content, message] of files) {
       writeFileSync(place.database, content);

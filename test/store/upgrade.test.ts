@@ -5,8 +5,12 @@ import { gunzipSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { LOG_FORMAT } from '../../machines/events.ts';
+import type { SvcError } from '../../src/errors.ts';
+import { readHeader } from '../../src/store/files/database-file.ts';
 import { inspectStore } from '../../src/store/inspect/inspect.ts';
 import { FIRST_OF_ASKER, LAST_OF_ASKER } from '../../src/store/places.ts';
+import { SCHEMA, schemaOf } from '../../src/store/schema.ts';
 import { inject, possible } from './inject.ts';
 import { startWriter } from './process.ts';
 import { codeOf, event, makePlace, type Place, placed, run } from './samples.ts';
@@ -172,5 +176,54 @@ test(
     assert.ok(killed >= 5, `${killed} were killed`);
   },
 );
+
+test(
+  'the first event of a newer kind gives the log its format, so an older version refuses it whole',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await store.append({ events: [event(1, 'mcp_like', 1)], runs: [] });
+    assert.is(await formatNow(place, store), SCHEMA, 'no event needs a newer one');
+    const again = place.store();
+    await again.open();
+    await again.append({ events: [event(2, 'mcp:a:b:1', 1, { type: 'mcp.created' })], runs: [] });
+    await again.append({ events: [event(3, 'mcp_like', 2)], runs: [] });
+    assert.is(await formatNow(place, again), 4);
+    const later = place.store();
+    assert.is((await later.open()).last_seq, 3, 'and this version reads it');
+    assert.equal((await later.verify()).problems, []);
+    await later.close();
+  }),
+);
+
+test(
+  'a log of a newer format is refused as it is: by an open, and by what reads a copy',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    await store.append({ events: [event(1, 'a', 1)], runs: [] });
+    await store.close();
+    const db = new Database(place.database);
+    db.pragma(`user_version = ${LOG_FORMAT + 1}`);
+    db.close();
+    const before = readFileSync(place.database);
+    const error = (await place
+      .store()
+      .open()
+      .catch((thrown: unknown) => thrown)) as SvcError;
+    assert.is(error.code, 'store_foreign');
+    assert.match(error.message, `its format is ${LOG_FORMAT + 1}, and svc `);
+    assert.match(error.hint, 'Install that version again');
+    const found = await inspectStore(place);
+    assert.is(found.state === 'unreadable' && found.error.code, 'store_foreign');
+    assert.equal(readFileSync(place.database), before);
+  }),
+);
+
+/** The format in the file of a store, which it closes. */
+async function formatNow({ database }: Place, store: { close(): Promise<void> }): Promise<number> {
+  await store.close();
+  return schemaOf(readHeader(database).user_version);
+}
 
 test.run();

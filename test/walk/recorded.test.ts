@@ -1,6 +1,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { formatOf, LOG_FORMAT } from '../../machines/events.ts';
+import type { SvcError } from '../../src/errors.ts';
+import { foldEvent } from '../../src/kernel/fold.ts';
 import { machineOf } from '../../src/kernel/registry.ts';
 import { readRecorded } from './recorded/logs.ts';
 import { outcomeOf } from './recorded/outcome.ts';
@@ -111,6 +114,31 @@ test('each type of event is recorded, but for those with a reason', () => {
     [...TYPES].filter((type) => !types.has(type)).sort(),
     Object.keys(NOT_RECORDED).sort(),
   );
+});
+
+test('each kind of event is of the format that first had it: an older version refuses a log of a newer one', () => {
+  const formats = JSON.parse(readFileSync('test/fixtures/formats.json', 'utf8')) as Record<
+    string,
+    string[]
+  >;
+  const now = Object.groupBy([...TYPES].sort(), (type) => formatOf(type) ?? 3);
+  assert.equal(JSON.parse(JSON.stringify(now)), formats, 'a new kind: raise LOG_FORMAT');
+  assert.is(Math.max(...Object.keys(formats).map(Number)), LOG_FORMAT);
+});
+
+test('a kind of event or of stream that only a newer version knows is named, and never left out', () => {
+  const [first] = recorded.find(({ machine }) => machine === 'run')?.events ?? [];
+  assert.ok(first);
+  const before = foldEvent(undefined, first);
+  for (const [changes, name] of [
+    [{ type: 'run.paused', version: 2 }, 'run.paused'],
+    [{ stream: 'plan:one' }, 'plan:one'],
+  ] as const)
+    assert.throws(
+      () => foldEvent('stream' in changes ? undefined : before, { ...first, ...changes }),
+      (error: SvcError) =>
+        error.code === 'store_foreign' && error.message.includes(`"${name}"`) && error.hint !== '',
+    );
 });
 
 test('the recorded streams are small', () => {

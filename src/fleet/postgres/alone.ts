@@ -1,10 +1,11 @@
 import type { Client } from 'pg';
+import { LOG_FORMAT } from '../../../machines/events.ts';
 import { type EventStore, type LogReads, toReads } from '../../store/port.ts';
 import { Audit } from './audit.ts';
 import { Connections, type DatabaseOptions } from './connections.ts';
 import type { Read } from './event-reads.ts';
 import { Reads } from './reads.ts';
-import { SCHEMA, schemaVersion, tooNew } from './schema.ts';
+import { schemaVersion, tooNew } from './schema.ts';
 
 /** One connection, for one transaction. The errors of `read` are those of the store. */
 export interface Alone {
@@ -61,7 +62,7 @@ export async function openSnapshot<T>(
     // The reader may be slow.
     await read('set local idle_in_transaction_session_timeout = 0');
     const version = await schemaVersion(client);
-    if (version > SCHEMA) throw tooNew(name, version);
+    if (version > LOG_FORMAT) throw tooNew(name, version);
     if (version === 0) {
       await close();
       return null;

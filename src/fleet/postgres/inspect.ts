@@ -1,5 +1,5 @@
+import { LOG_FORMAT } from '../../../machines/events.ts';
 import { Connections, type DatabaseOptions } from './connections.ts';
-import { SCHEMA } from './schema.ts';
 
 /** What a database says of itself, for the doctor. */
 export interface DatabaseFacts {
@@ -43,7 +43,7 @@ export async function inspectDatabase(options: DatabaseOptions): Promise<Databas
       ...facts,
       name: connections.name,
       tables: tables === undefined ? null : Number(tables.version),
-      known: SCHEMA,
+      known: LOG_FORMAT,
       missing: missing.map(({ lacking }) => lacking),
       clock_ms: Math.round(now - (askedAt + answered) / 2),
     };

@@ -1,4 +1,5 @@
 import type { ClientBase } from 'pg';
+import { LOG_FORMAT } from '../../../machines/events.ts';
 import { SvcError } from '../../errors.ts';
 import {
   columnOf,
@@ -10,7 +11,10 @@ import {
 import { codeOf } from '../../store/failure.ts';
 import { TYPES } from './columns.ts';
 
-/** Raised when the tables change. A newer version is refused. */
+/**
+ * The format of the log after a migration: that of its tables. The first event of a newer kind
+ * raises it, up to `LOG_FORMAT`. A newer format is refused.
+ */
 export const SCHEMA = 3;
 /** Older versions of PostgreSQL are refused: `NNmmmm`. */
 export const SERVER_VERSION_MIN = 130_000;
@@ -195,8 +199,8 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
     throw codeOf(cause) === TIMEOUT ? busy(name, cause) : cause;
   });
   const version = await schemaVersion(client);
-  if (version > SCHEMA) throw tooNew(name, version);
-  if (version === SCHEMA) return addLater(client);
+  if (version > LOG_FORMAT) throw tooNew(name, version);
+  if (version >= SCHEMA) return addLater(client);
   if (version === 0)
     await client.query('create table svc_meta (name text primary key, value text not null)');
   for (const migration of MIGRATIONS.slice(version)) await client.query(migration);
@@ -207,6 +211,9 @@ export async function migrate(client: ClientBase, name: string, log_id: string):
   );
   await addLater(client);
 }
+
+/** Gives the log a newer format, before the first event that needs it. */
+export const RAISE_FORMAT = `update svc_meta set value = $1 where name = 'schema' and value::integer < $1::integer`;
 
 /** What needs no version of the tables. */
 async function addLater(client: ClientBase): Promise<void> {
@@ -226,7 +233,7 @@ function busy(name: string, cause: unknown): SvcError {
 export function tooNew(name: string, version: number): SvcError {
   return new SvcError(
     'store_foreign',
-    `A newer svc made the tables in the database ${name}: version ${version}, and this one knows ${SCHEMA}.`,
+    `A newer svc made the tables in the database ${name}: version ${version}, and this one knows ${LOG_FORMAT}.`,
     { hint: 'Install that version of svc on this machine too, or name another database in store.' },
   );
 }

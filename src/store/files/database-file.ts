@@ -11,9 +11,11 @@ import {
   statSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { LOG_FORMAT } from '../../../machines/events.ts';
 import { SvcError } from '../../errors.ts';
+import { programVersion } from '../../home/version.ts';
 import { asStoreError, isFull, unusable } from '../failure.ts';
-import { APPLICATION_ID, SCHEMA, schemaOf } from '../schema.ts';
+import { APPLICATION_ID, schemaOf } from '../schema.ts';
 
 /**
  * Checks the file before SQLite opens it, so that a foreign file never changes.
@@ -71,11 +73,14 @@ export function refuseForeign(
   if (magic !== MAGIC) throw new SvcError('store_foreign', `${database} is not a database.`);
   if (application_id !== APPLICATION_ID)
     throw new SvcError('store_foreign', `${database} is a database of another program.`);
-  if (schemaOf(user_version) > SCHEMA) {
-    throw new SvcError('store_foreign', `${database} was written by a newer version of svc.`, {
-      hint: 'Install that version again, or choose another home with SVC_HOME.',
-    });
-  }
+  const format = schemaOf(user_version);
+  if (format > LOG_FORMAT)
+    throw new SvcError(
+      'store_foreign',
+      `A newer version of svc wrote ${database}: its format is ${format}, and svc ` +
+        `${programVersion()} reads up to ${LOG_FORMAT}. Nothing was changed.`,
+      { hint: 'Install that version again, or choose another home with SVC_HOME.' },
+    );
 }
 
 /**

@@ -1,10 +1,12 @@
 import type Database from 'better-sqlite3';
+import { formatOf } from '../../../machines/events.ts';
 import { columnOf, EVENT_NAMES } from '../columns.ts';
 import { chain, checkContinuity } from '../continuity.ts';
 import { codeOf } from '../failure.ts';
 import type { Mark } from '../files/high-water.ts';
 import { type CommitRows, conflict, type EventRow, type RunLine } from '../row.ts';
 import { dataDigest, fieldsDigest, RUN_FIELDS } from '../run-digest.ts';
+import { raiseFormat } from '../schema.ts';
 import { UsageTable } from '../usage.ts';
 import type { Words } from '../words.ts';
 
@@ -12,10 +14,12 @@ import type { Words } from '../words.ts';
 export class CommitWrites {
   readonly runs: RunWrites;
   readonly usage: UsageTable;
+  private readonly db: Database.Database;
   private readonly lastVersion: Database.Statement<[string], number>;
   private readonly insertEvent: Database.Statement<unknown[]>;
 
   constructor(db: Database.Database, words: Pick<Words, 'add'>) {
+    this.db = db;
     this.runs = new RunWrites(db, words);
     this.usage = new UsageTable(db);
     // `+?`: SQLite plans a statement again for each value of a bare parameter that its plan may
@@ -31,6 +35,8 @@ export class CommitWrites {
     checkContinuity({ events, runs }, last.seq, (stream) => this.lastVersion.get(stream) ?? 0);
     let end = last;
     for (const event of events) {
+      const format = formatOf(event.type);
+      if (format !== null) raiseFormat(this.db, format);
       end = { seq: event.seq, hash: chain(end.hash, event) };
       // In the order of the columns: SQLite looks for each name of a named value.
       this.insertEvent.run(...EVENT_NAMES.map((name) => event[name]), Buffer.from(end.hash, 'hex'));

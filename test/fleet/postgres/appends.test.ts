@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { SCHEMA } from '../../../src/fleet/postgres/schema.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';
 import { accepted, codeOf, event, run, series } from '../../store/samples.ts';
 import { databaseOf, makePlace, type Place } from './subject.ts';
@@ -166,6 +167,34 @@ on('events and rows that were changed or removed in the database are found', () 
     assert.match(problems.join(' '), /came to the event 5, and 0 were removed, but it has 4/);
     await store.close();
   }),
+);
+
+on(
+  'the first event of a newer kind gives the shared log its format, which a later start reads',
+  () =>
+    placed(async (place) => {
+      const formatNow = async () => {
+        const client = new pg.Client({ connectionString: place.address });
+        await client.connect();
+        const { rows } = await client.query(`select value from svc_meta where name = 'schema'`);
+        await client.end();
+        return Number(rows[0]?.value);
+      };
+      const store = place.store();
+      await store.open();
+      await store.append({ events: [event(1, 's', 1)], runs: [] });
+      assert.is(await formatNow(), SCHEMA);
+      for (const seq of [2, 3])
+        await store.append({
+          events: [event(seq, 'm', seq - 1, { type: 'mcp.created' })],
+          runs: [],
+        });
+      assert.is(await formatNow(), 4);
+      await store.close();
+      const again = place.store();
+      assert.is((await again.open()).last_seq, 3);
+      await again.close();
+    }),
 );
 
 test.run();

@@ -5,6 +5,7 @@ import { type AppendResult, CONFLICT, type Commit } from '../../../store/port.ts
 import { conflict, type EventRow } from '../../../store/row.ts';
 import type { Connections } from '../connections.ts';
 import { isAway, isDuplicate, isRefused } from '../failure.ts';
+import { RAISE_FORMAT } from '../schema.ts';
 import type { AppendAnswer } from './append-statement.ts';
 import { type Epoch, type PreparedCommit, prepareCommit } from './commit.ts';
 
@@ -28,6 +29,8 @@ export interface HeldLease {
 export class Appends {
   /** Bytes of the log after the last commit of this process. */
   bytes = 0;
+  /** The last format that this process gave the log. */
+  private format: number | null = null;
   private readonly connections: Connections;
   private readonly lease: HeldLease;
   private readonly retry_ms: number;
@@ -85,6 +88,11 @@ export class Appends {
 
   /** The position of its first event; null if the lease is late. */
   private async attempt(commit: PreparedCommit): Promise<number | null> {
+    const { format } = commit;
+    if (format !== null && format !== this.format) {
+      await this.connections.write({ text: RAISE_FORMAT, values: [String(format)] });
+      this.format = format;
+    }
     const [answer] = await this.connections.write<AppendAnswer & Record<string, unknown>>(
       commit.statement(this.lease.current()),
     );

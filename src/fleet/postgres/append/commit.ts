@@ -1,4 +1,5 @@
 import type { QueryConfig } from 'pg';
+import { formatOf } from '../../../../machines/events.ts';
 import { checkContinuity } from '../../../store/continuity.ts';
 import type { Commit, RunRow } from '../../../store/port.ts';
 import { type CommitRows, type EventRow, toRows } from '../../../store/row.ts';
@@ -13,6 +14,8 @@ export interface PreparedCommit {
   /** Its first event; null if it has none. */
   first: EventRow | null;
   last: EventRow | null;
+  /** The format of a log with these events; null for that of the tables. */
+  format: number | null;
   /** How many events it has. */
   events: number;
 }
@@ -39,6 +42,7 @@ export function prepareCommit(commit: Commit): PreparedCommit {
 export function prepareRows(rows: CommitRows, runs: readonly RunRow[]): PreparedCommit {
   const { events } = rows;
   const before = (events[0]?.seq ?? 1) - 1;
+  const newest = Math.max(0, ...events.map(({ type }) => formatOf(type) ?? 0));
   const first = firstVersions(events);
   checkContinuity(rows, before, (stream) => (first.get(stream) ?? 2) - 1);
   const values = APPEND.valuesOf({
@@ -59,6 +63,7 @@ export function prepareRows(rows: CommitRows, runs: readonly RunRow[]): Prepared
     }),
     first: events[0] ?? null,
     last: events.at(-1) ?? null,
+    format: newest === 0 ? null : newest,
     events: events.length,
   };
 }
