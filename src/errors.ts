@@ -591,6 +591,12 @@ export const errors = {
       'Read its words above. Without a service: svc start. To see the definition: ' +
       'svc service install --print',
   },
+  upgrade_refused: {
+    ...startup,
+    exit: 6,
+    meaning: 'The other version of svc was not put into use, and this one goes on.',
+    hint: 'Stay with this version, and report what differs to those who made the other one.',
+  },
   node_too_old: {
     ...startup,
     meaning: 'This Node.js is older than svc needs.',

@@ -48,6 +48,7 @@ const TABLES = [
   'src/home/file-lock.ts',
   'src/home/restrained.ts',
   'src/home/process-alive.ts',
+  'src/home/version.ts',
 ];
 /** Interfaces between the kernel, the providers and the model downloads. */
 const PORTS = [
@@ -227,6 +228,12 @@ const layers: Record<string, Layer> = {
     ],
     types: ['src/transport/control'],
   },
+  // The log is folded by two builds.
+  'src/cli/upgrade': {
+    may: ['src/cli', 'src/store', 'src/kernel', 'machines', 'src/logs', ...PLACE],
+  },
+  // Another build asks which formats of the log this one knows.
+  'src/cli/version.ts': { may: ['src/cli', 'machines/events.ts', 'src/logs', ...PLACE] },
   // They read and write the store themselves.
   'src/cli/transfer': {
     may: [

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { suite, test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
@@ -156,24 +156,84 @@ scripts('the program is found through links, and gets its words as they are', (c
   );
 });
 
-scripts('an installation is replaced by the next one, and removed whole', (context) => {
+/** Which version is in use, and which was before. */
+const inUse = (prefix: string) =>
+  ['current', 'previous'].map((name) => {
+    const link = join(prefix, 'lib', 'svc', name);
+    return lstatSync(link, { throwIfNoEntry: false }) && basename(realpathSync(link));
+  });
+
+scripts(
+  'the next version is switched to and back by a link, and all is removed whole',
+  (context) => {
+    const { folder, archive } = context;
+    const prefix = join(folder, 'prefix');
+    const install = join(archive, 'install.sh');
+    const say = (version: string) =>
+      writeFileSync(
+        join(archive, 'lib', 'node'),
+        `#!/bin/sh\nif [ "$2" = version ]; then echo "svc ${version}"; exit; fi\n` +
+          'for word do printf "<%s>" "$word"; done\necho\n',
+      );
+    say('1.0.0');
+    called(install, '--prefix', prefix);
+    assert.equal(inUse(prefix), ['1.0.0', undefined]);
+    assert.is(spawnSync(install, ['--back', '--prefix', prefix]).status, 1);
+    say('1.1.0');
+    mkdirSync(join(prefix, 'lib', 'svc', 'versions', '.new.1'));
+    assert.match(called(install, `--prefix=${prefix}`), 'is not in your PATH');
+    assert.equal(inUse(prefix), ['1.1.0', '1.0.0']);
+    assert.is(
+      called(join(prefix, 'bin', 'svc'), 'status'),
+      `<${realpathSync(prefix)}/lib/svc/versions/1.1.0/lib/svc/dist/src/main.js><status>`,
+    );
+    assert.match(called(install, '--back', '--prefix', prefix), 'svc 1.0.0 is in use again');
+    assert.equal(inUse(prefix), ['1.0.0', '1.1.0']);
+    called(install, '--prefix', prefix);
+    assert.equal(inUse(prefix), ['1.1.0-2', '1.0.0']);
+    assert.equal(readdirSync(join(prefix, 'lib', 'svc', 'versions')), ['1.0.0', '1.1.0-2']);
+    const itself = join(prefix, 'lib', 'svc', 'install.sh');
+    assert.match(spawnSync(itself, ['--prefix', prefix], { encoding: 'utf8' }).stderr, 'from here');
+    writeFileSync(join(prefix, 'bin', 'other'), '');
+    assert.match(called(itself, '--uninstall', '--prefix', prefix), 'main.js><uninstall>');
+    assert.equal(readdirSync(join(prefix, 'bin')), ['other']);
+    assert.not(existsSync(join(prefix, 'lib', 'svc')));
+    assert.equal(readdirSync(prefix), ['bin']);
+  },
+);
+
+scripts('a script that is killed leaves a version in use at each of its steps', (context) => {
   const { folder, archive } = context;
   const prefix = join(folder, 'prefix');
-  const install = join(archive, 'install.sh');
-  called(install, '--prefix', prefix);
-  writeFileSync(join(prefix, 'lib', 'svc', 'of-the-old-one'), '');
-  assert.match(called(install, `--prefix=${prefix}`), 'is not in your PATH');
-  assert.not(existsSync(join(prefix, 'lib', 'svc', 'of-the-old-one')));
-  assert.equal(readdirSync(join(prefix, 'lib')), ['svc']);
-  assert.is(
-    called(join(prefix, 'bin', 'svc'), 'status'),
-    `<${prefix}/lib/svc/lib/svc/dist/src/main.js><status>`,
+  const node = (version: string) =>
+    writeFileSync(join(archive, 'lib', 'node'), `#!/bin/sh\necho "svc ${version}"\n`);
+  node('1.0.0');
+  called(join(archive, 'install.sh'), '--prefix', prefix);
+  node('2.0.0');
+  // The shell asks before each command that changes a file, and is killed at the last of them.
+  const script = readFileSync(join(archive, 'install.sh'), 'utf8');
+  const steps = ['cp', 'mv', 'ln', 'rm', 'mkdir'];
+  const counting = steps
+    .map(
+      (name) =>
+        `${name}() { step=$((step + 1)); [ $step != $LAST ] || kill -9 $$; command ${name} "$@"; }`,
+    )
+    .join('\n');
+  writeFileSync(
+    join(archive, 'install.sh'),
+    script.replace('set -eu', () => `set -eu\nstep=0\n${counting}`),
   );
-  writeFileSync(join(prefix, 'bin', 'other'), '');
-  assert.match(called(install, '--uninstall', '--prefix', prefix), 'main.js><uninstall>');
-  assert.equal(readdirSync(join(prefix, 'bin')), ['other']);
-  assert.not(existsSync(join(prefix, 'lib', 'svc')));
-  assert.equal(readdirSync(prefix), ['bin']);
+  const seen = new Set<string>();
+  for (let last = 1; ; last += 1) {
+    const { signal } = spawnSync(join(archive, 'install.sh'), ['--prefix', prefix], {
+      env: { ...process.env, LAST: String(last) },
+    });
+    seen.add(called(join(prefix, 'bin', 'svc'), 'version'));
+    if (signal === null) break;
+    assert.ok(last < 100);
+  }
+  assert.equal([...seen], ['svc 1.0.0', 'svc 2.0.0']);
+  assert.ok(readdirSync(join(prefix, 'lib', 'svc', 'versions')).length <= 2);
 });
 
 scripts('a file of somebody else is neither replaced nor removed', (context) => {

@@ -50,7 +50,12 @@ export const globalFlags: readonly FlagSpec[] = [json, help];
 
 /** Flags that the program passes to itself; help and completion do not show them. */
 const hiddenFlags: Readonly<Record<string, readonly FlagSpec[]>> = {
-  serve: [{ name: 'background', summary: 'Started by svc start.' }],
+  serve: [
+    { name: 'background', summary: 'Started by svc start.' },
+    { name: 'replace', summary: 'Stop the daemon that runs first.' },
+  ],
+  start: [{ name: 'replace', summary: 'The new daemon stops the one that runs, itself.' }],
+  upgrade: [{ name: 'fold', summary: 'Print the states that a log on stdin leads to.' }],
   completion: [{ name: 'list', value: '<kind>', summary: 'Names that a script offers.' }],
 };
 
@@ -1017,9 +1022,26 @@ export const commands: readonly CommandSpec[] = [
     examples: ['service status'],
   }),
   command('upgrade', {
-    file: 'upgrade',
-    summary: 'Show the version and how to upgrade it. It changes nothing.',
-    examples: ['upgrade'],
+    file: 'upgrade/upgrade',
+    args: '[archive]',
+    summary:
+      'Replace svc by the version in an archive, if it folds the log to the same states. ' +
+      'Without one, show how this installation is upgraded.',
+    flags: [
+      { name: 'check', summary: 'Compare only, and change nothing. No server is asked.' },
+      { name: 'back', summary: 'Return to the version before, if it can read the log.' },
+      {
+        name: 'sha256',
+        value: '<digest>',
+        summary: 'Digest of the archive. By default it is in SHA256SUMS beside it.',
+      },
+    ],
+    examples: [
+      'upgrade',
+      'upgrade --check svc-1.0.0-linux-x64.tar.gz',
+      'upgrade svc-1.0.0-linux-x64.tar.gz',
+      'upgrade --back',
+    ],
   }),
   command('uninstall', {
     file: 'uninstall',

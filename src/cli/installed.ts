@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve, sep } from 'node:path';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import { packageRoot } from '../home/paths.ts';
 
 /** How a program came to its place, and the commands that replace and remove it. */
@@ -28,7 +28,7 @@ const WAYS = {
   },
   archive: {
     words: 'installed from its archive',
-    upgrade: '<folder of the new archive>/install.sh && svc restart',
+    upgrade: 'svc upgrade <archive of the new version>',
     remove: '<root>/install.sh --uninstall',
   },
   deb: {
@@ -50,13 +50,30 @@ const WAYS = {
 
 export type Installed = keyof typeof WAYS;
 
+interface Place extends Way {
+  installed: Installed;
+  /** The folder with `current` and `previous`, which install.sh of an archive makes. */
+  home: string | null;
+}
+
 /** The installation that has this program file, which is `dist/src/main.js` of it. */
-export function installationOf(program: string): Way & { installed: Installed } {
+export function installationOf(program: string): Place {
   const root = packageRoot();
   const installed = installedBy(program, root);
   const way = WAYS[installed];
-  const outer = installed === 'archive' ? resolve(root, '..', '..') : root;
-  return { installed, ...way, remove: way.remove.replace('<root>', outer) };
+  if (installed !== 'archive')
+    return { installed, ...way, home: null, remove: way.remove.replace('<root>', root) };
+  const folder = resolve(root, '..', '..');
+  const versions = dirname(folder);
+  const home = basename(versions) === 'versions' ? dirname(versions) : null;
+  return { installed, ...way, home, remove: way.remove.replace('<root>', home ?? folder) };
+}
+
+/** The path of a file of this version that stays the same with the next one, for a service. */
+export function lastingPath(file: string, { home }: Pick<Place, 'home'>): string {
+  if (home === null) return file;
+  const [, inside] = file.slice(join(home, 'versions').length + 1).match(/^[^/]+\/(.*)$/) ?? [];
+  return inside === undefined ? file : join(home, 'current', inside);
 }
 
 function installedBy(program: string, root: string): Installed {

@@ -1,3 +1,5 @@
+import { LOG_FORMAT, NEW_KINDS } from '../../machines/events.ts';
+import { build } from '../home/build.ts';
 import { ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
 import { programVersion } from '../home/version.ts';
 import { oneLine } from '../logs/plain.ts';
@@ -11,8 +13,11 @@ export async function run(context: Context): Promise<number> {
   if (context.json)
     printJson({
       version,
+      build,
       daemon_version: daemon,
       node: process.versions.node,
+      log_format: LOG_FORMAT,
+      log_kinds: NEW_KINDS,
       platform: `${process.platform}-${process.arch}`,
     });
   else if (daemon === null || daemon === version) print(`svc ${version}`);

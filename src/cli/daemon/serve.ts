@@ -9,6 +9,10 @@ import { choiceFlag, textFlag } from '../parse/flag-values.ts';
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const background = flags.background === true;
   try {
+    if (flags.replace === true) {
+      const { stopDaemon } = await import('./stop-daemon.ts');
+      await stopDaemon({ paths, force: false, timeout_ms: undefined });
+    }
     const { serveDaemon } = await import('../../daemon.ts');
     return await serveDaemon({ paths, flags: settingFlags(flags), background, json });
   } catch (thrown) {

@@ -29,6 +29,7 @@ export interface SpawnOptions {
   paths: Paths;
   flags: Partial<Settings>;
   wait_ms: number;
+  replace?: boolean;
 }
 
 type Message = { type: 'ready'; status: Results['status'] } | { type: 'failed'; error: ErrorBody };
@@ -40,11 +41,19 @@ export async function spawnDaemon({
   paths,
   flags,
   wait_ms,
+  replace = false,
 }: SpawnOptions): Promise<Results['status']> {
   const output = openOutput(paths.stderr);
   const child = spawn(
     process.execPath,
-    [...process.execArgv, programFile(), 'serve', '--background', ...words(flags)],
+    [
+      ...process.execArgv,
+      programFile(),
+      'serve',
+      '--background',
+      ...(replace ? ['--replace'] : []),
+      ...words(flags),
+    ],
     {
       detached: true,
       windowsHide: true,

@@ -15,6 +15,8 @@ export interface StartOptions {
   paths: Paths;
   flags: Partial<Settings>;
   wait_ms: number;
+  /** The new daemon stops the one that runs. */
+  replace?: boolean;
   /** Called before a daemon is started. */
   onStart?: () => void;
 }
@@ -43,9 +45,12 @@ export async function startDaemon({
   paths,
   flags,
   wait_ms,
+  replace = false,
   onStart,
 }: StartOptions): Promise<DaemonStart> {
   const deadline = Date.now() + wait_ms;
+  if (replace)
+    return { status: await spawnDaemon({ paths, flags, wait_ms, replace }), started: true };
   const find = async () => (await whenAnswering(paths, deadline)) ?? whenEnding(paths, deadline);
   let running = await find();
   if (running !== null) return { status: running, started: false };

@@ -12,7 +12,8 @@ import { type DaemonStart, type StartOptions, startDaemon, WAIT } from './start-
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const wait_ms = secondsFlag(flags, 'wait', WAIT) ?? WAIT.default_ms;
   const settings = settingFlags(flags);
-  const started = await startOrExplain({ paths, flags: settings, wait_ms }, () => !json);
+  const replace = flags.replace === true;
+  const started = await startOrExplain({ paths, flags: settings, wait_ms, replace }, () => !json);
   printStarted(started, json);
   if (!started.started) noteNotApplied(settings);
   return 0;

@@ -5,7 +5,7 @@ import { SvcError } from '../../errors.ts';
 import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { Limits } from '../../limits.ts';
-import { installationOf } from '../installed.ts';
+import { installationOf, lastingPath } from '../installed.ts';
 import { programFile } from '../program-file.ts';
 
 /** What a service manager has to know of the daemon. */
@@ -26,7 +26,8 @@ export interface Service {
 /** Throws usage if the program is where it will not stay, and the errors of the configuration. */
 export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
   const program = realpathSync(programFile());
-  if (installationOf(program).installed === 'npx')
+  const place = installationOf(program);
+  if (place.installed === 'npx')
     throw new SvcError(
       'usage',
       'This svc is in the cache of npx, and npx may delete it: a service needs one that stays.',
@@ -38,7 +39,7 @@ export function describeService(paths: Paths, env: NodeJS.ProcessEnv): Service {
     );
   const { limits } = loadConfig(paths.config);
   return {
-    command: [process.execPath, program, 'serve'],
+    command: [lastingPath(process.execPath, place), lastingPath(program, place), 'serve'],
     env: { ...ALLOCATOR, ...placing(env) },
     envFile: join(dirname(paths.config), 'service.env'),
     ...serviceSeconds(limits),

@@ -29,7 +29,7 @@ const SAID = new Set([
   'model',
 ]);
 const ID = /^(run|boot|pull)_[0-9A-HJKMNP-TV-Z]{26}$/;
-const VERSION = /^\d{1,4}\.\d{1,4}\.\d{1,4}$/;
+const VERSION = /^\d{1,4}\.\d{1,4}\.\d{1,4}(-(alpha|beta|rc)\.\d{1,4})?$/;
 const FIELD = /^[a-z][a-z0-9_]{0,40}$/;
 
 /** Our names that neither the table of errors nor the machines have. */

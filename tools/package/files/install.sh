@@ -2,11 +2,16 @@
 # Installs this folder for one user, or for all with --prefix /usr/local.
 #
 #   ./install.sh [--prefix <folder>]
+#   ./install.sh --back [--prefix <folder>]          the version before, which is kept
 #   ./install.sh --uninstall [--prefix <folder>]
+#
+# lib/svc/current leads to the version in use, and lib/svc/previous to the one before. One rename
+# switches, so a script that is killed leaves the old version or the new one.
 set -eu
 
 prefix=${HOME:-}/.local
 uninstall=no
+back=no
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix)
@@ -16,8 +21,9 @@ while [ $# -gt 0 ]; do
       ;;
     --prefix=*) prefix=${1#--prefix=} ;;
     --uninstall) uninstall=yes ;;
+    --back) back=yes ;;
     -h | --help)
-      sed -n '2,5s/^# \{0,1\}//p' "$0"
+      sed -n '2,9s/^# \{0,1\}//p' "$0"
       exit 0
       ;;
     *)
@@ -37,7 +43,8 @@ case $prefix in
 esac
 
 program=$prefix/lib/svc
-# What links into the program: the place of each link, and what it leads to.
+versions=$program/versions
+# What links into the version in use: the place of each link, and what it leads to.
 links='bin/svc bin/svc
 share/man/man1/svc.1 share/man/man1/svc.1
 share/bash-completion/completions/svc share/bash-completion/completions/svc
@@ -49,13 +56,23 @@ is_ours() {
   [ -L "$1" ] && case $(readlink "$1") in "$program"/*) true ;; *) false ;; esac
 }
 
+# lead <name> <target>: the link is the old one or the new one, and never missing.
+lead() {
+  ln -s "$2" "$program/.$1.$$"
+  mv -fT "$program/.$1.$$" "$program/$1"
+}
+
+version_of() {
+  "$1/bin/svc" version | sed -n '1s/^svc //p'
+}
+
 if [ "$uninstall" = yes ]; then
   if [ ! -e "$program/install.sh" ]; then
     echo "error: svc is not installed in $prefix" >&2
     exit 1
   fi
   # Stops the daemon, removes its service, and lists the files of the user, which stay.
-  said=$("$program/bin/svc" uninstall) || echo 'The daemon could not be asked to stop.' >&2
+  said=$("$program/current/bin/svc" uninstall) || echo 'The daemon could not be asked to stop.' >&2
   echo "$said" | sed '/^Then remove the program/d'
   echo "$links" | while read -r place _; do
     if is_ours "$prefix/$place"; then rm -f "$prefix/$place"; fi
@@ -68,31 +85,69 @@ if [ "$uninstall" = yes ]; then
   exit 0
 fi
 
-here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
-if [ "$here" = "$program" ]; then
-  echo "error: svc is installed from here already" >&2
-  exit 1
+if [ "$back" = yes ]; then
+  if [ ! -e "$program/previous/bin/svc" ]; then
+    echo "error: there is no version before this one in $program" >&2
+    exit 1
+  fi
+  old=$(readlink "$program/current")
+  lead current "$(readlink "$program/previous")"
+  lead previous "$old"
+  echo "svc $(version_of "$program/current") is in use again, in $program."
+  exit 0
 fi
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
+case $here in
+  "$program" | "$versions"/*)
+    echo "error: svc is installed from here already" >&2
+    exit 1
+    ;;
+esac
 echo "$links" | while read -r place _; do
   if [ -e "$prefix/$place" ] && ! is_ours "$prefix/$place"; then
     echo "error: $prefix/$place belongs to something else; move it away first" >&2
     exit 1
   fi
 done
-mkdir -p "$prefix/lib"
-# The copy is whole before it takes the place of the old one.
-new=$program.new.$$
-old=$program.old.$$
+# Before 1.0.0 the program was in lib/svc itself. It becomes the version before.
+if [ -e "$program/bin/svc" ]; then
+  mv "$program" "$program.old.$$"
+  mkdir -p "$versions"
+  mv "$program.old.$$" "$versions/first"
+  lead current versions/first
+fi
+mkdir -p "$versions"
+# What a script that was killed has left.
+rm -rf "$versions"/.new.*
+# The copy is whole before it gets its name.
+new=$versions/.new.$$
 trap 'rm -rf "$new"' EXIT
 cp -R "$here" "$new"
 "$new/bin/svc" version
-if [ -e "$program" ]; then mv "$program" "$old"; fi
-mv "$new" "$program"
+version=$(version_of "$new")
+name=${version:-unknown}
+number=1
+while [ -e "$versions/$name" ]; do
+  number=$((number + 1))
+  name=$version-$number
+done
+mv "$new" "$versions/$name"
 trap - EXIT
-rm -rf "$old"
+if [ -e "$program/current" ]; then lead previous "$(readlink "$program/current")"; fi
+lead current "versions/$name"
+[ -L "$program/install.sh" ] || ln -s current/install.sh "$program/install.sh"
 echo "$links" | while read -r place target; do
   mkdir -p "$(dirname "$prefix/$place")"
-  ln -sf "$program/$target" "$prefix/$place"
+  ln -sfn "$program/current/$target" "$prefix/$place"
+done
+# Only the version in use and the one before are kept.
+for old in "$versions"/*; do
+  case versions/${old##*/} in
+    "$(readlink "$program/current")") ;;
+    "$(readlink "$program/previous" || true)") ;;
+    *) rm -rf "$old" ;;
+  esac
 done
 echo "Installed in $program."
 case :${PATH:-}: in

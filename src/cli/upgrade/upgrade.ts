@@ -1,0 +1,217 @@
+import { execFile } from 'node:child_process';
+import { realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { LOG_FORMAT } from '../../../machines/events.ts';
+import { SvcError } from '../../errors.ts';
+import { build } from '../../home/build.ts';
+import type { Paths } from '../../home/paths.ts';
+import { ownerOf, type RuntimeFile, readRuntimeFile } from '../../home/runtime-file.ts';
+import { programVersion } from '../../home/version.ts';
+import { readHeader } from '../../store/files/database-file.ts';
+import { schemaOf } from '../../store/schema.ts';
+import { sharedDatabase } from '../config/database.ts';
+import type { Context } from '../context.ts';
+import { installationOf } from '../installed.ts';
+import { textFlag } from '../parse/flag-values.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { programFile } from '../program-file.ts';
+import { serviceManager } from '../service/platform.ts';
+import { type Candidate, describe, lastLine, refused, withArchive } from './candidate.ts';
+import { type Comparison, compareBuilds } from './compare.ts';
+
+const call = promisify(execFile);
+
+/**
+ * Replaces this build by the one of an archive, or by the one before.
+ *
+ * 1. The other build folds the log beside the daemon. A state that differs refuses the switch.
+ * 2. One rename of a link switches the program.
+ * 3. The new daemon is started while the old one runs, and stops it itself. So the end of this
+ *    command, at any time, leaves one of them.
+ */
+export async function run(context: Context): Promise<number> {
+  if (context.flags.fold !== true) return upgrade(context);
+  return (await import('./fold.ts')).printStates();
+}
+
+async function upgrade({ paths, args, flags, json }: Context): Promise<number> {
+  const [given] = args;
+  const back = flags.back === true;
+  const check = flags.check === true;
+  const place = installationOf(programFile());
+  if (given === undefined && !back) {
+    if (check)
+      throw new SvcError('usage', 'svc asks no server for versions, so name an archive.', {
+        hint: 'svc upgrade --check <archive>, or the folder that it and SHA256SUMS are in',
+      });
+    const { installed, words, upgrade: command } = place;
+    const program = programFile();
+    if (json) printJson({ version: programVersion(), program, installed, command });
+    else print(`svc ${programVersion()} is ${words}: ${program}\nUpgrade it with: ${command}`);
+    return 0;
+  }
+  if (place.home === null && !(check && given !== undefined))
+    throw refused(
+      `svc is ${place.words}, so another command upgrades it. Nothing was changed.`,
+      `Run: ${place.upgrade}`,
+    );
+  const use = (candidate: Candidate) =>
+    compareAndSwitch(paths, candidate, place.home, { check, back, json });
+  if (given !== undefined && !back) return withArchive(given, textFlag(flags, 'sha256'), use);
+  const previous = join(place.home ?? '', 'previous');
+  if (given !== undefined) throw new SvcError('usage', '--back takes no archive.');
+  return use(
+    await describe(previous).catch((cause) => {
+      throw refused(
+        `There is no version before ${programVersion()} in ${place.home}: ${cause.message}`,
+      );
+    }),
+  );
+}
+
+interface Wish {
+  check: boolean;
+  back: boolean;
+  json: boolean;
+}
+
+async function compareAndSwitch(
+  paths: Paths,
+  candidate: Candidate,
+  home: string | null,
+  { check, back, json }: Wish,
+): Promise<number> {
+  const { version, root } = candidate;
+  const say = json ? () => {} : print;
+  const daemon = runningDaemon(paths);
+  const isHere = build !== null && candidate.build === build;
+  if (isHere && (check || daemon === null || isOfThisProgram(daemon))) {
+    if (json) printJson({ version, switched: false, differences: [] });
+    else print(`svc ${version} is in use already. Nothing was changed.`);
+    return 0;
+  }
+  const started = performance.now();
+  const found = await compareBuilds(
+    paths,
+    [process.execPath, programFile()],
+    [join(root, 'bin', 'svc')],
+  );
+  refuseDifferences(candidate, found, paths);
+  const seconds = ((performance.now() - started) / 1000).toFixed(1);
+  if (found !== null)
+    say(
+      `svc ${version} folds the ${found.events} events of the log to the same states: ` +
+        `${found.streams} machines, ${seconds} s.`,
+    );
+  const wayBack = sayWayBack(candidate);
+  say(wayBack);
+  const facts = {
+    version,
+    events: found?.events ?? 0,
+    machines: found?.streams ?? 0,
+    back: wayBack,
+  };
+  if (check || home === null) {
+    if (json) printJson({ ...facts, switched: false, differences: [] });
+    else print('Nothing was changed.');
+    return 0;
+  }
+  // The prefix of the installation is above lib/svc.
+  const install = (script: string, ...words: string[]) =>
+    call(script, [...words, '--prefix', dirname(dirname(home))]);
+  if (!isHere) await install(join(root, 'install.sh'), ...(back ? ['--back'] : []));
+  if (daemon !== null)
+    await handOver(home, json).catch(async (cause) => {
+      await install(join(home, 'current', 'install.sh'), '--back');
+      await call(join(home, 'current', 'bin', 'svc'), ['start']);
+      throw refused(
+        `svc ${version} did not start: ${lastLine(cause)}. svc ${programVersion()} runs again.`,
+        'Read why it failed: svc logs --level warn',
+      );
+    });
+  if (json) printJson({ ...facts, switched: true, differences: [] });
+  else print(`svc ${version} is in use${daemon === null ? '' : ', and its daemon runs'}.`);
+  return 0;
+}
+
+/** Throws upgrade_refused for a difference, or for a log that the other build cannot read. */
+function refuseDifferences(candidate: Candidate, found: Comparison | null, paths: Paths): void {
+  const { version, log_format } = candidate;
+  const format = Math.max(found?.format ?? 0, formatOnDisk(paths));
+  if (format > log_format)
+    throw refused(
+      `svc ${version} cannot read this log any more: its format is ${format}, and svc ${version} ` +
+        `reads up to ${log_format}. Nothing was changed.`,
+      'Stay with this version. A newer one is installed with: svc upgrade <archive>',
+    );
+  if (found === null || found.differing === 0) return;
+  const more = found.differing - found.differences.length;
+  throw new SvcError(
+    'upgrade_refused',
+    `svc ${version} does not see ${found.differing} of ${found.streams} machines as this version ` +
+      `does. Nothing was changed.\n${found.differences.join('\n')}` +
+      (more > 0 ? `\nAnd ${more} more.` : ''),
+    { details: { differences: found.differences } },
+  );
+}
+
+/** The header may be a little behind the log. It still counts events that were removed. */
+function formatOnDisk({ config, database }: Paths): number {
+  if (sharedDatabase(config) !== null) return 0;
+  try {
+    return schemaOf(readHeader(database).user_version);
+  } catch {
+    return 0;
+  }
+}
+
+/** Until when `svc upgrade --back` leads from the other build to this one. */
+function sayWayBack({ version, log_format, log_kinds }: Candidate): string {
+  const here = programVersion();
+  if (log_format <= LOG_FORMAT)
+    return `svc ${version} writes nothing that svc ${here} cannot read: svc upgrade --back works.`;
+  const kinds = Object.entries(log_kinds)
+    .filter(([format]) => Number(format) > LOG_FORMAT)
+    .flatMap(([, names]) => names.map((name) => `${name}*`));
+  return (
+    `svc upgrade --back works until the log has one of these events, which svc ${here} cannot ` +
+    `read: ${kinds.join(', ')}`
+  );
+}
+
+function runningDaemon({ runtime }: Paths): RuntimeFile | null {
+  const found = readRuntimeFile(runtime);
+  return found.kind === 'present' && ['ours', 'unproven'].includes(ownerOf(found.file))
+    ? found.file
+    : null;
+}
+
+function isOfThisProgram({ program }: RuntimeFile): boolean {
+  try {
+    return realpathSync(program) === realpathSync(programFile());
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * The daemon of the program that is in use now takes over. Of a service, its manager starts it.
+ * If the new daemon is killed before it has stopped the old one, that one runs on. If it is killed
+ * later, the next start is here.
+ */
+async function handOver(home: string, json: boolean): Promise<void> {
+  const svc = join(home, 'current', 'bin', 'svc');
+  const service = await serviceManager().status();
+  if (service.installed && service.state === 'active') {
+    await call(svc, ['service', 'install', '--json']);
+    return;
+  }
+  if (!json) note('The new daemon takes over: runs that are active go on with it.');
+  await call(svc, ['start', '--replace', '--wait', TAKEOVER_S]).catch(() =>
+    call(svc, ['start', '--json']),
+  );
+}
+
+/** Runs may end first, and the log is opened. */
+const TAKEOVER_S = '600';

@@ -1,0 +1,204 @@
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { makeBuild } from '../helpers/made-build.ts';
+import { type Home, makeHome } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
+
+/** Installs a build below a prefix, and replaces it by others while a run is unfinished. */
+const test = suite<Context>('upgrade');
+
+interface Context {
+  home: Home;
+  folder: string;
+  prefix: string;
+  /** Provider whose answers never begin. */
+  upstream: Server;
+  builds: Record<'first' | 'next' | 'planted' | 'newer' | 'broken', string>;
+}
+
+const CHART = 'machines/run/chart.ts';
+const GUARD = "'attempt' in event && event.attempt === context.attempt,";
+
+test.before((context) => {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'svc-upgrade-'));
+  context.folder = folder;
+  const make = (version: string, ...changes: [string, string, string][]) =>
+    makeBuild(folder, { version, changes });
+  context.builds = {
+    first: make('1.0.0'),
+    next: make('1.1.0'),
+    planted: make('1.2.0', [CHART, GUARD, GUARD.replace('===', '>')]),
+    newer: make(
+      '1.3.0',
+      ['machines/events.ts', 'LOG_FORMAT = 4', 'LOG_FORMAT = 5'],
+      ['machines/events.ts', '  4: [', "  5: ['daemon.', 'plan.'],\n  4: ["],
+    ),
+    broken: make('1.4.0', [
+      'src/daemon/start.ts',
+      'const bound =',
+      "throw new Error('broken');\n  const bound =",
+    ]),
+  };
+});
+test.after(({ folder }) => rmSync(folder, { recursive: true, force: true }));
+
+test.before.each(async (context) => {
+  context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '100' });
+  context.prefix = join(context.home.folder, 'prefix');
+  context.upstream = createServer(() => {}).listen(0, '127.0.0.1');
+  await once(context.upstream, 'listening');
+  const { port } = context.upstream.address() as AddressInfo;
+  const up = { adapter: 'openai-compatible', base_url: `http://127.0.0.1:${port}/v1`, model: 'm' };
+  mkdirSync(context.home.folder, { recursive: true });
+  writeFileSync(context.home.paths.config, JSON.stringify({ providers: { up } }));
+  const unpacked = mkdtempSync(join(context.folder, 'unpacked-'));
+  execFileSync('tar', ['-xzf', context.builds.first, '-C', unpacked, '--strip-components=1']);
+  execFileSync(join(unpacked, 'install.sh'), ['--prefix', context.prefix], {
+    env: context.home.env,
+  });
+});
+test.after.each(async ({ home, upstream }) => {
+  await home.close();
+  upstream.closeAllConnections();
+  upstream.close();
+});
+
+interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs the installed program. */
+async function svc({ home, prefix }: Context, ...words: string[]): Promise<Outcome> {
+  const done = promisify(execFile)(join(prefix, 'bin', 'svc'), words, { env: home.env });
+  done.child.stdin?.end();
+  return done.then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    (error) => error as Outcome,
+  );
+}
+
+async function json(context: Context, ...words: string[]) {
+  const { code, stdout, stderr } = await svc(context, ...words, '--json');
+  assert.is(code, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+/** A run that its provider has and does not answer. */
+async function startRun(context: Context): Promise<string> {
+  const { id } = await json(context, 'run', 'wait', '--detach', '--provider', 'up');
+  await waitFor('the provider has it', async () => (await stateOf(context, id)) !== 'queued');
+  return id;
+}
+
+const stateOf = async (context: Context, id: string): Promise<string> =>
+  (await json(context, 'runs', 'show', id)).state;
+const inUse = ({ prefix }: Context) => basename(realpathSync(join(prefix, 'lib/svc/current')));
+const daemonNow = async (context: Context) => {
+  const { version, pid, state } = await json(context, 'status');
+  return { version, pid, state };
+};
+
+test('the next version takes over with the runs, and the one before comes back', async (context) => {
+  await svc(context, 'start');
+  const id = await startRun(context);
+  const checked = await svc(context, 'upgrade', '--check', context.builds.next);
+  assert.match(checked.stdout, /svc 1\.1\.0 folds the \d+ events of the log to the same states/);
+  assert.match(checked.stdout, 'Nothing was changed.');
+  assert.is((await daemonNow(context)).version, '1.0.0');
+  const done = await svc(context, 'upgrade', context.builds.next);
+  assert.is(done.code, 0, done.stderr);
+  assert.match(done.stdout, 'svc upgrade --back works');
+  const now = await daemonNow(context);
+  assert.equal([now.version, inUse(context)], ['1.1.0', '1.1.0']);
+  await waitFor('the run goes on', async () =>
+    /^(starting|streaming)$/.test(await stateOf(context, id)),
+  );
+  const back = await svc(context, 'upgrade', '--back');
+  assert.is(back.code, 0, back.stderr);
+  assert.equal([(await daemonNow(context)).version, inUse(context)], ['1.0.0', '1.0.0']);
+  assert.ok(['starting', 'streaming', 'queued', 'suspended'].includes(await stateOf(context, id)));
+});
+
+test('a guard that decides differently is found: the run is named, and the old daemon goes on', async (context) => {
+  await svc(context, 'start');
+  const id = await startRun(context);
+  await svc(context, 'runs', 'cancel', id);
+  const before = await daemonNow(context);
+  const refused = await svc(context, 'upgrade', context.builds.planted, '--json');
+  assert.is(refused.code, 6, refused.stdout);
+  const { error } = JSON.parse(refused.stderr);
+  assert.is(error.code, 'upgrade_refused');
+  assert.match(error.message, `\n${id}: the new build refuses the event `);
+  assert.equal([await daemonNow(context), inUse(context)], [before, '1.0.0']);
+  await svc(context, 'stop');
+  const again = await svc(context, 'upgrade', '--check', context.builds.planted);
+  assert.is(again.code, 6, 'also from the log of a stopped daemon');
+  assert.match(again.stderr, id);
+});
+
+test('what ends the way back is said before, and the way back is refused after it', async (context) => {
+  await svc(context, 'start');
+  const { code, stdout, stderr } = await svc(context, 'upgrade', context.builds.newer);
+  assert.is(code, 0, stderr);
+  assert.match(
+    stdout,
+    'works until the log has one of these events, which svc 1.0.0 cannot read: daemon.*, plan.*',
+  );
+  const back = await svc(context, 'upgrade', '--back');
+  assert.is(back.code, 6);
+  assert.match(back.stderr, 'svc 1.0.0 cannot read this log any more: its format is 5');
+  assert.is((await daemonNow(context)).version, '1.3.0');
+});
+
+test('a version whose daemon does not start is left again, and the old one runs', async (context) => {
+  await svc(context, 'start');
+  const { code, stderr } = await svc(context, 'upgrade', context.builds.broken);
+  assert.is(code, 6);
+  assert.match(stderr, 'svc 1.4.0 did not start');
+  assert.equal([(await daemonNow(context)).version, inUse(context)], ['1.0.0', '1.0.0']);
+});
+
+test('an archive is refused by its digest, without one, and a checkout by its kind', async (context) => {
+  const { builds, folder, home } = context;
+  const copy = join(folder, 'copy.tar.gz');
+  writeFileSync(copy, readFileSync(builds.next));
+  const tried = async (...words: string[]) => (await svc(context, 'upgrade', ...words)).stderr;
+  assert.match(await tried('--check', copy), 'SHA256SUMS beside');
+  assert.match(await tried('--check', builds.next, '--sha256', '0'.repeat(64)), 'has the SHA-256');
+  assert.match(await tried('--check', folder), 'names 5 archives for ');
+  assert.match(await tried('--check'), 'asks no server');
+  assert.match(await tried('--back'), 'There is no version before');
+  const checkout = await home.svc(['upgrade', builds.next]);
+  assert.is(checkout.code, 6);
+  assert.match(checkout.stderr, 'git pull && npm install && npx svc restart');
+  assert.is(inUse(context), '1.0.0');
+});
+
+test('a command that is killed leaves the old daemon or the new one', async (context) => {
+  await svc(context, 'start');
+  const { home, prefix, builds } = context;
+  const { pid } = await daemonNow(context);
+  const child = spawn(join(prefix, 'bin', 'svc'), ['upgrade', builds.next], { env: home.env });
+  // It says so when the new daemon is about to stop the old one.
+  await once(child.stderr, 'data');
+  child.kill('SIGKILL');
+  await once(child, 'close');
+  await waitFor('the new daemon runs', async () => {
+    const now = await daemonNow(context).catch(() => null);
+    assert.ok(now === null || now.pid === pid || now.version === '1.1.0');
+    return now?.version === '1.1.0' && ['ready', 'running'].includes(now.state);
+  });
+  assert.is(inUse(context), '1.1.0');
+});
+
+test.run();
