@@ -41,8 +41,9 @@ for (const log of logs) {
 
 /** How a run ended is one object now. Its fields were beside the others. */
 function fieldOf(context: object, key: string): unknown {
-  const { completion, ...rest } = context as Record<string, unknown>;
-  if (key in rest || completion === undefined) return rest[key];
+  const fields = context as Record<string, unknown>;
+  const { completion } = fields;
+  if (key in fields || completion === undefined) return fields[key];
   return (completion as Record<string, unknown> | null)?.[key] ?? null;
 }
 

@@ -1,17 +1,23 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { type CreationEvent, SCHEMA_VERSION } from '../../machines/events.ts';
 import { init, statePath, step } from '../../machines/step.ts';
 import { machineOf } from '../../src/kernel/registry.ts';
 import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { Hub } from '../helpers/hub.ts';
 import { makeModel } from '../helpers/pulls.ts';
+import { coverOf } from '../machines/cover.ts';
+import { models } from '../machines/models/all.ts';
+import type { Model } from '../machines/models/model.ts';
+import { MACHINES } from './edges.ts';
 import { Harness } from './harness.ts';
 import { startHeld } from './walk-run.ts';
 
 /**
  * Records a golden log: `node test/walk/golden.ts <name>` runs a few boots of the built program. It
- * writes their events to test/fixtures/logs/<name>.jsonl, and the folded states beside them. Done
- * once for each released version, never again.
+ * writes their events to test/fixtures/logs/<name>.jsonl, and the folded states beside them. With
+ * `--every-kind`, the log is made from the graphs of the machines, and has each kind of event.
+ * Done once for each released version, never again.
  */
 
 export const LOGS = 'test/fixtures/logs';
@@ -78,9 +84,45 @@ async function record(): Promise<StoredEvent[]> {
   }
 }
 
+/** For each machine, few short streams that together have each kind of its events. */
+function everyKind(): StoredEvent[] {
+  const seen = new Set<string>();
+  const log: StoredEvent[] = [];
+  for (const { machine, created } of models.filter(({ machine: { id } }) => id in KEYS)) {
+    const ways = coverOf(models.find((one) => one.created === created) as Model).accepted.map(
+      ({ from, event }) => [created, ...from.path, event] as CreationEvent[],
+    );
+    for (const way of ways.sort((a, b) => a.length - b.length)) {
+      if (way.every(({ type }) => seen.has(type))) continue;
+      const stream = `${KEYS[machine.id]}${log.length}`;
+      for (const [index, { type, at, ...data }] of way.entries()) {
+        seen.add(type);
+        const [seq, version] = [log.length + 1, index + 1];
+        log.push({
+          seq,
+          stream,
+          version,
+          type,
+          schema: SCHEMA_VERSION,
+          at,
+          boot_id: 'boot_1',
+          data,
+        });
+      }
+    }
+  }
+  return log;
+}
+
+/** How a stream of a machine begins. A call of a tool is folded by its run. */
+const KEYS: Readonly<Record<string, string>> = {
+  run: 'run_',
+  ...Object.fromEntries(MACHINES.filter((id) => id !== 'run').map((id) => [id, `${id}:a:b:`])),
+};
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [, , name = 'unnamed'] = process.argv;
-  const events = await record();
+  const [, , name = 'unnamed', how] = process.argv;
+  const events = how === '--every-kind' ? everyKind() : await record();
   mkdirSync(LOGS, { recursive: true });
   // The fixtures do not name this machine or its paths.
   const lines = events.map((event) =>

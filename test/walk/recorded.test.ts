@@ -126,6 +126,17 @@ test('each kind of event is of the format that first had it: an older version re
   assert.is(Math.max(...Object.keys(formats).map(Number)), LOG_FORMAT);
 });
 
+test('a log of this format has each kind of event, and golden.test.ts folds it', () => {
+  const lines = readFileSync('test/fixtures/logs/1.0.0-rc.1-every-kind.jsonl', 'utf8').trim();
+  const types = new Set(
+    lines.split('\n').map((line) => (JSON.parse(line) as { type: string }).type),
+  );
+  assert.equal(
+    [...TYPES].filter((type) => !types.has(type)),
+    [],
+  );
+});
+
 test('a kind of event or of stream that only a newer version knows is named, and never left out', () => {
   const [first] = recorded.find(({ machine }) => machine === 'run')?.events ?? [];
   assert.ok(first);
