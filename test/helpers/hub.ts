@@ -101,6 +101,12 @@ export class Hub {
     return this.downloads.reduce((sum, { sent }) => sum + sent, 0);
   }
 
+  /** Forgets what it was asked, and how it was to behave. */
+  reset(): void {
+    this.usual = {};
+    for (const list of [this.next, this.nextLists, this.asked]) list.length = 0;
+  }
+
   async stop(): Promise<void> {
     const closed = new Promise((resolve) => this.server.close(resolve));
     for (const socket of this.sockets) socket.destroy();

@@ -1,12 +1,10 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { errors } from '../../src/errors.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
-import { Hub } from '../helpers/hub.ts';
+import { type ModelBench, modelSuite } from '../helpers/model-suite.ts';
 import { makeModel } from '../helpers/pulls.ts';
-import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 /** `svc model pull` as a process, with a daemon as a process. */
@@ -16,35 +14,24 @@ const MODEL = makeModel(2048);
 const CUT = 700_000;
 const TOKEN = 'hf_0123456789secret';
 
-interface Bench extends Home {
-  hub: Hub;
+const ENV = { HF_TOKEN: TOKEN, SVC_LIMIT_PULL_PROGRESS_MS: '10' };
+const test = modelSuite('a pull', { [FILE]: MODEL }, ENV);
+const once = modelSuite(
+  'a pull that is tried once',
+  { [FILE]: MODEL },
+  { ...ENV, SVC_LIMIT_PULL_FAILURES: '1' },
+);
+
+interface Bench extends ModelBench {
   partial: string;
   model: string;
 }
 
-/** A started daemon whose hub has the model. */
-function commands(
-  name: string,
-  body: (bench: Bench) => Promise<void>,
-  env: NodeJS.ProcessEnv = {},
-): void {
-  test(name, async () => {
-    const hub = await Hub.start({ [FILE]: MODEL });
-    const home = makeHome({
-      HF_ENDPOINT: hub.url,
-      HF_TOKEN: TOKEN,
-      SVC_LIMIT_PULL_SPARE_BYTES: '0',
-      SVC_LIMIT_PULL_PROGRESS_MS: '10',
-      ...env,
-    });
-    const model = join(home.paths.models, FILE);
-    try {
-      assert.is((await home.svc(['start'])).code, 0);
-      await body({ ...home, hub, model, partial: `${model}.partial` });
-    } finally {
-      await home.close();
-      await hub.stop();
-    }
+/** A daemon whose hub has the model. */
+function commands(name: string, body: (bench: Bench) => Promise<void>, on = test): void {
+  on(name, async ({ bench }) => {
+    const model = join(bench.paths.models, FILE);
+    await body({ ...bench, model, partial: `${model}.partial` });
   });
 }
 
@@ -152,7 +139,7 @@ commands(
     assert.equal(await pull('hf:user/tiny'), [7, 'model_invalid']);
     assert.equal(readdirSync(paths.models), []);
   },
-  { SVC_LIMIT_PULL_FAILURES: '1' },
+  once,
 );
 
 commands(
@@ -177,7 +164,7 @@ commands(
     hub.nextLists.push({ status: 500 });
     assert.not.match(await hint('search', 'tiny', '--hub'), goesOn);
   },
-  { SVC_LIMIT_PULL_FAILURES: '1' },
+  once,
 );
 
 commands('the token is in no output and in no file of the home', async ({ svc, hub, folder }) => {
@@ -198,3 +185,4 @@ commands('the token is in no output and in no file of the home', async ({ svc, h
 });
 
 test.run();
+once.run();

@@ -9,45 +9,37 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
 import { encodeGguf } from '../fixtures/models/gguf-bytes.ts';
 import { makeBert } from '../fixtures/models/make-bert.ts';
 import { makeGguf, makeSplitGguf } from '../fixtures/models/make-gguf.ts';
-import { Hub, sha256 } from '../helpers/hub.ts';
+import { sha256 } from '../helpers/hub.ts';
+import { type ModelBench, modelSuite } from '../helpers/model-suite.ts';
 import { makeModel } from '../helpers/pulls.ts';
-import { type Home, makeHome } from '../helpers/svc.ts';
 
 /** The models folder from the command line: import, show, use, alias and remove. */
 
-interface Bench extends Home {
-  hub: Hub;
+interface Bench extends ModelBench {
   json(args: readonly string[]): Promise<unknown>;
   fails(args: readonly string[]): Promise<[number | null, string, string]>;
 }
 
+const test = modelSuite('the folder of models', { 'tiny-Q4_K_M.gguf': makeModel(512) });
+
 function commands(name: string, body: (bench: Bench) => Promise<void>): void {
-  test(name, async () => {
-    const hub = await Hub.start({ 'tiny-Q4_K_M.gguf': makeModel(512) });
-    const home = makeHome({ HF_ENDPOINT: hub.url, SVC_LIMIT_PULL_SPARE_BYTES: '0' });
+  test(name, async ({ bench }) => {
     const json = async (args: readonly string[]) => {
-      const { code, stdout, stderr } = await home.svc([...args, '--json']);
+      const { code, stdout, stderr } = await bench.svc([...args, '--json']);
       assert.is(code, 0, stderr);
       return JSON.parse(stdout) as unknown;
     };
     const fails = async (args: readonly string[]): Promise<[number | null, string, string]> => {
-      const { code, stderr } = await home.svc([...args, '--json']);
+      const { code, stderr } = await bench.svc([...args, '--json']);
       const { error } = JSON.parse(stderr) as { error: { code: string; hint: string } };
       return [code, error.code, error.hint];
     };
-    try {
-      assert.is((await home.svc(['start'])).code, 0);
-      await body({ ...home, hub, json, fails });
-    } finally {
-      await home.close();
-      await hub.stop();
-    }
+    await body({ ...bench, json, fails });
   });
 }
 
@@ -207,6 +199,7 @@ commands(
     await json(['model', 'alias', 'brief', 'local/svc-mini']);
     const { system } = (await json(['run', 'hi', '-m', 'brief'])) as Model;
     assert.is(system ?? null, null, 'another alias of the name has nothing of the former one');
+    assert.equal(await json(['model', 'alias', 'brief', '--remove']), { aliases: {} });
   },
 );
 
