@@ -97,7 +97,7 @@ export const errors = {
     ...invalid,
     http: 413,
     meaning: 'The request body is larger than the daemon accepts.',
-    hint: 'Send less, or raise the limit body_bytes.',
+    hint: 'Send less, or raise the limit body_bytes; of a form, upload_bytes.',
   },
   context_length_exceeded: {
     ...invalid,

@@ -95,6 +95,7 @@ export const limitSpecs = {
     'For a person to allow a call of a tool. Then it is denied.',
   ),
   body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body, or one gRPC message.'),
+  upload_bytes: limit(25 * MIB, 1024, 512 * MIB, 'One HTTP request body with a file of sound.'),
   request_values: limit(
     100_000,
     1000,
@@ -189,13 +190,14 @@ export const limitSpecs = {
     8,
     1,
     1024,
-    'Requests for embeddings or reranking at one time. More get the error busy.',
+    'Requests for embeddings, reranking, transcripts or images at one time. ' +
+      'More get the error busy.',
   ),
   embed_ms: limit(
     300_000,
     1000,
     3_600_000,
-    'One request for embeddings or reranking. A large model loads slowly.',
+    'One request for embeddings, reranking, transcripts or images. A large model loads slowly.',
   ),
   pulls: limit(2, 1, 16, 'Downloads at one time. More get the error busy.'),
   pull_failures: limit(
@@ -521,6 +523,8 @@ export const fixedLimits = {
   embed_text_bytes: 4 * MIB,
   /** Numbers in all vectors of one embedding request. Each needs 8 bytes. */
   embed_numbers: 8 * MIB,
+  /** An answer that was passed on, in which the tokens of its request are looked for. */
+  passed_answer_bytes: 4 * MIB,
   /** Bytes read of an error of a remote provider. */
   provider_error_bytes: 65_536,
   /** List of models of a remote provider. */

@@ -42,8 +42,11 @@ export interface ProviderFault {
 /** A request for embeddings at a cloud provider. Its texts are not recorded. */
 export interface EmbeddingSent {
   request: string;
-  /** Absent: vectors. `reranking`: the texts are a query and the documents that it is for. */
-  purpose?: 'reranking';
+  /**
+   * Absent: vectors. `reranking`: the texts are a query and the documents that it is for.
+   * Others: the request was passed on as it is.
+   */
+  purpose?: 'reranking' | 'transcription' | 'image';
   provider: string;
   model: string;
   /** How many texts, and their UTF-8 size together. */

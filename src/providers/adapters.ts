@@ -30,7 +30,7 @@ export function createRemote({ config, ...options }: RemoteOptions): ProviderPor
  */
 function named(port: ProviderPort): ProviderPort {
   const { id } = port;
-  const { countTokens, embed, embedsTokens, rank } = port;
+  const { countTokens, embed, embedsTokens, rank, pass } = port;
   const asking = async <T>(work: Promise<T>): Promise<T> => {
     try {
       return await work;
@@ -55,6 +55,7 @@ function named(port: ProviderPort): ProviderPort {
       : { countTokens: (...args) => asking(countTokens.apply(port, args)) }),
     ...(embed === undefined ? {} : { embed: (...args) => asking(embed.apply(port, args)) }),
     ...(embedsTokens === undefined ? {} : { embedsTokens }),
+    ...(pass === undefined ? {} : { pass: (...args) => asking(pass.apply(port, args)) }),
     ...(rank === undefined ? {} : { rank: (...args) => asking(rank.apply(port, args)) }),
   };
 }

@@ -135,6 +135,24 @@ export interface Embedding {
   input_tokens: number | null;
 }
 
+/** A request of OpenAI's API that the provider gets as it is. */
+export interface PassedRequest {
+  /** Below its base_url, such as `/audio/transcriptions`. */
+  path: string;
+  model: string;
+  content_type: string;
+  body: string | Uint8Array;
+  /** What no message may repeat. */
+  texts: readonly string[];
+  /** Takes the answer as it comes. A failure ends the request. */
+  take(answer: PassedAnswer): Promise<void>;
+}
+
+export interface PassedAnswer {
+  content_type: string;
+  body: AsyncIterable<Uint8Array>;
+}
+
 /** How well each document answers a query, in the order of the documents. */
 export interface Ranking {
   scores: number[];
@@ -183,5 +201,10 @@ export interface ProviderPort {
     documents: readonly string[],
     signal: AbortSignal,
   ): Promise<Ranking>;
+  /**
+   * Passes a request on. Absent: the provider speaks another API. Resolves when the answer is
+   * taken. Throws SvcError: capability_missing where its server does not have the path.
+   */
+  pass?(request: PassedRequest, signal: AbortSignal): Promise<{ input_tokens: number | null }>;
   close(): Promise<void>;
 }

@@ -94,7 +94,7 @@ export const groups: Readonly<Record<string, Group>> = {
     ws: [],
   },
   asks: {
-    what: 'Ask a model, count tokens, embed, rank documents, load a model of the list',
+    what: 'Ask a model, count tokens, embed, rank documents, pass a request on, load a model of the list',
     outcomes: outcomes(403, 'yes', 'yes', 403),
     http: [
       'POST /v1/runs',
@@ -107,6 +107,8 @@ export const groups: Readonly<Record<string, Group>> = {
       'POST /v1/responses/input_tokens',
       'POST /v1/responses/compact',
       'POST /v1/embeddings',
+      'POST /v1/audio/transcriptions',
+      'POST /v1/images/generations',
       'POST /v1/rerank',
       'POST /v2/rerank',
       'POST /rerank',

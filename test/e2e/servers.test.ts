@@ -16,6 +16,7 @@ const SCRIPT = fileURLToPath(new URL('../helpers/scripted-server.mjs', import.me
 /** A PNG of one pixel. */
 const PIXEL =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const IMAGES = '/v1/images/generations';
 const SOUND = Buffer.from('RIFF\0\0\0\0WAVEfmt ').toString('base64');
 const ANSWER = 'w0 w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 ';
 
@@ -105,6 +106,15 @@ test('the images of every API and the sounds of OpenAI reach it as they are', as
     assert.ok(stdout.includes(image), `${path}: ${stdout}`);
     assert.is(stdout.includes(SOUND), path === '/v1/chat/completions', stdout);
   }
+});
+
+test('an order for images is passed to a server that svc starts', async ({ home }) => {
+  const order = JSON.stringify({ model: 'vl/draw', prompt: 'A cat' });
+  const { code, stdout, stderr } = await home.svc(['api', 'POST', IMAGES, '-d', order]);
+  assert.is(code, 0, stderr);
+  assert.equal(JSON.parse(stdout).data, [{ b64_json: 'draw' }]);
+  const local = await home.svc(['api', 'POST', IMAGES, '-d', order.replace('vl/draw', 'svc-mini')]);
+  assert.match(local.stdout + local.stderr, /capability_missing|has no path/);
 });
 
 test('one that does not start says what it printed, and only config.json can name one', async ({

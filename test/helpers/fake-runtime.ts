@@ -333,6 +333,7 @@ export function fakeRuntime(): FakeRuntime {
     queue: { watch: () => {} },
     embeddings: {
       rerank: () => Promise.reject(new Error('not here')),
+      pass: () => Promise.reject(new Error('not here')),
       async embed({ texts, model, provider, dimensions }) {
         note('embeddings.embed');
         return {

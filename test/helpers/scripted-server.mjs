@@ -90,6 +90,8 @@ const server = createServer(async (request, response) => {
       results: body.documents.map((_, index) => ({ index, relevance_score: -index })),
       usage: { total_tokens: 4 },
     });
+  if (request.url === '/v1/images/generations')
+    return json(200, { created: 1, data: [{ b64_json: body.model }] });
   return chat(response, body);
 });
 server.listen(Number(flags.port), '127.0.0.1');

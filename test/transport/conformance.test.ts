@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../src/errors.ts';
+import type { PassedRequest } from '../../src/providers/port.ts';
 import { routes } from '../../src/transport/routes.ts';
 import { finish, output } from '../helpers/scripted-provider.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -159,6 +161,11 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { body: { model: MODEL, input: 'a' }, status: 200 },
     { body: { model: MODEL, input: [] }, status: 400 },
   ],
+  'POST /v1/audio/transcriptions': [{ body: { model: MODEL }, status: 400 }],
+  'POST /v1/images/generations': [
+    { body: { model: MODEL, prompt: 'a cat', size: '256x256' }, status: 200 },
+    { body: { model: MODEL }, status: 400 },
+  ],
   'POST /v1/rerank': [
     { body: { model: MODEL, query: 'a', documents: ['b'], return_documents: true }, status: 200 },
     { body: { model: MODEL, query: 'a', documents: [] }, status: 400 },
@@ -258,6 +265,11 @@ test.before(async (context) => {
     models: async () => [model],
     embed: async () => ({ vectors: [[0.5]], input_tokens: 1 }),
     rank: async () => ({ scores: [0.5], input_tokens: 1 }),
+    pass: async ({ take }: PassedRequest) => {
+      const body = Readable.from([Buffer.from('{"created":1,"data":[]}')]);
+      await take({ content_type: 'application/json', body });
+      return { input_tokens: null };
+    },
   });
   Object.assign(real.runtime.models, {
     show: async (id: string) => {

@@ -4,6 +4,7 @@ import { effectiveRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { asRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
+import { passOn } from '../openai/pass.ts';
 import type { AttemptRequest, Embedding, ModelRecord, OutputPart, ProviderPort } from '../port.ts';
 import { readAnswer } from '../remote/answer.ts';
 import {
@@ -50,6 +51,9 @@ export function createSdkProvider(options: SdkOptions): ProviderPort {
           embed: (model, texts: readonly string[], embedding, signal) =>
             embedTexts(options, adapter, upstream, { model, texts, options: embedding }, signal),
         }
+      : {}),
+    ...(options.config.adapter === 'openai'
+      ? { pass: (request, signal) => passOn(options, new Exchange(upstream), request, signal) }
       : {}),
     close: () => upstream.connections.close(),
   };

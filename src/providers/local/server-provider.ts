@@ -76,6 +76,7 @@ export function createServerProvider(options: ServerProviderOptions): ProviderPo
       work(signal, (remote) => remote.embed?.(name, texts, embedding, signal)),
     rank: (name, query, documents, signal) =>
       work(signal, (remote) => remote.rank?.(name, query, documents, signal)),
+    pass: (request, signal) => work(signal, (remote) => remote.pass?.(request, signal)),
     embedsTokens: true,
     models: async () =>
       listed.map((name) => ({

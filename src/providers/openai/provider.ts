@@ -24,6 +24,7 @@ import { Exchange, Upstream } from '../remote/upstream.ts';
 import { parseUpstreamError } from '../remote/upstream-error.ts';
 import { chatBody } from './body.ts';
 import { ChatAnswer } from './chat-answer.ts';
+import { passOn, unlessPath } from './pass.ts';
 import { type AddressedConfig, JSON_TYPE, keyHeader, settingHeaders } from './request-headers.ts';
 
 export interface RemoteOptions {
@@ -63,6 +64,7 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
       embedTexts(options, new Exchange(upstream), { model, texts, options: embedding }, signal),
     rank: (model, query, documents, signal) =>
       rankDocuments(options, new Exchange(upstream), { model, query, documents }, signal),
+    pass: (request, signal) => passOn(options, new Exchange(upstream), request, signal),
     close: () => upstream.connections.close(),
   };
 }
@@ -196,12 +198,7 @@ async function rankDocuments(
     };
   } catch (thrown) {
     if (signal.aborted) throw thrown;
-    const failure = streamFailure(thrown);
-    if (failure.code !== 'provider_not_found') throw failure;
-    throw new SvcError('capability_missing', 'The provider has no path /rerank at its base_url.', {
-      param: 'model',
-      cause: failure,
-    });
+    throw unlessPath(streamFailure(thrown), '/rerank');
   } finally {
     await exchange.end(ended);
   }

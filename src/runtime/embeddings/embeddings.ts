@@ -13,7 +13,14 @@ import {
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { DaemonKey, ProviderKey } from '../../kernel/stream.ts';
-import type { Embedding, EmbedText, ProviderPort, Ranking } from '../../providers/port.ts';
+import type {
+  Embedding,
+  EmbedText,
+  PassedAnswer,
+  PassedRequest,
+  ProviderPort,
+  Ranking,
+} from '../../providers/port.ts';
 import { unlessStalled } from '../disk/refuse-when-stalled.ts';
 import type { Asking, Outcome, Usable } from '../providers/admission.ts';
 import type { Providers } from '../providers/providers.ts';
@@ -22,9 +29,10 @@ import { tokensIn } from '../runs/usage-of.ts';
 import type { Budget } from '../usage/budget.ts';
 
 /**
- * Answers requests for embeddings, and ranks documents. It owns the number of requests in progress.
+ * Answers requests for embeddings, ranks documents, and passes requests on. It owns the number of
+ * requests in progress.
  *
- * 1. An embedding is no run. It is cheap to repeat and has no pieces, so the log has no answer.
+ * 1. None of them is a run. It can be repeated and has no pieces, so the log has no answer.
  * 2. Nothing goes to a cloud provider before the log says so. The log has no text of it.
  * 3. The number of requests, their time and the size of their answers have bounds.
  * 4. A request ends only when its provider has stopped the work.
@@ -48,9 +56,11 @@ interface Sent extends Omit<EmbeddingSent, 'texts' | 'bytes'> {
 
 /** The work of a request, at any provider. */
 interface Work<T> {
-  /** All that the provider gets. */
+  /** All texts that the provider gets. */
   texts: readonly EmbedText[];
-  purpose?: 'reranking';
+  /** All that it gets. Absent: the texts. */
+  bytes?: number;
+  purpose?: NonNullable<EmbeddingSent['purpose']>;
   /** Throws capability_missing. */
   at(
     port: ProviderPort | undefined,
@@ -58,6 +68,18 @@ interface Work<T> {
   ): (model: string, end: AbortSignal) => Promise<T>;
   /** Throws unless the answer has what was asked for. */
   check(answer: T): void;
+}
+
+/** A request that a provider gets as the client sent it, with another name of the model. */
+export interface PassedInput
+  extends Pick<PassedRequest, 'path' | 'texts'>,
+    Pick<EmbedInput, 'model'> {
+  purpose: NonNullable<EmbeddingSent['purpose']>;
+  bytes: number;
+  /** The body, once the model is known. */
+  bodyFor(model: string): Promise<Pick<PassedRequest, 'content_type' | 'body'>>;
+  /** Sends the answer, until the signal is aborted. */
+  take(answer: PassedAnswer, signal: AbortSignal): Promise<void>;
 }
 
 /** Requests of this boot. */
@@ -139,11 +161,30 @@ export class Embeddings {
     };
   }
 
+  /** Passes a request on. The answer is taken as it comes, and not kept. */
+  async pass(input: PassedInput, asker: Asker, signal: AbortSignal): Promise<void> {
+    const { path, texts, bytes, purpose, bodyFor, take } = input;
+    await this.answer(input, asker, signal, {
+      texts,
+      bytes,
+      purpose,
+      at(port, id) {
+        if (port?.pass === undefined) throw cannot(id, `has no path ${path}`);
+        return async (model, end) => {
+          const made = { path, model, texts, ...(await bodyFor(model)) };
+          const request = { ...made, take: (answer: PassedAnswer) => take(answer, end) };
+          return port.pass?.(request, end) as Promise<{ input_tokens: number | null }>;
+        };
+      },
+      check() {},
+    });
+  }
+
   private async answer<T extends { input_tokens: number | null }>(
     choice: Pick<EmbedInput, 'provider' | 'model' | 'cloud'>,
     asker: Asker,
     signal: AbortSignal,
-    { texts, purpose, at, check }: Work<T>,
+    { texts, bytes = embedBytes(texts), purpose, at, check }: Work<T>,
   ): Promise<{ answer: T; provider: string; model: string }> {
     this.checkReady();
     const { config, providers, budget } = this.options;
@@ -153,17 +194,19 @@ export class Embeddings {
     const { provider, model, cloud } = target;
     const work = at(providers.portFor({ provider, cloud }), provider);
     const { limits } = config;
+    const estimated_tokens = tokensIn(embedBytes(texts));
     const late = AbortSignal.timeout(limits.embed_ms);
     const request = `embedding_${randomUUID()}`;
     this.counts.active += 1;
     let entered = false;
     let outcome: Outcome = 'abandoned';
     try {
-      await budget.enterEmbedding(request, target, tokensIn(embedBytes(texts)));
+      await budget.enterEmbedding(request, target, estimated_tokens);
       await this.enter(provider, { request, model });
       entered = true;
       const of = { request, ...(purpose === undefined ? {} : { purpose }) };
-      const sent = cloud ? await this.recordSent(of, target, texts, asker) : null;
+      const size = { texts: texts.length, bytes, estimated_tokens };
+      const sent = cloud ? await this.recordSent(of, target, size, asker) : null;
       budget.leaveEmbedding(request);
       const answer = await work(model, AbortSignal.any([signal, late]));
       if (sent !== null) this.recordCount(sent, answer.input_tokens);
@@ -194,14 +237,13 @@ export class Embeddings {
   private async recordSent(
     of: Pick<Sent, 'request' | 'purpose'>,
     { provider, model }: Route,
-    texts: readonly EmbedText[],
+    { texts, bytes, estimated_tokens }: Pick<EmbeddingSent, 'texts' | 'bytes' | 'estimated_tokens'>,
     asker: Asker,
   ): Promise<Sent> {
     const { kernel, providers } = this.options;
     const stream = providers.streamOf(provider);
-    const bytes = embedBytes(texts);
-    const sent = { ...of, provider, model, estimated_tokens: tokensIn(bytes), ...asker };
-    const event = { ...sent, type: 'provider.embedding_sent', texts: texts.length, bytes } as const;
+    const sent = { ...of, provider, model, estimated_tokens, ...asker };
+    const event = { ...sent, type: 'provider.embedding_sent', texts, bytes } as const;
     const sent_at = kernel.clock.now();
     const isRecorded =
       stream !== undefined && (await unlessStalled(kernel, () => kernel.tryAppend(stream, event)));
@@ -244,7 +286,7 @@ const RETRY_AFTER_MS = 1000;
 
 function tooLate(embed_ms: number): SvcError {
   return new SvcError('timed_out', `The request took longer than ${embed_ms} ms.`, {
-    hint: 'Send fewer texts, or raise the limit embed_ms.',
+    hint: 'Send less, or raise the limit embed_ms.',
   });
 }
 
@@ -253,12 +295,14 @@ function asFailure(thrown: unknown): SvcError {
   return asSvcError(thrown, 'provider_failed', 'The provider failed in an unexpected way.');
 }
 
-function cannot(provider: string, what: string, capability: string): SvcError {
+function cannot(provider: string, what: string, capability?: string): SvcError {
   return new SvcError('capability_missing', `The provider ${provider} ${what}.`, {
     param: 'model',
     hint:
-      `Name a model of another provider, or a local one with the capability ${capability}. ` +
-      'See: svc model list --json',
+      capability === undefined
+        ? 'Name a model of a provider with the adapter openai-compatible or openai.'
+        : `Name a model of another provider, or a local one with the capability ${capability}. ` +
+          'See: svc model list --json',
   });
 }
 

@@ -162,7 +162,7 @@ const rules: Rules<Runtime> = {
       ),
   },
   approvals: {},
-  embeddings: { embed: asksBy, rerank: asksBy },
+  embeddings: { embed: asksBy, rerank: asksBy, pass: asksBy },
   providers: {},
   mcp: {},
   models: { list: any, place: any, presetOf: any, isFile: any, next: any, find: ofModel('any') },

@@ -29,11 +29,51 @@ export async function readJson(
       'invalid_request',
       'A page must send its body as JSON, with Content-Type: application/json.',
     );
+  checkUnread(req, res, limit);
+  return parse(await readBytes(req, limit, options), options);
+}
+
+/**
+ * The body as a form, and its bytes. Throws as `readJson` does. A page must name its token: without
+ * that, a browser sends a form to any address.
+ */
+export async function readForm(
+  req: IncomingMessage,
+  res: ServerResponse,
+  limit: number,
+  options: BodyOptions = {},
+): Promise<{ form: FormData; bytes: number }> {
+  const type = req.headers['content-type'] ?? '';
+  const [, quoted, plain] = FORM_TYPE.exec(type) ?? [];
+  const boundary = quoted ?? plain;
+  if (boundary === undefined)
+    throw new SvcError('invalid_request', 'The body must be a form: multipart/form-data.');
+  if (isFromPage(req) && req.headers.authorization === undefined)
+    throw new SvcError('invalid_request', 'A page must send its token as Authorization: Bearer.');
+  checkUnread(req, res, limit);
+  const bytes = await readBytes(req, limit, options);
+  let parts = 0;
+  for (let at = bytes.indexOf(boundary); at >= 0; at = bytes.indexOf(boundary, at + 1))
+    if (++parts > FORM_PARTS)
+      throw new SvcError('invalid_request', `The form has more than ${FORM_PARTS} parts.`);
+  try {
+    const headers = { 'content-type': type };
+    const form = await new Response(new Uint8Array(bytes), { headers }).formData();
+    return { form: form as FormData, bytes: bytes.length };
+  } catch (cause) {
+    throw new SvcError('invalid_request', 'The body is no form that can be read.', { cause });
+  }
+}
+
+const FORM_TYPE = /^\s*multipart\/form-data\s*;.*?boundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i;
+/** A transcription has about ten. */
+const FORM_PARTS = 64;
+
+function checkUnread(req: IncomingMessage, res: ServerResponse, limit: number): void {
   if ((req.headers['content-encoding'] ?? 'identity') !== 'identity')
     throw new SvcError('invalid_request', 'The body must not be compressed.');
   if (Number(req.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
   if (req.headers.expect !== undefined) res.writeContinue();
-  return parse(await readBytes(req, limit, options), options);
 }
 
 /**

@@ -32,6 +32,8 @@ export interface Row<Q extends QuerySchema, B extends v.GenericSchema> {
   /** Request headers that change the answer. */
   headers?: readonly string[];
   body?: B;
+  /** The type of the body. Absent: JSON. */
+  bodyType?: 'multipart/form-data';
   /** The body asks a model: its messages, parts and tools are counted before they are checked. */
   asksModel?: true;
   /**

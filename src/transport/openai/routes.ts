@@ -6,6 +6,7 @@ import { chatInput } from './chat-input.ts';
 import { completion, completionInput } from './completions.ts';
 import { embeddingsRoute } from './embeddings.ts';
 import { listModels, showModel } from './models.ts';
+import { passedRoutes } from './passed.ts';
 
 const usage = v.exactOptional(
   object({
@@ -99,6 +100,7 @@ export const openaiRoutes: readonly Route[] = [
     answer: completion,
   }),
   embeddingsRoute,
+  ...passedRoutes,
   route({
     method: 'GET',
     path: '/v1/models',

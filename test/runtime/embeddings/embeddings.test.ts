@@ -1,10 +1,12 @@
 import { createServer } from 'node:net';
+import { Readable } from 'node:stream';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Settings } from '../../../src/config/settings.ts';
 import { parseEmbedInput } from '../../../src/contract/embed-input.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Limits } from '../../../src/limits.ts';
+import type { PassedRequest } from '../../../src/providers/port.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { gatedStore } from '../../helpers/kernel.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
@@ -312,6 +314,53 @@ test('a daemon that stops takes no request', async () => {
     await codeOf(runtime.embeddings.embed({ texts: ['a'], model: 'lan/e5' }, ASKER, never)),
     'daemon_stopping',
   );
+});
+
+test('a request that is passed on is in the usage and the log, without what it says', async () => {
+  const { runtime, cloud, store, kernel } = await boot();
+  const before = kernel.durableSeq;
+  const passed: PassedRequest[] = [];
+  const pass = async (request: PassedRequest) => {
+    passed.push(request);
+    await request.take({ content_type: 'text/plain', body: Readable.from([Buffer.from('hi')]) });
+    return { input_tokens: 14 };
+  };
+  Object.assign(cloud, { pass });
+  const taken: string[] = [];
+  const ask = (model: string) =>
+    runtime.embeddings.pass(
+      {
+        model,
+        path: '/audio/transcriptions',
+        purpose: 'transcription',
+        texts: ['Zoë Secret'],
+        bytes: 90_000,
+        bodyFor: async (name) => ({ content_type: 'x/y', body: `for ${name}` }),
+        take: async ({ body }) => {
+          for await (const piece of body) taken.push(String(piece));
+        },
+      },
+      ASKER,
+      never,
+    );
+  await ask('openai/whisper');
+  assert.equal(taken, ['hi']);
+  assert.equal(
+    passed.map(({ model, body, content_type }) => [model, body, content_type]),
+    [['whisper', 'for whisper', 'x/y']],
+  );
+  await turns();
+  const [sent] = await store.readAll(before + 1, 1);
+  const { type, data } = sent as { type: string; data: Record<string, unknown> };
+  assert.equal(
+    [type, data.purpose, data.texts, data.bytes, data.estimated_tokens],
+    ['provider.embedding_sent', 'transcription', 1, 90_000, 3],
+  );
+  assert.not.match(JSON.stringify(await store.readAll(before + 1, 9)), /Secret/);
+  const { total } = await runtime.usage({ by: 'client' });
+  assert.equal([total.embeddings, total.input_tokens], [1, 14]);
+  assert.is(await codeOf(ask('lan/e5')), 'capability_missing');
+  assert.equal(passed.length, 1);
 });
 
 test('documents are ranked, the best one first, and are in the usage and the log as embeddings are', async () => {

@@ -76,6 +76,7 @@ function operation(
     query,
     headers = [],
     body,
+    bodyType,
     answers,
     errorSchema = errorAnswer,
   }: Route,
@@ -100,7 +101,12 @@ function operation(
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
       ? {}
-      : { requestBody: { required: true, content: json(schemas.of(body, 'input')) } }),
+      : {
+          requestBody: {
+            required: true,
+            content: { [bodyType ?? 'application/json']: { schema: schemas.of(body, 'input') } },
+          },
+        }),
     responses: {
       ...Object.fromEntries(
         Object.entries(answers).map(([status, answer]) => [
