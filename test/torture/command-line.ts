@@ -7,6 +7,7 @@ const TORTURES = {
   failover: 'Kills the first of two providers twice, while runs ask for both.',
   owners: 'Many processes want the daemon of one home at once, also after a SIGKILL and a stop.',
   'prompt-cache': 'Kills the engine or the daemon while a computed prompt is written or read.',
+  tools: 'Kills the daemon and its servers of tools, while models call tools and a person decides.',
   fleet:
     'Kills, stops and cuts off three daemons on one PostgreSQL, sets their clocks, kills the database.',
   kills: 'Kills the built daemon and its engine with SIGKILL at random moments, under load.',
@@ -14,8 +15,8 @@ const TORTURES = {
 
 /** `value`: the number if the option is absent. */
 const OPTIONS = {
-  cycles: { value: 1000, what: 'kills: how often' },
-  clients: { value: 8, what: 'kills, failover and fleet: clients at one time' },
+  cycles: { value: 1000, what: 'kills and tools: how often' },
+  clients: { value: 8, what: 'kills, failover, tools and fleet: clients at one time' },
   stride: { value: 1, what: 'points: from one call to the next one' },
   damages: { value: 500, what: 'damage: how many logs' },
   runs: { value: 1000, what: 'failover: how many runs' },
@@ -23,11 +24,11 @@ const OPTIONS = {
   crowd: { value: 20, what: 'owners: processes at once on a cold home' },
   minutes: {
     value: null,
-    what: 'points, owners, prompt-cache, fleet and kills: end after this time',
+    what: 'points, owners, prompt-cache, tools, fleet and kills: end after this time',
   },
   seed: {
     value: null,
-    what: 'damage, prompt-cache, fleet and kills: repeats the draws, not the moments',
+    what: 'damage, prompt-cache, tools, fleet and kills: repeats the draws, not the moments',
   },
 };
 

@@ -8,6 +8,7 @@ import { crashAt, type Point } from './points.ts';
 import { tortureCache } from './prompt-cache.ts';
 import { random } from './random.ts';
 import { type RoundResult, tortureRound } from './round.ts';
+import { tortureTools } from './tools.ts';
 import { neverExercised } from './world.ts';
 
 /**
@@ -35,6 +36,7 @@ const work = {
   failover: failovers,
   owners,
   'prompt-cache': prompts,
+  tools,
   fleet: fleets,
   kills,
 };
@@ -84,11 +86,15 @@ async function owners(): Promise<void> {
 }
 
 async function prompts(): Promise<void> {
-  const { problems, kills, ...counts } = await tortureCache({
-    rounds: asked.rounds,
-    seed: first,
-    signal: stop.signal,
-  });
+  report(await tortureCache({ rounds: asked.rounds, seed: first, signal: stop.signal }));
+}
+
+async function tools(): Promise<void> {
+  report(await tortureTools({ kills: cycles, clients, seed: first, signal: stop.signal }));
+}
+
+function report<R extends { problems: string[]; kills: Record<string, number> }>(result: R): void {
+  const { problems, kills, ...counts } = result;
   console.table({ ...counts, ...kills });
   for (const problem of problems.slice(0, 50)) console.log(`  ${problem}`);
   if (problems.length > 0) process.exitCode = 1;
