@@ -22,6 +22,7 @@ import { formula, winget } from '../tools/package/manifests.ts';
 import { isNeedless } from '../tools/package/needless.ts';
 import { PLATFORMS } from '../tools/package/platforms.ts';
 import { systemUnit, userUnit } from '../tools/package/system.ts';
+import { notesOf } from '../tools/release/notes.ts';
 
 const FILES = join(import.meta.dirname, '..', 'tools', 'package', 'files');
 const { devDependencies } = JSON.parse(
@@ -76,6 +77,17 @@ test('the service of the machine has an account and a folder, and starts with th
 
 test('the service of a user reads the variables of that user', () => {
   assert.match(userUnit(), '\nEnvironmentFile=-%h/.config/svc/service.env\n');
+});
+
+test('the notes of a release are what the changelog says of its version, read in two minutes', () => {
+  const root = join(FILES, '..', '..', '..');
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const notes = notesOf(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version);
+  for (const text of ['What it promises', 'What is not there'])
+    assert.ok(notes.includes(text), text);
+  assert.ok(notes.split(/\s+/).length < 400);
+  assert.is(notesOf('# C\n\n## 2.0.0\n\nTwo.\n\n## 1.0.0\n\nOne.\n', '1.0.0'), 'One.');
+  assert.throws(() => notesOf('## 1.0.0\n', '1.0.0'), /says nothing of 1\.0\.0/);
 });
 
 const release = {
