@@ -137,7 +137,7 @@ test('a guard that decides differently is found: the run is named, and the old d
   assert.is(refused.code, 6, refused.stdout);
   const { error } = JSON.parse(refused.stderr);
   assert.is(error.code, 'upgrade_refused');
-  assert.match(error.message, `\n${id}: the new build refuses the event `);
+  assert.match(error.message, `The first: ${id}: the new build refuses the event `);
   assert.equal([await daemonNow(context), inUse(context)], [before, '1.0.0']);
   await svc(context, 'stop');
   const again = await svc(context, 'upgrade', '--check', context.builds.planted);

@@ -97,7 +97,7 @@ async function compareAndSwitch(
     [process.execPath, programFile()],
     [join(root, 'bin', 'svc')],
   );
-  refuseDifferences(candidate, found, paths);
+  refuseDifferences(candidate, found, { paths, json });
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   if (found !== null)
     say(
@@ -136,7 +136,11 @@ async function compareAndSwitch(
 }
 
 /** Throws upgrade_refused for a difference, or for a log that the other build cannot read. */
-function refuseDifferences(candidate: Candidate, found: Comparison | null, paths: Paths): void {
+function refuseDifferences(
+  candidate: Candidate,
+  found: Comparison | null,
+  { paths, json }: Pick<Context, 'paths' | 'json'>,
+): void {
   const { version, log_format } = candidate;
   const format = Math.max(found?.format ?? 0, formatOnDisk(paths));
   if (format > log_format)
@@ -146,13 +150,13 @@ function refuseDifferences(candidate: Candidate, found: Comparison | null, paths
       'Stay with this version. A newer one is installed with: svc upgrade <archive>',
     );
   if (found === null || found.differing === 0) return;
-  const more = found.differing - found.differences.length;
+  const { differences, differing, streams } = found;
+  if (!json) for (const sentence of differences) note(sentence);
   throw new SvcError(
     'upgrade_refused',
-    `svc ${version} does not see ${found.differing} of ${found.streams} machines as this version ` +
-      `does. Nothing was changed.\n${found.differences.join('\n')}` +
-      (more > 0 ? `\nAnd ${more} more.` : ''),
-    { details: { differences: found.differences } },
+    `svc ${version} does not see ${differing} of ${streams} machines as this version does. ` +
+      `Nothing was changed. The first: ${differences[0]}`,
+    { details: { differences } },
   );
 }
 
@@ -207,10 +211,9 @@ async function handOver(home: string, json: boolean): Promise<void> {
     await call(svc, ['service', 'install', '--json']);
     return;
   }
+  const taken = call(svc, ['start', '--replace', '--wait', TAKEOVER_S]);
   if (!json) note('The new daemon takes over: runs that are active go on with it.');
-  await call(svc, ['start', '--replace', '--wait', TAKEOVER_S]).catch(() =>
-    call(svc, ['start', '--json']),
-  );
+  await taken.catch(() => call(svc, ['start', '--json']));
 }
 
 /** Runs may end first, and the log is opened. */
