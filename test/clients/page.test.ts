@@ -1,19 +1,27 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { outcomeOf, pageWith, versionOf } from './report.ts';
+import { outcomeOf, pageWith, versionOf, type Which } from './report.ts';
 import { CLIENTS, type Client } from './table.ts';
 
 const page = readFileSync('docs/clients.md', 'utf8');
 
-test('the page of clients has a row of each one, with the version that is tried', () => {
-  const rows = page.split('\n').filter((line) => line.startsWith('| `'));
-  const shown = rows.map((line) => line.split(' | ').slice(0, 2).join(' '));
-  assert.equal(
-    shown.sort(),
-    CLIENTS.map((client) => `| \`${client.name}\` ${versionOf(client)}`).sort(),
-  );
-});
+const rowsOf = (which: Which) =>
+  (page.split(`<!-- ${which} -->`)[1]?.split(`<!-- /${which} -->`)[0] ?? '')
+    .split('\n')
+    .filter((line) => line.startsWith('| `'));
+
+for (const [which, clients] of [
+  ['clients', CLIENTS],
+  ['real', CLIENTS.filter(({ real }) => real !== undefined)],
+] as const)
+  test(`the table ${which} of the page has a row of each client, with its version`, () => {
+    const shown = rowsOf(which).map((line) => line.split(' | ').slice(0, 2).join(' '));
+    assert.equal(
+      shown.sort(),
+      clients.map((client) => `| \`${client.name}\` ${versionOf(client)}`).sort(),
+    );
+  });
 
 test('each client has its script', () => {
   for (const { script } of CLIENTS) assert.ok(existsSync(`test/clients/scripts/${script}`), script);
