@@ -44,6 +44,13 @@ test('a failure with a known reason is named, and does not fail the command', ()
   assert.equal(known[0]?.why, 'this machine has no network');
 });
 
+test('a row counts the cases of a reason', () => {
+  const printed = [line('needs the net', false), line('needs the web', false)].join('\n');
+  const row = { client, outcome: outcomeOf(client.known, printed, null) };
+  const page = pageWith('<!-- real --><!-- /real -->', [row], 'real');
+  assert.match(page, '| 0 | 2 | this machine has no network (2) |');
+});
+
 test('a script that dies, or that has no case, has failed', () => {
   for (const [printed, trouble] of [
     [line('a', true), 'it ended with 1'],

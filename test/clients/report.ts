@@ -73,11 +73,10 @@ export function versionOf({ packages: [first = ''] }: Pick<Client, 'packages'>):
 
 function rowOf({ name, packages, ran }: Client, outcome: Outcome): string {
   const { passed, failed, known } = outcome;
+  const reasons = Map.groupBy(known, (each) => each.why);
   const why = [
-    ...new Set([
-      ...known.map((each) => each.why),
-      ...failed.map(({ name, why }) => `${name}: ${why}`),
-    ]),
+    ...[...reasons].map(([each, { length }]) => (length === 1 ? each : `${each} (${length})`)),
+    ...new Set(failed.map(({ name, why }) => `${name}: ${why}`)),
   ];
   const cells = [
     `\`${name}\``,
