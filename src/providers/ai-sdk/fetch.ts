@@ -28,7 +28,7 @@ export class SdkFetch {
   private readonly expected: Expected;
   private readonly forms: RequestForms;
   private readonly signal: AbortSignal;
-  private readonly exchanges: { exchange: Exchange; isRead: boolean }[] = [];
+  private readonly exchanges: Exchange[] = [];
   /** The last request, and the body of its response. */
   kept: { sent: unknown; body: Incoming } | null = null;
 
@@ -49,10 +49,10 @@ export class SdkFetch {
     input: string | URL | globalThis.Request,
     { method, headers, body }: RequestInit = {},
   ): Promise<Response> => {
-    const begun = { exchange: new Exchange(this.upstream), isRead: false };
-    this.exchanges.push(begun);
+    const exchange = new Exchange(this.upstream);
+    this.exchanges.push(exchange);
     const { model, secrets } = this.asking;
-    const answered = await begun.exchange.send({
+    const answered = await exchange.send({
       method: method === 'GET' ? 'GET' : 'POST',
       url: input instanceof globalThis.Request ? input.url : String(input),
       headers: Object.fromEntries(filled(new Headers(headers))),
@@ -69,18 +69,14 @@ export class SdkFetch {
     const { limits } = this.upstream;
     const type = received.get('content-type') ?? '';
     const frames = type.includes('vnd.amazon.eventstream') ? new Frames(limits) : null;
-    const bytes = webStream(answered.body, frames, limits, () => {
-      begun.isRead = true;
-    });
+    const bytes = webStream(answered.body, frames, limits);
     const guard = frames === null ? this.guard(type) : null;
     return new Response(guard === null ? bytes : bytes.pipeThrough(guard), { headers: received });
   };
 
   /** `complete`: the answer is, whatever is left of the response. */
   async end(ended: 'complete' | 'broken' = 'broken'): Promise<void> {
-    await Promise.all(
-      this.exchanges.map(({ exchange, isRead }) => exchange.end(isRead ? 'complete' : ended)),
-    );
+    await Promise.all(this.exchanges.map((exchange) => exchange.end(ended)));
   }
 
   /** A body of JSON has the form that the model wants. */
@@ -111,15 +107,11 @@ export class SdkFetch {
   }
 }
 
-/**
- * The bytes as a stream of the web, up to the end of the answer or of the body. Then `onEnd` is
- * called.
- */
+/** The bytes as a stream of the web, up to the end of the answer or of the body. */
 function webStream(
   body: Incoming,
   frames: Frames | null,
   limits: Limits,
-  onEnd: () => void,
 ): ReadableStream<Uint8Array> {
   let until = 0;
   return new ReadableStream({
@@ -132,7 +124,6 @@ function webStream(
       }
       if (stage === 'open') until = performance.now() + limits.provider_usage_ms;
       if (read !== null) return;
-      onEnd();
       controller.close();
     },
     cancel: (reason) => body.abort(reason),

@@ -89,7 +89,7 @@ async function* streamAnswer(
       if (signal.aborted) return;
       yield part;
     }
-    if (adapter.reads !== null) ended = 'complete';
+    ended = 'complete';
   } catch (thrown) {
     if (!signal.aborted) throw requestFailure(thrown, asking);
   } finally {

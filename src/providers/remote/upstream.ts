@@ -137,8 +137,8 @@ export class Exchange {
     this.dispatcher = null;
     if (dispatcher === null) return;
     const { connections, limits } = this.upstream;
-    if (ended === 'broken' || incoming === null || incoming.isRead)
-      return connections.release(dispatcher, ended);
+    if (incoming?.isRead === true) return connections.release(dispatcher, 'complete');
+    if (ended === 'broken' || incoming === null) return connections.release(dispatcher, ended);
     void incoming
       .drain(limits.provider_end_ms)
       .then((isWhole) => connections.release(dispatcher, isWhole ? 'complete' : 'broken'))

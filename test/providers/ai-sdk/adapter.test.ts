@@ -247,6 +247,23 @@ test('embeddings come in batches, with their dimensions', () =>
     },
   ));
 
+test('one connection serves one request after the other', () => {
+  const sockets = new Set<unknown>();
+  return withServer(
+    (x) => {
+      sockets.add(x.socket);
+      x.reply(200, { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 1 } });
+    },
+    async (base_url, received) => {
+      const openai = provider({ adapter: 'openai', base_url, key: 'env:KEY' });
+      for (const text of ['a', 'b']) await openai.embed?.('e', [text], {}, never);
+      assert.is(received.length, 2);
+      assert.is(sockets.size, 1);
+      await openai.close();
+    },
+  );
+});
+
 test('a whole answer is asked for and read where stream is off', () =>
   withServer(
     (x) =>
