@@ -94,9 +94,19 @@ test('small files share a process, and each has its own counts and output', () =
   assert.is(code, 1);
 });
 
-test('a file that a filter names has its own process', () => {
+test('with --bail the first file that fails ends the others', () => {
+  const { lines, code, text } = run('together', '--bail', '--jobs', '1');
+  assert.match(text, /^FAIL .*a\.test\.ts {2}1 passed, 1 failed, 1 skipped/m);
+  assert.not.match(text, /^ok/m);
+  assert.is(lines.at(-1), '1 passed, 2 failed');
+  assert.is(code, 1);
+});
+
+test('a file that a filter names has its own process, unless several are asked for', () => {
   const { lines, text } = run('together', 'together/');
   assert.match(lines.at(-2) ?? '', /^3 skipped: process \d+, process \d+$/, text);
+  const shared = run('together', 'together/', '--together', '16');
+  assert.match(shared.lines.at(-2) ?? '', /^3 skipped: process \d+$/, shared.text);
 });
 
 test('a file that changes what files share fails, and does not reach the next file', () => {

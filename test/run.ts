@@ -10,7 +10,7 @@ import { filesOf, isShared, TIERS, type Tier } from './tiers.ts';
 
 /**
  * Runs the tests: `node test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 4] [--bound
- * 600] [--leave 20] [--root test]`.
+ * 600] [--leave 20] [--bail] [--root test]`.
  *
  * Each file runs in its own process. uvu alone exits 0 when nothing ran: a file without `.run()`, a
  * `before` hook that throws, a pattern without a match. Here each of these fails. So does a file
@@ -28,12 +28,14 @@ const { values, positionals: filters } = parseArgs({
     coverage: { type: 'boolean', default: false },
     /** Files at one time. A file waits for a third of its time, and four left two cores idle. */
     jobs: { type: 'string', default: String(Math.min(5, availableParallelism() + 3)) },
-    /** Most files of one process; of slow ones a quarter. */
-    together: { type: 'string', default: '16' },
+    /** Most files of one process; of slow ones a quarter. 16, or 1 where a filter names them. */
+    together: { type: 'string' },
     /** Time limit of one file, in seconds. */
     bound: { type: 'string', default: '600' },
     /** Seconds that leftover processes of a file have to exit. */
     leave: { type: 'string', default: '20' },
+    /** The first file that fails ends the others. */
+    bail: { type: 'boolean', default: false },
     root: { type: 'string', default: 'test' },
   },
 });
@@ -93,6 +95,7 @@ async function runAll(files: readonly string[]): Promise<Outcome[]> {
       await runUnit(unit, (outcome) => {
         done.push(outcome);
         print(outcome);
+        if (values.bail && outcome.failed > 0) stop.abort();
       });
     }
   };
@@ -100,9 +103,9 @@ async function runAll(files: readonly string[]): Promise<Outcome[]> {
   return done;
 }
 
-/** What a process runs: one file, or several that share it. A file that a filter names is alone. */
+/** What a process runs: one file, or several that share it. */
 function unitsOf(files: readonly string[]): string[][] {
-  const size = filters.length > 0 ? 1 : Number(values.together);
+  const size = Number(values.together ?? (filters.length > 0 ? 1 : 16));
   const small = new Set(filesOf('quick', files));
   const units: string[][] = [];
   /** The unit that is not full, of small files and of slow ones. */
@@ -143,6 +146,7 @@ async function runUnit(files: readonly string[], done: (outcome: Outcome) => voi
     env,
     bound_ms: Number(values.bound) * 1000,
     leave_ms: Number(values.leave) * 1000,
+    bail: values.bail,
     signal: stop.signal,
     time,
   };

@@ -1,8 +1,11 @@
 import { execFileSync, spawn } from 'node:child_process';
 import {
   copyFileSync,
+  cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -11,9 +14,18 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
 import type { Fault } from './faults.ts';
 
-/** A copy of the sources and tests, in which faults are planted and tests run. */
+/** What the test files of one call did. */
+export interface Report {
+  /** Seconds of each file that ended. */
+  seconds: Map<string, number>;
+  /** The first file that failed. */
+  failed: string | null;
+}
+
+/** A copy of the sources, tests and the built program, in which faults are planted and tests run. */
 export class Copy {
   readonly folder = mkdtempSync(join(tmpdir(), 'svc-mutate-'));
   private readonly stop: AbortSignal;
@@ -36,7 +48,11 @@ export class Copy {
       mkdirSync(dirname(join(this.folder, file)), { recursive: true });
       copyFileSync(file, join(this.folder, file));
     }
-    symlinkSync(resolve('node_modules'), join(this.folder, 'node_modules'), 'dir');
+    if (existsSync('dist')) cpSync('dist', join(this.folder, 'dist'), { recursive: true });
+    // The cache of compiled code is of the copy alone, and goes with it.
+    mkdirSync(join(this.folder, 'node_modules'));
+    for (const name of readdirSync('node_modules').filter((entry) => entry !== '.cache'))
+      symlinkSync(resolve('node_modules', name), join(this.folder, 'node_modules', name));
   }
 
   /** Runs the work while the fault is in its file. */
@@ -51,40 +67,44 @@ export class Copy {
     }
   }
 
-  /** The first of these test files that fails; null: all pass, or the time is over. */
-  async firstFailure(files: readonly string[], within: AbortSignal): Promise<string | null> {
-    for (let from = 0; from < files.length && !within.aborted; from += FILES_AT_ONCE) {
-      const some = files.slice(from, from + FILES_AT_ONCE);
-      const printed = await this.node(['test/run.ts', '--bound', '60', ...some], within);
-      const failed = printed.text.match(/^FAIL (\S+)/m)?.[1];
-      if (failed !== undefined && !within.aborted) return failed;
-    }
-    return null;
+  /** Runs test files, each within a bound. The first that fails ends the others. */
+  async runTests(
+    files: readonly string[],
+    { bound_s, within }: { bound_s: number; within: AbortSignal },
+  ): Promise<Report> {
+    const report: Report = { seconds: new Map(), failed: null };
+    if (files.length === 0) return report;
+    const bounds = ['--bail', '--together', '16', '--bound', String(bound_s), '--leave', '10'];
+    await this.node(['test/run.ts', ...bounds, ...files], within, (line) => {
+      const [, end, file = '', seconds] =
+        /^(FAIL|ok {2}) (test\/\S+\.test\.ts) .* ([\d.]+) s(?: |$)/.exec(line) ?? [];
+      if (end === undefined || within.aborted || this.stop.aborted) return;
+      report.seconds.set(file, Number(seconds));
+      // After it the others fail, because they were ended.
+      if (end === 'FAIL') report.failed ??= file;
+    });
+    return report;
   }
 
   /** Runs Node.js in the copy. The runner ends all that its tests started. */
   async node(
     args: readonly string[],
-    within: AbortSignal,
-  ): Promise<{ code: number | null; text: string }> {
+    within?: AbortSignal,
+    print: (line: string) => void = () => {},
+  ): Promise<number | null> {
     const child = spawn(process.execPath, args, {
       cwd: this.folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      signal: AbortSignal.any([within, this.stop]),
+      stdio: ['ignore', 'pipe', 'ignore'],
+      signal: AbortSignal.any([this.stop, ...(within === undefined ? [] : [within])]),
       killSignal: 'SIGTERM',
     });
-    const parts: Buffer[] = [];
-    for (const stream of [child.stdout, child.stderr])
-      stream.on('data', (part: Buffer) => parts.push(part));
+    createInterface(child.stdout).on('line', print);
     // An abort is an error of the child; its end comes after it.
     child.on('error', () => {});
-    const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-    return { code, text: Buffer.concat(parts).toString() };
+    return new Promise((resolve) => child.once('close', resolve));
   }
 
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
-
-const FILES_AT_ONCE = 4;

@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { faultsOf } from './faults.ts';
@@ -67,6 +68,27 @@ test('tests that take longer than their time end, and the command goes on', () =
   const { stdout, stderr } = mutate('--file', 'src/limits.ts', ...bounds);
   assert.is(stderr, '');
   assert.match(stdout, /^[0-2] found, [0-2] not found, seed 1$/m);
+});
+
+test('faults that it does not get to are not found', async () => {
+  const args = ['test/mutate/run.ts', '--file', 'src/kernel/clock.ts', '--count', '9'];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const lines: string[] = [];
+  for await (const line of createInterface(child.stdout)) {
+    lines.push(line);
+    child.kill('SIGINT');
+  }
+  const [, found, lost, left] =
+    lines.at(-1)?.match(/^(\d+) found, (\d+) not found, (\d+) not tried, seed 1$/) ?? [];
+  assert.is(Number(found) + Number(lost) + Number(left), 9, lines.join('\n'));
+  assert.ok(Number(left) > 0, lines.join('\n'));
+});
+
+test('the list names faults without trying them', () => {
+  const { stdout, status } = mutate('--file', 'src/kernel/clock.ts:37', '--list');
+  assert.match(stdout, /^src\/kernel\/clock\.ts:37 {2}- is \+: .*$/m);
+  assert.not.match(stdout, 'found');
+  assert.is(status, 0);
 });
 
 test('what is no number of faults is refused with the usage', () => {

@@ -1,53 +1,51 @@
 import { existsSync, globSync } from 'node:fs';
-import { basename } from 'node:path';
 import { parseArgs } from 'node:util';
-import { importsOf } from '../layers.ts';
-import { filesOf } from '../tiers.ts';
 import { Copy } from './copy.ts';
 import { type Fault, faultsOf } from './faults.ts';
+import { BUILT, SLOW, Tests } from './tests.ts';
 
-/** Test files that always run, also slow ones. */
-const NEAREST = 4;
 const USAGE = `npm run mutate -- [options]
 
   --count N    as many faults; 60 without it
   --seed N     other faults; 1 without it
   --file F     only faults of this file; --file F:LINE, only of this line
-  --tier all   after these tests the type check, and the tests of the built program
-  --within N   seconds for the tests of one fault; 300 without it
+  --list       only names the faults
+  --tier all   also builds the program, and tries ${BUILT} tests of it
+  --within N   seconds for the tests of one fault; 600 without it
 
-It plants one small fault at a time in a copy of src and machines, and says which test finds it:
-one of the ${NEAREST} tests nearest to the file, or a quick one that reaches it.`;
+It plants one small fault at a time in a copy of src and machines, and says which test finds it.
+It tries the quick tests, nearest first, then the type check and ${SLOW} slow tests near to it.`;
 
-const BUILD = 'the build';
 const options = readOrExit();
 const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.once(signal, () => stop.abort());
 
 const sources = globSync('{src,machines}/**/*.ts').filter(isTried).sort();
-const importers = importersOf();
-const faults = chosen(
-  faultsOf(sources.filter((file) => file === options.file || options.file === null)),
-);
+const faults = chosen(faultsOf(sources));
+if (options.isList) {
+  for (const fault of faults) console.log(named(fault));
+  process.exit(0);
+}
 const copy = new Copy(stop.signal);
-/** Test files that fail without a fault. */
-const broken = new Set<string>();
-let lost = 0;
+const tests = new Tests(copy);
+const count = { found: 0, lost: 0 };
 try {
   for (const fault of faults) {
     const within = AbortSignal.timeout(options.within_s * 1000);
     const by = await find(fault, within);
     if (stop.signal.aborted) break;
-    if (by === null) lost += 1;
-    console.log(`${fault.file}:${fault.line}  ${fault.what}\n  ${by ?? notFound(within)}`);
+    count[by === null ? 'lost' : 'found'] += 1;
+    console.log(`${named(fault)}\n  ${by ?? notFound(within)}`);
   }
 } finally {
   copy.remove();
 }
-if (broken.size > 0) console.log(`fail without a fault: ${[...broken].join(', ')}`);
-console.log(`${faults.length - lost} found, ${lost} not found, seed ${options.seed}`);
-process.exitCode = lost === 0 && !stop.signal.aborted ? 0 : 1;
+if (tests.broken.size > 0) console.log(`fail without a fault: ${[...tests.broken].join(', ')}`);
+const left = faults.length - count.found - count.lost;
+const notTried = left > 0 ? `, ${left} not tried` : '';
+console.log(`${count.found} found, ${count.lost} not found${notTried}, seed ${options.seed}`);
+process.exitCode = count.found === faults.length ? 0 : 1;
 
 function readOrExit() {
   const { values } = parseArgs({
@@ -55,8 +53,9 @@ function readOrExit() {
       count: { type: 'string', default: '60' },
       seed: { type: 'string', default: '1' },
       file: { type: 'string' },
+      list: { type: 'boolean', default: false },
       tier: { type: 'string', default: 'quick' },
-      within: { type: 'string', default: '300' },
+      within: { type: 'string', default: '600' },
       help: { type: 'boolean', short: 'h' },
     },
   });
@@ -71,7 +70,8 @@ function readOrExit() {
     process.exit(isWrong ? 2 : 0);
   }
   const [count = 0, seed = 0, within_s = 0] = numbers;
-  return { count, seed, within_s, file, line: line && Number(line), tier: values.tier };
+  const isAll = values.tier === 'all';
+  return { count, seed, within_s, file, line: line && Number(line), isAll, isList: values.list };
 }
 
 /** Programs of the browser have only tests of the built program. */
@@ -91,23 +91,8 @@ function chosen(all: readonly Fault[]): Fault[] {
   return drawn;
 }
 
-/** Which files import a file. */
-function importersOf(): Map<string, string[]> {
-  const importers = new Map<string, string[]>();
-  for (const file of globSync('{src,machines,test}/**/*.ts'))
-    for (const { from, to, kind } of importsOf(file))
-      if (kind !== 'type') importers.set(to, [...(importers.get(to) ?? []), from]);
-  return importers;
-}
-
-/** The test files that reach a source file, nearest first. */
-function nearestTests(file: string): string[] {
-  const reached = new Set([file]);
-  for (const each of reached) for (const by of importers.get(each) ?? []) reached.add(by);
-  const tests = [...reached].filter((name) => /^test\/(?!fixtures\/).*\.test\.ts$/.test(name));
-  // The one that is named after the file is most likely to find it.
-  const named = `/${basename(file, '.ts')}.test.ts`;
-  return tests.toSorted((a, b) => Number(b.endsWith(named)) - Number(a.endsWith(named)));
+function named({ file, line, what }: Fault): string {
+  return `${file}:${line}  ${what}`;
 }
 
 function notFound({ aborted }: AbortSignal): string {
@@ -116,27 +101,21 @@ function notFound({ aborted }: AbortSignal): string {
 
 /** How the fault is found; null: not at all. */
 async function find(fault: Fault, within: AbortSignal): Promise<string | null> {
-  const tests = nearestTests(fault.file);
-  const quick = new Set([...filesOf('quick', tests), ...tests.slice(0, NEAREST)]);
-  const first = tests.filter((file) => quick.has(file));
-  const others = tests.filter((file) => !quick.has(file));
-  /** Tests that reach the file by imports need no built program. */
-  const byTest = async (files: readonly string[], isBuilt: boolean): Promise<string | null> => {
-    const whole = files.filter((file) => !broken.has(file));
-    const run = async (some: readonly string[], bound: AbortSignal) => {
-      if (isBuilt && (await copy.node(['tools/build.mjs'], bound)).code !== 0) return BUILD;
-      return copy.firstFailure(some, bound);
-    };
-    const failed = await copy.with(fault, () => run(whole, within));
-    if (failed === null || failed === BUILD) return failed;
-    if ((await run([failed], stop.signal)) === null) return failed;
-    broken.add(failed);
-    return byTest(files, isBuilt);
-  };
-  const quickly = await byTest(first, false);
-  if (quickly !== null || options.tier === 'quick' || within.aborted) return quickly;
-  const tsc = ['node_modules/typescript/lib/tsc.js', '--noEmit', '-p', '.'];
-  const { code } = await copy.with(fault, () => copy.node(tsc, within));
-  if (code !== 0 && !within.aborted) return 'the type check';
-  return byTest([...others, ...globSync('test/{cli,e2e}/*.test.ts').sort()], true);
+  const { quick, slow, built } = tests.for(fault.file);
+  const fails = (...args: string[]) =>
+    copy.with(fault, async () => (await copy.node(args, within)) !== 0 && !within.aborted);
+
+  const quickly = await tests.firstFailure(fault, quick, within);
+  if (quickly !== null || within.aborted) return quickly;
+  if (await fails('node_modules/typescript/lib/tsc.js', '--noEmit', '-p', '.'))
+    return 'the type check';
+  const slowly = await tests.firstFailure(fault, slow, within);
+  if (slowly !== null || within.aborted || !options.isAll) return slowly;
+  if (await fails('tools/build.mjs')) return 'the build';
+  const build = () => copy.node(['tools/build.mjs']);
+  try {
+    return await tests.firstFailure(fault, built, within, build);
+  } finally {
+    await build();
+  }
 }

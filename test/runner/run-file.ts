@@ -29,6 +29,8 @@ export interface RunOptions {
    * process may also go on after its tests.
    */
   leave_ms: number;
+  /** Of several files in one process the first that fails ends it. */
+  bail: boolean;
   signal: AbortSignal;
   time: ProcessorTime;
 }
@@ -42,7 +44,7 @@ const GONE_MS = 20_000;
  */
 export async function runFile(
   file: string,
-  { env, folder, bound_ms, leave_ms, signal, time }: RunOptions,
+  { env, folder, bound_ms, leave_ms, signal, time }: Omit<RunOptions, 'bail'>,
 ): Promise<Outcome> {
   const started = performance.now();
   const child = spawn(process.execPath, [file], {

@@ -21,7 +21,7 @@ uvu.UVU_DEFER = 1;
 uvu.UVU_INDEX = 0;
 const { exec } = await import('uvu');
 
-const { files, leave_ms } = JSON.parse(process.argv[2] ?? '') as Shared;
+const { files, leave_ms, bail } = JSON.parse(process.argv[2] ?? '') as Shared;
 // A process that has run no file is as open as one between two files.
 await sleep(1);
 const idle = openResources();
@@ -30,7 +30,7 @@ for (const { file, folder } of files) {
   mark({ begins: file });
   const ended = await run(file, folder);
   mark(ended);
-  if (ended.problems.length > 0) break;
+  if (ended.problems.length > 0 || (bail && process.exitCode === 1)) break;
 }
 process.exit(0);
 

@@ -6,6 +6,7 @@ import { collect, count, endLeft, killGroup, type Outcome, type RunOptions } fro
 export interface Shared {
   files: readonly { file: string; folder: string }[];
   leave_ms: number;
+  bail: boolean;
 }
 
 /** What that process reports. */
@@ -44,10 +45,10 @@ export async function runTogether(
 /** The outcomes of the files that one process has begun: at least of the first. */
 async function runProcess(
   files: Shared['files'],
-  { env, bound_ms, leave_ms, signal, time }: Omit<RunOptions, 'folder'>,
+  { env, bound_ms, leave_ms, bail, signal, time }: Omit<RunOptions, 'folder'>,
 ): Promise<Outcome[]> {
   const started = performance.now();
-  const shared: Shared = { files, leave_ms };
+  const shared: Shared = { files, leave_ms, bail };
   const folder = files[0]?.folder ?? '';
   const child = spawn(process.execPath, [MAIN, JSON.stringify(shared)], {
     env: { ...env, TMPDIR: folder, TEMP: folder, TMP: folder, SVC_HOME: join(folder, 'home') },
