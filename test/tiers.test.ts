@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { filesOf, isShared, SLOWEST } from './tiers.ts';
+import { filesOf, isShared, SLOWEST, SMALL_FILES } from './tiers.ts';
 
 const files = globSync('test/**/*.test.ts')
   .map((file) => file.replaceAll('\\', '/'))
@@ -27,9 +27,10 @@ test('the tier "quick" has no file that starts a process or is slow', () => {
     assert.ok(files.includes(file) && !quick.includes(file), file);
   for (const prefix of SLOWEST)
     assert.not.ok(
-      quick.some((file) => file.startsWith(prefix)),
+      quick.some((file) => file.startsWith(prefix) && !SMALL_FILES.has(file)),
       prefix,
     );
+  for (const file of SMALL_FILES) assert.ok(quick.includes(file), file);
 });
 
 test('a file shares its process unless it starts one, or loads the library of the engine', () => {

@@ -61,6 +61,24 @@ export const SLOWEST: readonly string[] = [
   'test/sim/',
 ];
 
+/** Small files in folders of slow ones. */
+const SMALL: Readonly<Record<string, string>> = {
+  'test/models': 'catalogue failure hub/choose hub/reference pull ranges together',
+  'test/providers/local':
+    'decoder engine-builds gpu idle memory-watch messages model-files output-batcher prompt-parts ' +
+    'reader/reader repetition sequences server-provider threads threads-now time-limit token-text',
+  'test/providers/mini': 'confidence',
+  'test/store':
+    'chain copied-log damaged-page indexes memory-fleet presence prune-order run-age ' +
+    'short-run sync transfer/import',
+};
+
+export const SMALL_FILES: ReadonlySet<string> = new Set(
+  Object.entries(SMALL).flatMap(([folder, names]) =>
+    names.split(' ').map((name) => `${folder}/${name}.test.ts`),
+  ),
+);
+
 const SPAWN = 'node:child_process';
 const ENGINE = /^(src\/providers\/local\/engine\/|node-llama-cpp$)/;
 
@@ -71,7 +89,8 @@ export function filesOf(tier: Tier, files: readonly string[]): string[] {
 }
 
 function quick(files: readonly string[]): string[] {
-  return files.filter((file) => rank(file) === SLOWEST.length && isInProcess(file));
+  const isSmall = (file: string) => SMALL_FILES.has(file) || rank(file) === SLOWEST.length;
+  return files.filter((file) => isSmall(file) && isInProcess(file));
 }
 
 /**

@@ -57,6 +57,20 @@ test('a node without a lease has no end of it', async () => {
   assert.equal([left?.state, left?.lease_until], ['left', null]);
 });
 
+test('the oldest boot has a lease now; of two that are as old the first by name counts', () => {
+  const row = (node_id: string, since: number, lease_ms_left: number) => ({
+    node_id,
+    boot_id: `boot of ${node_id}`,
+    since,
+    lease_ms_left,
+  });
+  const oldest = (...rows: ReturnType<typeof row>[]) => oldestBoot(rows as never);
+  assert.is(oldest(), undefined);
+  assert.is(oldest(row('a', 1, 0), row('b', 9, 1), row('c', 8, 1)), 'boot of c');
+  assert.is(oldest(row('b', 5, 1), row('a', 5, 1), row('c', 5, 1)), 'boot of a');
+  assert.is(oldest(row('a', 7, 1), row('b', 2, 1)), 'boot of b');
+});
+
 test('one node checks the log, and another one does when that one has left', async () => {
   const clock = manualClock(START);
   const log = new MemoryFleet(() => clock.now(), 1e12);

@@ -168,7 +168,8 @@ test('a filter selects the events', async () => {
   );
 });
 
-test('the end of the log in memory has no gap where another kernel wrote', () => {
+/** What is in memory of a log, and its events one by one. */
+function tailOf(limits: Partial<typeof LIMITS> = {}) {
   let hear = (_: StoredEvent) => {};
   const kernel = {
     isOpen: true,
@@ -176,8 +177,26 @@ test('the end of the log in memory has no gap where another kernel wrote', () =>
       hear = listener;
     },
   };
-  const tail = new LogTail(kernel as never, LIMITS);
+  const tail = new LogTail(kernel as never, { ...LIMITS, ...limits });
   tail.enter();
+  return { tail, hear };
+}
+
+test('a page has as many events as fit, and at least one', () => {
+  const { tail, hear } = tailOf({ store_page_bytes: 2500 });
+  for (const [index, size] of [1000, 1000, 1000, 4000, 1000].entries())
+    hear({ seq: index + 1, type: 'run.started', data: { text: 'x'.repeat(size) } } as never);
+  const read = (from: number, limit = 10) => tail.read(from, limit)?.map(({ seq }) => seq);
+  assert.equal(read(1), [1, 2]);
+  assert.equal(read(1, 1), [1]);
+  assert.equal(read(3), [3]);
+  assert.equal(read(4), [4]);
+  assert.equal(read(5), [5]);
+  assert.equal(read(6), []);
+});
+
+test('the end of the log in memory has no gap where another kernel wrote', () => {
+  const { tail, hear } = tailOf();
   for (const seq of [1, 2, 5, 6]) hear({ seq, type: 'run.started', data: {} } as never);
   const read = (from: number) => tail.read(from, 10)?.map(({ seq }) => seq) ?? null;
   assert.equal([read(1), read(3), read(5), read(6)], [null, null, [5, 6], [6]]);

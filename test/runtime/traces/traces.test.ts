@@ -74,10 +74,11 @@ test('a run is one span with its attempts inside, under the span of its client',
       attributes['gen_ai.request.temperature'],
       attributes['gen_ai.usage.output_tokens'],
       attributes['gen_ai.response.finish_reasons'],
+      attributes['gen_ai.output.type'],
       attributes['svc.run.outcome'],
       attributes['svc.run.attempts'],
     ],
-    ['chat', 'local', id, 0.5, 1, ['stop'], 'completed', 2],
+    ['chat', 'local', id, 0.5, 1, ['stop'], 'text', 'completed', 2],
   );
   assert.equal(
     rest.map(({ name, parentSpanId, status }) => [name, parentSpanId, status.code]).sort(),

@@ -1,0 +1,121 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Run } from '../../src/cli/run/follow.ts';
+import { AnswerPrinter, finish, printing } from '../../src/cli/run/print-answer.ts';
+import { errors } from '../../src/errors.ts';
+
+/** What a run prints on stdout, and its exit code. Without a process, and without a terminal. */
+
+function printed() {
+  const written: string[] = [];
+  const stdout = {
+    gone: new AbortController().signal,
+    write: async (text: string) => void written.push(text),
+    flush: async () => {},
+  };
+  return { stdout, printer: new AnswerPrinter(stdout), text: () => written.join('') };
+}
+
+const record = (changes: Partial<Run> = {}) =>
+  ({
+    id: 'run_1',
+    state: 'completed',
+    provider: 'lab',
+    output: 'kept',
+    finish_reason: 'stop',
+    usage: { input_tokens: 1, output_tokens: 5 },
+    error: null,
+    recovery: 'resume',
+    ...changes,
+  }) as Run;
+
+test('an answer is printed as it comes, with one line break at its end', async () => {
+  const { printer, text } = printed();
+  const steps = printing(printer, false, new AbortController().signal);
+  steps.accepted(record());
+  await steps.output?.('a\n\n');
+  assert.is(text(), 'a');
+  assert.is(steps.hasText, true);
+  await steps.output?.('b\n');
+  await printer.end(steps.unprinted(record()), true);
+  assert.is(text(), 'a\n\nb\n');
+});
+
+test('without output the record has the answer, and an empty answer is an empty line', async () => {
+  for (const [output, complete, expected] of [
+    ['kept', true, 'kept\n'],
+    ['', true, '\n'],
+    ['', false, ''],
+  ] as const) {
+    const { printer, text } = printed();
+    const steps = printing(printer, false, new AbortController().signal);
+    assert.is(steps.hasText, false);
+    await printer.end(steps.unprinted(record({ output })), complete);
+    assert.is(text(), expected);
+  }
+});
+
+test('an answer that may start again is printed at its end, without what was discarded', async () => {
+  const { printer, text } = printed();
+  const steps = printing(printer, true, new AbortController().signal);
+  steps.accepted(record({ recovery: 'restart' }));
+  await steps.output?.('first');
+  steps.discarded?.();
+  await steps.output?.('second');
+  assert.is(text(), '');
+  assert.is(steps.unprinted(record()), 'second');
+});
+
+test('after Ctrl-C no more is printed', async () => {
+  const { printer, text } = printed();
+  const stop = new AbortController();
+  const steps = printing(printer, true, stop.signal);
+  await steps.output?.('before');
+  stop.abort();
+  await steps.output?.('after');
+  await steps.tool?.('run_1', 'run.turn_completed', {});
+  assert.is(text(), 'before');
+});
+
+test('the next turn of the model begins a paragraph, and the first one does not', async () => {
+  const { printer, text } = printed();
+  const steps = printing(printer, true, new AbortController().signal);
+  await steps.tool?.('run_1', 'run.turn_completed', {});
+  await steps.output?.('Let me look.');
+  await steps.tool?.('run_1', 'run.tool_called', {});
+  await steps.tool?.('run_1', 'run.turn_completed', {});
+  await steps.output?.('It is 7.');
+  assert.is(text(), 'Let me look.\n\nIt is 7.');
+});
+
+test('each end has its exit code', () => {
+  const length = { finish_reason: 'length' };
+  for (const [changes, maxTokens, code] of [
+    [{}, null, null],
+    [{ finish_reason: 'content_filter' }, null, 'content_filtered'],
+    [{ finish_reason: 'repetition' }, null, 'answer_cut'],
+    [length, null, 'answer_cut'],
+    [length, 5, null],
+    [length, 6, null],
+    [length, 7, 'answer_cut'],
+    [length, undefined, null],
+    [{ output: '' }, null, 'answer_empty'],
+    [{ state: 'cancelled' }, null, 'run_cancelled'],
+    [{ state: 'timed_out' }, null, 'run_timed_out'],
+    [{ state: 'interrupted' }, null, 'run_interrupted'],
+    [{ state: 'failed' }, null, 'provider_failed'],
+  ] as [Partial<Run>, number | null | undefined, keyof typeof errors | null][]) {
+    const exit = finish({
+      record: record(changes),
+      output: 'kept',
+      json: false,
+      stdout: printed().stdout,
+      interrupted: false,
+      hasText: false,
+      maxTokens,
+    });
+    assert.is(exit, code === null ? 0 : errors[code].exit, JSON.stringify([changes, maxTokens]));
+  }
+});
+
+test.run();
