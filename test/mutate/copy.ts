@@ -25,7 +25,7 @@ export interface Report {
   failed: string | null;
 }
 
-/** A copy of the sources, tests and the built program, in which faults are planted and tests run. */
+/** A copy of sources, tests and the built program, in which faults are planted and tests run. */
 export class Copy {
   readonly folder = mkdtempSync(join(tmpdir(), 'svc-mutate-'));
   private readonly stop: AbortSignal;
