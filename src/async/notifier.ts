@@ -7,7 +7,7 @@ export class Notifier<T = void> {
     const end = () => void this.listeners.delete(listener);
     if (signal?.aborted) return end;
     this.listeners.add(listener);
-    signal?.addEventListener('abort', end, { once: true });
+    signal?.addEventListener('abort', end);
     return end;
   }
 

@@ -223,7 +223,7 @@ export class Kernel {
     const name = topic === 'all' ? topic : 'stream' in topic ? topic.stream : topic.machine;
     const deliver = listener as (...args: unknown[]) => void;
     this.listeners.on(name, deliver);
-    signal?.addEventListener('abort', () => this.listeners.off(name, deliver), { once: true });
+    signal?.addEventListener('abort', () => this.listeners.off(name, deliver));
   }
 
   /**

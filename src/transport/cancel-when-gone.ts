@@ -13,5 +13,5 @@ export function cancelWhenGone(
       .cancel(id, 'disconnect')
       .catch((error: unknown) => log?.debug({ err: error, run_id: id }, 'cancelling a run failed'));
   if (gone.aborted) cancel();
-  else gone.addEventListener('abort', cancel, { once: true });
+  else gone.addEventListener('abort', cancel);
 }

@@ -50,7 +50,7 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
   /** Ends the work with its reply. Returns a function that stops it. */
   private watch(process: EngineProcess, id: number, reply: Reply, signal: AbortSignal): () => void {
     const stop = this.stopper(process, id, reply);
-    signal.addEventListener('abort', stop, { once: true });
+    signal.addEventListener('abort', stop);
     if (signal.aborted) stop();
     void reply.ended.then(() => {
       signal.removeEventListener('abort', stop);

@@ -128,7 +128,7 @@ export class ModelMemory {
     const waiter = { ...plan, engine, attempt: engine.snapshot.context.attempt + 1, grant };
     const { promise: aborted, reject } = Promise.withResolvers<never>();
     const abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
+    signal.addEventListener('abort', abort);
     this.waiters.push(waiter);
     try {
       this.serveSoon();

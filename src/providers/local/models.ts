@@ -165,7 +165,7 @@ export class LocalModels {
     const aborted = new Promise<null>((done) =>
       signal.aborted
         ? done(null)
-        : signal.addEventListener('abort', () => done(null), { once: true }),
+        : signal.addEventListener('abort', () => done(null)),
     );
     const defaultFile = await this.findDefault();
     const files = await this.all();

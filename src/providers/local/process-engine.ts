@@ -272,7 +272,7 @@ class Turns {
     const abort = () => reject(signal.reason);
     try {
       signal.throwIfAborted();
-      signal.addEventListener('abort', abort, { once: true });
+      signal.addEventListener('abort', abort);
       await Promise.race([earlier, aborted]);
       return end;
     } catch (reason) {

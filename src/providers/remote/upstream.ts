@@ -158,7 +158,7 @@ export class Exchange {
       incoming.abort(signal.reason);
     };
     this.forget();
-    signal.addEventListener('abort', abort, { once: true });
+    signal.addEventListener('abort', abort);
     this.forget = () => signal.removeEventListener('abort', abort);
     const { origin, path, isInside } = this.upstream.placeOf(url);
     if (model !== null && !isInside) throw leadsElsewhere(model);

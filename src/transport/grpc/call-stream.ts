@@ -41,7 +41,7 @@ export class CallStream {
     await this.outflow.turn(shared.size);
     if (!this.over.aborted && messages.length > 0)
       await new Promise<void>((resolve) => {
-        this.over.addEventListener('abort', () => resolve(), { once: true });
+        this.over.addEventListener('abort', () => resolve());
         const last = messages.length - 1;
         for (const [index, message] of messages.entries())
           this.call.write(message, () => {

@@ -155,7 +155,7 @@ function goneBeforeEnd(call: Streaming, { over }: CallStream) {
     if ((timeLeft(call) ?? Number.POSITIVE_INFINITY) > DEADLINE_SLACK_MS) gone.abort();
   };
   if (over.aborted) look();
-  else over.addEventListener('abort', look, { once: true });
+  else over.addEventListener('abort', look);
   return { over: gone.signal, leave: () => over.removeEventListener('abort', look) };
 }
 

@@ -46,7 +46,7 @@ export function answerEnds({ res, ended, closing }: Context): AbortSignal {
   const closed = new AbortController();
   const close = () => closed.abort(new SvcError('daemon_stopping'));
   if (closing.aborted) close();
-  else closing.addEventListener('abort', close, { once: true });
+  else closing.addEventListener('abort', close);
   res.once('close', () => closing.removeEventListener('abort', close));
   return AbortSignal.any([clientGone({ res, closing }), ended, closed.signal]);
 }

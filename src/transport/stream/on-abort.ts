@@ -33,7 +33,7 @@ function listen(signal: AbortSignal): Wait {
       next.call();
     }
   };
-  signal.addEventListener('abort', all, { once: true });
+  signal.addEventListener('abort', all);
   return end;
 }
 

@@ -169,6 +169,17 @@ const forms: [form: string, bytes: string, all: string, end?: string][] = [
     'tool_calls',
   ],
   [
+    'a name in each piece of a call, also after the arguments',
+    data(
+      ...['{"x"', ':1}', ''].map((text) =>
+        call({ index: 0, id: 'a', function: { name: 'look', arguments: text } }),
+      ),
+      chunk({}, 'tool_calls'),
+    ),
+    'look({"x":1})',
+    'tool_calls',
+  ],
+  [
     'head and tail of a call with different numbers',
     data(
       call({ index: 0, id: 'a', function: { name: 'look', arguments: '{"x":1}' } }),
