@@ -12,6 +12,7 @@ import type { Limits } from '../../src/limits.ts';
 import type { ToolServers } from '../../src/mcp/port.ts';
 import { Puller, type PullerOptions } from '../../src/models/puller.ts';
 import { createKeys } from '../../src/providers/keys/keys.ts';
+import type { ProviderKeys } from '../../src/providers/keys/port.ts';
 import type { LoadedModel, ProviderPort } from '../../src/providers/port.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
 import { DaemonHistory, StopReports } from '../../src/runtime/health/daemon-history.ts';
@@ -48,6 +49,8 @@ export interface RuntimeOptions {
   /** The clock of this boot. By default every boot starts at the same time. */
   clock?: ManualClock;
   env?: NodeJS.ProcessEnv;
+  /** The keys of a provider. By default they are in `env`. */
+  keysOf?: (id: string) => ProviderKeys;
   /** The models folder, and what the puller knows of the machine. */
   puller?: Partial<Pick<PullerOptions, 'folder' | 'host_boot_id' | 'freeBytes' | 'log' | 'fit'>>;
   /** The fault of the log. */
@@ -127,7 +130,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     config,
     env,
     log: silent,
-    keysOf: () => createKeys(env),
+    keysOf: options.keysOf ?? (() => createKeys(env)),
     local: options.local,
     remote: port,
   });

@@ -41,6 +41,25 @@ test('a provider removed while it is added is gone from the daemon and the file,
   assert.is(await codeOf(runtime.providers.remove('nobody')), 'provider_unknown');
 });
 
+test('the record says where the key is: in the configuration, or stored on this machine', async () => {
+  let place: 'file' | null = null;
+  const { runtime } = await bootRuntime({
+    local: new ScriptedProvider('local', []),
+    remote: { lab: { port: new ScriptedProvider('lab', []), kind: 'cloud', key: 'env:LAB_KEY' } },
+    keysOf: () => ({ read: async () => 'key', stored: () => place, forget: async () => {} }),
+  });
+  const credentials = () => runtime.providers.list().map(({ id, credential }) => [id, credential]);
+  assert.equal(credentials(), [
+    ['local', 'none'],
+    ['lab', 'env:LAB_KEY (not set)'],
+  ]);
+  place = 'file';
+  assert.equal(credentials(), [
+    ['local', 'none'],
+    ['lab', 'stored (file)'],
+  ]);
+});
+
 for (const outcome of ['success', 'failure'] as const)
   test(`the ${outcome} of a probe that ends after the removal is ignored`, async () => {
     const { runtime, providers } = await boot();
