@@ -163,9 +163,7 @@ export class LocalModels {
   /** Reads the headers of new files. After an abort, returns what is known by then. */
   async list(signal: AbortSignal): Promise<ModelRecord[]> {
     const aborted = new Promise<null>((done) =>
-      signal.aborted
-        ? done(null)
-        : signal.addEventListener('abort', () => done(null)),
+      signal.aborted ? done(null) : signal.addEventListener('abort', () => done(null)),
     );
     const defaultFile = await this.findDefault();
     const files = await this.all();
