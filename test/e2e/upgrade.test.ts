@@ -1,6 +1,14 @@
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -28,7 +36,7 @@ const CHART = 'machines/run/chart.ts';
 const GUARD = 'event.attempt === context.attempt + 1';
 
 test.before((context) => {
-  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'svc-upgrade-'));
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'svc-builds-'));
   context.folder = folder;
   const make = (version: string, ...changes: [string, string, string][]) =>
     makeBuild(folder, { version, changes });
@@ -51,7 +59,7 @@ test.before((context) => {
 test.after(({ folder }) => rmSync(folder, { recursive: true, force: true }));
 
 test.before.each(async (context) => {
-  context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '100' });
+  context.home = makeHome({ SVC_LIMIT_DRAIN_MS: '100', TMPDIR: context.folder });
   context.prefix = join(context.home.folder, 'prefix');
   context.upstream = createServer(() => {}).listen(0, '127.0.0.1');
   await once(context.upstream, 'listening');
@@ -175,6 +183,10 @@ test('an archive is refused by its digest, without one, and a checkout by its ki
   assert.match(await tried('--check', copy), 'SHA256SUMS beside');
   assert.match(await tried('--check', builds.next, '--sha256', '0'.repeat(64)), 'has the SHA-256');
   assert.match(await tried('--check', folder), 'names 5 archives for ');
+  const left = join(folder, `svc-upgrade-${spawnSync('true').pid}-x`);
+  mkdirSync(left);
+  assert.is((await svc(context, 'upgrade', '--check', builds.next)).code, 0, 'without a log');
+  assert.not(existsSync(left), 'what a command that was killed has unpacked');
   assert.match(await tried('--check'), 'asks no server');
   assert.match(await tried('--back'), 'There is no version before');
   const checkout = await home.svc(['upgrade', builds.next]);

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { SvcError } from '../../errors.ts';
+import { isAlive } from '../../home/process-alive.ts';
 import { oneLine } from '../../logs/plain.ts';
 
 /** Another build, which runs here, and what it says of itself. */
@@ -37,7 +38,8 @@ export async function withArchive<T>(
   const digest = await digestOf(file);
   if (digest !== expected.toLowerCase())
     throw refused(`${file} has the SHA-256 ${digest}, and not ${expected}.`);
-  const folder = await mkdtemp(join(tmpdir(), 'svc-upgrade-'));
+  await removeLeftovers();
+  const folder = await mkdtemp(join(tmpdir(), `${UNPACKED}${process.pid}-`));
   try {
     const root = join(folder, 'svc');
     await mkdir(root);
@@ -45,6 +47,17 @@ export async function withArchive<T>(
     return await use(await describe(root));
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+const UNPACKED = 'svc-upgrade-';
+
+/** A command that was killed leaves what it unpacked. */
+async function removeLeftovers(): Promise<void> {
+  for (const name of await readdir(tmpdir())) {
+    const pid = name.startsWith(UNPACKED) ? Number(name.split('-')[2]) : Number.NaN;
+    if (Number.isSafeInteger(pid) && pid > 0 && !isAlive(pid))
+      await rm(join(tmpdir(), name), { recursive: true, force: true }).catch(() => {});
   }
 }
 
