@@ -139,7 +139,7 @@ const reportFields = {
   /** The last state changes of the daemon, oldest first. */
   transitions: v.array(object({ at: time, event: text, state_path: text })),
   runs: object(counts),
-  /** Requests of this boot for embeddings or reranking. */
+  /** Requests of this boot for embeddings, reranking, speech or images. */
   embeddings: object({ active: whole, answered: whole, failed: whole }),
   queue,
   log: object({

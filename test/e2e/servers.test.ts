@@ -27,6 +27,7 @@ withOneHome(test, () => {
   const providers = {
     vl: { like: 'llama-server', command: command('--child', once('vl')) },
     plain: { command: command(once('plain')) },
+    bare: { command: command('--bare') },
     broken: { command: command('--says=unknown_architecture', '--exit=3') },
   };
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
@@ -113,6 +114,8 @@ test('an order for images is passed to a server that svc starts', async ({ home 
   const { code, stdout, stderr } = await home.svc(['api', 'POST', IMAGES, '-d', order]);
   assert.is(code, 0, stderr);
   assert.equal(JSON.parse(stdout).data, [{ b64_json: 'draw' }]);
+  const bare = await home.svc(['api', 'POST', IMAGES, '-d', order.replace('vl/', 'bare/')]);
+  assert.is(bare.code, 0, bare.stderr);
   const local = await home.svc(['api', 'POST', IMAGES, '-d', order.replace('vl/draw', 'svc-mini')]);
   assert.match(local.stdout + local.stderr, /capability_missing|has no path/);
 });

@@ -67,6 +67,7 @@ const server = createServer(async (request, response) => {
     response.writeHead(status, { 'content-type': 'application/json' });
     response.end(JSON.stringify(value));
   };
+  if (flags.bare && /health|models/.test(request.url)) return json(404, {});
   if (request.url === '/health')
     return json(flags.unready ? 503 : 200, { status: kept?.length ?? 0 });
   if (request.headers.authorization !== `Bearer ${key}`)

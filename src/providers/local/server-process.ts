@@ -156,7 +156,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
       } else if (status === 401 || status === 403) {
         const message = `The server of ${server.id} does not take the key that svc gave it.`;
         return this.fail({ code: 'engine_failed', message, retryable: false });
-      } else if (status !== null && status < 300) break;
+      } else if (status !== null && (status < 300 || NO_HEALTH.has(status))) break;
       await wait(pause, undefined, { ref: false });
     }
     const signal = AbortSignal.timeout(SERVER_HEALTH_MS);
@@ -170,7 +170,10 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     this.options.report({ type: 'engine.model_loaded', attempt, info });
   }
 
-  /** The status of its health, or of its models if it does not know the first. Null: no answer. */
+  /**
+   * The status of its health, or of its models if it does not know the first. One that knows
+   * neither answers: those of speech and images may have one path alone. Null: no answer.
+   */
   private async health(): Promise<number | null> {
     const status = await this.statusOf('/health');
     const isUnknown = status !== null && NO_HEALTH.has(status);

@@ -140,11 +140,15 @@ function stateFamilies(sources: StateSources): Family[] {
     ]),
     one('svc_queue_capacity', 'Runs that may be unfinished at one time.', queue.capacity),
     one('svc_queue_oldest_wait_seconds', 'How long the oldest waiting run waits.', waited_s),
-    gauge('svc_embeddings', 'Requests of this boot for embeddings or reranking, by state.', [
-      [{ state: 'active' }, report.embeddings.active],
-      [{ state: 'answered' }, report.embeddings.answered],
-      [{ state: 'failed' }, report.embeddings.failed],
-    ]),
+    gauge(
+      'svc_embeddings',
+      'Requests of this boot for embeddings, reranking, speech or images, by state.',
+      [
+        [{ state: 'active' }, report.embeddings.active],
+        [{ state: 'answered' }, report.embeddings.answered],
+        [{ state: 'failed' }, report.embeddings.failed],
+      ],
+    ),
     gauge(
       'svc_provider_state',
       'The state of each provider.',
