@@ -70,7 +70,7 @@ const SMALL: Readonly<Record<string, string>> = {
   'test/providers/mini': 'confidence',
   'test/store':
     'chain copied-log damaged-page indexes memory-fleet presence prune-order run-age ' +
-    'schema short-run sync transfer/import',
+    'schema short-run sync thrown-error transfer/import',
 };
 
 export const SMALL_FILES: ReadonlySet<string> = new Set(
