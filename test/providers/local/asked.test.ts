@@ -105,10 +105,12 @@ test('arguments of a call that the model chose have the form of its tool too', a
     ...tool,
     parameters: { type: 'object', properties: { city: { const: 'Rome' } }, required: ['city'] },
   }));
-  const calls = partsOf(await ask('calls', { tools })).slice(1);
-  assert.ok(calls.length > 0);
-  for (const call of calls)
-    assert.equal(call.type === 'tool_call' && JSON.parse(call.arguments), { city: 'Rome' });
+  const answer = await ask('calls', { tools });
+  const calls = partsOf(answer).filter((part) => part.type === 'tool_call');
+  // What the model says between them is free, and a bound of the answer cuts the last one.
+  const whole = answer.finish?.finish_reason === 'length' ? calls.slice(0, -1) : calls;
+  assert.ok(whole.length > 0);
+  for (const call of whole) assert.equal(JSON.parse(call.arguments), { city: 'Rome' });
 });
 
 test('a template without tools gets them as a system text, and the run is marked', async () => {
