@@ -209,7 +209,8 @@ commands('the chosen default and the aliases count at once, and after a restart'
   makeGguf(join(paths.models, 'mine.gguf'));
   makeBert(join(paths.models, 'vectors.gguf'), { context: 64, ranks: false });
   assert.is((await fails(['model', 'use', 'nothing']))[1], 'model_unknown');
-  assert.match(String((await fails(['model', 'use', 'vectors']))[2]), /writes no answers/);
+  const refused = await svc(['model', 'use', 'vectors']);
+  assert.match(refused.stderr, /local\/vectors writes no answers/);
   assert.is(((await json(['model', 'use', 'mine'])) as Model).default, true);
   assert.is((await svc(['model', 'default'])).stdout, 'local/mine\n');
   assert.equal(await json(['model', 'alias', 'fast', 'local/mine']), {
