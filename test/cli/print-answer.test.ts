@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Run } from '../../src/cli/run/follow.ts';
-import { AnswerPrinter, finish, printing } from '../../src/cli/run/print-answer.ts';
-import { errors } from '../../src/errors.ts';
+import { AnswerPrinter, ending, finish, printing } from '../../src/cli/run/print-answer.ts';
+import { errors, SvcError } from '../../src/errors.ts';
 
 /** What a run prints on stdout, and its exit code. Without a process, and without a terminal. */
 
@@ -115,6 +115,18 @@ test('each end has its exit code', () => {
       maxTokens,
     });
     assert.is(exit, code === null ? 0 : errors[code].exit, JSON.stringify([changes, maxTokens]));
+  }
+});
+
+test('that the text so far is kept is said once', () => {
+  const text = 'The text so far is kept.';
+  for (const message of ['The daemon stopped.', `The daemon stopped. ${text}`]) {
+    const error = new SvcError('run_interrupted', message).body();
+    const shown = ending(record({ state: 'interrupted', error }), {
+      hasText: true,
+      maxTokens: null,
+    });
+    assert.is(shown.error?.message, `The daemon stopped. ${text}`);
   }
 });
 

@@ -202,19 +202,22 @@ interface Ending {
 }
 
 /** The exit code of a finished run, and its error. */
-function ending(run: Run, seen: Pick<Finished, 'hasText' | 'maxTokens'>): Ending {
+export function ending(run: Run, seen: Pick<Finished, 'hasText' | 'maxTokens'>): Ending {
   const { id, state, error, output } = run;
   if (state === 'completed') {
     const flaw = flawOf(run, seen);
     return { exit: flaw?.spec.exit ?? 0, error: flaw };
   }
   const cause = withTypedHint(error === null ? fallback(state) : fromBody(error), 'run');
-  const kept = output === '' ? '' : ' The text so far is saved.';
-  const shown = new SvcError(cause.code, `${cause.message}${kept}`, {
+  const isKept = output !== '' && !cause.message.includes(KEPT);
+  const shown = new SvcError(cause.code, isKept ? `${cause.message} ${KEPT}` : cause.message, {
     hint: output === '' ? cause.hint : `See: svc runs show ${id}`,
   });
   return { exit: EXIT[state] ?? cause.spec.exit, error: shown };
 }
+
+/** Some causes say it themselves. */
+const KEPT = 'The text so far is kept.';
 
 /** What a complete answer lacks. Null: nothing. */
 function flawOf(
