@@ -839,6 +839,18 @@ export const commands: readonly CommandSpec[] = [
     ],
     examples: ['console'],
   }),
+  command('launch', {
+    args: '<program> [words…]',
+    summary:
+      'Start a program of others, such as claude, codex, opencode or aider, with a model of svc. ' +
+      'What follows -- is for the program.',
+    flags: [
+      model,
+      { name: 'config', summary: 'Write the configuration of the program instead.' },
+      { name: 'yes', summary: 'Write it without a question.' },
+    ],
+    examples: ['launch claude', 'launch codex -m local/qwen3 -- exec "Fix the test."'],
+  }),
   command('mcp list', {
     isQuick: true,
     summary: 'The servers of tools, and their states. Works without a daemon.',

@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { suite, type Test } from 'uvu';
 import { type RuntimeFile, writeRuntimeFile } from '../../src/home/runtime-file.ts';
+import { programVersion } from '../../src/home/version.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { createLineSplitter } from '../../src/transport/control/lines.ts';
 import type { Results } from '../../src/transport/control/protocol.ts';
@@ -35,7 +36,7 @@ export const status: Results['status'] = {
   state_path: 'ready',
   since: '2026-01-02T03:04:05.000Z',
   pid: process.pid,
-  version: '0.1.0',
+  version: programVersion(),
   boot_id: 'boot_1',
   home: '/home',
   addresses: { http: null, grpc: null, socket: null },
@@ -47,7 +48,7 @@ export const status: Results['status'] = {
 
 export const health: Results['health'] = {
   status: 'pass',
-  version: '0.1.0',
+  version: programVersion(),
   service_id: 'svc',
   state: 'ready',
   state_path: 'ready',
@@ -62,7 +63,7 @@ export const runtimeFile: RuntimeFile = {
   // Unproven, so that no command signals the process of the test.
   process_start: null,
   boot_id: 'boot_1',
-  version: '0.1.0',
+  version: programVersion(),
   started_at: new Date().toISOString(),
   program: 'svc',
   node: process.version,

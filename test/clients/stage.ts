@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { CACHE, testModel } from '../../tools/test-models/models.ts';
 import { type Daemon, startDaemon } from '../bench/lib/daemon.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
-import { makeHome } from '../helpers/svc.ts';
+import { makeHome, PROGRAM } from '../helpers/svc.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { answerScripted } from './scripted-model.ts';
 
@@ -45,6 +45,7 @@ export async function openStage({ open = false, real = false } = {}): Promise<St
       SVC_THINKING_ID: real ? model : 'up/think',
       SVC_EMBEDDING_ID: real ? `local/${REAL.vectors}` : 'up/embed',
       SVC_HOME_FOLDER: home.folder,
+      SVC_PROGRAM: PROGRAM,
       ...(real ? { SVC_REAL: '1' } : undefined),
     },
     close: async () => {

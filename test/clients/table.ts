@@ -224,6 +224,13 @@ export const CLIENTS: readonly Client[] = [
     ran: 'claude -p: an answer, and a tool that reads a file',
   },
   {
+    name: 'launch',
+    from: 'npm',
+    packages: ['@openai/codex@0.169.0', '@anthropic-ai/claude-code@2.1.332', 'opencode-ai@1.18.33'],
+    script: 'launch.mjs',
+    ran: 'svc launch codex, claude and opencode: an answer',
+  },
+  {
     name: 'grpcurl',
     from: 'go',
     packages: ['github.com/fullstorydev/grpcurl/cmd/grpcurl@v1.9.4'],

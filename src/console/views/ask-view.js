@@ -37,6 +37,10 @@ export function mountAsk() {
     form.requestSubmit();
   });
   byId('ask-stop').addEventListener('click', () => void stop());
+  // A growing answer may move the button before the mouse lets it go, and then no click comes.
+  byId('ask-stop').addEventListener('pointerdown', ({ pointerType, button }) => {
+    if (pointerType === 'mouse' && button === 0) void stop();
+  });
   on(['run', 'machines', 'connection'], draw);
   onPlace(draw);
 }
@@ -196,7 +200,8 @@ async function send(question) {
 
 async function stop() {
   const run = before();
-  if (run === null) return;
+  const isAsked = byId('ask-stop').hasAttribute('aria-disabled');
+  if (run === null || isFinal('run', run.state) || isAsked) return;
   byId('ask-stop').setAttribute('aria-disabled', 'true');
   // What it says of the stop is there.
   toEnd();
