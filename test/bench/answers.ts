@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { testModel } from '../../tools/test-models/models.ts';
 import { type GgufOptions, makeGguf, manyPieces } from '../fixtures/models/make-gguf.ts';
 import { AS_SHIPPED, makeHome } from '../helpers/svc.ts';
 import { type Answer, askChat, type Question } from './lib/chat.ts';
@@ -15,10 +16,11 @@ import { warmUp } from './lib/warm-up.ts';
 
 /**
  * Answers of local models, of the daemon and of other servers, in turns: `npm run bench answers
- * [rounds] [--only ROWS]`. All have the same model file, one thread, room for eight answers, the
- * same prompt and temperature 0. The made models have random weights, so their answers are as long
- * as the limit. Tokens are those of the usage that each server reports. CPU is that of the server
- * with all its processes, for a token of the answer, its prompt included.
+ * [rounds] [--only ROWS]`. All have the same model file and prompt, and temperature 0. The real
+ * model is asked of servers with their defaults, the others of one thread with room for eight
+ * answers. The made models have random weights, so their answers are as long as the limit. Tokens
+ * are those of the usage that each server reports. CPU is that of the server with all its
+ * processes, for a token of the answer, its prompt included.
  */
 
 const rounds = Number(process.argv[2] ?? 5);
@@ -56,6 +58,8 @@ interface Asked {
 
 interface Model {
   name: string;
+  /** Each server has the threads that it chooses, and svc also starts llama-server itself. */
+  defaults?: boolean;
   file: () => string;
   asked: readonly Asked[];
 }
@@ -102,6 +106,18 @@ const models: readonly Model[] = [
       { ...LONG, clients: [1], long: true },
     ],
   },
+  ...[testModel('smollm2')].flatMap((file): Model[] =>
+    file === null
+      ? []
+      : [
+          {
+            name: 'SmolLM2, defaults',
+            defaults: true,
+            file: () => file,
+            asked: [{ ...SHORT, prompt: 'Write about a lighthouse.', tokens: 64 }],
+          },
+        ],
+  ),
 ];
 
 try {
@@ -131,8 +147,8 @@ function made(options: GgufOptions): string {
   return makeGguf(join(folder, 'made.gguf'), { context: CONTEXT, ...options });
 }
 
-async function compare({ name, file }: Model, asked: readonly Asked[]): Promise<void> {
-  const servers = await startAll(name, file());
+async function compare({ name, file, defaults }: Model, asked: readonly Asked[]): Promise<void> {
+  const servers = await startAll(name, file(), defaults);
   const numbers: Record<string, number> = {};
   // A server may keep the prompts of all rounds, so each is new. All ways get the same ones.
   const another = (way: string) => (numbers[way] = (numbers[way] ?? 0) + 1);
@@ -210,17 +226,40 @@ interface Server {
   stop(): Promise<void>;
 }
 
-async function startAll(name: string, file: string): Promise<Server[]> {
+async function startAll(name: string, file: string, defaults = false): Promise<Server[]> {
   const model = name === BUILT_IN ? BUILT_IN : 'measured';
+  const env = defaults ? {} : ONE_THREAD;
   const servers = [
-    await startSvc('svc', model, file),
-    await startSvc('svc, exact', model, file, EXACT),
+    await startSvc('svc', model, file, env),
+    defaults
+      ? await startManaged(file)
+      : await startSvc('svc, exact', model, file, { ...env, ...EXACT }),
   ];
   for (const start of [startLlamaServer, startOllama]) {
-    const server = await start(file);
+    const server = await start(file, defaults);
     if (server !== null) servers.push(server);
   }
-  return servers;
+  return servers.filter((server) => server !== null);
+}
+
+const ONE_THREAD = { SVC_ENGINE_THREADS: '1' };
+
+/** llama-server with its defaults, which svc starts and asks. */
+async function startManaged(file: string): Promise<Server | null> {
+  const { path } = findProgram(FLOOR);
+  if (path === null) return null;
+  const home = makeHome({ ...AS_SHIPPED, SVC_LIMIT_LOCAL_RUNS: String(PARALLEL) });
+  const command = [path, '--model', file, '--port', '{port}'];
+  const providers = { managed: { like: FLOOR, command, max_runs: PARALLEL } };
+  writeFileSync(home.paths.config, JSON.stringify({ providers }), { mode: 0o600 });
+  const { chat, life, stop } = await startDaemon(home);
+  return {
+    way: 'svc, llama-server',
+    cpuMs: () => familyCpuMs(life.pid),
+    ask: (prompt, max_tokens, earlier = []) =>
+      askChat(chat, { model: 'managed/measured', prompt, max_tokens, earlier }),
+    stop,
+  };
 }
 
 async function startSvc(
@@ -231,7 +270,6 @@ async function startSvc(
 ): Promise<Server> {
   const home = makeHome({
     ...AS_SHIPPED,
-    SVC_ENGINE_THREADS: '1',
     SVC_LIMIT_LOCAL_RUNS: String(PARALLEL),
     SVC_LIMIT_ENGINE_MEMORY_BYTES: String(ENGINE_BYTES),
     SVC_MODEL: model,
@@ -263,7 +301,17 @@ function overHttp(way: string, model: string, running: Running): Server {
   };
 }
 
-async function startLlamaServer(file: string): Promise<Server | null> {
+/** One thread, and room for eight answers. */
+const ALIKE = [
+  '--threads',
+  '1',
+  '--parallel',
+  String(PARALLEL),
+  '--ctx-size',
+  String(PARALLEL * CONTEXT),
+];
+
+async function startLlamaServer(file: string, defaults: boolean): Promise<Server | null> {
   const { path, how } = findProgram(FLOOR);
   if (path === null) return missing(FLOOR, how);
   const running = await startServer({
@@ -275,19 +323,14 @@ async function startLlamaServer(file: string): Promise<Server | null> {
       '127.0.0.1',
       '--port',
       String(port),
-      '--threads',
-      '1',
-      '--parallel',
-      String(PARALLEL),
-      '--ctx-size',
-      String(PARALLEL * CONTEXT),
+      ...(defaults ? [] : ALIKE),
     ],
     probe: '/v1/models',
   });
   return overHttp(FLOOR, 'measured', running);
 }
 
-async function startOllama(file: string): Promise<Server | null> {
+async function startOllama(file: string, defaults: boolean): Promise<Server | null> {
   const { path, how } = findProgram('ollama');
   if (path === null) return missing('ollama', how);
   const home = mkdtempSync(join(folder, 'ollama-'));
@@ -297,8 +340,9 @@ async function startOllama(file: string): Promise<Server | null> {
     env: (port) => ({
       HOME: home,
       OLLAMA_HOST: `127.0.0.1:${port}`,
-      OLLAMA_NUM_PARALLEL: String(PARALLEL),
-      OLLAMA_CONTEXT_LENGTH: String(CONTEXT),
+      ...(defaults
+        ? {}
+        : { OLLAMA_NUM_PARALLEL: String(PARALLEL), OLLAMA_CONTEXT_LENGTH: String(CONTEXT) }),
     }),
     probe: '/api/version',
   });
@@ -310,7 +354,7 @@ async function startOllama(file: string): Promise<Server | null> {
     JSON.stringify({
       model: 'measured',
       files: { 'measured.gguf': digest },
-      parameters: { num_thread: 1 },
+      parameters: defaults ? {} : { num_thread: 1 },
     }),
   );
   return overHttp('ollama', 'measured', running);
