@@ -37,6 +37,8 @@ export interface CallContext {
   readonly approval: Approval | null;
   /** A call that may have done its work may be carried out again. */
   readonly repeatable: boolean;
+  /** What the tool was when the call was requested. Only this one is allowed. */
+  readonly digest: string | null;
   readonly requested_at: number | null;
   /** When a call that waits for an approval is denied. */
   readonly approve_until: number | null;
@@ -94,6 +96,7 @@ const chart = setup({
     tool: null,
     approval: null,
     repeatable: false,
+    digest: null,
     requested_at: null,
     approve_until: null,
     decided_by: null,
@@ -159,8 +162,9 @@ function evolve(context: CallContext, event: CallEvent): Partial<CallContext> {
   const ended = { ended_at: event.at };
   switch (event.type) {
     case 'run.tool_requested': {
-      const { server, tool, approval, approve_until = null, repeatable = false } = event;
-      return { server, tool, approval, approve_until, repeatable, requested_at: event.at };
+      const { server, tool, approval, approve_until = null } = event;
+      const { repeatable = false, digest = null, at: requested_at } = event;
+      return { server, tool, approval, approve_until, repeatable, digest, requested_at };
     }
     case 'run.tool_allowed':
       return { decided_by: event.by };

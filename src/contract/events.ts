@@ -242,6 +242,8 @@ const events = {
     approval: word<Approval>(),
     approve_until: absentOr(number),
     repeatable: absentOr(flag),
+    /** Of the tool as it was. A person allows this one, and no other. */
+    digest: absentOr(text),
   }),
   /** `by`: the configuration (`policy`), or who decided. */
   'run.tool_allowed': v.object({ call: number, by: text }),

@@ -1,15 +1,20 @@
+import { SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import { oneLine } from '../logs/plain.ts';
 import { NotSent } from './child-transport.ts';
 
 /**
  * `fetch` for a server of tools over HTTP. A body, or one event of a stream, that exceeds its bound
- * ends with an error. So does a stream without an end.
+ * ends with an error. So does a stream without an end. A redirect to another host would take the
+ * headers and the arguments there, so it is refused. `onExcess` hears why a body ends: the client
+ * takes the end of a stream for a pause.
  */
 export function boundedFetch(
   limits: Limits,
+  onExcess: (why: string) => void,
 ): (url: string | URL, init?: RequestInit) => Promise<Response> {
   return async (url, init) => {
-    const response = await fetch(url, init).catch((error: unknown) => {
+    const response = await follow(new URL(url), init).catch((error: unknown) => {
       throw isUnreached(error)
         ? new NotSent(String((error as Error).cause), { cause: error })
         : error;
@@ -20,15 +25,19 @@ export function boundedFetch(
     const isLasting = (init?.method ?? 'GET') === 'GET';
     let event_bytes = 0;
     let bytes = 0;
+    const cut = (controller: TransformStreamDefaultController, why: string) => {
+      controller.error(new Error(why));
+      onExcess(why);
+    };
     const bound = new TransformStream<Uint8Array, Uint8Array>({
       transform(piece, controller) {
         bytes += piece.length;
         const end = isStream ? lastEventEnd(piece) : -1;
         event_bytes = end < 0 ? event_bytes + piece.length : piece.length - end;
         if (event_bytes > limits.mcp_message_bytes)
-          controller.error(new Error(`a message has more than ${limits.mcp_message_bytes} bytes`));
+          cut(controller, `a message has more than ${limits.mcp_message_bytes} bytes`);
         else if (!isLasting && bytes > limits.mcp_stream_bytes)
-          controller.error(new Error('it sends without an end'));
+          cut(controller, 'it sends without an end');
         else controller.enqueue(piece);
       },
     });
@@ -36,6 +45,30 @@ export function boundedFetch(
     return new Response(response.body.pipeThrough(bound), { status, statusText, headers });
   };
 }
+
+/** Follows redirects that repeat the request at the same host, such as from `/mcp` to `/mcp/`. */
+async function follow(url: URL, init: RequestInit = {}, left = REDIRECTS): Promise<Response> {
+  const response = await fetch(url, { ...init, redirect: 'manual' });
+  const { status, headers } = response;
+  const place = headers.get('location');
+  if (status < 300 || status > 399 || place === null) return response;
+  await response.body?.cancel();
+  const next = URL.canParse(place, url.href) ? new URL(place, url) : null;
+  const isRepeat = status === 307 || status === 308 || (init.method ?? 'GET') === 'GET';
+  if (next?.origin === url.origin && isRepeat && left > 0) return follow(next, init, left - 1);
+  const to = oneLine(next?.origin ?? place).slice(0, PLACE_MAX);
+  throw new SvcError(
+    'mcp_unavailable',
+    `The server of tools answered HTTP ${status}, which leads to ${to}. svc does not follow it.`,
+    {
+      hint: 'If that is its address, write it into mcp.json: svc mcp set <name> --url <address>',
+      retryable: false,
+      cause: new NotSent(),
+    },
+  );
+}
+const REDIRECTS = 3;
+const PLACE_MAX = 200;
 
 /** Where the last event of the piece ends. -1: none does. */
 function lastEventEnd(piece: Uint8Array): number {

@@ -35,6 +35,8 @@ export interface Call {
   id: string;
   signal: AbortSignal;
   timeout_ms: number;
+  /** Of the tool that was decided about. */
+  digest?: string | null;
 }
 
 /**
@@ -76,7 +78,7 @@ export class Connection {
       this.child ??
       new StreamableHTTPClientTransport(new URL(launch.url ?? ''), {
         requestInit: { headers: launch.headers },
-        fetch: boundedFetch(limits),
+        fetch: boundedFetch(limits, (why) => this.lose(why)),
         reconnectionOptions: RECONNECTION,
       });
     try {

@@ -35,20 +35,24 @@ export interface ToolServers {
   policy(server: string, tool: ToolInfo): ToolPolicy;
   /** Whether the tool was allowed, and is another one now: then `policy` is `ask`. */
   isChanged(server: string, tool: ToolInfo): boolean;
-  /** Allows the tool, as it is now, from now on. Throws mcp_unknown, config_invalid, busy. */
-  allowAlways(server: string, tool: string): Promise<void>;
+  /**
+   * Allows the tool from now on, as it was with this digest; without one, as it is now. Throws
+   * mcp_unknown, config_invalid, busy.
+   */
+  allowAlways(server: string, tool: string, digest?: string | null): Promise<void>;
   /** Whether a call may be repeated when its result is unknown. */
   mayRepeat(server: string, tool: ToolInfo): boolean;
   /**
    * Calls a tool once. The server gets `id` as `_meta["svc/call_id"]`. An error that the server
-   * answers is a result. Throws tool_lost if the call was sent and its result is unknown,
+   * answers is a result. So is that the tool is not the one of `digest` any more: then the server
+   * does not hear of the call. Throws tool_lost if the call was sent and its result is unknown,
    * mcp_unavailable if it was not sent, or the signal's reason.
    */
   call(
     server: string,
     tool: string,
     args: unknown,
-    options: { id: string; signal: AbortSignal; timeout_ms: number },
+    options: { id: string; signal: AbortSignal; timeout_ms: number; digest?: string | null },
   ): Promise<ToolResult>;
   close(): Promise<void>;
 }

@@ -61,6 +61,13 @@ export class McpServer {
     return attempt.list;
   }
 
+  /** As `tools`, and the server is asked: it may have changed them without a word. */
+  async toolsNow(signal: AbortSignal): Promise<ToolList> {
+    const attempt = await this.ready(signal);
+    await this.listAgain(attempt, signal);
+    return attempt.list;
+  }
+
   /** Throws tool_lost, mcp_unavailable, the error of the log, or the signal's reason. */
   async call(tool: string, args: unknown, call: Call): Promise<ToolResult> {
     const { connection } = await this.ready(call.signal);

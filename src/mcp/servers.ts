@@ -18,6 +18,7 @@ import type { Call } from './connection.ts';
 import type { References } from './launch.ts';
 import type { ManagedToolServers, ToolInfo, ToolResult } from './port.ts';
 import { McpServer } from './server.ts';
+import type { ToolList } from './tool-list.ts';
 
 /** The machines of the servers. */
 export interface McpMachines {
@@ -100,17 +101,13 @@ export class McpServers implements ManagedToolServers {
     return rule?.policy === 'allow' && rule.digest !== null && rule.digest !== digest;
   }
 
-  async allowAlways(name: string, tool: string): Promise<void> {
-    const signal = AbortSignal.timeout(this.options.limits.mcp_start_ms);
-    const server = await this.server(name);
-    const { tools } = server.list.tools.length > 0 ? server.list : await server.tools(signal);
-    const known = tools.find((each) => each.tool === tool);
-    if (known === undefined) throw unknownTool(name, tool);
+  async allowAlways(name: string, tool: string, seen: string | null = null): Promise<void> {
+    const digest = seen ?? (await this.digestNow(name, tool));
     await editMcpFile(this.options.file, (servers) => {
       const before = asRecord(servers[name]);
       if (servers[name] === undefined) throw this.unknown(name);
       const svc = asRecord(before.svc);
-      const rule = { policy: 'allow', digest: known.digest };
+      const rule = { policy: 'allow', digest };
       const rules = { ...asRecord(svc.tools), [tool]: rule };
       return { [name]: { ...before, svc: { ...svc, tools: rules } } };
     });
@@ -122,6 +119,8 @@ export class McpServers implements ManagedToolServers {
 
   async call(name: string, tool: string, args: unknown, call: Call): Promise<ToolResult> {
     const server = await this.server(name);
+    if (call.digest != null && !(await this.isAsDecided(server, tool, call)))
+      return { text: CHANGED, is_error: true };
     return server.call(tool, args, call);
   }
 
@@ -169,6 +168,30 @@ export class McpServers implements ManagedToolServers {
   async close(): Promise<void> {
     this.isClosed = true;
     for (const server of this.byNumber.values()) server.close();
+  }
+
+  private async digestNow(name: string, tool: string): Promise<string> {
+    const signal = AbortSignal.timeout(this.options.limits.mcp_start_ms);
+    const server = await this.server(name);
+    const { tools } = server.list.tools.length > 0 ? server.list : await server.tools(signal);
+    const known = tools.find((each) => each.tool === tool);
+    if (known === undefined) throw unknownTool(name, tool);
+    return known.digest;
+  }
+
+  /** Whether the tool of a decided call may still be called without another question. */
+  private async isAsDecided(
+    server: McpServer,
+    tool: string,
+    { digest, signal }: Call,
+  ): Promise<boolean> {
+    const { name } = server.options;
+    const find = ({ tools }: ToolList) => tools.find((each) => each.tool === tool);
+    const known = find(await server.tools(signal));
+    if (known !== undefined && this.policy(name, known) === 'allow') return true;
+    // A person allowed it, perhaps long ago.
+    const now = find(await server.toolsNow(signal));
+    return now !== undefined && now.digest === digest && this.policy(name, now) !== 'deny';
   }
 
   private record(name: string, config: McpServerConfig): McpServerRecord {
@@ -310,6 +333,11 @@ export function unknownTool(server: string, tool: string): SvcError {
     { hint: `See its tools: svc mcp show ${server}` },
   );
 }
+
+/** What the model hears instead of a result. */
+const CHANGED =
+  'The call was not carried out: the tool, or its policy, has changed since the call was ' +
+  'decided. Call it again if it still fits.';
 
 const BLANK: McpServerRecord = {
   name: '',

@@ -240,7 +240,7 @@ onTty(
     const script: Script = [
       ['> ', 'write it\r'],
       ['files/write. Allow it?', 'show\r'],
-      ['{"a":1}', ''],
+      ['"a": 1', ''],
       ['Allow it?', 'y\r'],
       ['It is written.', ''],
       ['> ', '\u0004'],

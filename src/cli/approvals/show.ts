@@ -1,6 +1,7 @@
-import { oneLine, plain } from '../../logs/plain.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
+import { foreignJson } from '../print/foreign.ts';
 import { note, print, printJson } from '../print/output.ts';
 
 export async function run({ paths, args: [id = ''], json }: Context): Promise<number> {
@@ -15,7 +16,7 @@ export async function run({ paths, args: [id = ''], json }: Context): Promise<nu
       `tool   ${oneLine(`${call.server}/${call.tool}`)}`,
       `since  ${call.since}`,
       ...(call.until === null ? [] : [`until  ${call.until}`]),
-      plain(indented(call.arguments)),
+      foreignJson(call.arguments),
     ].join('\n'),
   );
   note(
@@ -25,13 +26,4 @@ export async function run({ paths, args: [id = ''], json }: Context): Promise<nu
       : `Allow it: svc approvals allow ${id}. Or: svc approvals deny ${id}`,
   );
   return 0;
-}
-
-/** The arguments in a form for people. */
-function indented(args: string): string {
-  try {
-    return JSON.stringify(JSON.parse(args), null, 2);
-  } catch {
-    return args;
-  }
 }

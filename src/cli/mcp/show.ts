@@ -1,6 +1,6 @@
-import { plain } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
+import { foreignJson, foreignText } from '../print/foreign.ts';
 import { print, printJson } from '../print/output.ts';
 import { fields, table } from '../print/table.ts';
 
@@ -31,7 +31,10 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   print(`\n${table(['TOOL', 'POLICY', 'SAYS', 'DESCRIPTION'], rows)}`);
   if (flags.full === true)
     for (const tool of server.tools)
-      print(plain(`\n${tool.name}\n${tool.description ?? ''}\n${JSON.stringify(tool.schema)}`));
+      print(
+        `\n${tool.name}\n${foreignText(tool.description ?? '')}\n` +
+          foreignJson(JSON.stringify(tool.schema)),
+      );
   return 0;
 }
 

@@ -1,7 +1,8 @@
 import { approvalId } from '../../../machines/messages.ts';
 import type { Paths } from '../../home/paths.ts';
-import { oneLine, plain } from '../../logs/plain.ts';
+import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
+import { foreignJson } from '../print/foreign.ts';
 import { isTerminal, note, paint } from '../print/output.ts';
 
 /**
@@ -74,7 +75,7 @@ export class ToolLines {
     try {
       for (;;) {
         const answer = (await terminal.question(text, { signal })).trim().toLowerCase();
-        if (answer === 's' || answer === 'show') note(plain(args));
+        if (answer === 's' || answer === 'show') note(foreignJson(args));
         else if (answer !== '' && DECISIONS[answer[0] ?? ''] !== undefined) {
           const decision = { id, ...DECISIONS[answer[0] ?? ''] } as const;
           await askDaemon(this.paths, 'approval.decide', decision as never);

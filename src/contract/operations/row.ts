@@ -75,6 +75,7 @@ export const ACCESS = {
   read: 'read',
   run: 'run',
   approve: 'approve',
+  decides: 'approve',
   admin: 'admin',
   own: 'any',
   'sees run': 'any',

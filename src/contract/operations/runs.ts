@@ -276,7 +276,7 @@ export const runOperations = {
     answers: 'the call as it is after the decision',
     params: decisionInput,
     result: approval,
-    access: 'approve',
+    access: 'decides',
     method: 'approvals.decide',
     http: 'POST /v1/approvals/:id',
     call: ({ runtime, by }, { id, ...decision }) => runtime.approvals.decide(id, decision, by),

@@ -102,12 +102,23 @@ function asksBy<I extends Parameters<Gate['model']>[0], R>(
   };
 }
 
+/**
+ * The log has the token that decided. Its prefix keeps a name from posing as the policy. What
+ * `always` changes is the configuration.
+ */
+const decides: Rule<Runtime['approvals']['decide']> = (call, gate) => async (id, input) => {
+  gate.need('approve');
+  if (input.always === true) gate.need('admin');
+  return call(id, input, `token:${gate.by.name}`);
+};
+
 /** The rules that operations name. */
 const byAccess: Readonly<Record<Access, unknown>> = {
   any,
   read: reads,
   run: needs('run'),
   approve: needs('approve'),
+  decides,
   admin,
   own: ofOwn,
   'sees run': seesRun,

@@ -78,7 +78,7 @@ export class Approvals {
     );
     if (!taken) throw new SvcError('approval_decided');
     if (decision === 'allow' && always === true && server !== null && tool !== null)
-      await this.servers.allowAlways(server, tool);
+      await this.servers.allowAlways(server, tool, call.digest);
     return recordOf(run_id, this.callOf(run_id, number) ?? call);
   }
 

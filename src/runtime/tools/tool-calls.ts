@@ -122,6 +122,7 @@ export class ToolCalls {
       tool,
       arguments: made.arguments,
       approval,
+      digest: found.digest,
       ...(servers.mayRepeat(server, found) ? { repeatable: true } : {}),
       ...(approval === 'ask' ? { approve_until: kernel.clock.now() + limits.approval_ms } : {}),
     });
@@ -139,13 +140,13 @@ export class ToolCalls {
     }
   }
 
-  private begin(run_id: RunKey, { call, server, tool, ...made }: ToolCall): void {
+  private begin(run_id: RunKey, { call, server, tool, digest, ...made }: ToolCall): void {
     const key = approvalId(run_id, call);
     if (this.live.has(key) || server === null || tool === null) return;
     const { kernel, servers, limits, log } = this.options;
     const abort = new AbortController();
     this.live.set(key, { run_id, call, abort });
-    const options = { id: key, signal: abort.signal, timeout_ms: limits.tool_ms };
+    const options = { id: key, signal: abort.signal, timeout_ms: limits.tool_ms, digest };
     servers
       .call(server, tool, JSON.parse(made.arguments || '{}'), options)
       .then(

@@ -1,37 +1,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseRunInput } from '../../../src/contract/inputs.ts';
-import type { AttemptRequest, OutputPart } from '../../../src/providers/port.ts';
+import { callingModel as model, settled } from '../../helpers/calling-model.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
-import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
+import { gate } from '../../helpers/scripted-provider.ts';
 import { ScriptedServers } from '../../helpers/scripted-servers.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
-/** A model that makes these calls in its turns, and then answers. */
-function model(...turns: [name: string, args: string][][]) {
-  return new ScriptedProvider('local', ({ request }: AttemptRequest): OutputPart[] => {
-    const done = request.messages.filter(({ role }) => role === 'assistant').length;
-    const calls = turns[done] ?? [];
-    if (calls.length === 0) return [output('done', 1), finish()];
-    return [
-      output('I look. ', 2),
-      ...calls.map(
-        ([name, args], index): OutputPart => ({
-          type: 'output',
-          kind: 'tool_call',
-          text: args,
-          token_ids: [3],
-          call: { id: `call_${done}_${index}`, name },
-        }),
-      ),
-      { ...finish(), finish_reason: 'tool_calls' } as OutputPart,
-    ];
-  });
-}
-
 const echo = (args: unknown) => ({ text: JSON.stringify(args), is_error: false });
-const settled = (kernel: { instances: { has(id: string): boolean } }, id: string) =>
-  waitFor(`${id} has ended`, () => !kernel.instances.has(id));
 
 test('a model gets the results of the calls that it makes, until it answers', async () => {
   const servers = new ScriptedServers({ 'files/read': { policy: 'allow', run: echo } });
