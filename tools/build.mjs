@@ -194,7 +194,7 @@ const BUILD = JSON.stringify(identity());
 const VERSION = JSON.stringify(JSON.parse(readFileSync('package.json', 'utf8')).version);
 
 rmSync('dist', { recursive: true, force: true });
-for (const file of fs.globSync('src/**/*.{proto,html,css,svg,js}'))
+for (const file of fs.globSync('src/**/*.{proto,html,css,svg,png,webmanifest,js}'))
   cpSync(file, join('dist', file));
 const { commands } = await import('../src/cli/commands.ts');
 const { formOf } = await import('../src/cli/parse/command-line.ts');

@@ -835,6 +835,10 @@ export const commands: readonly CommandSpec[] = [
         name: 'no-open',
         summary: 'Print the address instead. It is valid for one sign-in, for one minute.',
       },
+      {
+        name: 'app',
+        summary: 'In its own window, with Chromium, Chrome or Edge. Otherwise in the browser.',
+      },
       { name: 'no-start', summary: 'Fail if the daemon is not running.' },
     ],
     examples: ['console'],

@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { hasCode } from '../errors.ts';
 import { oneLine } from '../logs/plain.ts';
@@ -15,6 +17,7 @@ import { starterOf } from './run/ensure-daemon.ts';
 export async function run(context: Context): Promise<number> {
   const { paths, flags, json } = context;
   const [program, ...args] = flags['no-open'] === true ? [] : opener();
+  const appBrowser = flags.app === true && program !== undefined ? findAppBrowser() : null;
   const ask = () => askDaemon(paths, 'console', { file: program !== undefined });
   const { url, file } = await ask().catch(async (error: unknown) => {
     const startDaemon = starterOf(context);
@@ -22,10 +25,12 @@ export async function run(context: Context): Promise<number> {
     await startDaemon('absent');
     return ask();
   });
+  const page = file === null ? '' : pathToFileURL(file).href;
+  const inWindow =
+    appBrowser !== null && page !== '' && (await open(appBrowser, [`--app=${page}`]));
+  if (flags.app === true && program !== undefined && !inWindow) note(NO_WINDOW);
   const opened =
-    program !== undefined &&
-    file !== null &&
-    (await open(program, [...args, pathToFileURL(file).href]));
+    inWindow || (program !== undefined && page !== '' && (await open(program, [...args, page])));
   if (json) printJson({ url, opened });
   else if (opened) note(`Opened the console at ${oneLine(url.split('#')[0] ?? '')}`);
   else print(oneLine(url));
@@ -53,6 +58,38 @@ function opener(): string[] {
   const { BROWSER, DISPLAY, WAYLAND_DISPLAY } = process.env;
   return BROWSER || DISPLAY || WAYLAND_DISPLAY ? ['xdg-open'] : [];
 }
+
+/** A browser that can open a window for one page; null without one. */
+export function findAppBrowser(
+  { platform, env }: Pick<NodeJS.Process, 'platform' | 'env'> = process,
+  exists = existsSync,
+): string | null {
+  const { PATH = '', ProgramFiles = '', 'ProgramFiles(x86)': programs32 = '' } = env;
+  const places =
+    platform === 'darwin'
+      ? MAC_APPS.map((name) => `/Applications/${name}.app/Contents/MacOS/${name}`)
+      : platform === 'win32'
+        ? [ProgramFiles, programs32].flatMap((folder) => WINDOWS_APPS.map((app) => folder + app))
+        : APPS.flatMap((name) => PATH.split(delimiter).map((folder) => join(folder, name)));
+  return places.find((place) => exists(place)) ?? null;
+}
+
+const APPS = [
+  'chromium',
+  'chromium-browser',
+  'google-chrome',
+  'google-chrome-stable',
+  'microsoft-edge',
+  'microsoft-edge-stable',
+];
+const MAC_APPS = ['Chromium', 'Google Chrome', 'Microsoft Edge'];
+const WINDOWS_APPS = [
+  '\\Google\\Chrome\\Application\\chrome.exe',
+  '\\Microsoft\\Edge\\Application\\msedge.exe',
+];
+const NO_WINDOW =
+  'It gets no own window: Chromium, Chrome or Edge is not there, or does not start. ' +
+  'The browser opens instead.';
 
 /** An opener that has not failed by then has succeeded. */
 const PATIENCE_MS = 3_000;

@@ -70,6 +70,8 @@ export const COPIED_MS = 1500;
 /** Between two looks at the daemon, and how long one may take. */
 export const LOOK_MS = 5000;
 export const LOOK_TIMEOUT_MS = 5000;
+/** A run that took this long is announced when it ends and the page is hidden. */
+export const LONG_RUN_MS = 10_000;
 /** Between two looks at how far the model of a waiting run is loaded. */
 export const LOAD_LOOK_MS = 1000;
 /** The time that the charts show: at most this, and at least so many minutes. */

@@ -16,6 +16,7 @@ import { mountKeys } from './views/keys-view.js';
 import { followLogs, mountLogs } from './views/logs-view.js';
 import { mountMachines } from './views/machines-view.js';
 import { mountModels } from './views/models-view.js';
+import { mountNotify } from './views/notify-view.js';
 import { mountPages } from './views/pages-view.js';
 import { mountProviders } from './views/providers-view.js';
 import { mountPull } from './views/pull-view.js';
@@ -47,6 +48,7 @@ for (const mount of [
   mountPull,
   mountFigures,
   mountSettings,
+  mountNotify,
   mountEvents,
   mountLogs,
   mountKeys,
@@ -72,3 +74,5 @@ mountSession({
   },
   leave: () => streams.abort(),
 });
+// Without it the page does not open while the daemon is away: a browser may refuse it.
+void navigator.serviceWorker?.register('/console/worker.js', { scope: '/' }).catch(() => {});

@@ -70,10 +70,14 @@ export class WarmBrowser {
     this.origin = origin;
   }
 
-  /** `url`: the address of the daemon. */
-  static async start(executablePath: string, url: string): Promise<WarmBrowser> {
+  /** `url`: the address of the daemon. A worker would load every file of each page again. */
+  static async start(
+    executablePath: string,
+    url: string,
+    serviceWorkers: 'allow' | 'block',
+  ): Promise<WarmBrowser> {
     const browser = await launchBrowser(executablePath);
-    const context = await browser.newContext();
+    const context = await browser.newContext({ serviceWorkers });
     const kept = await context.newPage();
     await kept.goto(url);
     return new WarmBrowser(context, kept, new URL(url).origin);
@@ -119,7 +123,7 @@ async function watch(page: Page): Promise<Watched> {
     const text = message.text();
     if (
       ['error', 'warning'].includes(message.type()) &&
-      !/net::ERR_|WebSocket connection to|status of 503/.test(text)
+      !/net::ERR_|WebSocket connection to|status of 503|blocked by Playwright/.test(text)
     )
       complaints.push(text);
   });

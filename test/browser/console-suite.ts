@@ -24,7 +24,10 @@ export class ConsoleSuite {
   private forgiven: RegExp[] = [];
   private readonly executable = findChromium();
 
-  constructor(name: string) {
+  private readonly workers: 'allow' | 'block';
+
+  constructor(name: string, { workers = 'block' }: { workers?: 'allow' | 'block' } = {}) {
+    this.workers = workers;
     this.test = suite(name);
     if (this.executable === null) process.stdout.write('skipped: no chromium\n');
     this.test.before(() => this.start());
@@ -164,7 +167,7 @@ export class ConsoleSuite {
     await this.life.ask((client) =>
       client.call('provider.add', { id: 'held', base_url, model: 'held' }),
     );
-    this.browser = await WarmBrowser.start(this.executable, this.url);
+    this.browser = await WarmBrowser.start(this.executable, this.url, this.workers);
   }
 
   private async stop(): Promise<void> {

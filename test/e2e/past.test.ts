@@ -238,6 +238,17 @@ test('the console is opened with what the system opens pages with; where that fa
     'the page leads to the address with the ticket',
   );
   assert.is(statSync(page).mode & 0o077, 0, 'only its owner reads the page');
+  const browser = (script: string) =>
+    writeFileSync(join(bin, 'chromium'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const inWindow = { PATH: bin, DISPLAY: ':0' };
+  browser(`printf %s "$1" > ${opened}`);
+  assert.is((await home.svc(['console', '--app'], { env: inWindow })).code, 0);
+  const [, leads = ''] = readFileSync(opened, 'utf8').split('--app=');
+  assert.match(readFileSync(fileURLToPath(leads), 'utf8'), /#ticket=[\w-]{43}/);
+  browser('exit 1');
+  const elsewhere = await home.svc(['console', '--app'], { env: inWindow });
+  assert.match(elsewhere.stderr, /no own window.*\nOpened the console/s);
+  assert.match(readFileSync(opened, 'utf8'), /^file:/, 'the usual browser has it');
   make('exit 3');
   assert.match((await home.svc(['console'], { env })).stdout, /#ticket=[\w-]{43}\n$/);
   assert.equal(

@@ -38,6 +38,9 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
   'GET /console/*': [
     { path: '/console/main.js', status: 200 },
     { path: '/console/style/base.css', status: 200 },
+    { path: '/console/manifest.webmanifest', status: 200 },
+    { path: '/console/icon-192.png', status: 200 },
+    { path: '/console/worker.js', status: 200 },
     { path: '/console/no', status: 404 },
   ],
 

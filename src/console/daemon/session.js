@@ -1,7 +1,7 @@
 // @ts-check
 
 import { byId, say } from '../parts/dom.js';
-import { ApiError, ask, onSignedOut, signIn } from './api.js';
+import { ApiError, ask, askText, onSignedOut, signIn } from './api.js';
 import { dropSession, recallSession } from './proof.js';
 
 /**
@@ -50,14 +50,20 @@ export function mountSession({ enter, leave }) {
       say(byId('sign-in-said'), error ?? '');
     }
     // A page that was never signed in needs no refusal to know it.
-    if (!(await recallSession())) refuse();
-    else
+    if (!(await recallSession())) {
+      refuse();
+      await askText('/livez').catch(({ code }) => {
+        if (code === 'unreachable') say(byId('sign-in-said'), AWAY);
+      });
+    } else
       await ask('/v1/session').then(accept, (error) =>
         error.status === 401 ? undefined : accept(),
       );
   };
   void begin();
 }
+
+const AWAY = 'The daemon is away. In a terminal, svc console starts it and signs you in.';
 
 /** The other fragments are addresses of pages. @param {string} hash */
 function ticketIn(hash) {

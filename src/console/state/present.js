@@ -53,11 +53,17 @@ export function followPresent(signal) {
     },
     onLost: (error) => {
       model.connected = false;
-      model.lost = error?.code === 'unproven' ? error.message : '';
+      model.lost = error === null ? '' : lostWords(error);
       changed('connection');
     },
     signal,
   });
+}
+
+/** @param {ApiError} error */
+function lostWords({ code, message }) {
+  if (code === 'unreachable') return 'To start it, run in a terminal: svc start';
+  return code === 'unproven' ? message : '';
 }
 
 /** @param {import('./model.js').LogEvent} event */

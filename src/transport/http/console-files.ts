@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -24,8 +25,11 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml; charset=utf-8',
   '.json': 'application/json; charset=utf-8',
+  '.webmanifest': 'application/manifest+json; charset=utf-8',
+  '.png': 'image/png',
 };
 const PAGE = 'index.html';
+const WORKER = 'worker.js';
 /** Files of packages, by the name that the page loads. The page has no build step. */
 const LIBRARIES: Readonly<Record<string, string>> = { 'marked.js': 'marked' };
 /** The page loads our own files only, nothing inline, and sends requests only to us. */
@@ -35,6 +39,7 @@ const POLICY = [
   "style-src 'self'",
   "connect-src 'self'",
   "img-src 'self' data:",
+  "manifest-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
@@ -45,6 +50,7 @@ const files = new Map([
   ...readLibraries(),
   runFields(),
 ]);
+files.set(WORKER, workerOf(files));
 
 export const consoleRoutes: readonly Route[] = [
   route({
@@ -83,6 +89,8 @@ const RUNNING = staticFile('text/plain; charset=utf-8', Buffer.from('svc is runn
 
 function showConsoleFile({ req, res }: Context): void {
   const { '*': file = '' } = req.params as Record<string, string | undefined>;
+  // The page is not below the folder of its worker.
+  if (file === WORKER) res.setHeader('Service-Worker-Allowed', '/');
   sendFile(req, res, find(file === PAGE ? '' : file), POLICY);
 }
 
@@ -128,4 +136,26 @@ function readLibraries(): [string, StaticFile][] {
     const code = text.replace(/^\/\/# sourceMappingURL=.*$/m, '');
     return [name, staticFile(TYPES['.js'] ?? '', Buffer.from(code))];
   });
+}
+
+/**
+ * The worker with the digests of all files. It keeps no other bytes than these. A new build has
+ * other digests, so the browser takes it for another worker.
+ */
+function workerOf(all: ReadonlyMap<string, StaticFile>): StaticFile {
+  const digests = [...all].flatMap(([name, { content }]) =>
+    name === WORKER
+      ? []
+      : [
+          [
+            name === PAGE ? '/' : `/console/${name}`,
+            `sha256-${createHash('sha256').update(content).digest('base64')}`,
+          ],
+        ],
+  );
+  const code = all.get(WORKER)?.content ?? '';
+  return staticFile(
+    TYPES['.js'] ?? '',
+    Buffer.from(`self.FILES = ${JSON.stringify(Object.fromEntries(digests))};\n${code}`),
+  );
 }

@@ -7,7 +7,7 @@ import { readFiles } from '../../../src/transport/http/console-files.ts';
 import { ask, boot, parseRaw, wire } from './boot.ts';
 
 const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 test('only files of known types are read from the folder', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-console-'));

@@ -1,0 +1,57 @@
+// @ts-check
+import { LONG_RUN_MS } from '../bounds.js';
+import { ask } from '../daemon/api.js';
+import { since } from '../parts/clock.js';
+import { byId, say } from '../parts/dom.js';
+import { go } from '../state/address.js';
+import { onEvent } from '../state/present.js';
+import { isFinal } from '../state/shape.js';
+
+/**
+ * A notification of the system when a long run has ended and the page is hidden. The user turns it
+ * on: only then the browser asks for permission. It has no text of the run, since others can see
+ * the screen. Its tag is the run, so several pages show one.
+ */
+export function mountNotify() {
+  byId('notify-row').hidden = !('Notification' in window);
+  if (byId('notify-row').hidden) return;
+  const box = /** @type {HTMLInputElement} */ (byId('notify'));
+  box.checked = isOn();
+  box.addEventListener('change', async () => {
+    const isAllowed = box.checked && (await Notification.requestPermission()) === 'granted';
+    const isRefused = box.checked && !isAllowed;
+    if (isAllowed) localStorage.setItem(ON, '1');
+    else localStorage.removeItem(ON);
+    box.checked = isOn();
+    say(
+      byId('notify-said'),
+      isRefused ? 'The browser does not allow it: see its settings for this page.' : '',
+    );
+  });
+  onEvent(({ type, stream }, moved) => {
+    const [machine = '', path = ''] = type.split('.');
+    if (moved && document.hidden && machine === 'run' && isFinal(machine, path) && isOn())
+      void notify(stream).catch(() => {});
+  });
+}
+
+const ON = 'svc-notify';
+const isOn = () => localStorage.getItem(ON) !== null && Notification.permission === 'granted';
+
+/** @param {string} id */
+async function notify(id) {
+  /** @type {import('../state/model.js').Run} */
+  const { state, model, created_at, ended_at } = await ask(`/v1/runs/${id}`);
+  const end = ended_at ?? undefined;
+  const took = Date.parse(end ?? '') - Date.parse(created_at);
+  if (!(took >= LONG_RUN_MS)) return;
+  const shown = new Notification(`A run is ${state.replace('_', ' ')}`, {
+    body: `${model ?? 'no model'} · ${since(created_at, end)}`,
+    tag: id,
+    icon: '/console/icon-192.png',
+  });
+  shown.onclick = () => {
+    window.focus();
+    go('runs', id);
+  };
+}
