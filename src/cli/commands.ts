@@ -441,13 +441,14 @@ export const commands: readonly CommandSpec[] = [
   }),
   command('model pull', {
     isEveryday: true,
-    args: '<ref>',
+    args: '[ref]',
     summary:
       'Download a GGUF model into the models folder and verify it. ' +
       'An interrupted download resumes when the command is repeated. ' +
       'A short name such as qwen3:0.6b is one of svc model search; ' +
       'hf:user/repo takes Q4_K_M, else the smallest; hf:user/repo:Q8_0, ' +
-      'hf:user/repo/file.gguf or an https URL name the file.',
+      'hf:user/repo/file.gguf or an https URL name the file. ' +
+      'Without any, it offers models that fit this machine.',
     flags: [
       { name: 'name', value: '<name>', summary: 'Name of the model (default: the file name).' },
       {

@@ -2,7 +2,7 @@ import type { CommandModule } from './context.ts';
 import { execute, perform } from './execute.ts';
 import { outliveTerminal } from './interrupt.ts';
 import { dispatch } from './parse/command-line.ts';
-import { print } from './print/output.ts';
+import { isTerminal, print } from './print/output.ts';
 
 /** Runs any command line. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -10,7 +10,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   const json = argv.slice(0, end).includes('--json');
   await execute(json, async () =>
     dispatch(argv, {
-      help: printHelp,
+      help: argv.length === 0 && isTerminal(1) ? printFirstSteps : printHelp,
       run: async ({ name, file }, args, flags) => {
         const { run } = await load(file);
         outliveTerminal();
@@ -23,6 +23,12 @@ export async function main(argv: readonly string[]): Promise<void> {
 /** tools/build.mjs replaces the import by one of each file that the table of commands names. */
 function load(file: string): Promise<CommandModule> {
   return import(`./${file}.ts`);
+}
+
+/** A program that reads the output gets the help. */
+async function printFirstSteps(): Promise<number> {
+  const { run } = await import('./first-steps.ts');
+  return perform('', run, { args: [], flags: {} });
 }
 
 async function printHelp(name: string): Promise<number> {

@@ -6,17 +6,19 @@ import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, print, printJson } from '../print/output.ts';
+import { chosenModel } from './choose.ts';
 import { PullProgress } from './pull-progress.ts';
 
 /**
  * Downloads a model and prints its id.
  *
- * 1. Ctrl-C cancels the download, unless another command waits for the same model.
- * 2. After Ctrl-C the command ends when the work has stopped. A second Ctrl-C ends it at once.
+ * 1. Without a reference it offers models that fit.
+ * 2. Ctrl-C cancels the download, unless another command waits for the same model.
+ * 3. After Ctrl-C the command ends when the work has stopped. A second Ctrl-C ends it at once.
  */
 export async function run({ args, flags, paths, json }: Context): Promise<number> {
   const input = {
-    reference: args[0],
+    reference: args[0] ?? (await chosenModel(paths, json)),
     name: textFlag(flags, 'name') ?? null,
     sha256: textFlag(flags, 'sha256') ?? null,
     ...(flags.anyway === true ? { anyway: true } : {}),

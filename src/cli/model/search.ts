@@ -1,11 +1,10 @@
-import { loadConfig } from '../../config/config.ts';
 import { knownModels, searchKnown } from '../../models/catalogue.ts';
-import { defaultBudget, fitOf, freeMemory } from '../../models/memory-needs.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { bytes } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
+import { type Fit, fitFrom } from './fitting.ts';
 
 /** Searches the table of short names, which needs no daemon, or the hub. */
 export async function run(context: Context): Promise<number> {
@@ -61,8 +60,6 @@ async function searchHub({ args, json, paths }: Context): Promise<number> {
 
 const FIT = ['MEMORY', 'FIT'];
 
-type Fit = ReturnType<typeof fitOf>;
-
 function fitCells(fit: Fit | null): string[] {
   return fit === null ? ['-', '-'] : [`about ${bytes(fit.needs_bytes)}`, fit.verdict];
 }
@@ -75,16 +72,6 @@ function noteFit(found: readonly { fit?: Fit | null }[]): void {
     `Memory is estimated by size. Models may use ${bytes(fit.budget_bytes)} here, and ` +
       `${bytes(fit.free_bytes)} are free.`,
   );
-}
-
-/** Judges without a daemon. What it has loaded counts as taken. */
-function fitFrom(file: string): (weights: number) => Fit {
-  const { limits, models_memory_bytes, engine_gpu_layers: gpu_layers } = loadConfig(file);
-  const { engine_memory_bytes: engine_bytes } = limits;
-  const { local_runs: parallel, engine_context_tokens: context_tokens } = limits;
-  const bytes = models_memory_bytes ?? defaultBudget();
-  const there = { bytes, engine_bytes, free_bytes: freeMemory(), gpu_bytes: null, gpu_layers };
-  return (weights) => fitOf({ weights }, { parallel, context_tokens }, there);
 }
 
 /** Above the longest configurable time of the daemon for it. */

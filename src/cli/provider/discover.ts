@@ -54,11 +54,15 @@ export async function findServers(paths: Paths): Promise<Discovered[]> {
   }));
 }
 
+export function offer(server: FoundServer): string {
+  return `To use ${server.name}: ${additionOf(server)}`;
+}
+
 /** The command that adds a server. A known one needs its address only if it has another port. */
-export function offer({ like, name, base_url }: FoundServer): string {
+export function additionOf({ like, base_url }: FoundServer): string {
   const isUsual = like !== null && knownProvider(like)?.base_url === base_url;
   const address = isUsual ? '' : ` --base-url ${base_url}`;
-  return `To use ${name}: svc provider add ${like ?? '<name>'}${address}`;
+  return `svc provider add ${like ?? '<name>'}${address}`;
 }
 
 function isSame(one: string, other: string): boolean {
