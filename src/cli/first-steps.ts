@@ -52,7 +52,7 @@ export async function run({ paths }: Context): Promise<number> {
   const steps = stepsOf(found);
   const width = Math.max(...steps.map(([command]) => command.length));
   for (const [command, text] of steps)
-    print(`${paint('bold', oneLine(command).padEnd(width))}  ${oneLine(text)}`);
+    print(`  ${paint('bold', oneLine(command).padEnd(width))}  ${oneLine(text)}`);
   return 0;
 }
 
