@@ -46,6 +46,8 @@ export const TIMELINE_ROWS = 200;
 export const MODELS_SHOWN = 200;
 /** Providers in the table. */
 export const PROVIDERS_SHOWN = 100;
+/** Calls of tools that wait for a person. */
+export const APPROVALS_SHOWN = 100;
 /** Characters of the value of a setting. */
 export const VALUE_CHARACTERS = 300;
 /** Instances of one machine to choose from. */
@@ -65,6 +67,8 @@ export const TRAVEL_MS = 80;
 export const FLASH_MS = 1200;
 /** Between two drawings of a growing answer: this, or longer when drawing takes long. */
 export const DRAW_MS = 80;
+/** How long a list takes no clicks after a part of it has left. */
+export const SETTLE_MS = 500;
 /** How long a button says that it has copied. */
 export const COPIED_MS = 1500;
 /** Between two looks at the daemon, and how long one may take. */

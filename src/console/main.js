@@ -5,6 +5,7 @@ import { followChosen } from './state/chosen-run.js';
 import { lookAround } from './state/look.js';
 import { changed } from './state/model.js';
 import { followPresent } from './state/present.js';
+import { mountApprovals } from './views/approvals-view.js';
 import { mountAsk } from './views/ask-view.js';
 import { mountChat } from './views/chat-view.js';
 import { mountDaemon } from './views/daemon-view.js';
@@ -38,6 +39,7 @@ for (const mount of [
   mountRuns,
   mountRun,
   mountChat,
+  mountApprovals,
   mountRecent,
   mountFields,
   mountTarget,

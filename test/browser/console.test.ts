@@ -349,6 +349,7 @@ inBrowser('every action works by keyboard', async () => {
   await isGone('#past');
   for (const [key, section] of Object.entries({
     r: 'runs',
+    a: 'approvals',
     o: 'overview',
     p: 'models',
     m: 'machines',
@@ -374,7 +375,7 @@ inBrowser('every action works by keyboard', async () => {
   );
 });
 
-const PAGES = ['chat', 'runs', 'models', 'overview', 'machines', 'log', 'settings'];
+const PAGES = ['chat', 'runs', 'approvals', 'models', 'overview', 'machines', 'log', 'settings'];
 for (const width of [1280, 390, 360]) canBeRead(width);
 
 function canBeRead(width: number): void {

@@ -3,13 +3,23 @@
  * Which page is shown. The fragment of the address says it: a page can be shared, reloaded and left
  * with the back button. A fragment never reaches the server.
  *
- * @typedef {'chat' | 'runs' | 'run' | 'models' | 'overview' | 'machines' | 'log' | 'settings'} Page
+ * @typedef {'chat' | 'runs' | 'run' | 'approvals' | 'models' | 'overview' | 'machines' | 'log'
+ * | 'settings'} Page
  * @typedef {{ page: Page, id: string | null }} Place
  */
 
 /** Pages with an id after their name. */
-const WITH_ID = new Set(['chat', 'runs', 'machines']);
-const PAGES = new Set(['chat', 'runs', 'models', 'overview', 'machines', 'log', 'settings']);
+const WITH_ID = new Set(['chat', 'runs', 'approvals', 'machines']);
+const PAGES = new Set([
+  'chat',
+  'runs',
+  'approvals',
+  'models',
+  'overview',
+  'machines',
+  'log',
+  'settings',
+]);
 
 /** The page of the address. An unknown one is the chat. @returns {Place} */
 export function place() {

@@ -12,8 +12,9 @@
  * @typedef {import('../../contract/contract.ts').RunWhyRecord} Why
  * @typedef {import('../../contract/contract.ts').EventRecord} LogEvent
  * @typedef {import('../../contract/contract.ts').RunRecord} Run
+ * @typedef {import('../../contract/approvals.ts').ApprovalRecord} Approval
  * @typedef {'machines' | 'snapshot' | 'runs' | 'run' | 'output' | 'events' | 'connection'
- * | 'walk' | 'models'} Part
+ * | 'walk' | 'models' | 'approvals'} Part
  */
 
 export const model = {
@@ -25,6 +26,8 @@ export const model = {
   past: null,
   /** @type {readonly Run[]} */
   runs: [],
+  /** What waits for a person now. @type {readonly Approval[]} */
+  approvals: [],
   /** @type {Run | null} */
   run: null,
   /** @type {Why | null} */

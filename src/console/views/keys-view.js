@@ -8,6 +8,7 @@ import { goLive, stepBy } from '../state/travel.js';
 const KEYS = {
   n: { does: 'write a prompt', act: () => visit('chat', 'ask-prompt') },
   r: { does: 'go to the runs', act: () => visit('runs', 'runs-find') },
+  a: { does: 'go to the approvals', act: () => visit('approvals', 'approvals-h') },
   o: { does: 'go to the overview', act: () => go('overview') },
   p: { does: 'go to models and providers', act: () => visit('models', 'models-find') },
   m: { does: 'go to the machines', act: () => go('machines') },

@@ -8,7 +8,7 @@ import { showMachineOf } from './machines-view.js';
 /** Shows the sections of the page that the address names, and chooses its run. */
 export function mountPages() {
   onPlace(show);
-  on(['run', 'snapshot', 'connection'], drawTitle);
+  on(['run', 'snapshot', 'connection', 'approvals'], drawTitle);
   // The fragment is the address of the page, so the link moves the focus itself.
   byId('skip').addEventListener('click', (event) => {
     event.preventDefault();
@@ -44,10 +44,11 @@ function show(place) {
 
 /** The tab of the browser says what the page shows. */
 function drawTitle() {
-  const { run, now, connected } = model;
+  const { run, now, connected, approvals } = model;
   const about =
     shown.id !== null && run?.id === shown.id
       ? `${run.prompt.slice(0, 40)} · ${run.state}`
       : `${shown.page[0]?.toUpperCase()}${shown.page.slice(1)}`;
-  document.title = `${now !== null && !connected ? 'gone · ' : ''}${about} · svc`;
+  const waits = approvals.length === 0 ? '' : `(${approvals.length}) `;
+  document.title = `${now !== null && !connected ? 'gone · ' : waits}${about} · svc`;
 }

@@ -1,0 +1,238 @@
+// @ts-check
+import { APPROVALS_SHOWN, REFRESH_MS, SETTLE_MS } from '../bounds.js';
+import { ApiError, ask } from '../daemon/api.js';
+import { actionButton } from '../parts/act.js';
+import { moment } from '../parts/clock.js';
+import { confirmed } from '../parts/confirm.js';
+import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
+import { indented, visible } from '../parts/visible.js';
+import { addressOf, onPlace, place } from '../state/address.js';
+import { changed, model, on } from '../state/model.js';
+import { onEvent } from '../state/present.js';
+import { wordsOf } from '../state/tone.js';
+
+/**
+ * The calls of tools that wait for a person, always of the present.
+ *
+ * 1. Events of runs say when to read them again. So what was decided elsewhere leaves.
+ * 2. A card stays the same element, with its text and its busy button, while its call waits.
+ * 3. When a card leaves, others move. For a moment they take no clicks, and the focus goes to a
+ *    card and to no button. So neither a second click nor a second Enter decides about another call.
+ *
+ * @typedef {import('../state/model.js').Approval} Approval
+ */
+export function mountApprovals() {
+  on(['connection'], () => void (model.connected && read()));
+  onEvent(({ type }, moved) => {
+    if (moved && type.startsWith('run.')) soon();
+  });
+  on(['approvals', 'snapshot'], draw);
+  onPlace(draw);
+  on(['run', 'snapshot'], drawLinks);
+}
+
+let due = false;
+/** Requests for the list so far, and the latest one with an answer. */
+let asked = 0;
+let answered = 0;
+/** Why there is no list; empty when there is. */
+let problem = '';
+
+function soon() {
+  if (due) return;
+  due = true;
+  setTimeout(() => {
+    due = false;
+    void read();
+  }, REFRESH_MS);
+}
+
+async function read() {
+  asked += 1;
+  const turn = asked;
+  /** @type {readonly Approval[] | string} */
+  const list = await ask('/v1/approvals').then(
+    ({ approvals }) => approvals,
+    (error) => {
+      if (!(error instanceof ApiError)) throw error;
+      return error.message;
+    },
+  );
+  if (turn < answered) return;
+  answered = turn;
+  problem = typeof list === 'string' ? list : '';
+  if (typeof list !== 'string') {
+    const known = new Set(model.approvals.map(keyOf));
+    const fresh = list.findLast((one) => !known.has(keyOf(one)));
+    if (fresh !== undefined) say(byId('announce'), `${nameOf(fresh)} waits for you.`);
+    model.approvals = list;
+  }
+  changed('approvals');
+}
+
+/** @param {Approval} one */
+function keyOf({ id, state, since }) {
+  return `${id} ${state} ${since}`;
+}
+
+/** @param {Approval} one */
+function nameOf({ server, tool }) {
+  return visible(`${server}/${tool}`);
+}
+
+function draw() {
+  const { approvals } = model;
+  const count = approvals.length;
+  const badge = byId('approvals-count');
+  badge.hidden = count === 0;
+  if (badge.dataset.count !== String(count))
+    badge.replaceChildren(String(count), el('span', { class: 'unseen' }, ' wait for you'));
+  badge.dataset.count = String(count);
+  drawCards(place().page === 'approvals' ? place().id : null);
+  say(byId('approvals-note'), problem || note(count));
+}
+
+/** @param {number} count */
+function note(count) {
+  if (count === 0) return 'No call of a tool waits for you.';
+  const shown = count > APPROVALS_SHOWN ? ` The first ${APPROVALS_SHOWN} are shown.` : '';
+  const present = model.past === null ? '' : ' This is the present, not the past.';
+  return `${count === 1 ? '1 call waits' : `${count} calls wait`} for you.${shown}${present}`;
+}
+
+/** @param {string | null} run its calls come first */
+function drawCards(run) {
+  const list = byId('approvals-list');
+  const old = new Map(
+    /** @type {HTMLElement[]} */ ([...list.children]).map((node) => [node.dataset.card, node]),
+  );
+  const order = (/** @type {Approval} */ one) => (one.run === run ? 0 : 1);
+  const cards = model.approvals
+    .toSorted((a, b) => order(a) - order(b))
+    .slice(0, APPROVALS_SHOWN)
+    .map((one) => old.get(keyOf(one)) ?? card(one));
+  const hadFocus = list.contains(document.activeElement);
+  placeRows(list, cards, 'card');
+  if (hadFocus && !list.contains(document.activeElement))
+    (cards[0] ?? byId('approvals-h')).focus({ preventScroll: true });
+  if ([...old.values()].every((node) => cards.includes(node))) return;
+  list.classList.add('settling');
+  clearTimeout(settling);
+  settling = setTimeout(() => list.classList.remove('settling'), SETTLE_MS);
+}
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let settling;
+
+/** @param {Approval} one */
+function card(one) {
+  const { id, run, state, since, until } = one;
+  const isLost = state === 'lost';
+  const field = isLost
+    ? el('textarea', { rows: 2 })
+    : el('input', { maxlength: 1000, autocomplete: 'off' });
+  const end = until === null ? '' : ` Without a decision it is denied at ${moment(until)}.`;
+  return el(
+    'article',
+    {
+      class: 'card',
+      tabindex: -1,
+      'data-card': keyOf(one),
+      'data-approval': id,
+      'aria-label': nameOf(one),
+    },
+    el(
+      'div',
+      { class: 'bar' },
+      el('h3', {}, nameOf(one)),
+      chip('tool_call', state),
+      el('span', { class: 'faint' }, wordsOf('tool_call', state)),
+      el('a', { class: 'end', href: addressOf('run', run) }, 'Show the run'),
+    ),
+    el('p', { class: 'faint', title: since }, `Since ${moment(since, { to: 'second' })}.${end}`),
+    el('pre', {}, visible(indented(one.arguments))),
+    el(
+      'label',
+      {},
+      isLost ? 'What the tool answered' : 'Why, if it is denied (the model hears it)',
+      field,
+    ),
+    el('div', { class: 'bar' }, ...(isLost ? cutOff(one, field) : waiting(one, field))),
+  );
+}
+
+/**
+ * @param {Approval} one
+ * @param {HTMLInputElement | HTMLTextAreaElement} reason
+ */
+function waiting(one, reason) {
+  const name = nameOf(one);
+  const always = async () => {
+    const question = `Allow ${name} from now on, without a question?`;
+    if (await confirmed(question, 'Always allow it', 'Cancel'))
+      await decide(one, { decision: 'allow', always: true }, 'is allowed from now on');
+  };
+  const deny = () => {
+    const why = reason.value.trim();
+    return decide(one, { decision: 'deny', ...(why === '' ? {} : { reason: why }) }, 'is denied');
+  };
+  return [
+    button('Allow', name, () => decide(one, { decision: 'allow' }, 'is allowed')),
+    button('Always allow', name, always),
+    button('Deny', name, deny, true),
+  ];
+}
+
+/**
+ * @param {Approval} one
+ * @param {HTMLInputElement | HTMLTextAreaElement} result
+ */
+function cutOff(one, result) {
+  const name = nameOf(one);
+  const give = async () => {
+    if (result.value !== '')
+      return decide(one, { decision: 'result', result: result.value }, 'has this result');
+    say(byId('approvals-said'), 'Write what the tool answered.');
+    result.focus();
+  };
+  return [
+    button('Give this result', name, give),
+    button('Go on without', name, () => decide(one, { decision: 'skip' }, 'has no result')),
+    button('Repeat', name, () => decide(one, { decision: 'repeat' }, 'is carried out again'), true),
+  ];
+}
+
+/**
+ * @param {string} text
+ * @param {string} name
+ * @param {() => Promise<unknown>} work
+ */
+function button(text, name, work, bad = false) {
+  return actionButton(text, `${text}: ${name}`, 'approvals-said', work, { bad });
+}
+
+/**
+ * @param {Approval} one
+ * @param {Omit<import('../../contract/approvals.ts').DecisionInput, 'id'>} body
+ * @param {string} said
+ */
+async function decide(one, body, said) {
+  const path = `/v1/approvals/${encodeURIComponent(one.id)}`;
+  try {
+    await ask(path, { method: 'POST', body });
+  } finally {
+    // A call that another client decided leaves, too.
+    await read();
+  }
+  say(byId('announce'), `${nameOf(one)} ${said}.`);
+}
+
+/** From the chat and the page of a run that waits. */
+function drawLinks() {
+  const { run, past } = model;
+  for (const link of document.querySelectorAll('a[data-decide]')) {
+    const waits = run !== null && past === null && run.state.startsWith('awaiting_');
+    link.toggleAttribute('hidden', !waits);
+    if (waits) link.setAttribute('href', addressOf('approvals', run.id));
+  }
+}
