@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+// @ts-expect-error The console has no types: its files are JavaScript.
 import { indented, visible } from '../../src/console/parts/visible.js';
 
 test('what cannot be seen, or reorders a line, is spelled', () => {
