@@ -17,7 +17,7 @@ import { wordsOf } from '../state/tone.js';
  * 1. Events of runs say when to read them again. So what was decided elsewhere leaves.
  * 2. A card stays the same element, with its text and its busy button, while its call waits.
  * 3. When a card leaves, others move. For a moment they take no clicks, and the focus goes to a
- *    card and to no button. So neither a second click nor a second Enter decides about another call.
+ *    card and to no button. So a second click or a second Enter decides about no other call.
  *
  * @typedef {import('../state/model.js').Approval} Approval
  */
@@ -131,7 +131,7 @@ function card(one) {
   const field = isLost
     ? el('textarea', { rows: 2 })
     : el('input', { maxlength: 1000, autocomplete: 'off' });
-  const end = until === null ? '' : ` Without a decision it is denied at ${moment(until)}.`;
+  const end = until === null ? '' : ` Without a decision it is denied at ${moment(until, { to: 'second' })}.`;
   return el(
     'article',
     {
