@@ -19,7 +19,8 @@ test.before(async () => {
   upstream = await Upstream.start(answer);
   if (on.life === undefined) return;
   const file = join(dirname(on.home.paths.config), 'mcp.json');
-  writeFileSync(file, JSON.stringify({ mcpServers: { tools: scripted() } }), { mode: 0o600 });
+  const mcpServers = { tools: scripted(), other: scripted(), third: scripted() };
+  writeFileSync(file, JSON.stringify({ mcpServers }), { mode: 0o600 });
   const { base_url } = upstream;
   await on.life.ask((client) =>
     client.call('provider.add', { id: 'scripted', base_url, model: 'm' }),
@@ -48,8 +49,8 @@ async function answer(exchange: Exchange): Promise<void> {
 }
 
 /** Starts a run that calls the tool, and returns its id. */
-async function calls(tool: string, prompt = '{"id":"7"}'): Promise<string> {
-  const run = { prompt, provider: 'scripted', tool_servers: [`tools/${tool}`] };
+async function calls(tool: string, prompt = '{"id":"7"}', server = 'tools'): Promise<string> {
+  const run = { prompt, provider: 'scripted', tool_servers: [`${server}/${tool}`] };
   return (await on.life.ask((client) => client.call('run.start', run))).id;
 }
 
@@ -151,8 +152,15 @@ on.inBrowser('a call that was cut off gets the result that a person saw', async 
   await give.click();
   assert.is((await ended(run))?.state, 'finished');
   assert.match(heard(), /The branch is gone/);
-  const [skipped, repeated] = [await calls('die', '{}'), await calls('die', '{}')];
-  for (const id of [skipped, repeated]) await decide(id, 'allow');
+  // Each has a server of its own to kill.
+  const [skipped, repeated] = [
+    await calls('die', '{}', 'other'),
+    await calls('die', '{}', 'third'),
+  ];
+  for (const id of [skipped, repeated]) {
+    await on.isThere(cardOf(id));
+    await decide(id, 'allow');
+  }
   const press = (id: string, name: string) =>
     on.page.locator(cardOf(id)).getByRole('button', { name }).click();
   await press(skipped, 'Go on without');

@@ -131,7 +131,8 @@ function card(one) {
   const field = isLost
     ? el('textarea', { rows: 2 })
     : el('input', { maxlength: 1000, autocomplete: 'off' });
-  const end = until === null ? '' : ` Without a decision it is denied at ${moment(until, { to: 'second' })}.`;
+  const end =
+    until === null ? '' : ` Without a decision it is denied at ${moment(until, { to: 'second' })}.`;
   return el(
     'article',
     {
