@@ -152,7 +152,7 @@ on.inBrowser('a call that was cut off gets the result that a person saw', async 
   await give.click();
   assert.is((await ended(run))?.state, 'finished');
   assert.match(heard(), /The branch is gone/);
-  // Each has a server of its own to kill.
+  // Each call ends another server.
   const [skipped, repeated] = [
     await calls('die', '{}', 'other'),
     await calls('die', '{}', 'third'),
