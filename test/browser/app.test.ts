@@ -66,6 +66,7 @@ on.inBrowser(
     on.life = await serve(on.home, { env: { SVC_HTTP: new URL(on.url).host } });
     await says('#connection', '');
     await says('#status-path', /^ready/);
+    on.forgive(/401/);
     await on.page.click('#sign-out');
     await on.isThere('#sign-in');
     await on.life.stop(0);
