@@ -33,13 +33,15 @@ function endLife(world: World): void {
 }
 
 function ordinary(world: World): Choice[] {
-  const { disk, settings, random, clients } = world;
+  const { disk, settings, random, clients, tools } = world;
   const client = random.pick(clients);
   const ready = readyStreams(world);
   const ghosts = world.ghosts.filter((stream) => stream.ready);
   return [
     [disk.waiting > 0 ? settings.faults.disk : 0, () => disk.step()],
     [ready.length > 0 ? 100 : 0, () => random.pick(ready).act()],
+    [tools.open.size > 0 ? 60 : 0, () => tools.act()],
+    [tools.waits ? 40 : 0, () => tools.decide()],
     [30, () => client.start()],
     [12, () => client.follow()],
     [4, () => client.disconnect()],
@@ -69,7 +71,7 @@ function faults(world: World): Choice[] {
 
 /** Lets everything proceed in turn: the disk, the providers, and then time. */
 function quiet(world: World): Choice[] {
-  const { disk, clients, oracle, life } = world;
+  const { disk, clients, oracle, life, tools } = world;
   const ready = readyStreams(world);
   const cutOff = clients.find((client) =>
     client.followers.some((follower) => !follower.attached && !follower.done),
@@ -78,6 +80,8 @@ function quiet(world: World): Choice[] {
   // What is durable becomes visible in the next turns. No time passes for it.
   if (life.kernel.backlog > 0 && life.kernel.stalled === null) return [[1, () => {}]];
   if (ready.length > 0) return [[1, () => ready[0]?.act()]];
+  if (tools.open.size > 0) return [[1, () => tools.act()]];
+  if (tools.waits && oracle.isRecovered) return [[1, () => tools.decide()]];
   if (cutOff !== undefined && oracle.isRecovered) return [[1, () => cutOff.followAgain()]];
   return [[1, () => fire(world)]];
 }

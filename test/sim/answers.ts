@@ -4,6 +4,8 @@ import { hashOf, mix } from './random.ts';
 export interface Answer {
   token_ids: number[];
   texts: string[];
+  /** The calls at its end: the last tokens, which have no text. */
+  calls: { id: string; name: string; args: string }[];
 }
 
 /** Some tokens have no text: half of a character, or a mark. */
@@ -34,7 +36,7 @@ export function answerTo(prompt: string, salt: number): Answer {
     { length },
     (_, position) => (mix(base, position + 1) >>> 5) % 50_000,
   );
-  return { token_ids, texts: token_ids.map(textOf) };
+  return { token_ids, texts: token_ids.map(textOf), calls: [] };
 }
 
 /** What a model says after foreign tokens: something else. */
@@ -44,6 +46,7 @@ export function astray(token_ids: readonly number[]): Answer {
   return {
     token_ids: [...token_ids, ...ids],
     texts: [...token_ids.map(textOf), '<', 'astray', '>'],
+    calls: [],
   };
 }
 

@@ -3,7 +3,7 @@ import { promptOf } from '../../machines/messages.ts';
 import { runsToStart } from '../../machines/runs-to-start.ts';
 import { isIn, statePath } from '../../machines/step.ts';
 import type { Instance } from '../../src/kernel/instance.ts';
-import type { RunView } from './oracle.ts';
+import { hasNoPlace, type RunView } from './oracle.ts';
 import { hold } from './violation.ts';
 import type { World } from './world.ts';
 
@@ -75,7 +75,8 @@ function checkRun(world: World, run: RunView): void {
   const deadline = Math.min(...instance.deadlines().map(({ at }) => at));
   hold(
     'deadline-armed',
-    instance.disarm !== null && instance.armedFor <= deadline,
+    deadline === Number.POSITIVE_INFINITY ||
+      (instance.disarm !== null && instance.armedFor <= deadline),
     () => `${run.alias} waits in ${instance.path} with no deadline`,
   );
   if (!isIn(run.snapshot, 'starting')) return;
@@ -103,13 +104,18 @@ function checkCounts({ life, oracle, places }: World): void {
   const { scheduler } = life;
   const unfinished = [...oracle.unfinished.values()];
   const { unsettled, capacity } = life.snapshot.context;
+  // A stop does not wait for the persons that calls wait for.
+  const handedOver = life.snapshot.hasTag('stopping')
+    ? unfinished.filter(({ snapshot }) => snapshot.context.calls.length > 0)
+    : [];
   hold(
     'unsettled',
-    unsettled === unfinished.length,
+    unsettled <= unfinished.length && unsettled >= unfinished.length - handedOver.length,
     () =>
       `the daemon counts ${unsettled} unsettled runs, there are ${unfinished.length} (${capacity} may be)`,
   );
   const waiting = unfinished.filter(({ snapshot }) => snapshot.hasTag('waiting'));
+  const active = unfinished.filter(({ snapshot }) => !hasNoPlace(snapshot));
   hold(
     'queue',
     scheduler.queued === waiting.length,
@@ -117,8 +123,8 @@ function checkCounts({ life, oracle, places }: World): void {
   );
   hold(
     'queue',
-    scheduler.running === unfinished.length - waiting.length,
-    () => `${scheduler.running} count as active, ${unfinished.length - waiting.length} are`,
+    scheduler.running === active.length,
+    () => `${scheduler.running} count as active, ${active.length} are`,
   );
   for (const [id, place] of places)
     if (place !== null)
@@ -166,6 +172,7 @@ const PLACED: ReadonlySet<string> = new Set([
   'run.started',
   'run.suspended',
   'run.recovered',
+  'run.turn_completed',
 ]);
 
 /** After the quiet phase, each run has ended, and each client knows its true end. */

@@ -2,6 +2,7 @@ import { isTerminalEvent, type Recovery } from '../../machines/run/context.ts';
 import type { RunInput, RunRecord } from '../../src/contract/contract.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { Follower } from './follower.ts';
+import { hashOf } from './random.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
 
@@ -217,6 +218,7 @@ export class Client {
       recovery,
       timeout_ms,
       idempotency_key: key,
+      ...(hashOf(prompt) % 3 === 0 ? { tool_servers: ['box'] } : {}),
     };
   }
 }

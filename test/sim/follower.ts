@@ -81,7 +81,9 @@ export class Follower {
     this.from_seq = event.seq + 1;
     if (this.text === null) return;
     if (event.type === 'run.started' && event.data.resumes !== true) this.text = '';
-    if (event.type === 'run.output_appended') this.text += event.data.text as string;
+    if (event.type === 'run.output_appended' && event.data.kind === undefined)
+      this.text += event.data.text as string;
+    if (event.type === 'run.turn_completed') this.text = '';
   }
 
   /** It was read to the end. */

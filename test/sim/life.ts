@@ -8,6 +8,7 @@ import { endBlockedStop } from '../../src/daemon/blocked-stop.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import { type DaemonKey, stream } from '../../src/kernel/stream.ts';
+import type { ToolServers } from '../../src/mcp/port.ts';
 import { createRuntime } from '../../src/runtime/create.ts';
 import { DiskMonitor } from '../../src/runtime/disk/disk-monitor.ts';
 import { DaemonHistory, StopReports } from '../../src/runtime/health/daemon-history.ts';
@@ -20,12 +21,11 @@ import { OutputBudget } from '../../src/runtime/runs/output-recorder.ts';
 import { projectEvent } from '../../src/runtime/runs/record.ts';
 import { readLastBoot, recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
-import type { ToolCalls } from '../../src/runtime/tools/tool-calls.ts';
+import { ToolCalls } from '../../src/runtime/tools/tool-calls.ts';
 import { Budget } from '../../src/runtime/usage/budget.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from '../helpers/boot-event.ts';
 import { everyEffect, silent } from '../helpers/kernel.ts';
-import { ScriptedServers } from '../helpers/scripted-servers.ts';
 import type { SimClock } from './clock.ts';
 import type { Settings } from './settings.ts';
 import type { Upstream } from './upstream.ts';
@@ -49,6 +49,7 @@ export interface LifeOptions {
   onOpened(last_seq: number): void;
   createKernel?: ((options: KernelOptions) => Kernel) | undefined;
   places: SchedulerOptions['concurrency'];
+  servers: ToolServers;
   enter: RunExecutorOptions['enter'];
   /** From 0 to 1, for the jitter of waits. */
   random: () => number;
@@ -68,6 +69,7 @@ export class Life {
   private readonly store: EventStore;
   private readonly diskMonitor: DiskMonitor;
   private readonly stopReports: StopReports;
+  private readonly toolCalls: ToolCalls;
   private starting: Promise<void> = Promise.resolve();
 
   constructor(options: LifeOptions) {
@@ -118,9 +120,12 @@ export class Life {
       retryAt: () => null,
       onOutcome() {},
     });
+    const { servers } = options;
+    this.toolCalls = new ToolCalls({ kernel, servers, limits: config.limits, log: silent });
     const handlers: Record<string, (params: never) => void> = {
       startAttempt: (params) => executor.start(params),
       stopAttempt: (params) => executor.stop(params),
+      callTools: (params) => this.toolCalls.go(params),
       closeDaemon: (params) => this.close(params),
     };
     kernel.handle(
@@ -149,7 +154,7 @@ export class Life {
       history,
       stopReports: this.stopReports,
       placement: new OneDaemon(kernel),
-      servers: new ScriptedServers({}),
+      servers,
       providers: providers as unknown as Providers,
       budget,
       pulls: {} as Pulls,
@@ -266,7 +271,7 @@ export class Life {
       stopReports,
       pulls: { close: () => Promise.resolve() } as Pulls,
       mcp: { stopAll: () => Promise.resolve() },
-      toolCalls: { close() {} } as ToolCalls,
+      toolCalls: this.toolCalls,
       streams: { daemon },
     };
     this.starting.then(() => releaseAll(held)).catch(() => this.end('failed'));

@@ -8,11 +8,12 @@ import type { Instance } from '../../src/kernel/instance.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import type { EffectHandlers } from '../../src/kernel/port.ts';
 import { machineBy } from '../../src/kernel/registry.ts';
-import { type DaemonKey, isDaemon, stream } from '../../src/kernel/stream.ts';
+import { type DaemonKey, isDaemon, type RunKey, stream } from '../../src/kernel/stream.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { Keys } from '../../src/runtime/runs/keys.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
 import { type WaitingRun, WaitingRuns } from '../../src/runtime/runs/waiting-runs.ts';
+import { ToolCalls } from '../../src/runtime/tools/tool-calls.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { everyEffect } from '../helpers/kernel.ts';
 import type { LifeOptions } from './life.ts';
@@ -231,6 +232,41 @@ export const mutants: readonly Mutant[] = [
         (next) =>
           function (this: Scheduler) {
             if (this.running > 0 || this.queued < 2) next.call(this);
+          },
+      ),
+  },
+  {
+    name: 'a call of a tool begins before its start is on the disk',
+    breaks: ['call-started'],
+    apply: () => {
+      const calls = ToolCalls.prototype as unknown as {
+        options: { kernel: Kernel };
+        propose(run_id: RunKey, event: { type: string; call: number }): void;
+        begin(run_id: RunKey, call: unknown): void;
+      };
+      return patch(
+        calls,
+        'propose',
+        (propose) =>
+          function (this: typeof calls, run_id, event) {
+            propose.call(this, run_id, event);
+            const made = this.options.kernel.tail(run_id)?.context.calls[event.call - 1];
+            if (event.type === 'run.tool_started') this.begin(run_id, made);
+          },
+      );
+    },
+  },
+  {
+    name: 'a call of a tool that was cut off is repeated after a crash',
+    breaks: ['call-once'],
+    apply: () =>
+      patch(
+        Kernel.prototype,
+        'tryAppend',
+        (tryAppend) =>
+          function (this: Kernel, stream, event) {
+            const changed = event.type === 'run.tool_requested' ? { repeatable: true } : {};
+            return tryAppend.call(this, stream, { ...event, ...changed });
           },
       ),
   },

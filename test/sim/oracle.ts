@@ -10,6 +10,7 @@ import { checkDeadline } from './deadlines.ts';
 import { checkOutput } from './outputs.ts';
 import type { Settings } from './settings.ts';
 import { checkStart, checkTurn } from './starts.ts';
+import type { Tools } from './tools.ts';
 import { hold } from './violation.ts';
 
 /**
@@ -51,6 +52,8 @@ export class Oracle {
   awake_before = 0;
   life_start = 0;
   readonly settings: Settings;
+  /** Checks the events of calls. */
+  private readonly tools: Pick<Tools, 'check'>;
   daemonVersion = 0;
   /** The previous daemon, as it was left. */
   private before: DaemonSnapshot | null = null;
@@ -59,8 +62,9 @@ export class Oracle {
   isRecovered = false;
   private stop: { unsettled: number; finished: number; ended: number } | null = null;
 
-  constructor(settings: Settings) {
+  constructor(settings: Settings, tools: Pick<Tools, 'check'>) {
     this.settings = settings;
+    this.tools = tools;
   }
 
   /** An event is durable. Throws Violation. */
@@ -191,6 +195,7 @@ export class Oracle {
       () => `${event.type} of attempt ${attempt} in attempt ${present} of ${run.alias}`,
     );
     checkDeadline(this, run, event);
+    this.tools.check(run.alias, run.events, event);
     if (event.type === 'run.started') checkStart(this, run);
     const before = run.snapshot;
     run.snapshot = step(machineOf(run.id), before, accepted).snapshot as unknown as RunSnapshot;
@@ -201,7 +206,7 @@ export class Oracle {
     );
     run.version = event.version;
     run.events.push(event);
-    run.working = event.type === 'run.started' || (run.working && !run.snapshot.hasTag('waiting'));
+    run.working = event.type === 'run.started' || (run.working && !hasNoPlace(run.snapshot));
     checkOutput(run, event);
     if (event.type === 'run.started' && before.context.attempt === 0) checkTurn(this, run);
     if (!isTerminalEvent(event.type)) return;
@@ -244,4 +249,9 @@ export class Oracle {
     );
     this.keys.set(key, run);
   }
+}
+
+/** It waits in the queue, for its tools, or for a person. */
+export function hasNoPlace(snapshot: RunSnapshot): boolean {
+  return snapshot.hasTag('waiting') || snapshot.hasTag('calling') || snapshot.hasTag('paused');
 }

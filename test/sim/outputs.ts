@@ -54,6 +54,6 @@ function fits(whole: Answer, token_ids: readonly number[], output: string): bool
 
 /** The answer of the present target. So no answer has output of two targets. */
 function answerOf({ snapshot: { context } }: RunView): Answer {
-  const { request, attempt } = context;
-  return undisturbed(request, attempt, request.provider === LOCAL);
+  const { request, attempt, turns } = context;
+  return undisturbed(request, attempt, request.provider === LOCAL, turns.length);
 }

@@ -44,6 +44,9 @@ test('under any fault, the daemon keeps what it acknowledged, ends each run once
     'lost effects',
     'clock jumps',
     'attempts that resume',
+    'calls carried out',
+    'lost calls',
+    'decisions',
   ])
     assert.ok((stats.counts.get(what) ?? 0) > 0, `there were no ${what}`);
 });

@@ -4,6 +4,7 @@ import { SvcError } from '../../src/errors.ts';
 import type { AttemptRequest, OutputPart } from '../../src/providers/port.ts';
 import { type Answer, answerTo, astray } from './answers.ts';
 import { hashOf, mix, type Random } from './random.ts';
+import { callsOf } from './tools.ts';
 
 export const troubles = [
   'early',
@@ -29,10 +30,25 @@ export interface StreamOptions {
 }
 
 /** The answer to this request without faults. Only a resumable one is the same each time. */
-export function undisturbed(request: RunRequest, attempt: number, resumable: boolean): Answer {
+export function undisturbed(
+  request: RunRequest,
+  attempt: number,
+  resumable: boolean,
+  turn = turnOf(request),
+): Answer {
   const salt = mix(hashOf(request.model), resumable ? request.seed : attempt);
-  const answer = answerTo(`${request.provider} ${promptOf(request)}`, salt);
-  return resumable ? answer : { texts: answer.texts, token_ids: [] };
+  const { texts, token_ids } = answerTo(`${request.provider} ${promptOf(request)} ${turn}`, salt);
+  const calls = request.tools?.length ? callsOf(promptOf(request), turn) : [];
+  return {
+    texts: [...texts, ...calls.map(() => '')],
+    token_ids: resumable ? [...token_ids, ...calls.map(({ name }) => hashOf(name) % 50_000)] : [],
+    calls,
+  };
+}
+
+/** How many turns the model has had. */
+function turnOf({ messages }: RunRequest): number {
+  return messages.filter(({ role }) => role === 'assistant').length;
 }
 
 /** A streamed answer. Each part waits for the simulation. */
@@ -135,10 +151,11 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
   }
 
   private output(): OutputPart {
-    const end = Math.min(
-      this.answer.texts.length,
-      this.position + this.options.random.between(1, 3),
-    );
+    const { texts, calls } = this.answer;
+    const textEnd = texts.length - calls.length;
+    const made = calls[this.position - textEnd];
+    if (made !== undefined) return this.callOf(made);
+    const end = Math.min(textEnd, this.position + this.options.random.between(1, 3));
     const [text, token_ids] = [
       this.answer.texts.slice(this.position, end).join(''),
       this.answer.token_ids.slice(this.position, end),
@@ -147,13 +164,19 @@ export class Stream implements AsyncIterableIterator<OutputPart> {
     return { type: 'output', text, token_ids };
   }
 
+  private callOf({ id, name, args }: Answer['calls'][number]): OutputPart {
+    const token_ids = this.answer.token_ids.slice(this.position, this.position + 1);
+    this.position += 1;
+    return { type: 'output', kind: 'tool_call', text: args, token_ids, call: { id, name } };
+  }
+
   /** Some providers repeat a part. */
   private finish(): OutputPart | null {
     this.finished += 1;
     if (this.finished > (this.options.random.onceIn(8) ? 2 : 1)) return null;
     return {
       type: 'finish',
-      finish_reason: 'stop',
+      finish_reason: this.answer.calls.length > 0 ? 'tool_calls' : 'stop',
       usage: { input_tokens: 1, output_tokens: this.position },
     };
   }

@@ -14,6 +14,7 @@ import { hashOf, mix, Random } from './random.ts';
 import { drawSettings, type Settings } from './settings.ts';
 import { Stats } from './stats.ts';
 import type { Stream } from './stream.ts';
+import { Tools } from './tools.ts';
 import { Upstream } from './upstream.ts';
 import { Violation } from './violation.ts';
 
@@ -24,6 +25,7 @@ export class World {
   private readonly waits: Random;
   readonly settings: Settings;
   readonly disk: Disk;
+  readonly tools = new Tools(this);
   readonly oracle: Oracle;
   readonly effects: Effects;
   readonly upstreams: ReadonlyMap<string, Upstream>;
@@ -53,7 +55,7 @@ export class World {
     this.mutant = options.mutant ?? null;
     this.trace = options.traced === true ? [] : null;
     this.settings = drawSettings(this.random);
-    this.oracle = new Oracle(this.settings);
+    this.oracle = new Oracle(this.settings, this.tools);
     this.effects = new Effects(this);
     this.disk = new Disk({
       onDurable: (event) =>
@@ -100,6 +102,7 @@ export class World {
     this.sleepers = [];
     this.places.clear();
     this.effects.forget();
+    this.tools.forget();
     this.ghosts = [...this.upstreams.values()].flatMap((upstream) => [...upstream.open]);
     for (const upstream of this.upstreams.values()) upstream.open.clear();
     for (const client of this.clients)
@@ -184,6 +187,7 @@ export class World {
       clock: new SimClock(start),
       settings: this.settings,
       upstreams: this.upstreams,
+      servers: this.tools.servers(),
       places: this.mutant?.places?.(this.settings.places) ?? this.settings.places,
       connect: (alive) =>
         this.mutant?.store?.(this.disk.connect(alive)) ?? this.disk.connect(alive),
