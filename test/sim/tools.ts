@@ -77,7 +77,7 @@ export class Tools {
     execution.end(
       isLost
         ? new SvcError('tool_lost', 'The server died.')
-        : { text: `result ${execution.id}`, is_error: false },
+        : { text: `result of call ${execution.id.split('.')[1]}`, is_error: false },
     );
   }
 
