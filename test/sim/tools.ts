@@ -40,7 +40,7 @@ interface Execution {
  *
  * 1. A call is carried out at most as often as the log says that it was started.
  * 2. It is started again only after a person said so, or if its tool may be repeated.
- * 3. A call is allowed or denied once. A confirmed decision is in the log, and a refused one is not.
+ * 3. A call is allowed or denied once. A confirmed decision is in the log, a refused one is not.
  */
 export class Tools {
   readonly open = new Set<Execution>();
