@@ -220,7 +220,7 @@ export const errors = {
   approval_unknown: {
     ...unknown,
     exit: 2,
-    meaning: 'There is no call with this id that waits for a decision.',
+    meaning: 'No call with this id waits for a decision: its run may have ended.',
     hint: 'List them with: svc approvals list',
   },
   approval_decided: {
@@ -229,7 +229,7 @@ export const errors = {
     exit: 2,
     type: 'conflict_error',
     retryable: false,
-    meaning: 'The call does not wait any more: it was decided, or its run has ended.',
+    meaning: 'The call does not wait any more: it was decided, or its run is ending.',
     hint: 'See what became of it: svc runs show <run>',
   },
   tool_unknown: {

@@ -25,7 +25,7 @@ export async function run(context: Context): Promise<number> {
     await startDaemon('absent');
     return ask();
   });
-  const page = file === null ? '' : pathToFileURL(file).href;
+  const page = program === undefined || file === null ? '' : pathToFileURL(file).href;
   const inWindow =
     appBrowser !== null && page !== '' && (await open(appBrowser, [`--app=${page}`]));
   if (flags.app === true && program !== undefined && !inWindow) note(NO_WINDOW);

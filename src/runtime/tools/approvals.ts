@@ -85,7 +85,7 @@ export class Approvals {
   private find(id: string): { run_id: RunKey; call: ToolCall } {
     const [run_id = '', number = ''] = id.split('.');
     const call = isRun(run_id) ? this.callOf(run_id, Number(number)) : undefined;
-    if (!isRun(run_id) || call === undefined)
+    if (!isRun(run_id) || call === undefined || call.state === 'made')
       throw new SvcError('approval_unknown', `Nothing with the id ${JSON.stringify(id)} waits.`);
     if (!waits(call)) throw new SvcError('approval_decided');
     return { run_id, call };

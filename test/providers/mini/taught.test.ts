@@ -77,6 +77,7 @@ const UNTAUGHT: readonly string[] = [
   'chat --continue,c',
   'chat --conversation',
   'chat --json',
+  'console --app',
   'console --no-start',
   'chat --max-tokens',
   'chat --min-p',

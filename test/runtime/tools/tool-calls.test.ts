@@ -85,6 +85,7 @@ test('the model hears why a call was denied, and a decision counts once', async 
     );
   assert.equal(await Promise.all([decide('deny'), decide('allow')]), ['taken', 'approval_decided']);
   await settled(kernel, id);
+  assert.is(await decide('allow'), 'approval_unknown', 'its run has ended');
   assert.equal(servers.begun, []);
   const said = local.asked[1]?.request.messages.at(-1)?.content[0];
   assert.match(said?.type === 'tool_result' ? said.text : '', /not carried out: not on a Friday/);
