@@ -12,6 +12,7 @@ import type { Context } from '../context.ts';
 import { listModels } from '../model/list-models.ts';
 import { textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, print, warn } from '../print/output.ts';
+import { askUser } from '../print/question.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { absoluteModel } from '../run/run-input.ts';
 import { type Program, programs, type Target } from './programs.ts';
@@ -161,8 +162,5 @@ async function lastingToken(name: string, paths: Paths): Promise<{ token: string
 async function isAgreed(): Promise<boolean> {
   if (!isTerminal(0) || !isTerminal(2))
     throw new SvcError('usage', 'Nothing was written.', { hint: 'To write it, add: --yes' });
-  const { createInterface } = await import('node:readline/promises');
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await terminal.question('Write them? [y/N] ').finally(() => terminal.close());
-  return answer.trim().toLowerCase().startsWith('y');
+  return (await askUser('Write them? [y/N] ')).startsWith('y');
 }

@@ -2,6 +2,7 @@ import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { bytes } from '../print/format.ts';
 import { isTerminal, note } from '../print/output.ts';
+import { askUser } from '../print/question.ts';
 import { table } from '../print/table.ts';
 import { fitFrom, modelsToBegin } from './fitting.ts';
 
@@ -23,7 +24,7 @@ export async function chosenModel(paths: Paths, json: boolean): Promise<string> 
         ]),
       ),
     );
-  const answer = isAsked ? await ask(`Which one? [1-${offered.length}] `) : '';
+  const answer = isAsked ? await askUser(`Which one? [1-${offered.length}] `) : '';
   const chosen = offered.find(({ name }, index) => [`${index + 1}`, name].includes(answer));
   if (chosen !== undefined) return chosen.name;
   throw new SvcError('usage', 'svc model pull needs the name of a model.', {
@@ -33,14 +34,4 @@ export async function chosenModel(paths: Paths, json: boolean): Promise<string> 
         : `For example: svc model pull ${offered.at(-1)?.name}. All of them: svc model search`,
     details: { models: offered },
   });
-}
-
-/** Empty when the input ends, or at Ctrl-C. */
-async function ask(question: string): Promise<string> {
-  const { createInterface } = await import('node:readline');
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  return new Promise<string>((resolve) => {
-    terminal.once('close', () => resolve(''));
-    terminal.question(question, (answer) => resolve(answer.trim().toLowerCase()));
-  }).finally(() => terminal.close());
 }

@@ -128,7 +128,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   EPERM: 'you may not read it',
 };
 
-/** Throws usage for a file that is that no run takes. */
+/** Throws usage for a file that no run takes. */
 function contentOf(name: string, bytes: Buffer): Content {
   const head = bytes.subarray(0, SIGNATURE_BYTES).toString('hex');
   const [media_type] =

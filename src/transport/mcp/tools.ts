@@ -47,33 +47,38 @@ const CONVERSION: ConversionConfig = {
 };
 const isNoNull = ({ type }: { type?: unknown }) => type !== 'null';
 
+/** The tools without what performs them. They never change, and the conversion takes long. */
+const OFFERED = rows.flatMap(([operation, { tool, summary = '', http = 'GET', ...row }]) => {
+  if (tool === undefined) return [];
+  const { name, fixed, params = row.params as v.ObjectSchema<v.ObjectEntries, undefined> } = tool;
+  const schema = v.strictObject(v.omit(params, Object.keys(fixed ?? {}) as [string]).entries);
+  const shown = {
+    name,
+    description: tool.says ?? summary,
+    inputSchema: toJsonSchema(schema, CONVERSION) as OfferedTool['inputSchema'],
+    annotations: http.startsWith('GET')
+      ? { readOnlyHint: true, openWorldHint: false }
+      : { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+  };
+  return { operation, schema, fixed, shown };
+});
+
 export function toolsOver(perform: Perform): OfferedTool[] {
-  return rows.flatMap(([operation, { tool, summary = '', http = 'GET', ...row }]) => {
-    if (tool === undefined) return [];
-    const { name, fixed, params = row.params as v.ObjectSchema<v.ObjectEntries, undefined> } = tool;
-    const schema = v.strictObject(v.omit(params, Object.keys(fixed ?? {}) as [string]).entries);
-    const isRead = http.startsWith('GET');
-    return {
-      name,
-      description: tool.says ?? summary,
-      inputSchema: toJsonSchema(schema, CONVERSION) as OfferedTool['inputSchema'],
-      annotations: isRead
-        ? { readOnlyHint: true, openWorldHint: false }
-        : { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
-      call: async (args, { signal, progress }) => {
-        const values = { ...withoutNull(check(schema, args ?? {})), ...fixed };
-        let length = 0;
-        const event = async (sent: unknown) => {
-          const { type, data } = sent as Partial<EventRecord>;
-          if (type !== 'run.output_appended') return;
-          length += String(asRecord(data).text ?? '').length;
-          await progress(length);
-        };
-        const result = await perform(operation, values, { signal, event });
-        return operation === 'run.start' ? answerOf(result as RunRecord) : JSON.stringify(result);
-      },
-    };
-  });
+  return OFFERED.map(({ operation, schema, fixed, shown }) => ({
+    ...shown,
+    call: async (args, { signal, progress }) => {
+      const values = { ...withoutNull(check(schema, args ?? {})), ...fixed };
+      let length = 0;
+      const event = async (sent: unknown) => {
+        const { type, data } = sent as Partial<EventRecord>;
+        if (type !== 'run.output_appended') return;
+        length += String(asRecord(data).text ?? '').length;
+        await progress(length);
+      };
+      const result = await perform(operation, values, { signal, event });
+      return operation === 'run.start' ? answerOf(result as RunRecord) : JSON.stringify(result);
+    },
+  }));
 }
 
 /** Throws the error of a run without an answer. */
