@@ -1,4 +1,5 @@
 // @ts-check
+import { REFRESH_MS } from '../bounds.js';
 import { ApiError } from '../daemon/api.js';
 import { byId, el, say } from './dom.js';
 
@@ -45,4 +46,20 @@ export async function act(button, place, work) {
   }
   button.removeAttribute('aria-disabled');
   button.removeAttribute('aria-busy');
+}
+
+/**
+ * Does the work a moment later, once for all calls until then.
+ * @param {() => unknown} work
+ */
+export function gathered(work) {
+  let due = false;
+  return () => {
+    if (due) return;
+    due = true;
+    setTimeout(() => {
+      due = false;
+      void work();
+    }, REFRESH_MS);
+  };
 }

@@ -1,7 +1,7 @@
 // @ts-check
-import { APPROVALS_SHOWN, REFRESH_MS, SETTLE_MS } from '../bounds.js';
+import { APPROVALS_SHOWN, SETTLE_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
-import { actionButton } from '../parts/act.js';
+import { actionButton, gathered } from '../parts/act.js';
 import { moment } from '../parts/clock.js';
 import { confirmed } from '../parts/confirm.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
@@ -31,21 +31,13 @@ export function mountApprovals() {
   on(['run', 'snapshot'], drawLinks);
 }
 
-let due = false;
 /** Requests for the list so far, and the latest one with an answer. */
 let asked = 0;
 let answered = 0;
 /** Why there is no list; empty when there is. */
 let problem = '';
 
-function soon() {
-  if (due) return;
-  due = true;
-  setTimeout(() => {
-    due = false;
-    void read();
-  }, REFRESH_MS);
-}
+const soon = gathered(read);
 
 async function read() {
   asked += 1;

@@ -1,8 +1,8 @@
 // @ts-check
 
-import { LONG_MS, MODELS_SHOWN, REFRESH_MS } from '../bounds.js';
+import { LONG_MS, MODELS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
-import { actionButton } from '../parts/act.js';
+import { actionButton, gathered } from '../parts/act.js';
 import { shownName } from '../parts/answerer.js';
 import { confirmed } from '../parts/confirm.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
@@ -26,7 +26,6 @@ let models = [];
 /** @type {Map<string, Loaded>} */
 let loaded = new Map();
 let memory = '';
-let due = false;
 
 export function mountModels() {
   byId('models-find').addEventListener('input', draw);
@@ -38,13 +37,9 @@ export function mountModels() {
 }
 
 function soon() {
-  if (due || !model.connected || place().page !== 'models') return;
-  due = true;
-  setTimeout(async () => {
-    due = false;
-    await read();
-  }, REFRESH_MS);
+  if (model.connected && place().page === 'models') readSoon();
 }
+const readSoon = gathered(read);
 
 async function read() {
   const [list, inMemory] = await Promise.all([

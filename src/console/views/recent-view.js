@@ -2,6 +2,7 @@
 
 import { PROMPT_CHARACTERS, RECENT_MORE, RECENT_SHOWN, REFRESH_MS } from '../bounds.js';
 import { ApiError, ask } from '../daemon/api.js';
+import { gathered } from '../parts/act.js';
 import { answererOf } from '../parts/answerer.js';
 import { moment } from '../parts/clock.js';
 import { confirmed, written } from '../parts/confirm.js';
@@ -39,7 +40,6 @@ let open = null;
 let found = null;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let typed;
-let due = false;
 
 export function mountRecent() {
   words().addEventListener('input', () => {
@@ -90,16 +90,14 @@ async function act(work) {
 }
 
 function soon() {
-  if (due || !model.connected || place().page !== 'chat') return;
-  due = true;
-  setTimeout(async () => {
-    due = false;
-    // What cannot be read now is read after the next event.
-    await read().catch((error) => {
-      if (!(error instanceof ApiError)) throw error;
-    });
-  }, REFRESH_MS);
+  if (model.connected && place().page === 'chat') readSoon();
 }
+const readSoon = gathered(() =>
+  // What cannot be read now is read after the next event.
+  read().catch((error) => {
+    if (!(error instanceof ApiError)) throw error;
+  }),
+);
 
 async function read() {
   const { run } = model;

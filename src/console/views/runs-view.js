@@ -2,6 +2,7 @@
 
 import { PROMPT_CHARACTERS, REFRESH_MS, RUNS_MORE, RUNS_SHOWN } from '../bounds.js';
 import { ask } from '../daemon/api.js';
+import { gathered } from '../parts/act.js';
 import { answererOf } from '../parts/answerer.js';
 import { moment, since } from '../parts/clock.js';
 import { byId, chip, el, place, say, setOptions } from '../parts/dom.js';
@@ -42,7 +43,6 @@ let found = null;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let typed;
 let limit = RUNS_SHOWN;
-let due = false;
 
 function filter() {
   return /** @type {HTMLSelectElement} */ (byId('runs-state'));
@@ -74,14 +74,7 @@ function states() {
     .map(({ path }) => path);
 }
 
-function soon() {
-  if (due) return;
-  due = true;
-  setTimeout(() => {
-    due = false;
-    void read();
-  }, REFRESH_MS);
-}
+const soon = gathered(read);
 
 async function read() {
   const { value } = filter();
