@@ -681,7 +681,7 @@ export const errors = {
     meaning: 'The engine took longer than one of its limits allows.',
     hint:
       'Try another model, or raise the limit of what took too long: ' +
-      'engine_start_ms, engine_load_ms or engine_template_ms.',
+      'engine_load_ms or engine_template_ms.',
   },
   engine_failed: {
     ...provider,

@@ -125,12 +125,6 @@ export const limitSpecs = {
     3_600_000,
     'From the start of the process to ready, and from one step of the recovery to the next.',
   ),
-  recover_runs: limit(
-    500,
-    1,
-    100_000,
-    'Unfinished runs that a start recovers in one step. Each step is committed.',
-  ),
   drain_ms: limit(30_000, 0, 86_400_000, 'For active runs to end when the daemon stops.'),
   close_ms: limit(
     20_000,
@@ -146,31 +140,12 @@ export const limitSpecs = {
     'For a provider to answer its probe. The start waits no longer for a remote one.',
   ),
   probe_every_ms: limit(15_000, 500, 3_600_000, 'Between two probes of a local provider.'),
-  circuit_wait_ms: limit(
-    2_000,
-    100,
-    600_000,
-    'Until a provider that failed is tried with one request. It doubles each time that this fails.',
-  ),
   circuit_wait_max_ms: limit(
     60_000,
     100,
     3_600_000,
-    'The longest such wait, unless the provider asks for a longer one.',
-  ),
-  refused_wait_ms: limit(
-    10_000,
-    100,
-    600_000,
-    'Until one request tries again a key that was refused, or an account without credit. ' +
-      'It doubles each time that this fails.',
-  ),
-  circuit_wait_long_ms: limit(
-    300_000,
-    100,
-    3_600_000,
-    'The longest wait after refused credentials or a used-up quota. A provider that asks for a ' +
-      'wait gets no longer one.',
+    'The longest wait until a provider that failed is tried again. It starts with 2 s and ' +
+      'doubles. A provider may ask for a longer one.',
   ),
   probe_failures: limit(
     3,
@@ -239,7 +214,6 @@ export const limitSpecs = {
     'For which a loaded model answers its runs at least, while runs wait for the memory of ' +
       'another model.',
   ),
-  engine_start_ms: limit(30_000, 1000, 600_000, 'For the engine process to start.'),
   engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),
   engine_template_ms: limit(
     10_000,
@@ -273,7 +247,6 @@ export const limitSpecs = {
     3_600_000,
     'For a server of tools to start and to list its tools. Some are downloaded when they start.',
   ),
-  mcp_stop_ms: limit(5_000, 100, 60_000, 'For a server of tools to exit. Then it is killed.'),
   mcp_idle_ms: limit(
     300_000,
     1000,
@@ -335,12 +308,6 @@ export const limitSpecs = {
     'How often a node of a fleet asks the database for waiting runs, dead nodes and ' +
       'cancels, beside the notices.',
   ),
-  lease_renew_ms: limit(
-    3_000,
-    100,
-    200_000,
-    'From one renewal of the lease of a node to the next. Three of them fit in a lease.',
-  ),
   commit_late_ms: limit(
     5_000,
     10,
@@ -354,12 +321,6 @@ export const limitSpecs = {
     600_000,
     'For a blocked event log to recover while the daemon stops. ' +
       'Then the daemon exits without the last events.',
-  ),
-  store_lock_ms: limit(
-    500,
-    0,
-    60_000,
-    'For another process to close the event log when the daemon starts.',
   ),
   store_connections: limit(
     4,
@@ -482,6 +443,30 @@ export const limitSpecs = {
  * them: it has no effect, and the daemon and the doctor warn of it.
  */
 export const fixedLimits = {
+  /** Unfinished runs that a start recovers in one step. Each step is committed. */
+  recover_runs: 500,
+  /**
+   * Until a provider that failed is tried with one request. It doubles each time that this fails.
+   */
+  circuit_wait_ms: 2_000,
+  /**
+   * Until one request tries again a key that was refused, or an account without credit. It doubles
+   * each time that this fails.
+   */
+  refused_wait_ms: 10_000,
+  /**
+   * The longest wait after refused credentials or a used-up quota. A provider that asks for a wait
+   * gets no longer one.
+   */
+  circuit_wait_long_ms: 300_000,
+  /** For the engine process to start. */
+  engine_start_ms: 30_000,
+  /** For a server of tools to exit. Then it is killed. */
+  mcp_stop_ms: 5_000,
+  /** For another process to close the event log when the daemon starts. */
+  store_lock_ms: 500,
+  /** From one renewal of the lease of a node to the next. Three of them fit in a lease. */
+  lease_renew_ms: 3_000,
   /** PDF files that wait to be read. One is read at a time. */
   documents: 16,
   /** Pages of one PDF file in a request. */

@@ -66,6 +66,6 @@ function configure(home: Home, first: KillableProvider, second: KillableProvider
     first: { base_url: first.base_url, kind: 'cloud' },
     second: { base_url: second.base_url },
   };
-  const limits = { circuit_wait_ms: 100, circuit_wait_max_ms: 200 };
+  const limits = { circuit_wait_max_ms: 200 };
   writeFileSync(home.paths.config, JSON.stringify({ providers, limits }), { mode: 0o600 });
 }
