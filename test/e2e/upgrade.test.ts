@@ -32,28 +32,23 @@ interface Context {
   builds: Record<'first' | 'next' | 'planted' | 'newer' | 'broken', string>;
 }
 
-const CHART = 'machines/run/chart.ts';
-const GUARD = 'event.attempt === context.attempt + 1';
+const GUARD = /(event\.attempt === context\.attempt) \+ 1/;
 
 test.before((context) => {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'svc-builds-'));
   context.folder = folder;
-  const make = (version: string, ...changes: [string, string, string][]) =>
+  const make = (version: string, ...changes: [RegExp, string][]) =>
     makeBuild(folder, { version, changes });
   context.builds = {
     first: make('1.0.0'),
     next: make('1.1.0'),
-    planted: make('1.2.0', [CHART, GUARD, GUARD.replace('+ 1', '+ 2')]),
+    planted: make('1.2.0', [GUARD, '$1 + 2']),
     newer: make(
       '1.3.0',
-      ['machines/events.ts', 'LOG_FORMAT = 4', 'LOG_FORMAT = 5'],
-      ['machines/events.ts', '  4: [', "  5: ['daemon.', 'plan.'],\n  4: ["],
+      [/(?<name>LOG_FORMAT = |"run\.turn_completed"\]\},\w+=)4\b/, '$<name>5'],
+      [/\b4: ?\["mcp\."/, '5:["daemon.","plan."],$&'],
     ),
-    broken: make('1.4.0', [
-      'src/daemon/start.ts',
-      'const bound =',
-      "throw new Error('broken');\n  const bound =",
-    ]),
+    broken: make('1.4.0', [/parts\.listeners\.bind\(\)/, 'parts.listeners.broken()']),
   };
 });
 test.after(({ folder }) => rmSync(folder, { recursive: true, force: true }));
@@ -194,7 +189,7 @@ test('an archive is refused by its digest, without one, and a checkout by its ki
   assert.match(checkout.stderr, 'git pull && npm install && npx svc restart');
   assert.is(inUse(context), '1.0.0');
   const { text } = await json(context, 'service', 'install', '--print');
-  const program = join(context.prefix, 'lib/svc/current/lib/svc/src/main.ts');
+  const program = join(context.prefix, 'lib/svc/current/lib/svc/dist/src/main.js');
   assert.ok(text.includes(program), 'the service of the next version has the same file');
 });
 

@@ -4,6 +4,7 @@ import {
   chmodSync,
   copyFileSync,
   cpSync,
+  globSync,
   mkdirSync,
   readFileSync,
   symlinkSync,
@@ -14,13 +15,13 @@ import { packageRoot } from '../../src/home/paths.ts';
 
 export interface MadeBuild {
   version: string;
-  /** Each changes a file of the sources: its path, a text in it, and what takes its place. */
-  changes?: readonly (readonly [file: string, text: string, other: string])[];
+  /** Each changes the built code, minified or not: what is in it, and what takes its place. */
+  changes?: readonly (readonly [code: RegExp, other: string])[];
 }
 
 /**
- * Makes an archive of these sources, with the scripts of a real one. Its Node.js and its packages
- * are links to those of the checkout. SHA256SUMS beside it names it.
+ * Makes an archive of the built program, with the scripts of a real one. Its Node.js and its
+ * packages are links to those of the checkout. SHA256SUMS beside it names it.
  */
 export function makeBuild(folder: string, { version, changes = [] }: MadeBuild): string {
   const root = packageRoot();
@@ -28,21 +29,20 @@ export function makeBuild(folder: string, { version, changes = [] }: MadeBuild):
   const build = join(folder, name);
   const program = join(build, 'lib', 'svc');
   mkdirSync(join(build, 'bin'), { recursive: true });
-  for (const part of ['src', 'machines'])
-    cpSync(join(root, part), join(program, part), { recursive: true });
-  for (const [file, text, other] of changes) {
-    const code = readFileSync(join(program, file), 'utf8');
-    if (!code.includes(text)) throw new Error(`${file} has no ${text}`);
-    writeFileSync(
-      join(program, file),
-      code.replace(text, () => other),
-    );
-  }
-  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as object;
+  cpSync(join(root, 'dist'), join(program, 'dist'), {
+    recursive: true,
+    filter: (path) => !path.endsWith('.map'),
+  });
+  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  changeCode(program, [
+    [new RegExp(`"${manifest.version.replaceAll('.', '\\.')}"`, 'g'), `"${version}"`],
+    [new RegExp(buildOf(program), 'g'), version.padEnd(12, '0')],
+    ...changes,
+  ]);
   writeFileSync(join(program, 'package.json'), JSON.stringify({ ...manifest, version }));
   writeFileSync(join(program, 'installed'), 'archive\n');
-  mkdirSync(join(program, 'dist', 'src'), { recursive: true });
-  writeFileSync(join(program, 'dist', 'src', 'main.js'), "import '../../src/main.ts';\n");
   symlinkSync(join(root, 'node_modules'), join(program, 'node_modules'));
   symlinkSync(process.execPath, join(build, 'lib', 'node'));
   for (const [from, to] of [
@@ -57,4 +57,26 @@ export function makeBuild(folder: string, { version, changes = [] }: MadeBuild):
   const digest = createHash('sha256').update(readFileSync(archive)).digest('hex');
   writeFileSync(join(folder, 'SHA256SUMS'), `${digest}  ${name}.tar.gz\n`, { flag: 'a' });
   return archive;
+}
+
+/** The identity of the built program, by which it keeps compiled code apart. */
+function buildOf(program: string): string {
+  const code = readFileSync(join(program, 'dist', 'src', 'main.js'), 'utf8');
+  const [, build] = /"([0-9a-f]{12})"/.exec(code) ?? [];
+  if (build === undefined) throw new Error('main.js names no build');
+  return build;
+}
+
+function changeCode(program: string, changes: NonNullable<MadeBuild['changes']>): void {
+  const missing = new Set(changes.map(([code]) => code));
+  for (const file of globSync(join(program, 'dist/**/*.js'))) {
+    const before = readFileSync(file, 'utf8');
+    let after = before;
+    for (const [code, other] of changes) {
+      if (after.search(code) >= 0) missing.delete(code);
+      after = after.replace(code, other);
+    }
+    if (after !== before) writeFileSync(file, after);
+  }
+  if (missing.size > 0) throw new Error(`The built code has no ${[...missing].join(', ')}`);
 }
