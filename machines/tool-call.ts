@@ -122,15 +122,7 @@ const chart = setup({
         'run.recovered': {},
       },
     },
-    allowed: {
-      tags: ['stable'],
-      on: {
-        ...endsIn('dropped'),
-        'run.tool_started': 'started',
-        // Its server cannot be reached, so it surely did not begin.
-        'run.tool_finished': 'finished',
-      },
-    },
+    allowed: { tags: ['stable'], on: { ...endsIn('dropped'), 'run.tool_started': 'started' } },
     started: {
       tags: ['stable'],
       on: {

@@ -91,6 +91,21 @@ export class Exchange {
     await this.done();
   }
 
+  /** A whole turn that calls these tools. */
+  async call(names: readonly string[], args: object = {}): Promise<void> {
+    this.open();
+    const tool_calls = names.map((name, index) => ({
+      index,
+      id: `call_${index}`,
+      type: 'function',
+      function: { name, arguments: JSON.stringify(args) },
+    }));
+    await this.event(chunk({ tool_calls }));
+    await this.finish('tool_calls');
+    await this.usage(3, 1);
+    await this.done();
+  }
+
   reply(status: number, value: unknown, headers: Record<string, string> = {}): void {
     this.response
       .writeHead(status, { 'content-type': 'application/json', ...headers })

@@ -6,7 +6,7 @@ import { processTree } from '../../src/providers/local/memory-watch.ts';
 import type { ControlClient } from '../../src/transport/control/client.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { SCRIPTED } from '../helpers/tool-servers.ts';
-import { chunk, type Exchange, Upstream } from '../helpers/upstream.ts';
+import { type Exchange, Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Life, ready, serve } from './daemon.ts';
 import { type Random, random } from './random.ts';
@@ -99,13 +99,7 @@ async function answer(exchange: Exchange): Promise<void> {
   const done = messages.filter(({ role }) => role === 'tool').length;
   const name = tools.map((tool) => tool.function.name).find((each) => /__(count|put)$/.test(each));
   if (done >= TURNS || name === undefined) return exchange.answer('done');
-  const call = { name, arguments: JSON.stringify({ id: String(done) }) };
-  const tool_calls = [{ index: 0, id: `call_${done}`, type: 'function', function: call }];
-  exchange.open();
-  await exchange.event(chunk({ tool_calls }));
-  await exchange.finish('tool_calls');
-  await exchange.usage(3, 1);
-  await exchange.done();
+  await exchange.call([name], { id: String(done) });
 }
 
 /** What the person said about a call. */

@@ -1,5 +1,7 @@
 import type { AnyMachineSnapshot } from 'xstate';
+import type { RunEvent } from '../../machines/run/context.ts';
 import { can, init, statePath, step } from '../../machines/step.ts';
+import type { ToolCall } from '../../machines/tool-call.ts';
 import { machineOf } from '../../src/kernel/registry.ts';
 import { type StoredEvent, toEvent } from '../../src/store/port.ts';
 import { coverOf } from '../machines/cover.ts';
@@ -8,10 +10,14 @@ import { models } from '../machines/models/all.ts';
 /** One step of a machine between two innermost states: `source | event | target`. */
 export type Edge = string;
 
+/** Those with streams. */
 export const MACHINES = [
   ...(['daemon', 'run', 'provider', 'engine', 'pull', 'mcp', 'lease', 'conversation'] as const),
 ];
-export type MachineName = (typeof MACHINES)[number];
+export type StreamMachine = (typeof MACHINES)[number];
+/** Calls of tools too, which the machine of their run folds. */
+export const WALKED = [...MACHINES, 'tool_call' as const];
+export type MachineName = (typeof WALKED)[number];
 
 export function edge(source: AnyMachineSnapshot, type: string, target: AnyMachineSnapshot): Edge {
   return `${statePath(source)} | ${type} | ${statePath(target)}`;
@@ -31,7 +37,7 @@ export function edgesOf(name: MachineName): Set<Edge> {
 
 /** The edges that a log walks, by machine. Throws if a machine refuses an event of its log. */
 export class Walked {
-  readonly edges = new Map<string, Set<Edge>>(MACHINES.map((name) => [name, new Set()]));
+  readonly edges = new Map<string, Set<Edge>>(WALKED.map((name) => [name, new Set()]));
   /** Events that were folded. */
   events = 0;
   readonly logs: (readonly StoredEvent[])[] = [];
@@ -50,8 +56,23 @@ export class Walked {
           ? init(machine, accepted).snapshot
           : step(machine, before, accepted).snapshot;
       states.set(event.stream, after);
-      if (before !== undefined) this.edges.get(machine.id)?.add(edge(before, event.type, after));
       this.events += 1;
+      if (before === undefined) continue;
+      this.edges.get(machine.id)?.add(edge(before, event.type, after));
+      if (machine.id === 'run') this.addCalls(before, accepted as RunEvent, after);
+    }
+  }
+
+  private addCalls(
+    { context: { calls: before } }: AnyMachineSnapshot,
+    event: RunEvent,
+    { context: { calls: after } }: AnyMachineSnapshot,
+  ): void {
+    for (const [index, call] of (before as readonly ToolCall[]).entries()) {
+      const next = (after as readonly ToolCall[])[index];
+      // The run gives a call only what it takes.
+      if (next !== undefined && next !== call)
+        this.edges.get('tool_call')?.add(`${call.state} | ${event.type} | ${next.state}`);
     }
   }
 

@@ -31,9 +31,22 @@ export const exemptions: Record<MachineName, readonly Exemption[]> = {
   ],
   run: [
     {
-      edges:
-        /^(continuing|calling|awaiting_approval|awaiting_decision) | \| run\.(turn_completed|tool_\w+) /,
-      why: 'the daemons of this walk have no server of tools; test/runtime/tools walks these edges',
+      edges: /^awaiting_\w+ \| run\.deadline_passed /,
+      why: 'while a run waits for a person, none of its time passes',
+    },
+    {
+      edges: /^awaiting_\w+ \| run\.failed /,
+      why: 'a wrong call fails its run, and a run with a call that svc has not judged is calling',
+    },
+    {
+      edges: /^starting \| run\.turn_completed /,
+      why: 'it takes a crash between the last recorded piece of an answer and its end, which are one step of the engine',
+    },
+  ],
+  tool_call: [
+    {
+      edges: /^(requested|allowed|started|lost) \| run\.failed /,
+      why: 'a wrong call fails its run before any other call of its turn is requested',
     },
   ],
   provider: [],
@@ -53,7 +66,7 @@ export const exemptions: Record<MachineName, readonly Exemption[]> = {
       why: 'it takes a cancel between the hash and the new name of the file: microseconds',
     },
   ],
-  mcp: [{ edges: /./, why: 'the daemons of this walk have no server of tools; test/mcp has them' }],
+  mcp: [],
   conversation: [],
   lease: [{ edges: /./, why: 'these daemons share no database; the tests of the fleet have one' }],
 };

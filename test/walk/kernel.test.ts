@@ -1,13 +1,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { edgesOf, MACHINES, type MachineName } from './edges.ts';
+import { edgesOf, MACHINES, type StreamMachine } from './edges.ts';
 import { walkCrashes, walkSimplePaths } from './walk-crash.ts';
 import { type KernelWalk, walkKernel } from './walk-kernel.ts';
 
 /** The walks, each made once. */
-const walks = new Map<MachineName, Promise<KernelWalk>>();
+const walks = new Map<StreamMachine, Promise<KernelWalk>>();
 
-function walked(name: MachineName): Promise<KernelWalk> {
+function walked(name: StreamMachine): Promise<KernelWalk> {
   const walk = walks.get(name) ?? walkKernel(name);
   walks.set(name, walk);
   return walk;

@@ -1,7 +1,7 @@
-import { edgesOf, MACHINES, type MachineName, type Walked } from './edges.ts';
+import { edgesOf, WALKED } from './edges.ts';
 import { exemptionOf } from './exemptions.ts';
 import { runScenarios } from './real.ts';
-import { scenariosOf } from './scenarios.ts';
+import { scenarios } from './scenarios.ts';
 import { walkCrashes, walkSimplePaths } from './walk-crash.ts';
 import { walkFold } from './walk-fold.ts';
 import { walkKernel } from './walk-kernel.ts';
@@ -26,29 +26,28 @@ const HEAD = [
 ];
 const rows: string[][] = [HEAD];
 const left: string[] = [];
-const real = new Map<MachineName, Walked>();
 const started = performance.now();
+const real = await runScenarios(scenarios);
 
-for (const name of MACHINES) {
+for (const name of WALKED) {
   const edges = edgesOf(name);
   const fold = walkFold(name);
-  const kernel = await walkKernel(name);
-  const cuts = await walkCrashes(name, kernel);
-  const walked = await runScenarios(scenariosOf(name));
-  real.set(name, walked);
-  const missing = [...edges].filter((edge) => !walked.of(name).has(edge)).sort();
+  const missing = [...edges].filter((edge) => !real.of(name).has(edge)).sort();
   for (const edge of missing)
     left.push(`${name}: ${edge}\n    ${exemptionOf(name, edge) ?? 'NO EXEMPTION'}`);
   const of = (found: ReadonlySet<string>) =>
     `${[...edges].filter((edge) => found.has(edge)).length}`;
+  // A call has no stream, so the kernel walks it as a part of its run.
+  const kernel = name === 'tool_call' ? null : await walkKernel(name);
+  const cuts = name === 'tool_call' || kernel === null ? '' : await walkCrashes(name, kernel);
   rows.push([
     name,
     `${fold.states}`,
     `${edges.size}`,
-    `${kernel.paths}`,
+    `${kernel?.paths ?? ''}`,
     of(fold.edges),
-    of(kernel.edges),
-    of(walked.of(name)),
+    kernel === null ? '' : of(kernel.edges),
+    of(real.of(name)),
     `${cuts}`,
     `${missing.length}`,
   ]);

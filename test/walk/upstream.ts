@@ -12,6 +12,8 @@ const VECTORS = { data: [{ index: 0, embedding: [1] }], usage: { prompt_tokens: 
  * `finish`, `cut`, `error`, and a status such as `503`, with `after` for a long Retry-After. `drop`
  * closes the connection before the answer, and `quota` says that there is no credit. What finishes
  * has a text, since a complete answer without one is a failed attempt. `filter` ends without one.
+ * The words after a `then` are for the next turn. One with `call=files__read` calls this tool,
+ * and one with `{` has the arguments.
  */
 export class ScriptedUpstream {
   listing: Listing = 'list';
@@ -77,13 +79,17 @@ export class ScriptedUpstream {
   private async take(exchange: Exchange): Promise<void> {
     if (exchange.received.path.endsWith('/models')) return this.list(exchange);
     if (exchange.received.path.endsWith('/embeddings')) return this.embed(exchange);
-    const messages = exchange.json.messages as { content: string }[];
-    await this.perform(exchange, (messages.at(-1)?.content ?? '').split(' ')).catch(
-      () => undefined,
-    );
+    const messages = exchange.json.messages as { role: string; content: string }[];
+    const asked = messages.findLastIndex(({ role }) => role === 'user');
+    const turns = (messages[asked]?.content ?? '').split(' then ');
+    const turn = messages.slice(asked).filter(({ role }) => role === 'assistant').length;
+    await this.perform(exchange, (turns[turn] ?? 'finish').split(' ')).catch(() => undefined);
   }
 
   private async perform(exchange: Exchange, words: string[]): Promise<void> {
+    const names = words.flatMap((word) => /^call=(.*)/.exec(word)?.slice(1) ?? []);
+    const args = words.find((word) => word.startsWith('{')) ?? '{}';
+    if (names.length > 0) return exchange.call(names, JSON.parse(args) as object);
     for (const word of words) {
       if (/^\d+$/.test(word))
         return exchange.reply(

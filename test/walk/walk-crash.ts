@@ -19,7 +19,7 @@ import { createMemoryStore } from '../helpers/store/memory.ts';
 import { takenEvents } from '../machines/cover.ts';
 import { daemonModel } from '../machines/models/daemon.ts';
 import { type Model, NOW } from '../machines/models/model.ts';
-import type { MachineName } from './edges.ts';
+import type { StreamMachine } from './edges.ts';
 import { essence, follow, type KernelWalk, openKernel, streamOf, undated } from './walk-kernel.ts';
 
 /**
@@ -31,7 +31,7 @@ import { essence, follow, type KernelWalk, openKernel, streamOf, undated } from 
 const DOWNTIME_MS = 5000;
 
 /** Recovers the paths that the walk through the kernel has left. Returns their number. */
-export async function walkCrashes(name: MachineName, { left }: KernelWalk): Promise<number> {
+export async function walkCrashes(name: StreamMachine, { left }: KernelWalk): Promise<number> {
   let cuts = 0;
   for (const { model, store, states } of left) {
     if (name === 'run') await recoverAll(store, states, model);

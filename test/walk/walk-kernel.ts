@@ -17,7 +17,7 @@ import { createMemoryStore } from '../helpers/store/memory.ts';
 import { coverOf } from '../machines/cover.ts';
 import { models } from '../machines/models/all.ts';
 import { type Model, NOW } from '../machines/models/model.ts';
-import { type Edge, edge, type MachineName } from './edges.ts';
+import { type Edge, edge, type StreamMachine } from './edges.ts';
 
 /**
  * Every edge of every model through the kernel and a store, one stream for each; and every refusal.
@@ -37,7 +37,7 @@ export interface Left {
   states: ReadonlyMap<string, AnyMachineSnapshot>;
 }
 
-export async function walkKernel(name: MachineName): Promise<KernelWalk> {
+export async function walkKernel(name: StreamMachine): Promise<KernelWalk> {
   const walk: KernelWalk = { edges: new Set(), paths: 0, refused: 0, left: [] };
   for (const model of models.filter(({ machine }) => machine.id === name)) {
     const store = createMemoryStore();
@@ -179,7 +179,7 @@ export async function openKernel(
   return { kernel, clock };
 }
 
-export function streamOf(name: MachineName, index: number): StreamKey {
+export function streamOf(name: StreamMachine, index: number): StreamKey {
   if (name === 'run') return `run_${index}`;
   return name === 'provider' || name === 'pull' || name === 'lease'
     ? `${name}:x:${index}`

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { edgesOf, MACHINES } from './edges.ts';
+import { edgesOf, WALKED } from './edges.ts';
 import { exemptionOf } from './exemptions.ts';
 
 /**
@@ -13,7 +13,7 @@ export const WALKED_FILE = 'machines/diagrams/walked/walked.json';
  * edge without an exemption is not walked.
  */
 export function walkedText(): string {
-  const all = MACHINES.map((name) => {
+  const all = WALKED.map((name) => {
     const edges = [...edgesOf(name)]
       .sort()
       .map((edge) => [edge, exemptionOf(name, edge) === null ? 'real' : 'kernel']);

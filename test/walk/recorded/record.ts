@@ -6,9 +6,9 @@ import type { StoredEvent } from '../../../src/store/port.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { coverOf } from '../../machines/cover.ts';
 import { models } from '../../machines/models/all.ts';
-import { MACHINES, type MachineName } from '../edges.ts';
+import type { StreamMachine } from '../edges.ts';
 import { runScenarios } from '../real.ts';
-import { scenariosOf } from '../scenarios.ts';
+import { scenarios } from '../scenarios.ts';
 import { follow, openKernel, streamOf } from '../walk-kernel.ts';
 import { parseLines, RECORDED, readRecorded } from './logs.ts';
 import { moreScenarios } from './more-scenarios.ts';
@@ -52,10 +52,8 @@ async function record(logs: readonly string[]): Promise<void> {
 }
 
 async function ledEvents(): Promise<StoredEvent[]> {
-  const walks = [await runScenarios(moreScenarios)];
-  for (const name of MACHINES as readonly MachineName[])
-    walks.push(await runScenarios(scenariosOf(name)));
-  return walks.flatMap(({ logs }) => logs.flat());
+  const { logs } = await runScenarios([...moreScenarios, ...scenarios]);
+  return logs.flat();
 }
 
 /** Streams from their first event on; of one that was read in several boots, all events. */
@@ -79,7 +77,7 @@ async function kernelStreams(): Promise<Story[]> {
     const store = createMemoryStore();
     const { kernel, clock } = await openKernel(store);
     for (const [index, { from, event }] of coverOf(model).accepted.entries()) {
-      const stream = streamOf(model.machine.id as MachineName, index);
+      const stream = streamOf(model.machine.id as StreamMachine, index);
       await follow(kernel, clock, stream, model, [...from.path, event]);
       stories.push(storyOf(await store.readStream(stream, 1, 100), 'kernel'));
       kernel.forget(stream);
