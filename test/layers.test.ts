@@ -47,6 +47,8 @@ const TABLES = [
   'src/home/disk.ts',
   'src/home/file-lock.ts',
   'src/home/restrained.ts',
+  'src/home/listeners.ts',
+  'src/home/platform.ts',
   'src/home/process-alive.ts',
   'src/home/version.ts',
 ];
@@ -418,6 +420,13 @@ test('no file is dead, and each named entry is an entry', () => {
   const imported = new Set(inside.map(({ to }) => to));
   for (const entry of Object.keys(entries))
     assert.ok(files.includes(entry) && !(imported.has(entry) && entry !== 'src/main.ts'), entry);
+});
+
+test('one table says what differs between systems', () => {
+  const asking = files.filter((file) =>
+    /process\.platform|'(?:win32|darwin)'|os\.(?:platform|type)\(/.test(readFileSync(file, 'utf8')),
+  );
+  assert.equal(asking, ['src/home/platform.ts']);
 });
 
 test('no file is called utils, helpers or the like', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { knownNames } from '../src/cli/completion/known.ts';
-import { agentText } from '../src/cli/service/platform.ts';
+import { agentText } from '../src/cli/service/launch-agent.ts';
 import { describeService } from '../src/cli/service/service.ts';
 import { unitText } from '../src/cli/service/systemd.ts';
 import type { AdapterName } from '../src/config/adapters.ts';

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { hasCode } from '../errors.ts';
+import { platform } from '../home/platform.ts';
 import { oneLine } from '../logs/plain.ts';
 import { askDaemon } from './connect/ask-daemon.ts';
 import type { Context } from './context.ts';
@@ -16,7 +16,7 @@ import { starterOf } from './run/ensure-daemon.ts';
  */
 export async function run(context: Context): Promise<number> {
   const { paths, flags, json } = context;
-  const [program, ...args] = flags['no-open'] === true ? [] : opener();
+  const [program, ...args] = flags['no-open'] === true ? [] : platform.opener(process.env);
   const appBrowser = flags.app === true && program !== undefined ? findAppBrowser() : null;
   const ask = () => askDaemon(paths, 'console', { file: program !== undefined });
   const { url, file } = await ask().catch(async (error: unknown) => {
@@ -52,41 +52,11 @@ function open(program: string, args: readonly string[]): Promise<boolean> {
   });
 }
 
-function opener(): string[] {
-  if (process.platform === 'darwin') return ['open'];
-  if (process.platform === 'win32') return ['rundll32', 'url.dll,FileProtocolHandler'];
-  const { BROWSER, DISPLAY, WAYLAND_DISPLAY } = process.env;
-  return BROWSER || DISPLAY || WAYLAND_DISPLAY ? ['xdg-open'] : [];
-}
-
 /** A browser that can open a window for one page; null without one. */
-export function findAppBrowser(
-  { platform, env }: Pick<NodeJS.Process, 'platform' | 'env'> = process,
-  exists = existsSync,
-): string | null {
-  const { PATH = '', ProgramFiles = '', 'ProgramFiles(x86)': programs32 = '' } = env;
-  const places =
-    platform === 'darwin'
-      ? MAC_APPS.map((name) => `/Applications/${name}.app/Contents/MacOS/${name}`)
-      : platform === 'win32'
-        ? [ProgramFiles, programs32].flatMap((folder) => WINDOWS_APPS.map((app) => folder + app))
-        : APPS.flatMap((name) => PATH.split(delimiter).map((folder) => join(folder, name)));
-  return places.find((place) => exists(place)) ?? null;
+function findAppBrowser(): string | null {
+  return platform.appBrowsers(process.env).find((file) => existsSync(file)) ?? null;
 }
 
-const APPS = [
-  'chromium',
-  'chromium-browser',
-  'google-chrome',
-  'google-chrome-stable',
-  'microsoft-edge',
-  'microsoft-edge-stable',
-];
-const MAC_APPS = ['Chromium', 'Google Chrome', 'Microsoft Edge'];
-const WINDOWS_APPS = [
-  '\\Google\\Chrome\\Application\\chrome.exe',
-  '\\Microsoft\\Edge\\Application\\msedge.exe',
-];
 const NO_WINDOW =
   'It gets no own window: Chromium, Chrome or Edge is not there, or does not start. ' +
   'The browser opens instead.';

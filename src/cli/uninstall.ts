@@ -9,7 +9,7 @@ import { bytes } from './print/format.ts';
 import { note, print, printJson } from './print/output.ts';
 import { table } from './print/table.ts';
 import { programFile } from './program-file.ts';
-import { serviceManager } from './service/platform.ts';
+import { serviceManager } from './service/managers.ts';
 
 /**
  * Stops the daemon, removes its service, and lists what stays. It deletes no file: models and runs

@@ -1,5 +1,6 @@
 import { LOG_FORMAT, NEW_KINDS } from '../../machines/events.ts';
 import { build } from '../home/build.ts';
+import { SYSTEM } from '../home/platform.ts';
 import { ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
 import { programVersion } from '../home/version.ts';
 import { oneLine } from '../logs/plain.ts';
@@ -18,7 +19,7 @@ export async function run(context: Context): Promise<number> {
       node: process.versions.node,
       log_format: LOG_FORMAT,
       log_kinds: NEW_KINDS,
-      platform: `${process.platform}-${process.arch}`,
+      platform: SYSTEM,
     });
   else if (daemon === null || daemon === version) print(`svc ${version}`);
   else print(`svc ${version}\nThe running daemon is ${oneLine(daemon)}. To update it: svc restart`);

@@ -259,7 +259,7 @@ function readCommand(value: unknown, fail: (what: string) => never) {
   const [program, ...words] = value;
   const isWord = (word: unknown) => typeof word === 'string' && !word.includes('\0');
   if (readName(program) === undefined || !words.every(isWord)) return undefined;
-  if (program.includes('/') && !isAbsolute(program))
+  if (/[\\/]/.test(program) && !isAbsolute(program))
     fail(`command has ${brief(program)}; a path of a program must be absolute`);
   return value as [string, ...string[]];
 }

@@ -6,7 +6,8 @@ import { outdatedNames } from '../config/renamed.ts';
 import { hasCode } from '../errors.ts';
 import { boundCompiledCode, compiledCode } from '../home/compiled-code.ts';
 import { hostBootId } from '../home/host.ts';
-import { folderOf, processStart, writeRuntimeFile } from '../home/runtime-file.ts';
+import { platform } from '../home/platform.ts';
+import { folderOf, writeRuntimeFile } from '../home/runtime-file.ts';
 import { readLastBoot, recoverRuns } from '../runtime/runs/recover.ts';
 import { isFull } from '../store/failure.ts';
 import type { EventStore } from '../store/port.ts';
@@ -107,7 +108,7 @@ async function announce(
 ): Promise<void> {
   await writeRuntimeFile(paths.runtime, {
     pid: process.pid,
-    process_start: processStart(process.pid),
+    process_start: platform.processStart(process.pid),
     folder: folderOf(paths.runtime),
     boot_id,
     version,

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { syncFolder } from './disk.ts';
+import { platform } from './platform.ts';
 
 // Not imported: see paths.ts.
 const fs = process.getBuiltinModule('node:fs');
@@ -28,7 +29,7 @@ export async function writeAtomic(
 ): Promise<void> {
   try {
     await writeDraft(draft, text, mode, sync);
-    if (!keep) await fs.promises.rename(draft, file);
+    if (!keep) await renameOver(draft, file);
     else await linkOrRename(draft, file);
     if (sync) await syncFolder(dirname(file));
   } finally {
@@ -51,9 +52,27 @@ async function writeDraft(draft: string, text: string, mode: number, sync: boole
 /** A file system without links lets the last writer win. */
 async function linkOrRename(draft: string, file: string): Promise<void> {
   await fs.promises.link(draft, file).catch(async (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') await fs.promises.rename(draft, file);
+    if (error.code !== 'EEXIST') await renameOver(draft, file);
   });
 }
+
+/** Replaces a file, also one that another program has open for a moment. */
+export async function renameOver(
+  from: string,
+  to: string,
+  rename: typeof fs.promises.rename = fs.promises.rename,
+): Promise<void> {
+  for (let left = platform.renameTries - 1; ; left -= 1)
+    try {
+      return await rename(from, to);
+    } catch (error) {
+      if (left <= 0 || !IN_USE.has((error as NodeJS.ErrnoException).code ?? '')) throw error;
+      await new Promise((resolve) => setTimeout(resolve, RENAME_PAUSE_MS));
+    }
+}
+
+const IN_USE: ReadonlySet<string> = new Set(['EPERM', 'EACCES', 'EBUSY']);
+const RENAME_PAUSE_MS = 25;
 
 let drafts = 0;
 

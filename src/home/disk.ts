@@ -1,3 +1,5 @@
+import { platform } from './platform.ts';
+
 // Not imported: see paths.ts.
 const fs = process.getBuiltinModule('node:fs');
 
@@ -16,7 +18,7 @@ export function freeBytesSync(folder: string): number {
 
 /** Makes new names in a folder durable. Windows has no such call. */
 export async function syncFolder(folder: string): Promise<void> {
-  if (process.platform === 'win32') return;
+  if (!platform.hasFolderSync) return;
   const handle = await fs.promises.open(folder, 'r');
   try {
     await handle.sync();
@@ -26,7 +28,7 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 export function syncFolderSync(folder: string): void {
-  if (process.platform === 'win32') return;
+  if (!platform.hasFolderSync) return;
   const fd = fs.openSync(folder, 'r');
   try {
     fs.fsyncSync(fd);

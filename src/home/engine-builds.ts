@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Paths } from './paths.ts';
+import { SYSTEM } from './platform.ts';
 
 /** The version of the library and of its builds. A test compares it with package.json. */
 export const ENGINE_VERSION = '3.22.1';
@@ -66,7 +67,7 @@ export interface Machine {
   /** As in `process`: `linux-x64`. */
   system: string;
 }
-const THIS: Machine = { root: '/', system: `${process.platform}-${process.arch}` };
+const THIS: Machine = { root: '/', system: SYSTEM };
 
 /** The builds for a machine, by name. */
 export function buildsFor({ system }: Machine = THIS): Readonly<Record<string, Build>> {

@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
 import { writeAtomic } from './atomic-write.ts';
 import type { Paths } from './paths.ts';
+import { platform } from './platform.ts';
 
 /**
  * Creates the private folders of the daemon. Refuses shared ones: prompts and answers are in
@@ -30,20 +31,19 @@ export async function prepareHome(paths: Paths, own_home: boolean): Promise<void
         );
       },
     );
-    if (made !== undefined && process.platform !== 'win32') await chmod(folder, 0o700);
+    if (made !== undefined && platform.others !== 0) await chmod(folder, 0o700);
   }
   const shared = own_home ? [paths.home, paths.data] : [paths.data];
   for (const folder of shared) await refuseShared(folder);
 }
 
 async function refuseShared(folder: string): Promise<void> {
-  if (process.platform === 'win32') return;
   const { mode, uid } = await stat(folder);
-  if (uid !== process.getuid?.())
+  if (!platform.isOwn(uid))
     throw new SvcError('home_unusable', `The folder ${folder} belongs to another user.`, {
       hint: `Run: chown -R "$USER" ${folder}, or choose another with SVC_HOME.`,
     });
-  if ((mode & 0o077) !== 0) {
+  if ((mode & platform.others) !== 0) {
     const bits = (mode & 0o777).toString(8).padStart(4, '0');
     throw new SvcError('home_unusable', `Others can read the folder ${folder} (mode ${bits}).`, {
       hint: `Run: chmod 700 ${folder}`,
@@ -93,12 +93,11 @@ async function writeSecret(file: string, keep: boolean): Promise<string> {
  * If that fails, the doctor names it.
  */
 export async function tighten(file: string): Promise<void> {
-  if (process.platform === 'win32') return;
   const mode = await stat(file).then(
     (found) => found.mode,
     () => 0,
   );
-  if ((mode & 0o077) !== 0) await chmod(file, 0o600).catch(() => {});
+  if ((mode & platform.others) !== 0) await chmod(file, 0o600).catch(() => {});
 }
 
 function isSecret(text: string | null): text is string {

@@ -1,12 +1,11 @@
-import { readFileSync } from 'node:fs';
-
 /**
  * The boot id of the operating system, which distinguishes a power cut from a kill; null where
  * there is none.
  */
 export function hostBootId(): string | null {
   try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    const file = '/proc/sys/kernel/random/boot_id';
+    return process.getBuiltinModule('node:fs').readFileSync(file, 'latin1').trim();
   } catch {
     return null;
   }

@@ -1,6 +1,7 @@
-import { dirname, isAbsolute, join, resolve, sep } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SvcError } from '../errors.ts';
+import { type Folders, platform } from './platform.ts';
 
 // Importing node:fs, node:os or node:crypto builds all their exports, too slow for a short
 // command.
@@ -42,9 +43,6 @@ export interface Paths {
   socket: string;
 }
 
-/** The longest path of a Unix socket on all our platforms. */
-const SOCKET_PATH_MAX = 103;
-
 /**
  * Throws if a path needs the user's folder or the working directory, and the system has none; and
  * home_unusable for a path that is no line of text: files of a service, messages and scripts name
@@ -80,47 +78,21 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     logs,
     stderr: within(logs, 'stderr.txt'),
     cache,
-    socket: socketPath(within(state, 'svc.sock')),
+    socket: platform.socket(within(state, 'svc.sock')),
   };
 }
 
 /** Four folders, which may be one. */
-function findFolders(env: NodeJS.ProcessEnv) {
-  if (env.SVC_HOME) {
-    const own = resolve(env.SVC_HOME);
-    return { config: own, data: within(own, 'data'), state: own, cache: within(own, 'cache') };
-  }
-  const user = userFolder(env);
-  const base =
-    process.platform === 'win32'
-      ? join(env.LOCALAPPDATA ?? join(user, 'AppData', 'Local'), 'svc')
-      : process.platform === 'darwin'
-        ? join(user, 'Library/Application Support', 'svc')
-        : null;
-  if (base !== null) return { config: base, data: base, state: base, cache: within(base, 'cache') };
-  const pick = (xdg: string | undefined, fallback: string) =>
-    join(xdg && isAbsolute(xdg) ? xdg : join(user, fallback), 'svc');
-  return {
-    config: pick(env.XDG_CONFIG_HOME, '.config'),
-    data: pick(env.XDG_DATA_HOME, '.local/share'),
-    state: pick(env.XDG_STATE_HOME, '.local/state'),
-    cache: pick(env.XDG_CACHE_HOME, '.cache'),
-  };
+function findFolders(env: NodeJS.ProcessEnv): Folders {
+  if (!env.SVC_HOME) return platform.folders(env);
+  const own = platform.path.resolve(env.SVC_HOME);
+  return { config: own, data: within(own, 'data'), state: own, cache: within(own, 'cache') };
 }
 
 /** A name in a normalised folder. `join` reads each path again: 2 ms of a short command. */
 function within(folder: string, name: string): string {
+  const { sep } = platform.path;
   return folder.endsWith(sep) ? folder + name : folder + sep + name;
-}
-
-/**
- * The daemon has another working directory than its clients, so a relative path would be two
- * places.
- */
-function userFolder({ HOME }: NodeJS.ProcessEnv): string {
-  if (HOME && isAbsolute(HOME)) return HOME;
-  const { homedir, userInfo } = process.getBuiltinModule('node:os');
-  return HOME === undefined ? homedir() : userInfo().homedir;
 }
 
 /** The folder of package.json, from the sources and from the build. */
@@ -132,22 +104,4 @@ export function packageRoot(): string {
     folder = up;
   }
   return folder;
-}
-
-/** If the path is too long, the socket is in the temporary folder, named by a hash. */
-function socketPath(wanted: string): string {
-  const windows = process.platform === 'win32';
-  if (!windows && Buffer.byteLength(wanted) <= SOCKET_PATH_MAX) return wanted;
-  const name = process
-    .getBuiltinModule('node:crypto')
-    .createHash('sha256')
-    .update(wanted)
-    .digest('hex')
-    .slice(0, 16);
-  if (windows) return `\\\\.\\pipe\\svc-${name}`;
-  return join(
-    process.getBuiltinModule('node:os').tmpdir(),
-    `svc-${process.getuid?.()}`,
-    `${name}.sock`,
-  );
 }

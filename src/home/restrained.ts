@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { platform } from './platform.ts';
+import { asWritten, type Spawnable } from './program-words.ts';
 
 /**
  * What starts a program with restricted privileges, if there is `setpriv`: no new privileges, and
@@ -13,9 +15,32 @@ export function restrained(program: string, args: readonly string[]): [string, .
 /**
  * What starts a command as the leader of its group of processes, with restricted privileges. The
  * whole group is killed when the daemon is gone, or closes its end of the pipe at descriptor 3.
+ *
+ * On Windows it is not detached. Then Node puts it into a job, which ends with the daemon. What it
+ * starts itself may stay.
  */
-export function leadingGroup(command: readonly string[]): [string, ...string[]] {
-  return restrained('/bin/sh', ['-c', IN_GROUP, 'sh', ...command]);
+export function leadingGroup(
+  command: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Spawnable & { options: { detached: boolean; windowsHide: boolean } } {
+  const { hasGroups } = platform;
+  const { program, args, options } = hasGroups
+    ? asWritten(restrained('/bin/sh', ['-c', IN_GROUP, 'sh', ...command]))
+    : platform.program(command, env);
+  return { program, args, options: { ...options, detached: hasGroups, windowsHide: true } };
+}
+
+/** Signals a leader with its group. Without groups, SIGKILL ends its descendants with it. */
+export function signalGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
+  if (!platform.hasGroups) {
+    if (signal === 'SIGKILL') spawnSync('taskkill', ['/PID', String(pid), '/T', '/F'], QUIET);
+    return;
+  }
+  try {
+    process.kill(-pid, signal);
+  } catch {
+    // The group is gone.
+  }
 }
 
 /** The second process waits for the end of the pipe. */
@@ -25,20 +50,16 @@ exec 3<&-
 exec "$@"`;
 
 const RESTRAINTS = ['--no-new-privs', '--pdeathsig', 'KILL'];
-const PLACES = ['/usr/bin/setpriv', '/bin/setpriv'];
-const PROBE_MS = 2000;
+const QUIET = { stdio: 'ignore', timeout: 2000, windowsHide: true } as const;
 
 let found: string | null | undefined;
 
 /** Tests `setpriv` once: an old or minimal version lacks some options. */
 function findSetpriv(): string | null {
   if (found !== undefined) return found;
-  const place = process.platform === 'linux' ? PLACES.find((path) => existsSync(path)) : undefined;
+  const place = platform.setpriv.find((path) => existsSync(path));
   const works = (path: string) =>
-    spawnSync(path, [...RESTRAINTS, '--', process.execPath, '--version'], {
-      stdio: 'ignore',
-      timeout: PROBE_MS,
-    }).status === 0;
+    spawnSync(path, [...RESTRAINTS, '--', process.execPath, '--version'], QUIET).status === 0;
   found = place !== undefined && works(place) ? place : null;
   return found;
 }

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { SvcError } from '../errors.ts';
 import { writeAtomic } from './atomic-write.ts';
+import { platform } from './platform.ts';
 import { isAlive } from './process-alive.ts';
 
 /** The runtime file: which daemon runs and where it listens. It stays after a crash. */
@@ -125,37 +126,10 @@ function leftBehind(path: string, what: 'read' | 'removed', cause: unknown): Svc
 
 export function ownerOf(file: Pick<RuntimeFile, 'pid' | 'process_start'>): Owner {
   if (!isAlive(file.pid)) return 'gone';
-  const start = processStart(file.pid);
+  const start = platform.processStart(file.pid);
   if (start === 'zombie') return 'gone';
   if (start === null || file.process_start === null) return 'unproven';
   return start === file.process_start ? 'ours' : 'other';
-}
-
-/**
- * When a process started: the boot of the system, and the tick. No later process has the same
- * text.
- * Null if the system does not report it; `zombie` for a process that has ended.
- */
-export function processStart(pid: number): string | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The second field is the program's name in brackets. It may contain spaces and brackets.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const [state] = fields;
-    const ticks = fields[19];
-    if (state === 'Z' || state === 'X') return 'zombie';
-    return ticks === undefined ? null : `${systemLife()}:${ticks}`;
-  } catch {
-    return null;
-  }
-}
-
-function systemLife(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
-  } catch {
-    return '';
-  }
 }
 
 function check(value: unknown): RuntimeFileState {

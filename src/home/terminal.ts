@@ -1,3 +1,5 @@
+import { platform } from './platform.ts';
+
 // Not imported: see paths.ts.
 const { fstatSync, readFileSync } = process.getBuiltinModule('node:fs');
 
@@ -20,9 +22,8 @@ export function isTerminal(fd: number): boolean {
  * 3. On Windows the signal is the end of the console, and cannot be ignored.
  */
 export function endsAtHangup(): boolean {
-  if (process.platform === 'win32') return true;
-  const outputs = process.platform === 'linux' ? [0, 1, 2] : [1, 2];
-  return outputs.some(isTerminal) && !parentIgnoresHangup();
+  const { hangup } = platform;
+  return hangup === null || (hangup.some(isTerminal) && !parentIgnoresHangup());
 }
 
 /** SIGHUP is the first signal, so it is the lowest bit. */

@@ -9,6 +9,7 @@ import {
   rmSync,
   writeSync,
 } from 'node:fs';
+import { platform } from '../home/platform.ts';
 import { logFile, logIndexes } from './files.ts';
 import type { LogStream } from './log.ts';
 
@@ -103,7 +104,7 @@ export class RotatingFile implements LogStream {
     const fd = openSync(logFile(folder, 0), 'a+', 0o600);
     this.fd = fd;
     const { size, mode } = fstatSync(fd);
-    if ((mode & 0o077) !== 0) fchmodSync(fd, 0o600);
+    if ((mode & platform.others) !== 0) fchmodSync(fd, 0o600);
     this.size = size;
     this.torn = size > 0 && lastByte(fd, size) !== NEWLINE;
     return fd;

@@ -6,7 +6,7 @@ import {
   parseJSONRPCMessage,
   type Transport,
 } from '@modelcontextprotocol/client';
-import { leadingGroup } from '../home/restrained.ts';
+import { leadingGroup, signalGroup } from '../home/restrained.ts';
 import { parseForeignJson } from '../json.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
@@ -66,11 +66,11 @@ export class ChildTransport implements Transport {
   async start(): Promise<void> {
     const { launch } = this.options;
     mkdirSync(launch.cwd, { recursive: true, mode: 0o700 });
-    const [program, ...args] = leadingGroup(launch.command);
+    const { program, args, options } = leadingGroup(launch.command, launch.env);
     const child = spawn(program, args, {
+      ...options,
       cwd: launch.cwd,
       env: launch.env,
-      detached: true,
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     });
     this.child = child;
@@ -177,12 +177,7 @@ export class ChildTransport implements Transport {
 
   private signal(name: 'SIGTERM' | 'SIGKILL'): void {
     const pid = this.child?.pid;
-    if (pid === undefined || this.isOver) return;
-    try {
-      process.kill(-pid, name);
-    } catch {
-      // The group is gone.
-    }
+    if (pid !== undefined && !this.isOver) signalGroup(pid, name);
   }
 
   private lines = 0;

@@ -124,6 +124,17 @@ const BASE = new Set([
   'XDG_CACHE_HOME',
   'XDG_RUNTIME_DIR',
   'NODE_EXTRA_CA_CERTS',
+  // Of Windows.
+  'SYSTEMROOT',
+  'SYSTEMDRIVE',
+  'COMSPEC',
+  'PATHEXT',
+  'USERPROFILE',
+  'APPDATA',
+  'LOCALAPPDATA',
+  'PROGRAMDATA',
+  'PROGRAMFILES',
+  'PROGRAMFILES(X86)',
 ]);
 
 /** The text without the secrets of the server. */

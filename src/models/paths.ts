@@ -1,5 +1,6 @@
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { renameOver } from '../home/atomic-write.ts';
 import { syncFolder } from '../home/disk.ts';
 
 /** Paths of one pull in the models folder. */
@@ -30,7 +31,7 @@ export async function sizeOf(path: string): Promise<number | null> {
 
 /** Renames the complete file, durably. */
 export async function putInPlace(paths: PullPaths): Promise<void> {
-  await rename(paths.partial, paths.target);
+  await renameOver(paths.partial, paths.target);
   await syncFolder(paths.folder);
   await rm(paths.sidecar, { force: true });
 }

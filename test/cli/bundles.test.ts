@@ -11,16 +11,16 @@ const test = suiteWithDaemon('bundles of commands');
 const ASKS = ['net', 'stream'];
 /** Commands with a bound of their bundle in KiB, a twelfth above it, and the slow modules. */
 const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] }> = {
-  version: { kib: 36 },
+  version: { kib: 39 },
   status: { kib: 81, needs: ASKS },
-  health: { args: ['--source', 'socket'], kib: 55, needs: ASKS },
+  health: { args: ['--source', 'socket'], kib: 56, needs: ASKS },
   // What --run needs is in the whole program.
   logs: { args: ['--tail', '5'], kib: 95 },
-  run: { args: ['hi', '--no-start'], kib: 197, needs: ASKS },
-  'runs list': { kib: 67, needs: ASKS },
+  run: { args: ['hi', '--no-start'], kib: 200, needs: ASKS },
+  'runs list': { kib: 70, needs: ASKS },
   usage: { kib: 67, needs: ASKS },
-  'model list': { kib: 48, needs: ASKS },
-  'provider list': { kib: 105, needs: ASKS },
+  'model list': { kib: 50, needs: ASKS },
+  'provider list': { kib: 107, needs: ASKS },
 };
 const NOTHING_USED = {
   groups: [],

@@ -19,10 +19,10 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { platform } from '../../src/home/platform.ts';
 import {
   folderOf,
   ownerOf,
-  processStart,
   readRuntimeFile,
   removeRuntimeFile,
   writeRuntimeFile,
@@ -131,7 +131,7 @@ test('a file that cannot be read is left, and the daemon says so', async ({ path
 test('a process is ours only with its start time; one that has ended is gone', async () => {
   const { pid, process_start, end } = await startSleeper();
   if (process.platform === 'linux') assert.type(process_start, 'string');
-  assert.is(processStart(pid), process_start);
+  assert.is(platform.processStart(pid), process_start);
   if (process_start !== null) {
     assert.is(ownerOf({ pid, process_start }), 'ours');
     assert.is(ownerOf({ pid, process_start: `${process_start}0` }), 'other');

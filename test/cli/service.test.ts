@@ -12,7 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { agentText } from '../../src/cli/service/platform.ts';
+import { agentText } from '../../src/cli/service/launch-agent.ts';
 import type { Service } from '../../src/cli/service/service.ts';
 import { unitText } from '../../src/cli/service/systemd.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -187,29 +187,6 @@ onLinux(
     assert.is((await home.svc(['service', 'status'], { env })).code, 3);
   },
 );
-
-onLinux('a launchd that refuses leaves no agent behind', async ({ home }) => {
-  const { PATH } = recorder(
-    home,
-    'launchctl',
-    'case "$1" in bootstrap) echo no >&2; exit 5;; esac',
-  );
-  const { HOME: _, PATH: __, ...others } = process.env;
-  const script = `
-    const { serviceManager } = await import(${JSON.stringify(PLATFORM)});
-    const manager = serviceManager(process.env, 'darwin');
-    await manager.reach();
-    const error = await manager.install(${JSON.stringify(SERVICE)}).catch((thrown) => thrown);
-    const { installed } = await manager.status();
-    console.log(JSON.stringify([error.code, installed]));`;
-  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
-    env: { ...others, HOME: home.folder, PATH },
-    encoding: 'utf8',
-  });
-  assert.equal(JSON.parse(stdout), ['service_manager_failed', false]);
-});
-
-const PLATFORM = new URL('../../src/cli/service/platform.ts', import.meta.url).href;
 
 test('--print changes nothing', async ({ home }) => {
   const { code, stdout } = await home.svc(['service', 'install', '--print']);

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { processStart } from '../../src/home/runtime-file.ts';
+import { platform } from '../../src/home/platform.ts';
 
 export interface Sleeper {
   pid: number;
@@ -21,7 +21,7 @@ export async function startSleeper({ deaf = false }: { deaf?: boolean } = {}): P
   const ended = once(child, 'exit').then(([, signal]) => signal as NodeJS.Signals | null);
   return {
     pid,
-    process_start: processStart(pid),
+    process_start: platform.processStart(pid),
     isAlive: () => child.exitCode === null && child.signalCode === null,
     ended,
     end: async () => {

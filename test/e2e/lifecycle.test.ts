@@ -13,7 +13,7 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { processStart } from '../../src/home/runtime-file.ts';
+import { platform } from '../../src/home/platform.ts';
 import { makePausedHome, type PausedHome, runtimeOf } from '../helpers/daemon.ts';
 import { type Home, makeHome, type Started } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -34,7 +34,7 @@ const status = async (home: Home) => {
 const isGone = (pid: number) => {
   try {
     process.kill(pid, 0);
-    return processStart(pid) === 'zombie';
+    return platform.processStart(pid) === 'zombie';
   } catch {
     return true;
   }

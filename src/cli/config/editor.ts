@@ -1,15 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { SvcError } from '../../errors.ts';
+import { platform } from '../../home/platform.ts';
 
 /** Throws usage if there is no editor, or it fails. */
 export function openEditor(file: string): void {
-  const windows = process.platform === 'win32';
   const { VISUAL, EDITOR } = process.env;
-  const editor = VISUAL || EDITOR || (windows ? 'notepad' : 'vi');
-  // An editor may have arguments, such as `code --wait`.
-  const { status, error } = windows
-    ? spawnSync(editor, [file], { stdio: 'inherit', shell: true })
-    : spawnSync('/bin/sh', ['-c', `${editor} "$1"`, 'sh', file], { stdio: 'inherit' });
+  const editor = VISUAL || EDITOR || platform.editor;
+  const { program, args, options } = platform.edit(editor, file);
+  const { status, error } = spawnSync(program, args, { ...options, stdio: 'inherit' });
   if (status === 0) return;
   throw new SvcError(
     'usage',

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
+import { platform } from '../../home/platform.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import { programVersion } from '../../home/version.ts';
 import {
@@ -44,7 +45,7 @@ export async function whyUnread({ runtime }: Paths): Promise<SvcError | null> {
  * file, and the owner of its folder is checked.
  */
 export function findSocket(paths: Paths): string {
-  if (process.platform === 'win32' || dirname(paths.socket) === dirname(paths.runtime))
+  if (!platform.hasSocketFile || dirname(paths.socket) === dirname(paths.runtime))
     return paths.socket;
   const found = readRuntimeFile(paths.runtime);
   const running =
@@ -59,7 +60,7 @@ function refuseOthers(folder: string): void {
   const found = lstatSync(folder, { throwIfNoEntry: false });
   if (
     found === undefined ||
-    (found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0)
+    (found.isDirectory() && platform.isOwn(found.uid) && (found.mode & 0o022) === 0)
   )
     return;
   throw new SvcError(

@@ -13,6 +13,7 @@ import type { Settings } from '../../config/settings.ts';
 import { type ErrorBody, fromBody, SvcError } from '../../errors.ts';
 import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Paths } from '../../home/paths.ts';
+import { platform } from '../../home/platform.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { programFile } from '../program-file.ts';
 
@@ -120,7 +121,7 @@ function openOutput(file: string): number {
     const output = openSync(file, 'a', 0o600);
     const { size, mode } = fstatSync(output);
     if (size > STDERR_BYTES_MAX) ftruncateSync(output);
-    if ((mode & 0o077) !== 0 && process.platform !== 'win32') fchmodSync(output, 0o600);
+    if ((mode & platform.others) !== 0) fchmodSync(output, 0o600);
     return output;
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;

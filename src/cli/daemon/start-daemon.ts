@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Settings } from '../../config/settings.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
+import { platform } from '../../home/platform.ts';
 import { ownerOf, readRuntimeFile } from '../../home/runtime-file.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
@@ -119,7 +120,7 @@ function withoutSocket(paths: Paths): { pid: number } | null {
     ownerOf(found.file) !== 'ours'
   )
     return null;
-  return process.platform === 'win32' || existsSync(findSocket(paths)) ? null : found.file;
+  return !platform.hasSocketFile || existsSync(findSocket(paths)) ? null : found.file;
 }
 
 /** Waits until the daemon is ready or has ended. */

@@ -1,4 +1,5 @@
 import { SvcError } from '../../errors.ts';
+import { platform } from '../../home/platform.ts';
 import { escapeJson, oneLine } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
@@ -75,7 +76,7 @@ function hasLostSocket({ state, addresses: { socket } }: StatusView): boolean {
   return (
     state === 'unresponsive' &&
     socket !== null &&
-    process.platform !== 'win32' &&
+    platform.hasSocketFile &&
     !process.getBuiltinModule('node:fs').existsSync(socket)
   );
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
+import { platform } from '../../home/platform.ts';
 import { ownerOf, type RuntimeFile, readRuntimeFile } from '../../home/runtime-file.ts';
 import { defaultLimits } from '../../limits.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
@@ -40,7 +41,7 @@ const POLL_MS = 10;
 /**
  * Stops the daemon, and resolves when its process is gone.
  *
- * 1. The request goes over the socket; a silent daemon gets SIGTERM.
+ * 1. The request goes over the socket; a silent daemon gets SIGTERM, which Windows does not have.
  * 2. With `force`, a daemon that has not ended in time is killed.
  * 3. Only a process that is proven to be the daemon gets a signal.
  */
@@ -136,9 +137,10 @@ async function stopSilent(
 ): Promise<DaemonStop> {
   if (identity === null) return { was_running: false, pid: null, killed: false, runs: null };
   const { pid } = identity;
-  if (force) return killOrGiveUp(identity, pid, true);
+  const { endSignal } = platform;
+  if (force || endSignal === null) return killOrGiveUp(identity, pid, force);
   onSilent?.(pid);
-  process.kill(pid, 'SIGTERM');
+  process.kill(pid, endSignal);
   const gone = await isGone(identity, (timeout_ms ?? defaultLimits.drain_ms) + MARGIN_MS);
   return gone
     ? { was_running: true, pid, killed: false, runs: null }

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { type Certificate, readCertificate } from '../../config/certificate.ts';
 import { asSvcError } from '../../errors.ts';
+import { platform } from '../../home/platform.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 /** Whether the listeners could serve the configured certificate, and for how long. */
@@ -30,7 +31,7 @@ function describe({ x509: { subject, subjectAltName, validToDate } }: Certificat
 /** A group may have the key, as some systems share it among servers. */
 async function checkKey(file: string): Promise<Check[]> {
   const mode = (await stat(file)).mode & 0o777;
-  if (process.platform === 'win32' || (mode & 0o007) === 0) return [];
+  if ((mode & platform.others & 0o007) === 0) return [];
   return [
     fail(
       'certificate',

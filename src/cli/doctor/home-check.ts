@@ -1,5 +1,6 @@
 import { access, constants, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { platform } from '../../home/platform.ts';
 import { bytes } from '../print/format.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
@@ -64,15 +65,14 @@ async function checkFolder(folder: string): Promise<Check | null> {
       `The folder ${folder} cannot be written.`,
       `Run: chown -R "$USER" ${folder}`,
     );
-  if (process.platform === 'win32') return null;
-  if (info.uid !== process.getuid?.())
+  if (!platform.isOwn(info.uid))
     return fail(
       'home',
       `The folder ${folder} belongs to another user.`,
       `Run: chown -R "$USER" ${folder}`,
     );
   const mode = info.mode & 0o777;
-  return (mode & 0o077) === 0
+  return (mode & platform.others) === 0
     ? null
     : fail(
         'home',
@@ -110,9 +110,9 @@ export async function checkTokens({ paths }: DoctorContext): Promise<Check[]> {
 /** The mode of a file that others can read. Empty text: only its owner can. Null: no such file. */
 async function openMode(file: string): Promise<string | null> {
   const info = await stat(file).catch(() => null);
-  if (!info?.isFile() || process.platform === 'win32') return null;
+  if (!info?.isFile()) return null;
   const mode = info.mode & 0o777;
-  return (mode & 0o077) === 0 ? '' : mode.toString(8).padStart(4, '0');
+  return (mode & platform.others) === 0 ? '' : mode.toString(8).padStart(4, '0');
 }
 
 export async function checkDisk({ paths }: DoctorContext): Promise<Check[]> {

@@ -1,4 +1,5 @@
 import { access, constants, lstat, stat } from 'node:fs/promises';
+import { platform } from '../../home/platform.ts';
 import { reserveFile } from '../../store/files/reserve.ts';
 import { type Check, type DoctorContext, fail } from './check.ts';
 
@@ -72,7 +73,7 @@ async function checkIsFolder(folder: string): Promise<Check | null> {
 
 /** On Windows it is a pipe, which is not a file. */
 async function checkSocket(socket: string): Promise<Check | null> {
-  const info = process.platform === 'win32' ? null : await lstat(socket).catch(() => null);
+  const info = platform.hasSocketFile ? await lstat(socket).catch(() => null) : null;
   return info?.isDirectory()
     ? fail('home', `${socket} is a folder; svc needs its socket there.`, AWAY)
     : null;

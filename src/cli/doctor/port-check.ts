@@ -1,8 +1,9 @@
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename } from 'node:path';
 import { isClearText, isOpenInClear, parseAddress } from '../../config/address.ts';
 import type { Config } from '../../config/config.ts';
+import { hasSocket, listenersAt } from '../../home/listeners.ts';
 import { type Check, type DoctorContext, fail, ok, warn } from './check.ts';
 
 /** Whether a daemon could listen on the configured addresses. */
@@ -80,35 +81,12 @@ function tryBind(host: string, port: number): Promise<string | null> {
 
 /** The process that listens on a TCP port of this machine, as `name (pid 1)`; null if unknown. */
 async function portOwner(port: number): Promise<string | null> {
-  const inodes = new Set(
-    (
-      await Promise.all(['/proc/net/tcp', '/proc/net/tcp6'].map((table) => listening(table, port)))
-    ).flat(),
-  );
+  const inodes = await listenersAt(port);
   if (inodes.size === 0) return null;
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
   for (const pid of pids)
     if (await hasSocket(pid, inodes)) return `${await nameOf(pid)} (pid ${pid})`;
   return null;
-}
-
-const LISTEN = '0A';
-
-async function listening(table: string, port: number): Promise<string[]> {
-  const text = await readFile(table, 'latin1').catch(() => '');
-  const hex = port.toString(16).toUpperCase().padStart(4, '0');
-  return text.split('\n').flatMap((row) => {
-    const [, local = '', , state, , , , , , inode = ''] = row.trim().split(/\s+/);
-    return state === LISTEN && local.endsWith(`:${hex}`) ? [`socket:[${inode}]`] : [];
-  });
-}
-
-async function hasSocket(pid: string, inodes: ReadonlySet<string>): Promise<boolean> {
-  const files = await readdir(`/proc/${pid}/fd`).catch(() => []);
-  const links = await Promise.all(
-    files.map((file) => readlink(`/proc/${pid}/fd/${file}`).catch(() => '')),
-  );
-  return links.some((link) => inodes.has(link));
 }
 
 /**

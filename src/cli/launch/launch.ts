@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { suggest } from '../../config/suggest.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
+import { platform } from '../../home/platform.ts';
 import { isAlive } from '../../home/process-alive.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { checkModel, nextTurn } from '../chat/who.ts';
@@ -102,8 +103,12 @@ function follow(
   { command, args, env }: ReturnType<NonNullable<Program['start']>> = NOTHING,
   more: readonly string[],
 ): Promise<number> {
-  const options = { stdio: 'inherit', env: { ...process.env, ...env } } as const;
-  const child = spawn(command, [...args, ...more], options);
+  const words = platform.program([command, ...args, ...more]);
+  const child = spawn(words.program, words.args, {
+    ...words.options,
+    stdio: 'inherit',
+    env: { ...process.env, ...env },
+  });
   const ignore = () => {};
   process.on('SIGINT', ignore);
   return new Promise<number>((resolve, reject) => {

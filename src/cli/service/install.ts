@@ -4,7 +4,7 @@ import type { Context } from '../context.ts';
 import { startDaemon, WAIT } from '../daemon/start-daemon.ts';
 import { stopDaemon } from '../daemon/stop-daemon.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { serviceManager } from './platform.ts';
+import { serviceManager } from './managers.ts';
 import { describeService, unreached } from './service.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { serviceManager } from './platform.ts';
+import { serviceManager } from './managers.ts';
 
 /** Exit code of a service that is not installed, as for a daemon that does not run. */
 const NOT_INSTALLED = 3;

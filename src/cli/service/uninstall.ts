@@ -1,7 +1,7 @@
 import type { SvcError } from '../../errors.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { serviceManager } from './platform.ts';
+import { serviceManager } from './managers.ts';
 
 /** Removes the definition also where the service manager cannot be asked. */
 export async function run({ json }: Context): Promise<number> {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { SvcError } from '../../errors.ts';
+import { SYSTEM } from '../../home/platform.ts';
 import { isAlive } from '../../home/process-alive.ts';
 import { oneLine } from '../../logs/plain.ts';
 
@@ -22,7 +23,6 @@ export interface Candidate {
 }
 
 const run = promisify(execFile);
-const PLATFORM = `${process.platform}-${process.arch}`;
 
 /**
  * Checks the digest of an archive, unpacks it and asks its program. Calls `use`, and removes the
@@ -70,7 +70,7 @@ export async function describe(root: string): Promise<Candidate> {
   const { version } = JSON.parse(
     readFileSync(join(root, 'lib', 'svc', 'package.json'), 'utf8'),
   ) as Candidate;
-  if (said.version !== version || platform !== PLATFORM)
+  if (said.version !== version || platform !== SYSTEM)
     throw refused(`The program says ${said.version} for ${platform}, and its package ${version}.`);
   if (said.log_format === undefined)
     throw refused(
@@ -85,9 +85,9 @@ function archiveIn(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) throw refused(`${path} does not exist.`);
   if (!found.isDirectory()) return path;
-  const names = [...sumsIn(path).keys()].filter((name) => name.endsWith(`-${PLATFORM}.tar.gz`));
+  const names = [...sumsIn(path).keys()].filter((name) => name.endsWith(`-${SYSTEM}.tar.gz`));
   if (names.length !== 1)
-    throw refused(`${path} names ${names.length} archives for ${PLATFORM} in SHA256SUMS.`);
+    throw refused(`${path} names ${names.length} archives for ${SYSTEM} in SHA256SUMS.`);
   return join(path, names[0] ?? '');
 }
 

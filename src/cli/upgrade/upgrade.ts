@@ -16,7 +16,7 @@ import { installationOf } from '../installed.ts';
 import { textFlag } from '../parse/flag-values.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { programFile } from '../program-file.ts';
-import { serviceManager } from '../service/platform.ts';
+import { serviceManager } from '../service/managers.ts';
 import { type Candidate, describe, lastLine, refused, withArchive } from './candidate.ts';
 import { type Comparison, compareBuilds } from './compare.ts';
 

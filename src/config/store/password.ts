@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { SvcError } from '../../errors.ts';
+import { platform } from '../../home/platform.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
 import type { Config } from '../config.ts';
 
@@ -23,7 +24,7 @@ export function readPasswordFile(file: string): string {
     const stat = statSync(file);
     if (!stat.isFile() || stat.size > KEY_FILE_BYTES_MAX)
       return refuse('is no file of a password', 'Its content is the password, in one line.');
-    if (process.platform !== 'win32' && (stat.mode & 0o077) !== 0)
+    if ((stat.mode & platform.others) !== 0)
       return refuse('can be used by other users', `Let only its owner read it: chmod 600 ${file}`);
     return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
   } catch (error) {

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { asExhausted } from '../../descriptors.ts';
 import { SvcError } from '../../errors.ts';
+import { platform } from '../../home/platform.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
 
 /** Reads a file that only its owner can read. `what` begins the message of an error. */
@@ -19,12 +20,11 @@ export async function readKeyFile(path: string, what: string): Promise<string> {
 
 /** A pipe would block its reader for ever. Windows has no such flag. */
 const NONBLOCK = constants.O_NONBLOCK ?? 0;
-const OTHERS = 0o077;
 
 async function readPrivate(file: FileHandle, what: string): Promise<string> {
   const found = await file.stat();
   if (!found.isFile()) throw unauthorised(`${what} is not a file.`);
-  if (process.platform !== 'win32' && (found.mode & OTHERS) !== 0)
+  if ((found.mode & platform.others) !== 0)
     throw unauthorised(
       `${what} can be used by other users; only its owner may read it (chmod 600).`,
     );

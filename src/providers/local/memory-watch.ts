@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { platform } from '../../home/platform.ts';
 import { filesOfModel } from '../../models/gguf/parts.ts';
 
 export interface MemoryListener {
@@ -28,7 +29,7 @@ export class MemoryWatch {
   ) {
     this.pid = pid;
     this.listener = listener;
-    if (process.platform === 'linux') void this.begin(path, memoryBytes);
+    if (platform.hasProc) void this.begin(path, memoryBytes);
   }
 
   stop(): void {

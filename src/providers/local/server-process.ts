@@ -1,12 +1,15 @@
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
-import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
+import { isAbsolute } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ENGINE_CRASHED } from '../../../machines/retry.ts';
 import { hasCode, SvcError } from '../../errors.ts';
-import { leadingGroup } from '../../home/restrained.ts';
+import { hasSocket, listenersAt } from '../../home/listeners.ts';
+import { platform } from '../../home/platform.ts';
+import { leadingGroup, signalGroup } from '../../home/restrained.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
 import { SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../limits.ts';
 import type { ProviderPort } from '../port.ts';
@@ -61,9 +64,9 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
     const words = server.command.map((word) =>
       word.replaceAll('{port}', String(port)).replaceAll('{key}', key),
     );
-    const [program, ...args] = leadingGroup(words);
+    const { program, args, options: how } = leadingGroup(words);
     const child = spawn(program, args, {
-      detached: true,
+      ...how,
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       // Not in the arguments, which every user of the machine can read.
       env: { ...engineEnvironment(env), LLAMA_API_KEY: key, VLLM_API_KEY: key },
@@ -98,7 +101,7 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
   }
 
   protected override requestExit(): void {
-    this.signal('SIGTERM');
+    this.signal(platform.endSignal ?? 'SIGKILL');
   }
 
   protected override killNow(): void {
@@ -215,25 +218,15 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
 
   /** Whether one of its processes listens at its port. Only Linux knows, so elsewhere yes. */
   private async isListener(): Promise<boolean> {
-    if (process.platform !== 'linux') return true;
-    const sockets = await listeners(this.options.port);
-    for (const pid of await processTree(this.child.pid ?? 0)) {
-      const folder = `/proc/${pid}/fd`;
-      for (const fd of await readdir(folder).catch(() => [])) {
-        const target = await readlink(`${folder}/${fd}`).catch(() => '');
-        if (sockets.has(target)) return true;
-      }
-    }
+    if (!platform.hasProc) return true;
+    const sockets = await listenersAt(this.options.port);
+    for (const pid of await processTree(this.child.pid ?? 0))
+      if (await hasSocket(pid, sockets)) return true;
     return false;
   }
 
   private signal(name: 'SIGTERM' | 'SIGKILL'): void {
-    if (this.child.pid === undefined || this.isGone) return;
-    try {
-      process.kill(-this.child.pid, name);
-    } catch {
-      // The group is gone.
-    }
+    if (this.child.pid !== undefined && !this.isGone) signalGroup(this.child.pid, name);
   }
 }
 
@@ -246,22 +239,6 @@ const HEALTH_FIRST_MS = 25;
 const HEALTH_PAUSE_MS = 500;
 /** Answers of a server without the path. */
 const NO_HEALTH: ReadonlySet<number> = new Set([404, 405, 501]);
-
-/** The sockets that listen at a port of this machine, as links of descriptors name them. */
-async function listeners(port: number): Promise<ReadonlySet<string>> {
-  const tables = await Promise.all(
-    ['tcp', 'tcp6'].map((name) => readFile(`/proc/self/net/${name}`, 'utf8').catch(() => '')),
-  );
-  const hex = port.toString(16).toUpperCase().padStart(4, '0');
-  const rows = tables.flatMap((table) => table.split('\n').map((row) => row.trim().split(/\s+/)));
-  return new Set(
-    rows
-      .filter(([, local = '', , state]) => local.endsWith(`:${hex}`) && state === LISTENS)
-      .map((row) => `socket:[${row[9]}]`),
-  );
-}
-
-const LISTENS = '0A';
 
 /** A port that no program of this machine has now. */
 export async function freePort(): Promise<number> {
@@ -285,7 +262,7 @@ export async function serverFiles({
 }: Pick<ServerSpec, 'command'>): Promise<{ version: string; bytes: number }> {
   const paths = command.map((word) => word.slice(word.indexOf('=') + 1));
   const found = await Promise.all(
-    paths.map((path) => (path.startsWith('/') ? stat(path).catch(() => null) : null)),
+    paths.map((path) => (isAbsolute(path) ? stat(path).catch(() => null) : null)),
   );
   const files = found.map((file) => (file?.isFile() ? file : null));
   const parts = files.map((file) => (file === null ? 0 : [file.size, file.mtimeMs, file.ino]));

@@ -13,6 +13,7 @@ import {
 import { dirname } from 'node:path';
 import { LOG_FORMAT } from '../../../machines/events.ts';
 import { SvcError } from '../../errors.ts';
+import { platform } from '../../home/platform.ts';
 import { programVersion } from '../../home/version.ts';
 import { asStoreError, isFull, unusable } from '../failure.ts';
 import { APPLICATION_ID, schemaOf } from '../schema.ts';
@@ -39,8 +40,7 @@ export function findDatabase(database: string): boolean {
 export function makePrivate(database: string): void {
   usable(database, () => {
     closeSync(openSync(database, 'a', 0o600));
-    if ((statSync(database).mode & 0o077) !== 0 && process.platform !== 'win32')
-      chmodSync(database, 0o600);
+    if ((statSync(database).mode & platform.others) !== 0) chmodSync(database, 0o600);
   });
 }
 

@@ -2,6 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import { closeSync, constants, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { freeBytesSync } from '../../home/disk.ts';
+import { platform } from '../../home/platform.ts';
 import { isFull } from '../failure.ts';
 
 /**
@@ -64,7 +65,7 @@ export function reserveFile(database: string): string {
 export function isWhole(file: string, bytes: number): boolean {
   const found = statSync(file, { throwIfNoEntry: false });
   if (found === undefined || !found.isFile() || found.size !== bytes) return false;
-  return process.platform === 'win32' || found.blocks * BLOCK_BYTES >= bytes;
+  return !platform.hasBlocks || found.blocks * BLOCK_BYTES >= bytes;
 }
 
 /** False if a write fails for lack of space. SQLite reports a used up quota as a broken disk. */

@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import { SCOPES } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
+import { platform } from '../../home/platform.ts';
 
 /**
  * The list of named tokens on disk.
@@ -48,7 +49,7 @@ export function tokenFile(path: string): TokenFile {
     read() {
       try {
         const text = readFileSync(path, 'utf8');
-        if (process.platform !== 'win32') chmodSync(path, 0o600);
+        if (platform.others !== 0) chmodSync(path, 0o600);
         return v.parse(list, JSON.parse(text)).tokens;
       } catch (cause) {
         if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return [];

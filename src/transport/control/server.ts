@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import { operations } from '../../contract/operations/operations.ts';
 import type { Operation } from '../../contract/operations/row.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
+import { platform } from '../../home/platform.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import { RecordBytes } from '../../runtime/runs/record-bytes.ts';
@@ -63,7 +64,7 @@ export class ControlServer {
   async listen(): Promise<string> {
     const { socket } = this.options;
     try {
-      if (process.platform !== 'win32') await clear(socket);
+      if (platform.hasSocketFile) await clear(socket);
       await new Promise<void>((resolve, reject) => {
         this.server.once('error', reject);
         this.server.listen(socket, () => {
@@ -71,7 +72,7 @@ export class ControlServer {
           resolve();
         });
       });
-      if (process.platform !== 'win32') await chmod(socket, 0o600);
+      if (platform.hasSocketFile) await chmod(socket, 0o600);
     } catch (error) {
       if (error instanceof SvcError) throw error;
       throw new SvcError(
@@ -231,7 +232,7 @@ async function clear(socket: string): Promise<void> {
   const folder = dirname(socket);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const { uid, mode } = await stat(folder);
-  if (uid !== process.getuid?.() || (mode & 0o022) !== 0)
+  if (!platform.isOwn(uid) || (mode & 0o022) !== 0)
     throw new SvcError(
       'home_unusable',
       `Others can change the folder ${folder}, where the local socket belongs.`,

@@ -7,6 +7,7 @@ import type { Llama } from 'node-llama-cpp';
 import { SvcError } from '../../../errors.ts';
 import { writeAtomic } from '../../../home/atomic-write.ts';
 import { freeBytes } from '../../../home/disk.ts';
+import { SYSTEM } from '../../../home/platform.ts';
 import { asRecord } from '../../../json.ts';
 import { oneLine } from '../../../logs/plain.ts';
 import { importLibrary, libraryFile, TESTER } from './library.ts';
@@ -90,7 +91,7 @@ const CODE_SPARE_BYTES = 256 * 1024 * 1024;
  *    chooses.
  */
 export function loadNarrowBuild(file: string = NARROW): void {
-  if (process.platform !== 'linux' || process.arch !== 'x64') return;
+  if (SYSTEM !== 'linux-x64') return;
   try {
     const folder = buildsFolder();
     const { loadBackends } = createRequire(import.meta.url)(join(folder, ADDON)) as Addon;

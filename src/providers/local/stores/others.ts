@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, realpath, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { basename, join, relative, sep } from 'node:path';
+import { platform } from '../../../home/platform.ts';
 import { asRecord } from '../../../json.ts';
 import { firstPartOf, partsOf, withoutPart } from '../../../models/gguf/parts.ts';
 import { isCompanion, isModelFile } from '../model-files.ts';
@@ -92,7 +92,7 @@ interface Budget {
 
 function rootsOf({ env, folders }: OtherOptions): Root[] {
   if (folders !== null) return folders.map((folder) => ({ folder, source: 'folder', named: true }));
-  const home = env.HOME || homedir();
+  const home = platform.userFolder(env);
   const cache = env.XDG_CACHE_HOME || join(home, '.cache');
   const hub = env.HF_HUB_CACHE || join(env.HF_HOME || join(cache, 'huggingface'), 'hub');
   const ollama = env.OLLAMA_MODELS;
@@ -109,7 +109,7 @@ async function ownFolder({ folder, named }: Root): Promise<string | null> {
   try {
     const real = await realpath(folder);
     const { uid } = await stat(real);
-    return named || process.getuid === undefined || uid === process.getuid() ? real : null;
+    return named || platform.isOwn(uid) ? real : null;
   } catch {
     return null;
   }

@@ -1,14 +1,17 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, userInfo } from 'node:os';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { SvcError } from '../../errors.ts';
+import { type Platform, platform } from '../../home/platform.ts';
+import { agentText, LABEL } from './launch-agent.ts';
 import type { Service } from './service.ts';
 import { noBusHint, UNIT, unitText } from './systemd.ts';
+import { taskText } from './task.ts';
 
 /** A service manager of a platform. Its commands throw service_manager_failed. */
 export interface ServiceManager {
-  name: 'systemd' | 'launchd' | 'task scheduler';
+  name: Platform['serviceManager'];
   /** The file that defines the service; the task scheduler keeps it to itself. */
   file: string | null;
   text(service: Service): string;
@@ -30,13 +33,8 @@ export interface ServiceStatus {
 }
 
 /** The service manager of this platform. */
-export function serviceManager(
-  env: NodeJS.ProcessEnv = process.env,
-  platform: NodeJS.Platform = process.platform,
-): ServiceManager {
-  if (platform === 'darwin') return launchd();
-  if (platform === 'win32') return taskScheduler();
-  return systemd(env);
+export function serviceManager(env: NodeJS.ProcessEnv = process.env): ServiceManager {
+  return MANAGERS[platform.serviceManager](env);
 }
 
 function systemd(env: NodeJS.ProcessEnv): ServiceManager {
@@ -111,7 +109,6 @@ function launchd(): ServiceManager {
 
 function taskScheduler(): ServiceManager {
   const task = (...args: string[]) => execute('schtasks', [...args, '/TN', TASK]);
-  const line = ({ command }: Service) => command.map((word) => `"${word}"`).join(' ');
   const remove = async () => {
     await task('/End').catch(() => {});
     await task('/Delete', '/F');
@@ -124,10 +121,17 @@ function taskScheduler(): ServiceManager {
   return {
     name: 'task scheduler',
     file: null,
-    text: line,
+    text: (service) => taskText(service, userInfo().username),
     reach: async () => void (await execute('schtasks', ['/Query', '/FO', 'CSV', '/NH'])),
     install: async (service) => {
-      await task('/Create', '/F', '/SC', 'ONLOGON', '/RL', 'LIMITED', '/TR', line(service));
+      const folder = mkdtempSync(join(tmpdir(), 'svc-task-'));
+      try {
+        const file = join(folder, 'task.xml');
+        writeFileSync(file, `\ufeff${taskText(service, userInfo().username)}`, 'utf16le');
+        await task('/Create', '/F', '/XML', file);
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
       await task('/Run').catch(async (error: unknown) => {
         await refusal(remove());
         throw error;
@@ -141,6 +145,7 @@ function taskScheduler(): ServiceManager {
   };
 }
 
+const MANAGERS = { systemd, launchd, 'task scheduler': taskScheduler };
 const TASK = 'svc';
 const NO_GUI =
   'launchd runs agents in a session at the screen. Sign in there, and run the command again. ' +
@@ -225,46 +230,4 @@ function outcomeOf(command: string, args: readonly string[]): Promise<CommandOut
       resolve({ code, stdout: stdout.trim(), failure });
     });
   });
-}
-
-const LABEL = 'svc.daemon';
-
-/** The property list of a launch agent. launchd has no file of variables: keys are stored keys. */
-export function agentText({ command, env, stop_s, stderr }: Service): string {
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<plist version="1.0">
-<dict>
-  <key>Label</key>
-  <string>${LABEL}</string>
-  <key>ProgramArguments</key>
-  <array>
-${command.map((word) => `    <string>${escaped(word)}</string>\n`).join('')}  </array>
-  <key>EnvironmentVariables</key>
-  <dict>
-${Object.entries(env)
-  .map(([name, value]) => `    <key>${name}</key>\n    <string>${escaped(value)}</string>\n`)
-  .join('')}  </dict>
-  <key>RunAtLoad</key>
-  <true/>
-  <key>KeepAlive</key>
-  <dict>
-    <key>SuccessfulExit</key>
-    <false/>
-  </dict>
-  <key>ThrottleInterval</key>
-  <integer>2</integer>
-  <key>ExitTimeOut</key>
-  <integer>${stop_s}</integer>
-  <key>ProcessType</key>
-  <string>Background</string>
-  <key>StandardErrorPath</key>
-  <string>${escaped(stderr)}</string>
-</dict>
-</plist>
-`;
-}
-
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
