@@ -7,7 +7,8 @@ const TORTURES = {
   failover: 'Kills the first of two providers twice, while runs ask for both.',
   owners: 'Many processes want the daemon of one home at once, also after a SIGKILL and a stop.',
   'prompt-cache': 'Kills the engine or the daemon while a computed prompt is written or read.',
-  tools: 'Kills the daemon and its servers of tools, while models call tools and a person decides.',
+  tools:
+    'Kills the daemon, its engine and its servers of tools, while models call tools and a person decides.',
   fleet:
     'Kills, stops and cuts off three daemons on one PostgreSQL, sets their clocks, kills the database.',
   kills: 'Kills the built daemon and its engine with SIGKILL at random moments, under load.',

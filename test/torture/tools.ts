@@ -1,48 +1,71 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { SvcError } from '../../src/errors.ts';
-import { processTree } from '../../src/providers/local/memory-watch.ts';
 import type { ControlClient } from '../../src/transport/control/client.ts';
+import { makeGguf } from '../fixtures/models/make-gguf.ts';
+import { TOOLS } from '../fixtures/models/templates.ts';
+import { engineProcesses } from '../helpers/engine-processes.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { SCRIPTED } from '../helpers/tool-servers.ts';
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
-import { waitFor } from '../helpers/wait.ts';
-import { type Life, ready, serve } from './daemon.ts';
+import { type Life, launch, ready, serve } from './daemon.ts';
 import { type Random, random } from './random.ts';
+import {
+  compareCalls,
+  type Decision,
+  newResult,
+  SERVERS,
+  TERMINAL,
+  type ToolsResult,
+} from './tool-log.ts';
+import { serverProcesses } from './tool-processes.ts';
 
 /**
- * Calls of tools under SIGKILL of the daemon and of the servers. Clients start runs, and a person
- * decides. A server appends a line to a file for each execution. In the end the file, the log and
- * the answers to the person are compared.
+ * Calls of tools under SIGKILL of the daemon, its engine and its servers. Clients start runs, and a
+ * person decides. A server appends a line to a file for each execution. In the end the file, the
+ * log and the answers to the person are compared.
+ *
+ * 1. Most kills follow an event of a run as closely as a client hears of it.
+ * 2. Some come while a daemon or a server starts.
+ * 3. Each home has a few clients, and several homes work side by side.
  */
-export interface ToolsResult {
-  kills: Record<string, number>;
-  runs: number;
-  calls: number;
-  executions: number;
-  /** Approvals and other decisions that the daemon confirmed. */
-  decisions: number;
-  /** Calls that were cut off, and that a person decided about. */
-  cut_off: number;
-  twice: number;
-  lost: number;
-  problems: string[];
-}
 
-/** How the calls of each server are decided, and whether they may be repeated. */
-const SERVERS = {
-  free: { tool: 'count', svc: { policy: 'allow' }, mayRepeat: false },
-  careful: { tool: 'count', svc: { policy: 'ask' }, mayRepeat: false },
-  safe: { tool: 'put', svc: { policy: 'allow', trusted: true }, mayRepeat: true },
-} as const;
-type Server = keyof typeof SERVERS;
-const NAMES = Object.keys(SERVERS) as Server[];
+/** Their tools. */
+const SERVED = Object.entries(SERVERS).map(([name, { tool }]) => [name, tool] as const);
+/** Each turn of a model calls every tool. */
+const NAMES = SERVED.map(([name, tool]) => `${name}__${tool}`);
 const TURNS = 2;
+
+/** The events that a kill follows. */
+const TIMES = {
+  daemon: [
+    'run.accepted',
+    'run.started',
+    'run.output_appended',
+    'run.turn_completed',
+    'run.tool_requested',
+    'run.tool_allowed',
+    'run.tool_denied',
+    'run.tool_started',
+    'run.tool_finished',
+    'run.tool_lost',
+    'run.tool_decided',
+    'run.recovered',
+  ],
+  engine: ['run.started', 'run.output_appended', 'run.turn_completed', 'run.tool_finished'],
+  server: ['run.tool_requested', 'run.tool_allowed', 'run.tool_started', 'run.tool_lost'],
+} as const;
+type Victim = keyof typeof TIMES;
+const VICTIMS = Object.keys(TIMES) as Victim[];
+
 /** A call waits at most so long before its work, and again after it. */
 const WORK_MS = 25;
-/** The longest time between two kills. */
-const PAUSE_MS = 400;
+/** A kill comes so long after its event. */
+const AFTER_MS = 4;
+/** An event that does not come for so long is not waited for. */
+const PATIENCE_MS = 1500;
+const CLIENTS_OF_HOME = 4;
 
 export async function tortureTools(options: {
   kills: number;
@@ -50,98 +73,129 @@ export async function tortureTools(options: {
   seed: number;
   signal: AbortSignal;
 }): Promise<ToolsResult> {
-  const home = makeHome();
+  const { clients, seed, signal } = options;
+  const result = newResult();
+  const order = { left: options.kills, signal };
+  const homes = Math.ceil(clients / CLIENTS_OF_HOME);
   const upstream = await Upstream.start(answer);
   try {
+    await Promise.all(
+      Array.from({ length: homes }, (_, index) =>
+        tortureHome(upstream, new Draws(seed + index, order, result)),
+      ),
+    );
+  } finally {
+    await upstream.stop();
+  }
+  for (const victim of VICTIMS)
+    if (result[victim] === 0) result.problems.push(`no ${victim} was killed`);
+  return result;
+}
+
+/** What the homes share, and the draws of one. */
+class Draws {
+  readonly draw: Random;
+  readonly seed: number;
+  readonly result: ToolsResult;
+  readonly order: { left: number; signal: AbortSignal };
+
+  constructor(seed: number, order: Draws['order'], result: ToolsResult) {
+    [this.seed, this.order, this.result] = [seed, order, result];
+    this.draw = random(seed);
+  }
+
+  /** Whether one more is to be killed. Counts it. */
+  take(): boolean {
+    if (this.order.left <= 0 || this.order.signal.aborted) return false;
+    this.order.left -= 1;
+    return true;
+  }
+}
+
+async function tortureHome(upstream: Upstream, draws: Draws): Promise<void> {
+  const home = makeHome({
+    SVC_LIMIT_TOOL_TURNS: String(TURNS),
+    // The same model is killed again and again.
+    SVC_LIMIT_ENGINE_QUARANTINE_MS: '0',
+  });
+  try {
     configure(home, upstream.base_url);
-    const torture = new Torture(home, await serve(home), random(options.seed));
+    const torture = new Torture(home, await serve(home), draws);
     try {
-      await torture.work(options);
-      await torture.compare();
+      await torture.work();
+      await compareCalls(torture, fileOf(home), draws.result);
     } finally {
       await torture.life.stop(0);
     }
-    return torture.result;
   } finally {
     await home.close();
-    await upstream.stop();
   }
 }
 
 function configure(home: Home, base_url: string): void {
-  const executed = fileOf(home);
-  writeFileSync(executed, '');
+  writeFileSync(fileOf(home), '');
   const providers = { scripted: { base_url, model: 'm' } };
-  writeFileSync(home.paths.config, JSON.stringify({ providers, default_provider: 'scripted' }), {
-    mode: 0o600,
-  });
-  const env = { COUNT_FILE: executed, WORK_MS: String(WORK_MS) };
+  writeFileSync(home.paths.config, JSON.stringify({ providers }), { mode: 0o600 });
+  const env = { COUNT_FILE: fileOf(home), WORK_MS: String(WORK_MS) };
   const mcpServers = Object.fromEntries(
-    NAMES.map((name) => [
+    Object.entries(SERVERS).map(([name, { svc }]) => [
       name,
-      { command: process.execPath, args: [SCRIPTED], env, svc: SERVERS[name].svc },
+      { command: process.execPath, args: [SCRIPTED], env, svc },
     ]),
   );
   const file = join(dirname(home.paths.config), 'mcp.json');
   writeFileSync(file, JSON.stringify({ mcpServers }), { mode: 0o600 });
+  mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
+  const calls = NAMES.map(
+    (name, index) =>
+      `<tool_call>\n{"name": "${name}", "arguments": {"id": "${index}"}}\n</tool_call>\n`,
+  );
+  const says = ['I', ' call', ' them', ' all', '.\n', ...calls];
+  makeGguf(join(home.paths.models, 'calls.gguf'), {
+    context: 2048,
+    width: 128,
+    template: TOOLS,
+    pieces: says.slice(1),
+    says,
+  });
 }
 
 const fileOf = (home: Home) => join(home.folder, 'executed');
 
-/** The model: a call in each of its turns, then an answer. */
+/** The scripted model: it calls every tool in each of its turns, and then answers. */
 async function answer(exchange: Exchange): Promise<void> {
   if (exchange.received.path.endsWith('/models'))
     return exchange.reply(200, { data: [{ id: 'm' }] });
-  const { messages, tools = [] } = exchange.json as {
-    messages: { role: string }[];
-    tools?: { function: { name: string } }[];
-  };
-  const done = messages.filter(({ role }) => role === 'tool').length;
-  const name = tools.map((tool) => tool.function.name).find((each) => /__(count|put)$/.test(each));
-  if (done >= TURNS || name === undefined) return exchange.answer('done');
-  await exchange.call([name], { id: String(done) });
-}
-
-/** What the person said about a call. */
-interface Decision {
-  decision: string;
-  /** The daemon confirmed it. */
-  confirmed: boolean;
+  const { messages } = exchange.json as { messages: { role: string }[] };
+  const done = messages.filter(({ role }) => role === 'assistant').length;
+  if (done >= TURNS) return exchange.answer('done');
+  await exchange.call(NAMES, { id: String(done) }).catch(() => undefined);
 }
 
 class Torture {
   life: Life;
-  readonly result: ToolsResult = {
-    kills: { daemon: 0, server: 0 },
-    runs: 0,
-    calls: 0,
-    executions: 0,
-    decisions: 0,
-    cut_off: 0,
-    twice: 0,
-    lost: 0,
-    problems: [],
-  };
+  readonly accepted: string[] = [];
+  readonly decisions = new Map<string, Decision[]>();
   private readonly home: Home;
+  private readonly draws: Draws;
   private readonly draw: Random;
-  private readonly accepted = new Map<string, Server>();
-  private readonly decisions = new Map<string, Decision[]>();
+  /** Waits for an event of one of these types. */
+  private waiting: { types: readonly string[]; heard: (type: string) => void } | null = null;
   /** No more runs are started. */
   private over = false;
   /** No client is there any more. */
   private left = false;
 
-  constructor(home: Home, life: Life, draw: Random) {
-    [this.home, this.life, this.draw] = [home, life, draw];
+  constructor(home: Home, life: Life, draws: Draws) {
+    [this.home, this.life, this.draws, this.draw] = [home, life, draws, draws.draw];
   }
 
-  async work({ kills, clients, signal }: { kills: number; clients: number; signal: AbortSignal }) {
-    const working = Promise.all(Array.from({ length: clients }, (_, index) => this.client(index)));
+  async work(): Promise<void> {
+    const working = Promise.all(
+      Array.from({ length: CLIENTS_OF_HOME }, (_, index) => this.client(index)),
+    );
     const person = this.person();
-    for (let killed = 0; killed < kills && !signal.aborted; killed += 1) {
-      await wait(this.draw.whole(0, PAUSE_MS));
-      await this.kill();
-    }
+    while (this.draws.take()) await this.kill();
     this.over = true;
     await working.finally(() => {
       this.left = true;
@@ -150,51 +204,111 @@ class Torture {
   }
 
   private async kill(): Promise<void> {
-    const victim = this.draw.pick(['daemon', 'server'] as const);
-    const { life } = this;
-    if (victim === 'server') {
-      const children = (await processTree(life.pid)).filter((pid) => pid !== life.pid);
-      if (children.length === 0) return;
-      try {
-        process.kill(this.draw.pick(children), 'SIGKILL');
-      } catch {
-        return;
-      }
-    } else {
-      await life.kill();
-      this.life = await serve(this.home);
-    }
-    this.result.kills[victim] = (this.result.kills[victim] ?? 0) + 1;
+    const victim = this.draw.pick(VICTIMS);
+    const type = this.draw.pick(TIMES[victim]);
+    const heard = await this.hear([type]);
+    await wait(this.draw.whole(0, AFTER_MS));
+    await this.end(victim, heard ?? 'no event');
+    // Once more, on its way up.
+    if (this.draw.chance(0.25) && this.draws.take()) await this.end(victim, 'its start');
   }
 
-  /** Starts a run, and waits for its end, over as many daemons as it takes. */
+  private hear(types: readonly string[]): Promise<string | null> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(null), PATIENCE_MS);
+      this.waiting = {
+        types,
+        heard: (type) => {
+          clearTimeout(timer);
+          this.waiting = null;
+          resolve(type);
+        },
+      };
+    });
+  }
+
+  private async end(victim: Victim, time: string): Promise<void> {
+    if (victim === 'daemon') {
+      if (time === 'its start') {
+        await this.life.stop(0).catch(() => undefined);
+        this.life = launch(this.home);
+        await wait(this.draw.whole(0, START_MS));
+      }
+      await this.life.kill();
+      this.life = await serve(this.home);
+    } else {
+      const { pid } = this.life;
+      const find = victim === 'engine' ? engineProcesses : serverProcesses;
+      const found = await this.soon(() => find(pid));
+      if (found.length === 0 || !isKilled(this.draw.pick(found))) {
+        this.draws.order.left += 1;
+        return;
+      }
+      // A person who tests a server does not wait for it.
+      if (victim === 'server') void this.testServers();
+    }
+    const { result } = this.draws;
+    result[victim] += 1;
+    const key = `${victim} after ${time}`;
+    result.kills[key] = (result.kills[key] ?? 0) + 1;
+  }
+
+  /** The next daemon may not have them yet. */
+  private async soon(find: () => Promise<number[]>): Promise<number[]> {
+    for (let tries = 0; tries < 25; tries += 1) {
+      const found = await find();
+      if (found.length > 0) return found;
+      await wait(20);
+    }
+    return [];
+  }
+
+  private async testServers(): Promise<void> {
+    const test = (client: ControlClient) =>
+      Promise.allSettled(SERVED.map(([name]) => client.call('mcp.test', { name })));
+    await this.life.ask(test).catch(() => undefined);
+  }
+
+  /** Starts a run, and follows it to its end, over as many daemons as it takes. */
   private async client(index: number): Promise<void> {
     for (let turn = 0; !this.over; turn += 1) {
-      const server = this.draw.pick(NAMES);
       const request = {
         prompt: `${index}-${turn}`,
         idempotency_key: `${index}-${turn}`,
-        tool_servers: [`${server}/${SERVERS[server].tool}`],
+        model: this.draw.pick(['local/calls', 'scripted/m']),
+        tool_servers: SERVED.map((names) => names.join('/')),
       };
       const run = await this.insist((client) => client.call('run.start', request)).catch(
         (error: SvcError) => {
           // A server that was just killed cannot list its tools.
-          if (error.code !== 'mcp_unavailable') this.result.problems.push(String(error));
+          if (error.code !== 'mcp_unavailable') this.problem(String(error));
           return null;
         },
       );
       if (run === null) {
-        await wait(PAUSE_MS);
+        await this.testServers();
         continue;
       }
-      this.accepted.set(run.id, server);
-      await waitFor(`${run.id} has ended`, () => this.isOver(run.id), { within_ms: RUN_MS });
+      this.accepted.push(run.id);
+      await this.follow(run.id);
     }
   }
 
-  private async isOver(id: string): Promise<boolean> {
-    const record = await this.insist((client) => client.call('run.get', { id }));
-    return record.ended_at !== null;
+  private async follow(id: string): Promise<void> {
+    const until = performance.now() + RUN_MS;
+    let from_seq = 0;
+    for (let isOver = false; !isOver; ) {
+      if (performance.now() > until) return this.problem(`${id} has no end`);
+      isOver = await this.insist(async (client) => {
+        for await (const event of client.stream('run.follow', { id, from_seq })) {
+          if (!('type' in event)) continue;
+          from_seq = event.seq;
+          if (this.waiting?.types.includes(event.type)) this.waiting.heard(event.type);
+          if (TERMINAL.test(event.type)) return true;
+        }
+        return (await client.call('run.get', { id })).ended_at !== null;
+      });
+    }
   }
 
   /** Decides about all that waits, until the clients have left. */
@@ -202,7 +316,9 @@ class Torture {
     while (!this.left) {
       const { approvals } = await this.insist((client) => client.call('approval.list'));
       for (const { id, state } of approvals) await this.decide(id, state);
-      await wait(this.draw.whole(1, 20));
+      // The clients wait for what the open circuits of servers let them have.
+      if (this.over) await this.testServers();
+      await wait(this.draw.whole(5, 60));
     }
   }
 
@@ -218,7 +334,7 @@ class Torture {
     try {
       await this.life.ask((client) => client.call('approval.decide', params));
       made.confirmed = true;
-      this.result.decisions += 1;
+      this.draws.result.decisions += 1;
     } catch {
       // The daemon died before or after it recorded the decision: the log says which.
     }
@@ -236,85 +352,22 @@ class Torture {
     }
   }
 
-  /** Compares the log with the executions and with the decisions that were confirmed. */
-  async compare(): Promise<void> {
-    const { result } = this;
-    const executed = new Map<string, number>();
-    for (const line of readFileSync(fileOf(this.home), 'utf8').split('\n').filter(Boolean)) {
-      result.executions += 1;
-      executed.set(line, (executed.get(line) ?? 0) + 1);
-    }
-    for (const [run_id, server] of this.accepted) {
-      result.runs += 1;
-      const { events } = await this.life.ask((client) =>
-        client.call('log.stream', { stream: run_id, from_version: 0, limit: 1000 }),
-      );
-      const ends = events.filter(({ type }) => TERMINAL.test(type));
-      if (ends.length !== 1) this.problem(`${run_id} has ${ends.length} ends`);
-      const numbers = events
-        .map(({ data }) => data.call)
-        .filter((call) => typeof call === 'number');
-      const calls = new Set(numbers);
-      for (const call of calls) {
-        result.calls += 1;
-        const own = events.filter(({ data }) => data.call === call);
-        this.compareCall(`${run_id}.${call}`, server, own, executed.get(`${run_id}.${call}`) ?? 0);
-        executed.delete(`${run_id}.${call}`);
-      }
-    }
-    for (const id of executed.keys()) this.problem(`${id} was executed, and no run has it`);
-    const { kills } = result;
-    for (const [victim, count] of Object.entries(kills))
-      if (count === 0) this.problem(`no ${victim} was killed`);
-  }
-
-  private compareCall(
-    id: string,
-    server: Server,
-    events: readonly { type: string; data: Record<string, unknown> }[],
-    executions: number,
-  ): void {
-    const of = (type: string) => events.filter((event) => event.type === `run.tool_${type}`);
-    const [allowed, denied, started] = [of('allowed'), of('denied'), of('started')];
-    const repeats = of('decided').filter(({ data }) => data.decision === 'repeat').length;
-    if (allowed.length + denied.length > 1) this.problem(`${id} was decided more than once`);
-    if (started.length > 0 && allowed.length === 0) this.problem(`${id} began without an approval`);
-    const { mayRepeat } = SERVERS[server];
-    if (!mayRepeat && started.length > 1 + repeats) {
-      this.result.twice += 1;
-      this.problem(`${id} began ${started.length} times, with ${repeats} repeats`);
-    }
-    if (executions > started.length) {
-      this.result.twice += 1;
-      this.problem(`${id} was executed ${executions} times, and began ${started.length} times`);
-    }
-    const finished = of('finished').filter(({ data }) => data.is_error !== true);
-    if (finished.length > 0 && executions === 0) {
-      this.result.lost += 1;
-      this.problem(`${id} has a result, and was never executed`);
-    }
-    const made = this.decisions.get(id) ?? [];
-    if (of('decided').length > 0) this.result.cut_off += 1;
-    const recorded = [
-      ...allowed.map(() => 'allow'),
-      ...denied.map(() => 'deny'),
-      ...of('decided').map(({ data }) => String(data.decision)),
-    ];
-    for (const { decision } of made.filter(({ confirmed }) => confirmed)) {
-      const at = recorded.indexOf(decision);
-      if (at < 0) {
-        this.result.lost += 1;
-        this.problem(`${id}: the decision ${decision} was confirmed, and is not in the log`);
-      } else recorded.splice(at, 1);
-    }
-  }
-
   private problem(text: string): void {
-    this.result.problems.push(text);
+    this.draws.result.problems.push(text);
+  }
+}
+
+/** False if the process has ended before. */
+function isKilled(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL');
+  } catch {
+    return false;
   }
 }
 
 const AGAIN = new Set(['daemon_not_running', 'connection_lost', 'not_ready', 'daemon_stopping']);
-const TERMINAL = /^run\.(completed|failed|cancelled|timed_out|interrupted)$/;
-/** It bounds a hang. A server whose circuit is open is tried again after up to minutes. */
+/** How long a daemon is on its way up, at most. */
+const START_MS = 600;
+/** It bounds a hang. */
 const RUN_MS = 600_000;
