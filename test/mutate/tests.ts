@@ -5,8 +5,8 @@ import { filesOf } from '../tiers.ts';
 import type { Copy } from './copy.ts';
 import type { Fault } from './faults.ts';
 
-/** Slow tests that are tried: so many of those nearest to the fault. */
-export const SLOW = 3;
+/** Slow tests that are tried: so many of those that import the file and are most like the fault. */
+export const SLOW = 6;
 /** Tests of the built program that are tried: so many of those most like the fault. */
 export const BUILT = 8;
 /** The nearest tests are tried alone, before all others begin. */
@@ -27,12 +27,12 @@ export class Tests {
   private readonly copy: Copy;
   private readonly importers = importersOf();
   private readonly all = globSync('test/**/*.test.ts').filter((file) => !OTHERS.test(file));
-  /** The text of each test of the built program. */
-  private readonly built = new Map(
-    globSync('test/{cli,e2e}/**/*.test.ts')
-      .filter((file) => filesOf('quick', [file]).length === 0)
-      .map((file) => [file, readFileSync(file, 'utf8')]),
+  /** The text of each slow test. */
+  private readonly texts = new Map(
+    notQuick(this.all).map((file) => [file, readFileSync(file, 'utf8')]),
   );
+  /** The slow tests that have a word. */
+  private readonly byWord = new Map<string, ReadonlySet<string>>();
 
   constructor(copy: Copy) {
     this.copy = copy;
@@ -50,24 +50,44 @@ export class Tests {
     const ordered = [...new Set([...near, ...this.all])].toSorted(
       (a, b) => Number(b.endsWith(named)) - Number(a.endsWith(named)),
     );
-    const quick = new Set(filesOf('quick', this.all));
+    const [built, slow] = [true, false].map((isBuilt) =>
+      [...this.texts.keys()]
+        .filter((name) => isBuilt === /^test\/(cli|e2e)\//.test(name))
+        .map((name) => ({ name, score: this.likeness(file, name) + Number(reached.has(name)) }))
+        .toSorted((one, other) => other.score - one.score)
+        .map(({ name }) => name),
+    );
     return {
-      quick: ordered.filter((name) => quick.has(name)),
-      slow: near.filter((name) => !quick.has(name)).slice(0, SLOW),
-      built: this.likeliest(file),
+      quick: ordered.filter((name) => !this.texts.has(name)),
+      slow: slow?.slice(0, SLOW) ?? [],
+      built: built?.slice(0, BUILT) ?? [],
     };
   }
 
-  /** The tests of the built program that have the most words of the path, rare words first. */
-  private likeliest(file: string): string[] {
-    const score = new Map([...this.built.keys()].map((test) => [test, 0]));
-    for (const word of new Set(file.replace(/^src\/|\.ts$/g, '').split(/[/-]/))) {
-      const has = new RegExp(`\\b${word}\\b`);
-      const tests = [...this.built].filter(([test, text]) => has.test(test) || has.test(text));
-      for (const [test] of tests) score.set(test, (score.get(test) ?? 0) + 1 / tests.length);
-    }
-    const ordered = [...score].toSorted(([, a], [, b]) => b - a);
-    return ordered.slice(0, BUILT).map(([test]) => test);
+  /** Grows with each folder that a test shares with a file, and each word. Rare ones count more. */
+  private likeness(file: string, test: string): number {
+    const path = file.replace(/^src\/|\.ts$/g, '').split('/');
+    const own = test.split('/').slice(1);
+    const folders = path.findIndex((part, index) => part !== own[index]);
+    const words = path.flatMap((part) => part.split('-'));
+    const isNamed = (word: string) => new RegExp(`\\b${word}\\b`).test(test);
+    /** A command that the test gives, such as `'runs', 'remove'`. */
+    const command = path.slice(-2).map((part) => `'${part}'`);
+    const isGiven = this.texts.get(test)?.includes(command.join(', '));
+    return words.reduce(
+      (sum, word) => sum + Number(isNamed(word)) + this.rarity(word, test),
+      Math.max(0, folders) + (isGiven ? 2 : 0),
+    );
+  }
+
+  /** 1 for a word that only this test has, less for others, and 0 if the test has it not. */
+  private rarity(word: string, test: string): number {
+    const has = new RegExp(`\\b${word}\\b`);
+    const names =
+      this.byWord.get(word) ??
+      new Set([...this.texts].filter(([, text]) => has.test(text)).map(([name]) => name));
+    this.byWord.set(word, names);
+    return names.has(test) ? 1 / names.size : 0;
   }
 
   /**
@@ -104,6 +124,11 @@ export class Tests {
     const usual = files.map((file) => this.seconds.get(file) ?? UNKNOWN_S);
     return Math.ceil(Math.max(PATIENCE.seconds, PATIENCE.times * Math.max(0, ...usual)));
   }
+}
+
+function notQuick(files: readonly string[]): string[] {
+  const quick = new Set(filesOf('quick', files));
+  return files.filter((file) => !quick.has(file));
 }
 
 /** Which files import a file. */
