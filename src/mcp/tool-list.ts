@@ -39,14 +39,15 @@ export class ToolLister {
     const json = JSON.stringify(schema);
     const text = typeof description === 'string' && description !== '' ? description : null;
     const bytes = Buffer.byteLength(json) + Math.min(text?.length ?? 0, mcp_description_bytes);
+    const excess = excessOf(Buffer.from(json), SCHEMA);
     const problem = !isNamed
       ? 'a tool has a name that svc does not take'
       : this.tools.has(name)
         ? `${name} is listed twice`
         : Buffer.byteLength(json) > mcp_schema_bytes
           ? `the schema of ${name} has more than ${mcp_schema_bytes} bytes`
-          : excessOf(Buffer.from(json), SCHEMA) !== null
-            ? `the schema of ${name} is nested too deeply`
+          : excess !== null
+            ? `the schema of ${name} has more than ${SCHEMA[excess]} ${excess}`
             : this.tools.size >= mcp_tools
               ? `there are more than ${mcp_tools} tools`
               : this.bytes + bytes > mcp_tools_bytes

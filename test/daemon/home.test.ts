@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { ownHome } from '../../src/daemon/home-lock.ts';
 import type { SvcError } from '../../src/errors.ts';
 import { prepareHome, readSecret } from '../../src/home/home.ts';
 import { findPaths } from '../../src/home/paths.ts';
@@ -119,6 +120,16 @@ test('the error for a file in the place of a folder names it', async ({ folder }
   const failure = await failureOf(prepareHome(pathsOf(folder), true));
   assert.is(failure?.code, 'home_unusable');
   assert.match(failure?.message ?? '', /logs/);
+});
+
+test('a home whose lock cannot be taken is unusable, and the reason is named', async ({
+  folder,
+}) => {
+  const paths = pathsOf(folder);
+  mkdirSync(paths.lock, { recursive: true });
+  const error = await failureOf(ownHome(paths, 0));
+  assert.is(error?.code, 'home_unusable');
+  assert.match(error?.message ?? '', `The lock ${paths.lock} cannot be taken (`);
 });
 
 test.run();

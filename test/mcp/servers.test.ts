@@ -4,7 +4,9 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readMcpFile } from '../../src/config/mcp-file.ts';
 import { SvcError } from '../../src/errors.ts';
+import { defaultLimits } from '../../src/limits.ts';
 import type { ToolInfo } from '../../src/mcp/port.ts';
+import { ToolLister } from '../../src/mcp/tool-list.ts';
 import { bootToolServers, scripted, type ToolServersHarness } from '../helpers/tool-servers.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -202,6 +204,22 @@ test('names and schemas over a bound are left out with the reason', async () => 
   assert.is(names.filter((name) => name === 'echo').length, 1);
   assert.is(shown.problems.length, 4);
   assert.not.match(JSON.stringify(shown.problems) + shown.server, /\\u001b|\u202e/);
+});
+
+test('a schema has at most 10,000 values and 32 levels', () => {
+  const reasonFor = (schema: object) => {
+    const lister = new ToolLister('x', defaultLimits);
+    lister.add({ name: 'a', inputSchema: schema });
+    return lister.list.left_out;
+  };
+  // The schema, its list, and a value after each comma.
+  const values = (count: number) => ({ enum: Array.from({ length: count - 2 }).fill(1) });
+  const levels = (count: number) =>
+    Array.from({ length: count - 1 }).reduce<object>((inner) => ({ not: inner }), {});
+  assert.equal(reasonFor(values(10_000)), []);
+  assert.equal(reasonFor(values(10_001)), ['the schema of a has more than 10000 values']);
+  assert.equal(reasonFor(levels(32)), []);
+  assert.equal(reasonFor(levels(33)), ['the schema of a has more than 32 levels']);
 });
 
 test('a server has no variable of the daemon but the named ones, and an own folder', async () => {

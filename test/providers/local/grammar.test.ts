@@ -333,6 +333,22 @@ test('what no grammar says is refused by its name, and a schema without a value 
   for (const [schema, part] of named) assert.match(refusal(schema), part);
 });
 
+test('a schema has at most 32 levels below the first, whatever makes them', () => {
+  const below: Record<string, (schema: object) => object> = {
+    properties: (schema) => text({ a: schema }),
+    items: (schema) => ({ type: 'array', items: schema }),
+    prefixItems: (schema) => ({ type: 'array', prefixItems: [schema], items: false }),
+    additionalProperties: (schema) => ({ type: 'object', additionalProperties: schema }),
+    anyOf: (schema) => ({ anyOf: [schema, { type: 'null' }] }),
+  };
+  for (const [keyword, wrap] of Object.entries(below)) {
+    const nested = (levels: number) =>
+      Array.from({ length: levels }).reduce<object>(wrap, { type: 'null' });
+    assert.is(refusal(nested(32)), 'accepted', keyword);
+    assert.match(refusal(nested(33)), /deeper than 32/, keyword);
+  }
+});
+
 test('the rules of fixed values are built once for a grammar, and each has one name', () => {
   const choices = new Choices();
   const texts = ['"aa"', '"ab"'];

@@ -113,4 +113,17 @@ test('a stream that ends within a tool call is an error for the client', async (
   await close();
 });
 
+test('a text to continue reaches a provider that has only chats as a message', async () => {
+  const { client, chats, close } = await boot((x) =>
+    x.received.method === 'GET' ? x.reply(200, { data: [{ id: 'm' }] }) : void x.answer('a time'),
+  );
+  const { choices } = await client.completions.create({ model: 'lan/m', prompt: 'Once upon' });
+  assert.is(choices[0]?.text, 'a time');
+  assert.equal(
+    chats().map(({ body }) => (JSON.parse(String(body)) as { messages: unknown }).messages),
+    [[{ role: 'user', content: 'Once upon' }]],
+  );
+  await close();
+});
+
 test.run();

@@ -115,9 +115,11 @@ class Writer {
     const other =
       others === null || !this.ends(others)
         ? null
-        : this.other(
-            properties.map(({ name }) => name),
-            others,
+        : this.reused(
+            this.other(
+              properties.map(({ name }) => name),
+              others,
+            ),
           );
     const more = other === null ? '' : `(comma ${other})*`;
     /** Which properties can be the next one, from this one on. */
@@ -160,7 +162,7 @@ class Writer {
     const first = shape.first.slice(0, most);
     const { least } = shape;
     const isMore = most > first.length;
-    const item = isMore ? this.expression(shape.rest) : '';
+    const item = isMore ? this.reused(this.expression(shape.rest)) : '';
     const [from, to] = [Math.max(0, least - first.length), most - first.length];
     if (first.length === 0) {
       if (!isMore) return '"[" space "]"';
@@ -187,6 +189,14 @@ class Writer {
   private name(): string {
     this.count += 1;
     return `r${this.count}`;
+  }
+
+  /** The name of an expression that is written more than once, else each level doubles its text. */
+  private reused(expression: string): string {
+    if (/^[a-z][\w-]*$/.test(expression)) return expression;
+    const name = this.name();
+    this.add(name, expression);
+    return name;
   }
 
   private add(name: string, body: string): void {
