@@ -118,7 +118,7 @@ const KILLED: Failure = {
     'The system does that when memory is short.',
   retryable: true,
 };
-const TOO_MUCH_MEMORY: Failure = {
+export const TOO_MUCH_MEMORY: Failure = {
   code: ENGINE_CRASHED,
   message:
     'The engine process was ended: it took more memory than the limit engine_memory_bytes allows.',

@@ -102,10 +102,13 @@ function isGivenUp({ recovery, deaths, max_losses }: RunContext): boolean {
   return recovery !== 'end' && deaths > 0 && deaths >= max_losses;
 }
 
-function givenUp({ attempt, deaths, outputs }: RunContext, { code }: Failure): NewEvent<RunEvent> {
+function givenUp(
+  { attempt, deaths, outputs }: RunContext,
+  { code, message: last }: Failure,
+): NewEvent<RunEvent> {
   const message =
     `The engine died ${deaths + 1} times in a row while it computed this run alone (limit ` +
-    'run_losses), so the run is given up.';
+    `run_losses), so the run is given up. The last time: ${last}`;
   const error: Failure = { code, message, retryable: false };
   return outputs > 0 ? { type: 'run.interrupted', error } : { type: 'run.failed', attempt, error };
 }

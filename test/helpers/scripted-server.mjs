@@ -22,7 +22,7 @@ if (flags.environment) console.log(`environment ${JSON.stringify(process.env)}`)
 if (flags.says) console.error(flags.says.replaceAll('_', ' '));
 if (flags.exit) process.exit(Number(flags.exit));
 if (flags.child) spawn('/bin/sleep', ['1000'], { stdio: 'inherit' });
-const kept = flags.memory ? Buffer.alloc(Number(flags.memory) * 1024 * 1024, 1) : null;
+let kept = flags.memory ? Buffer.alloc(Number(flags.memory) * 1024 * 1024, 1) : null;
 
 /** True once for a file that is not there. */
 function isFirst(file) {
@@ -49,7 +49,8 @@ async function chat(response, { messages, max_tokens = WORDS.length }) {
     send({ choices: [{ index: 0, delta: { content: word } }] });
     await new Promise((resolve) => setImmediate(resolve));
     if (isCut && index === 3) process.exit(7);
-    if (prompt === 'hold') return;
+    if (prompt === 'grow') kept = Buffer.alloc(400 * 1024 * 1024, 1);
+    if (prompt === 'hold' || prompt === 'grow') return;
   }
   const usage = { prompt_tokens: 5 + from, completion_tokens: words.length };
   send({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage });

@@ -1,10 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import type { Effects } from '../../../machines/effects.ts';
-import type { EngineEvent } from '../../../machines/engine.ts';
+import { type EngineEvent, TOO_MUCH_MEMORY } from '../../../machines/engine.ts';
 import type { Failure, NewEvent } from '../../../machines/events.ts';
 import { asExhausted } from '../../descriptors.ts';
-import { SvcError } from '../../errors.ts';
+import { fromBody, SvcError } from '../../errors.ts';
 import { ALLOCATOR } from '../../home/allocator.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
@@ -154,6 +154,9 @@ export abstract class EngineChild<O extends EngineChildOptions = EngineChildOpti
         lost: true,
         computing: 0,
       });
+    // Another run may have taken it.
+    if (this.endedFor === 'memory')
+      return fromBody(TOO_MUCH_MEMORY, { retryable: computing > 1, lost: true, computing });
     return new SvcError(
       'engine_crashed',
       'The engine process died before the answer was complete.',

@@ -234,6 +234,14 @@ test('its memory has a bound', async (context) => {
   assert.match(failed.message, /more memory/);
 });
 
+test('an answer that takes too much memory says so, and is no reason to try again', async (context) => {
+  const served = serve(context, [], { memory_bytes: 200 * 1024 * 1024 });
+  const failed = await failure(answer(served, 'grow'));
+  assert.equal([failed.code, failed.lost, failed.computing], ['engine_crashed', true, 1]);
+  assert.match(failed.message, /more memory than the limit/);
+  assert.not.ok(failed.retryable);
+});
+
 test('what it prints is bounded, and the key of nothing else is in its environment', async (context) => {
   process.env.OPENAI_API_KEY = 'secret-of-another';
   try {
