@@ -1,10 +1,12 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
+import type { McpServerRecord } from '../src/contract/mcp.ts';
 import { type Effects, effect } from './effects.ts';
 import type { Deadline, EventOf, Failure } from './events.ts';
 import { type Deadlines, type Meta, withRules } from './machine.ts';
 
 /**
- * One server of tools (MCP): a child process, or a session over HTTP. Each has its own machine.
+ * One server of tools (MCP): a child process, a session over HTTP, or svc itself. Each has its own
+ * machine.
  *
  * 1. A server starts when its tools are asked for. It is ready when it has listed them.
  * 2. Its events carry the number of its attempt. Events of an earlier attempt are refused.
@@ -16,7 +18,7 @@ import { type Deadlines, type Meta, withRules } from './machine.ts';
  */
 
 export interface McpServerInfo {
-  /** Null: it is reached over HTTP. */
+  /** Null: it has no process. */
   pid: number | null;
   /** Its name and version, as it says. */
   server: string | null;
@@ -32,7 +34,7 @@ export type McpServerCreated = EventOf<
     name: string;
     /** Counts the servers of this boot. */
     number: number;
-    transport: 'stdio' | 'http';
+    transport: McpServerRecord['transport'];
     start_ms: number;
     stop_ms: number;
     idle_ms: number;
@@ -61,7 +63,7 @@ export type McpServerEvent =
 export interface McpServerContext {
   name: string;
   number: number;
-  transport: 'stdio' | 'http';
+  transport: McpServerRecord['transport'];
   attempt: number;
   info: McpServerInfo | null;
   error: Failure | null;

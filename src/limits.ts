@@ -541,6 +541,16 @@ export const fixedLimits = {
   mcp_schema_bytes: 64 * KIB,
   /** Descriptions and schemas of all tools of one server. Tools after that are left out. */
   mcp_tools_bytes: 1 * MIB,
+  /** A file that a tool of svc reads or writes. */
+  file_tool_bytes: 4 * MIB,
+  /** Names of one folder that it looks at, lines that it finds, and time of a search. */
+  file_tool_entries: 1000,
+  file_tool_matches: 200,
+  file_tool_ms: 10_000,
+  /** A page that a tool of svc gets, unpacked. */
+  http_tool_bytes: 2 * MIB,
+  http_tool_ms: 30_000,
+  http_tool_redirects: 5,
   /** Log lines of one process of a server of tools. The rest is dropped. */
   mcp_log_lines: 1000,
   /** Log lines of one engine process. The rest is dropped. */

@@ -162,7 +162,7 @@ const layers: Record<string, Layer> = {
     types: ['src/contract'],
   },
   'src/mcp': {
-    may: [...PORTS, 'machines', 'src/logs/plain.ts', ...TABLES],
+    may: [...PORTS, 'machines', 'src/http-client', 'src/logs/plain.ts', ...TABLES],
     types: ['src/contract'],
   },
   'src/models': { may: [...PORTS, 'machines', 'src/http-client', ...TABLES] },

@@ -160,6 +160,18 @@ const stats: FlagSpec = {
 const mcpFlags: FlagSpec[] = [
   { name: 'url', value: '<url>', summary: 'Its address, if it is reached over HTTP.' },
   {
+    name: 'folder',
+    value: '<folder>',
+    many: true,
+    summary: 'svc itself reads and writes files of this folder: svc:files.',
+  },
+  {
+    name: 'host',
+    value: '<host>',
+    many: true,
+    summary: 'svc itself gets pages of this host: svc:http.',
+  },
+  {
     name: 'env',
     value: '<name>',
     many: true,
@@ -863,10 +875,14 @@ export const commands: readonly CommandSpec[] = [
   }),
   command('mcp add', {
     args: '<name> [command…]',
-    summary: 'Add a server of tools: a command, or an address. Works without a daemon.',
+    summary:
+      'Add a server of tools: a command, an address, or folders and hosts for svc itself. ' +
+      'Works without a daemon.',
     flags: mcpFlags,
     examples: [
-      'mcp add files -- npx -y @modelcontextprotocol/server-filesystem /home/me/notes',
+      'mcp add everything -- npx -y @modelcontextprotocol/server-everything',
+      'mcp add notes --folder ~/notes',
+      'mcp add web --host docs.python.org',
       'mcp add issues --url https://example.org/mcp --header "Authorization: Bearer TOKEN"',
     ],
   }),

@@ -21,9 +21,24 @@ export interface ToolRule {
   digest: string | null;
 }
 
+/**
+ * The tools that svc has itself, by the `type` of their server. The field, or the flag of a
+ * command, says what they may reach.
+ */
+export const BUILT_IN = {
+  'svc:files': { field: 'folders', flag: 'folder', isValid: isWholePath, form: 'whole paths' },
+  'svc:http': { field: 'hosts', flag: 'host', isValid: isHost, form: 'such as docs.python.org' },
+} as const;
+
+export interface BuiltIn {
+  type: keyof typeof BUILT_IN;
+  reach: readonly string[];
+}
+
 export interface McpServerConfig {
-  /** Null: it is reached over HTTP. */
+  /** The program. Null: it is `built_in`, or is reached over HTTP. */
   command: readonly string[] | null;
+  built_in: BuiltIn | null;
   env: Readonly<Record<string, string>>;
   cwd: string | null;
   url: string | null;
@@ -117,15 +132,29 @@ function serversOf(text: ConfigText): { path: string[]; list: Property[] } {
   return { path: MAIN, list: [] };
 }
 
+/** How svc speaks to the server. */
+export function transportOf({ command, built_in }: McpServerConfig): 'svc' | 'stdio' | 'http' {
+  return built_in !== null ? 'svc' : command === null ? 'http' : 'stdio';
+}
+
+/** What is started or asked, for people. */
+export function targetOf({ command, built_in, url }: McpServerConfig): string {
+  if (built_in !== null) return `${built_in.type} ${built_in.reach.join(' ')}`;
+  return command?.[0] ?? url ?? '';
+}
+
 /** A text says what is wrong. It never repeats a value, which may have a secret. */
 export function readMcpServer(value: unknown): McpServerConfig | string {
   const { command, args, env, url, headers, cwd, type, disabled, svc } = object(value) ?? {};
-  const isHttp = command === undefined;
   if (object(value) === null) return 'a server is an object';
   if (type === 'sse') return 'the transport sse is out of use; give the address of its newer one';
-  if (isHttp && url === undefined) return 'a server has a command or a url';
+  const built_in = readBuiltIn(object(value) ?? {});
+  if (typeof built_in === 'string') return built_in;
+  const isHttp = built_in === null && command === undefined;
+  const isProgram = built_in === null && !isHttp;
+  if (isHttp && url === undefined) return 'a server has a command, a url, or a type of svc';
   if (!isHttp && url !== undefined) return 'a server has a command or a url, not both';
-  if (!isHttp && !isText(command)) return 'command must be the name of a program';
+  if (isProgram && !isText(command)) return 'command must be the name of a program';
   const words = args === undefined ? [] : args;
   if (!Array.isArray(words) || !words.every((word) => typeof word === 'string'))
     return 'args must be a list of texts';
@@ -134,16 +163,17 @@ export function readMcpServer(value: unknown): McpServerConfig | string {
   const fields = texts(headers);
   if (fields === null) return 'headers must be an object of texts';
   if (isHttp && !isAddress(url)) return 'url must be an http or https address without credentials';
-  if (cwd !== undefined && !(isText(cwd) && isAbsolute(cwd))) return 'cwd must be a whole path';
+  if (cwd !== undefined && !isWholePath(cwd)) return 'cwd must be a whole path';
   const own = svc === undefined ? {} : object(svc);
   if (own === null) return 'svc must be an object';
-  const { trusted = false, policy = null } = own;
+  const { trusted = built_in !== null, policy = null } = own;
   if (typeof trusted !== 'boolean') return 'svc.trusted must be true or false';
   if (policy !== null && !isPolicy(policy)) return 'svc.policy must be allow, ask or deny';
   const tools = rules(own.tools ?? {});
   if (tools === null) return 'svc.tools must be an object of allow, ask or deny by tool';
   return {
-    command: isHttp ? null : [command as string, ...words],
+    command: isProgram ? [command as string, ...words] : null,
+    built_in,
     env: variables,
     cwd: (cwd as string | undefined) ?? null,
     url: isHttp ? (url as string) : null,
@@ -153,6 +183,35 @@ export function readMcpServer(value: unknown): McpServerConfig | string {
     policy,
     tools,
   };
+}
+
+function readBuiltIn(server: Record<string, unknown>): BuiltIn | string | null {
+  const { type, command } = server;
+  if (typeof type !== 'string' || !Object.hasOwn(BUILT_IN, type)) return null;
+  const { field, isValid, form } = BUILT_IN[type as BuiltIn['type']];
+  const reach = server[field];
+  if (command !== undefined) return `a server with the type ${type} has no command`;
+  if (!Array.isArray(reach) || reach.length === 0 || reach.length > REACH_MAX)
+    return `${field} must be a list of at most ${REACH_MAX} texts`;
+  return reach.every(isValid)
+    ? { type: type as BuiltIn['type'], reach }
+    : `${field} must be ${form}`;
+}
+const REACH_MAX = 64;
+
+function isWholePath(value: unknown): boolean {
+  return isText(value) && isAbsolute(value);
+}
+
+/** A host means its address with https. Another scheme or port is written out. */
+function isHost(value: unknown): boolean {
+  if (!isText(value) || !URL.canParse(originOf(value))) return false;
+  const { origin, href, protocol } = new URL(originOf(value));
+  return href === `${origin}/` && /^https?:$/.test(protocol);
+}
+
+export function originOf(host: string): string {
+  return host.includes('://') ? host : `https://${host}`;
 }
 
 function rules(value: unknown): Record<string, ToolRule> | null {

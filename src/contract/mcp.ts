@@ -9,7 +9,8 @@ export const mcpServer = named(
   'ToolServer',
   object({
     name: text,
-    transport: oneOf(['stdio', 'http']),
+    /** `svc`: tools of svc itself. */
+    transport: oneOf(['stdio', 'http', 'svc']),
     /**
      * `stopped`, `starting`, `ready.idle`, `ready.busy`, `stopping`, `failing`, `open`; `disabled`;
      * `invalid`: its configuration has a mistake.
@@ -20,7 +21,7 @@ export const mcpServer = named(
     reason: v.nullable(text),
     /** When a failing server may be started again. */
     retry_at: v.nullable(time),
-    /** The program, or the address. */
+    /** The program, the address, or what the tools of svc may reach. */
     target: text,
     trusted: flag,
     policy: v.nullable(policy),

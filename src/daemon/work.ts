@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { mcpFile } from '../config/mcp-file.ts';
 import type { ProviderConfig } from '../config/provider.ts';
@@ -206,6 +206,7 @@ export function buildWork(options: WorkOptions) {
       const { id, owner } = mcpKey(server, name);
       return stored.read(id, owner);
     },
+    closed: [dirname(paths.config), paths.data, dirname(paths.runtime), paths.cache],
     limits,
     log,
     now: () => clock.now(),

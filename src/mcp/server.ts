@@ -3,7 +3,8 @@ import type { McpServerConfig } from '../config/mcp-file.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
-import type { Call, Connection } from './connection.ts';
+import type { ServerConnection } from './built-in-connection.ts';
+import type { Call, ConnectionOptions } from './connection.ts';
 import { launchOf, type References } from './launch.ts';
 import type { ToolResult } from './port.ts';
 import type { ToolList } from './tool-list.ts';
@@ -17,16 +18,19 @@ export interface McpServerOptions {
   references: References;
   /** Its working folder. */
   folder: string;
+  closed: readonly string[];
   limits: Limits;
   log: Log;
   now(): number;
 }
 
+type End = Parameters<ConnectionOptions['onEnd']>[0];
+
 /** One start of the server. */
 interface Attempt {
   number: number;
   ended: AbortController;
-  connection: Connection | null;
+  connection: ServerConnection | null;
   list: ToolList;
   /** The server said that it has other tools. */
   isStale: boolean;
@@ -76,7 +80,7 @@ export class McpServer {
     // While it has calls, it is not stopped for being idle.
     if (this.calls === 1) await machine.tryAppend({ type: 'mcp.call_started' });
     try {
-      return await (connection as Connection).call(tool, args, call);
+      return await (connection as ServerConnection).call(tool, args, call);
     } finally {
       this.calls -= 1;
       if (this.calls === 0)
@@ -153,30 +157,29 @@ export class McpServer {
     attempt.connection?.kill();
   }
 
-  private async connectionFor(attempt: Attempt): Promise<Connection> {
-    const { name, version, config, references, folder, limits, log } = this.options;
+  private async connectionFor(attempt: Attempt): Promise<ServerConnection> {
+    const { name, version, config, references, folder, closed, limits, log } = this.options;
     const launch = await launchOf(config, references, folder);
-    // The client is large, and an idle daemon does not need it.
-    const { Connection } = await import('./connection.ts');
-    attempt.ended.signal.throwIfAborted();
-    attempt.connection = new Connection({
-      name,
-      version,
-      launch,
-      limits,
-      log,
-      onEnd: (end) => this.noteEnd(attempt, end),
-      onToolsChanged: () => {
+    const shared = { name, version, limits, onEnd: (end: End) => this.noteEnd(attempt, end) };
+    // Both are large, and an idle daemon does not need them.
+    const make = async (): Promise<ServerConnection> => {
+      if (config.built_in !== null) {
+        const { builtInConnection } = await import('./built-in-connection.ts');
+        return builtInConnection(config.built_in, { ...shared, closed });
+      }
+      const { Connection } = await import('./connection.ts');
+      const onToolsChanged = () => {
         attempt.isStale = true;
-      },
-    });
-    return attempt.connection;
+      };
+      return new Connection({ ...shared, launch, log, onToolsChanged });
+    };
+    const connection = await make();
+    attempt.ended.signal.throwIfAborted();
+    attempt.connection = connection;
+    return connection;
   }
 
-  private noteEnd(
-    { number }: Pick<Attempt, 'number'>,
-    end: Parameters<ConstructorParameters<typeof Connection>[0]['onEnd']>[0],
-  ): void {
+  private noteEnd({ number }: Pick<Attempt, 'number'>, end: End): void {
     const { machine, log, name } = this.options;
     machine.tryAppend({ type: 'mcp.ended', attempt: number, ...end }).catch((error: unknown) => {
       log.debug({ err: error, server: name }, 'the end of a server of tools is not recorded');

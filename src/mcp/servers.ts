@@ -8,6 +8,8 @@ import {
   type McpServerConfig,
   readMcpFile,
   type ToolPolicy,
+  targetOf,
+  transportOf,
 } from '../config/mcp-file.ts';
 import type { McpServerRecord, McpServersRecord, McpServerTools } from '../contract/mcp.ts';
 import { asSvcError, SvcError } from '../errors.ts';
@@ -25,7 +27,7 @@ export interface McpMachines {
   create(
     name: string,
     number: number,
-    transport: 'stdio' | 'http',
+    transport: McpServerRecord['transport'],
   ): Promise<StreamPort<McpServerSnapshot, McpServerEvent>>;
   /** Drops the machine of a server without a process. */
   forget(name: string, number: number): void;
@@ -41,6 +43,8 @@ export interface McpServersOptions {
   env: NodeJS.ProcessEnv;
   /** A stored key of a server. Null: there is none. */
   key(server: string, name: string): Promise<string | null>;
+  /** Folders of svc, which no tool of svc may reach. */
+  closed: readonly string[];
   limits: Limits;
   log: Log;
   now(): number;
@@ -198,13 +202,13 @@ export class McpServers implements ManagedToolServers {
     const made = this.entries.get(name)?.made;
     const snapshot = made?.snapshot;
     const context = snapshot?.context;
-    const { command, url, trusted, policy } = config;
+    const { trusted, policy } = config;
     const isFailing = snapshot?.hasTag('failing') === true;
     const iso = (at: number) => new Date(at).toISOString();
     return {
       ...BLANK,
       name,
-      transport: command === null ? 'http' : 'stdio',
+      transport: transportOf(config),
       state: config.disabled
         ? 'disabled'
         : snapshot === undefined
@@ -213,7 +217,7 @@ export class McpServers implements ManagedToolServers {
       since: context === undefined ? null : iso(context.since),
       reason: snapshot?.hasTag('absent') ? (context?.error?.message ?? null) : null,
       retry_at: isFailing && context !== undefined ? iso(context.due_at) : null,
-      target: command?.[0] ?? url ?? '',
+      target: targetOf(config),
       trusted,
       policy,
       tools: made == null || context?.attempt === 0 ? null : made.list.tools.length,
@@ -246,16 +250,12 @@ export class McpServers implements ManagedToolServers {
   }
 
   private create(name: string, config: McpServerConfig): Entry {
-    const { machines, folder, limits, log, version, env, key, now } = this.options;
+    const { machines, folder, limits, log, version, env, key, closed, now } = this.options;
     this.count += 1;
     const number = this.count;
     const references: References = { env, key: (each) => key(name, each) };
     const make = async () => {
-      const machine = await machines.create(
-        name,
-        number,
-        config.command === null ? 'http' : 'stdio',
-      );
+      const machine = await machines.create(name, number, transportOf(config));
       const server = new McpServer({
         name,
         number,
@@ -264,6 +264,7 @@ export class McpServers implements ManagedToolServers {
         machine,
         references,
         folder: join(folder, name),
+        closed,
         limits,
         log,
         now,
@@ -361,6 +362,6 @@ function ruleOf({ tools }: McpServerConfig, tool: string) {
 }
 
 /** What decides how a server is started. */
-function startOf({ command, env, cwd, url, headers, disabled }: McpServerConfig): string {
-  return JSON.stringify([command, env, cwd, url, headers, disabled]);
+function startOf({ command, built_in, env, cwd, url, headers, disabled }: McpServerConfig): string {
+  return JSON.stringify([command, built_in, env, cwd, url, headers, disabled]);
 }

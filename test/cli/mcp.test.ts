@@ -1,5 +1,6 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -105,6 +106,48 @@ test('with a daemon: test, show, an allowed tool, hostile texts, and a server th
     ],
   );
   assert.is((await home.svc(['api', 'POST', '/v1/mcp/x/test'])).code, 0);
+  assert.is((await home.svc(['stop'])).code, 0);
+});
+
+test('svc itself as a server: folders and hosts, never its own home', async () => {
+  const { home, file } = newHome();
+  const notes = mkdtempSync(join(tmpdir(), 'svc-notes-'));
+  writeFileSync(join(notes, 'a.md'), 'hello');
+  const add = await home.svc(['mcp', 'add', 'notes', '--folder', relative('.', notes)]);
+  assert.is(add.code, 0, add.stderr);
+  assert.is(
+    (await home.svc(['mcp', 'add', 'web', '--host', 'docs.test', '--host', 'b.test'])).code,
+    0,
+  );
+  assert.equal(JSON.parse(readFileSync(file, 'utf8')).mcpServers, {
+    notes: { type: 'svc:files', folders: [notes] },
+    web: { type: 'svc:http', hosts: ['docs.test', 'b.test'] },
+  });
+  const both = ['mcp', 'add', 'both', '--folder', notes, '--url', 'http://localhost/'];
+  for (const args of [both, ['mcp', 'add', 'none'], ['mcp', 'add', 'x', '--host', 'a/b']])
+    assert.is((await home.svc(args)).code, 2);
+  const foreign = join(home.folder, 'their.json');
+  writeFileSync(foreign, JSON.stringify({ servers: { x: { type: 'svc:files', folders: ['/'] } } }));
+  const imported = await home.svc(['mcp', 'import', foreign]);
+  assert.is(imported.code, 6);
+  assert.match(imported.stderr, /Left out x: what svc itself may reach is for you to say/);
+  assert.match(
+    (await home.svc(['mcp', 'list'])).stdout,
+    /notes +stopped +- +trusted +svc:files \//,
+  );
+  assert.is((await home.svc(['start'])).code, 0);
+  assert.match((await home.svc(['mcp', 'test', 'notes'])).stdout, /answers: 5 tools/);
+  assert.match((await home.svc(['mcp', 'show', 'web'])).stdout, /get +allow +reads/);
+  const own = dirname(home.paths.config);
+  assert.is((await home.svc(['mcp', 'set', 'notes', '--folder', own])).code, 0);
+  const closed = await home.svc(['mcp', 'test', 'notes']);
+  assert.is(closed.code, 9);
+  assert.match(closed.stderr, /is closed to tools/);
+  const program = [process.execPath, SCRIPTED];
+  assert.is((await home.svc(['mcp', 'set', 'notes', '--', ...program])).code, 0);
+  const { type, folders, command } = JSON.parse(readFileSync(file, 'utf8')).mcpServers.notes;
+  assert.equal([type, folders, command], [undefined, undefined, process.execPath]);
+  assert.match((await home.svc(['mcp', 'test', 'notes'])).stdout, /answers: 9 tools/);
   assert.is((await home.svc(['stop'])).code, 0);
 });
 

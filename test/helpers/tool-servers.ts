@@ -39,6 +39,7 @@ export async function bootToolServers(
   options: {
     limits?: Partial<Limits>;
     env?: NodeJS.ProcessEnv;
+    closed?: readonly string[];
     key?: (server: string, name: string) => Promise<string | null>;
   } = {},
 ): Promise<ToolServersHarness> {
@@ -70,6 +71,7 @@ export async function bootToolServers(
     version: '0.0.0',
     env: options.env ?? process.env,
     key: options.key ?? (async () => null),
+    closed: options.closed ?? [],
     limits,
     log,
     now: () => clock.now(),

@@ -8,10 +8,6 @@ import { checkServer, tellDaemon, withFlags } from './server-flags.ts';
 /** Writes a server of tools into `mcp.json`, with or without a daemon. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const [name = '', ...command] = args;
-  if (command.length > 0 === (flags.url !== undefined))
-    throw new SvcError('usage', 'A server of tools has a command, or --url.', {
-      hint: 'For example: svc mcp add files -- npx -y @modelcontextprotocol/server-everything',
-    });
   const server = withFlags({}, command, flags);
   checkServer(name, server);
   await editMcpFile(mcpFile(paths.config), (servers) => {

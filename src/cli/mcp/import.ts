@@ -26,9 +26,11 @@ export async function run({ paths, args, json }: Context): Promise<number> {
     for (const { name: written, value } of found) {
       const { svc: _, ...server } = asRecord(value);
       const name = written.trim().replace(/[^A-Za-z0-9_.-]+/g, '-');
-      const problem = readMcpServer(server);
+      const config = readMcpServer(server);
       const isKnown = Object.hasOwn(servers, name) || Object.hasOwn(added, name);
-      if (typeof problem === 'string') skipped.push({ name: written, reason: problem });
+      if (typeof config === 'string') skipped.push({ name: written, reason: config });
+      else if (config.built_in !== null)
+        skipped.push({ name: written, reason: 'what svc itself may reach is for you to say' });
       else if (!isMcpName(name)) skipped.push({ name: written, reason: 'its name cannot be used' });
       else if (isKnown)
         skipped.push({ name: written, reason: `there is a server ${name} already` });

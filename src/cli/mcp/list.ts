@@ -1,4 +1,4 @@
-import { mcpFile, readMcpFile } from '../../config/mcp-file.ts';
+import { mcpFile, readMcpFile, targetOf } from '../../config/mcp-file.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
@@ -35,14 +35,14 @@ export async function run({ paths, json }: Context): Promise<number> {
 function configured(file: string) {
   const { servers, problems } = readMcpFile(file);
   const all = [
-    ...[...servers].map(([name, { command, url, disabled, trusted, policy }]) => ({
+    ...[...servers].map(([name, config]) => ({
       name,
-      state: disabled ? 'disabled' : 'stopped',
+      state: config.disabled ? 'disabled' : 'stopped',
       reason: null,
       tools: null,
-      trusted,
-      policy,
-      target: command?.[0] ?? url ?? '',
+      trusted: config.trusted,
+      policy: config.policy,
+      target: targetOf(config),
     })),
     ...[...problems].map(([name, reason]) => ({
       name,

@@ -1,4 +1,5 @@
-import { isMcpName, isPolicy, MCP_NAME, readMcpServer } from '../../config/mcp-file.ts';
+import { resolve } from 'node:path';
+import { BUILT_IN, isMcpName, isPolicy, MCP_NAME, readMcpServer } from '../../config/mcp-file.ts';
 import { SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { asRecord } from '../../json.ts';
@@ -13,8 +14,6 @@ export function withFlags(
   command: readonly string[],
   flags: Flags,
 ): Record<string, unknown> {
-  const [program, ...args] = command;
-  const url = textFlag(flags, 'url');
   const svc = asRecord(server.svc);
   const policy = textFlag(flags, 'policy');
   if (policy !== undefined && !isPolicy(policy)) throw wrong('policy', 'allow, ask or deny');
@@ -33,8 +32,7 @@ export function withFlags(
   });
   return without({
     ...server,
-    ...(program === undefined ? {} : { command: program, args, url: undefined }),
-    ...(url === undefined ? {} : { url, command: undefined, args: undefined }),
+    ...startOf(command, flags),
     cwd: textFlag(flags, 'cwd') ?? server.cwd,
     env: add(server.env, env),
     headers: add(server.headers, headers),
@@ -42,6 +40,26 @@ export function withFlags(
     svc: Object.keys(own).length === 0 ? undefined : own,
   });
 }
+
+/** What is started or asked. Throws usage for more than one. */
+function startOf([program, ...args]: readonly string[], flags: Flags): Record<string, unknown> {
+  const url = textFlag(flags, 'url');
+  const ways: Record<string, unknown>[] = [];
+  if (program !== undefined) ways.push({ command: program, args });
+  if (url !== undefined) ways.push({ url });
+  for (const [type, { field, flag }] of Object.entries(BUILT_IN)) {
+    const reach = listFlag(flags, flag);
+    // The daemon has another working folder.
+    const whole = flag === 'folder' ? reach?.map((path) => resolve(path)) : reach;
+    if (whole !== undefined) ways.push({ type, [field]: whole });
+  }
+  if (ways.length === 0) return {};
+  if (ways.length > 1) throw new SvcError('usage', ONE_WAY, { hint: 'See: svc mcp add --help' });
+  const others = ['command', 'args', 'url', 'type', 'folders', 'hosts'];
+  return { ...Object.fromEntries(others.map((field) => [field, undefined])), ...ways[0] };
+}
+
+const ONE_WAY = 'A server of tools has a command, or one of --url, --folder and --host.';
 
 /** Throws usage for what the daemon could not read. */
 export function checkServer(name: string, server: unknown): void {

@@ -1,0 +1,51 @@
+import { toJsonSchema } from '@valibot/to-json-schema';
+import * as v from 'valibot';
+
+/** A tool that svc has itself, as a server lists it. */
+export interface BuiltInTool {
+  name: string;
+  description: string;
+  inputSchema: object;
+  annotations: object;
+  /** The text for the model. Throws Refusal, or the reason of the signal. */
+  call(args: unknown, signal: AbortSignal): Promise<string>;
+}
+
+/** Why a call has another result. The model reads it. */
+export class Refusal extends Error {}
+
+export function builtInTool<E extends v.ObjectEntries>(
+  name: string,
+  does: 'reads' | 'replaces' | 'changes',
+  description: string,
+  entries: E,
+  call: (
+    args: v.InferOutput<v.StrictObjectSchema<E, undefined>>,
+    signal: AbortSignal,
+  ) => Promise<string>,
+): BuiltInTool {
+  const schema = v.strictObject(entries);
+  const { $schema: _, ...inputSchema } = toJsonSchema(schema);
+  const readOnlyHint = does === 'reads';
+  const hints = {
+    readOnlyHint,
+    idempotentHint: does !== 'changes',
+    destructiveHint: !readOnlyHint,
+  };
+  return {
+    name,
+    description,
+    inputSchema,
+    annotations: hints,
+    call: async (args, signal) => {
+      const { success, output, issues } = v.safeParse(schema, args);
+      if (success) return call(output, signal);
+      throw new Refusal(`The arguments do not fit: ${issues[0].message}.`);
+    },
+  };
+}
+
+export const says = (text: string) => v.pipe(v.string(), v.description(text));
+export const maySay = (text: string) => v.optional(says(text));
+export const mayCount = (text: string) =>
+  v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.description(text)));

@@ -1,0 +1,135 @@
+import { lookup as systemLookup } from 'node:dns';
+import { get as getInClear, type IncomingMessage } from 'node:http';
+import { get as getSecurely } from 'node:https';
+import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { originOf } from '../../config/mcp-file.ts';
+import { readBounded } from '../../http-client/bounded-body.ts';
+import type { Limits } from '../../limits.ts';
+import { type BuiltInTool, builtInTool, Refusal, says } from './tool.ts';
+
+export interface WebOptions {
+  hosts: readonly string[];
+  version: string;
+  limits: Limits;
+  /** Default: those of the system, and all public addresses. */
+  lookup?: typeof systemLookup;
+  isAllowed?: (address: string) => boolean;
+}
+
+/**
+ * Pages of given hosts, as text.
+ *
+ * 1. Scheme, host and port must be given, also those of each redirect.
+ * 2. A name is resolved once, and the connection goes to that address. So a name that changes its
+ *    address between a check and the request gains nothing.
+ * 3. All addresses of the name must be public: nothing of this machine or of its network is asked.
+ * 4. A request has no credentials, no cookies, and goes through no proxy.
+ */
+export function webTools(options: WebOptions): BuiltInTool[] {
+  const { lookup = systemLookup, isAllowed = isPublic, version, limits } = options;
+  const origins = new Set(options.hosts.map((host) => new URL(originOf(host)).origin));
+  const given = [...origins].join(', ');
+
+  /** Resolves a name for a connection. */
+  const resolve: LookupFunction = (name, how, done) =>
+    lookup(name, { ...how, all: true }, (error, found) => {
+      const wrong = found?.find(({ address }) => !isAllowed(address));
+      const [first] = found ?? [];
+      if (error !== null) done(error, [], 0);
+      else if (wrong !== undefined || first === undefined) done(notPublic(name), [], 0);
+      else if (how.all === true) done(null, found);
+      else done(null, first.address, first.family);
+    });
+
+  async function follow(url: URL, signal: AbortSignal, left: number): Promise<string> {
+    if (!origins.has(url.origin))
+      throw new Refusal(`${url.origin} is not allowed. Only these are: ${given}.`);
+    if (url.username !== '' || url.password !== '')
+      throw new Refusal('An address has no name and no password here.');
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    if (isIP(host) !== 0 && !isAllowed(host)) throw notPublic(host);
+    const answer = await ask(url, signal);
+    try {
+      const { statusCode = 0, headers } = answer;
+      const place = headers.location;
+      if (statusCode >= 300 && statusCode < 400 && place !== undefined) {
+        if (left === 0 || !URL.canParse(place, url.href))
+          throw new Refusal(`${url.href} leads on and on, or to no address.`);
+        return await follow(new URL(place, url), signal, left - 1);
+      }
+      const type = headers['content-type'] ?? 'no content type';
+      if (!TEXT.test(type)) throw new Refusal(`${url.href} is no text: it has ${type}.`);
+      const body = await readBounded(answer, limits.http_tool_bytes, headers['content-encoding']);
+      if (body === null)
+        throw new Refusal(
+          `${url.href} has more than ${limits.http_tool_bytes} bytes, or is packed in another way.`,
+        );
+      const text = `HTTP ${statusCode} of ${url.href} (${type})\n\n${body}`;
+      if (statusCode >= 400) throw new Refusal(text);
+      return text;
+    } finally {
+      answer.destroy();
+    }
+  }
+
+  function ask(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
+    const get = url.protocol === 'https:' ? getSecurely : getInClear;
+    const headers = { accept: ACCEPT, 'accept-encoding': 'gzip', 'user-agent': `svc/${version}` };
+    return new Promise((done, reject) => {
+      // A new connection: none that another request has opened is used.
+      get(url, { agent: false, headers, lookup: resolve, signal }, done).on('error', reject);
+    });
+  }
+
+  return [
+    builtInTool(
+      'get',
+      'reads',
+      `Get a page as text. Only these can be asked: ${given}.`,
+      { url: says('The whole address.') },
+      async ({ url }, signal) => {
+        if (!URL.canParse(url)) throw new Refusal(`${JSON.stringify(url)} is no address.`);
+        const either = AbortSignal.any([signal, AbortSignal.timeout(limits.http_tool_ms)]);
+        return follow(new URL(url), either, limits.http_tool_redirects).catch((thrown) => {
+          signal.throwIfAborted();
+          if (thrown instanceof Refusal) throw thrown;
+          throw new Refusal(`${url} cannot be read: ${thrown.message}.`, { cause: thrown });
+        });
+      },
+    ),
+  ];
+}
+
+function notPublic(name: string): Refusal {
+  return new Refusal(`${name} leads to an address that is not public. svc does not ask it.`);
+}
+
+const ACCEPT = 'text/markdown, text/plain, text/html;q=0.9, application/json;q=0.9, text/*;q=0.5';
+const TEXT = /^(text\/|application\/([\w.+-]+\+)?(json|xml|yaml|toml|javascript|x-ndjson)\b)/i;
+
+/** Whether an address is one of the Internet, and not of this machine or of a network around it. */
+export function isPublic(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return !INNER_4.check(address);
+  return family === 6 && GLOBAL_6.check(address, 'ipv6') && !INNER_6.check(address, 'ipv6');
+}
+
+function listOf(family: 'ipv4' | 'ipv6', networks: string): BlockList {
+  const list = new BlockList();
+  for (const network of networks.split(/\s+/)) {
+    const [address = '', bits] = network.split('/');
+    list.addSubnet(address, Number(bits), family);
+  }
+  return list;
+}
+
+/** Of the registry of special addresses (RFC 6890), and multicast. */
+const INNER_4 = listOf(
+  'ipv4',
+  `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24
+  192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24
+  224.0.0.0/3`,
+);
+/** All others are local, are multicast, or stand for an IPv4 address. */
+const GLOBAL_6 = listOf('ipv6', '2000::/3');
+const INNER_6 = listOf('ipv6', '2001::/23 2001:db8::/32 2002::/16 3fff::/20');
