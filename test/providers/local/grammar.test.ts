@@ -316,6 +316,8 @@ test('what no grammar says is refused by its name, and a schema without a value 
     [{ type: 'number', multipleOf: 0.01 }, /"multipleOf" 0\.01/],
     [{ type: 'string', pattern: '^(?=a)' }, /the pattern "\^\(\?=a\)" \(the part \(\?=a\)\)/],
     [{ type: 'string', pattern: '(' }, /the pattern "\("/],
+    [{ type: 'string', pattern: '^((a{0,9}){0,9}){0,9}$' }, /can be read in 729 ways/],
+    [{ type: 'string', pattern: '^((a|aa){1,40}b?){1,40}$' }, /can be read in 4840 ways/],
     [{ type: 'string', pattern: 'a', minLength: 3 }, /two of a pattern, a format and a length/],
     [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, /"oneOf" whose schemas allow the same/],
     [{ $ref: 'https://example.com/a' }, /the reference "https:/],
@@ -347,6 +349,19 @@ test('a schema has at most 32 levels below the first, whatever makes them', () =
     assert.is(refusal(nested(32)), 'accepted', keyword);
     assert.match(refusal(nested(33)), /deeper than 32/, keyword);
   }
+});
+
+test('a pattern may repeat repetitions where each letter says which one it is of', () => {
+  const patterns = [
+    '^([a-z]{1,20}( [a-z]{1,20}){0,100}\\.){1,100}$',
+    '^((((a{60}){60}){60}){60})$',
+    '^(\\d{1,3}\\.){3}\\d{1,3}$',
+    '^[A-Z][a-z]{0,30}( [A-Z][a-z]{0,30}){0,50}$',
+    '^.{1,900}$',
+    '[a-z]{3,200} [a-z]{3,200}',
+  ];
+  for (const pattern of patterns)
+    assert.is(refusal({ type: 'string', pattern }), 'accepted', pattern);
 });
 
 test('the rules of fixed values are built once for a grammar, and each has one name', () => {

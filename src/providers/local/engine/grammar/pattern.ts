@@ -1,31 +1,10 @@
 import { createRequire } from 'node:module';
 import type { AST } from '@eslint-community/regexpp';
+import { BRANCHES_MAX } from './branches.ts';
 import { inClass, plain, quoted } from './choice.ts';
+import { intersection, type Range, rangesOf, UnknownPattern, without } from './ranges.ts';
+import { readingsOf } from './readings.ts';
 
-/** A range of letters, from and to included. */
-type Range = readonly [from: number, to: number];
-
-const TOP = 0x10ffff;
-const DIGITS: readonly Range[] = [[0x30, 0x39]];
-const WORD: readonly Range[] = [...DIGITS, [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]];
-/** White space, by its code points. */
-const SPACES: readonly Range[] = [
-  [9, 13],
-  [0x20, 0x20],
-  [0xa0, 0xa0],
-  [0x1680, 0x1680],
-  [0x2000, 0x200a],
-  [0x2028, 0x2029],
-  [0x202f, 0x202f],
-  [0x205f, 0x205f],
-  [0x3000, 0x3000],
-  [0xfeff, 0xfeff],
-];
-const LINE_ENDS: readonly Range[] = [
-  [10, 10],
-  [13, 13],
-  [0x2028, 0x2029],
-];
 /** Letters that JSON writes with an escape: the quote, the backslash and the control characters. */
 const ESCAPED: readonly Range[] = [
   [0, 0x1f],
@@ -48,9 +27,6 @@ const ESCAPES: readonly (readonly [code: number, spelling: string])[] = [
 /** What the largest part of a pattern may be repeated. */
 const REPEATED_MAX = 1000;
 
-/** Thrown for a part of a pattern that no grammar says. `message` names it. */
-export class UnknownPattern extends Error {}
-
 /**
  * The grammar of all texts, with their quotes, that have this pattern somewhere. Throws
  * UnknownPattern.
@@ -68,6 +44,11 @@ export function patternRule(pattern: string): string {
     const isStart = first?.type === 'Assertion' && first.kind === 'start';
     const isEnd = last?.type === 'Assertion' && last.kind === 'end';
     const inner = elements.slice(isStart ? 1 : 0, isEnd ? -1 : undefined);
+    const readings = readingsOf(inner, isStart);
+    if (readings > BRANCHES_MAX)
+      throw new UnknownPattern(
+        `its repetitions can be read in ${readings > 1e6 ? 'over a million' : readings} ways`,
+      );
     const [before, after] = [isStart ? '' : 'letter*', isEnd ? '' : 'letter*'];
     return [before, sequence(inner), after].filter((part) => part !== '').join(' ') || '""';
   });
@@ -116,42 +97,6 @@ function quantifier({ element: repeated, min, max, raw }: AST.Quantifier): strin
   return `${part}{${min},${Number.isFinite(max) ? max : ''}}`;
 }
 
-type SetNode = AST.CharacterClass['elements'][number] | AST.CharacterClass | AST.CharacterSet;
-
-function rangesOf(node: SetNode): readonly Range[] {
-  switch (node.type) {
-    case 'Character':
-      return [[node.value, node.value]];
-    case 'CharacterClassRange':
-      return [[node.min.value, node.max.value]];
-    case 'CharacterClass': {
-      const all = (node.elements as readonly SetNode[]).flatMap(rangesOf);
-      return node.negate ? without(all) : all;
-    }
-    case 'CharacterSet': {
-      if (node.kind === 'any') return without(LINE_ENDS);
-      const known = { digit: DIGITS, word: WORD, space: SPACES, property: null }[node.kind];
-      if (known === null) throw new UnknownPattern(`the part ${node.raw}`);
-      return node.negate ? without(known) : known;
-    }
-    default:
-      throw new UnknownPattern(`the part ${node.raw}`);
-  }
-}
-
-/** All letters but these. */
-function without(ranges: readonly Range[]): readonly Range[] {
-  const sorted = [...ranges].sort(([one], [other]) => one - other);
-  const rest: Range[] = [];
-  let from = 0;
-  for (const [first, last] of sorted) {
-    if (first > from) rest.push([from, first - 1]);
-    from = Math.max(from, last + 1);
-  }
-  if (from <= TOP) rest.push([from, TOP]);
-  return rest;
-}
-
 /** One letter of these, as JSON spells it. */
 function letters(ranges: readonly Range[]): string {
   const has = (code: number) => ranges.some(([from, to]) => from <= code && code <= to);
@@ -160,14 +105,6 @@ function letters(ranges: readonly Range[]): string {
   if (plainOnes.length > 0) ways.unshift(classOf(plainOnes));
   if (ways.length === 0) throw new UnknownPattern('a control character');
   return ways.length === 1 ? (ways[0] as string) : `(${ways.join(' | ')})`;
-}
-
-function intersection(some: readonly Range[], others: readonly Range[]): readonly Range[] {
-  return some
-    .flatMap(([from, to]) =>
-      others.map(([first, last]): Range => [Math.max(from, first), Math.min(to, last)]),
-    )
-    .filter(([from, to]) => from <= to);
 }
 
 function classOf(ranges: readonly Range[]): string {

@@ -6,7 +6,8 @@ import { Choices } from './choice.ts';
 import { FORMAT_RULES } from './format.ts';
 import { NOTES as MERGED_NOTES, mergeSchemas, type Schema } from './merge.ts';
 import { boundsOf, integerRule, LARGEST, numberRule, wholeBounds } from './number.ts';
-import { patternRule, UnknownPattern } from './pattern.ts';
+import { patternRule } from './pattern.ts';
+import { UnknownPattern } from './ranges.ts';
 import { ANY, NEVER, type Property, type Shape } from './shape.ts';
 import { tooMuch, writeGrammar } from './write.ts';
 

@@ -1,0 +1,72 @@
+import type { AST } from '@eslint-community/regexpp';
+
+/** A range of letters, from and to included. */
+export type Range = readonly [from: number, to: number];
+
+const TOP = 0x10ffff;
+const DIGITS: readonly Range[] = [[0x30, 0x39]];
+const WORD: readonly Range[] = [...DIGITS, [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]];
+/** White space, by its code points. */
+const SPACES: readonly Range[] = [
+  [9, 13],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+];
+const LINE_ENDS: readonly Range[] = [
+  [10, 10],
+  [13, 13],
+  [0x2028, 0x2029],
+];
+/** Thrown for a part of a pattern that no grammar says. `message` names it. */
+export class UnknownPattern extends Error {}
+
+type SetNode = AST.CharacterClass['elements'][number] | AST.CharacterClass | AST.CharacterSet;
+
+export function rangesOf(node: SetNode): readonly Range[] {
+  switch (node.type) {
+    case 'Character':
+      return [[node.value, node.value]];
+    case 'CharacterClassRange':
+      return [[node.min.value, node.max.value]];
+    case 'CharacterClass': {
+      const all = (node.elements as readonly SetNode[]).flatMap(rangesOf);
+      return node.negate ? without(all) : all;
+    }
+    case 'CharacterSet': {
+      if (node.kind === 'any') return without(LINE_ENDS);
+      const known = { digit: DIGITS, word: WORD, space: SPACES, property: null }[node.kind];
+      if (known === null) throw new UnknownPattern(`the part ${node.raw}`);
+      return node.negate ? without(known) : known;
+    }
+    default:
+      throw new UnknownPattern(`the part ${node.raw}`);
+  }
+}
+
+/** All letters but these. */
+export function without(ranges: readonly Range[]): readonly Range[] {
+  const sorted = [...ranges].sort(([one], [other]) => one - other);
+  const rest: Range[] = [];
+  let from = 0;
+  for (const [first, last] of sorted) {
+    if (first > from) rest.push([from, first - 1]);
+    from = Math.max(from, last + 1);
+  }
+  if (from <= TOP) rest.push([from, TOP]);
+  return rest;
+}
+
+export function intersection(some: readonly Range[], others: readonly Range[]): readonly Range[] {
+  return some
+    .flatMap(([from, to]) =>
+      others.map(([first, last]): Range => [Math.max(from, first), Math.min(to, last)]),
+    )
+    .filter(([from, to]) => from <= to);
+}
