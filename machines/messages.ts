@@ -73,6 +73,10 @@ export interface Tool {
   /** The server of tools that has it, and its name there. Absent: the client carries it out. */
   readonly server?: string;
   readonly tool?: string;
+  /** Its calls need an approval, also where the configuration allows them. */
+  readonly ask?: true;
+  /** What its server says of it, in the words of MCP. */
+  readonly annotations?: Readonly<Record<string, boolean>>;
 }
 
 /** `name`: the model must call this tool. */

@@ -62,7 +62,11 @@ export function requestNow({ request, turns, calls }: RunContext): RunRequest {
     ...request,
     // Only the first turn must call a tool. The answer could not end otherwise.
     ...(turns.length === 0 || request.tool_choice === undefined ? {} : { tool_choice: 'auto' }),
-    tools: request.tools.map(({ server: _, tool: __, ...tool }) => tool),
+    tools: request.tools.map(({ name, description, parameters }) => ({
+      name,
+      description,
+      parameters,
+    })),
     messages: [...request.messages, ...messagesIn(turns, calls)],
   };
 }

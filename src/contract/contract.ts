@@ -31,6 +31,23 @@ export type { UsageInput, UsageRecord } from './usage.ts';
  */
 
 /** Through which API a request came, and how. */
+/** Some of the tools of a server: those that each given field names. */
+export interface ToolFilter {
+  tool_names?: readonly string[] | undefined;
+  read_only?: boolean | undefined;
+}
+
+/** A request for fewer tools of a server, or for more approvals. It never allows a call. */
+export interface ToolNarrowing {
+  server: string;
+  /** The tools that the model gets. */
+  allowed: ToolFilter;
+  /** The tools for which the configuration alone decides. The others need an approval. */
+  unasked: ToolFilter | null;
+  /** Tools that need one in any case. */
+  asked: ToolFilter | null;
+}
+
 export interface RequestSource {
   asked_as?: SourceRequest;
   /** Names the span of the client, in the form of the W3C. */
@@ -42,6 +59,8 @@ export interface RequestSource {
   joins?: { conversation: string; after: number; messages: readonly Message[] };
   /** How many runs answer the request, if several do. */
   choices?: number;
+  /** What the request leaves out of the servers of tools that it names. */
+  narrowings?: readonly ToolNarrowing[];
   /** The client waits no longer than so many milliseconds: a bound on the time of the run. */
   within_ms?: number;
 }

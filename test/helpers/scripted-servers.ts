@@ -7,6 +7,7 @@ export interface ScriptedTool {
   schema?: Record<string, unknown>;
   policy?: Approval;
   repeatable?: boolean;
+  description?: string;
   run(args: unknown, signal: AbortSignal): Promise<ToolResult> | ToolResult;
 }
 
@@ -32,12 +33,16 @@ export class ScriptedServers implements ToolServers {
 
   async tools(server: string): Promise<ToolInfo[]> {
     const found = Object.entries(this.tools_by_name)
-      .map(([name, { schema = {} }]) => ({ name: name.split('/'), schema }))
+      .map(([name, { schema = {}, description = null }]) => ({
+        name: name.split('/'),
+        schema,
+        description,
+      }))
       .filter(({ name }) => name[0] === server)
-      .map(({ name, schema }) => ({
+      .map(({ name, schema, description }) => ({
         server,
         tool: name[1] ?? '',
-        description: null,
+        description,
         schema,
         read_only: false,
         idempotent: false,

@@ -279,8 +279,12 @@ function contextOf(
  * What the client sent: its conversation may have grown since the same request was sent. One for
  * another number of answers is another request.
  */
-export function identityOf(input: RunInput, { joins, choices }: RequestSource): RunInput {
-  const whole = choices === undefined ? input : { ...input, choices };
+export function identityOf(
+  input: RunInput,
+  { joins, choices, narrowings }: RequestSource,
+): RunInput {
+  const more = choices === undefined ? {} : { choices };
+  const whole = { ...input, ...more, ...(narrowings === undefined ? {} : { narrowings }) };
   if (joins === undefined) return whole;
   const { conversation, messages } = joins;
   return { ...whole, conversation, messages: [...messages] as NonNullable<RunInput['messages']> };

@@ -5,7 +5,7 @@ import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
 import type { Config } from '../../config/config.ts';
 import { goesOn } from '../../config/known-providers.ts';
 import { withoutNull } from '../../contract/check.ts';
-import type { RequestSource, RunInput } from '../../contract/contract.ts';
+import type { RequestSource, RunInput, ToolNarrowing } from '../../contract/contract.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
@@ -48,7 +48,7 @@ export class Acceptance {
     if (kernel.backlog >= config.limits.pending_events)
       throw new SvcError('busy', 'The event log cannot keep up.', { retryAfterMs: RETRY_AFTER_MS });
     const { conversation, origin } = input;
-    const { joins, choices: _, ...asker } = source;
+    const { joins, choices: _, narrowings = [], ...asker } = source;
     const who = {
       client,
       ...(origin == null ? {} : { origin }),
@@ -57,7 +57,7 @@ export class Acceptance {
       request_digest: this.options.digests.of(identityOf(input, source)),
     };
     const admit = (whole: RunInput, facts: object, ...more: Proposal[]) =>
-      this.admit(whole, { ...who, ...facts }, { run_id, by }, ...more);
+      this.admit(whole, { ...who, ...facts }, { run_id, by, narrowings }, ...more);
     if (joins !== undefined)
       return this.options.made.join(joins, run_id, (entry, { conversation_id, asked_by }) => {
         const isOwn = asked_by === null || asked_by === by.name;
@@ -75,13 +75,17 @@ export class Acceptance {
   private async admit(
     request: RunInput,
     facts: RunFacts,
-    { run_id, by }: { run_id: RunKey; by: Principal },
+    {
+      run_id,
+      by,
+      narrowings,
+    }: { run_id: RunKey; by: Principal; narrowings: readonly ToolNarrowing[] },
     ...more: Proposal[]
   ): Promise<RunKey> {
     const { kernel, daemon, config } = this.options;
     const input = await withServedTools(
       withPreset(request, config.alias_presets),
-      this.options.servers,
+      { servers: this.options.servers, narrowings },
       config.limits,
       AbortSignal.any([by.ended, AbortSignal.timeout(config.limits.tool_ms)]),
     );

@@ -11,7 +11,7 @@ import {
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { RunContext, RunEvent } from '../../../machines/run/context.ts';
 import { terminalOf } from '../../../machines/run/next.ts';
-import { afterAnswer, requestNow } from '../../../machines/run/turns.ts';
+import { afterAnswer, isServed, requestNow } from '../../../machines/run/turns.ts';
 import { isIn } from '../../../machines/step.ts';
 import { ShortLived } from '../../async/short-lived.ts';
 import { fromBody, hasCode, SvcError } from '../../errors.ts';
@@ -192,7 +192,9 @@ export class RunExecutor {
     const { context } = kernel.tail(run_id) as RunSnapshot;
     const { asked_by, output, parts } = context;
     const request = requestNow(context);
-    const servers = new Map(context.request.tools?.map(({ name, server }) => [name, server]));
+    const { tools = [] } = context.request;
+    const servers = new Map(tools.map(({ name, server }) => [name, server]));
+    const unknown = tools.some(isServed) ? '' : undefined;
     const client = fairName({ asked_by, client: withoutShell(context.client) });
     const resume = context.outputs === 0 ? null : await recordedAnswer(store, run_id, context);
     const port = provider(request);
@@ -233,7 +235,7 @@ export class RunExecutor {
         if (!began) this.recordOutcome(mine, request, 'began');
         began = true;
         this.options.outputs.add(run_id, part.text);
-        const full = recorder.add(withServer(part, servers));
+        const full = recorder.add(withServer(part, servers, unknown));
         if (full !== null) await full;
         if (mine.signal.aborted) break;
       }
@@ -318,9 +320,17 @@ export class RunExecutor {
 
 type Output = Extract<OutputPart, { type: 'output' }>;
 
-/** A call that svc carries out names its server, so that no client takes it for its own. */
-function withServer(part: Output, servers: ReadonlyMap<string, string | undefined>): Output {
-  const server = part.call === undefined ? undefined : servers.get(part.call.name);
+/**
+ * A call that svc carries out names its server, so that no client takes it for its own. `unknown`:
+ * the server of a call of no tool.
+ */
+function withServer(
+  part: Output,
+  servers: ReadonlyMap<string, string | undefined>,
+  unknown: string | undefined,
+): Output {
+  const name = part.call?.name ?? '';
+  const server = servers.has(name) ? servers.get(name) : unknown;
   return part.call === undefined || server === undefined
     ? part
     : { ...part, call: { ...part.call, server } };

@@ -1,6 +1,6 @@
 import type { Tool } from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
-import type { RunInput } from '../../contract/contract.ts';
+import type { RunInput, ToolFilter, ToolNarrowing } from '../../contract/contract.ts';
 import {
   boundConversation,
   checkSize,
@@ -19,12 +19,17 @@ type Servers = Pick<ToolServers, 'tools' | 'policy'>;
  */
 export async function withServedTools(
   { tool_servers, ...input }: RunInput,
-  servers: Servers,
+  { servers, narrowings }: { servers: Servers; narrowings: readonly ToolNarrowing[] },
   limits: InputLimits,
   signal: AbortSignal,
 ): Promise<RunInput> {
   if (tool_servers == null || tool_servers.length === 0) return input;
-  const all = await Promise.all(tool_servers.map((name) => toolsOf(name, servers, signal)));
+  const all = await Promise.all(
+    tool_servers.map(async (name) => {
+      const narrowing = narrowings.find(({ server }) => server === name);
+      return toolsOf(name, narrowing, servers, signal);
+    }),
+  );
   const tools = [...(input.tools ?? []), ...withoutDoubles(all.flat())];
   const names = tools.map(({ name }) => name);
   const twice = firstTwice(names);
@@ -44,24 +49,56 @@ function withoutDoubles(tools: readonly Tool[]): Tool[] {
 }
 
 /** The tools of `server`, or the one of `server/tool`. */
-async function toolsOf(name: string, servers: Servers, signal: AbortSignal): Promise<Tool[]> {
+async function toolsOf(
+  name: string,
+  { allowed, unasked, asked }: Omit<ToolNarrowing, 'server'> = AS_CONFIGURED,
+  servers: Servers,
+  signal: AbortSignal,
+): Promise<Tool[]> {
   const [server = '', ...rest] = name.split('/');
   const tools = await servers.tools(server, signal);
-  if (rest.length === 0)
-    return tools.filter((tool) => servers.policy(server, tool) !== 'deny').map(toolOf);
-  const tool = tools.find((one) => one.tool === rest.join('/'));
-  if (tool === undefined)
-    throw new SvcError('tool_unknown', `The server ${server} has no tool ${rest.join('/')}.`, {
+  const find = (wanted: string): ToolInfo => {
+    const tool = tools.find((one) => one.tool === wanted);
+    if (tool !== undefined) return tool;
+    throw new SvcError('tool_unknown', `The server ${server} has no tool ${wanted}.`, {
       param: 'tool_servers',
     });
-  return [toolOf(tool)];
+  };
+  if (rest.length > 0) return [toolOf(find(rest.join('/')))];
+  for (const wanted of allowed.tool_names ?? []) find(wanted);
+  return tools
+    .filter((tool) => isIn(tool, allowed) && servers.policy(server, tool) !== 'deny')
+    .map((tool) => {
+      const ask = !isIn(tool, unasked) || isIn(tool, asked);
+      return ask ? { ...toolOf(tool), ask } : toolOf(tool);
+    });
 }
 
-function toolOf({ server, tool, description, schema }: ToolInfo): Tool {
-  return { name: nameOf(server, tool), description, parameters: schema, server, tool };
+const AS_CONFIGURED = { allowed: {}, unasked: {}, asked: null };
+
+function isIn({ tool, read_only }: ToolInfo, wanted: ToolFilter | null): boolean {
+  if (wanted === null) return false;
+  const isNamed = wanted.tool_names === undefined || wanted.tool_names.includes(tool);
+  return isNamed && (wanted.read_only === undefined || wanted.read_only === read_only);
+}
+
+function toolOf(info: ToolInfo): Tool {
+  const { server, tool, description, schema, read_only, idempotent, destructive } = info;
+  return {
+    name: servedName(server, tool),
+    description,
+    parameters: schema,
+    server,
+    tool,
+    annotations: {
+      readOnlyHint: read_only,
+      idempotentHint: idempotent,
+      destructiveHint: destructive,
+    },
+  };
 }
 
 /** The name for the model. The APIs of providers take letters, digits, `_` and `-`, at most 64. */
-function nameOf(server: string, tool: string): string {
+export function servedName(server: string, tool: string): string {
   return `${server}__${tool}`.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 64);
 }

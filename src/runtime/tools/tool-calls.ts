@@ -114,7 +114,9 @@ export class ToolCalls {
       );
     const found = await this.find(server, tool);
     if (typeof found === 'string') return deny(found);
-    const approval = servers.policy(server, found);
+    const policy = servers.policy(server, found);
+    // A request can only ask for more.
+    const approval = policy === 'allow' && target.ask === true ? 'ask' : policy;
     this.propose(run_id, {
       type: 'run.tool_requested',
       call,

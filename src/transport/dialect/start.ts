@@ -17,6 +17,7 @@ export interface ApiRequest {
   survives?: boolean;
   /** The conversation that the run belongs to. */
   joins?: RequestSource['joins'];
+  narrowings?: RequestSource['narrowings'];
 }
 
 /** A request of another API, over HTTP or in a message of a WebSocket. */
@@ -58,7 +59,15 @@ export async function startFor(
 export async function startRun(
   { headers, gone, runtime, limits, log }: Asking,
   input: RunInput,
-  { api, fields = {}, choice = 0, choices = 1, survives = false, joins }: ApiRequest,
+  {
+    api,
+    fields = {},
+    choice = 0,
+    choices = 1,
+    survives = false,
+    joins,
+    narrowings = [],
+  }: ApiRequest,
 ): Promise<RunRecord> {
   const cancels = cancelsOnDisconnect(headers);
   const key = headers['idempotency-key'];
@@ -69,12 +78,14 @@ export async function startRun(
     asked_as: { api, fields },
     ...(choices === 1 ? {} : { choices }),
     ...(joins === undefined ? {} : { joins }),
+    ...(narrowings.length === 0 ? {} : { narrowings }),
   });
   if (cancels && !survives) cancelWhenGone(runtime, run.id, gone(), log);
   return run;
 }
 
-function cancelsOnDisconnect(headers: Context['req']['headers']): boolean {
+/** Whether the run of a request ends with its connection. Throws invalid_request. */
+export function cancelsOnDisconnect(headers: Context['req']['headers']): boolean {
   const wish = headers['x-svc-on-disconnect'] ?? null;
   if (wish === null) return headers['idempotency-key'] === undefined;
   if (wish === 'cancel' || wish === 'continue') return wish === 'cancel';

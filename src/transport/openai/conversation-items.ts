@@ -3,6 +3,7 @@ import type { Message } from '../../../machines/messages.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { type Item, inputItems, itemId } from './responses/items.ts';
+import { partsOfAll, type Said, saidIn } from './responses/messages.ts';
 import { fieldsOf } from './responses/object.ts';
 import type { SentNames } from './responses/tools.ts';
 
@@ -76,7 +77,7 @@ async function newestRun(
     const run = 'run_id' in entry ? await completed(runtime, entry.run_id) : null;
     if (run === null) continue;
     const messages = run.request.messages.slice(run.fields.instructions === true ? 1 : 0);
-    return { place, messages: [...messages, ...answerOf(run)] };
+    return { place, messages: [...messages, ...run.turns, ...answerMessage(run)] };
   }
   return null;
 }
@@ -85,15 +86,17 @@ async function ofRun(runtime: Runs, run_id: string): Promise<PlacedItem[]> {
   const run = await completed(runtime, run_id);
   if (run === null) return [];
   const { names } = run.fields;
-  const { messages } = run.request;
+  const { messages, tools = [] } = run.request;
+  const served = new Set(tools.flatMap(({ name, server }) => (server === undefined ? [] : name)));
   const own = messages.slice(messages.length - (run.fields.new_messages ?? messages.length));
   return [
     ...own.flatMap(oneByOne).map((message, n) => ({ id: inputId(run_id, n), message, names })),
-    ...run.parts.map((part, n) => ({
-      id: itemId(run_id, part, n),
-      message: { role: 'assistant', content: [part] } as const,
-      names,
-    })),
+    ...partsOfAll(run).flatMap((part, n) => {
+      const message = { role: 'assistant', content: [part] } as const;
+      // svc carries out such a call: it is a part of its run, and no item.
+      const isServed = part.type === 'tool_call' && served.has(part.name);
+      return isServed ? [] : [{ id: itemId(run_id, part, n), message, names }];
+    }),
   ];
 }
 
@@ -103,17 +106,15 @@ async function completed(runtime: Runs, run_id: string) {
     const record = await runtime.runs.get(run_id);
     if (record.state !== 'completed') return null;
     const { request, asked_as } = await runtime.runs.readRequest(run_id);
-    const { output, output_parts } = record;
-    const parts = output_parts ?? (output === '' ? [] : [{ type: 'text', text: output } as const]);
-    return { request, fields: fieldsOf(asked_as) ?? {}, parts };
+    return { request, fields: fieldsOf(asked_as) ?? {}, ...saidIn(record) };
   } catch (error) {
     if (hasCode(error, 'run_unknown')) return null;
     throw error;
   }
 }
 
-function answerOf({ parts }: NonNullable<Awaited<ReturnType<typeof completed>>>): Message[] {
-  return parts.length === 0 ? [] : [{ role: 'assistant', content: parts }];
+function answerMessage({ answer }: Said): Message[] {
+  return answer.length === 0 ? [] : [{ role: 'assistant', content: answer }];
 }
 
 /** Items of the model that follow each other are one turn, unless one of them begins the next. */

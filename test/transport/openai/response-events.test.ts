@@ -1,15 +1,16 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { RunLogEvent } from '../../../src/transport/dialect/served-calls.ts';
 import {
   type ResponseEvent,
   ResponseEvents,
-  type RunLogEvent,
 } from '../../../src/transport/openai/responses/events.ts';
 import type { ResponseRequest } from '../../../src/transport/openai/responses/object.ts';
 
 const KEY = '01J0000000000000000000000A';
 const asked = (fields: ResponseRequest['fields'] = {}): ResponseRequest => ({
   run_id: `run_${KEY}`,
+  part: 0,
   created_at: 1_700_000_000_000,
   request: {
     provider: 'local',

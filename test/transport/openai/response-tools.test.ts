@@ -129,11 +129,15 @@ test('tools that servers run are left out and named, and a forced one is refused
   real,
   client,
 }) => {
-  const tools = [agents, { type: 'web_search', external_web_access: false }, { type: 'mcp' }];
+  const tools = [
+    agents,
+    { type: 'web_search', external_web_access: false },
+    { type: 'file_search' },
+  ];
   const { response } = await client.responses
     .create({ model: MODEL, input: 'Hi', tools } as never)
     .withResponse();
-  assert.is(response.headers.get('x-svc-ignored'), 'tools.1.web_search, tools.2.mcp');
+  assert.is(response.headers.get('x-svc-ignored'), 'tools.1.web_search, tools.2.file_search');
   assert.is(asked(real).tools?.length, 2);
   for (const tool_choice of [{ type: 'web_search_preview' }, { type: 'mcp', server_label: 'x' }])
     assert.is((await errorOf(create(client, { tools, tool_choice })))[0], 400);

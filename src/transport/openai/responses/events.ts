@@ -4,6 +4,8 @@ import type { OutputPart, Piece, TokenLogprob } from '../../../../machines/messa
 import { partOf, partsAfter } from '../../../../machines/messages.ts';
 import type { DeadlineName, FinishReason, Usage } from '../../../../machines/run/context.ts';
 import { TIMEOUT_ERROR } from '../../../../machines/run/context.ts';
+import { hasEnded, type ToolCall } from '../../../../machines/tool-call.ts';
+import { isShown, type RunLogEvent, ServedCalls } from '../../dialect/served-calls.ts';
 import { InputReader, inputOf } from './custom-input.ts';
 import {
   compactionItem,
@@ -19,22 +21,31 @@ import {
 } from './items.ts';
 import {
   cutBy,
+  GOES_ON,
   type ResponseRequest,
   type ResponseState,
   type ResponseStatus,
   responseObject,
+  sumOf,
+  without,
 } from './object.ts';
+import { approvalItem, callItem, endOf, listItems } from './served-items.ts';
 import { type SentNames, sentName } from './tools.ts';
-
-/** An event of a run, from the log. `at` is in milliseconds since the epoch. */
-export interface RunLogEvent {
-  readonly type: string;
-  readonly at: number;
-  readonly data: Readonly<Record<string, unknown>>;
-}
 
 /** An event of the Responses API, numbered. */
 export type ResponseEvent = Item & { readonly type: string; readonly sequence_number: number };
+
+/** A part of the answer as an item. */
+interface Shown {
+  readonly id: string;
+  readonly output_index: number;
+  part: OutputPart;
+  readonly logprobs: TokenLogprob[];
+  /** Reads the input of a call of a custom tool. */
+  readonly reader: InputReader | null;
+  /** How it ended. Null: it has not. */
+  ended: ItemStatus | null;
+}
 
 /**
  * The events of one response: a fold of the events of its run, from the first.
@@ -45,37 +56,41 @@ export type ResponseEvent = Item & { readonly type: string; readonly sequence_nu
  * 3. Output items are the parts of the answer, in their order. Text ends when the next part begins.
  *    Calls end with the answer, because a provider may return to an earlier call.
  * 4. A response never starts its answer again: `input.ts` asks for the recovery `resume`.
+ * 5. A call that svc carries out is an item once it begins. A response ends when its run only waits
+ *    for approvals. The next response of the run has what follows.
  */
 export class ResponseEvents {
   /** What was asked, at the target that answers. */
   private source: ResponseRequest;
+  /** Responses of the run before this one that have not ended. */
+  private before: number;
   private number = 0;
-  /** The text of an answer that is only text. */
+  /** The text of a turn of the model that is only text. */
   private text = '';
   private parts: readonly OutputPart[] = [];
-  /** Token probabilities of each part. */
-  private readonly logprobs = new Map<number, TokenLogprob[]>();
-  /** Parts that have begun. */
-  private begun = 0;
-  /** The input of each call of a custom tool. */
-  private readonly inputs = new Map<number, InputReader>();
-  /** How the items ended that have. */
-  private readonly ended = new Map<number, ItemStatus>();
+  /** Parts of earlier turns. */
+  private earlier = 0;
+  /** The items of the parts of this turn. */
+  private readonly shown = new Map<number, Shown>();
   /** The part whose content has not ended. Calls are not counted. */
-  private open: number | null = null;
+  private open: Shown | null = null;
+  /** Makes each output item. `status`: of one that has not ended. */
+  private output: ((status: ItemStatus) => Item)[] = [];
+  private readonly served = new ServedCalls();
+  /** The output index of each call that svc carries out. */
+  private readonly places = new Map<number, number>();
+  /** Of the turns of this response, and of those before it. */
+  private usages: Usage[] = [];
+  private used: Usage[] = [];
   private started = false;
   private timeout: Failure | null = null;
   private state: Omit<ResponseState, 'output'>;
 
   constructor(source: ResponseRequest) {
     this.source = source;
-    this.state = {
-      status: source.fields.background === true ? 'queued' : 'in_progress',
-      usage: null,
-      error: null,
-      finish_reason: null,
-      completed_at: null,
-    };
+    this.before = source.part;
+    const isQueued = source.fields.background === true && source.part === 0;
+    this.state = { ...GOES_ON, status: isQueued ? 'queued' : 'in_progress' };
   }
 
   /** The response after the events so far. */
@@ -94,11 +109,28 @@ export class ResponseEvents {
 
   /** The number of the last event. -1: there was none. */
   get last(): number {
-    return this.number - 1;
+    return this.before > 0 ? -1 : this.number - 1;
   }
 
   /** The response events of the next event of the run. */
-  after({ type, at, data }: RunLogEvent): ResponseEvent[] {
+  after(event: RunLogEvent): ResponseEvent[] {
+    if (this.isOver) return [];
+    const isOfThis = this.before === 0;
+    const begins = isOfThis && this.number === 0 && this.source.part > 0;
+    if (begins && event.type === 'run.recovered') return [];
+    const { asked } = this.served;
+    const pauses = asked.length;
+    const changed = this.served.after(event);
+    const events = [
+      ...(begins ? this.continued(event.at) : []),
+      ...changed.flatMap((call) => this.called(call)),
+      ...this.own(event),
+      ...(asked.length > pauses ? this.paused(event.at, asked.at(-1) ?? []) : []),
+    ];
+    return isOfThis ? events : [];
+  }
+
+  private own({ type, at, data }: RunLogEvent): ResponseEvent[] {
     switch (type) {
       case 'run.accepted':
         if (data.request !== undefined) this.moveTo(data.request as Target);
@@ -107,12 +139,17 @@ export class ResponseEvents {
         if (this.started) return [];
         this.started = true;
         this.state = { ...this.state, status: 'in_progress' };
-        return [this.event('response.in_progress', { response: this.response() })];
+        return [
+          this.event('response.in_progress', { response: this.response() }),
+          ...this.listed(),
+        ];
       case 'run.attempt_failed':
         if (data.next !== undefined) this.moveTo(data.next as Target);
         return [];
       case 'run.output_appended':
         return this.piece(data as unknown as LoggedPiece);
+      case 'run.turn_completed':
+        return this.turned(data.usage as Usage);
       case 'run.deadline_passed':
         this.timeout = {
           code: 'run_timed_out',
@@ -144,6 +181,80 @@ export class ResponseEvents {
     return [created, this.event('response.queued', { response: this.response() })];
   }
 
+  /** A response that goes on with the run of the one before. */
+  private continued(at: number): ResponseEvent[] {
+    this.source = { ...this.source, created_at: at };
+    return ['created', 'in_progress'].map((what) =>
+      this.event(`response.${what}`, { response: this.response() }),
+    );
+  }
+
+  private listed(): ResponseEvent[] {
+    return listItems(this.source).flatMap((item) =>
+      this.whole(item, { ...item, tools: [] }, 'mcp_list_tools'),
+    );
+  }
+
+  /** The events of an item that is whole at once. `of`: the name of its events. */
+  private whole(item: Item, first: Item = item, of?: string): ResponseEvent[] {
+    const output_index = this.output.push(() => item) - 1;
+    const place = { item_id: item.id, output_index };
+    return [
+      this.event('response.output_item.added', { output_index, item: first }),
+      ...(of === undefined
+        ? []
+        : ['in_progress', 'completed'].map((what) => this.event(`response.${of}.${what}`, place))),
+      this.event('response.output_item.done', { output_index, item }),
+    ];
+  }
+
+  /** The events of a call that svc carries out, after it has changed. */
+  private called(call: ToolCall): ResponseEvent[] {
+    if (!isShown(call)) return [];
+    const item = callItem(this.source, call);
+    const known = this.places.get(call.call);
+    const make = () => callItem(this.source, this.served.all[call.call - 1] ?? call);
+    const output_index = known ?? this.output.push(make) - 1;
+    this.places.set(call.call, output_index);
+    const place = { item_id: item.id, output_index };
+    const begun = { ...item, arguments: '', output: null, error: null, status: 'in_progress' };
+    const written = call.arguments;
+    const events =
+      known !== undefined
+        ? []
+        : [
+            this.event('response.output_item.added', { output_index, item: begun }),
+            this.event('response.mcp_call.in_progress', place),
+            ...(written === ''
+              ? []
+              : [this.event('response.mcp_call_arguments.delta', { ...place, delta: written })]),
+            this.event('response.mcp_call_arguments.done', { ...place, arguments: written }),
+          ];
+    if (!hasEnded(call)) return events;
+    return [
+      ...events,
+      this.event(`response.mcp_call.${endOf(call)}`, place),
+      this.event('response.output_item.done', { output_index, item }),
+    ];
+  }
+
+  /** The run does nothing but wait for these approvals. */
+  private paused(at: number, asked: readonly ToolCall[]): ResponseEvent[] {
+    const requests = asked.flatMap((call) => this.whole(approvalItem(this.source, call)));
+    const usage = sumOf(this.usages);
+    const ended = { status: 'completed', finish_reason: 'tool_calls', completed_at: at } as const;
+    this.state = { ...this.state, ...ended, usage };
+    const completed = this.event('response.completed', { response: this.response() });
+    if (this.before === 0) return [...requests, completed];
+    this.before -= 1;
+    this.state = GOES_ON;
+    this.number = 0;
+    this.output = [];
+    this.used = [...this.used, ...this.usages];
+    this.usages = [];
+    return [];
+  }
+
   private piece(piece: LoggedPiece): ResponseEvent[] {
     const before = this.allParts();
     // A piece without text that continues nothing says nothing: it only has tokens.
@@ -151,47 +262,52 @@ export class ResponseEvents {
     const index = partOf(before, piece);
     this.parts = partsAfter(this.parts, this.text, piece);
     if (piece.kind === undefined) this.text += piece.text;
-    if (this.source.fields.compaction === true) return [];
-    const events: ResponseEvent[] = [];
-    if (index >= this.begun) events.push(...this.close('completed'), ...this.begin(index));
-    const logprobs = piece.logprobs ?? [];
-    if (logprobs.length > 0)
-      this.logprobs.set(index, [...(this.logprobs.get(index) ?? []), ...logprobs]);
+    if (this.source.fields.compaction === true || piece.call?.server !== undefined) return [];
     const part = this.allParts()[index];
-    const reader = this.inputs.get(index);
-    const delta = reader === undefined ? piece.text : reader.add(piece.text);
-    if (part !== undefined && delta !== '') events.push(this.delta(part, index, delta, logprobs));
+    const known = this.shown.get(index);
+    const events = known === undefined ? [...this.close('completed'), ...this.begin(index)] : [];
+    const shown = known ?? this.shown.get(index);
+    if (shown === undefined || part === undefined) return events;
+    shown.part = part;
+    const logprobs = piece.logprobs ?? [];
+    shown.logprobs.push(...logprobs);
+    const delta = shown.reader === null ? piece.text : shown.reader.add(piece.text);
+    if (delta !== '') events.push(this.delta(shown, delta, logprobs));
     return events;
   }
 
   private begin(index: number): ResponseEvent[] {
     const part = this.allParts()[index];
     if (part === undefined) return [];
-    this.begun = index + 1;
-    const empty = emptied(part);
-    const id = itemId(this.source.run_id, part, index);
+    const { names } = this;
+    const isCustom = part.type === 'tool_call' && sentName(names, part.name).custom === true;
+    const shown: Shown = {
+      id: itemId(this.source.run_id, part, this.earlier + index),
+      output_index: this.output.length,
+      part: emptied(part),
+      logprobs: [],
+      reader: isCustom ? new InputReader() : null,
+      ended: null,
+    };
+    const make = (status: ItemStatus) => {
+      const { logprobs } = shown;
+      return itemOf(shown.id, shown.part, shown.ended ?? status, { names, logprobs });
+    };
+    this.shown.set(index, shown);
+    this.output.push(make);
     const added = this.event('response.output_item.added', {
-      output_index: index,
-      item: itemOf(id, empty, 'in_progress', { names: this.names }),
+      output_index: shown.output_index,
+      item: make('in_progress'),
     });
-    if (part.type === 'tool_call') {
-      const { custom } = sentName(this.names, part.name);
-      if (custom === true) this.inputs.set(index, new InputReader());
-      return [added];
-    }
-    this.open = index;
-    return [added, this.onContent('added', index, contentOf(empty))];
+    if (part.type === 'tool_call') return [added];
+    this.open = shown;
+    return [added, this.onContent('added', shown)];
   }
 
-  private delta(
-    part: OutputPart,
-    index: number,
-    delta: string,
-    logprobs: readonly TokenLogprob[],
-  ): ResponseEvent {
-    const place = { ...this.at(part, index), ...placeIn(part), delta };
-    if (part.type === 'tool_call')
-      return this.event(`response.${this.callName(index)}.delta`, place);
+  private delta(shown: Shown, delta: string, logprobs: readonly TokenLogprob[]): ResponseEvent {
+    const { part } = shown;
+    const place = { ...at(shown), ...placeIn(part), delta };
+    if (part.type === 'tool_call') return this.event(`response.${callName(shown)}.delta`, place);
     return part.type === 'text'
       ? this.event('response.output_text.delta', { ...place, logprobs: logprobs.map(logprobOf) })
       : this.event(`response.${NAMES[part.type]}.delta`, place);
@@ -199,43 +315,47 @@ export class ResponseEvents {
 
   /** Ends the content of the open part. */
   private close(status: ItemStatus): ResponseEvent[] {
-    const index = this.open;
-    const part = index === null ? undefined : this.allParts()[index];
-    if (index === null || part === undefined || part.type === 'tool_call') return [];
+    const shown = this.open;
+    if (shown === null || shown.part.type === 'tool_call') return [];
     this.open = null;
-    const place = { ...this.at(part, index), ...placeIn(part) };
-    const logprobs = this.logprobs.get(index) ?? [];
+    const { part, logprobs } = shown;
+    const place = { ...at(shown), ...placeIn(part) };
     const done =
       part.type === 'text'
         ? { ...place, text: part.text, logprobs: logprobs.map(logprobOf) }
         : { ...place, [part.type === 'refusal' ? 'refusal' : 'text']: part.text };
     return [
       this.event(`response.${NAMES[part.type]}.done`, done),
-      this.onContent('done', index, contentOf(part, logprobs)),
-      this.itemDone(index, status),
+      this.onContent('done', shown),
+      this.itemDone(shown, status),
     ];
   }
 
   private closeCalls(status: ItemStatus): ResponseEvent[] {
-    return this.allParts().flatMap((part, index) => {
+    return [...this.shown.values()].flatMap((shown) => {
+      const { part, reader } = shown;
       if (part.type !== 'tool_call') return [];
       const { name } = sentName(this.names, part.name);
-      const reader = this.inputs.get(index);
       const rest = reader?.end() ?? '';
       const whole =
-        reader === undefined
-          ? { name, arguments: part.arguments }
-          : { input: inputOf(part.arguments) };
+        reader === null ? { name, arguments: part.arguments } : { input: inputOf(part.arguments) };
       return [
-        ...(rest === '' ? [] : [this.delta(part, index, rest, [])]),
-        this.event(`response.${this.callName(index)}.done`, { ...this.at(part, index), ...whole }),
-        this.itemDone(index, status),
+        ...(rest === '' ? [] : [this.delta(shown, rest, [])]),
+        this.event(`response.${callName(shown)}.done`, { ...at(shown), ...whole }),
+        this.itemDone(shown, status),
       ];
     });
   }
 
-  private callName(index: number): string {
-    return this.inputs.has(index) ? 'custom_tool_call_input' : 'function_call_arguments';
+  /** The model has called tools of servers, and is asked again later. */
+  private turned(usage: Usage): ResponseEvent[] {
+    const events = this.close('completed');
+    this.usages.push(usage);
+    this.earlier += this.allParts().length;
+    this.shown.clear();
+    this.parts = [];
+    this.text = '';
+    return events;
   }
 
   private completed(at: number, { finish_reason, usage }: Completed): ResponseEvent[] {
@@ -245,7 +365,14 @@ export class ResponseEvents {
       this.source.fields.compaction === true
         ? this.summarised()
         : [...this.close(status), ...this.closeCalls(status)];
-    this.state = { status, error: null, usage, finish_reason, completed_at: isCut ? null : at };
+    const own = without(usage, sumOf(this.used));
+    this.state = {
+      status,
+      error: null,
+      usage: own,
+      finish_reason,
+      completed_at: isCut ? null : at,
+    };
     return [...events, this.event(`response.${status}`, { response: this.response() })];
   }
 
@@ -262,21 +389,18 @@ export class ResponseEvents {
     return [this.event('response.failed', { response: this.response() })];
   }
 
-  private itemDone(output_index: number, status: ItemStatus): ResponseEvent {
-    this.ended.set(output_index, status);
-    const item = this.items(status)[output_index];
+  private itemDone(shown: Shown, status: ItemStatus): ResponseEvent {
+    shown.ended = status;
+    const { output_index } = shown;
+    const item = this.output[output_index]?.(status);
     return this.event('response.output_item.done', { output_index, item });
   }
 
-  private onContent(what: 'added' | 'done', output_index: number, part: Item): ResponseEvent {
-    const of = this.allParts()[output_index] as OutputPart;
+  private onContent(what: 'added' | 'done', shown: Shown): ResponseEvent {
+    const { part: of, logprobs } = shown;
     const type = of.type === 'reasoning' ? 'reasoning_summary_part' : 'content_part';
-    const place = { ...this.at(of, output_index), ...placeIn(of) };
-    return this.event(`response.${type}.${what}`, { ...place, part });
-  }
-
-  private at(part: OutputPart, output_index: number): Item {
-    return { item_id: itemId(this.source.run_id, part, output_index), output_index };
+    const part = contentOf(of, what === 'done' ? logprobs : []);
+    return this.event(`response.${type}.${what}`, { ...at(shown), ...placeIn(of), part });
   }
 
   private event(type: string, fields: Item): ResponseEvent {
@@ -290,11 +414,7 @@ export class ResponseEvents {
     const { run_id, fields } = this.source;
     if (fields.compaction === true)
       return this.state.finish_reason === null ? [] : [compactionItem(run_id, this.allParts())];
-    return this.allParts().map((part, index) => {
-      const id = itemId(this.source.run_id, part, index);
-      const logprobs = this.logprobs.get(index) ?? [];
-      return itemOf(id, part, this.ended.get(index) ?? status, { names: this.names, logprobs });
-    });
+    return this.output.map((make) => make(status));
   }
 
   private get names(): SentNames {
@@ -305,6 +425,14 @@ export class ResponseEvents {
     if (this.parts.length > 0 || this.text === '') return this.parts;
     return [{ type: 'text', text: this.text }];
   }
+}
+
+function at({ id, output_index }: Shown): Item {
+  return { item_id: id, output_index };
+}
+
+function callName({ reader }: Shown): string {
+  return reader === null ? 'function_call_arguments' : 'custom_tool_call_input';
 }
 
 interface LoggedPiece extends Piece {

@@ -7,7 +7,7 @@ import { runInput } from '../../../contract/run.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
-import { runIdOf } from '../../dialect/ids.ts';
+import { narrowingOf, servedBy } from '../../dialect/mcp-tools.ts';
 import { messagesOfRequest } from '../conversation-items.ts';
 import {
   anything,
@@ -29,10 +29,12 @@ import {
   verbosityOf,
   WITHOUT_EFFECT,
 } from '../parameters.ts';
+import { unanswered } from './approvals.ts';
 import { ASK_SUMMARY, keptMessages, sealed, summaryPart } from './compaction.ts';
 import { answerOf, messagesOf } from './messages.ts';
-import { fieldsOf, type ResponseFields } from './object.ts';
+import { fieldsOf, placeOfResponse, type ResponseFields } from './object.ts';
 import { type InputItem, inputItems } from './schemas.ts';
+import { servedId } from './served-items.ts';
 import {
   chosen,
   joined,
@@ -109,7 +111,7 @@ export const responseInput = named(
     background: v.nullish(flag),
     stream: v.nullish(flag),
     stream_options: v.nullish(object({ include_obfuscation: v.nullish(flag) })),
-    max_tool_calls: v.nullish(v.never('must be null: svc itself runs no tools.')),
+    max_tool_calls: v.nullish(v.never('must be null: the limit tool_calls bounds them.')),
     context_management: v.nullish(v.never('must be null: svc leaves nothing out.')),
     /** False: no later request finds the response. Its run stays in the history, as any run. */
     store: v.nullish(flag),
@@ -131,6 +133,7 @@ export interface ResponseRun {
   /** The conversation that it belongs to. */
   joins: RequestSource['joins'];
   fields: ResponseFields;
+  narrowings: RequestSource['narrowings'];
   /** The conversation without instructions, for a request that continues it. */
   whole: Earlier;
 }
@@ -164,14 +167,18 @@ export async function runOfResponse(
     instructions == null
       ? []
       : [{ role: 'system', content: [{ type: 'text', text: instructions }] }];
+  const sent = body.tools ?? [];
   const brought = joined(
     earlier.toolbox,
     toolboxOf(typeof items === 'string' ? [] : toolsIn(items)),
   );
   const { toolbox, choice } = chosen(
-    joined(brought, toolboxOf(body.tools ?? [])),
+    joined(brought, toolboxOf(sent.filter((tool) => tool.type !== 'mcp'))),
     body.tool_choice,
   );
+  const servers = sent.filter((tool) => tool.type === 'mcp');
+  // A model that compacts calls nothing.
+  const { tool_servers, narrowings } = servedBy(compacts ? [] : servers.map(narrowingOf));
   const { tools, names, strict } = toolbox;
   const { prompt_cache_key } = body;
   const wantsLogprobs = include?.includes('message.output_text.logprobs') === true;
@@ -186,6 +193,7 @@ export async function runOfResponse(
             messages: [...guide, ...added],
           },
     whole: { messages, toolbox: brought },
+    narrowings,
     input: {
       ...pick(body, [...SAME, 'model', 'metadata']),
       messages: [...guide, ...messages],
@@ -193,6 +201,7 @@ export async function runOfResponse(
       stop: stopOf(body.stop),
       seed: seedOf(body.seed),
       tools: tools.length === 0 ? null : tools,
+      tool_servers,
       // A model that compacts calls nothing, and writes a summary that only svc reads: no form of
       // an answer applies to it.
       tool_choice: compacts ? (tools.length === 0 ? null : 'none') : choice,
@@ -214,6 +223,7 @@ export async function runOfResponse(
       new_messages: added.length,
       ...(strict.some((each) => each !== null) ? { strict } : {}),
       ...(Object.keys(names).length === 0 ? {} : { names }),
+      ...(servers.length === 0 ? {} : { servers }),
       ...(brought.tools.length === 0 ? {} : { brought: brought.tools.map(({ name }) => name) }),
     },
   };
@@ -252,7 +262,7 @@ export async function conversationOf(
 ): Promise<Earlier> {
   let run_id: string;
   try {
-    run_id = runIdOf('resp_', id);
+    run_id = placeOfResponse(id).run_id;
   } catch {
     throw notFound(id);
   }
@@ -262,11 +272,18 @@ export async function conversationOf(
   const fields = fieldsOf(earlier.asked_as);
   if (fields === null || (fields.unstored === true && !unstored)) throw notFound(id);
   const { messages: all, tools = [] } = earlier.request;
-  const { ended_at } = await runtime.runs.get(run_id);
+  const { ended_at, state, tool_calls = [] } = await runtime.runs.get(run_id);
+  if (state === 'awaiting_approval') {
+    const waiting = tool_calls.filter((call) => call.state === 'requested');
+    throw unanswered(waiting.map(({ call }) => servedId('mcpr', run_id, call)));
+  }
   if (ended_at === null) throw wrong(PREVIOUS, `The response ${id} has not ended yet.`);
   if (all.length === 0)
     throw wrong(PREVIOUS, `The log does not keep what the response ${id} was asked.`);
-  const content = await answerOf(runtime, run_id);
+  const { turns, answer } = await answerOf(runtime, run_id);
+  // A turn that also calls functions of the client ends the run. svc carries out none of its calls.
+  const isServed = (called: string) => tools.some((tool) => tool.name === called && tool.server);
+  const content = answer.filter((part) => part.type !== 'tool_call' || !isServed(part.name));
   const messages = all.slice(fields.instructions === true ? 1 : 0);
   const { names = {}, brought = [] } = fields;
   const kept = tools.filter(({ name }) => brought.includes(name));
@@ -276,8 +293,8 @@ export async function conversationOf(
     const summary: Message = { role: 'user', content: [summaryPart(sealed(content), PREVIOUS)] };
     return { toolbox, messages: [...keptMessages(messages), summary] };
   }
-  const answer: Message[] = content.length === 0 ? [] : [{ role: 'assistant', content }];
-  return { toolbox, messages: [...messages, ...answer] };
+  const last: Message[] = content.length === 0 ? [] : [{ role: 'assistant', content }];
+  return { toolbox, messages: [...messages, ...turns, ...last] };
 }
 
 export function notFound(id: string): SvcError {

@@ -1,6 +1,8 @@
 import type { Message, MessagePart, OutputPart } from '../../../../machines/messages.ts';
 import { wrong } from '../../../contract/check.ts';
+import type { RunRecord } from '../../../contract/contract.ts';
 import type { Runtime } from '../../../runtime/port.ts';
+import { servedName } from '../../../runtime/tools/served-tools.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
 import { imageOf } from '../chat-messages.ts';
 import { fileText } from '../files.ts';
@@ -49,10 +51,18 @@ export async function messagesOf(
     const isResult =
       item.type === 'function_call_output' || item.type === 'custom_tool_call_output';
     if (!isResult) show();
-    if (item.type === 'additional_tools' || item.type === 'compaction_trigger') continue;
+    if (isUnsaid(item)) continue;
     if (item.type === 'compaction')
       messages.push({ role: 'user', content: [summaryPart(item.encrypted_content, at)] });
-    else if ('role' in item) {
+    else if (item.type === 'mcp_call') {
+      const { id: written, server_label, name: tool, output, error } = item;
+      const id = written ?? `mcp_${index}`;
+      const name = servedName(server_label, tool);
+      answer([{ type: 'tool_call', id, name, arguments: item.arguments }]);
+      const text = output ?? (typeof error === 'string' ? error : JSON.stringify(error ?? null));
+      const is_error = output == null;
+      messages.push({ role: 'tool', content: [{ type: 'tool_result', id, text, is_error }] });
+    } else if ('role' in item) {
       const { role, parts } = await partsOf(item, at, reading);
       if (role === 'assistant') answer(parts);
       else messages.push({ role, content: parts });
@@ -82,6 +92,28 @@ export async function messagesOf(
   }
   show();
   return messages;
+}
+
+/** Items that no model reads. Of a call that svc carries out, it reads the item with the result. */
+type Unsaid = Extract<
+  InputItem,
+  {
+    type:
+      | 'additional_tools'
+      | 'compaction_trigger'
+      | 'mcp_list_tools'
+      | 'mcp_approval_request'
+      | 'mcp_approval_response';
+  }
+>;
+function isUnsaid(item: InputItem): item is Unsaid {
+  return (
+    item.type === 'additional_tools' ||
+    item.type === 'compaction_trigger' ||
+    item.type === 'mcp_list_tools' ||
+    item.type === 'mcp_approval_request' ||
+    item.type === 'mcp_approval_response'
+  );
 }
 
 /** What the model said after its reasoning. More reasoning or text is another turn. */
@@ -157,7 +189,7 @@ function references(
     const place = placeOfItem(id);
     const run_id = place?.run_id ?? '';
     if (place !== null && !read.has(run_id))
-      read.set(run_id, await answerOf(runtime, run_id).catch(() => []));
+      read.set(run_id, await answerOf(runtime, run_id).then(partsOfAll, () => []));
     const part = read.get(run_id)?.[place?.index ?? 0];
     if (part === undefined)
       throw wrong(`${at}.id`, `${at}.id names no output item of a response that has ended.`);
@@ -165,12 +197,26 @@ function references(
   };
 }
 
-/** The parts of a whole answer. None if the run is no response, or has not ended. */
-export async function answerOf(
-  runtime: Pick<Runtime, 'runs'>,
-  run_id: string,
-): Promise<readonly OutputPart[]> {
-  const { asked_as, ended_at, output, output_parts } = await runtime.runs.get(run_id);
-  if (asked_as !== RESPONSES || ended_at === null) return [];
-  return output_parts ?? (output === '' ? [] : [{ type: 'text', text: output }]);
+/** What a whole response said: what came before its answer, and the answer. */
+export interface Said {
+  turns: readonly Message[];
+  answer: readonly OutputPart[];
+}
+
+/** Nothing if the run is no response, or has not ended. */
+export async function answerOf(runtime: Pick<Runtime, 'runs'>, run_id: string): Promise<Said> {
+  const record = await runtime.runs.get(run_id);
+  const { asked_as, ended_at } = record;
+  return asked_as === RESPONSES && ended_at !== null ? saidIn(record) : { turns: [], answer: [] };
+}
+
+export function saidIn({ output, output_parts, turns = [] }: RunRecord): Said {
+  const answer = output_parts ?? (output === '' ? [] : [{ type: 'text', text: output } as const]);
+  return { turns: turns as Message[], answer };
+}
+
+/** The parts of all turns of the model, in their order. */
+export function partsOfAll({ turns, answer }: Said): readonly OutputPart[] {
+  const earlier = turns.filter(({ role }) => role === 'assistant');
+  return [...earlier.flatMap(({ content }) => content as readonly OutputPart[]), ...answer];
 }

@@ -1,8 +1,10 @@
 import type { Failure } from '../../../../machines/events.ts';
 import type { RunRequest, SourceRequest } from '../../../../machines/messages.ts';
 import type { FinishReason, Usage } from '../../../../machines/run/context.ts';
+import { sumOfUsage } from '../../../../machines/run/turns.ts';
 import { fromBody, type SvcError } from '../../../errors.ts';
-import { idIn } from '../../dialect/ids.ts';
+import { idIn, runIdOf } from '../../dialect/ids.ts';
+import type { McpTool } from '../../dialect/mcp-tools.ts';
 import { bodyOf, modelOf, renameParams } from '../parts.ts';
 import type { Item } from './items.ts';
 import { type SentNames, shownChoice, shownTools } from './tools.ts';
@@ -29,6 +31,8 @@ export interface ResponseFields {
   names?: SentNames;
   /** The tools that items of the conversation brought along. Its later responses have them, too. */
   brought?: readonly string[];
+  /** The servers of tools that it names. */
+  servers?: readonly McpTool[];
   /** The answer is a summary of the conversation. */
   compaction?: true;
   /** These fields have no effect. The response repeats them. */
@@ -39,6 +43,8 @@ export interface ResponseFields {
 /** What a response was asked. */
 export interface ResponseRequest {
   run_id: string;
+  /** Its place among the responses of the run: each approval that is asked for ends one. */
+  part: number;
   /** Milliseconds since the epoch. */
   created_at: number;
   request: RunRequest;
@@ -65,8 +71,29 @@ export interface ResponseState {
   completed_at: number | null;
 }
 
+/** A response that has not ended. */
+export const GOES_ON: Omit<ResponseState, 'output'> = {
+  status: 'in_progress',
+  usage: null,
+  error: null,
+  finish_reason: null,
+  completed_at: null,
+};
+
 export function fieldsOf(asked_as: SourceRequest | null): ResponseFields | null {
   return asked_as?.api === RESPONSES ? (asked_as.fields as ResponseFields) : null;
+}
+
+const RESPONSE = /^(resp_[0-9A-Z]{26})_(\d{1,4})$/;
+
+export function responseId({ run_id, part }: Pick<ResponseRequest, 'run_id' | 'part'>): string {
+  return idIn('resp_', run_id) + (part === 0 ? '' : `_${part}`);
+}
+
+/** The run of a response, and its place in it. Throws run_unknown. */
+export function placeOfResponse(id: string): { run_id: string; part: number } {
+  const [, first = id, part = '0'] = RESPONSE.exec(id) ?? [];
+  return { run_id: runIdOf('resp_', first), part: Number(part) };
 }
 
 /** The object `response`. */
@@ -77,7 +104,7 @@ export function responseObject(source: ResponseRequest, state: ResponseState): I
   const seconds = (at: number) => Math.floor(at / 1000);
   const incomplete = state.status === 'incomplete';
   return {
-    id: idIn('resp_', source.run_id),
+    id: responseId(source),
     object: 'response',
     created_at: seconds(source.created_at),
     status: state.status,
@@ -93,7 +120,10 @@ export function responseObject(source: ResponseRequest, state: ResponseState): I
     model: modelOf(request),
     output: state.output,
     parallel_tool_calls: request.parallel_tool_calls ?? true,
-    previous_response_id: fields.previous_response_id ?? null,
+    previous_response_id:
+      source.part > 0
+        ? responseId({ ...source, part: source.part - 1 })
+        : (fields.previous_response_id ?? null),
     reasoning: { effort: request.reasoning_effort ?? null, summary: null },
     service_tier: 'default',
     store: fields.unstored !== true,
@@ -101,7 +131,7 @@ export function responseObject(source: ResponseRequest, state: ResponseState): I
     temperature: request.temperature ?? 1,
     text: { format: formatOf(request), verbosity: request.verbosity ?? 'medium' },
     tool_choice: shownChoice(request.tool_choice ?? 'auto', names),
-    tools: shownTools(request.tools ?? [], names, fields.strict),
+    tools: [...shownTools(request.tools ?? [], names, fields.strict), ...(fields.servers ?? [])],
     top_logprobs: request.logprobs ?? 0,
     top_p: request.top_p ?? 1,
     presence_penalty: request.presence_penalty ?? 0,
@@ -117,6 +147,7 @@ export function responseObject(source: ResponseRequest, state: ResponseState): I
 /** The parameters of a run in the words of this API. */
 export const inResponse = renameParams({
   messages: 'input',
+  tool_servers: 'tools',
   max_tokens: 'max_output_tokens',
   response_format: 'text.format',
   reasoning_effort: 'reasoning.effort',
@@ -166,4 +197,24 @@ export function usageOf(usage: Usage | null): Item | null {
     output_tokens_details: { reasoning_tokens: usage.reasoning_tokens ?? 0 },
     total_tokens: input_tokens + output_tokens,
   };
+}
+
+/** What several turns used. Null: there was none. */
+export function sumOf(usages: readonly Usage[]): Usage | null {
+  const last = usages.at(-1);
+  if (last === undefined) return null;
+  return sumOfUsage(
+    usages.slice(0, -1).map((usage) => ({ usage })),
+    last,
+  );
+}
+
+/** What a run used after the responses before. A number that is unknown stays so. */
+export function without(all: Usage, before: Usage | null): Usage {
+  if (before === null) return all;
+  const left = Object.entries(all).map(([name, count]) => {
+    const earlier = before[name as keyof Usage];
+    return [name, count === null || earlier === null ? null : count - (earlier ?? 0)];
+  });
+  return Object.fromEntries(left);
 }

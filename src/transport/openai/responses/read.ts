@@ -1,12 +1,12 @@
 import type { RunRecord } from '../../../contract/contract.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
-import { runIdOf } from '../../dialect/ids.ts';
+import { type RunLogEvent, ServedCalls } from '../../dialect/served-calls.ts';
 import { eventData } from '../../stream/event-forms.ts';
 import type { Outflow } from '../../stream/unsent-bytes.ts';
-import { type ResponseEvent, ResponseEvents, type RunLogEvent } from './events.ts';
+import { type ResponseEvent, ResponseEvents } from './events.ts';
 import type { Item } from './items.ts';
-import { fieldsOf, type ResponseRequest } from './object.ts';
+import { fieldsOf, placeOfResponse, type ResponseRequest, responseId } from './object.ts';
 
 /** Reads responses from the events of their runs. */
 
@@ -15,12 +15,12 @@ export async function requestOfResponse(
   runtime: Pick<Runtime, 'runs'>,
   id: string,
 ): Promise<ResponseRequest> {
-  const run_id = runIdOf('resp_', id);
+  const { run_id, part } = placeOfResponse(id);
   const { asked_as, ...rest } = await runtime.runs.readRequest(run_id);
   const fields = fieldsOf(asked_as);
   if (fields === null)
     throw new SvcError('run_unknown', `The run ${run_id} is no response.`, { param: 'id' });
-  return { run_id, fields, ...rest };
+  return { run_id, part, fields, ...rest };
 }
 
 /** The same, unless its client asked with `store: false`. */
@@ -29,27 +29,41 @@ export async function storedResponse(
   id: string,
 ): Promise<ResponseRequest> {
   const source = await requestOfResponse(runtime, id);
+  const { run_id, part } = source;
+  if (part > 0 && (await servedCalls(runtime, run_id)).asked.length < part)
+    throw noResponse(source);
   if (source.fields.unstored !== true) return source;
   throw new SvcError('run_unknown', `The response ${id} was asked with store: false.`, {
     param: 'id',
-    hint: `Its run is in the history: svc runs show ${source.run_id}`,
+    hint: `Its run is in the history: svc runs show ${run_id}`,
   });
 }
 
-/** What a run's events say of its response, page by page. The last page has its end. */
+/** What a run's events say of its response, in their order, up to its end. */
 export async function* followResponse(
   runtime: Pick<Runtime, 'runs'>,
   response: ResponseEvents,
   run_id: string,
-  { signal, outflow }: { signal: AbortSignal; outflow?: Outflow },
+  options: { signal: AbortSignal; outflow?: Outflow },
 ): AsyncGenerator<{ seq: number; events: ResponseEvent[] }, void> {
+  for await (const { seq, event } of eventsOfRun(runtime, run_id, options)) {
+    yield { seq, events: response.after(event) };
+    if (response.isOver) return;
+  }
+}
+
+async function* eventsOfRun(
+  runtime: Pick<Runtime, 'runs'>,
+  run_id: string,
+  { signal, outflow }: { signal: AbortSignal; outflow?: Outflow },
+): AsyncGenerator<{ seq: number; event: RunLogEvent }, void> {
   for await (const { page, events } of runtime.runs.follow(run_id, { form: eventData, signal })) {
     const { body } = page;
     outflow?.hold(body);
     try {
       for (const event of events) {
         const { type, at, data } = body.of(event);
-        yield { seq: event.seq, events: response.after({ type, at, data } as RunLogEvent) };
+        yield { seq: event.seq, event: { type, at, data } as RunLogEvent };
       }
     } finally {
       outflow?.release(body);
@@ -72,14 +86,37 @@ export async function presentResponse(
     if (!hasCode(error, 'content_not_kept')) throw error;
     return fromRecord(source, await runtime.runs.get(source.run_id));
   }
+  if (source.part > 0 && response.last < 0) throw noResponse(source);
   return response.response();
 }
 
-/** From the record: the log does not have the pieces of the answer. */
+/** The response of a run that has not come so far. */
+function noResponse(source: ResponseRequest): SvcError {
+  return new SvcError('run_unknown', `There is no response ${responseId(source)}.`, {
+    param: 'id',
+  });
+}
+
+/** The calls that svc carries out for a run, as they are now. */
+export async function servedCalls(
+  runtime: Pick<Runtime, 'runs'>,
+  run_id: string,
+): Promise<ServedCalls> {
+  const { seq: last } = await runtime.runs.head(run_id);
+  const calls = new ServedCalls();
+  const { signal } = new AbortController();
+  for await (const { seq, event } of eventsOfRun(runtime, run_id, { signal })) {
+    calls.after(event);
+    if (seq >= last) break;
+  }
+  return calls;
+}
+
+/** From the record, which has the last answer only: the log does not have the pieces. */
 function fromRecord(source: ResponseRequest, record: RunRecord): Item {
-  const response = new ResponseEvents(source);
+  const response = new ResponseEvents({ ...source, part: 0 });
   for (const event of eventsOf(record)) response.after(event);
-  return response.response();
+  return { ...response.response(), id: responseId(source) };
 }
 
 function* eventsOf(record: RunRecord): Generator<RunLogEvent> {

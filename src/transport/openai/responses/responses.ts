@@ -2,9 +2,10 @@ import { wrong } from '../../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../../contract/contract.ts';
 import type { SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
-import { readingOf } from '../../dialect/documents/documents.ts';
+import { cancelWhenGone } from '../../cancel-when-gone.ts';
+import { type Reading, readingOf } from '../../dialect/documents/documents.ts';
 import { idIn } from '../../dialect/ids.ts';
-import { type ApiRequest, startFor } from '../../dialect/start.ts';
+import { type ApiRequest, cancelsOnDisconnect, startFor } from '../../dialect/start.ts';
 import { sendLarge } from '../../http/large.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { Context } from '../../http/route.ts';
@@ -12,8 +13,9 @@ import { CLIENT, clientGone } from '../../http/run-request.ts';
 import { sendLive, whyCut } from '../../stream/live.ts';
 import { tellVerbosity } from '../parameters.ts';
 import { bodyOf, HEARTBEAT } from '../parts.ts';
+import { continuedBy } from './approvals.ts';
 import { ResponseEvents } from './events.ts';
-import { type ResponseInput, type ResponseRun, runOfResponse } from './input.ts';
+import { type Earlier, type ResponseInput, type ResponseRun, runOfResponse } from './input.ts';
 import { type Item, inputItems } from './items.ts';
 import { inResponse, RESPONSES, type ResponseRequest } from './object.ts';
 import type { ItemsQuery, ResponseQuery } from './query.ts';
@@ -24,9 +26,15 @@ import { followResponse, presentResponse, requestOfResponse, storedResponse } fr
 export async function createResponse(context: Context<unknown, ResponseInput>): Promise<void> {
   const { runtime } = context;
   const body = await context.body();
-  const request = await runOfResponse(runtime, body, readingOf(context));
-  const source = await startResponse(runtime, request, (...args) => startFor(context, ...args));
+  const source = await sourceOf(runtime, body, readingOf(context), (...args) =>
+    startFor(context, ...args),
+  );
   tellVerbosity(context, source.request, 'text.verbosity');
+  if (source.part > 0) {
+    context.res.setHeader('X-Svc-Run-Id', source.run_id);
+    if (source.fields.background !== true && cancelsOnDisconnect(context.req.headers))
+      cancelWhenGone(runtime, source.run_id, clientGone(context));
+  }
   if (body.stream === true) return streamResponse(context, source, { asks: true });
   const response =
     body.background === true
@@ -35,15 +43,30 @@ export async function createResponse(context: Context<unknown, ResponseInput>): 
   await sendLarge(context, async () => response);
 }
 
+export type Start = (input: RunInput, origin: ApiRequest) => Promise<RunRecord>;
+
+/** The response of a request: it continues a run with approvals, or begins one. */
+export async function sourceOf(
+  runtime: Pick<Runtime, 'runs' | 'approvals'>,
+  body: ResponseInput,
+  reading: Reading,
+  start: Start,
+  earlierOf?: (id: string) => Promise<Earlier>,
+): Promise<ResponseRequest> {
+  const continued = await continuedBy(runtime, body);
+  if (continued !== null) return continued;
+  return startResponse(runtime, await runOfResponse(runtime, body, reading, earlierOf), start);
+}
+
 /** Starts the run of a response. */
 export async function startResponse(
   runtime: Pick<Runtime, 'runs'>,
-  { input, fields, joins, whole }: ResponseRun,
-  start: (input: RunInput, origin: ApiRequest) => Promise<RunRecord>,
+  { input, fields, joins, narrowings, whole }: ResponseRun,
+  start: Start,
 ): Promise<ResponseRequest> {
   if (whole.messages.length === 0) throw wrong('input', 'input must have at least one item.');
   const survives = fields.background === true;
-  const origin = { api: RESPONSES, fields: { ...fields }, survives, joins };
+  const origin = { api: RESPONSES, fields: { ...fields }, survives, joins, narrowings };
   const { id } = await start(input, origin).catch((thrown: unknown) => {
     throw inResponse(thrown);
   });
@@ -61,9 +84,20 @@ export async function wholeResponse(context: Context, source: ResponseRequest): 
   const response = new ResponseEvents(source);
   for await (const _ of followResponse(runtime, response, run_id, { signal }));
   if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
-  const error = await runtime.runs.failure(run_id);
-  if (error !== null) throw inResponse(error);
+  const error = await failureOf(runtime, response, run_id);
+  if (error !== null) throw error;
   return response.response();
+}
+
+/** Why the response has no answer. Null: it has one, whatever becomes of its run. */
+async function failureOf(
+  runtime: Pick<Runtime, 'runs'>,
+  { status }: ResponseEvents,
+  run_id: string,
+) {
+  if (status === 'completed' || status === 'incomplete') return null;
+  const error = await runtime.runs.failure(run_id);
+  return error === null ? null : (inResponse(error) as SvcError);
 }
 
 /**
@@ -110,8 +144,8 @@ async function streamResponse(
           context,
           'The daemon stops. Continue with starting_after after its next start.',
         );
-      const error = asks ? await runtime.runs.failure(run_id) : null;
-      return error === null ? null : (inResponse(error) as SvcError);
+      if (response.last < after) throw aheadOf(response);
+      return asks ? failureOf(runtime, response, run_id) : null;
     },
   );
 }

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import {
   anything,
+  flag,
   listWithout,
   name,
   object,
@@ -8,7 +9,7 @@ import {
   text,
   unread,
 } from '../../../contract/vocabulary.ts';
-import { sentTools } from './tools.ts';
+import { ownTools } from './tools.ts';
 
 /** The items that an input may have. What svc sends as output is valid as input, too. */
 
@@ -120,7 +121,7 @@ const itemReference = object({ type: v.literal('item_reference'), id: text });
 const additionalTools = object({
   ...common,
   type: v.literal('additional_tools'),
-  tools: sentTools,
+  tools: ownTools,
   role: v.nullish(text),
 });
 const compaction = object({
@@ -131,10 +132,36 @@ const compaction = object({
 });
 const compactionTrigger = object({ ...common, type: v.literal('compaction_trigger') });
 
+const server_label = text;
+const mcpListTools = object({
+  ...common,
+  type: v.literal('mcp_list_tools'),
+  server_label,
+  tools: v.array(anything),
+  error: v.optional(v.unknown()),
+});
+const mcpCalled = { ...common, server_label, name: text, arguments: text };
+const mcpCall = object({
+  ...mcpCalled,
+  status: v.nullish(text),
+  type: v.literal('mcp_call'),
+  approval_request_id: v.nullish(text),
+  output: v.nullish(text),
+  error: v.optional(v.unknown()),
+});
+const mcpApprovalRequest = object({ ...mcpCalled, type: v.literal('mcp_approval_request') });
+const mcpApprovalResponse = object({
+  ...common,
+  type: v.literal('mcp_approval_response'),
+  approval_request_id: text,
+  approve: flag,
+  reason: v.nullish(name(1000)),
+});
+
 const TYPES =
   'must be message, function_call, function_call_output, custom_tool_call, ' +
-  'custom_tool_call_output, reasoning, additional_tools, compaction, compaction_trigger or ' +
-  'item_reference.';
+  'custom_tool_call_output, reasoning, mcp_list_tools, mcp_call, mcp_approval_request, ' +
+  'mcp_approval_response, additional_tools, compaction, compaction_trigger or item_reference.';
 const inputItem = v.variant(
   'type',
   [
@@ -144,6 +171,10 @@ const inputItem = v.variant(
     customCall,
     customCallOutput,
     reasoning,
+    mcpListTools,
+    mcpCall,
+    mcpApprovalRequest,
+    mcpApprovalResponse,
     additionalTools,
     compaction,
     compactionTrigger,
@@ -155,7 +186,7 @@ export type InputItem = v.InferOutput<typeof inputItem>;
 export type InputMessage = v.InferOutput<typeof message>;
 
 /** What tools of OpenAI's servers leave in a conversation. Another model cannot use it. */
-const OF_SERVERS = /^(?:web_search|file_search|image_generation|code_interpreter|mcp|tool_search)_/;
+const OF_SERVERS = /^(?:web_search|file_search|image_generation|code_interpreter|tool_search)_/;
 export const inputItems = listWithout(
   (type) => OF_SERVERS.test(type),
   inputItem,

@@ -3,8 +3,9 @@ import { boundConversation, checkSize } from '../../../contract/inputs.ts';
 import { asSvcError, SvcError } from '../../../errors.ts';
 import { asRecord } from '../../../json.ts';
 import { newRunId } from '../../../runtime/runs/ids.ts';
+import { cancelWhenGone } from '../../cancel-when-gone.ts';
 import { idIn } from '../../dialect/ids.ts';
-import { startRun } from '../../dialect/start.ts';
+import { cancelsOnDisconnect, startRun } from '../../dialect/start.ts';
 import { parse } from '../../http/body.ts';
 import { IgnoredFields } from '../../http/ignored-fields.ts';
 import type { SocketRoute, Talk } from '../../socket-route.ts';
@@ -19,8 +20,9 @@ import {
   responseInput,
   runOfResponse,
 } from './input.ts';
+import { responseId } from './object.ts';
 import { followResponse } from './read.ts';
-import { startResponse } from './responses.ts';
+import { type Start, sourceOf } from './responses.ts';
 
 /**
  * Responses over a WebSocket: each message of the client is a request, and its events are messages.
@@ -73,7 +75,7 @@ async function answer(
   sent: Readonly<Record<string, unknown>>,
   { last, ignored }: { last: Last | null; ignored: IgnoredFields },
 ): Promise<Last | null> {
-  const { runtime, limits, strict, signal, outflow, send } = talk;
+  const { runtime, limits, log, strict, signal, outflow, send } = talk;
   const { type, generate, stream_id, stream: _, stream_options: __, ...fields } = sent;
   if (type !== 'response.create') throw wrong('type', 'type must be response.create.');
   if ((stream_id ?? null) !== null)
@@ -83,18 +85,15 @@ async function answer(
   if (body.background === true)
     throw wrong('background', 'background must be false: a WebSocket streams its responses.');
   if (left.length > 0) ignored.note(PATH, left);
-  const request = await runOfResponse(
-    runtime,
-    body,
-    { limits, signal: () => signal },
-    async (id) => {
-      if (id !== last?.id) return conversationOf(runtime, id);
-      return last.made ?? conversationOf(runtime, id, { unstored: true });
-    },
-  );
+  const reading = { limits, signal: () => signal };
+  const earlierOf = async (id: string) => {
+    if (id !== last?.id) return conversationOf(runtime, id);
+    return last.made ?? conversationOf(runtime, id, { unstored: true });
+  };
   // An answer over HTTP names them in a header.
   const first = left.length > 0 ? { svc_ignored: left } : {};
   if (generate === false) {
+    const request = await runOfResponse(runtime, body, reading, earlierOf);
     // No run checks it, and the next one adds to it.
     boundConversation(request.input, limits);
     checkSize(request.input, limits);
@@ -108,7 +107,10 @@ async function answer(
   try {
     const headers = { ...talk.headers, 'idempotency-key': undefined };
     const asking = { ...talk, headers, gone: () => gone.signal };
-    const source = await startResponse(runtime, request, (...args) => startRun(asking, ...args));
+    const start: Start = (...args) => startRun(asking, ...args);
+    const source = await sourceOf(runtime, body, reading, start, earlierOf);
+    if (source.part > 0 && cancelsOnDisconnect(headers))
+      cancelWhenGone(runtime, source.run_id, gone.signal, log);
     const response = new ResponseEvents(source);
     const options = { signal, outflow };
     for await (const { events } of followResponse(runtime, response, source.run_id, options)) {
@@ -116,7 +118,7 @@ async function answer(
       if (texts.length > 0) await send(texts);
     }
     if (!response.isOver) throw new SvcError('daemon_stopping');
-    const id = idIn('resp_', source.run_id);
+    const id = responseId(source);
     if (response.status === 'completed' || response.status === 'incomplete') return { id };
     return last !== null && body.previous_response_id === last.id ? null : last;
   } finally {
@@ -135,7 +137,14 @@ function prepared({ input, fields }: ResponseRun, { model }: ResponseInput) {
   const run_id = newRunId();
   const { metadata = null, ...options } = withoutNull(input);
   const request = { ...options, provider: '', model: '', messages: input.messages ?? [] };
-  const source = { run_id, fields, metadata, created_at: Date.now(), request: request as never };
+  const source = {
+    run_id,
+    part: 0,
+    fields,
+    metadata,
+    created_at: Date.now(),
+    request: request as never,
+  };
   const response = new ResponseEvents(source);
   const nothing = { input_tokens: null, output_tokens: null };
   const log = [

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
 import type { Tool, ToolChoice } from '../../../../machines/messages.ts';
+import { mcpTool } from '../../dialect/mcp-tools.ts';
 import { anything, flag, listWithout, object, oneOf, text } from '../parameters.ts';
 import { customArguments } from './custom-input.ts';
 
@@ -9,7 +10,8 @@ import { customArguments } from './custom-input.ts';
  *
  * 1. A run knows functions only. A custom tool is a function with one text. A tool of a namespace
  *    has both names in its own. The fields of the response say what the client calls it.
- * 2. Tools that run on OpenAI's servers are left out, as unknown fields are.
+ * 2. A tool `mcp` names a server of the configuration. svc carries out its calls.
+ * 3. Tools that run on OpenAI's servers are left out, as unknown fields are.
  */
 
 const aFunction = object({
@@ -44,13 +46,17 @@ const namespace = object({
     new Set(['function', 'custom']),
   ),
 });
+export const ownTools = listOf(
+  v.variant('type', [aFunction, custom, namespace], 'must be function, custom or namespace.'),
+  new Set(['function', 'custom', 'namespace']),
+);
 export const sentTools = listOf(
   v.variant(
     'type',
-    [aFunction, custom, namespace],
-    'must be function, custom or namespace: svc itself runs no tools.',
+    [aFunction, custom, namespace, mcpTool],
+    'must be function, custom, namespace or mcp: svc has no tools of OpenAI.',
   ),
-  new Set(['function', 'custom', 'namespace']),
+  new Set(['function', 'custom', 'namespace', 'mcp']),
 );
 
 function listOf<S extends v.GenericSchema>(item: S, own: ReadonlySet<string>) {
@@ -60,7 +66,7 @@ function listOf<S extends v.GenericSchema>(item: S, own: ReadonlySet<string>) {
 const named = object({
   type: v.picklist(
     ['function', 'custom'],
-    'must be function or custom: svc itself runs no tools, so none of them can be forced.',
+    'must be function or custom: a tool of a server cannot be forced.',
   ),
   name: text,
   namespace: v.nullish(text),
@@ -75,8 +81,8 @@ export const toolChoice = v.union(
       tools: v.array(named, 'must be a list of names of tools.'),
     }),
   ],
-  'must be none, auto, required, allowed_tools, or an object that names a function or a custom ' +
-    'tool. svc itself runs no tools.',
+  'must be none, auto, required, allowed_tools, or an object that names a function or a ' +
+    'custom tool.',
 );
 
 /** What the client calls a tool. */
@@ -107,7 +113,7 @@ export function joined(before: Toolbox, after: Toolbox): Toolbox {
   };
 }
 
-type Sent = v.InferOutput<typeof sentTools>[number];
+type Sent = v.InferOutput<typeof ownTools>[number];
 
 export function toolboxOf(sent: readonly Sent[]): Toolbox {
   const tools: Tool[] = [];
@@ -182,7 +188,8 @@ export function shownTools(
 ): object[] {
   const shown: object[] = [];
   const inside = new Map<string, object[]>();
-  for (const [index, { name: inRun, description, parameters }] of tools.entries()) {
+  for (const [index, { name: inRun, description, parameters, server }] of tools.entries()) {
+    if (server !== undefined) continue;
     const { name, namespace, custom } = sentName(names, inRun);
     const tool =
       custom === true
