@@ -5,16 +5,19 @@ import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { untilReady } from '../../src/cli/connect/until-ready.ts';
 import { SvcError } from '../../src/errors.ts';
-import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
+import { type RuntimeFile, writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
-import { runtimeFile } from './fake-daemon.ts';
+import { runtimeFile, startFakeDaemon } from './fake-daemon.ts';
 
 interface LogServer {
   server: Server;
   asked: URL[];
   clients: WebSocket[];
+  /** Names its address. */
+  file: RuntimeFile;
 }
 
 const test = suite<{ home: Home; door: LogServer }>('svc logs');
@@ -48,7 +51,7 @@ test.after.each(async ({ home, door }) => {
 async function openLogServer(home: Home, serve: (client: WebSocket) => void): Promise<LogServer> {
   const server = createServer();
   const sockets = new WebSocketServer({ noServer: true });
-  const door: LogServer = { server, asked: [], clients: [] };
+  const door: LogServer = { server, asked: [], clients: [], file: runtimeFile };
   server.on('upgrade', (request, socket, head) => {
     if (request.headers.authorization !== 'Bearer secret') {
       socket.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n');
@@ -69,10 +72,8 @@ async function listenAt(home: Home, door: LogServer): Promise<LogServer> {
   mkdirSync(home.paths.data, { recursive: true });
   writeFileSync(home.paths.token, 'secret\n');
   const http = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await writeRuntimeFile(home.paths.runtime, {
-    ...runtimeFile,
-    addresses: { ...runtimeFile.addresses, http },
-  });
+  door.file = { ...runtimeFile, addresses: { ...runtimeFile.addresses, http } };
+  await writeRuntimeFile(home.paths.runtime, door.file);
   return door;
 }
 
@@ -150,7 +151,7 @@ test('a daemon is followed over its channel, with the token and what is wanted',
   );
 });
 
-test('following goes on until the daemon stops, or Ctrl-C', async (context) => {
+test('following goes on until Ctrl-C, and with the daemon that takes over,', async (context) => {
   const { home } = context;
   context.door = await openLogServer(home, (client) => client.send(line(1)));
   const follow = home.spawn(['logs', '--tail', '--json']);
@@ -165,12 +166,30 @@ test('following goes on until the daemon stops, or Ctrl-C', async (context) => {
   await waitFor('the line is there', () => again.stdout() !== '');
   context.door.clients[1]?.send('{"missed":3}');
   context.door.clients[1]?.close(1001);
-  const { code, stderr } = await again.ended;
+  await waitFor('it says so', () => again.stderr().endsWith('The daemon stopped.\n'));
+  const daemon = await startFakeDaemon(home);
+  await writeRuntimeFile(home.paths.runtime, context.door.file);
+  await waitFor('the next daemon is asked', () => context.door.clients.length === 3);
+  const { searchParams } = context.door.asked[2] ?? new URL('http://x');
+  // From a moment before the newest line, which both of them may have written.
+  assert.is(searchParams.get('since'), '2026-01-02T03:04:05.578Z');
+  assert.is(searchParams.get('follow'), '1');
+  context.door.clients[2]?.send(line(2));
+  context.door.clients[2]?.send(line(2));
+  context.door.clients[2]?.close(1000);
+  const { code, stdout, stderr } = await again.ended;
+  await daemon.close();
   assert.is(code, 0);
+  assert.equal(stdout.match(/line \d/g), ['line 1', 'line 2', 'line 2']);
   assert.is(
     stderr,
     '3 lines were dropped: they came faster than they were read.\nThe daemon stopped.\n',
   );
+});
+
+test('nothing is waited for without a daemon, or once it is not wanted', async ({ home }) => {
+  assert.is(await untilReady(home.paths, { wait_ms: 1 }), false);
+  assert.is(await untilReady(home.paths, { signal: AbortSignal.abort() }), false);
 });
 
 test('a channel that breaks in the middle is an error; one that refuses is made good by the files', async (context) => {
@@ -178,8 +197,12 @@ test('a channel that breaks in the middle is an error; one that refuses is made 
   context.door = await openLogServer(home, (client) =>
     client.send(line(1), () => client.terminate()),
   );
+  const daemon = await startFakeDaemon(home);
+  await writeRuntimeFile(home.paths.runtime, context.door.file);
   const broken = await home.svc(['logs', '-f', '--json']);
+  await daemon.close();
   assert.is(broken.code, 10);
+  assert.is(context.door.asked.length, 6, 'five more connections brought no line');
   assert.is(broken.stdout, `${line(1)}\n`);
 });
 
@@ -201,7 +224,7 @@ test('the refusal of the daemon is shown, and does not count as a stopped daemon
       const text = body === null ? 'no' : JSON.stringify({ error: body });
       socket.end(`HTTP/1.1 400 Bad Request\r\ncontent-length: ${text.length}\r\n\r\n${text}`);
     });
-    context.door = await listenAt(home, { server, asked: [], clients: [] });
+    context.door = await listenAt(home, { server, asked: [], clients: [], file: runtimeFile });
     const { code, stdout, stderr } = await home.svc(['logs', '-f', '--tail', '9', '--json']);
     assert.equal([code, stdout], [exit, '']);
     if (body !== null) assert.equal(JSON.parse(stderr).error, shown);
@@ -215,6 +238,7 @@ test('the last lines need no daemon, and a silent one cannot be followed', async
     server: createServer().on('upgrade', () => {}),
     asked: [],
     clients: [],
+    file: runtimeFile,
   });
   const [read, follow] = await Promise.all([
     home.svc(['logs', '-n', '1']),

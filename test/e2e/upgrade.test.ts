@@ -118,10 +118,23 @@ test('the next version takes over with the runs, and the one before comes back',
   assert.match(checked.stdout, /svc 1\.1\.0 folds the \d+ events of the log to the same states/);
   assert.match(checked.stdout, 'Nothing was changed.');
   assert.is((await daemonNow(context)).version, '1.0.0');
+  const logs = spawn(join(context.prefix, 'bin', 'svc'), ['logs', '-f', '--json'], {
+    env: context.home.env,
+  });
+  let lines = '';
+  logs.stdout.on('data', (text) => {
+    lines += text;
+  });
+  await waitFor('the log is followed', () => lines.includes('svc 1.0.0 starts'));
   const done = await svc(context, 'upgrade', context.builds.next);
   assert.is(done.code, 0, done.stderr);
   assert.match(done.stdout, 'svc upgrade --back works');
   const now = await daemonNow(context);
+  await waitFor('the follower goes on', () => lines.includes('svc 1.1.0 starts'));
+  logs.kill('SIGINT');
+  assert.equal((await once(logs, 'close'))[0], 130);
+  const all = lines.split('\n');
+  assert.is(new Set(all).size, all.length, 'no line comes twice');
   assert.equal([now.version, inUse(context)], ['1.1.0', '1.1.0']);
   await waitFor('the run goes on', async () =>
     /^(starting|streaming)$/.test(await stateOf(context, id)),

@@ -29,7 +29,8 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   };
   const interrupt = onInterrupt();
   const signal = AbortSignal.any([interrupt.signal, stdout.gone]);
-  const ending = query.follow ? await fromDaemon(paths, query, show, signal) : 'none';
+  const onStop = () => json || note('The daemon stopped.');
+  const ending = query.follow ? await fromDaemon(paths, query, show, signal, onStop) : 'none';
   if (ending === 'none') await fromFiles(paths, query, show, signal);
   await stdout.flush();
   interrupt.release();
@@ -49,7 +50,6 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     if (query.run !== undefined) await knownRun(query.run, paths);
     if (!json) note('No matching lines.');
   }
-  if (query.follow && ending === 'stopped' && !json) note('The daemon stopped.');
   return 0;
 }
 
@@ -69,24 +69,45 @@ async function knownRun(written: string, paths: Paths): Promise<string> {
   return knownId(paths, written);
 }
 
+/** Goes on with a daemon that takes over, from the last line. */
 async function fromDaemon(
   paths: Paths,
   query: LogQuery,
   show: (line: string) => Promise<void>,
   signal: AbortSignal,
+  onStop: () => void,
 ): Promise<'done' | 'stopped' | 'none'> {
   // Not imported above: the network of Node is slow to load.
   const { findAddress } = await import('../health/address.ts');
   const { linesFromDaemon } = await import('./from-daemon.ts');
   const { readToken } = await import('../token/read-token.ts');
-  try {
-    const http = await findAddress(paths, 'http');
-    return await linesFromDaemon(http, readToken(paths.token), query, show, signal);
-  } catch (error) {
-    if (hasCode(error, 'daemon_not_running')) return 'none';
-    throw error;
+  const { untilReady } = await import('../connect/until-ready.ts');
+  const { ReadLines } = await import('./read-lines.ts');
+  const read = new ReadLines(query);
+  const take = async (line: string) => void (read.take(line) && (await show(line)));
+  for (let asked = query, losses = 0; ; asked = read.next()) {
+    const before = read.count;
+    let lost: SvcError | null = null;
+    const ending = await findAddress(paths, 'http')
+      .then((http) => linesFromDaemon(http, readToken(paths.token), asked, take, signal))
+      .catch((error: unknown) => {
+        if (losses === 0 && hasCode(error, 'daemon_not_running')) return 'none';
+        if (losses + read.count === 0 || !hasCode(error, 'connection_lost', 'daemon_not_running'))
+          throw error;
+        lost = error;
+        return 'stopped';
+      });
+    if (ending !== 'stopped') return ending;
+    if (lost === null) onStop();
+    losses = read.count > before ? 1 : losses + 1;
+    if (losses <= LOSSES_MAX && (await untilReady(paths, { signal }))) continue;
+    if (lost === null || signal.aborted) return 'stopped';
+    throw lost;
   }
 }
+
+/** Connections in a row that brought no line. */
+const LOSSES_MAX = 5;
 
 async function fromFiles(
   paths: Paths,

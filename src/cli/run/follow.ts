@@ -4,6 +4,7 @@ import type { Paths } from '../../home/paths.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import { connectDaemon } from '../connect/connect-daemon.ts';
+import { untilReady } from '../connect/until-ready.ts';
 import type { StartDaemon } from './ensure-daemon.ts';
 import type { FailedAttempt } from './progress.ts';
 
@@ -147,7 +148,7 @@ async function awaitDaemon(
 ): Promise<void> {
   const { startDaemon } = following;
   if (error.code === 'daemon_stopping' || startDaemon === null)
-    return untilReady(following.paths, cursor);
+    return awaitReturn(following.paths, cursor);
   await startDaemon('lost').catch(async (failure: unknown) => {
     if (!isKilledStart(failure)) throw failure;
     await losses.add(failure, cursor, false);
@@ -162,9 +163,6 @@ function isKilledStart(error: unknown): error is SvcError {
   );
 }
 
-/** For the user to start a stopped daemon again: a restart. */
-const RETURN_MS = 15_000;
-const POLL_MS = 100;
 /** Above the longest configurable grace for the work. */
 const CANCEL_MS = 660_000;
 /** A daemon that has not accepted the run by then is asked for its health. */
@@ -263,14 +261,8 @@ function failedAttempt(
   return { ...values, attempt: Number(attempt), attempts_max: most, wait_ms };
 }
 
-async function untilReady(paths: Paths, cursor: Cursor): Promise<void> {
-  for (const end = performance.now() + RETURN_MS; performance.now() < end; ) {
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-    const client = await connectDaemon(paths).catch(() => null);
-    const health = await client?.call('health').catch(() => null);
-    client?.close();
-    if (health?.ready) return;
-  }
+async function awaitReturn(paths: Paths, cursor: Cursor): Promise<void> {
+  if (await untilReady(paths)) return;
   throw new SvcError(
     'run_interrupted',
     'The daemon is gone and did not come back in time. The run continues after its next start.',
