@@ -6,7 +6,7 @@ import { chunk, type Exchange } from '../helpers/upstream.ts';
  * answers follows from the request, so that a client's own test can check it:
  *
  * 1. It calls the tool that the prompt names, or the first one of a few. The arguments fit the
- *    tool's schema. `twice` in the prompt: two calls in one turn.
+ *    tool's schema, or are the JSON after a `with`. `twice` in the prompt: two calls in one turn.
  * 2. After the result of a tool, it says the result.
  * 3. With a schema, its text is a value of the schema.
  * 4. Otherwise it says `You said: ` and the prompt, cut after `max_tokens` words. It knows why the
@@ -73,7 +73,9 @@ function turnOf(asked: Asked): Turn {
   if (tool !== undefined && last?.role !== 'tool') {
     const call = {
       name: tool.function.name,
-      arguments: JSON.stringify(new Values(tool.function.parameters, prompt).all()),
+      arguments:
+        /\bwith (\{[^{}]*\})/.exec(prompt)?.[1] ??
+        JSON.stringify(new Values(tool.function.parameters, prompt).all()),
     };
     const calls = prompt.includes('twice') ? [call, call] : [call];
     return { reasoning, words: [], calls, finish: 'tool_calls' };

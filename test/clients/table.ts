@@ -221,7 +221,21 @@ export const CLIENTS: readonly Client[] = [
     from: 'npm',
     packages: ['@anthropic-ai/claude-code@2.1.332'],
     script: 'claude_code.mjs',
-    ran: 'claude -p: an answer, and a tool that reads a file',
+    ran: 'claude -p: an answer, a tool that reads a file, svc as a server of tools',
+  },
+  {
+    name: 'mcp-inspector',
+    from: 'npm',
+    packages: ['@modelcontextprotocol/inspector@2.12.0'],
+    script: 'mcp_inspector.mjs',
+    ran: 'its command line with svc as a server of tools: list, answer, error',
+  },
+  {
+    name: 'mcp-sdk',
+    from: 'npm',
+    packages: ['@modelcontextprotocol/sdk@1.32.2'],
+    script: 'mcp_sdk.mjs',
+    ran: 'svc as a server of tools: list, answer with progress, error, cancel',
   },
   {
     name: 'launch',
