@@ -945,8 +945,10 @@ export const commands: readonly CommandSpec[] = [
       },
       ...targetFlags,
       ...answerFlags.filter(({ name }) => name !== 'file'),
+      tools,
     ],
     examples: [
+      'preset add notes --tools notes --system "Answer from my notes."',
       'preset add short --system "Answer in one sentence." --temperature 0',
       'preset add commit --template "Write a commit message for: {prompt}"',
     ],

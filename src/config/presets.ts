@@ -12,6 +12,7 @@ export type Preset = Partial<Record<NumberFieldName, number>> & {
   model?: string | readonly string[];
   cloud?: boolean;
   stop?: readonly string[];
+  tool_servers?: readonly string[];
   response_format?: { type: 'json'; schema?: Record<string, unknown> };
 };
 export type Presets = Readonly<Record<string, Preset>>;
@@ -44,6 +45,10 @@ const fields: Readonly<Record<keyof Preset, Field>> = {
   stop: {
     expects: `a list of 1 to ${STOPS_MAX} texts`,
     is: (value) => isTexts(value, text.is) && (value as unknown[]).length <= STOPS_MAX,
+  },
+  tool_servers: {
+    expects: 'a list of servers of tools, or of server/tool',
+    is: (value) => isTexts(value, isName),
   },
   response_format: {
     expects: 'an object such as {"type": "json", "schema": {"type": "object"}}',

@@ -1,5 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { mcpFile } from '../../src/config/mcp-file.ts';
 import { numberFields } from '../../src/contract/options.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ConsoleSuite } from './console-suite.ts';
@@ -247,8 +250,11 @@ on.inBrowser('the form says who answers next, and has all models in one list', a
 });
 
 on.inBrowser('the form has every number of a run, stop texts, a schema and presets', async () => {
-  const preset = { system: 'Be short.', template: 'Say: {prompt}', model: 'held/held', seed: 7 };
+  const texts = { system: 'Be short.', template: 'Say: {prompt}', model: 'held/held' };
+  const preset = { ...texts, seed: 7, tool_servers: ['notes/read'] };
   writeFileSync(on.home.paths.config, JSON.stringify({ presets: { brief: preset } }));
+  const notes = { type: 'svc:files', folders: [mkdtempSync(join(tmpdir(), 'svc-notes-'))] };
+  writeFileSync(mcpFile(on.home.paths.config), JSON.stringify({ mcpServers: { notes } }));
   await on.signIn();
   await on.visit('chat');
   await on.page.click('#ask-more summary');
@@ -271,7 +277,7 @@ on.inBrowser('the form has every number of a run, stop texts, a schema and prese
   const why = await on.page.evaluate<{ events: { data: { request: Record<string, unknown> } }[] }>(
     `fetch('/v1/runs/${run.id}/why').then((answer) => answer.json())`,
   );
-  const { seed, stop, response_format } = why.events[0]?.data.request ?? {};
+  const { seed, stop, response_format, tools } = why.events[0]?.data.request ?? {};
   assert.equal(
     [run.prompt, run.system, run.model, seed, stop, response_format],
     [
@@ -283,7 +289,8 @@ on.inBrowser('the form has every number of a run, stop texts, a schema and prese
       { type: 'json', name: null, schema: { type: 'object' } },
     ],
   );
-  await says('#ask-set', '(5 set)');
+  assert.is((tools as { name: string }[])[0]?.name, 'notes__read');
+  await says('#ask-set', '(6 set)');
 });
 
 on.inBrowser(

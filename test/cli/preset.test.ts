@@ -14,10 +14,12 @@ test('a preset is added, changed, shown and removed by its name', async ({ home,
     daemon.on(method, ({ error }) => error(new SvcError('daemon_not_running').body()));
   const { config } = home.paths;
   const add = ['preset', 'add', 'a.b', '--template', 'Sum up: {prompt}', '--temperature', '0'];
+  add.push('--tools', 'notes,web/get');
   const added = await home.svc([...add, '--schema', '{"type":"object"}', '-m', 'local/x']);
   assert.is(added.code, 0, added.stderr);
   const response_format = { type: 'json', schema: { type: 'object' } };
-  const preset = { temperature: 0, template: 'Sum up: {prompt}', model: 'local/x' };
+  const tool_servers = ['notes', 'web/get'];
+  const preset = { temperature: 0, template: 'Sum up: {prompt}', model: 'local/x', tool_servers };
   assert.equal(written(config), { 'a.b': { ...preset, response_format } });
   assert.match((await home.svc(['preset', 'add', 'a.b', '--seed', '1'])).stderr, 'already');
   assert.is((await home.svc(['config', 'set', 'presets.c', '{"system": "Be kind."}'])).code, 0);

@@ -83,11 +83,12 @@ async function open() {
 /** Fills the form with what the chosen preset says. None empties it. */
 async function fill() {
   const { presets } = await runFacts();
-  const { system, template, provider, model, stop, response_format, ...rest } =
+  const { system, template, provider, model, stop, response_format, tool_servers, ...rest } =
     presets[field('ask-preset').value] ?? {};
   cloud = rest.cloud === true;
   field('ask-system').value = system ?? '';
   field('ask-template').value = template ?? '';
+  field('ask-tools').value = (tool_servers ?? []).join(', ');
   field('ask-ends').value = (stop ?? [])
     .map((text) => JSON.stringify(text).slice(1, -1))
     .join('\n');
@@ -103,7 +104,7 @@ async function fill() {
 
 /** A closed form says that it asks for something. */
 function count() {
-  const texts = ['ask-system', 'ask-template', 'ask-ends', 'ask-schema'].map(field);
+  const texts = ['ask-system', 'ask-template', 'ask-ends', 'ask-schema', 'ask-tools'].map(field);
   const set = [...texts, ...numberFields()].filter(({ value }) => value.trim() !== '').length;
   say(byId('ask-set'), set === 0 ? '' : `(${set} set)`);
 }
@@ -119,6 +120,9 @@ export function fieldsOfForm() {
     return `The template must have ${promptPlace}, where the prompt is put.`;
   const schema = schemaOf(field('ask-schema').value.trim());
   if (typeof schema === 'string') return schema;
+  const tool_servers = field('ask-tools')
+    .value.split(/[\s,]+/)
+    .filter(Boolean);
   return {
     ...Object.fromEntries(
       numberFields()
@@ -126,6 +130,7 @@ export function fieldsOfForm() {
         .map(({ name, valueAsNumber }) => [name, valueAsNumber]),
     ),
     ...(stop.length === 0 ? {} : { stop }),
+    ...(tool_servers.length === 0 ? {} : { tool_servers }),
     ...(schema === null ? {} : { response_format: { type: 'json', schema } }),
     ...(cloud ? { cloud } : {}),
   };

@@ -221,6 +221,7 @@ const UNTAUGHT: readonly string[] = [
   ...['repeat-penalty', 'schema', 'seed', 'stop', 'system', 'temperature', 'template'].map(
     (flag) => `preset add --${flag}`,
   ),
+  'preset add --tools',
   'preset add --top-k',
   'preset add --top-p',
   'api',
