@@ -66,7 +66,10 @@ export function installationOf(program: string): Place {
   const folder = resolve(root, '..', '..');
   const versions = dirname(folder);
   const home = basename(versions) === 'versions' ? dirname(versions) : null;
-  return { installed, ...way, home, remove: way.remove.replace('<root>', home ?? folder) };
+  const remove = way.remove.replace('<root>', home ?? folder);
+  // A folder that was only unpacked, or installed before 1.0.0.
+  const upgrade = home === null ? '<folder of the new archive>/install.sh' : way.upgrade;
+  return { installed, ...way, home, remove, upgrade };
 }
 
 /** The path of a file of this version that stays the same with the next one, for a service. */

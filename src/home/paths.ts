@@ -17,6 +17,8 @@ export interface Paths {
   database: string;
   /** Its lock makes one process the owner of the home. */
   lock: string;
+  /** Its lock keeps a new daemon waiting while an upgrade compares what the old one recorded. */
+  upgrade: string;
   highWater: string;
   token: string;
   /** Names, scopes and hashes of the tokens of programs. */
@@ -64,6 +66,7 @@ export function findPaths(env: NodeJS.ProcessEnv = process.env): Paths {
     data,
     database: within(data, 'events.db'),
     lock: within(data, 'lock'),
+    upgrade: within(data, 'upgrade'),
     highWater: within(data, 'events.high-water'),
     token: within(data, 'token'),
     tokens: within(data, 'tokens.json'),

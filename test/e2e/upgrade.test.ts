@@ -4,9 +4,12 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -16,6 +19,8 @@ import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { tryLock } from '../../src/home/file-lock.ts';
+import { processTree } from '../../src/providers/local/memory-watch.ts';
 import { makeBuild } from '../helpers/made-build.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -29,9 +34,10 @@ interface Context {
   prefix: string;
   /** Provider whose answers never begin. */
   upstream: Server;
-  builds: Record<'first' | 'next' | 'planted' | 'newer' | 'broken', string>;
+  builds: Record<'first' | 'next' | 'planted' | 'last' | 'newer' | 'broken', string>;
 }
 
+const SUSPENSION = /(mayResumeAttempt: \(\{ context, event \}\) =>)/;
 const GUARD = /(event\.attempt === context\.attempt) \+ 1/;
 
 test.before((context) => {
@@ -43,6 +49,7 @@ test.before((context) => {
     first: make('1.0.0'),
     next: make('1.1.0'),
     planted: make('1.2.0', [GUARD, '$1 + 2']),
+    last: make('1.2.1', [SUSPENSION, '$1 event.type !== "run.suspended" &&']),
     newer: make(
       '1.3.0',
       [/(?<name>LOG_FORMAT = |"run\.turn_completed"\]\},\w+=)4\b/, '$<name>5'],
@@ -161,6 +168,71 @@ test('a guard that decides differently is found: the run is named, and the old d
   assert.match(again.stderr, id);
 });
 
+test('what the old daemon records last is compared before the new one has it', async (context) => {
+  await svc(context, 'start');
+  const id = await startRun(context);
+  const checked = await svc(context, 'upgrade', '--check', context.builds.last);
+  assert.is(checked.code, 0, checked.stderr);
+  const { code, stderr } = await svc(context, 'upgrade', context.builds.last, '--json');
+  assert.is(code, 6, stderr);
+  const { error } = JSON.parse(stderr);
+  assert.match(
+    error.message,
+    `svc 1.0.0 runs again. The first: ${id}: the new build refuses the event `,
+  );
+  assert.match(error.message, 'run.suspended');
+  assert.equal([(await daemonNow(context)).version, inUse(context)], ['1.0.0', '1.0.0']);
+  await waitFor('the run goes on', async () =>
+    /^(starting|streaming)$/.test(await stateOf(context, id)),
+  );
+  assert.not.match((await svc(context, 'logs', '--json')).stdout, 'svc 1.2.1 starts');
+});
+
+test('one upgrade goes on at a time', async (context) => {
+  await svc(context, 'start');
+  const release = await tryLock(context.home.paths.upgrade);
+  const second = await svc(context, 'upgrade', context.builds.next);
+  release?.();
+  assert.is(second.code, 6);
+  assert.match(second.stderr, 'Another svc upgrade is at work. Nothing was changed.');
+  assert.equal([(await daemonNow(context)).version, inUse(context)], ['1.0.0', '1.0.0']);
+});
+
+test('an installation of before 1.0.0 becomes the version before', async (context) => {
+  const { home, folder, prefix, builds } = context;
+  const unpack = (archive: string, to: string) => {
+    mkdirSync(to, { recursive: true });
+    execFileSync('tar', ['-xzf', archive, '-C', to, '--strip-components=1']);
+  };
+  const program = join(prefix, 'lib', 'svc');
+  rmSync(program, { recursive: true });
+  unpack(builds.first, program);
+  rmSync(join(prefix, 'bin', 'svc'));
+  symlinkSync(join(program, 'bin', 'svc'), join(prefix, 'bin', 'svc'));
+  await svc(context, 'start');
+  const id = await startRun(context);
+  const refused = await svc(context, 'upgrade', builds.next);
+  assert.match(refused.stderr, '<folder of the new archive>/install.sh');
+  const next = mkdtempSync(join(folder, 'next-'));
+  unpack(builds.next, next);
+  execFileSync(join(next, 'install.sh'), ['--prefix', prefix], { env: home.env });
+  const leads = (name: string) => readlinkSync(join(program, name));
+  assert.equal([leads('current'), leads('previous')], ['versions/1.1.0', 'versions/first']);
+  assert.equal(readdirSync(program).sort(), ['current', 'install.sh', 'previous', 'versions']);
+  assert.is((await daemonNow(context)).version, '1.0.0', 'it goes on until it is asked');
+  const restarted = await svc(context, 'restart');
+  assert.is(restarted.code, 0, restarted.stderr);
+  assert.is((await daemonNow(context)).version, '1.1.0');
+  await waitFor('the run goes on', async () =>
+    /^(starting|streaming)$/.test(await stateOf(context, id)),
+  );
+  const back = await svc(context, 'upgrade', '--back');
+  assert.is(back.code, 0, back.stderr);
+  assert.equal([(await daemonNow(context)).version, inUse(context)], ['1.0.0', 'first']);
+  execFileSync(join(program, 'install.sh'), ['--uninstall', '--prefix', prefix], { env: home.env });
+  assert.not(existsSync(program));
+});
+
 test('what ends the way back is said before, and the way back is refused after it', async (context) => {
   await svc(context, 'start');
   const { code, stdout, stderr } = await svc(context, 'upgrade', context.builds.newer);
@@ -190,7 +262,7 @@ test('an archive is refused by its digest, without one, and a checkout by its ki
   const tried = async (...words: string[]) => (await svc(context, 'upgrade', ...words)).stderr;
   assert.match(await tried('--check', copy), 'SHA256SUMS beside');
   assert.match(await tried('--check', builds.next, '--sha256', '0'.repeat(64)), 'has the SHA-256');
-  assert.match(await tried('--check', folder), 'names 5 archives for ');
+  assert.match(await tried('--check', folder), 'names 6 archives for ');
   const left = join(folder, `svc-upgrade-${spawnSync('true').pid}-x`);
   mkdirSync(left);
   assert.is((await svc(context, 'upgrade', '--check', builds.next)).code, 0, 'without a log');
@@ -221,6 +293,22 @@ test('a command that is killed leaves the old daemon or the new one', async (con
     return now?.version === '1.1.0' && ['ready', 'running'].includes(now.state);
   });
   assert.is(inUse(context), '1.1.0');
+});
+
+test('the command and the new daemon are killed together: the next start has the runs', async (context) => {
+  await svc(context, 'start');
+  const id = await startRun(context);
+  const { home, prefix, builds } = context;
+  const child = spawn(join(prefix, 'bin', 'svc'), ['upgrade', builds.next], { env: home.env });
+  await once(child.stderr, 'data');
+  for (const pid of (await processTree(child.pid ?? 0)).reverse()) process.kill(pid, 'SIGKILL');
+  await once(child, 'close');
+  const started = await svc(context, 'start');
+  assert.is(started.code, 0, started.stderr);
+  assert.ok(['1.0.0', '1.1.0'].includes((await daemonNow(context)).version));
+  await waitFor('the run goes on', async () =>
+    /^(starting|streaming)$/.test(await stateOf(context, id)),
+  );
 });
 
 test.run();

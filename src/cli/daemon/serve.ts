@@ -4,6 +4,7 @@ import { LOG_LEVELS } from '../../contract/options.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../parse/flag-values.ts';
+import { mayTakeOver } from './take-over.ts';
 
 /** Runs the daemon: in the foreground, or in the background for `svc start`. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
@@ -13,6 +14,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
       const { stopDaemon } = await import('./stop-daemon.ts');
       await stopDaemon({ paths, force: false, timeout_ms: undefined });
     }
+    await mayTakeOver(paths);
     const { serveDaemon } = await import('../../daemon.ts');
     return await serveDaemon({ paths, flags: settingFlags(flags), background, json });
   } catch (thrown) {

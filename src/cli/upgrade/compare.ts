@@ -5,7 +5,7 @@ import { formatOf } from '../../../machines/events.ts';
 import { hasCode } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { withLog } from '../runs/open-log.ts';
+import { type OpenLog, withLog } from '../runs/open-log.ts';
 import type { Folded } from './fold.ts';
 
 export interface Comparison {
@@ -16,6 +16,8 @@ export interface Comparison {
   differing: number;
   /** The newest format that an event of the log needs. */
   format: number;
+  /** Position of the last event. */
+  last_seq: number;
 }
 
 /** A program with its first words. */
@@ -33,13 +35,22 @@ const SHOWN = 10;
  * 1. Both read the same events. Each has its own process, so a build that fails harms nothing.
  * 2. Only fields that both know are compared: a new version may know more of a state.
  * 3. A stream that both have said is forgotten, so the memory does not grow with the log.
+ * 4. With `after_seq` only the streams are compared that have later events.
  */
 export async function compareBuilds(
   paths: Paths,
   before: Build,
   after: Build,
+  after_seq = 0,
 ): Promise<Comparison | null> {
-  const found: Comparison = { events: 0, streams: 0, differences: [], differing: 0, format: 0 };
+  const found: Comparison = {
+    events: 0,
+    streams: 0,
+    differences: [],
+    differing: 0,
+    format: 0,
+    last_seq: 0,
+  };
   const waiting = [new Map<string, Folded>(), new Map<string, Folded>()] as const;
   const differ = (sentence: string) => {
     found.differing += 1;
@@ -58,15 +69,14 @@ export async function compareBuilds(
   };
   const folds = [startFold(before, take(0)), startFold(after, take(1))];
   try {
-    await withLog(paths, async ({ last_seq, readAll }) => {
-      for (let next = 1; next <= last_seq; ) {
-        const page = (await readAll(next, PAGE)).filter(({ seq }) => seq <= last_seq);
-        if (page.length === 0) break;
+    await withLog(paths, async (log) => {
+      found.last_seq = log.last_seq;
+      const pages = after_seq === 0 ? eventsAfter(log, 0) : eventsOfChanged(log, after_seq);
+      for await (const page of pages) {
         const text = page.map((event) => `${JSON.stringify(event)}\n`).join('');
         await Promise.all(folds.map((fold) => fold.write(text)));
         for (const { type } of page) found.format = Math.max(found.format, formatOf(type) ?? 0);
         found.events += page.length;
-        next = (page.at(-1)?.seq ?? next) + 1;
       }
     });
   } catch (error) {
@@ -85,6 +95,29 @@ export async function compareBuilds(
     for (const [side, name] of ['build in use', 'new build'].entries())
       for (const stream of waiting[side]?.keys() ?? []) differ(`Only the ${name} has ${stream}.`);
   return found;
+}
+
+async function* eventsAfter({ last_seq, readAll }: OpenLog, after_seq: number) {
+  for (let next = after_seq + 1; next <= last_seq; ) {
+    const page = (await readAll(next, PAGE)).filter(({ seq }) => seq <= last_seq);
+    if (page.length === 0) return;
+    yield page;
+    next = (page.at(-1)?.seq ?? next) + 1;
+  }
+}
+
+/** All events of the streams that have one after the position. */
+async function* eventsOfChanged(log: OpenLog, after_seq: number) {
+  const streams = new Set<string>();
+  for await (const page of eventsAfter(log, after_seq))
+    for (const { stream } of page) streams.add(stream);
+  for (const stream of streams)
+    for (let next = 1; ; ) {
+      const page = await log.readStream(stream, next, PAGE);
+      if (page.length === 0) break;
+      yield page;
+      next = (page.at(-1)?.version ?? next) + 1;
+    }
 }
 
 /** What differs, as a sentence; null for the same state. */

@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { LOG_FORMAT } from '../../../machines/events.ts';
 import { SvcError } from '../../errors.ts';
 import { build } from '../../home/build.ts';
+import { tryLock } from '../../home/file-lock.ts';
 import type { Paths } from '../../home/paths.ts';
-import { ownerOf, type RuntimeFile, readRuntimeFile } from '../../home/runtime-file.ts';
+import { type Owner, ownerOf, type RuntimeFile, readRuntimeFile } from '../../home/runtime-file.ts';
 import { programVersion } from '../../home/version.ts';
 import { readHeader } from '../../store/files/database-file.ts';
 import { schemaOf } from '../../store/schema.ts';
@@ -29,6 +31,7 @@ const call = promisify(execFile);
  * 2. One rename of a link switches the program.
  * 3. The new daemon is started while the old one runs, and stops it itself. So the end of this
  *    command, at any time, leaves one of them.
+ * 4. It waits until the other build has folded what the old one recorded last, too.
  */
 export async function run(context: Context): Promise<number> {
   if (context.flags.fold !== true) return upgrade(context);
@@ -92,12 +95,10 @@ async function compareAndSwitch(
     return 0;
   }
   const started = performance.now();
-  const found = await compareBuilds(
-    paths,
-    [process.execPath, programFile()],
-    [join(root, 'bin', 'svc')],
-  );
-  refuseDifferences(candidate, found, { paths, json });
+  const compare = (after_seq: number) =>
+    compareBuilds(paths, [process.execPath, programFile()], [join(root, 'bin', 'svc')], after_seq);
+  const found = await compare(0);
+  refuseDifferences(candidate, found, { paths, json }, 'Nothing was changed.');
   const seconds = ((performance.now() - started) / 1000).toFixed(1);
   if (found !== null)
     say(
@@ -117,14 +118,27 @@ async function compareAndSwitch(
     else print('Nothing was changed.');
     return 0;
   }
+  const release = daemon === null ? null : await tryLock(paths.upgrade);
+  if (daemon !== null && release === null)
+    throw refused('Another svc upgrade is at work. Nothing was changed.');
+  const compareRest = async () => {
+    const rest = await compare(found?.last_seq ?? 0).catch((error: Error) => {
+      note(`What was recorded meanwhile was not compared: ${error.message}`);
+      return null;
+    });
+    refuseDifferences(candidate, rest, { paths, json }, `svc ${programVersion()} runs again.`);
+    release?.();
+  };
   // The prefix of the installation is above lib/svc.
   const install = (script: string, ...words: string[]) =>
     call(script, [...words, '--prefix', dirname(dirname(home))]);
   if (!isHere) await install(join(root, 'install.sh'), ...(back ? ['--back'] : []));
   if (daemon !== null)
-    await handOver(home, json).catch(async (cause) => {
+    await handOver(home, daemon, json, compareRest).catch(async (cause) => {
       await install(join(home, 'current', 'install.sh'), '--back');
+      release?.();
       await call(join(home, 'current', 'bin', 'svc'), ['start']);
+      if (cause instanceof SvcError) throw cause;
       throw refused(
         `svc ${version} did not start: ${lastLine(cause)}. svc ${programVersion()} runs again.`,
         'Read why it failed: svc logs --level warn',
@@ -140,13 +154,14 @@ function refuseDifferences(
   candidate: Candidate,
   found: Comparison | null,
   { paths, json }: Pick<Context, 'paths' | 'json'>,
+  outcome: string,
 ): void {
   const { version, log_format } = candidate;
   const format = Math.max(found?.format ?? 0, formatOnDisk(paths));
   if (format > log_format)
     throw refused(
       `svc ${version} cannot read this log any more: its format is ${format}, and svc ${version} ` +
-        `reads up to ${log_format}. Nothing was changed.`,
+        `reads up to ${log_format}. ${outcome}`,
       'Stay with this version. A newer one is installed with: svc upgrade <archive>',
     );
   if (found === null || found.differing === 0) return;
@@ -155,7 +170,7 @@ function refuseDifferences(
   throw new SvcError(
     'upgrade_refused',
     `svc ${version} does not see ${differing} of ${streams} machines as this version does. ` +
-      `Nothing was changed. The first: ${differences[0]}`,
+      `${outcome} The first: ${differences[0]}`,
     { details: { differences } },
   );
 }
@@ -186,9 +201,7 @@ function sayWayBack({ version, log_format, log_kinds }: Candidate): string {
 
 function runningDaemon({ runtime }: Paths): RuntimeFile | null {
   const found = readRuntimeFile(runtime);
-  return found.kind === 'present' && ['ours', 'unproven'].includes(ownerOf(found.file))
-    ? found.file
-    : null;
+  return found.kind === 'present' && ALIVE.includes(ownerOf(found.file)) ? found.file : null;
 }
 
 function isOfThisProgram({ program }: RuntimeFile): boolean {
@@ -204,17 +217,34 @@ function isOfThisProgram({ program }: RuntimeFile): boolean {
  * If the new daemon is killed before it has stopped the old one, that one runs on. If it is killed
  * later, the next start is here.
  */
-async function handOver(home: string, json: boolean): Promise<void> {
+async function handOver(
+  home: string,
+  daemon: RuntimeFile,
+  json: boolean,
+  compareRest: () => Promise<void>,
+): Promise<void> {
   const svc = join(home, 'current', 'bin', 'svc');
   const service = await serviceManager().status();
-  if (service.installed && service.state === 'active') {
-    await call(svc, ['service', 'install', '--json']);
-    return;
-  }
-  const taken = call(svc, ['start', '--replace', '--wait', TAKEOVER_S]);
+  const isService = service.installed && service.state === 'active';
+  const words = isService ? SERVICE : ['start', '--replace', '--wait', TAKEOVER_S];
+  const taken = call(svc, words);
   if (!json) note('The new daemon takes over: runs that are active go on with it.');
-  await taken.catch(() => call(svc, ['start', '--json']));
+  let isOver = false;
+  const over = () => {
+    isOver = true;
+  };
+  taken.then(over, over);
+  while (!isOver && ALIVE.includes(ownerOf(daemon))) await delay(LOOK_MS);
+  await compareRest();
+  await taken.catch((error) => {
+    if (isService) throw error;
+    return call(svc, ['start', '--json']);
+  });
 }
+
+const ALIVE: readonly Owner[] = ['ours', 'unproven'];
+const SERVICE = ['service', 'install', '--json'];
+const LOOK_MS = 25;
 
 /** Runs may end first, and the log is opened. */
 const TAKEOVER_S = '600';
