@@ -49,6 +49,18 @@ test('each kind of wait has its words', () => {
     assert.is(shown([...start, [1000, fact]], 2000), text);
 });
 
+test('nothing is drawn over the question whether a tool may be called', () => {
+  const asked = [
+    [0, accepted],
+    [1000, { type: 'calling' }],
+  ] as const;
+  assert.is(shown(asked, 9000), null);
+  const back = [[2000, { type: 'lost' }] as const, [3000, { type: 'connected' }] as const];
+  assert.is(shown([...asked, ...back], 9000), null);
+  const next = [9000, { type: 'started', provider: 'lab' }] as const;
+  assert.is(shown([...asked, next], 9500), 'Waiting for the first token of lab');
+});
+
 test('a step of the same kind does not begin the time again, and another kind does', () => {
   const facts = [
     [0, { type: 'placed', position: 3 }],

@@ -183,6 +183,8 @@ class Torture {
   private waiting: { types: readonly string[]; heard: (type: string) => void } | null = null;
   /** No more runs are started. */
   private over = false;
+  /** While something is killed again and again, a run may take any time. */
+  private until = Number.POSITIVE_INFINITY;
   /** No client is there any more. */
   private left = false;
 
@@ -197,6 +199,7 @@ class Torture {
     const person = this.person();
     while (this.draws.take()) await this.kill();
     this.over = true;
+    this.until = performance.now() + RUN_MS;
     await working.finally(() => {
       this.left = true;
     });
@@ -206,7 +209,7 @@ class Torture {
   private async kill(): Promise<void> {
     const victim = this.draw.pick(VICTIMS);
     const type = this.draw.pick(TIMES[victim]);
-    const heard = await this.hear([type]);
+    const heard = (await this.hear([type])) ?? (await this.hear(TIMES[victim]));
     await wait(this.draw.whole(0, AFTER_MS));
     await this.end(victim, heard ?? 'no event');
     // Once more, on its way up.
@@ -295,10 +298,9 @@ class Torture {
   }
 
   private async follow(id: string): Promise<void> {
-    const until = performance.now() + RUN_MS;
     let from_seq = 0;
     for (let isOver = false; !isOver; ) {
-      if (performance.now() > until) return this.problem(`${id} has no end`);
+      if (performance.now() > this.until) return this.problem(`${id} has no end`);
       isOver = await this.insist(async (client) => {
         for await (const event of client.stream('run.follow', { id, from_seq })) {
           if (!('type' in event)) continue;

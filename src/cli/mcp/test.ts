@@ -2,9 +2,12 @@ import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { note, print, printJson } from '../print/output.ts';
+import { ensureDaemon } from '../run/ensure-daemon.ts';
 
 /** Starts the server, and lists its tools. Exit 9 if it does not start. */
-export async function run({ paths, args, json }: Context): Promise<number> {
+export async function run(context: Context): Promise<number> {
+  const { paths, args, json } = context;
+  await ensureDaemon(context);
   const server = await askDaemon(paths, 'mcp.test', { name: args[0] }, { timeout_ms: TEST_MS });
   if (json) {
     printJson(server);

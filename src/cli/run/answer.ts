@@ -72,11 +72,11 @@ async function follow(
   };
   let tools: ToolLines | undefined;
   const tool: NonNullable<typeof steps.tool> = async (run_id, type, data) => {
+    await steps.tool?.(run_id, type, data);
     if (!json && type !== 'run.turn_completed') {
       tools ??= new (await import('./tool-lines.ts')).ToolLines(paths);
       tools.hear(run_id, type, data);
     }
-    await steps.tool?.(run_id, type, data);
   };
   const ended = () => {
     tools?.close();

@@ -119,6 +119,7 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       if (!json) note(oneLine(`${named(from, why)}; going on with ${to}`));
     },
     tool: (_, type) => {
+      wait.add({ type: 'calling' });
       // The next turn of the model begins a paragraph.
       if (type === 'run.turn_completed' && hadOutput && printer !== null && !stop.aborted)
         return printer.append('\n\n');

@@ -34,9 +34,11 @@ export type Fact =
   | { type: 'connected' }
   /** Text has come and is shown. */
   | { type: 'answering' }
+  /** The tools that the model called have lines of their own, and questions. */
+  | { type: 'calling' }
   | { type: 'ended' };
 
-type Wait = Exclude<Fact, { type: 'accepted' | 'connected' | 'answering' | 'ended' }>;
+type Wait = Exclude<Fact, { type: 'accepted' | 'connected' | 'answering' | 'calling' | 'ended' }>;
 
 export interface Progress {
   /** Null: nothing is waited for. */
@@ -84,6 +86,8 @@ export function progressAfter(progress: Progress, fact: Fact, now: number): Prog
     }
     case 'answering':
       return { ...progress, wait: null, answering: true };
+    case 'calling':
+      return { ...progress, wait: null, provider: null };
     case 'ended':
       return { ...progress, wait: null };
     default:
