@@ -34,6 +34,8 @@ export type { UsageInput, UsageRecord } from './usage.ts';
 /** Some of the tools of a server: those that each given field names. */
 export interface ToolFilter {
   tool_names?: readonly string[] | undefined;
+  /** Those without these names. */
+  except?: readonly string[] | undefined;
   read_only?: boolean | undefined;
 }
 

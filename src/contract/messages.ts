@@ -76,6 +76,10 @@ export const recordedTool = object({
   ...tool.entries,
   server: v.exactOptional(text),
   tool: v.exactOptional(text),
+  /** Its calls need an approval, also where the configuration allows them. */
+  ask: v.exactOptional(v.literal(true)),
+  /** What its server says of it, in the words of MCP. */
+  annotations: v.exactOptional(v.record(text, v.boolean())),
 });
 
 export const toolChoice = v.union(

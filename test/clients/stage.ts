@@ -4,6 +4,7 @@ import { CACHE, testModel } from '../../tools/test-models/models.ts';
 import { type Daemon, startDaemon } from '../bench/lib/daemon.ts';
 import { runtimeOf } from '../helpers/daemon.ts';
 import { makeHome, PROGRAM } from '../helpers/svc.ts';
+import { scripted } from '../helpers/tool-servers.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { answerScripted } from './scripted-model.ts';
 
@@ -14,7 +15,8 @@ export interface Stage {
 }
 
 /**
- * The built daemon with its defaults, except for one provider: the scripted model. Names that
+ * The built daemon with its defaults, except for one provider, the scripted model, and two servers
+ * of tools. Names that
  * programs have built in are aliases of it. With `real` all of them are a small model of this
  * machine instead.
  */
@@ -34,6 +36,9 @@ export async function openStage({ open = false, real = false } = {}): Promise<St
       ...(real ? { limits: { output_tokens: REAL.tokens } } : undefined),
     }),
   );
+  // A person is asked about the tools of `desk`. `shelf` may be read.
+  const mcpServers = { desk: scripted(), shelf: scripted([], { trusted: true }) };
+  writeFileSync(join(dirname(home.paths.config), 'mcp.json'), JSON.stringify({ mcpServers }));
   const daemon: Daemon = await startDaemon(home);
   const { grpc } = (await runtimeOf(home)).addresses;
   return {

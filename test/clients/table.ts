@@ -38,7 +38,7 @@ export const CLIENTS: readonly Client[] = [
     from: 'npm',
     packages: ['openai@7.57.0', 'zod@4.6.7'],
     script: 'openai.mjs',
-    ran: 'chat, streams, tool runner, parse, responses, conversations, embeddings, models, errors',
+    ran: 'chat, streams, tools, servers of tools, parse, responses, conversations, embeddings, errors',
     real: {
       reasoning: SKILL.thoughts,
       'the tool runner': SKILL.length,
@@ -68,7 +68,7 @@ export const CLIENTS: readonly Client[] = [
     from: 'npm',
     packages: ['@anthropic-ai/sdk@1.14.0', 'zod@4.6.7'],
     script: 'anthropic.mjs',
-    ran: 'messages, streams, tool runner, thinking, documents, counts, models, errors',
+    ran: 'messages, streams, tools, servers of tools, thinking, documents, counts, models, errors',
     real: { thinking: SKILL.thoughts, 'an image': NO_IMAGES },
   },
   {
@@ -76,7 +76,7 @@ export const CLIENTS: readonly Client[] = [
     from: 'pypi',
     packages: ['anthropic==2.14.0'],
     script: 'anthropic_client.py',
-    ran: 'messages, streams, tool runner, thinking, documents, counts, models, errors',
+    ran: 'messages, streams, tools, servers of tools, thinking, documents, counts, models, errors',
     real: { thinking: SKILL.thoughts, 'an image': NO_IMAGES },
   },
   ...[
@@ -200,7 +200,14 @@ export const CLIENTS: readonly Client[] = [
     from: 'pypi',
     packages: ['openai-agents==0.24.0'],
     script: 'openai_agents.py',
-    ran: 'an agent with a tool, an output of a type, a session; responses and chat',
+    ran: 'an agent with a tool, a tool of a server, a type, a session; responses and chat',
+  },
+  {
+    name: 'openai-agents-js',
+    from: 'npm',
+    packages: ['@openai/agents@0.20.0', 'openai@7.57.0', 'zod@4.6.7'],
+    script: 'openai_agents.mjs',
+    ran: 'an agent with a tool; a tool of a server, approved, rejected, streamed',
   },
   {
     name: 'smolagents',

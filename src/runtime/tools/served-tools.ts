@@ -65,7 +65,7 @@ async function toolsOf(
     });
   };
   if (rest.length > 0) return [toolOf(find(rest.join('/')))];
-  for (const wanted of allowed.tool_names ?? []) find(wanted);
+  for (const wanted of [...(allowed.tool_names ?? []), ...(allowed.except ?? [])]) find(wanted);
   return tools
     .filter((tool) => isIn(tool, allowed) && servers.policy(server, tool) !== 'deny')
     .map((tool) => {
@@ -79,6 +79,7 @@ const AS_CONFIGURED = { allowed: {}, unasked: {}, asked: null };
 function isIn({ tool, read_only }: ToolInfo, wanted: ToolFilter | null): boolean {
   if (wanted === null) return false;
   const isNamed = wanted.tool_names === undefined || wanted.tool_names.includes(tool);
+  if (wanted.except?.includes(tool)) return false;
   return isNamed && (wanted.read_only === undefined || wanted.read_only === read_only);
 }
 

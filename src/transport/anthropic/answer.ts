@@ -1,9 +1,11 @@
 import type { OutputPart } from '../../../machines/messages.ts';
 import type { Usage } from '../../../machines/run/context.ts';
+import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
+import { toolOfCall } from '../dialect/served-calls.ts';
 
 /** An answer in the form of Anthropic's API. */
 
@@ -31,10 +33,13 @@ export function messageOf(
   { model, thoughts }: { model: string; thoughts: boolean },
   answer: Answer,
 ): object {
-  const shown = answer.parts.filter(({ type }) => thoughts || type !== 'reasoning');
+  const shown = answer.said.filter((one) => isCall(one) || thoughts || one.type !== 'reasoning');
+  const begun = new Set<number>();
   return {
     ...emptyMessage(run, model),
-    content: shown.map((part) => blockOf(part, run)),
+    content: shown.flatMap((one) =>
+      isCall(one) ? callBlocks(answer.run, one, begun) : [blockOf(one, run)],
+    ),
     ...ending({ ...answer, calls: answer.calls.length > 0, refused: answer.refusal !== '' }),
     usage: usageOf(answer.usage),
   };
@@ -78,6 +83,28 @@ export function usageOf(usage: Usage): object {
     server_tool_use: null,
     service_tier: null,
   };
+}
+
+function isCall(one: OutputPart | ToolCall): one is ToolCall {
+  return !('type' in one);
+}
+
+/** The blocks of a call that svc carries out, after a change of it. `begun`: those that it had. */
+export function callBlocks(
+  { id: run_id, ...run }: Pick<RunRecord, 'id' | 'tools'>,
+  call: ToolCall,
+  begun: Set<number>,
+): { type: string; input?: unknown }[] {
+  const id = `mcptoolu_${run_id.slice('run_'.length)}_${call.call}`;
+  const { server: server_name, tool: name } = toolOfCall(run, call);
+  const input = inputOf(call.arguments);
+  const use = { type: 'mcp_tool_use', id, name, server_name, input };
+  const { text = '', is_error = false } = call.result ?? {};
+  const content = [{ type: 'text', text, citations: null }];
+  const result = { type: 'mcp_tool_result', tool_use_id: id, is_error, content };
+  const isNew = !begun.has(call.call);
+  begun.add(call.call);
+  return [...(isNew ? [use] : []), ...(hasEnded(call) ? [result] : [])];
 }
 
 /** A refusal is text here: the reason why the answer ended says what it is. */

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { Message, MessagePart, Role } from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
 import { anything, flag, object, text } from '../../contract/vocabulary.ts';
+import { servedName } from '../../runtime/tools/served-tools.ts';
 import { documentParts, type FileTexts } from './documents.ts';
 
 /** The messages of a request of Anthropic's API, and the same as messages of a run. */
@@ -88,6 +89,23 @@ const toolResultBlock = object({
   cache_control,
 });
 
+/** A call that svc carried out, and its result, as an answer has them. */
+const mcpUseBlock = object({
+  type: v.literal('mcp_tool_use'),
+  id: text,
+  name: text,
+  server_name: text,
+  input: v.union([anything, text], 'must be an object.'),
+  cache_control,
+});
+const mcpResultBlock = object({
+  type: v.literal('mcp_tool_result'),
+  tool_use_id: text,
+  content: v.nullish(v.union([text, v.array(textBlock)], TEXTS)),
+  is_error: v.nullish(flag),
+  cache_control,
+});
+
 const thinkingBlock = object({
   type: v.literal('thinking'),
   thinking: text,
@@ -105,8 +123,8 @@ const user = v.array(
 );
 const assistant = v.array(
   only(
-    [textBlock, thinkingBlock, redactedBlock, toolUseBlock],
-    'must be text, thinking, redacted_thinking or tool_use.',
+    [textBlock, thinkingBlock, redactedBlock, toolUseBlock, mcpUseBlock, mcpResultBlock],
+    'must be text, thinking, redacted_thinking, tool_use, mcp_tool_use or mcp_tool_result.',
   ),
 );
 type ToolResult = v.InferOutput<typeof toolResultBlock>;
@@ -249,11 +267,15 @@ function partsOf(block: Block, texts: FileTexts): MessagePart[] {
       return block.thinking === '' ? [] : [{ type: 'reasoning', text: block.thinking }];
     case 'redacted_thinking':
       return [];
+    case 'mcp_tool_use':
     case 'tool_use': {
-      const { id, name, input } = block;
+      const { id, input } = block;
+      const isServed = block.type === 'mcp_tool_use';
+      const name = isServed ? servedName(block.server_name, block.name) : block.name;
       const written = typeof input === 'string' ? input : JSON.stringify(input);
       return [{ type: 'tool_call', id, name, arguments: written }];
     }
+    case 'mcp_tool_result':
     case 'tool_result': {
       const { tool_use_id: id, content, is_error } = block;
       const text = resultText(content, texts);

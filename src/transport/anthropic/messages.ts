@@ -77,22 +77,29 @@ async function createMessage(context: MessagesContext): Promise<void> {
   const sent = await context.body({ complete: refuseServerTools });
   const thread = await threadOf(context.runtime, sent.thread);
   const texts = await readFiles(sent.messages, context);
-  const { input, places, stream, thoughts, prompt_tokens } = readMessages(sent, { texts, thread });
+  const read = readMessages(sent, { texts, thread });
+  const { input, narrowings, places, stream, thoughts, prompt_tokens } = read;
   const rename = (thrown: unknown) => inRequest(thrown, places);
   const fields = stream ? { estimated_input_tokens: prompt_tokens } : {};
-  const run = await startFor(context, input, { api: ASKED_AS, fields }).catch((thrown) => {
-    throw rename(thrown);
-  });
+  const run = await startFor(context, input, { api: ASKED_AS, fields, narrowings }).catch(
+    (thrown) => {
+      throw rename(thrown);
+    },
+  );
   const { res } = context;
   if (!res.headersSent) res.setHeader('Request-Id', idIn('req_', run.id));
   const shown = (run: RunRecord) => ({ model: `${run.provider}/${run.model}`, thoughts });
   if (!stream)
-    return sendAnswer(
-      context,
-      run,
-      (answer) => messageOf(answer.run, shown(answer.run), answer),
+    return sendAnswer(context, run, (answer) => messageOf(answer.run, shown(answer.run), answer), {
       rename,
-    );
+      showsCalls: true,
+    });
+  let events: MessageEvents | null = null;
+  const begin = (run: RunRecord, input_tokens: number): [MessageEvents, string] => {
+    if (events !== null) return [events, ''];
+    events = new MessageEvents(run, shown(run));
+    return [events, events.start(input_tokens)];
+  };
   await streamAnswer(
     context,
     run,
@@ -101,15 +108,16 @@ async function createMessage(context: MessagesContext): Promise<void> {
       heartbeat: event('ping', {}),
       failure: (error) => event('error', errorOf(error)),
       rename,
+      onCall: (call, present) => {
+        const [message, first] = begin(present(), prompt_tokens);
+        return first + message.call(present(), call);
+      },
     },
     async (pieces, { write }, present) => {
-      let events: MessageEvents | null = null;
       for await (const piece of pieces) {
-        const begin = events === null;
-        events ??= new MessageEvents(run, shown(present()));
         const counted = piece.type === 'end' ? undefined : piece.prompt_tokens;
-        const first = begin ? events.start(counted ?? prompt_tokens) : '';
-        const now = first + (piece.type === 'end' ? events.end(piece) : events.piece(piece));
+        const [message, first] = begin(present(), counted ?? prompt_tokens);
+        const now = first + (piece.type === 'end' ? message.end(piece) : message.piece(piece));
         if (now !== '') await write(now);
       }
     },

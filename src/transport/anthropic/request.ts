@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { Tool, ToolChoice } from '../../../machines/messages.ts';
 import { withoutNull, wrong } from '../../contract/check.ts';
-import type { RunInput } from '../../contract/contract.ts';
+import type { RunInput, ToolNarrowing } from '../../contract/contract.ts';
 import type { Options } from '../../contract/options.ts';
 import {
   anything,
@@ -15,6 +15,7 @@ import {
   text,
 } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
+import { foreign, servedBy, serverName } from '../dialect/mcp-tools.ts';
 import { estimatedTokens } from '../dialect/prompt-tokens.ts';
 import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
 import type { FileTexts } from './documents.ts';
@@ -30,7 +31,7 @@ import { type Thread, threadInput } from './thread.ts';
  */
 
 const tool = object({
-  type: v.nullish(v.literal('custom', 'must be custom: the daemon runs no tools itself.')),
+  type: v.nullish(v.literal('custom', 'must be custom or mcp_toolset.')),
   name: text,
   description: v.nullish(text),
   input_schema: anything,
@@ -43,15 +44,36 @@ const tool = object({
   cache_control,
 });
 
+const enabled = object({ enabled: v.nullish(flag), defer_loading: v.nullish(flag) });
+/** The tools of one of the `mcp_servers`. */
+const toolset = object({
+  type: v.literal('mcp_toolset'),
+  mcp_server_name: serverName,
+  default_config: v.nullish(enabled),
+  configs: v.nullish(v.record(text, enabled, 'must be an object.')),
+  cache_control,
+});
+const mcpServer = object({
+  type: v.literal('url', 'must be url.'),
+  name: serverName,
+  url: foreign,
+  authorization_token: foreign,
+  tool_configuration: v.nullish(
+    object({ enabled: v.nullish(flag), allowed_tools: v.nullish(v.array(text)) }),
+  ),
+});
+type Tools = readonly (v.InferOutput<typeof tool> | v.InferOutput<typeof toolset>)[];
+type Servers = readonly v.InferOutput<typeof mcpServer>[];
+
 /** A tool of Anthropic's servers has other fields. Its type says why it is refused. */
 export function refuseServerTools(body: unknown): unknown {
   const { tools } = (body ?? {}) as { tools?: unknown };
   for (const [index, each] of (Array.isArray(tools) ? tools : []).entries()) {
     const { type = null } = (each ?? {}) as { type?: unknown };
-    if (type !== null && type !== 'custom')
+    if (type !== null && type !== 'custom' && type !== 'mcp_toolset')
       throw wrong(
         `tools.${index}.type`,
-        `tools.${index}.type must be custom: the daemon runs no tools itself.`,
+        `tools.${index}.type must be custom or mcp_toolset: svc has no tools of Anthropic.`,
       );
   }
   return body;
@@ -91,7 +113,7 @@ const options = {
   model: name(),
   messages: filled(message, 'must be a list of messages.', 'must have at least one message.'),
   system: v.nullish(texts),
-  tools: v.nullish(v.array(tool, 'must be a list of tools.')),
+  tools: v.nullish(v.array(v.union([tool, toolset]), 'must be a list of tools.')),
   tool_choice: v.nullish(toolChoice),
   thinking: v.nullish(thinking),
   output_config: v.nullish(
@@ -106,7 +128,8 @@ const options = {
   betas: v.nullish(v.array(text)),
   /** The field makes a long conversation shorter. The whole conversation answers as well. */
   context_management: v.nullish(anything),
-  mcp_servers: v.nullish(v.array(v.never('is not supported here.'))),
+  /** Servers of the configuration, by name. */
+  mcp_servers: v.nullish(v.array(mcpServer, 'must be a list of servers.')),
 };
 
 /** The options that this API has. The run checks their bounds. */
@@ -137,6 +160,7 @@ export const countInput = named('AnthropicCountInput', object(options));
 /** A request as the input of a run, and how to answer it. */
 export interface TranslatedRequest {
   input: RunInput;
+  narrowings: readonly ToolNarrowing[];
   /** Where the parts of the run's messages are in the request. */
   places: string[][];
   stream: boolean;
@@ -186,17 +210,20 @@ export function readCount(
     texts,
   });
   // A thread keeps its tools, so the request that continues it sends none.
-  const tools = sent.tools?.map(toolOf) ?? thread?.tools ?? [];
+  const tools = sent.tools?.filter(isOwn).map(toolOf) ?? thread?.tools ?? [];
+  const { tool_servers, narrowings } = servedBy(narrowingsOf(sent.tools, sent.mcp_servers));
   const format = output_config?.format ?? output_format ?? null;
   return {
     stream: false,
     prompt_tokens: estimatedTokens(messages, tools),
     thoughts: thinking?.type !== 'disabled' && !isOmitted(thinking),
     places,
+    narrowings,
     input: withoutNull({
       model,
       messages,
       tools: tools.length === 0 ? null : tools,
+      tool_servers: sent.tools == null && tool_servers === null ? thread?.servers : tool_servers,
       tool_choice: choiceOf(sent.tool_choice ?? null),
       parallel_tool_calls: isSingle(sent.tool_choice) ? false : null,
       reasoning_effort: effortOf(sent),
@@ -206,6 +233,43 @@ export function readCount(
           : { type: 'json' as const, name: format.name ?? null, schema: format.schema },
     }) as RunInput,
   };
+}
+
+function isOwn(sent: Tools[number]): sent is v.InferOutput<typeof tool> {
+  return sent.type !== 'mcp_toolset';
+}
+
+/**
+ * The tools of each server: as its toolset says, or as its `tool_configuration` says in the older
+ * form. Throws invalid_request for a toolset of no server.
+ */
+function narrowingsOf(
+  tools: Tools | null | undefined,
+  servers: Servers | null | undefined,
+): ToolNarrowing[] {
+  const sets = (tools ?? []).filter((each) => !isOwn(each)) as v.InferOutput<typeof toolset>[];
+  const names = (servers ?? []).map(({ name }) => name);
+  const stray = sets.find(({ mcp_server_name }) => !names.includes(mcp_server_name));
+  if (stray !== undefined)
+    throw wrong('tools', `tools has a toolset of ${stray.mcp_server_name}, not in mcp_servers.`);
+  return (servers ?? []).flatMap(({ name: server, tool_configuration }) => {
+    const { enabled, allowed_tools } = tool_configuration ?? {};
+    if (enabled === false) return [];
+    const set = sets.find(({ mcp_server_name }) => mcp_server_name === server);
+    const configured = Object.entries(set?.configs ?? {});
+    const isOff = set?.default_config?.enabled === false;
+    const other = configured.filter(([, tool]) => (tool.enabled ?? !isOff) === isOff);
+    const named = other.map(([tool]) => tool);
+    return {
+      server,
+      allowed: {
+        ...(allowed_tools == null ? {} : { tool_names: allowed_tools }),
+        ...(isOff ? { tool_names: named } : { except: named }),
+      },
+      unasked: {},
+      asked: null,
+    };
+  });
 }
 
 function isOmitted(thinking: v.InferOutput<typeof countInput>['thinking']): boolean {
@@ -253,6 +317,7 @@ const NAMES: Readonly<Record<string, string>> = {
   reasoning_effort: 'output_config.effort',
   parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
   parameters: 'input_schema',
+  tool_servers: 'mcp_servers',
 };
 
 /**

@@ -1,7 +1,8 @@
+import type { ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
-import { emptyMessage, ending, signatureOf, usageOf } from './answer.ts';
+import { callBlocks, emptyMessage, ending, signatureOf, usageOf } from './answer.ts';
 
 /**
  * The events of a streamed message, in order: the message, its blocks one after the other, the
@@ -20,6 +21,8 @@ export class MessageEvents {
   private index = -1;
   private calls = false;
   private refused = false;
+  /** The calls that svc carries out and that are sent. */
+  private readonly served = new Set<number>();
 
   constructor(run: Pick<RunRecord, 'id'>, options: { model: string; thoughts: boolean }) {
     this.run = run;
@@ -44,6 +47,23 @@ export class MessageEvents {
     block.unsent += piece.text;
     if (kind === 'tool_call') block.whole += piece.text;
     return this.flush((first) => first.kind !== 'tool_call' || isComplete(first));
+  }
+
+  /** The blocks of a call that svc carries out. What comes after it begins a new block. */
+  call(run: Pick<RunRecord, 'id' | 'tools'>, call: ToolCall): string {
+    const before = this.flush(() => true) + this.close();
+    const blocks = callBlocks(run, call, this.served).map(({ input, ...block }) => {
+      this.index += 1;
+      const { index } = this;
+      const begin = input === undefined ? block : { ...block, input: {} };
+      const delta = { type: 'input_json_delta', partial_json: JSON.stringify(input) };
+      return (
+        event('content_block_start', { index, content_block: begin }) +
+        (input === undefined ? '' : event('content_block_delta', { index, delta })) +
+        event('content_block_stop', { index })
+      );
+    });
+    return before + blocks.join('');
   }
 
   end(end: AnswerEnd): string {

@@ -23,7 +23,10 @@ export const threadInput = v.nullish(
 /** What came before: all messages with their answer, and the tools. */
 export interface Thread {
   messages: readonly Message[];
+  /** Functions of the client. */
   tools: readonly Tool[];
+  /** Tools of servers, as `server/tool`. */
+  servers: string[];
 }
 
 /**
@@ -38,12 +41,18 @@ export async function threadOf(
   const { previous_message_id: id } = thread;
   try {
     const run_id = runIdOf('msg_', id);
-    const { asked_as, state, output, output_parts } = await runs.get(run_id);
+    const { asked_as, state, output, output_parts, turns = [] } = await runs.get(run_id);
     const { messages, tools = [] } = (await runs.readRequest(run_id)).request;
     if (asked_as !== ASKED_AS || state !== 'completed' || messages.length === 0)
       throw new SvcError('run_unknown');
     const content: readonly OutputPart[] = output_parts ?? [{ type: 'text', text: output }];
-    return { messages: [...messages, { role: 'assistant', content }], tools };
+    return {
+      messages: [...messages, ...(turns as Message[]), { role: 'assistant', content }],
+      tools: tools.filter(({ server }) => server === undefined),
+      servers: tools.flatMap(({ server, tool }) =>
+        server === undefined ? [] : `${server}/${tool}`,
+      ),
+    };
   } catch (cause) {
     if (!(cause instanceof SvcError) || cause.code !== 'run_unknown') throw cause;
     const shown = JSON.stringify(id.slice(0, 80));

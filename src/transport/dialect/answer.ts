@@ -1,4 +1,5 @@
 import type { OutputPart, TokenLogprob } from '../../../machines/messages.ts';
+import type { ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
@@ -21,12 +22,20 @@ export interface Answer extends Omit<AnswerEnd, 'type'> {
   run: RunRecord;
   /** Its text, reasoning, refusal and tool calls, in order. */
   parts: readonly OutputPart[];
+  /** With the calls that svc carried out, if they were asked for. A call comes at each change. */
+  said: readonly (OutputPart | ToolCall)[];
   /** All text of one kind. */
   text: string;
   reasoning: string;
   refusal: string;
   calls: readonly Extract<OutputPart, { type: 'tool_call' }>[];
   logprobs: readonly TokenLogprob[];
+}
+
+export interface AnswerOptions {
+  rename?: Rename | undefined;
+  /** Whether the answer has the calls that svc carries out. */
+  showsCalls?: boolean;
 }
 
 /** An error about the input of a run, with the names of the request that was sent. */
@@ -40,19 +49,26 @@ const asItIs: Rename = (error) => error;
 export async function collectAnswer(
   context: Context,
   run: RunRecord,
-  rename: Rename = asItIs,
+  { rename = asItIs, showsCalls = false }: AnswerOptions = {},
 ): Promise<Answer> {
   const { res, runtime, closing, ended, unsent } = context;
   const signal = AbortSignal.any([closing, ended, clientGone(context)]);
   const outflow = unsent.enter(() => res.destroy());
+  /** Before the last call. */
+  const said: (OutputPart | ToolCall)[] = [];
   let parts: readonly OutputPart[] = [];
   let logprobs: TokenLogprob[] = [];
   let length = 0;
   const { present, onMove } = following(run);
+  const onCall = (call: ToolCall) => {
+    said.push(...parts, call);
+    parts = [];
+  };
+  const options = { signal, onMove, onCall: showsCalls ? onCall : undefined };
   try {
-    for await (const batch of followAnswer(runtime, run.id, { signal, onMove })) {
+    for await (const batch of followAnswer(runtime, run.id, options)) {
       for (const piece of batch) {
-        if (piece.type === 'end') return answerOf(parts, logprobs, piece, present());
+        if (piece.type === 'end') return answerOf([...said, ...parts], logprobs, piece, present());
         if (piece.type === 'restart') [parts, logprobs, length] = [[], [], 0];
         else {
           parts = grow(parts, piece);
@@ -92,9 +108,9 @@ export async function sendAnswer(
   context: Context,
   run: RunRecord,
   describe: (answer: Answer) => object,
-  rename?: Rename,
+  options?: AnswerOptions,
 ): Promise<void> {
-  const answer = await collectAnswer(context, run, rename);
+  const answer = await collectAnswer(context, run, options);
   await sendLarge(context, async () => describe(answer));
 }
 
@@ -110,10 +126,13 @@ export async function streamAnswer(
   {
     rename = asItIs,
     runs = null,
+    onCall,
     ...options
   }: Omit<LiveOptions, 'run_id' | 'begin'> & {
     rename?: Rename;
     runs?: AsyncIterable<RunRecord> | null;
+    /** Its text is written at once. */
+    onCall?: (call: ToolCall, present: () => RunRecord) => string;
   },
   work: (
     pieces: AsyncIterable<PlacedPiece | AnswerEnd>,
@@ -127,7 +146,14 @@ export async function streamAnswer(
     const writes = { ...live, write: (text: string) => gathered.add(text) };
     const follow = (each: RunRecord) => {
       const { present, onMove } = following(each);
-      const batches = followAnswer(runtime, each.id, { ...live, onMove });
+      const told =
+        onCall === undefined
+          ? undefined
+          : async (call: ToolCall) => {
+              await gathered.add(onCall(call, present));
+              await gathered.flush();
+            };
+      const batches = followAnswer(runtime, each.id, { ...live, onMove, onCall: told });
       return work(untilEnd(context, batches, live, gathered), writes, present);
     };
     try {
@@ -198,17 +224,19 @@ async function* untilEnd(
 }
 
 function answerOf(
-  parts: readonly OutputPart[],
+  said: readonly (OutputPart | ToolCall)[],
   logprobs: readonly TokenLogprob[],
   { type: _, ...end }: AnswerEnd,
   run: RunRecord,
 ): Answer {
+  const parts = said.filter((one): one is OutputPart => 'type' in one);
   const textIn = (type: 'text' | 'reasoning' | 'refusal') =>
     parts.flatMap((part) => (part.type === type ? [part.text] : [])).join('');
   return {
     ...end,
     run,
     parts,
+    said,
     text: textIn('text'),
     reasoning: textIn('reasoning'),
     refusal: textIn('refusal'),

@@ -9,10 +9,10 @@ import { flag, object, oneOf, text } from '../../contract/vocabulary.ts';
  */
 
 const CONFIGURED =
-  'must be absent: svc reaches only the servers of its configuration. Add the server with ' +
-  'svc mcp add, and send its name.';
+  'must be absent or empty: svc reaches only the servers of its configuration. Add the server ' +
+  'with svc mcp add, and send its name.';
 /** An address that a request names, and what the server there would get. */
-export const foreign = v.nullish(v.never(CONFIGURED));
+export const foreign = v.nullish(v.literal('', CONFIGURED));
 /** `/` would name a single tool. */
 export const serverName = v.pipe(
   text,

@@ -8,10 +8,12 @@ import {
   type TokenLogprob,
 } from '../../../machines/messages.ts';
 import { type FinishReason, isTerminalEvent, type Usage } from '../../../machines/run/context.ts';
+import type { ToolCall } from '../../../machines/tool-call.ts';
 import { SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { eventData } from '../stream/event-forms.ts';
 import type { Outflow } from '../stream/unsent-bytes.ts';
+import { isShown, ServedCalls } from './served-calls.ts';
 
 /** One recorded piece of an answer. */
 export interface OutputPiece {
@@ -41,10 +43,17 @@ export type Piece = OutputPiece | AnswerEnd | { readonly type: 'restart' };
 /** The run goes on to another target. Its next pieces are of that one. */
 export type OnMove = (target: Pick<Target, 'provider' | 'model'>) => void;
 
+/**
+ * A call that svc carries out has begun or ended. What came before it has been used. Without it,
+ * the texts of all turns are one answer.
+ */
+export type OnCall = (call: ToolCall) => Promise<void> | void;
+
 interface Following {
   signal: AbortSignal;
   outflow?: Outflow;
   onMove?: OnMove;
+  onCall?: OnCall | undefined;
 }
 
 /**
@@ -58,9 +67,13 @@ interface Following {
 export async function* followAnswer(
   runtime: Pick<Runtime, 'runs'>,
   run_id: string,
-  { signal, outflow, onMove }: Following,
+  { signal, outflow, onMove, onCall }: Following,
 ): AsyncGenerator<readonly Piece[], void> {
   let prompt_tokens: number | undefined;
+  const calls = new ServedCalls();
+  /** What comes before the text of the next turn. */
+  let gap = '';
+  let hasText = false;
   for await (const { page, events } of runtime.runs.follow(run_id, { form: eventData, signal })) {
     const { body } = page;
     outflow?.hold(body);
@@ -69,22 +82,30 @@ export async function* followAnswer(
       let length = 0;
       for (const event of events) {
         const { type } = event;
-        if (!WANTED.has(type) && !isTerminalEvent(type)) continue;
+        if (!WANTED.has(type) && !type.startsWith('run.tool_') && !isTerminalEvent(type)) continue;
+        const { at, data: fields } = body.of(event);
         // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
-        const data: any = body.of(event).data;
+        const data: any = fields;
+        const shown = onCall === undefined ? [] : calls.after({ type, at, data }).filter(isShown);
+        if (type === 'run.turn_completed' && hasText && onCall === undefined) gap = TURNS_GAP;
         // The first output may have no text.
         if (data.prompt_parts !== undefined) prompt_tokens = sumOf(data.prompt_parts);
         const piece = pieceIn(type, data, prompt_tokens);
-        if (piece !== null) pieces.push(piece);
+        if (piece?.type === 'output' && piece.kind === undefined) {
+          hasText = true;
+          pieces.push(gap === '' ? piece : { ...piece, text: gap + piece.text });
+          gap = '';
+        } else if (piece !== null) pieces.push(piece);
         length += data.text?.length ?? 0;
         const isMove = type === 'run.attempt_failed' && data.next !== undefined;
         const fails = isTerminalEvent(type) && type !== 'run.completed';
-        if (pieces.length > 0 && (isMove || fails || length > BATCH_LENGTH)) {
+        if (pieces.length > 0 && (isMove || fails || shown.length > 0 || length > BATCH_LENGTH)) {
           yield pieces;
           pieces = [];
           length = 0;
         }
         if (isMove) onMove?.(data.next);
+        for (const call of shown) await onCall?.(call);
         if (fails) throw await errorOf(runtime, run_id);
       }
       if (pieces.length > 0) yield pieces;
@@ -93,6 +114,9 @@ export async function* followAnswer(
     }
   }
 }
+
+/** Between what a model says before it calls tools, and after. */
+const TURNS_GAP = '\n\n';
 
 /** Characters of one batch, about. */
 const BATCH_LENGTH = 64 * 1024;
@@ -113,6 +137,7 @@ const WANTED: ReadonlySet<string> = new Set([
   'run.started',
   'run.output_appended',
   'run.attempt_failed',
+  'run.turn_completed',
 ]);
 
 /** The parts of an answer after one more piece. Here text alone is a part, too. */

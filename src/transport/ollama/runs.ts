@@ -93,7 +93,7 @@ async function answer(
   });
   const shape: Shape = { model: sent.model, thoughts: sent.think !== false, as };
   if (sent.stream === false) {
-    const whole = await collectAnswer(context, run, rename);
+    const whole = await collectAnswer(context, run, { rename });
     const ended = await runtime.runs.get(run.id);
     return sendLarge(context, async () => wholeOf(shape, whole, ended, sent.logprobs === true));
   }

@@ -3,6 +3,7 @@ import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/message
 import { wrong } from '../../contract/check.ts';
 import type { RunInput } from '../../contract/contract.ts';
 import { filled } from '../../contract/vocabulary.ts';
+import { mcpTool, narrowingOf, type Served, servedBy } from '../dialect/mcp-tools.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
 import type { FileTexts } from './files.ts';
 import {
@@ -36,10 +37,9 @@ const aFunction = object({
   /** svc keeps a model to the schema whenever its provider can. */
   strict: v.nullish(flag),
 });
-const tool = object({
-  type: v.literal('function', 'must be function: svc runs no other tools.'),
-  function: aFunction,
-});
+const tool = object({ type: v.literal('function'), function: aFunction });
+/** Chat completions of OpenAI have no tool `mcp`. It is the one of its Responses API. */
+const anyTool = v.variant('type', [tool, mcpTool], 'must be function or mcp.');
 const toolChoice = v.union(
   [
     oneOf(['none', 'auto', 'required']),
@@ -71,7 +71,7 @@ export const chatInput = named(
     ...sampling,
     messages: filled(chatMessage, 'must be a list of messages.', 'must have at least one message.'),
     max_completion_tokens: sampling.max_tokens,
-    tools: v.nullish(v.array(tool, 'must be a list of tools.')),
+    tools: v.nullish(v.array(anyTool, 'must be a list of tools.')),
     tool_choice: v.nullish(toolChoice),
     parallel_tool_calls: v.nullish(flag),
     response_format: v.nullish(responseFormat),
@@ -90,14 +90,21 @@ export const chatInput = named(
 export type ChatInput = v.InferOutput<typeof chatInput>;
 
 /** Throws invalid_request with the name of the parameter. */
-export function runOfChat(chat: ChatInput, texts: FileTexts): RunInput {
-  const tools = chat.tools?.map(toolOf);
+export function runOfChat(
+  chat: ChatInput,
+  texts: FileTexts,
+): { input: RunInput; narrowings: Served['narrowings'] } {
+  const sent = chat.tools ?? [];
+  const tools = sent.filter((each) => each.type === 'function').map(toolOf);
+  const servers = sent.filter((each) => each.type === 'mcp').map(narrowingOf);
+  const { tool_servers, narrowings } = servedBy(servers);
   if (chat.top_logprobs != null && chat.logprobs !== true)
     throw wrong('top_logprobs', 'top_logprobs needs logprobs: true.');
-  return {
+  const input = {
     ...pick(chat, [...SAMPLING, 'model', 'metadata']),
     messages: chat.messages.map((message, index) => messageOf(message, index, texts)),
-    tools: tools?.length === 0 ? null : tools,
+    tools: tools.length === 0 ? null : tools,
+    tool_servers,
     tool_choice: chat.tool_choice == null ? null : choiceOf(chat.tool_choice),
     parallel_tool_calls: chat.parallel_tool_calls === false ? false : null,
     reasoning_effort: effortOf(chat.reasoning_effort),
@@ -108,6 +115,7 @@ export function runOfChat(chat: ChatInput, texts: FileTexts): RunInput {
     seed: seedOf(chat.seed),
     logprobs: chat.logprobs === true ? (chat.top_logprobs ?? 0) : null,
   } as RunInput;
+  return { input, narrowings };
 }
 
 function toolOf({ function: called }: v.InferOutput<typeof tool>): Tool {

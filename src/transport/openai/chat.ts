@@ -18,8 +18,8 @@ import { finishOf, frame, logprobOf, modelOf, secondsOf } from './parts.ts';
 
 export async function chatCompletion(context: Context<unknown, ChatInput>): Promise<void> {
   const chat = await context.body();
-  const input = runOfChat(chat, await readFiles(chat.messages, context));
-  const choices = await startChoices(context, chat.n, input, 'openai.chat');
+  const { input, narrowings } = runOfChat(chat, await readFiles(chat.messages, context));
+  const choices = await startChoices(context, chat.n, input, { api: 'openai.chat', narrowings });
   tellVerbosity(context, choices.first, 'verbosity');
   if (chat.stream !== true)
     return sendChoices(context, choices, (answers) => wholeChat(chat, answers));

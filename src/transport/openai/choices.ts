@@ -4,7 +4,7 @@ import type { Usage } from '../../contract/events.ts';
 import { options } from '../../contract/options.ts';
 import { type Answer, collectAnswer, type Rename, streamAnswer } from '../dialect/answer.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
-import { startFor } from '../dialect/start.ts';
+import { type ApiRequest, startFor } from '../dialect/start.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
 import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
@@ -34,11 +34,15 @@ export async function startChoices(
   context: Context,
   n: number | null | undefined,
   input: RunInput,
-  api: string,
+  asked: Pick<ApiRequest, 'api' | 'narrowings'>,
 ): Promise<Choices> {
   const count = n ?? 1;
   const start = (choice: number) =>
-    startFor(context, { ...input, seed: seedOf(input, choice) }, { api, choice, choices: count });
+    startFor(
+      context,
+      { ...input, seed: seedOf(input, choice) },
+      { ...asked, choice, choices: count },
+    );
   const first = await start(0);
   return { count, first, runs: count === 1 ? null : inOrder(context, first, count, start) };
 }
@@ -72,7 +76,8 @@ export async function sendChoices(
   rename?: Rename,
 ): Promise<void> {
   const answers: Answer[] = [];
-  for await (const run of runs ?? [first]) answers.push(await collectAnswer(context, run, rename));
+  for await (const run of runs ?? [first])
+    answers.push(await collectAnswer(context, run, { rename }));
   await sendLarge(context, async () => describe(answers as [Answer, ...Answer[]]));
 }
 

@@ -67,7 +67,7 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
     seed: seedOf(request.seed),
   } as RunInput;
   if (request.max_tokens === 0) return sendNothing(context, input, request, echo);
-  const choices = await startChoices(context, request.n, input, 'openai.completions');
+  const choices = await startChoices(context, request.n, input, { api: 'openai.completions' });
   if (request.stream !== true)
     return sendChoices(context, choices, (answers) => whole(answers, echo), inCompletion);
   await streamChoices(

@@ -138,6 +138,29 @@ await attempt('tokens of a local model are counted', async () => {
     true,
   );
 });
+const shelf = {
+  ...hi,
+  messages: [{ role: 'user', content: "shelf__echo 'blue'" }],
+  mcp_servers: [{ type: 'url', name: 'shelf', url: '' }],
+  betas: ['mcp-client-2025-11-20'],
+};
+const kindsOf = ({ content }) => content.map(({ type }) => type);
+if (process.env.SVC_REAL === undefined) {
+  await attempt('a tool of a server', async () => {
+    const message = await client.beta.messages.create(shelf);
+    expect(kindsOf(message), ['mcp_tool_use', 'mcp_tool_result', 'text']);
+    expect(message.content[1].content[0].text, 'blue');
+    const messages = [...shelf.messages, { role: 'assistant', content: message.content }];
+    messages.push({ role: 'user', content: 'hello there' });
+    const tools = [{ type: 'mcp_toolset', mcp_server_name: 'shelf', configs: {} }];
+    expect((await client.beta.messages.create({ ...shelf, messages, tools })).role, 'assistant');
+  });
+  await attempt('a tool of a server, streamed', async () => {
+    const message = await client.beta.messages.stream(shelf).finalMessage();
+    expect(kindsOf(message), ['mcp_tool_use', 'mcp_tool_result', 'text']);
+    expect(message.content[0].input, { text: 'blue' });
+  });
+}
 await attempt('models', async () => {
   const ids = [];
   for await (const { id } of client.models.list()) ids.push(id);

@@ -1,5 +1,5 @@
 from anthropic import Anthropic, AsyncAnthropic, AuthenticationError, BadRequestError, NotFoundError, beta_tool
-from cases import MODEL, PNG, THINKING, TOKEN, URL, attempt, expect, includes, says
+from cases import MODEL, PNG, REAL, THINKING, TOKEN, URL, attempt, expect, includes, says
 
 client = Anthropic(base_url=URL, api_key=TOKEN, max_retries=0)
 hi = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "hello there"}]}
@@ -96,3 +96,16 @@ def _():
         except error:
             continue
         raise AssertionError(error.__name__)
+
+
+if not REAL:
+
+    @attempt("a tool of a server")
+    def _():
+        message = client.beta.messages.create(
+            **{**hi, "messages": [{"role": "user", "content": "shelf__echo 'blue'"}]},
+            mcp_servers=[{"type": "url", "name": "shelf", "url": ""}],
+            betas=["mcp-client-2025-11-20"],
+        )
+        expect([block.type for block in message.content], ["mcp_tool_use", "mcp_tool_result", "text"])
+        expect(message.content[1].content[0].text, "blue")

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import OpenAI from 'openai';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
@@ -155,6 +156,78 @@ await attempt('a response in the background', async () => {
   while (['queued', 'in_progress'].includes(response.status))
     response = await client.responses.retrieve(response.id);
   says(response.output_text, 'You said: hello there');
+});
+const desk = [{ type: 'mcp', server_label: 'desk', allowed_tools: ['echo'] }];
+const toolOf = (output, type) => output.find((item) => item.type === type);
+const approvalOf = ({ id, output }, approve = true) => ({
+  model,
+  tools: desk,
+  previous_response_id: id,
+  input: [
+    {
+      type: 'mcp_approval_response',
+      approval_request_id: toolOf(output, 'mcp_approval_request').id,
+      approve,
+    },
+  ],
+});
+const ofServers = async (name, work) => {
+  // A real model may call no tool.
+  if (process.env.SVC_REAL === undefined) await attempt(name, work);
+};
+await ofServers('a tool of a server, approved', async () => {
+  const input = "desk__echo 'blue'";
+  const first = await client.responses.create({ model, input, tools: desk });
+  expect(
+    toolOf(first.output, 'mcp_list_tools').tools.map((tool) => tool.name),
+    ['echo'],
+  );
+  expect(first.output.at(-1).type, 'mcp_approval_request');
+  const second = await client.responses.create(approvalOf(first));
+  expect(toolOf(second.output, 'mcp_call').output, 'blue');
+  expect(second.output_text, 'The tool said: blue');
+  expect((await client.responses.retrieve(second.id)).output, second.output);
+});
+await ofServers('a tool of a server, streamed and denied', async () => {
+  const input = "desk__echo 'blue'";
+  const first = await client.responses.stream({ model, input, tools: desk }).finalResponse();
+  const seen = [];
+  const stream = client.responses.stream(approvalOf(first, false));
+  for await (const { type } of stream) seen.push(type);
+  expect(seen.includes('response.mcp_call.failed'), true);
+  const { output } = await stream.finalResponse();
+  includes(JSON.stringify(toolOf(output, 'mcp_call').error), 'A person denied it.');
+});
+await ofServers('a tool of a trusted server is called at once', async () => {
+  const tools = [{ type: 'mcp', server_label: 'shelf', require_approval: 'never' }];
+  const { output } = await client.responses.create({ model, input: "shelf__echo 'red'", tools });
+  expect(toolOf(output, 'mcp_call').output, 'red');
+});
+await ofServers('a token with run asks for a tool, and cannot approve it', async () => {
+  const { SVC_PROGRAM, SVC_HOME_FOLDER } = process.env;
+  const words = ['token', 'create', '--name', 'worker', '--scope', 'run'];
+  const env = { ...process.env, SVC_HOME: SVC_HOME_FOLDER };
+  const apiKey = execFileSync(process.execPath, [SVC_PROGRAM, ...words], { env })
+    .toString()
+    .trim();
+  const worker = new OpenAI({ baseURL: `${SVC_URL}/v1`, apiKey, maxRetries: 0 });
+  const first = await worker.responses.create({ model, input: "desk__echo 'x'", tools: desk });
+  const refused = await worker.responses.create(approvalOf(first)).catch((error) => error);
+  expect([refused.constructor.name, refused.status], ['PermissionDeniedError', 403]);
+  includes(refused.message, 'approve');
+  const call = first.id.replace('resp_', 'run_');
+  execFileSync(process.execPath, [SVC_PROGRAM, 'approvals', 'allow', `${call}.1`], { env });
+  includes((await worker.responses.create(approvalOf(first))).output_text, 'The tool said: x');
+});
+await ofServers('a server that svc does not have is refused', async () => {
+  const refused = (more) =>
+    client.responses
+      .create({ model, input: 'x', tools: [{ ...desk[0], ...more }] })
+      .catch((error) => error);
+  const unknown = await refused({ server_label: 'none' });
+  expect(unknown.status < 500, true);
+  includes(unknown.message, 'shelf');
+  includes((await refused({ server_url: 'https://example.org/mcp' })).message, 'svc mcp add');
 });
 await attempt('tokens of an input', async () => {
   const { input_tokens } = await client.responses.inputTokens.count({

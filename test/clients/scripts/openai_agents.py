@@ -1,4 +1,4 @@
-from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, SQLiteSession, function_tool, set_tracing_disabled
+from agents import Agent, HostedMCPTool, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, SQLiteSession, function_tool, set_tracing_disabled
 from cases import MODEL, TOKEN, URL, attempt, expect, includes
 from openai import AsyncOpenAI
 from pydantic import BaseModel
@@ -45,3 +45,27 @@ for name, kind in {"responses": OpenAIResponsesModel, "chat": OpenAIChatCompleti
         session = SQLiteSession("s")
         await Runner.run(agent(), "first", session=session)
         expect((await Runner.run(agent(), "second", session=session)).final_output, "You said: second")
+
+
+def desk():
+    client = AsyncOpenAI(base_url=f"{URL}/v1", api_key=TOKEN)
+    tool = HostedMCPTool(tool_config={"type": "mcp", "server_label": "desk", "require_approval": "always"})
+    return Agent(name="a", model=OpenAIResponsesModel(MODEL, client), tools=[tool])
+
+
+@attempt("responses: a tool of a server, approved")
+async def _():
+    result = await Runner.run(desk(), "desk__echo 'blue'")
+    (wish,) = result.interruptions
+    state = result.to_state()
+    state.approve(wish)
+    expect((await Runner.run(desk(), state)).final_output, "The tool said: blue")
+
+
+@attempt("responses: a tool of a server, rejected, with previous_response_id")
+async def _():
+    result = await Runner.run(desk(), "desk__echo 'blue'", auto_previous_response_id=True)
+    state = result.to_state()
+    for wish in result.interruptions:
+        state.reject(wish)
+    includes((await Runner.run(desk(), state)).final_output, "denied")

@@ -1,4 +1,4 @@
-from cases import EMBEDDING, MODEL, THINKING, TOKEN, URL, attempt, expect, includes, required, says
+from cases import EMBEDDING, MODEL, REAL, THINKING, TOKEN, URL, attempt, expect, includes, required, says
 from openai import AsyncOpenAI, AuthenticationError, BadRequestError, NotFoundError, OpenAI, pydantic_function_tool
 from pydantic import BaseModel
 
@@ -141,3 +141,22 @@ def _():
         except error:
             continue
         raise AssertionError(error.__name__)
+
+
+if not REAL:
+
+    @attempt("a tool of a server, approved")
+    def _():
+        tools = [{"type": "mcp", "server_label": "desk"}]
+        first = client.responses.create(model=MODEL, input="desk__echo 'blue'", tools=tools)
+        wish = first.output[-1]
+        expect((wish.type, wish.name, wish.server_label), ("mcp_approval_request", "echo", "desk"))
+        answer = {"type": "mcp_approval_response", "approval_request_id": wish.id, "approve": True}
+        with client.responses.stream(
+            model=MODEL, input=[answer], tools=tools, previous_response_id=first.id
+        ) as stream:
+            kinds = [event.type for event in stream]
+            second = stream.get_final_response()
+        assert "response.mcp_call.completed" in kinds
+        expect(second.output[0].output, "blue")
+        expect(second.output_text, "The tool said: blue")

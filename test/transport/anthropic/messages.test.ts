@@ -342,13 +342,13 @@ test('what a run cannot do is refused by name, in the envelope of the API', asyn
     ],
     [
       { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 2 }] },
-      /tools\.0\.type must be custom: the daemon runs no tools itself/,
+      /tools\.0\.type must be custom or mcp_toolset/,
     ],
     [{ tools: [{ ...WEATHER, name: 'a b' }] }, /tools\.0\.name must have/],
     [{ tools: [WEATHER, WEATHER] }, /tools has weather twice/],
     [{ tool_choice: { type: 'any' } }, /tool_choice is required, but there are no tools/],
     [{ stop_sequences: [''] }, /stop_sequences\.0 must not be empty/],
-    [{ mcp_servers: [{}] }, /mcp_servers\.0 is not supported/],
+    [{ mcp_servers: [{}] }, /mcp_servers\.0\.type is missing/],
   ];
   for (const [change, message] of cases) {
     const { status, json } = await real.get('/v1/messages', {

@@ -326,4 +326,34 @@ test('a call of the background goes on without its client, and a cut one waits i
   await real.close();
 });
 
+test('chat completions have the texts of the model, and the record of the run has the calls', async () => {
+  const { real, client, servers } = await boot(files('allow'), [CALL]);
+  const messages = [{ role: 'user' as const, content: 'go' }];
+  const chat = { model: MODEL, messages, tools: [mcp({ require_approval: 'never' })] as never };
+  const { data, response } = await client.chat.completions.create(chat).withResponse();
+  const { message, finish_reason } = data.choices[0] ?? {};
+  assert.equal(
+    [message?.content, message?.tool_calls, finish_reason],
+    ['I look. \n\ndone', undefined, 'stop'],
+  );
+  const chunks = await all(await client.chat.completions.create({ ...chat, stream: true }));
+  const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta));
+  assert.is(deltas.map(({ content }) => content ?? '').join(''), message?.content);
+  assert.ok(deltas.every(({ tool_calls }) => tool_calls === undefined));
+  const run = await real.runtime.runs.get(response.headers.get('x-svc-run-id') ?? '');
+  assert.equal(
+    run.tool_calls?.map(({ server, tool, state, result }) => [server, tool, state, result]),
+    [['files', 'read', 'finished', 'said {"n":1}']],
+  );
+  assert.is(run.output, 'done');
+  const refused = { ...chat, tools: [mcp({ server_url: 'https://evil.example/mcp' })] as never };
+  assert.equal(await errorOf(client.chat.completions.create(refused)), [
+    400,
+    'invalid_request',
+    'tools.0.server_url',
+  ]);
+  assert.is(servers.begun.length, 2);
+  await real.close();
+});
+
 test.run();
