@@ -165,4 +165,74 @@ test('a response in the background is queued before it starts', () => {
   assert.match(JSON.stringify(output), 'so far');
 });
 
+test('a run with approvals is several responses, each the same from any cut', () => {
+  const call = (id: string) => ({ kind: 'tool_call', call: { id, name: 'f__t', server: 'f' } });
+  const one = (type: string, number: number, more: object = {}) =>
+    happened(`run.tool_${type}`, { call: number, ...more });
+  const wish = (number: number, approval: string) =>
+    one('requested', number, { server: 'f', tool: 't', arguments: '{}', approval });
+  const carriedOut = (number: number) => [
+    one('started', number, { time_limit_at: 0 }),
+    one('finished', number, { text: 'ok', is_error: false }),
+  ];
+  const log = [
+    ...BEGIN,
+    said('I look.'),
+    said('{', call('a')),
+    said('{}', call('b')),
+    said('}', call('a')),
+    happened('run.turn_completed', { attempt: 1, usage }),
+    wish(1, 'ask'),
+    wish(2, 'allow'),
+    one('allowed', 2, { by: 'policy' }),
+    ...carriedOut(2),
+    happened('run.recovered', { downtime_ms: 5 }),
+    one('allowed', 1, { by: 'me' }),
+    ...carriedOut(1),
+    happened('run.started', { attempt: 2, turn: 1 }),
+    said('Once more.'),
+    said('{}', call('c')),
+    happened('run.turn_completed', { attempt: 2, usage }),
+    wish(3, 'ask'),
+    one('denied', 3, { by: 'me', reason: 'No.' }),
+    happened('run.started', { attempt: 3, turn: 2 }),
+    said('Done.'),
+    happened('run.completed', {
+      attempt: 3,
+      finish_reason: 'stop',
+      usage: { input_tokens: 3, output_tokens: 6 },
+    }),
+  ];
+  const wanted = [
+    ['message', 'mcp_call', 'mcp_approval_request'],
+    ['mcp_call', 'message', 'mcp_approval_request'],
+    ['mcp_call', 'message'],
+  ];
+  const ids = new Set<unknown>();
+  for (const [part, itemTypes] of wanted.entries()) {
+    const of = { ...asked(), part };
+    const whole = fold(log, of);
+    assert.equal(
+      whole.map(({ sequence_number }) => sequence_number),
+      whole.map((_, index) => index),
+    );
+    const { response } = whole.at(-1) as unknown as {
+      response: { id: string; output: { type: string; id: string }[]; usage: object };
+    };
+    assert.equal(
+      response.output.map(({ type }) => type),
+      itemTypes,
+    );
+    assert.is(response.id, `resp_${KEY}${part === 0 ? '' : `_${part}`}`);
+    assert.equal((response.usage as { total_tokens: number }).total_tokens, 3);
+    for (const { id } of response.output) ids.add(id);
+    for (let cut = 1; cut <= log.length; cut += 1) {
+      const events = fold(log.slice(0, cut), of);
+      assert.equal(events, whole.slice(0, events.length));
+    }
+  }
+  assert.is(ids.size, 8, 'each item has its id');
+  assert.equal(fold(log, { ...asked(), part: 3 }), [], 'there is no fourth response');
+});
+
 test.run();

@@ -326,6 +326,20 @@ test('a call of the background goes on without its client, and a cut one waits i
   await real.close();
 });
 
+test('a turn that also calls a function of the client ends the response, without calls of servers', async () => {
+  const { real, ask, servers } = await boot(files('allow'), [['now', '{}'], CALL]);
+  const now = { type: 'function', name: 'now', parameters: {}, strict: false } as const;
+  const first = await ask({ tools: [now, mcp({ require_approval: 'never' })] });
+  assert.equal(typesOf(first), ['mcp_list_tools', 'message', 'function_call']);
+  const [called] = itemsOf(first, 'function_call');
+  const input = [
+    { type: 'function_call_output', call_id: called?.call_id ?? '', output: 'noon' } as const,
+  ];
+  const second = await ask({ previous_response_id: first.id, input, tools: [now] });
+  assert.equal([second.output_text, servers.begun], ['done', []]);
+  await real.close();
+});
+
 test('chat completions have the texts of the model, and the record of the run has the calls', async () => {
   const { real, client, servers } = await boot(files('allow'), [CALL]);
   const messages = [{ role: 'user' as const, content: 'go' }];
