@@ -326,6 +326,33 @@ test('a call of the background goes on without its client, and a cut one waits i
   await real.close();
 });
 
+test('an approval in a conversation goes on in it, and its next response has the call', async () => {
+  const { real, client, ask } = await boot(files('ask'), [CALL]);
+  const { id: conversation } = await client.conversations.create();
+  const first = await ask({ conversation });
+  const [wish] = itemsOf(first, 'mcp_approval_request');
+  const second = await ask({ conversation, input: [answerTo(wish?.id ?? '')] });
+  assert.is(second.output_text, 'done');
+  const items = await all(client.conversations.items.list(conversation, { order: 'asc' }));
+  const said = [...first.output, ...second.output].filter(({ type }) => type === 'message');
+  assert.equal(
+    items.map(({ type, id }) => [type, id]).slice(1),
+    said.map(({ type, id }) => [type, id]),
+  );
+  const one = await client.conversations.items.retrieve(said[1]?.id ?? '', {
+    conversation_id: conversation,
+  });
+  assert.match(JSON.stringify(one), 'done');
+  await ask({ conversation, input: [{ type: 'item_reference', id: said[1]?.id ?? '' }] });
+  const { messages = [] } = real.provider.asked.at(-1)?.request ?? {};
+  assert.equal(
+    messages.map(({ role }) => role),
+    ['user', 'assistant', 'tool', 'assistant', 'assistant'],
+  );
+  assert.match(JSON.stringify(messages.at(-1)), 'done');
+  await real.close();
+});
+
 test('a turn that also calls a function of the client ends the response, without calls of servers', async () => {
   const { real, ask, servers } = await boot(files('allow'), [['now', '{}'], CALL]);
   const now = { type: 'function', name: 'now', parameters: {}, strict: false } as const;
