@@ -322,6 +322,12 @@ export const limitSpecs = {
     'For a blocked event log to recover while the daemon stops. ' +
       'Then the daemon exits without the last events.',
   ),
+  store_lock_ms: limit(
+    500,
+    0,
+    60_000,
+    'For another process, such as a backup, to release the event log when the daemon starts.',
+  ),
   store_connections: limit(
     4,
     1,
@@ -463,8 +469,6 @@ export const fixedLimits = {
   engine_start_ms: 30_000,
   /** For a server of tools to exit. Then it is killed. */
   mcp_stop_ms: 5_000,
-  /** For another process to close the event log when the daemon starts. */
-  store_lock_ms: 500,
   /** From one renewal of the lease of a node to the next. Three of them fit in a lease. */
   lease_renew_ms: 3_000,
   /** PDF files that wait to be read. One is read at a time. */
