@@ -140,12 +140,31 @@ export const limitSpecs = {
     'For a provider to answer its probe. The start waits no longer for a remote one.',
   ),
   probe_every_ms: limit(15_000, 500, 3_600_000, 'Between two probes of a local provider.'),
+  circuit_wait_ms: limit(
+    2_000,
+    100,
+    600_000,
+    'Until a provider that failed is tried with one request. It doubles each time that this fails.',
+  ),
   circuit_wait_max_ms: limit(
     60_000,
     100,
     3_600_000,
-    'The longest wait until a provider that failed is tried again. It starts with 2 s and ' +
-      'doubles. A provider may ask for a longer one.',
+    'The longest such wait, unless the provider asks for a longer one.',
+  ),
+  refused_wait_ms: limit(
+    10_000,
+    100,
+    600_000,
+    'Until one request tries again a key that was refused, or an account without credit. ' +
+      'It doubles each time that this fails.',
+  ),
+  circuit_wait_long_ms: limit(
+    300_000,
+    100,
+    3_600_000,
+    'The longest wait after refused credentials or a used-up quota. A provider that asks for a ' +
+      'wait gets no longer one.',
   ),
   probe_failures: limit(
     3,
@@ -451,20 +470,6 @@ export const limitSpecs = {
 export const fixedLimits = {
   /** Unfinished runs that a start recovers in one step. Each step is committed. */
   recover_runs: 500,
-  /**
-   * Until a provider that failed is tried with one request. It doubles each time that this fails.
-   */
-  circuit_wait_ms: 2_000,
-  /**
-   * Until one request tries again a key that was refused, or an account without credit. It doubles
-   * each time that this fails.
-   */
-  refused_wait_ms: 10_000,
-  /**
-   * The longest wait after refused credentials or a used-up quota. A provider that asks for a wait
-   * gets no longer one.
-   */
-  circuit_wait_long_ms: 300_000,
   /** For the engine process to start. */
   engine_start_ms: 30_000,
   /** For a server of tools to exit. Then it is killed. */
