@@ -185,6 +185,7 @@ async function oneModel(): Promise<Walked> {
   await starts(harness);
   // The provider is available, and the model is tried and answers.
   await asks(harness, 'far', ['429', 'degraded'], ['finish', 'available', 'n']);
+  await isReady(harness, 'far');
   await asks(harness, 'far', ['finish', 'available']);
   const meanwhile = async (id: string, ...turns: Turn[]) => {
     await isReady(harness, id);
