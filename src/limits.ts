@@ -125,6 +125,12 @@ export const limitSpecs = {
     3_600_000,
     'From the start of the process to ready, and from one step of the recovery to the next.',
   ),
+  recover_runs: limit(
+    500,
+    1,
+    100_000,
+    'Unfinished runs that a start recovers in one step. Each step is committed.',
+  ),
   drain_ms: limit(30_000, 0, 86_400_000, 'For active runs to end when the daemon stops.'),
   close_ms: limit(
     20_000,
@@ -468,8 +474,6 @@ export const limitSpecs = {
  * them: it has no effect, and the daemon and the doctor warn of it.
  */
 export const fixedLimits = {
-  /** Unfinished runs that a start recovers in one step. Each step is committed. */
-  recover_runs: 500,
   /** For the engine process to start. */
   engine_start_ms: 30_000,
   /** For a server of tools to exit. Then it is killed. */
