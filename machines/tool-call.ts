@@ -122,7 +122,15 @@ const chart = setup({
         'run.recovered': {},
       },
     },
-    allowed: { tags: ['stable'], on: { ...endsIn('dropped'), 'run.tool_started': 'started' } },
+    allowed: {
+      tags: ['stable'],
+      on: {
+        ...endsIn('dropped'),
+        'run.tool_started': 'started',
+        // Its server cannot be reached, so it surely did not begin.
+        'run.tool_finished': 'finished',
+      },
+    },
     started: {
       tags: ['stable'],
       on: {
