@@ -120,6 +120,19 @@ for (const [name, sql] of CHANGES) {
   );
 }
 
+test(
+  'the start alone makes a damaged record of a new run again',
+  placed(async (place) => {
+    await fill(place);
+    change(place, `update runs set state = 'failed' where run_id = 'run_3'`);
+    const mended: string[] = [];
+    const store = storeOf(place, mended);
+    await store.open();
+    assert.equal(mended, ['run_3']);
+    await store.close();
+  }),
+);
+
 for (const [name, sql] of [
   ['the words of a run that are gone', 'delete from run_words where rowid = 10'],
   ['changed words', `update run_words set answer = 'another' where rowid = 10`],

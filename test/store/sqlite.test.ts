@@ -95,4 +95,24 @@ test(
   }),
 );
 
+test(
+  'a page of events ends at its size, and has at least one',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const sizes = [0.4, 0.4, 0.4, 2, 0.1];
+    const events = sizes.map((size, index) =>
+      event(index + 1, 's', index + 1, {
+        data: { text: 'x'.repeat(size * defaultLimits.store_page_bytes) },
+      }),
+    );
+    await store.append({ events, runs: [] });
+    const read: number[][] = [];
+    for (let from = 1; from <= sizes.length; from = (read.at(-1)?.at(-1) ?? 0) + 1)
+      read.push((await store.readStream('s', from, 99)).map(({ version }) => version));
+    assert.equal(read, [[1, 2], [3], [4], [5]]);
+    await store.close();
+  }),
+);
+
 test.run();

@@ -351,6 +351,21 @@ test('a schema has at most 32 levels below the first, whatever makes them', () =
   }
 });
 
+test('a class of letters has the letters that it has in JavaScript', () => {
+  // Control characters are written with an escape, or not at all.
+  const codes = Array.from({ length: 0x3100 - 0x20 }, (_, at) => at + 0x20);
+  for (const letter of ['\\w', '\\W', '\\d', '\\D', '\\s', '\\S', '.', '[^b-y\\d]', '[b-y\\s]']) {
+    const pattern = `^${letter}$`;
+    const grammar = grammarOf({ type: 'string', pattern });
+    const allowed = new RegExp(pattern, 'u');
+    const wrong = codes.filter((code) => {
+      const text = String.fromCharCode(code);
+      return code !== 0x7f && hasText(grammar, JSON.stringify(text)) !== allowed.test(text);
+    });
+    assert.equal(wrong, [], letter);
+  }
+});
+
 test('a pattern may repeat repetitions where each letter says which one it is of', () => {
   const patterns = [
     '^([a-z]{1,20}( [a-z]{1,20}){0,100}\\.){1,100}$',
