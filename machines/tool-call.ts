@@ -1,5 +1,6 @@
 import { type AnyMachineSnapshot, type SnapshotFrom, setup } from 'xstate';
 import type { RunEvent } from '../src/contract/events.ts';
+import type { ToolPolicy } from '../src/contract/options.ts';
 import type { EventOf } from './events.ts';
 import { withRules } from './machine.ts';
 import { can, init, stateName, step } from './step.ts';
@@ -20,9 +21,6 @@ export type CallMade = EventOf<
   { call: number; id: string; name: string; arguments: string }
 >;
 
-/** How a call is decided: at once by the configuration, or by a person. */
-export type Approval = 'allow' | 'ask' | 'deny';
-
 /** What is known of a call besides its state. */
 export interface CallContext {
   /** Its number in the run. The first one has 1. */
@@ -34,11 +32,13 @@ export interface CallContext {
   readonly arguments: string;
   readonly server: string | null;
   readonly tool: string | null;
-  readonly approval: Approval | null;
+  readonly approval: ToolPolicy | null;
   /** A call that may have done its work may be carried out again. */
   readonly repeatable: boolean;
   /** What the tool was when the call was requested. Only this one is allowed. */
   readonly digest: string | null;
+  /** What the tool said of itself then, if a person is asked. */
+  readonly description: string | null;
   readonly requested_at: number | null;
   /** When a call that waits for an approval is denied. */
   readonly approve_until: number | null;
@@ -97,6 +97,7 @@ const chart = setup({
     approval: null,
     repeatable: false,
     digest: null,
+    description: null,
     requested_at: null,
     approve_until: null,
     decided_by: null,
@@ -163,8 +164,9 @@ function evolve(context: CallContext, event: CallEvent): Partial<CallContext> {
   switch (event.type) {
     case 'run.tool_requested': {
       const { server, tool, approval, approve_until = null } = event;
-      const { repeatable = false, digest = null, at: requested_at } = event;
-      return { server, tool, approval, approve_until, repeatable, digest, requested_at };
+      const { repeatable = false, digest = null, description = null } = event;
+      const what = { server, tool, digest, description };
+      return { ...what, approval, approve_until, repeatable, requested_at: event.at };
     }
     case 'run.tool_allowed':
       return { decided_by: event.by };

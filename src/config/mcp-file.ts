@@ -1,4 +1,5 @@
 import { dirname, isAbsolute, join } from 'node:path';
+import { TOOL_POLICIES, type ToolPolicy } from '../contract/options.ts';
 import { SvcError } from '../errors.ts';
 import { MCP_SERVERS_MAX } from '../limits.ts';
 import { type ConfigText, type Property, plainValue, properties, readConfigText } from './text.ts';
@@ -11,9 +12,6 @@ import { type ConfigText, type Property, plainValue, properties, readConfigText 
  * 2. People may edit it. Comments stay when svc changes a server.
  * 3. A server with a mistake is left out, with the reason. The others work.
  */
-
-export type ToolPolicy = 'allow' | 'ask' | 'deny';
-export const TOOL_POLICIES: readonly ToolPolicy[] = ['allow', 'ask', 'deny'];
 
 /** `digest`: of the tool as it was when it was allowed. Null: whatever the tool says. */
 export interface ToolRule {

@@ -12,6 +12,8 @@ export const approval = named(
     run: text,
     server: text,
     tool: text,
+    /** What the tool says of itself. Null: nothing, or the log is older than this. */
+    description: orNull(text),
     /** JSON as the model wrote it. */
     arguments: text,
     /** `requested`: it waits to be allowed. `lost`: it was cut off, and its result is not known. */

@@ -9,8 +9,13 @@ import type {
   SourceRequest,
   TokenLogprob,
 } from '../../machines/messages.ts';
-import type { Approval } from '../../machines/tool-call.ts';
-import { type AnswerOptions, type Options, optionRows, type RECOVERIES } from './options.ts';
+import {
+  type AnswerOptions,
+  type Options,
+  optionRows,
+  type RECOVERIES,
+  type ToolPolicy,
+} from './options.ts';
 import { completion, type FinishReason } from './run.ts';
 
 /**
@@ -239,11 +244,13 @@ const events = {
     server: text,
     tool: text,
     arguments: text,
-    approval: word<Approval>(),
+    approval: word<ToolPolicy>(),
     approve_until: absentOr(number),
     repeatable: absentOr(flag),
     /** Of the tool as it was. A person allows this one, and no other. */
     digest: absentOr(text),
+    /** What the tool said of itself, if a person is asked. */
+    description: absentOr(text),
   }),
   /** `by`: the configuration (`policy`), or who decided. */
   'run.tool_allowed': v.object({ call: number, by: text }),

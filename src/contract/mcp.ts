@@ -1,9 +1,10 @@
 import * as v from 'valibot';
+import { TOOL_POLICIES } from './options.ts';
 import { flag, named, object, oneOf, text, time, whole } from './vocabulary.ts';
 
 /** What users see of servers of tools. Never the value of a variable or of a header. */
 
-const policy = oneOf(['allow', 'ask', 'deny']);
+const policy = oneOf(TOOL_POLICIES);
 
 export const mcpServer = named(
   'ToolServer',

@@ -391,6 +391,10 @@ export const RUN_STATES = [
 /** What a run may ask for if it is cut off. */
 export const RECOVERIES = ['resume', 'restart', 'end'] as const;
 
+/** What becomes of a call of a tool: it is carried out, a person is asked, or it is denied. */
+export const TOOL_POLICIES = ['allow', 'ask', 'deny'] as const;
+export type ToolPolicy = (typeof TOOL_POLICIES)[number];
+
 /** What a token allows: see all, ask, or everything. */
 export const SCOPES = ['read', 'run', 'approve', 'admin'] as const;
 

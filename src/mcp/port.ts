@@ -1,5 +1,5 @@
-import type { ToolPolicy } from '../config/mcp-file.ts';
 import type { McpServersRecord, McpServerTools } from '../contract/mcp.ts';
+import type { ToolPolicy } from '../contract/options.ts';
 
 /**
  * The port to servers of tools. The rest of `src/mcp/` implements it; only the runtime calls it.

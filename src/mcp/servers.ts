@@ -7,11 +7,11 @@ import {
   type McpFile,
   type McpServerConfig,
   readMcpFile,
-  type ToolPolicy,
   targetOf,
   transportOf,
 } from '../config/mcp-file.ts';
 import type { McpServerRecord, McpServersRecord, McpServerTools } from '../contract/mcp.ts';
+import type { ToolPolicy } from '../contract/options.ts';
 import { asSvcError, SvcError } from '../errors.ts';
 import { asRecord } from '../json.ts';
 import type { EffectHandlers, Log, StreamPort } from '../kernel/port.ts';

@@ -1,11 +1,11 @@
-import type { Approval } from '../../machines/tool-call.ts';
+import type { ToolPolicy } from '../../src/contract/options.ts';
 import { SvcError } from '../../src/errors.ts';
 import type { ToolInfo, ToolResult, ToolServers } from '../../src/mcp/port.ts';
 
 /** A tool, with what it does. By default a person is asked, and it cannot be repeated. */
 export interface ScriptedTool {
   schema?: Record<string, unknown>;
-  policy?: Approval;
+  policy?: ToolPolicy;
   repeatable?: boolean;
   description?: string;
   run(args: unknown, signal: AbortSignal): Promise<ToolResult> | ToolResult;
@@ -53,7 +53,7 @@ export class ScriptedServers implements ToolServers {
     return found;
   }
 
-  policy(server: string, { tool }: ToolInfo): Approval {
+  policy(server: string, { tool }: ToolInfo): ToolPolicy {
     return this.of(server, tool).policy ?? 'ask';
   }
 

@@ -12,13 +12,14 @@ export async function run({ paths, json }: Context): Promise<number> {
   else
     print(
       table(
-        ['ID', 'TOOL', 'WAITS FOR', 'SINCE', 'ARGUMENTS'],
-        approvals.map(({ id, server, tool, state, since, arguments: args }) => [
+        ['ID', 'TOOL', 'WAITS FOR', 'SINCE', 'ARGUMENTS', 'SAYS'],
+        approvals.map(({ id, server, tool, state, since, arguments: args, description }) => [
           id,
           oneLine(`${server}/${tool}`),
           state === 'lost' ? 'a decision' : 'an approval',
           ago(since),
           short(oneLine(args)),
+          short(oneLine(description ?? '-')),
         ]),
       ),
     );

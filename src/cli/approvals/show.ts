@@ -1,7 +1,7 @@
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { foreignJson } from '../print/foreign.ts';
+import { foreignJson, foreignText } from '../print/foreign.ts';
 import { note, print, printJson } from '../print/output.ts';
 
 export async function run({ paths, args: [id = ''], json }: Context): Promise<number> {
@@ -16,6 +16,8 @@ export async function run({ paths, args: [id = ''], json }: Context): Promise<nu
       `tool   ${oneLine(`${call.server}/${call.tool}`)}`,
       `since  ${call.since}`,
       ...(call.until === null ? [] : [`until  ${call.until}`]),
+      ...(call.description === null ? [] : ['says', foreignText(call.description)]),
+      'arguments',
       foreignJson(call.arguments),
     ].join('\n'),
   );

@@ -2,7 +2,7 @@ import { approvalId } from '../../../machines/messages.ts';
 import type { Paths } from '../../home/paths.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
-import { foreignJson } from '../print/foreign.ts';
+import { foreignJson, foreignText } from '../print/foreign.ts';
 import { isTerminal, note, paint } from '../print/output.ts';
 
 /**
@@ -26,9 +26,11 @@ export class ToolLines {
     const id = approvalId(run_id, call);
     const name = this.names.get(call) ?? 'The tool';
     if (type === 'run.tool_requested') {
-      const [tool, args] = [`${data.server}/${data.tool}`, String(data.arguments)];
+      const tool = `${data.server}/${data.tool}`;
+      const says = typeof data.description === 'string' ? `${foreignText(data.description)}\n` : '';
       this.names.set(call, tool);
-      if (data.approval === 'ask') this.ask(call, id, tool, args);
+      if (data.approval === 'ask')
+        this.ask(call, id, tool, says + foreignJson(String(data.arguments)));
       return;
     }
     this.open.get(call)?.abort();
@@ -48,7 +50,7 @@ export class ToolLines {
     for (const abort of this.open.values()) abort.abort();
   }
 
-  private ask(call: number, id: string, tool: string, args: string): void {
+  private ask(call: number, id: string, tool: string, whole: string): void {
     if (!isTerminal(0) || !isTerminal(2)) {
       note(oneLine(`The model wants to call ${tool}. Allow it: svc approvals allow ${id}`));
       return;
@@ -56,7 +58,7 @@ export class ToolLines {
     const abort = new AbortController();
     this.open.set(call, abort);
     this.asked = this.asked
-      .then(() => this.question(id, tool, args, abort.signal))
+      .then(() => this.question(id, tool, whole, abort.signal))
       .catch((error: unknown) => {
         if (!abort.signal.aborted) note(oneLine((error as Error).message));
       })
@@ -66,7 +68,7 @@ export class ToolLines {
   private async question(
     id: string,
     tool: string,
-    args: string,
+    whole: string,
     signal: AbortSignal,
   ): Promise<void> {
     const { createInterface } = await import('node:readline/promises');
@@ -75,7 +77,7 @@ export class ToolLines {
     try {
       for (;;) {
         const answer = (await terminal.question(text, { signal })).trim().toLowerCase();
-        if (answer === 's' || answer === 'show') note(foreignJson(args));
+        if (answer === 's' || answer === 'show') note(whole);
         else if (answer !== '' && DECISIONS[answer[0] ?? ''] !== undefined) {
           const decision = { id, ...DECISIONS[answer[0] ?? ''] } as const;
           await askDaemon(this.paths, 'approval.decide', decision as never);

@@ -118,7 +118,7 @@ let settling;
 
 /** @param {Approval} one */
 function card(one) {
-  const { id, run, state, since, until } = one;
+  const { id, run, state, since, until, description } = one;
   const isLost = state === 'lost';
   const field = isLost
     ? el('textarea', { rows: 2 })
@@ -143,6 +143,7 @@ function card(one) {
       el('a', { class: 'end', href: addressOf('run', run) }, 'Show the run'),
     ),
     el('p', { class: 'faint', title: since }, `Since ${moment(since, { to: 'second' })}.${end}`),
+    description === null ? '' : el('p', { class: 'said' }, `It says: ${visible(description)}`),
     el('pre', {}, visible(indented(one.arguments))),
     el(
       'label',

@@ -101,12 +101,13 @@ function waits(call: ToolCall): boolean {
 }
 
 function recordOf(run_id: string, call: ToolCall): ApprovalRecord {
-  const { state, started_at, requested_at, approve_until } = call;
+  const { state, description, started_at, requested_at, approve_until } = call;
   return {
     id: approvalId(run_id, call.call),
     run: run_id,
     server: call.server ?? '',
     tool: call.tool ?? '',
+    description,
     arguments: call.arguments,
     state,
     since: isoTime((state === 'lost' ? started_at : requested_at) ?? 0),

@@ -4,7 +4,9 @@ import { approvalId } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { RunEvent } from '../../../machines/run/context.ts';
 import { isIn } from '../../../machines/step.ts';
-import { type Approval, hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
+import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
+import { withoutNull } from '../../contract/check.ts';
+import type { ToolPolicy } from '../../contract/options.ts';
 import { asSvcError, hasCode } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
@@ -126,7 +128,12 @@ export class ToolCalls {
       approval,
       digest: found.digest,
       ...(servers.mayRepeat(server, found) ? { repeatable: true } : {}),
-      ...(approval === 'ask' ? { approve_until: kernel.clock.now() + limits.approval_ms } : {}),
+      ...(approval === 'ask'
+        ? withoutNull({
+            approve_until: kernel.clock.now() + limits.approval_ms,
+            description: found.description,
+          })
+        : {}),
     });
     if (approval !== 'ask') this.propose(run_id, decisionOf(call, approval));
   }
@@ -196,7 +203,7 @@ export class ToolCalls {
 /** How often a call with the same result may come before the run ends. */
 const SAME_MAX = 3;
 
-function decisionOf(call: number, approval: Exclude<Approval, 'ask'>): NewEvent<RunEvent> {
+function decisionOf(call: number, approval: Exclude<ToolPolicy, 'ask'>): NewEvent<RunEvent> {
   return approval === 'allow'
     ? { type: 'run.tool_allowed', call, by: 'policy' }
     : {
