@@ -119,6 +119,8 @@ export interface RunContext {
   calls: readonly ToolCall[];
   /** Since when the run waits for a person. Null: it does not. */
   paused_at: number | null;
+  /** How long it has waited for persons before. */
+  paused_ms: number;
   /** How the answer ended. Null: it is not complete. */
   completion: Completion | null;
   error: Failure | null;
@@ -177,6 +179,7 @@ export function newContext(input: RunCreated): RunContext {
     turns: [],
     calls: [],
     paused_at: null,
+    paused_ms: 0,
     completion: null,
     error: null,
     created_at: input.at,
@@ -277,6 +280,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         deadline_at: context.deadline_at + downtime_ms,
         timeout_at: context.timeout_at + downtime_ms,
         paused_at: context.paused_at === null ? null : context.paused_at + downtime_ms,
+        paused_ms: context.paused_ms + (context.paused_at === null ? 0 : downtime_ms),
       };
       return { ...moved, ...called({ ...context, ...moved }, event) };
     }
@@ -314,12 +318,12 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
 function called(context: RunContext, event: RunEvent): Partial<RunContext> {
   const calls = context.calls.length === 0 ? null : callsAfter(context.calls, event);
   if (calls === null) return {};
-  const { paused_at, deadline_at } = context;
+  const { paused_at, paused_ms, deadline_at } = context;
   const isPaused = phaseOf(calls).startsWith('awaiting');
   if (isPaused === (paused_at !== null)) return { calls };
-  return isPaused
-    ? { calls, paused_at: event.at }
-    : { calls, paused_at: null, deadline_at: deadline_at + event.at - (paused_at ?? event.at) };
+  if (isPaused) return { calls, paused_at: event.at };
+  const ms = event.at - (paused_at ?? event.at);
+  return { calls, paused_at: null, paused_ms: paused_ms + ms, deadline_at: deadline_at + ms };
 }
 
 /** What the calls of a run wait for after an event of one of them. Null: none takes it. */

@@ -241,6 +241,12 @@ export const run = named(
         v.exactOptional(v.array(recordedCall)),
         'The calls of tools that svc carries out.',
       ],
+      waited_ms: [
+        63,
+        v.exactOptional(whole),
+        'How long it waited for persons, before the present wait.',
+      ],
+      waits_since: [64, v.exactOptional(time), 'Since when it waits for a person.'],
       queue_position: [17, orNull(whole), '1 starts next. Absent: the run is not queued.'],
       attempts: [18, whole],
       failed_attempts: [

@@ -97,6 +97,22 @@ test('lists are JSON in their envelope, and a table to a person', async ({ home,
   }
 });
 
+test('the time in which a run waited for a person is no time of its work', async ({
+  home,
+  daemon,
+}) => {
+  const at = (seconds: number) =>
+    new Date(Date.parse(run.created_at) + seconds * 1000).toISOString();
+  const ended = { ...run, started_at: at(0), ended_at: at(7212), waited_ms: 7_200_000 };
+  const still = { ...ended, ended_at: null, waits_since: at(7212) };
+  daemon.on('run.list', ({ result }) => result({ runs: [ended, still], next: null }));
+  daemon.on('run.get', ({ result }) => result(ended));
+  const [, first = '', second = ''] = (await home.svc(['runs', 'list'])).stdout.split('\n');
+  assert.match(first, / 12 s \(and waited 2 h\) /);
+  assert.match(second, / 12 s \(and waited \d/);
+  assert.match((await home.svc(['runs', 'show', 'run_1'])).stdout, /waited +2 h for a person/);
+});
+
 test('logs takes a run as every command does, and an unknown one is an error', async ({
   home,
   daemon,

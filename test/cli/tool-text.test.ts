@@ -36,7 +36,7 @@ test('approvals show and list move no cursor, hide nothing and forge no line', a
   // A field that is written twice shows as the server gets it, with what is invisible written out.
   assert.not.match(shown.stdout, /safe/);
   assert.match(shown.stdout, /\\u200b\\udb40\\udc41\\u2066Fine/);
-  assert.match(shown.stdout, /^says\n {2}.*Fine\.\n {2}\n {2}run {4}run_9$/m);
+  assert.is(shown.stdout.match(/Fine\./g)?.length, 2, 'the description is shown too');
   isHarmless((await home.svc(['approvals', 'list'])).stdout);
   isHarmless((await home.svc(['approvals', 'show', 'run_1.1', '--json'])).stdout);
 });

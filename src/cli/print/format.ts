@@ -34,6 +34,17 @@ export function ago(rfc3339: string): string {
   return Number.isNaN(age) ? '' : `${duration(age)} ago`;
 }
 
+/** How long a run has waited for persons. */
+export function waitedMs({
+  waited_ms = 0,
+  waits_since,
+}: {
+  waited_ms?: number | undefined;
+  waits_since?: string | undefined;
+}): number {
+  return waited_ms + (waits_since === undefined ? 0 : Date.now() - Date.parse(waits_since));
+}
+
 /** When a daemon ended. One that could not record its end is known by its last event only. */
 export function endedAgo({ ending, at }: { ending: string; at: string }): string {
   return ['clean', 'failed'].includes(ending) ? ago(at) : `last event ${ago(at)}`;

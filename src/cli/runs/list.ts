@@ -3,7 +3,7 @@ import { runFilters } from '../../contract/run-filters.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag, textFlag, wholeFlag } from '../parse/flag-values.ts';
-import { ago, duration, shortened } from '../print/format.ts';
+import { ago, duration, shortened, waitedMs } from '../print/format.ts';
 import { note, print, printJson, warn } from '../print/output.ts';
 import { table } from '../print/table.ts';
 import { type RunReads, withRuns } from './run-reads.ts';
@@ -64,8 +64,11 @@ async function readPages(
 }
 
 function row(run: Run): string[] {
+  const waited = waitedMs(run);
   const end = run.ended_at === null ? Date.now() : Date.parse(run.ended_at);
-  const took = run.started_at === null ? '-' : duration(end - Date.parse(run.started_at));
+  const work = run.started_at === null ? null : end - Date.parse(run.started_at) - waited;
+  const apart = waited === 0 ? '' : ` (and waited ${duration(waited)})`;
+  const took = work === null ? '-' : `${duration(work)}${apart}`;
   const state = run.queue_position === null ? run.state : `${run.state} (${run.queue_position})`;
   return [
     run.id,

@@ -1,7 +1,7 @@
 import { oneLine, plain } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
-import { ago, bytes, duration, localTime } from '../print/format.ts';
+import { ago, bytes, duration, localTime, waitedMs } from '../print/format.ts';
 import { paint, print, printJson } from '../print/output.ts';
 import { fields } from '../print/table.ts';
 import { statsOf } from '../run/stats.ts';
@@ -35,6 +35,7 @@ export function recordText(record: Results['run.get']): string {
     ['created', `${localTime(record.created_at)}, ${ago(record.created_at)}`],
     ['first output', between(record.created_at, record.first_output_at)],
     ['ended', between(record.created_at, record.ended_at)],
+    ['waited', waitedMs(record) === 0 ? null : `${duration(waitedMs(record))} for a person`],
     [
       'tokens',
       usage.output_tokens === null

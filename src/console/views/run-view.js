@@ -85,8 +85,11 @@ function facts(run) {
     ['first token', first === null ? null : `after ${lasting(first)}`],
     [
       'took',
-      run.ended_at === null ? null : lasting(Date.parse(run.ended_at) - Date.parse(run.created_at)),
+      run.ended_at === null
+        ? null
+        : lasting(Date.parse(run.ended_at) - Date.parse(run.created_at) - (run.waited_ms ?? 0)),
     ],
+    ['waited for you', run.waited_ms === undefined ? null : lasting(run.waited_ms)],
     ['place in queue', run.queue_position === null ? null : String(run.queue_position)],
     ['attempts', run.attempts > 1 ? String(run.attempts) : null],
     [

@@ -71,9 +71,11 @@ export function runRecord(
 }
 
 /** What the model and the tools said before the present answer. */
-function turnsOf({ turns, calls }: RunSnapshot['context']): Partial<RunRecord> {
+function turnsOf({ turns, calls, ...of }: RunSnapshot['context']): Partial<RunRecord> {
   if (turns.length === 0) return NOTHING;
   return {
+    ...(of.paused_ms === 0 ? {} : { waited_ms: of.paused_ms }),
+    ...(of.paused_at === null ? {} : { waits_since: isoTime(of.paused_at) }),
     turns: messagesIn(turns, calls).map(recorded),
     tool_calls: calls.map(({ call, id, server, tool, name, state, decided_by, ...rest }) => ({
       call,

@@ -65,6 +65,7 @@ test('a call waits for a person, takes no place meanwhile, and begins when it is
   assert.equal(servers.begun, []);
   const [waiting] = runtime.approvals.list();
   assert.equal([waiting?.run, waiting?.server, waiting?.tool], [id, 'files', 'write']);
+  assert.is(waiting?.description, 'The tool write.');
   await runtime.approvals.decide(`${id}.1`, { decision: 'allow', always: true }, 'a person');
   await settled(kernel, id);
   const { state, tool_calls } = await runtime.runs.get(id);
@@ -100,12 +101,15 @@ test('a call that no person allows is denied when its time is over, and the run 
   });
   const { id } = await runtime.runs.start({ prompt: 'write', tool_servers: ['files'] }, 'test');
   await waitFor('the approval', () => runtime.approvals.list().length === 1);
+  const { waits_since } = await runtime.runs.get(id);
+  assert.is(Date.parse(waits_since ?? ''), clock.now());
   clock.advance(4_999_000);
   assert.is((await runtime.runs.get(id)).state, 'awaiting_approval', 'no time of the run passes');
   clock.advance(1_000);
   await settled(kernel, id);
-  const { state, tool_calls } = await runtime.runs.get(id);
+  const { state, tool_calls, ...run } = await runtime.runs.get(id);
   assert.equal([state, tool_calls?.[0]?.decided_by], ['completed', 'deadline']);
+  assert.equal([run.waited_ms, run.waits_since], [5_000_000, undefined]);
 });
 
 test('a call that was started and lost its daemon is never carried out again by itself', async () => {
