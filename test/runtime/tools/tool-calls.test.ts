@@ -47,7 +47,8 @@ test('a model gets the results of the calls that it makes, until it answers', as
 });
 
 test('a call waits for a person, takes no place meanwhile, and begins when it is allowed', async () => {
-  const servers = new ScriptedServers({ 'files/write': { run: echo } });
+  const description = 'The tool write.';
+  const servers = new ScriptedServers({ 'files/write': { run: echo, description } });
   const { runtime, kernel, scheduler } = await bootRuntime({
     local: model([['files__write', '{}']]),
     servers,
