@@ -77,18 +77,7 @@ on.inBrowser(
 );
 
 on.inBrowser('a long run that ends behind a hidden page is notified once, if allowed', async () => {
-  // The shell shows no notifications, and is never hidden.
-  await on.page.addInitScript(`(() => {
-    window.shown = [];
-    window.asked = 0;
-    window.Notification = class {
-      static permission = 'default';
-      static async requestPermission() { window.asked += 1; return (Notification.permission = 'granted'); }
-      constructor(title, options) { window.shown.push({ title, ...options }); window.last = this; }
-    };
-    window.isHidden = false;
-    Object.defineProperty(document, 'hidden', { get: () => window.isHidden });
-  })()`);
+  await on.seeNotifications();
   let isLong = false;
   await on.page.route('**/v1/runs/run_*', async (route) => {
     const id = new URL(route.request().url()).pathname.split('/').at(-1) ?? '';
@@ -96,7 +85,7 @@ on.inBrowser('a long run that ends behind a hidden page is notified once, if all
     const created = Date.parse(run.created_at) - (isLong ? 60_000 : 0);
     await route.fulfill({ json: { ...run, created_at: new Date(created).toISOString() } });
   });
-  const shown = () => on.page.evaluate<{ title: string; tag: string }[]>('window.shown');
+  const shown = () => on.notifications();
   const finish = async (long: boolean) => {
     isLong = long;
     const { id } = await on.life.ask((client) =>

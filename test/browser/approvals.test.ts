@@ -220,4 +220,31 @@ on.inBrowser('a tool is allowed from now on, after a question', async () => {
   assert.is((await ended(await calls('count')))?.decided_by, 'policy');
 });
 
+on.inBrowser(
+  'a call that waits behind a hidden page is notified, without its arguments',
+  async () => {
+    await on.seeNotifications();
+    await on.signIn();
+    await on.visit('settings');
+    await on.page.check('#notify');
+    await waitFor('it is on', () => on.page.evaluate('localStorage.getItem("svc-notify") === "1"'));
+    const seen = await calls('big', '{"secret":1}');
+    await says('#approvals-count', '1 wait for you');
+    assert.equal(await on.notifications(), [], 'the page is seen');
+    await on.page.evaluate('window.isHidden = true');
+    const run = await calls('big', '{"secret":2}');
+    await waitFor('it is shown', async () => (await on.notifications()).length > 0);
+    assert.equal(
+      (await on.notifications()).map(({ title, tag }) => [title, tag]),
+      [['A call of a tool waits for you', `${run}.1`]],
+    );
+    assert.not.match(JSON.stringify(await on.notifications()), 'secret');
+    await on.page.evaluate('window.isHidden = false; window.last.onclick()');
+    await on.isThere(cardOf(run));
+    assert.match(on.page.url(), new RegExp(`#/approvals/${run}$`));
+    for (const one of [seen, run]) await decide(one, 'deny');
+    await on.page.evaluate('localStorage.removeItem("svc-notify")');
+  },
+);
+
 test.run();

@@ -97,6 +97,28 @@ export class ConsoleSuite {
   }
 
   /** Opens a page by its link. */
+  /**
+   * Keeps the notifications of the page in place of showing them. `window.isHidden` says whether
+   * it is hidden: the shell shows none, and is never hidden.
+   */
+  async seeNotifications(): Promise<void> {
+    await this.page.addInitScript(`(() => {
+      window.shown = [];
+      window.asked = 0;
+      window.Notification = class {
+        static permission = 'default';
+        static async requestPermission() { window.asked += 1; return (Notification.permission = 'granted'); }
+        constructor(title, options) { window.shown.push({ title, ...options }); window.last = this; }
+      };
+      window.isHidden = false;
+      Object.defineProperty(document, 'hidden', { get: () => window.isHidden });
+    })()`);
+  }
+
+  notifications(): Promise<{ title: string; tag: string }[]> {
+    return this.page.evaluate('window.shown');
+  }
+
   async visit(name: string): Promise<void> {
     await this.page.click(`#nav [data-page=${name}]`);
     await this.isThere(`section[data-pages~=${name}]`);

@@ -4,13 +4,15 @@ import { ask } from '../daemon/api.js';
 import { since } from '../parts/clock.js';
 import { byId, say } from '../parts/dom.js';
 import { go } from '../state/address.js';
+import { model, on } from '../state/model.js';
 import { onEvent } from '../state/present.js';
 import { isFinal } from '../state/shape.js';
 
 /**
- * A notification of the system when a long run has ended and the page is hidden. The user turns it
- * on: only then the browser asks for permission. It has no text of the run, since others can see
- * the screen. Its tag is the run, so several pages show one.
+ * A notification of the system when a long run has ended, or when a call of a tool waits for the
+ * user, and the page is hidden. The user turns it on: only then the browser asks for permission. It
+ * has no text of the run, since others can see the screen. Its tag is the run or the call, so
+ * several pages show one.
  */
 export function mountNotify() {
   byId('notify-row').hidden = !('Notification' in window);
@@ -33,7 +35,19 @@ export function mountNotify() {
     if (moved && document.hidden && machine === 'run' && isFinal(machine, path) && isOn())
       void notify(stream).catch(() => {});
   });
+  on(['approvals'], () => {
+    const before = waiting;
+    waiting = new Set(model.approvals.map(({ id, state }) => `${id} ${state}`));
+    const fresh = model.approvals.findLast(({ id, state }) => !before?.has(`${id} ${state}`));
+    if (before !== null && fresh !== undefined && document.hidden && isOn())
+      show('A call of a tool waits for you', `${waiting.size} in all`, fresh.id, () =>
+        go('approvals', fresh.run),
+      );
+  });
 }
+
+/** The calls that waited before. Null: the page has not asked yet. @type {Set<string> | null} */
+let waiting = null;
 
 const ON = 'svc-notify';
 const isOn = () => localStorage.getItem(ON) !== null && Notification.permission === 'granted';
@@ -41,17 +55,25 @@ const isOn = () => localStorage.getItem(ON) !== null && Notification.permission 
 /** @param {string} id */
 async function notify(id) {
   /** @type {import('../state/model.js').Run} */
-  const { state, model, created_at, ended_at } = await ask(`/v1/runs/${id}`);
+  const run = await ask(`/v1/runs/${id}`);
+  const { state, created_at, ended_at } = run;
   const end = ended_at ?? undefined;
   const took = Date.parse(end ?? '') - Date.parse(created_at);
   if (!(took >= LONG_RUN_MS)) return;
-  const shown = new Notification(`A run is ${state.replace('_', ' ')}`, {
-    body: `${model ?? 'no model'} · ${since(created_at, end)}`,
-    tag: id,
-    icon: '/console/icon-192.png',
-  });
+  const what = `${run.model ?? 'no model'} · ${since(created_at, end)}`;
+  show(`A run is ${state.replace('_', ' ')}`, what, id, () => go('runs', id));
+}
+
+/**
+ * @param {string} title
+ * @param {string} body
+ * @param {string} tag
+ * @param {() => void} open
+ */
+function show(title, body, tag, open) {
+  const shown = new Notification(title, { body, tag, icon: '/console/icon-192.png' });
   shown.onclick = () => {
     window.focus();
-    go('runs', id);
+    open();
   };
 }
