@@ -9,10 +9,10 @@ import { onEvent } from '../state/present.js';
 import { isFinal } from '../state/shape.js';
 
 /**
- * A notification of the system when a long run has ended, or when a call of a tool waits for the
- * user, and the page is hidden. The user turns it on: only then the browser asks for permission. It
- * has no text of the run, since others can see the screen. Its tag is the run or the call, so
- * several pages show one.
+ * While the page is hidden: a notification of the system when a long run has ended, or a call of a
+ * tool waits for the user. The user turns it on: only then the browser asks for permission. It has
+ * no text of the run, since others can see the screen. Its tag is the run or the call, so several
+ * pages show one.
  */
 export function mountNotify() {
   byId('notify-row').hidden = !('Notification' in window);
