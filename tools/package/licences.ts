@@ -38,9 +38,9 @@ const LIBRARY = 'lib/svc/dist/src/providers/local/engine/node-llama-cpp';
 
 /**
  * Writes the bill of materials of the archive, in CycloneDX. npm makes it from the lock file; its
- * random number and time become ones that two builds share.
+ * random number and time become ones that two builds share. Returns its file.
  */
-export function writeBom(root: string, { node, os, cpu }: Platform, epoch_s: number): void {
+export function writeBom(root: string, { node, os, cpu }: Platform, epoch_s: number): string {
   const cwd = join(root, 'lib', 'svc');
   const args = ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'];
   const bom: Bom = JSON.parse(command('npm', args, { cwd }));
@@ -74,5 +74,7 @@ export function writeBom(root: string, { node, os, cpu }: Platform, epoch_s: num
   const id = createHash('sha256').update(JSON.stringify(bom)).digest('hex');
   const uuid = id.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*/, '$1-$2-5$3-8$4-$5');
   const text = JSON.stringify({ ...bom, serialNumber: `urn:uuid:${uuid}` }, null, 2);
-  writeFileSync(join(root, 'sbom.cdx.json'), `${text}\n`);
+  const file = join(root, 'sbom.cdx.json');
+  writeFileSync(file, `${text}\n`);
+  return file;
 }

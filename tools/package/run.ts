@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import {
+  copyFileSync,
   createReadStream,
   mkdirSync,
   mkdtempSync,
@@ -86,7 +87,8 @@ async function pack(name: string): Promise<string[]> {
   try {
     await stage({ platform, root, scratch });
     writeLicences(root);
-    writeBom(root, platform, epoch_s);
+    const bom = join(out, `${folder}.cdx.json`);
+    copyFileSync(writeBom(root, platform, epoch_s), bom);
     const file = join(out, `${folder}.tar.gz`);
     const files = filesBelow(root);
     await create(
@@ -96,7 +98,7 @@ async function pack(name: string): Promise<string[]> {
     const unpacked = files.reduce((sum, path) => sum + statSync(join(root, path)).size, 0);
     console.log(`${mib(unpacked)} MiB unpacked, ${files.length} files`);
     const options = { platform, root, scratch, version, epoch_s, out };
-    return [file, ...(hasNfpm ? makeSystemPackages(options) : [])];
+    return [file, bom, ...(hasNfpm ? makeSystemPackages(options) : [])];
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
