@@ -207,7 +207,9 @@ class Torture {
   }
 
   private async kill(): Promise<void> {
-    const victim = this.draw.pick(VICTIMS);
+    // A short torture kills one of each kind, too.
+    const spared = VICTIMS.filter((victim) => this.draws.result[victim] === 0);
+    const victim = this.draw.pick(spared.length > 0 ? spared : VICTIMS);
     const type = this.draw.pick(TIMES[victim]);
     const heard = (await this.hear([type])) ?? (await this.hear(TIMES[victim]));
     await wait(this.draw.whole(0, AFTER_MS));
