@@ -50,6 +50,18 @@ function patch<T extends object, K extends keyof T>(
   };
 }
 
+/** Gives events other fields before they are recorded. */
+function changeEvents(fieldsOf: (event: { type: string }) => object): () => void {
+  return patch(
+    Kernel.prototype,
+    'tryAppend',
+    (tryAppend) =>
+      function (this: Kernel, stream, event) {
+        return tryAppend.call(this, stream, { ...event, ...fieldsOf(event) });
+      },
+  );
+}
+
 /** Handles effects when their event is proposed. */
 class EagerKernel extends Kernel {
   private given: EffectHandlers | null = null;
@@ -192,19 +204,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'the wall clock is believed across lives',
     breaks: ['deadline-too-early', 'liveness'],
-    apply: () =>
-      patch(
-        Kernel.prototype,
-        'tryAppend',
-        (tryAppend) =>
-          function (this: Kernel, stream, event) {
-            return tryAppend.call(
-              this,
-              stream,
-              event.type === 'run.recovered' ? { ...event, downtime_ms: 0 } : event,
-            );
-          },
-      ),
+    apply: () => changeEvents(({ type }) => (type === 'run.recovered' ? { downtime_ms: 0 } : {})),
   },
   {
     name: 'a provider is asked for more than it may be',
@@ -260,15 +260,7 @@ export const mutants: readonly Mutant[] = [
     name: 'a call of a tool that was cut off is repeated after a crash',
     breaks: ['call-once'],
     apply: () =>
-      patch(
-        Kernel.prototype,
-        'tryAppend',
-        (tryAppend) =>
-          function (this: Kernel, stream, event) {
-            const changed = event.type === 'run.tool_requested' ? { repeatable: true } : {};
-            return tryAppend.call(this, stream, { ...event, ...changed });
-          },
-      ),
+      changeEvents(({ type }) => (type === 'run.tool_requested' ? { repeatable: true } : {})),
   },
   {
     name: 'a cancel is answered while the work goes on',

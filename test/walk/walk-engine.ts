@@ -21,7 +21,7 @@ const PULSE_MS = 10;
 
 /** Cut off before it has said that it has started. */
 function startIsCut(): Promise<Walked> {
-  return cutWhile('starting', heldAtItsStart, { ...SHORT, LIMIT_ENGINE_START_MS: 3000 });
+  return cutWhile('starting', heldAtItsStart, SHORT);
 }
 
 /** The same while it loads the model. */

@@ -12,10 +12,7 @@ const TO_OPEN = 5;
 /** Servers that work, rest, change their tools and are stopped. */
 async function serversWork(): Promise<Walked> {
   const { x, deaf } = { x: scripted([], FREE), deaf: scripted(['deaf'], FREE) };
-  const harness = await ToolHarness.build(
-    { LIMIT_MCP_IDLE_MS: 2000, LIMIT_MCP_STOP_MS: 1000 },
-    { x, deaf },
-  );
+  const harness = await ToolHarness.build({ LIMIT_MCP_IDLE_MS: 2000 }, { x, deaf });
   const { base } = harness;
   await base.start('ready');
   const run = (prompt: string) => harness.run(prompt, { tool_servers: ['x'] });
@@ -95,11 +92,7 @@ async function serversAreLate(): Promise<Walked> {
     assert.is(await harness.test('silent'), 502);
   await harness.untilServer('silent', 'open');
   await base.kill();
-  await base.start('ready', {
-    LIMIT_MCP_START_MS: 60_000,
-    LIMIT_MCP_IDLE_MS: 10_000,
-    LIMIT_MCP_STOP_MS: 500,
-  });
+  await base.start('ready', { LIMIT_MCP_START_MS: 60_000, LIMIT_MCP_IDLE_MS: 10_000 });
   for (let failures = 1; failures < TO_OPEN; failures += 1) {
     assert.is(await harness.test('deaf'), 200);
     await harness.killServer('deaf');

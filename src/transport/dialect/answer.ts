@@ -146,14 +146,14 @@ export async function streamAnswer(
     const writes = { ...live, write: (text: string) => gathered.add(text) };
     const follow = (each: RunRecord) => {
       const { present, onMove } = following(each);
-      const told =
+      const writeCall =
         onCall === undefined
           ? undefined
           : async (call: ToolCall) => {
               await gathered.add(onCall(call, present));
               await gathered.flush();
             };
-      const batches = followAnswer(runtime, each.id, { ...live, onMove, onCall: told });
+      const batches = followAnswer(runtime, each.id, { ...live, onMove, onCall: writeCall });
       return work(untilEnd(context, batches, live, gathered), writes, present);
     };
     try {
