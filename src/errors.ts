@@ -202,9 +202,7 @@ export const errors = {
     http: 431,
     grpc: 'RESOURCE_EXHAUSTED',
     meaning: 'The request headers are larger than the daemon accepts.',
-    hint:
-      'Send fewer headers, or raise the limit header_bytes. ' +
-      'In a browser, delete the cookies of this host: the browser sends those of every port.',
+    hint: 'Send fewer headers. In a browser, delete the cookies of this host.',
   },
   too_many_connections: {
     ...unavailable,

@@ -69,13 +69,6 @@ export const limitSpecs = {
     256 * MIB,
     'The input of one run, which is kept in memory: its messages, images and tools.',
   ),
-  document_memory_bytes: limit(
-    512 * MIB,
-    64 * MIB,
-    16_384 * MIB,
-    'By which the daemon may grow while it reads a PDF file: ' +
-      'a small file can unpack to a large one.',
-  ),
   run_messages: limit(4096, 1, 100_000, 'Messages of one run. They are counted before the check.'),
   run_parts: limit(
     8192,
@@ -96,13 +89,6 @@ export const limitSpecs = {
   ),
   body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body, or one gRPC message.'),
   upload_bytes: limit(25 * MIB, 1024, 512 * MIB, 'One HTTP request body with a file of sound.'),
-  request_values: limit(
-    100_000,
-    1000,
-    10_000_000,
-    'Values in one HTTP request body, or one gRPC request: ' +
-      'texts, numbers, objects and lists. Each is checked.',
-  ),
   message_bytes: limit(16 * MIB, 1024, 512 * MIB, 'One request on the local socket.'),
   run_ms: limit(600_000, 1000, 86_400_000, 'One run in total, unless --timeout sets another time.'),
   queue_ms: limit(600_000, 1000, 86_400_000, 'Time in the queue.'),
@@ -124,12 +110,6 @@ export const limitSpecs = {
     1000,
     3_600_000,
     'From the start of the process to ready, and from one step of the recovery to the next.',
-  ),
-  recover_runs: limit(
-    500,
-    1,
-    100_000,
-    'Unfinished runs that a start recovers in one step. Each step is committed.',
   ),
   drain_ms: limit(30_000, 0, 86_400_000, 'For active runs to end when the daemon stops.'),
   close_ms: limit(
@@ -284,7 +264,6 @@ export const limitSpecs = {
     16 * MIB,
     'Result of one call of a tool. A longer one is cut, and says so.',
   ),
-  mcp_tools: limit(256, 1, 4096, 'Tools of one server. The others are left out.'),
   prompt_cache_bytes: limit(
     4096 * MIB,
     0,
@@ -346,12 +325,6 @@ export const limitSpecs = {
     600_000,
     'For a blocked event log to recover while the daemon stops. ' +
       'Then the daemon exits without the last events.',
-  ),
-  store_lock_ms: limit(
-    500,
-    0,
-    60_000,
-    'For another process, such as a backup, to release the event log when the daemon starts.',
   ),
   store_connections: limit(
     4,
@@ -426,12 +399,6 @@ export const limitSpecs = {
     'HTTP connections without the token from one other machine. A new one closes its oldest.',
   ),
   header_ms: limit(10_000, 100, 600_000, 'For a client to send its request headers.'),
-  header_bytes: limit(
-    65_536,
-    1024,
-    1 * MIB,
-    'Headers of one HTTP request. A browser sends the cookies of every port of the host.',
-  ),
   request_ms: limit(60_000, 100, 3_600_000, 'For a client to send its whole request.'),
   certificate_look_ms: limit(
     60_000,
@@ -474,6 +441,24 @@ export const limitSpecs = {
  * them: it has no effect, and the daemon and the doctor warn of it.
  */
 export const fixedLimits = {
+  /**
+   * By which the daemon may grow while it reads a PDF file: a small file can unpack to a large
+   * one.
+   */
+  document_memory_bytes: 512 * MIB,
+  /**
+   * Values in one HTTP request body, or one gRPC request: texts, numbers, objects and lists. Each
+   * is checked.
+   */
+  request_values: 100_000,
+  /** Unfinished runs that a start recovers in one step. Each step is committed. */
+  recover_runs: 500,
+  /** Tools of one server. The others are left out. */
+  mcp_tools: 256,
+  /** For another process, such as a backup, to release the event log when the daemon starts. */
+  store_lock_ms: 500,
+  /** Headers of one HTTP request. A browser sends the cookies of every port of the host. */
+  header_bytes: 65_536,
   /** For the engine process to start. */
   engine_start_ms: 30_000,
   /** For a server of tools to exit. Then it is killed. */

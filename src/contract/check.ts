@@ -78,7 +78,7 @@ export function wrong(param: string, message: string): SvcError {
 
 export function tooManyValues(most: number): SvcError {
   return new SvcError('body_too_large', `The request has more than ${most} values.`, {
-    hint: 'Send fewer items, or raise the limit request_values.',
+    hint: 'Send fewer items, in several requests.',
   });
 }
 

@@ -76,10 +76,6 @@ export interface SharedStore extends EventStore {
   readonly fleet: Fleet;
 }
 
-export function isShared(store: EventStore): store is SharedStore {
-  return 'fleet' in store;
-}
-
 export interface NodeFacts {
   node_id: string;
   boot_id: string;
@@ -166,11 +162,6 @@ export interface WantedModel {
 /** What is wanted, as one text. */
 export function keyOf({ provider, model, file }: WantedModel & Partial<WantedFile>): string {
   return `${provider}/${model}${file === undefined ? '' : ` ${file}`}`;
-}
-
-/** Each of them once. */
-export function distinct<T extends WantedModel>(all: readonly T[]): T[] {
-  return [...new Map(all.map((one) => [keyOf(one), one])).values()];
 }
 
 export interface ClaimedRun {

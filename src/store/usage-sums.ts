@@ -61,14 +61,6 @@ export const NAME_CHARS_MAX = 200;
 export const OTHER_CLIENTS = '(other clients)';
 export const OTHER_MODELS = '(other models)';
 
-/** True for a usage that a query is about. */
-export function isInQuery(
-  { hour, client }: { hour: number; client: string },
-  { from_hour, before_hour = HOUR_MAX, client: only }: UsageQuery,
-): boolean {
-  return hour >= from_hour && hour < before_hour && client === (only ?? client);
-}
-
 /** A table of sums: what its rows of an hour differ in, and what it sums. */
 export interface Shape {
   readonly table: string;

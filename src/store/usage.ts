@@ -4,7 +4,6 @@ import type { StoredEvent } from './port.ts';
 import { SumsTable } from './sqlite/sums-table.ts';
 import {
   HOUR_MS,
-  isInQuery,
   type Shape,
   type UsageQuery,
   type UsageSum,
@@ -153,52 +152,6 @@ export type RunSum = Omit<UsageSum, 'cloud' | keyof typeof NO_EMBEDDINGS> & {
   cloud: number | boolean;
 };
 
-/** The same sums, of usages in memory. */
-export function sumUsage(
-  all: readonly RunUsage[],
-  embeddings: readonly EmbeddingUsage[],
-  query: UsageQuery,
-): UsageSums {
-  const { key } = query;
-  const sums = new Map<string, UsageSum>();
-  for (const usage of all) {
-    if (!isInQuery(usage, query)) continue;
-    const { provider, model, cloud } = usage;
-    const value =
-      key === 'day' ? Math.floor(usage.hour / 24) : key === 'client' ? usage.client : null;
-    const name = JSON.stringify([value, provider, model, cloud]);
-    const sum = sums.get(name) ?? {
-      key: value,
-      provider,
-      model,
-      cloud,
-      ...NO_EMBEDDINGS,
-      runs: 0,
-      input_tokens: 0,
-      output_tokens: 0,
-      estimated: 0,
-      cached_tokens: 0,
-      cache_write_tokens: 0,
-    };
-    sum.runs += 1;
-    sum.input_tokens += usage.input_tokens;
-    sum.output_tokens += usage.output_tokens;
-    sum.cached_tokens += usage.cached_tokens;
-    sum.cache_write_tokens += usage.cache_write_tokens;
-    sum.estimated += usage.estimated ? 1 : 0;
-    sums.set(name, sum);
-  }
-  const sorted = [...sums.values()].sort(
-    (a, b) =>
-      Number(a.key ?? 0) - Number(b.key ?? 0) ||
-      `${a.key} ${a.provider} ${a.model}`.localeCompare(`${b.key} ${b.provider} ${b.model}`),
-  );
-  return {
-    since_hour: earliest([...all, ...embeddings].map(({ hour }) => hour)),
-    sums: [...sorted, ...sumEmbeddings(embeddings, query)],
-  };
-}
-
 /**
  * A table beside the log, which follows from it: what requests for embeddings used at cloud
  * providers.
@@ -312,31 +265,4 @@ export function embeddingSum({ requests, estimated, ...sum }: EmbeddingSum): Usa
     estimated: 0,
     estimated_embeddings: estimated,
   };
-}
-
-/** The same sums, of usages in memory. */
-function sumEmbeddings(all: readonly EmbeddingUsage[], query: UsageQuery): UsageSum[] {
-  const { key } = query;
-  const sums = new Map<string, EmbeddingSum>();
-  for (const usage of all) {
-    if (!isInQuery(usage, query)) continue;
-    const { hour, provider, model, client, requests, input_tokens, estimated } = usage;
-    const value = key === 'day' ? Math.floor(hour / 24) : key === 'client' ? client : null;
-    const name = JSON.stringify([value, provider, model]);
-    const before = sums.get(name) ?? { requests: 0, input_tokens: 0, estimated: 0 };
-    sums.set(name, {
-      key: value,
-      provider,
-      model,
-      requests: before.requests + requests,
-      input_tokens: before.input_tokens + input_tokens,
-      estimated: before.estimated + estimated,
-    });
-  }
-  return [...sums.values()].sort(byKey).map(embeddingSum);
-}
-
-function byKey(a: EmbeddingSum, b: EmbeddingSum): number {
-  const [one, other] = [a, b].map(({ key, provider, model }) => `${key} ${provider} ${model}`);
-  return Number(a.key ?? 0) - Number(b.key ?? 0) || (one ?? '').localeCompare(other ?? '');
 }

@@ -3,7 +3,6 @@ import {
   type CancelAsk,
   type ClaimedRun,
   type ClaimQuery,
-  distinct,
   type Fleet,
   type FleetChange,
   keyOf,
@@ -330,4 +329,9 @@ function placeOf(run_ids: readonly string[], run_id: string): number | null {
 
 function idOf({ run_id }: { run_id: string }): string {
   return run_id;
+}
+
+/** Each of them once. */
+function distinct<T extends WantedModel>(all: readonly T[]): T[] {
+  return [...new Map(all.map((one) => [keyOf(one), one])).values()];
 }

@@ -28,9 +28,9 @@ import { isBeginning } from '../../../src/store/search-terms.ts';
 import { shortData } from '../../../src/store/short-run.ts';
 import type { Calls, OpenStore } from '../../../src/store/store.ts';
 import { createStore, type StoredLog } from '../../../src/store/store.ts';
-import type { EmbeddingUsage } from '../../../src/store/usage.ts';
-import { type RunUsage, sumUsage } from '../../../src/store/usage.ts';
+import type { EmbeddingUsage, RunUsage } from '../../../src/store/usage.ts';
 import type { UsageQuery, UsageSums } from '../../../src/store/usage-sums.ts';
+import { sumUsage } from './usage-in-memory.ts';
 
 /**
  * The event log in memory: the promises of the one on disk, except durability. Its content outlives
