@@ -121,7 +121,8 @@ const KILLED: Failure = {
 export const TOO_MUCH_MEMORY: Failure = {
   code: ENGINE_CRASHED,
   message:
-    'The engine process was ended: it took more memory than the limit engine_memory_bytes allows.',
+    'The engine process was ended: it took more memory than it may have ' +
+    '(memory_bytes of its model, or else limits.engine_memory_bytes).',
   retryable: false,
 };
 

@@ -1,18 +1,15 @@
 import type { Effects } from '../../../machines/effects.ts';
-import type { Completion } from '../../contract/events.ts';
 import { Answer, type Reply, Vectors } from './answer.ts';
 import { ATTENTION, type EmbedOrder, type RunOrder } from './engine/messages.ts';
 import { EngineProcess } from './engine-process.ts';
 import type { Needs } from './model-engine-options.ts';
-import { ProcessEngine } from './process-engine.ts';
+import { ProcessEngine, type StartedWork } from './process-engine.ts';
 
 export type Order = Omit<RunOrder, 'type' | 'id'>;
 export type VectorsOrder = Omit<EmbedOrder, 'type' | 'id'>;
-export interface StartedAnswer {
+export interface StartedAnswer extends Pick<StartedWork<EngineProcess>, 'waited'> {
   answer: Answer;
   stop(): void;
-  /** How long it waited for the load, if it did. */
-  waited: Pick<Completion, 'load_ms'>;
   /** The identity of the file that answers. */
   model_file: string | null;
 }
@@ -27,11 +24,8 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
    * then the answer ends.
    */
   async ask(order: Order, needs: Needs, signal: AbortSignal): Promise<StartedAnswer> {
-    const [before, asked_at] = [this.snapshot, performance.now()];
-    const process = await this.take(needs, signal, (found) => this.beginWork(found));
+    const { process, waited } = await this.takeForWork(needs, signal);
     const model_file = await this.file;
-    const wasThere = before.hasTag('loaded') && before.context.attempt === process.attempt;
-    const waited = wasThere ? {} : { load_ms: Math.round(performance.now() - asked_at) };
     const { id, reply } = process.ask(
       { type: 'run', ...order },
       (computing) => new Answer(computing),
@@ -41,7 +35,7 @@ export class ModelEngine extends ProcessEngine<EngineProcess> {
 
   /** Loads the model and asks it for vectors. An abort asks the engine to stop. */
   async embed(order: VectorsOrder, needs: Needs, signal: AbortSignal): Promise<Vectors> {
-    const process = await this.take(needs, signal, (found) => this.beginWork(found));
+    const { process } = await this.takeForWork(needs, signal);
     const { id, reply } = process.ask({ type: 'embed', ...order }, () => new Vectors());
     this.watch(process, id, reply, signal);
     return reply;

@@ -3,6 +3,7 @@ import type { EngineEvent, EngineSnapshot } from '../../../machines/engine.ts';
 import { type ModelTurn, noTurn, turnAfter } from '../../../machines/engine-room.ts';
 import type { NewEvent } from '../../../machines/events.ts';
 import { isIn } from '../../../machines/step.ts';
+import type { Completion } from '../../contract/events.ts';
 import { engineError } from './answer.ts';
 import { keyOf, type Purpose } from './engine/messages.ts';
 import { type EngineChild, notStarted } from './engine-child.ts';
@@ -18,6 +19,13 @@ import {
   type Needs,
   type Use,
 } from './model-engine-options.ts';
+
+/** Work at a process, which must end. */
+export interface StartedWork<P> {
+  process: P;
+  /** How long it waited for the load, if it did. */
+  waited: Pick<Completion, 'load_ms'>;
+}
 
 /**
  * The process of one engine, driven by its engine machine.
@@ -88,7 +96,7 @@ export abstract class ProcessEngine<P extends EngineChild = EngineChild> {
 
   /** The same. Then the time without work begins again. */
   async renew(signal: AbortSignal): Promise<void> {
-    const process = await this.take(ANY, signal, (found) => this.beginWork(found));
+    const { process } = await this.takeForWork(ANY, signal);
     this.endWork(process);
   }
 
@@ -142,8 +150,17 @@ export abstract class ProcessEngine<P extends EngineChild = EngineChild> {
     if (process?.isLoading) void this.options.guard.noteFailure(this.model, hung);
   }
 
+  /** Begins work at the process, with how long that waited for the load, if it did. */
+  protected async takeForWork(needs: Needs, signal: AbortSignal): Promise<StartedWork<P>> {
+    const [before, asked_at] = [this.snapshot, performance.now()];
+    const process = await this.take(needs, signal, (found) => this.beginWork(found));
+    const wasThere = before.hasTag('loaded') && before.context.attempt === process.attempt;
+    const waited = wasThere ? {} : { load_ms: Math.round(performance.now() - asked_at) };
+    return { process, waited };
+  }
+
   /** Returns the process with the model loaded, in the caller's turn. */
-  protected async take(needs: Needs, signal: AbortSignal, use: Use<P>): Promise<P> {
+  private async take(needs: Needs, signal: AbortSignal, use: Use<P>): Promise<P> {
     let endTurn = () => {};
     try {
       endTurn = await this.turns.take(signal);

@@ -1,15 +1,10 @@
 import type { Effects } from '../../../machines/effects.ts';
-import type { Completion } from '../../contract/events.ts';
 import { SvcError } from '../../errors.ts';
 import { ANY } from './model-engine-options.ts';
-import { ProcessEngine } from './process-engine.ts';
+import { ProcessEngine, type StartedWork } from './process-engine.ts';
 import { freePort, ServerProcess, serverFiles } from './server-process.ts';
 
-/** Work at a server, which must end. */
-export interface ServerWork {
-  process: ServerProcess;
-  /** How long it waited for the load, if it did. */
-  waited: Pick<Completion, 'load_ms'>;
+export interface ServerWork extends StartedWork<ServerProcess> {
   end(): void;
 }
 
@@ -20,11 +15,8 @@ export class ServerEngine extends ProcessEngine<ServerProcess> {
 
   /** Starts the server if needed. Throws SvcError, or the signal's reason. */
   async use(signal: AbortSignal): Promise<ServerWork> {
-    const [before, asked_at] = [this.snapshot, performance.now()];
-    const process = await this.take(ANY, signal, (found) => this.beginWork(found));
-    const wasThere = before.hasTag('loaded') && before.context.attempt === process.attempt;
-    const waited = wasThere ? {} : { load_ms: Math.round(performance.now() - asked_at) };
-    return { process, waited, end: () => this.endWork(process) };
+    const work = await this.takeForWork(ANY, signal);
+    return { ...work, end: () => this.endWork(work.process) };
   }
 
   protected override async prepare(): Promise<void> {

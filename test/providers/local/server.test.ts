@@ -238,7 +238,7 @@ test('an answer that takes too much memory says so, and is no reason to try agai
   const served = serve(context, [], { memory_bytes: 200 * 1024 * 1024 });
   const failed = await failure(answer(served, 'grow'));
   assert.equal([failed.code, failed.lost, failed.computing], ['engine_crashed', true, 1]);
-  assert.match(failed.message, /more memory than the limit/);
+  assert.match(failed.message, /memory_bytes of its model/);
   assert.not.ok(failed.retryable);
 });
 
