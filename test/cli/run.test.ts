@@ -203,11 +203,16 @@ test('an answer that may start again is printed at its end only', async ({ home,
     event({ ...output('first try'), seq: 40 });
     event({ seq: 41, type: 'run.started', data: { attempt: 2, resumes: false } });
     event({ ...output('second'), seq: 42 });
-    result({ ...completed('second'), recovery: 'restart' });
+    event({ seq: 43, type: 'run.turn_completed', data: { attempt: 2 } });
+    event({ seq: 44, type: 'run.started', data: { attempt: 3, resumes: false, turn: 1 } });
+    event({ ...output('thi'), seq: 45 });
+    event({ seq: 46, type: 'run.started', data: { attempt: 4, resumes: false, turn: 1 } });
+    event({ ...output('third'), seq: 47 });
+    result({ ...completed('third'), recovery: 'restart' });
   });
   const { stdout, stderr } = await home.svc(['run', 'p', '--recovery', 'restart']);
-  assert.is(stdout, 'second\n');
-  assert.is(stderr, 'The run starts again from the beginning.\n');
+  assert.is(stdout, 'third\n');
+  assert.is(stderr, 'The answer starts again.\n'.repeat(2));
 });
 
 test('a refusal before any output leaves stdout empty', async ({ home, daemon }) => {

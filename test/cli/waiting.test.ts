@@ -100,7 +100,7 @@ onTty(
         place.seen(typed, shown) && load.seen(typed, shown);
       const { code, text } = await onTerminal(['run', 'hi'], { ...home.env, NO_COLOR: '1' }, seen);
       assert.is(code, 0, text);
-      const said = 'The run starts again from the beginning.\n';
+      const said = 'The answer starts again.\n';
       assert.match(text, `${ERASE}${said}`);
       assert.match(text, /Yes\.\n$/);
       const lines = text.replace(said, '').split(ERASE);

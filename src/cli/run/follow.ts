@@ -52,7 +52,7 @@ export interface Steps {
     type: string,
     data: Record<string, unknown>,
   ): Promise<void> | undefined | void;
-  /** The run starts again: the output so far is void. */
+  /** The run, or its present turn, starts again: the output of the turn is void. */
   discarded(): void;
   waiting?(position: number): void;
   onDisconnect(): void;
@@ -214,7 +214,9 @@ async function consume(
           steps.failed?.(failedAttempt(cursor.provider, event.at, event.data, attempts_max));
         if (event.type === 'run.started') {
           const { resumes, attempt, turn } = event.data;
-          if (resumes !== true && attempt !== 1 && turn === undefined) steps.discarded();
+          const isAgain = turn === undefined ? attempt !== 1 : turn === cursor.turn;
+          if (resumes !== true && isAgain) steps.discarded();
+          cursor.turn = turn;
           steps.started?.(cursor.provider);
         }
         if (TOOLS.test(event.type)) await steps.tool?.(cursor.id ?? '', event.type, event.data);
@@ -278,6 +280,8 @@ interface Cursor {
   next_seq: number;
   /** The provider that is asked at present, if it is known. */
   provider?: string;
+  /** As many turns were complete when its last attempt began. Undefined: none. */
+  turn?: unknown;
 }
 
 /** Lost connections in a row without a new event. */

@@ -120,9 +120,10 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
     },
     tool: (_, type) => {
       wait.add({ type: 'calling' });
-      // The next turn of the model begins a paragraph.
-      if (type === 'run.turn_completed' && hadOutput && printer !== null && !stop.aborted)
-        return printer.append('\n\n');
+      if (type !== 'run.turn_completed') return undefined;
+      // The next turn of the model begins a paragraph. At its end, the last turn is the answer.
+      if (hadOutput && printer !== null && !stop.aborted) return printer.append('\n\n');
+      collected = [];
       return undefined;
     },
     failed: (failed) => {
@@ -132,7 +133,7 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
     discarded: () => {
       // After a failure without output nothing is void, and the failure is said already.
       collected = [];
-      if (!json && !isMoving) note('The run starts again from the beginning.');
+      if (!json && !isMoving) note('The answer starts again.');
       isMoving = false;
     },
     waiting: (position) => wait.add({ type: 'placed', position }),

@@ -20,9 +20,9 @@ import { type PlacedPiece, Steady } from './steady.ts';
 export interface Answer extends Omit<AnswerEnd, 'type'> {
   /** The run at the target that answered. */
   run: RunRecord;
-  /** Its text, reasoning, refusal and tool calls, in order. */
+  /** The text, reasoning, refusal and tool calls of the last turn, in order. */
   parts: readonly OutputPart[];
-  /** With the calls that svc carried out, if they were asked for. A call comes at each change. */
+  /** With the turns before and their calls, if they were asked for. A call comes at each change. */
   said: readonly (OutputPart | ToolCall)[];
   /** All text of one kind. */
   text: string;
@@ -34,7 +34,7 @@ export interface Answer extends Omit<AnswerEnd, 'type'> {
 
 export interface AnswerOptions {
   rename?: Rename | undefined;
-  /** Whether the answer has the calls that svc carries out. */
+  /** Whether the answer has all turns, with the calls that svc carries out. */
   showsCalls?: boolean;
 }
 
@@ -59,18 +59,21 @@ export async function collectAnswer(
   let parts: readonly OutputPart[] = [];
   let logprobs: TokenLogprob[] = [];
   let length = 0;
+  let kept = 0;
   const { present, onMove } = following(run);
   const onCall = (call: ToolCall) => {
     said.push(...parts, call);
     parts = [];
+    kept = length;
   };
   const options = { signal, onMove, onCall: showsCalls ? onCall : undefined };
   try {
     for await (const batch of followAnswer(runtime, run.id, options)) {
       for (const piece of batch) {
         if (piece.type === 'end') return answerOf([...said, ...parts], logprobs, piece, present());
-        if (piece.type === 'restart') [parts, logprobs, length] = [[], [], 0];
-        else {
+        if (piece.type === 'restart' || (piece.type === 'turn' && !showsCalls))
+          [parts, logprobs, length] = [[], [], kept];
+        else if (piece.type === 'output') {
           parts = grow(parts, piece);
           for (const token of piece.logprobs ?? []) logprobs.push(token);
           length += lengthOf(piece);
@@ -154,7 +157,8 @@ export async function streamAnswer(
               await gathered.flush();
             };
       const batches = followAnswer(runtime, each.id, { ...live, onMove, onCall: writeCall });
-      return work(untilEnd(context, batches, live, gathered), writes, present);
+      const answer = new Steady(onCall === undefined ? TURNS_GAP : '');
+      return work(untilEnd(context, { batches, answer }, live, gathered), writes, present);
     };
     try {
       if (runs === null) await follow(run);
@@ -167,6 +171,9 @@ export async function streamAnswer(
     return null;
   });
 }
+
+/** Between what a model says before it calls tools, and after. */
+const TURNS_GAP = '\n\n';
 
 /**
  * The text of the pieces that came together. It is one write, because each write costs the system
@@ -203,11 +210,10 @@ class Gathered {
  */
 async function* untilEnd(
   context: Context,
-  batches: AsyncIterable<readonly Piece[]>,
+  { batches, answer }: { batches: AsyncIterable<readonly Piece[]>; answer: Steady },
   { outflow }: Live,
   gathered: Gathered,
 ): AsyncGenerator<PlacedPiece | AnswerEnd, void> {
-  const answer = new Steady();
   let length = 0;
   for await (const batch of batches) {
     for (const each of batch) {

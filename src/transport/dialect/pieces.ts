@@ -37,16 +37,16 @@ export interface AnswerEnd {
   readonly stop_sequence?: string;
 }
 
-/** `restart`: the answer begins again, and what came before is no part of it. */
-export type Piece = OutputPiece | AnswerEnd | { readonly type: 'restart' };
+/**
+ * `turn`: the model called tools of servers, and its next turn follows. `restart`: the present turn
+ * begins again, and what it said is no part of the answer.
+ */
+export type Piece = OutputPiece | AnswerEnd | { readonly type: 'turn' | 'restart' };
 
 /** The run goes on to another target. Its next pieces are of that one. */
 export type OnMove = (target: Pick<Target, 'provider' | 'model'>) => void;
 
-/**
- * A call that svc carries out has begun or ended. What came before it has been used. Without it,
- * the texts of all turns are one answer.
- */
+/** A call that svc carries out has begun or ended. What came before it has been used. */
 export type OnCall = (call: ToolCall) => Promise<void> | void;
 
 interface Following {
@@ -71,9 +71,8 @@ export async function* followAnswer(
 ): AsyncGenerator<readonly Piece[], void> {
   let prompt_tokens: number | undefined;
   const calls = new ServedCalls();
-  /** What comes before the text of the next turn. */
-  let gap = '';
-  let hasText = false;
+  /** How many turns were complete when the present attempt began. */
+  let turns = -1;
   for await (const { page, events } of runtime.runs.follow(run_id, { form: eventData, signal })) {
     const { body } = page;
     outflow?.hold(body);
@@ -87,15 +86,11 @@ export async function* followAnswer(
         // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
         const data: any = fields;
         const shown = onCall === undefined ? [] : calls.after({ type, at, data }).filter(isShown);
-        if (type === 'run.turn_completed' && hasText && onCall === undefined) gap = TURNS_GAP;
         // The first output may have no text.
         if (data.prompt_parts !== undefined) prompt_tokens = sumOf(data.prompt_parts);
-        const piece = pieceIn(type, data, prompt_tokens);
-        if (piece?.type === 'output' && piece.kind === undefined) {
-          hasText = true;
-          pieces.push(gap === '' ? piece : { ...piece, text: gap + piece.text });
-          gap = '';
-        } else if (piece !== null) pieces.push(piece);
+        const piece = pieceIn(type, data, { prompt_tokens, turns });
+        if (type === 'run.started') turns = data.turn ?? 0;
+        if (piece !== null) pieces.push(piece);
         length += data.text?.length ?? 0;
         const isMove = type === 'run.attempt_failed' && data.next !== undefined;
         const fails = isTerminalEvent(type) && type !== 'run.completed';
@@ -115,21 +110,22 @@ export async function* followAnswer(
   }
 }
 
-/** Between what a model says before it calls tools, and after. */
-const TURNS_GAP = '\n\n';
-
 /** Characters of one batch, about. */
 const BATCH_LENGTH = 64 * 1024;
 
-// biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
-function pieceIn(type: string, data: any, prompt_tokens: number | undefined): Piece | null {
+function pieceIn(
+  type: string,
+  // biome-ignore lint/suspicious/noExplicitAny: the data of an event of the log
+  data: any,
+  { prompt_tokens, turns }: { prompt_tokens: number | undefined; turns: number },
+): Piece | null {
   // svc carries out these calls itself.
   if (data.call?.server !== undefined) return null;
   if (type === 'run.output_appended')
     return data.text !== '' || data.call !== undefined ? pieceOf(data, prompt_tokens) : null;
   if (type === 'run.completed') return endOf(data);
-  const isAgain =
-    type === 'run.started' && data.resumes !== true && data.attempt > 1 && data.turn === undefined;
+  if (type === 'run.turn_completed') return { type: 'turn' };
+  const isAgain = type === 'run.started' && data.resumes !== true && (data.turn ?? 0) === turns;
   return isAgain ? { type: 'restart' } : null;
 }
 

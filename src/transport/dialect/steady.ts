@@ -3,19 +3,30 @@ import { partOf, textOf } from '../../../machines/messages.ts';
 import { SvcError } from '../../errors.ts';
 import { type AnswerEnd, grow, type OutputPiece, type Piece } from './pieces.ts';
 
-/** A piece with its place: the index of its part among all parts of the answer. */
+/** A piece with its place: the index of its part among all parts of all turns. */
 export type PlacedPiece = OutputPiece & { readonly part: number };
 
 /**
  * The pieces of an answer for a client that cannot take back what it has read.
  *
- * An answer that begins again repeats what was sent, if it is computed with the same seed. Such a
- * repetition is left out. An answer that differs from what was sent ends with stream_truncated:
- * its run continues, and the log has both.
+ * 1. A turn that begins again repeats what was sent, if it is computed with the same seed. Such a
+ *    repetition is left out. One that differs from what was sent ends with stream_truncated: its
+ *    run continues, and the log has both.
+ * 2. The text of each turn is sent. `gap` comes between the texts of two turns.
  */
 export class Steady {
-  private readonly sent = new Parts();
+  private readonly gap: string;
+  /** Of the present turn. */
+  private sent = new Parts();
   private answer = this.sent;
+  /** Parts of earlier turns. */
+  private earlier = 0;
+  private hasText = false;
+  private isNew = false;
+
+  constructor(gap = '') {
+    this.gap = gap;
+  }
 
   /** Null: the client has it already. Throws stream_truncated. */
   take(piece: Piece): PlacedPiece | AnswerEnd | null {
@@ -24,14 +35,27 @@ export class Steady {
       if (sent.all.length > 0) this.answer = new Parts();
       return null;
     }
-    if (piece.type === 'end') {
-      if (this.answer !== sent && !this.answer.covers(sent)) throw differs();
-      return piece;
-    }
-    return this.answer === sent ? { ...piece, part: sent.add(piece) } : this.again(piece);
+    if (piece.type === 'output')
+      return this.answer === sent ? this.fresh(piece) : this.again(piece);
+    if (this.answer !== sent && !this.answer.covers(sent)) throw differs();
+    if (piece.type === 'end') return piece;
+    this.earlier += sent.all.length;
+    this.sent = new Parts();
+    this.answer = this.sent;
+    this.isNew = this.hasText;
+    return null;
   }
 
-  /** A piece of an answer that began again. */
+  private fresh(piece: OutputPiece): PlacedPiece {
+    const part = this.earlier + this.sent.add(piece);
+    if (piece.kind !== undefined) return { ...piece, part };
+    const gap = this.isNew ? this.gap : '';
+    this.hasText = true;
+    this.isNew = false;
+    return { ...piece, text: gap + piece.text, part };
+  }
+
+  /** A piece of a turn that began again. */
   private again(piece: OutputPiece): PlacedPiece | null {
     const { sent, answer } = this;
     const place = answer.place(piece);
@@ -42,7 +66,7 @@ export class Steady {
     const fresh = before > 0 ? { ...rest, text: piece.text.slice(before) } : piece;
     if (before > 0 && fresh.text === '') return null;
     if (sent.place(fresh).part !== place.part) throw differs();
-    return { ...fresh, part: sent.add(fresh) };
+    return this.fresh(fresh);
   }
 }
 

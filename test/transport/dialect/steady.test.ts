@@ -14,6 +14,7 @@ const call = (id: string, text: string): Piece => ({
   text,
 });
 const AGAIN: Piece = { type: 'restart' };
+const TURN: Piece = { type: 'turn' };
 const END: Piece = {
   type: 'end',
   finish_reason: 'stop',
@@ -23,7 +24,7 @@ const END: Piece = {
 /** What a client reads, as `part:text`, and the code of the error. */
 async function read(...pieces: Piece[]): Promise<string[]> {
   const seen: string[] = [];
-  const answer = new Steady();
+  const answer = new Steady(' / ');
   try {
     for (const each of pieces) {
       const piece = answer.take(each);
@@ -84,6 +85,26 @@ test('another answer is an error, and so is a shorter one', async () => {
   assert.equal(await read(think('a'), say('b'), AGAIN, think('ab'), END), [
     '0:a',
     '1:b',
+    'stream_truncated',
+  ]);
+});
+
+test('the texts of turns have a gap, and only the present turn begins again', async () => {
+  assert.equal(await read(say('I look.'), TURN, AGAIN, say('do'), AGAIN, say('done'), END), [
+    '0:I look.',
+    '1: / do',
+    '1:ne',
+    'end',
+  ]);
+  assert.equal(await read(TURN, say('a'), TURN, think('b'), AGAIN, think('bc'), say('d'), END), [
+    '0:a',
+    '1:b',
+    '1:c',
+    '2: / d',
+    'end',
+  ]);
+  assert.equal(await read(say('ab'), AGAIN, say('a'), TURN, say('b'), END), [
+    '0:ab',
     'stream_truncated',
   ]);
 });
