@@ -83,7 +83,9 @@ function withLibrary(text) {
 /** The whole program imports each file that the table of commands names. */
 function withCommands(text, path) {
   if (!path.endsWith(join('cli', 'program.ts'))) return text;
-  const files = commands.map(({ file }) => `'${file}': () => import('./${file}.ts'),`);
+  const files = [...new Set(commands.map(({ file }) => file))].map(
+    (file) => `'${file}': () => import('./${file}.ts'),`,
+  );
   const call = /import\(`[^`]*`\)/;
   if (!call.test(text)) throw new Error('program.ts imports no command.');
   return text.replace(call, `({${files.join('\n')}})[file]()`);

@@ -774,6 +774,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['approvals show run_01J….1'],
   }),
   command('approvals allow', {
+    file: 'approvals/decide',
     isQuick: true,
     args: '<id>',
     summary: 'Allow a call of a tool. It begins at once.',
@@ -781,6 +782,7 @@ export const commands: readonly CommandSpec[] = [
     examples: ['approvals allow run_01J….1', 'approvals allow run_01J….1 --always'],
   }),
   command('approvals deny', {
+    file: 'approvals/decide',
     isQuick: true,
     args: '<id>',
     summary: 'Deny a call of a tool. The model hears why, and the run goes on.',
@@ -788,18 +790,21 @@ export const commands: readonly CommandSpec[] = [
     examples: ['approvals deny run_01J….1 --reason "Not on a Friday."'],
   }),
   command('approvals repeat', {
+    file: 'approvals/decide',
     isQuick: true,
     args: '<id>',
     summary: 'Carry out a call again that was cut off. It may have done its work before.',
     examples: ['approvals repeat run_01J….1'],
   }),
   command('approvals result', {
+    file: 'approvals/decide',
     isQuick: true,
     args: '<id> <text…>',
     summary: 'Give the result of a call that was cut off, as you found it.',
     examples: ['approvals result run_01J….1 "The branch is deleted."'],
   }),
   command('approvals skip', {
+    file: 'approvals/decide',
     isQuick: true,
     args: '<id>',
     summary: 'Go on without the result of a call that was cut off.',

@@ -2,6 +2,8 @@ import type { Paths } from '../home/paths.ts';
 
 /** The input of a command. */
 export interface Context {
+  /** Of the command, such as `runs list`. */
+  name: string;
   args: readonly string[];
   flags: Flags;
   json: boolean;

@@ -27,6 +27,7 @@ export async function perform(
   { args, flags }: { args: readonly string[]; flags: Flags },
 ): Promise<number> {
   const context = {
+    name,
     args,
     flags,
     json: flags.json === true,

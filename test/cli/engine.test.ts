@@ -34,7 +34,7 @@ const [name] = Object.keys(buildsFor());
 /** Only where there are builds: this test runs on every system. */
 const whereBuilds = name === undefined ? engine.skip : engine;
 const order = (paths: Paths, archive: string[] = []) =>
-  install({ args: [name ?? ''], flags: { archive }, paths, json: true });
+  install({ name: '', args: [name ?? ''], flags: { archive }, paths, json: true });
 
 whereBuilds('a package with another digest is not installed', async ({ root, paths, builds }) => {
   const bin = join(root, 'bin');
@@ -71,7 +71,7 @@ whereBuilds('a build is removed with those that do not work without it', async (
   const parts = Object.keys(buildsFor()['cuda-12']?.packages ?? {});
   for (const part of [...parts, 'linux-x64-vulkan'])
     mkdirSync(packageFolder(builds, part), { recursive: true });
-  const gone = (args: string[]) => remove({ args, flags: {}, paths, json: true });
+  const gone = (args: string[]) => remove({ name: '', args, flags: {}, paths, json: true });
   assert.is(await gone(['cuda']), 0);
   assert.equal(readdirSync(packageFolder(builds, '')), ['linux-x64-vulkan']);
   assert.match((await failure(gone(['cuda']))).message, 'is not installed');
@@ -81,7 +81,7 @@ whereBuilds('a build is removed with those that do not work without it', async (
 });
 
 engine('an unknown build is refused with the names of those there are', async ({ paths }) => {
-  const order = { args: ['../..'], flags: {}, paths, json: true };
+  const order = { name: '', args: ['../..'], flags: {}, paths, json: true };
   assert.match((await failure(install(order))).message, 'There is no build "../.."');
   assert.is((await failure(remove(order))).code, 'usage');
 });

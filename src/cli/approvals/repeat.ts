@@ -1,3 +1,0 @@
-import { decision } from './decide.ts';
-
-export const run = decision('repeat', 'is carried out again.');
