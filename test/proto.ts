@@ -8,7 +8,12 @@ import {
   toolChoice,
 } from '../src/contract/messages.ts';
 import { rows } from '../src/contract/operations/operations.ts';
-import type { Grpc, Operation, ProtoField } from '../src/contract/operations/row.ts';
+import {
+  ACCESS,
+  type Grpc,
+  type Operation,
+  type ProtoField,
+} from '../src/contract/operations/row.ts';
 import { optionEntries } from '../src/contract/option-schemas.ts';
 import { optionRows } from '../src/contract/options.ts';
 import { errorBody } from '../src/contract/records.ts';
@@ -76,8 +81,14 @@ const methods = rows.flatMap(([, row]): [Operation, Grpc][] =>
 );
 
 function serviceText(): string {
-  const calls = methods.map(([{ summary = '', streams }, { rpc, answer, says = [summary] }]) => {
-    const about = says.flatMap((each, at) => [...(at === 0 ? [] : ['  //']), ...comment(each)]);
+  const calls = methods.map(([{ summary = '', streams, access }, grpc]) => {
+    const { rpc, answer, says = [summary] } = grpc;
+    const needed = ACCESS[access ?? 'admin'];
+    const scope = needed === 'any' ? [] : [`Needs the scope \`${needed}\`.`];
+    const about = [...says, ...scope].flatMap((each, at) => [
+      ...(at === 0 ? [] : ['  //']),
+      ...comment(each),
+    ]);
     const returns = `${streams ? 'stream ' : ''}${answer}`;
     return [...about, `  rpc ${rpc}(${rpc}Request) returns (${returns});`].join('\n');
   });

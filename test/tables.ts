@@ -8,6 +8,7 @@ import type { SettingSpec } from '../src/config/layers.ts';
 import { providerFields } from '../src/config/provider.ts';
 import { settingSpecs } from '../src/config/settings.ts';
 import { rows } from '../src/contract/operations/operations.ts';
+import { ACCESS } from '../src/contract/operations/row.ts';
 import { type ErrorSpec, errors } from '../src/errors.ts';
 import { limitSpecs } from '../src/limits.ts';
 import { scopeOf } from '../src/transport/http/route.ts';
@@ -26,7 +27,7 @@ export const documents: Record<string, readonly TableName[]> = {
   'SECURITY.md': ['principals'],
   'docs/cli.md': ['commands', 'exit-codes'],
   'docs/http.md': ['routes'],
-  'docs/protocol.md': ['methods'],
+  'docs/protocol.md': ['methods', 'rpcs'],
   'docs/errors.md': ['errors'],
   'docs/operations.md': ['settings', 'limits'],
   'docs/providers.md': ['known-providers', 'adapters', 'provider-settings'],
@@ -65,7 +66,9 @@ const tables = {
       routes.map(({ summary, ...route }) => [
         `\`${route.method} ${route.path}\``,
         summary,
-        route.access === 'token' ? `a token with \`${scopeOf(route)}\`` : ACCESS[route.access],
+        route.access === 'token'
+          ? `a token with \`${scopeOf(route)}\``
+          : ROUTE_ACCESS[route.access],
       ]),
     ),
   methods: () =>
@@ -76,6 +79,22 @@ const tables = {
         parametersOf(params, MORE[name]),
         answers ?? summary,
       ]),
+    ),
+  rpcs: () =>
+    table(
+      ['Method', 'What it does', 'Answer', 'Scope'],
+      rows.flatMap(([, { grpc, summary = '', streams, access = 'admin' }]) =>
+        grpc === undefined
+          ? []
+          : [
+              [
+                `\`${grpc.rpc}\``,
+                grpc.says?.[0] ?? summary,
+                `${streams ? 'a stream of ' : ''}\`${grpc.answer}\``,
+                `\`${ACCESS[access]}\``,
+              ],
+            ],
+      ),
     ),
   errors: () =>
     table(
@@ -189,7 +208,7 @@ const CAUSES: Record<number, string> = {
   130: 'Cancelled, and the work has stopped.',
 };
 
-const ACCESS: Record<'public' | 'summary' | 'monitor', string> = {
+const ROUTE_ACCESS: Record<'public' | 'summary' | 'monitor', string> = {
   public: 'any client',
   summary: 'any client; the whole with a token',
   monitor: 'a token with `read`, or as `metrics_public` says',

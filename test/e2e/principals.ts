@@ -129,7 +129,7 @@ export const groups: Readonly<Record<string, Group>> = {
     what: 'See the calls of tools that wait for a person, and decide about them',
     outcomes: outcomes(403, 403, 403, 'yes'),
     http: ['GET /v1/approvals', 'GET /v1/approvals/:id', 'POST /v1/approvals/:id'],
-    grpc: [],
+    grpc: ['Approvals', 'GetApproval', 'Decide'],
     ws: [],
   },
   whole: {

@@ -259,6 +259,12 @@ export const runOperations = {
     method: 'approvals.list',
     http: 'GET /v1/approvals',
     query: noQuery,
+    grpc: {
+      rpc: 'Approvals',
+      answer: 'ApprovalList',
+      request: {},
+      fields: { approvals: { id: 1, type: 'Approval' } },
+    },
     call: ({ runtime }) => ({ approvals: runtime.approvals.list() }),
   }),
   'approval.get': operation({
@@ -269,6 +275,27 @@ export const runOperations = {
     method: 'approvals.get',
     http: 'GET /v1/approvals/:id',
     query: noQuery,
+    grpc: {
+      rpc: 'GetApproval',
+      answer: 'Approval',
+      request: { id: 1 },
+      fields: {
+        id: 1,
+        run: 2,
+        server: 3,
+        tool: 4,
+        description: { id: 5, says: 'What the tool says of itself.' },
+        arguments: { id: 6, says: 'JSON as the model wrote it.' },
+        state: {
+          id: 7,
+          says:
+            '`requested`: it waits to be allowed. `lost`: it was cut off, and its result is not ' +
+            'known.',
+        },
+        since: 8,
+        until: { id: 9, says: 'When it is denied. Absent: the call waits as long as its run.' },
+      },
+    },
     call: ({ runtime }, { id }) => runtime.approvals.get(id),
   }),
   'approval.decide': operation({
@@ -279,6 +306,23 @@ export const runOperations = {
     access: 'decides',
     method: 'approvals.decide',
     http: 'POST /v1/approvals/:id',
+    grpc: {
+      rpc: 'Decide',
+      answer: 'Approval',
+      request: {
+        id: 1,
+        decision: {
+          id: 2,
+          says: '`allow` or `deny` a call that waits; else `repeat`, `result` or `skip`.',
+        },
+        reason: { id: 3, says: 'Why it is denied, for the model.' },
+        always: {
+          id: 4,
+          says: 'The configuration allows the tool from now on. Needs the scope `admin`.',
+        },
+        result: { id: 5, says: 'What the tool answered, for `result`.' },
+      },
+    },
     call: ({ runtime, by }, { id, ...decision }) => runtime.approvals.decide(id, decision, by),
   }),
   'run.why': operation({

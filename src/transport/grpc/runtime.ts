@@ -63,10 +63,9 @@ const ways: Readonly<Record<string, Way>> = {
   Status: async (runtime) => ({ ...runtime.status(), health: health(runtime) }),
 };
 
-/** An absent id is empty, as proto3 has it: of nothing that there is. */
-function paramsOf({ rpc, params, request = {} }: Method, sent: object): never {
-  const values = requests[rpc]?.(sent) ?? sent;
-  return ('id' in request ? { id: '', ...values } : checkWithoutNull(params, values)) as never;
+/** Throws invalid_request. */
+function paramsOf({ rpc, params }: Method, sent: object): never {
+  return checkWithoutNull(params, requests[rpc]?.(sent) ?? sent) as never;
 }
 
 /** Requests that have other fields here. */

@@ -1,0 +1,145 @@
+import { status } from '@grpc/grpc-js';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { SCOPES } from '../../../src/contract/options.ts';
+import { unbounded } from '../../../src/transport/auth/holder.ts';
+import { createTokenAccess, NEVER } from '../../../src/transport/auth/token-access.ts';
+import { createGrpc, type Grpc } from '../../../src/transport/grpc/server.ts';
+import { callingModel } from '../../helpers/calling-model.ts';
+import { silent } from '../../helpers/kernel.ts';
+import { ScriptedServers } from '../../helpers/scripted-servers.ts';
+import { waitFor } from '../../helpers/wait.ts';
+import { TOKEN } from '../http/boot.ts';
+import { bootReal, type Real } from '../http/real.ts';
+import { detailsOf, type Message, type RuntimeClient, runtimeClient } from './runtime-client.ts';
+
+/** Calls of tools that wait for a person. The token of a scope is its name. */
+const test = suite<{ real: Real; grpc: Grpc; client: RuntimeClient; servers: ScriptedServers }>(
+  'approvals over gRPC',
+);
+
+const find = (sent: string) => {
+  const scope = SCOPES.find((scope) => scope === sent);
+  return scope === undefined ? null : { ...unbounded(NEVER), name: sent, scope };
+};
+
+test.before.each(async (context) => {
+  const run = (args: unknown) => ({ text: JSON.stringify(args), is_error: false });
+  const servers = new ScriptedServers({ 'files/write': { description: 'Writes.', run } });
+  const { script } = callingModel([['files__write', '{"a":1}']], [['files__write', '{"a":2}']]);
+  const real = await bootReal({ script, servers });
+  const grpc = createGrpc({
+    runtime: real.runtime,
+    limits: real.config.limits,
+    log: silent,
+    unsent: real.unsent,
+    access: createTokenAccess({ settings: { auth: true }, token: () => TOKEN, named: { find } }),
+  });
+  const client = runtimeClient(await grpc.listen('127.0.0.1', 0));
+  Object.assign(context, { real, grpc, client, servers });
+});
+test.after.each(async ({ real, grpc, client }) => {
+  client.close();
+  await grpc.close();
+  await real.close();
+});
+
+const approve = { token: 'approve' };
+/** Without the names that the library gives to optional fields. */
+const fieldsOf = (message: Message): Message =>
+  Object.fromEntries(Object.entries(message).filter(([name]) => !name.startsWith('_')));
+const codeOf = (refused: Parameters<typeof detailsOf>[0]) =>
+  detailsOf(refused).ErrorInfo.metadata.code;
+
+test('a stream has the request to approve, which is listed, shown, and decided once', async ({
+  real,
+  client,
+  servers,
+}) => {
+  const run = client.stream('Run', { prompt: 'go', tool_servers: ['files'] }, { token: 'run' });
+  const id = await run.runId;
+  const asked = () => run.updates.filter(({ event }) => event?.type === 'run.tool_requested');
+  await waitFor('the first request', () => asked().length === 1);
+  const { approvals } = await client.ask('Approvals', {}, approve);
+  const [waiting] = approvals.map(fieldsOf);
+  assert.equal([waiting], (await real.get('/v1/approvals')).json.approvals);
+  assert.equal(
+    [waiting.id, waiting.run, waiting.tool, waiting.description, waiting.arguments],
+    [`${id}.1`, id, 'write', 'Writes.', '{"a":1}'],
+  );
+  assert.equal(fieldsOf(await client.ask('GetApproval', { id: waiting.id }, approve)), waiting);
+  assert.equal(servers.begun, []);
+  await client.ask('Decide', { id: waiting.id, decision: 'allow' }, approve);
+  await waitFor('the second request', () => asked().length === 2);
+  const late = await client.refusal('Decide', { id: waiting.id, decision: 'deny' }, approve);
+  assert.equal([late.code, codeOf(late)], [status.FAILED_PRECONDITION, 'approval_decided']);
+  const second = { id: `${id}.2`, decision: 'deny', reason: 'Not on a Friday.' };
+  assert.is((await client.ask('Decide', second, approve)).state, 'denied');
+  assert.is((await run.ended).code, status.OK);
+  assert.equal(servers.begun, [`${id}.1`]);
+  const { tool_calls } = await client.ask('Get', { id });
+  assert.equal(
+    tool_calls.map(({ state, decided_by }: Message) => [state, decided_by]),
+    [
+      ['finished', 'token:approve'],
+      ['denied', 'token:approve'],
+    ],
+  );
+  // What HTTP has of the calls, gRPC has.
+  const ofTools = (type: string) => type.startsWith('run.tool_');
+  const { text } = await real.get(`/v1/runs/${id}/events`);
+  const overHttp = [...text.matchAll(/^data: (.*)$/gm)]
+    .map(([, json = '']): Message => JSON.parse(json))
+    .filter(({ type }) => ofTools(type ?? ''));
+  assert.ok(overHttp.length >= 5);
+  assert.equal(
+    run.updates
+      .filter(({ event }) => ofTools(event?.type ?? ''))
+      .map(({ seq, event }) => [seq, event.type, event.at, JSON.parse(event.data_json)]),
+    overHttp.map(({ seq, type, at, data }) => [seq, type, at, data]),
+  );
+});
+
+test('a token decides with the scope approve alone, and `always` needs admin', async ({
+  client,
+}) => {
+  const run = client.stream('Run', { prompt: 'go', tool_servers: ['files'] }, { token: 'run' });
+  const id = `${await run.runId}.1`;
+  const waits = async () => (await client.ask('Approvals')).approvals.length === 1;
+  await waitFor('the request', waits);
+  const allow = { id, decision: 'allow' };
+  for (const token of ['read', 'run'])
+    for (const method of ['Approvals', 'GetApproval', 'Decide'])
+      assert.is((await client.refusal(method, allow, { token })).code, status.PERMISSION_DENIED);
+  const always = { ...allow, always: true };
+  const refused = await client.refusal('Decide', always, approve);
+  assert.is(refused.code, status.PERMISSION_DENIED);
+  assert.ok(await waits(), 'nothing was decided');
+  await client.ask('Decide', always, { token: 'admin' });
+  assert.is((await run.ended).code, status.OK);
+  const { tool_calls } = await client.ask('Get', { id: await run.runId });
+  assert.equal(
+    tool_calls.map(({ decided_by }: Message) => decided_by),
+    ['token:admin', 'policy'],
+  );
+});
+
+test('a decision that says nothing, or fits no call, is refused by name', async ({ client }) => {
+  const run = client.stream('Run', { prompt: 'go', tool_servers: ['files'], detach: true });
+  const id = `${await run.runId}.1`;
+  await waitFor('the request', async () => (await client.ask('Approvals')).approvals.length === 1);
+  for (const [request, param] of [
+    [{ id }, 'decision'],
+    [{ id, decision: 'perhaps' }, 'decision'],
+    [{ id, decision: 'repeat' }, 'decision'],
+    [{ decision: 'allow' }, 'id'],
+  ] as const) {
+    const refused = await client.refusal('Decide', request);
+    assert.is(refused.code, status.INVALID_ARGUMENT);
+    assert.is(detailsOf(refused).ErrorInfo.metadata.param, param);
+  }
+  const unknown = await client.refusal('GetApproval', { id: 'run_nothing.1' });
+  assert.equal([unknown.code, codeOf(unknown)], [status.NOT_FOUND, 'approval_unknown']);
+});
+
+test.run();
