@@ -56,7 +56,11 @@ export function callsIn({ parts, calls }: Pick<RunContext, 'parts' | 'calls'>, a
 }
 
 /** What the provider is asked next: the request, and what was said and done since. */
-export function requestNow({ request, turns, calls }: RunContext): RunRequest {
+export function requestNow({
+  request,
+  turns,
+  calls,
+}: Pick<RunContext, 'request' | 'turns' | 'calls'>): RunRequest {
   if (!request.tools?.some(isServed)) return request;
   return {
     ...request,

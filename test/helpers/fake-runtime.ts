@@ -243,8 +243,10 @@ export function fakeRuntime(): FakeRuntime {
       async countTokens(input) {
         note('runs.countTokens');
         inputs.push(input);
-        return JSON.stringify(input.messages ?? input.prompt).length;
+        const { length } = JSON.stringify(input.messages ?? input.prompt);
+        return { input_tokens: length, uncounted: null };
       },
+      estimateTokens: () => Promise.reject(new Error('not here')),
       async get(id) {
         note('runs.get');
         return { ...find(id).record };

@@ -71,6 +71,21 @@ export class Acceptance {
     });
   }
 
+  /** The request with what its alias asks for, and with the tools of servers. */
+  whole(
+    request: RunInput,
+    narrowings: readonly ToolNarrowing[],
+    signal: AbortSignal,
+  ): Promise<RunInput> {
+    const { servers, config } = this.options;
+    return withServedTools(
+      withPreset(request, config.alias_presets),
+      { servers, narrowings },
+      config.limits,
+      AbortSignal.any([signal, AbortSignal.timeout(config.limits.tool_ms)]),
+    );
+  }
+
   /** Records the run, and `more` with it. `said`: what its first event has beside the request. */
   private async admit(
     request: RunInput,
@@ -83,12 +98,7 @@ export class Acceptance {
     ...more: Proposal[]
   ): Promise<RunKey> {
     const { kernel, daemon, config } = this.options;
-    const input = await withServedTools(
-      withPreset(request, config.alias_presets),
-      { servers: this.options.servers, narrowings },
-      config.limits,
-      AbortSignal.any([by.ended, AbortSignal.timeout(config.limits.tool_ms)]),
-    );
+    const input = await this.whole(request, narrowings, by.ended);
     const targets = this.targets(input);
     await this.options.budget.check(targets);
     const { placement } = this.options;

@@ -1,5 +1,7 @@
+import type { RunRequest } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { isTerminalEvent, type RunCreated } from '../../../machines/run/context.ts';
+import { requestNow } from '../../../machines/run/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type {
@@ -15,9 +17,10 @@ import type {
   RunSearchQuery,
   SearchPage,
   Sized,
+  ToolNarrowing,
 } from '../../contract/contract.ts';
 import type { ConversationUsage } from '../../contract/operations/runs.ts';
-import { SvcError } from '../../errors.ts';
+import { hasCode, SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { EventPages } from '../../kernel/event-pages.ts';
 import { followStream } from '../../kernel/feed.ts';
@@ -29,7 +32,6 @@ import { Conversations } from '../conversations/conversations.ts';
 import { findConversation } from '../conversations/find-conversation.ts';
 import { identityOf, MadeConversations } from '../conversations/made-conversations.ts';
 import { unlessLate, unlessStalled } from '../disk/refuse-when-stalled.ts';
-import { withPreset } from '../models/alias.ts';
 import type { Placement } from '../placement.ts';
 import { HOME, type Principal } from '../principal/principal.ts';
 import type { Providers } from '../providers/providers.ts';
@@ -55,6 +57,7 @@ import { runPage } from './run-page.ts';
 import type { Scheduler } from './scheduler.ts';
 import { checkSchemas } from './schemas.ts';
 import { searchRuns } from './search.ts';
+import { estimatedTokens } from './usage-of.ts';
 
 export interface RunsOptions {
   kernel: Kernel;
@@ -71,6 +74,12 @@ export interface RunsOptions {
   placement: Placement;
   servers: Pick<ToolServers, 'tools' | 'policy'>;
 }
+
+interface TokenCount {
+  input_tokens: number;
+  uncounted: SvcError | null;
+}
+type Counted = [choice: RunInput, signal: AbortSignal, narrowings?: readonly ToolNarrowing[]];
 
 /**
  * Starts, reads, follows and cancels runs. It owns no run: active ones are in the kernel, finished
@@ -129,19 +138,35 @@ export class Runs {
     return run;
   }
 
-  /** Throws the errors of `chooseRoute` and of the provider, and capability_missing. */
-  async countTokens(choice: RunInput, signal: AbortSignal): Promise<number> {
-    await checkSchemas(choice);
-    const input = withPreset(choice, this.options.config.alias_presets);
-    const request = requestOf(input, this.acceptance.targets(input)[0]);
+  /**
+   * The tokens of a prompt with all its tools. `uncounted`: why the provider cannot count them, so
+   * that they are estimated. Throws the errors of `start` and of the provider.
+   */
+  async countTokens(...asked: Counted): Promise<TokenCount> {
+    const request = await this.askedBy(...asked);
     const port = this.options.providers.portFor(request);
-    if (port?.countTokens === undefined)
-      throw new SvcError(
-        'capability_missing',
-        `The provider ${request.provider} cannot count the tokens of a prompt.`,
-        { param: 'model' },
-      );
-    return port.countTokens(request, signal);
+    const message = `The provider ${request.provider} cannot count the tokens of a prompt.`;
+    try {
+      if (port?.countTokens === undefined)
+        throw new SvcError('capability_missing', message, { param: 'model' });
+      return { input_tokens: await port.countTokens(request, asked[1]), uncounted: null };
+    } catch (error) {
+      if (!hasCode(error, 'capability_missing')) throw error;
+      return { input_tokens: estimatedTokens(request), uncounted: error };
+    }
+  }
+
+  /** About as many, from the length of the texts. Throws the errors of `start`. */
+  async estimateTokens(...asked: Counted): Promise<number> {
+    return estimatedTokens(await this.askedBy(...asked));
+  }
+
+  /** What the provider would be asked first. */
+  private async askedBy(...[choice, signal, narrowings = []]: Counted): Promise<RunRequest> {
+    await checkSchemas(choice);
+    const input = await this.acceptance.whole(choice, narrowings, signal);
+    const request = requestOf(input, this.acceptance.targets(input)[0]);
+    return requestNow({ request, turns: [], calls: [] });
   }
 
   /** The error of a run that ended without an answer, as it is now. Throws as `get` does. */

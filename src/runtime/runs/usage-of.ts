@@ -1,4 +1,4 @@
-import type { RunRequest } from '../../../machines/messages.ts';
+import { type RunRequest, textOf } from '../../../machines/messages.ts';
 import type { RunContext, Usage } from '../../../machines/run/context.ts';
 import { sumOfUsage } from '../../../machines/run/turns.ts';
 import type { RunUsage } from '../../store/usage.ts';
@@ -10,6 +10,16 @@ const TOKEN_BYTES = 4;
 /** Tokens of this many bytes, estimated. */
 export function tokensIn(bytes: number): number {
   return Math.ceil(bytes / TOKEN_BYTES);
+}
+
+/** About the tokens of the texts of a prompt. Images have none here. */
+export function estimatedTokens({
+  messages,
+  tools = [],
+}: Pick<RunRequest, 'messages' | 'tools'>): number {
+  const lengths = messages.flatMap(({ content }) => content.map((part) => textOf(part).length));
+  const length = lengths.reduce((sum, one) => sum + one, 0);
+  return tokensIn(length + JSON.stringify(tools).length);
 }
 
 /** A provider that counts nothing may say 0. A prompt has tokens, and so has an output. */

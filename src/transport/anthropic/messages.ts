@@ -78,15 +78,19 @@ async function createMessage(context: MessagesContext): Promise<void> {
   const thread = await threadOf(context.runtime, sent.thread);
   const texts = await readFiles(sent.messages, context);
   const read = readMessages(sent, { texts, thread });
-  const { input, narrowings, places, stream, thoughts, prompt_tokens } = read;
+  const { input, narrowings, places, stream, thoughts } = read;
   const rename = (thrown: unknown) => inRequest(thrown, places);
+  const { runtime, limits, res } = context;
+  const estimate = async () =>
+    runtime.runs.estimateTokens(parseRunInput(input, limits), clientGone(context), narrowings);
+  // What is wrong with the request is an error of its run.
+  const prompt_tokens = stream ? await estimate().catch(() => 0) : 0;
   const fields = stream ? { estimated_input_tokens: prompt_tokens } : {};
   const run = await startFor(context, input, { api: ASKED_AS, fields, narrowings }).catch(
     (thrown) => {
       throw rename(thrown);
     },
   );
-  const { res } = context;
   if (!res.headersSent) res.setHeader('Request-Id', idIn('req_', run.id));
   const shown = (run: RunRecord) => ({ model: `${run.provider}/${run.model}`, thoughts });
   if (!stream)
@@ -127,12 +131,13 @@ async function createMessage(context: MessagesContext): Promise<void> {
 async function countTokens(context: CountContext): Promise<void> {
   const { res, runtime, limits } = context;
   const sent = await context.body({ complete: refuseServerTools });
-  const { input, places } = readCount(sent, { texts: await readFiles(sent.messages, context) });
+  const texts = await readFiles(sent.messages, context);
+  const { input, narrowings, places } = readCount(sent, { texts });
   try {
-    const checked = parseRunInput(input, limits);
-    sendJson(res, 200, {
-      input_tokens: await runtime.runs.countTokens(checked, clientGone(context)),
-    });
+    const asked = [parseRunInput(input, limits), clientGone(context), narrowings] as const;
+    const { input_tokens, uncounted } = await runtime.runs.countTokens(...asked);
+    if (uncounted !== null) throw uncounted;
+    sendJson(res, 200, { input_tokens });
   } catch (thrown) {
     throw inRequest(thrown, places);
   }

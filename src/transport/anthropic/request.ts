@@ -16,7 +16,6 @@ import {
 } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
 import { foreign, servedBy, serverName } from '../dialect/mcp-tools.ts';
-import { estimatedTokens } from '../dialect/prompt-tokens.ts';
 import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
 import type { FileTexts } from './documents.ts';
 import { type Thread, threadInput } from './thread.ts';
@@ -164,8 +163,6 @@ export interface TranslatedRequest {
   /** Where the parts of the run's messages are in the request. */
   places: string[][];
   stream: boolean;
-  /** About the tokens of the prompt, for the begin of a stream. */
-  prompt_tokens: number;
   /** Whether the answer shows what the model thought. */
   thoughts: boolean;
 }
@@ -215,7 +212,6 @@ export function readCount(
   const format = output_config?.format ?? output_format ?? null;
   return {
     stream: false,
-    prompt_tokens: estimatedTokens(messages, tools),
     thoughts: thinking?.type !== 'disabled' && !isOmitted(thinking),
     places,
     narrowings,

@@ -2,12 +2,13 @@ import { ulid } from 'ulid';
 import * as v from 'valibot';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../contract/contract.ts';
+import { parseRunInput } from '../../contract/inputs.ts';
 import { runInput } from '../../contract/run.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
-import { promptTokens } from '../dialect/prompt-tokens.ts';
 import { sendJson } from '../http/reply.ts';
 import type { Context } from '../http/route.ts';
+import { clientGone } from '../http/run-request.ts';
 import {
   type ChoiceForm,
   sendChoices,
@@ -111,17 +112,23 @@ async function sendNothing(
 ): Promise<void> {
   if (stream === true)
     throw wrong('stream', 'An answer with max_tokens 0 comes whole: leave stream out.');
-  const { input_tokens, estimated } = await promptTokens(context, input).catch((thrown) => {
+  const { runs, models } = context.runtime;
+  const count = async () =>
+    runs.countTokens(parseRunInput(input, context.limits), clientGone(context));
+  const { input_tokens, uncounted } = await count().catch((thrown) => {
     throw inCompletion(thrown);
   });
   const head = {
     id: `cmpl-${ulid()}`,
     object: 'text_completion',
     created: Math.floor(Date.now() / 1000),
-    model: modelOf(context.runtime.models.next(model == null ? {} : { model })),
+    model: modelOf(models.next(model == null ? {} : { model })),
   };
   const choices = Array.from({ length: n ?? 1 }, (_, index) => textChoice(index, echo, 'length'));
-  const usage = usageOf({ input_tokens: estimated ? null : input_tokens, output_tokens: 0 });
+  const usage = usageOf({
+    input_tokens: uncounted === null ? input_tokens : null,
+    output_tokens: 0,
+  });
   sendJson(context.res, 200, { ...head, choices, ...(usage === undefined ? {} : { usage }) });
 }
 

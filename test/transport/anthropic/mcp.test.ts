@@ -121,6 +121,40 @@ test('a stream waits with pings for an approval that is given elsewhere', async 
   await real.close();
 });
 
+test('the tools of servers count among the tokens of a prompt, and nothing is carried out', async () => {
+  const { real, client, asked, servers } = await boot('allow');
+  const { max_tokens: _, ...counted } = asked();
+  const begun = async (more: object) => {
+    const stream = client.beta.messages.stream(asked(more));
+    const { promise, resolve } = Promise.withResolvers<number>();
+    stream.on('streamEvent', (event) => {
+      if (event.type === 'message_start') resolve(event.message.usage.input_tokens);
+    });
+    await stream.finalMessage();
+    return promise;
+  };
+  const [alone, both] = [await begun({ mcp_servers: [] }), await begun({})];
+  assert.ok(both > alone + HOSTILE.length / 4, `${alone} and ${both}`);
+  let offered: object[] = [];
+  Object.assign(real.provider, {
+    countTokens: async ({ tools }: { tools: object[] }) => {
+      offered = tools;
+      return 7;
+    },
+  });
+  assert.equal(await client.beta.messages.countTokens(counted), { input_tokens: 7 });
+  assert.equal(offered, [
+    { name: 'files__read', description: HOSTILE, parameters: {} },
+    { name: 'files__write', description: null, parameters: {} },
+  ]);
+  const set = { type: 'mcp_toolset' as const, mcp_server_name: 'files' };
+  const tools = [{ ...set, configs: { write: { enabled: false } } }];
+  await client.beta.messages.countTokens({ ...counted, tools });
+  assert.is(offered.length, 1, 'a toolset narrows them');
+  assert.equal(servers.begun, []);
+  await real.close();
+});
+
 test('only servers of the configuration are reached, and toolsets narrow them', async () => {
   const booted = await boot('allow');
   const { real, ask } = booted;

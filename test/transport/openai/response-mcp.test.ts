@@ -353,6 +353,24 @@ test('an approval in a conversation goes on in it, and its next response has the
   await real.close();
 });
 
+test('the tools of servers count among the tokens of an input', async () => {
+  const { real, client } = await boot(files('allow'));
+  const count = (tools: Responses.Tool[]) =>
+    client.responses.inputTokens.count({ model: MODEL, input: 'go', tools });
+  const [alone, guess] = [await count([]), await count([mcp()])];
+  assert.ok(guess.input_tokens > alone.input_tokens + HOSTILE.length / 4);
+  let names: string[] = [];
+  Object.assign(real.provider, {
+    countTokens: async ({ tools = [] }: { tools?: { name: string }[] }) => {
+      names = tools.map(({ name }) => name);
+      return 7;
+    },
+  });
+  assert.is((await count([mcp()])).input_tokens, 7);
+  assert.equal(names, ['files__read']);
+  await real.close();
+});
+
 test('a turn that also calls a function of the client ends the response, without calls of servers', async () => {
   const { real, ask, servers } = await boot(files('allow'), [['now', '{}'], CALL]);
   const now = { type: 'function', name: 'now', parameters: {}, strict: false } as const;

@@ -7,7 +7,7 @@ import { runInput } from '../../../contract/run.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
-import { narrowingOf, servedBy } from '../../dialect/mcp-tools.ts';
+import { narrowingOf, type Served, servedBy } from '../../dialect/mcp-tools.ts';
 import { messagesOfRequest } from '../conversation-items.ts';
 import {
   anything,
@@ -133,7 +133,7 @@ export interface ResponseRun {
   /** The conversation that it belongs to. */
   joins: RequestSource['joins'];
   fields: ResponseFields;
-  narrowings: RequestSource['narrowings'];
+  narrowings: Served['narrowings'];
   /** The conversation without instructions, for a request that continues it. */
   whole: Earlier;
 }

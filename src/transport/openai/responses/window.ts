@@ -1,12 +1,13 @@
+import { parseRunInput } from '../../../contract/inputs.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { readingOf } from '../../dialect/documents/documents.ts';
 import { idIn } from '../../dialect/ids.ts';
-import { promptTokens } from '../../dialect/prompt-tokens.ts';
 import { startFor } from '../../dialect/start.ts';
 import { sendLarge } from '../../http/large.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { Context } from '../../http/route.ts';
+import { clientGone } from '../../http/run-request.ts';
 import { keptMessages } from './compaction.ts';
 import { type CompactInput, type CountInput, runOfResponse } from './input.ts';
 import { inputItems } from './items.ts';
@@ -16,11 +17,15 @@ import { startResponse, wholeResponse } from './responses.ts';
 /** What fits into the window of a model: the count of an input, and a shorter one. */
 
 export async function countInputTokens(context: Context<unknown, CountInput>): Promise<void> {
-  const { input } = await runOfResponse(context.runtime, await context.body(), readingOf(context));
-  const { input_tokens, estimated } = await promptTokens(context, input).catch((thrown) => {
+  const body = await context.body();
+  const { input, narrowings } = await runOfResponse(context.runtime, body, readingOf(context));
+  const { runs } = context.runtime;
+  const count = async () =>
+    runs.countTokens(parseRunInput(input, context.limits), clientGone(context), narrowings);
+  const { input_tokens, uncounted } = await count().catch((thrown) => {
     throw inResponse(thrown);
   });
-  const more = estimated ? { estimated } : {};
+  const more = uncounted === null ? {} : { estimated: true };
   sendJson(context.res, 200, { object: 'response.input_tokens', input_tokens, ...more });
 }
 
