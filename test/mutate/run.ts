@@ -14,7 +14,11 @@ const USAGE = `npm run mutate -- [options]
   --within N   seconds for the tests of one fault; 600 without it
 
 It plants one small fault at a time in a copy of src and machines, and says which test finds it.
-It tries the quick tests, nearest first, then the type check and ${SLOW} slow tests near to it.`;
+It tries the nearest quick tests, the type check and the lint, then all quick tests, and ${SLOW} slow
+ones near to the fault.`;
+
+/** Other rules are about what a plant looks like, and not about what it does. */
+const LINT = ['node_modules/@biomejs/biome/bin/biome', 'lint', '--only=nursery/noFloatingPromises'];
 
 const options = readOrExit();
 const stop = new AbortController();
@@ -101,16 +105,20 @@ function notFound({ aborted }: AbortSignal): string {
 
 /** How the fault is found; null: not at all. */
 async function find(fault: Fault, within: AbortSignal): Promise<string | null> {
-  const { quick, slow, built } = tests.for(fault.file);
+  const { nearest, quick, slow, built } = tests.for(fault.file);
   const fails = (...args: string[]) =>
     copy.with(fault, async () => (await copy.node(args, within)) !== 0 && !within.aborted);
 
-  const quickly = await tests.firstFailure(fault, quick, within);
-  if (quickly !== null || within.aborted) return quickly;
+  const nearly = await tests.firstFailure(fault, nearest, within);
+  if (nearly !== null) return nearly;
   if (await fails('node_modules/typescript/lib/tsc.js', '--noEmit', '-p', '.'))
     return 'the type check';
-  const slowly = await tests.firstFailure(fault, slow, within);
-  if (slowly !== null || within.aborted || !options.isAll) return slowly;
+  if (await fails(...LINT, fault.file)) return 'the lint';
+  for (const some of [quick, slow]) {
+    const by = await tests.firstFailure(fault, some, within);
+    if (by !== null) return by;
+  }
+  if (within.aborted || !options.isAll) return null;
   if (await fails('tools/build.mjs')) return 'the build';
   const build = () => copy.node(['tools/build.mjs']);
   try {

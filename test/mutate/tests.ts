@@ -9,12 +9,12 @@ import type { Fault } from './faults.ts';
 export const SLOW = 6;
 /** Tests of the built program that are tried: so many of those most like the fault. */
 export const BUILT = 8;
-/** The nearest tests are tried alone, before all others begin. */
+/** So many of the nearest tests are tried before all others. */
 const NEAREST = 10;
 /** A file may take so many times what it took before, and at least so many seconds. */
 const PATIENCE = { times: 4, seconds: 30 };
 /** What a file takes that was not tried before. */
-const UNKNOWN_S = 15;
+const UNKNOWN_S = 60;
 
 /** They are about texts, or about this command. */
 const OTHERS = /^test\/(fixtures|mutate|prose|layers|readme|install)\b/;
@@ -39,10 +39,10 @@ export class Tests {
   }
 
   /**
-   * The tests for a file, those that most likely find a fault first. `quick` has the whole quick
-   * tier, `slow` has slow ones that import the file, `built` has tests of the built program.
+   * The tests for a file, those that most likely find a fault first. `nearest` and `quick` are the
+   * quick tier, `slow` has slow ones that import the file, `built` has tests of the built program.
    */
-  for(file: string): { quick: string[]; slow: string[]; built: string[] } {
+  for(file: string): Record<'nearest' | 'quick' | 'slow' | 'built', string[]> {
     const reached = new Set([file]);
     for (const each of reached) for (const by of this.importers.get(each) ?? []) reached.add(by);
     const near = [...reached].filter((name) => this.all.includes(name));
@@ -57,8 +57,10 @@ export class Tests {
         .toSorted((one, other) => other.score - one.score)
         .map(({ name }) => name),
     );
+    const quick = ordered.filter((name) => !this.texts.has(name));
     return {
-      quick: ordered.filter((name) => !this.texts.has(name)),
+      nearest: quick.slice(0, NEAREST),
+      quick: quick.slice(NEAREST),
       slow: slow?.slice(0, SLOW) ?? [],
       built: built?.slice(0, BUILT) ?? [],
     };
@@ -109,14 +111,13 @@ export class Tests {
     };
     const withFault = (some: readonly string[]) => this.copy.with(fault, () => run(some));
 
-    for (const some of [files.slice(0, NEAREST), files.slice(NEAREST)])
-      for (let left = some.filter((file) => !this.broken.has(file)); left.length > 0; ) {
-        const failed = await withFault(left);
-        if (failed === null) break;
-        if ((await run([failed])) !== null) this.broken.add(failed);
-        else if ((await withFault([failed])) !== null) return failed;
-        left = left.filter((file) => file !== failed);
-      }
+    for (let left = files.filter((file) => !this.broken.has(file)); left.length > 0; ) {
+      const failed = await withFault(left);
+      if (failed === null) break;
+      if ((await run([failed])) !== null) this.broken.add(failed);
+      else if ((await withFault([failed])) !== null) return failed;
+      left = left.filter((file) => file !== failed);
+    }
     return null;
   }
 
