@@ -55,10 +55,14 @@ function setUp(
   });
   /** Moves the clock in small steps until the wait ends. */
   const until = (what: string, done: () => boolean, step_ms = 10) =>
-    waitFor(what, () => {
-      clock.advance(step_ms);
-      return done() || null;
-    });
+    waitFor(
+      what,
+      () => {
+        clock.advance(step_ms);
+        return done();
+      },
+      { every_ms: 1 },
+    );
   return { clock, asked, events, logged, warned, retention, until };
 }
 
