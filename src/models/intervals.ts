@@ -28,6 +28,10 @@ export function bytesIn(list: readonly Interval[]): number {
   return list.reduce((sum, [from, to]) => sum + to - from, 0);
 }
 
+export function endOf(list: readonly Interval[]): number {
+  return list.at(-1)?.[1] ?? 0;
+}
+
 /** Whether a parsed value is such a list. */
 export function isIntervals(value: unknown): value is Interval[] {
   if (!Array.isArray(value) || value.length > INTERVALS_MAX) return false;

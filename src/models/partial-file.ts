@@ -1,6 +1,6 @@
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises';
 import { writeAtomic } from '../home/atomic-write.ts';
-import { added, bytesIn, type Interval, isIntervals } from './intervals.ts';
+import { added, bytesIn, endOf, type Interval, isIntervals } from './intervals.ts';
 import { type PullPaths, sizeOf } from './paths.ts';
 
 /** The identity of the wanted file. */
@@ -61,11 +61,7 @@ export class PartialFile {
     const sameLife = sidecar.host_boot_id !== null && sidecar.host_boot_id === options.host_boot_id;
     const parts = sameLife ? sidecar.parts : sidecar.synced_parts;
     const have = parts ?? first(sameLife ? size : Math.min(size, sidecar.synced_bytes ?? 0));
-    const isThere = (have.at(-1)?.[1] ?? 0) <= size;
-    return new PartialFile(paths, options, {
-      sidecar,
-      have: isThere ? leaveOne(have, sidecar.size_bytes) : [],
-    });
+    return new PartialFile(paths, options, { sidecar, have: usable(have, size, sidecar) });
   }
 
   /** Number of downloaded bytes. */
@@ -99,9 +95,9 @@ export class PartialFile {
 
   /** Opens the file to write the missing bytes. */
   async begin(identity: Identity): Promise<void> {
-    if (this.sidecar === null || this.bytes === 0) await this.empty();
+    if (this.bytes === 0) await this.empty();
     this.handle ??= await open(this.paths.partial, 'r+');
-    await this.handle.truncate(this.have.at(-1)?.[1] ?? 0);
+    await this.handle.truncate(endOf(this.have));
     await this.note(identity);
   }
 
@@ -210,7 +206,7 @@ export class PartialFile {
 const NOTE_BYTES = 4 * 1024 * 1024;
 
 function first(bytes: number): Interval[] {
-  return bytes === 0 ? [] : [[0, bytes]];
+  return bytes > 0 ? [[0, bytes]] : [];
 }
 
 /** Whether the content is the same: by hash, or by URL and an ETag that the server will confirm. */
@@ -226,13 +222,16 @@ function isSame(sidecar: Sidecar, wanted: Identity): boolean {
 }
 
 /**
- * Drops the last byte of a complete file, so that a request can confirm the file. Drops all bytes
- * if there are too many.
+ * The bytes that a request can go on from: none of a file that ends elsewhere. The last byte of a
+ * whole file is left out, so that a request can confirm the file.
  */
-function leaveOne(have: readonly Interval[], size: number | null): readonly Interval[] {
-  const end = have.at(-1)?.[1] ?? 0;
-  if (size === null || bytesIn(have) < size) return end > (size ?? end) ? [] : have;
-  return bytesIn(have) === size && end === size ? first(size - 1) : [];
+function usable(
+  have: readonly Interval[],
+  there: number,
+  { size_bytes }: Pick<Sidecar, 'size_bytes'>,
+): readonly Interval[] {
+  if (endOf(have) > Math.min(there, size_bytes ?? there)) return [];
+  return bytesIn(have) === size_bytes ? first(size_bytes - 1) : have;
 }
 
 /** The identity of a partial file, and how much of it is durable. */

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Behaviour } from '../helpers/hub.ts';
@@ -184,6 +184,13 @@ for (const [what, parts] of [
     ],
   ],
   ['beyond the file on disk', [[0, 1_000_000_000]]],
+  [
+    'beyond the end of the model',
+    [
+      [0, 100_000],
+      [200_000, LARGE.length + 1],
+    ],
+  ],
   ['of another form', 'all'],
 ] as const)
   several(`a sidecar with parts ${what} is not gone on with`, async (harness) => {
@@ -193,6 +200,7 @@ for (const [what, parts] of [
     await pull('hf:user/tiny');
     const file = path(`${FILE}.partial.json`);
     const sidecar = JSON.parse(readFileSync(file, 'utf8')) as object;
+    truncateSync(path(`${FILE}.partial`), LARGE.length + 1);
     writeFileSync(
       file,
       JSON.stringify({ ...sidecar, synced_bytes: null, parts, synced_parts: parts }),
