@@ -11,6 +11,7 @@ import { checkExposure, checkPorts } from '../../src/cli/doctor/port-check.ts';
 import { checkDefaults } from '../../src/cli/doctor/provider-check.ts';
 import { checkStore } from '../../src/cli/doctor/store-check.ts';
 import { loadConfig } from '../../src/config/config.ts';
+import { buildsFolder } from '../../src/home/engine-builds.ts';
 import { findPaths } from '../../src/home/paths.ts';
 import { readRuntimeFile } from '../../src/home/runtime-file.ts';
 import { reserveFile } from '../../src/store/files/reserve.ts';
@@ -233,6 +234,15 @@ test('a program on the port of the daemon is named by its program and script', a
   } finally {
     other.kill();
   }
+});
+
+test('builds of another version can be removed, and a model in memory keeps them', async ({
+  home,
+}) => {
+  mkdirSync(buildsFolder(home.paths, '1.0.0'), { recursive: true });
+  const { code, stdout, stderr } = await home.svc(['engine', 'remove', '1.0.0']);
+  assert.equal([code, stdout], [0, 'Removed 1.0.0.\n']);
+  assert.match(stderr, 'A model that is in memory keeps it until it is unloaded.');
 });
 
 test.run();

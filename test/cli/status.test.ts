@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { notInForce } from '../../src/cli/daemon/not-in-force.ts';
 import { writeRuntimeFile } from '../../src/home/runtime-file.ts';
 import { limitSpecs } from '../../src/limits.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -253,6 +254,16 @@ test('what does not speak the protocol is an error, not a status', async ({ home
       assert.is(JSON.parse(stderr).error.code, 'connection_lost');
     }
   });
+});
+
+test('of what is not in force five keys are named, and more are counted', () => {
+  const named = (count: number) => {
+    const not_in_force = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].slice(0, count);
+    return notInForce({ not_in_force, config_problem: null }).join();
+  };
+  assert.is(named(0), '');
+  assert.match(named(5), 'not all of it counts yet: a, b, c, d, e. To apply');
+  assert.match(named(7), 'not all of it counts yet: a, b, c, d, e, and 2 more. To apply');
 });
 
 test.run();

@@ -46,6 +46,8 @@ let folders = 0;
 interface Place {
   folder: string;
   reports: PromptReport[];
+  /** What is in the folder when a file is reported as removed. */
+  left: string[];
   files(): string[];
 }
 
@@ -57,6 +59,7 @@ function place(): Place {
   return {
     folder,
     reports: [],
+    left: [],
     files: () => readdirSync(folder).map((name) => join(folder, name)),
   };
 }
@@ -92,7 +95,10 @@ async function life<T>(
   const loaded = await opened;
   const { budget_bytes = 1e9, model = 'm', engine = loaded.engineKey } = changes;
   const { decoder, context_length } = loaded;
-  const report = async (did: PromptReport) => void at?.reports.push(did);
+  const report = async (did: PromptReport) => {
+    at?.reports.push(did);
+    if (did.did === 'removed' && at !== null) at.left.push(...readdirSync(at.folder));
+  };
   const key = { model, engine };
   const cache =
     at === null
@@ -197,10 +203,11 @@ test('each damaged file is refused, removed and named', async () => {
     damage();
     const [name] = readdirSync(at.folder);
     at.reports.length = 0;
+    at.left.length = 0;
     const answer = await life(at, ({ ask }) => ask({ messages: turns(one) }));
     assert.equal(answer, { text: two, cached: 0 }, words);
     const [refused, ...others] = at.reports;
-    assert.equal([refused?.did, refused?.file], ['removed', name], words);
+    assert.equal([refused?.did, refused?.file, at.left], ['removed', name, []], words);
     assert.equal(
       others.map(({ did }) => did),
       ['written'],

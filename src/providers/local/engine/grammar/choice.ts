@@ -52,7 +52,7 @@ export class Choices {
     const known = this.known.get(texts);
     if (known !== undefined) return known;
     const choice = choiceOf(
-      `v${this.known.size + 1}`,
+      `v${this.known.size}`,
       texts.map((text) => ({ text, next: '' })),
     );
     this.known.set(texts, choice);
