@@ -91,10 +91,10 @@ export class Exchange {
     await this.done();
   }
 
-  /** A whole turn that calls these tools. */
-  async call(names: readonly string[], args: object = {}): Promise<void> {
+  /** A whole turn that calls these tools, with the arguments of each. */
+  async call(calls: readonly (readonly [name: string, args: object])[]): Promise<void> {
     this.open();
-    const tool_calls = names.map((name, index) => ({
+    const tool_calls = calls.map(([name, args], index) => ({
       index,
       id: `call_${index}`,
       type: 'function',

@@ -1,14 +1,7 @@
-import { readFileSync } from 'node:fs';
 import type { Life } from './daemon.ts';
+import { BUILT_IN, markIn, SERVERS, type ServerName } from './tool-servers.ts';
 
 /** What the torture of tools compares in the end, and its result. */
-
-/** How the calls of each server are decided, and whether they may be repeated. */
-export const SERVERS = {
-  free: { tool: 'count', svc: { policy: 'allow' }, mayRepeat: false },
-  careful: { tool: 'count', svc: { policy: 'ask' }, mayRepeat: false },
-  safe: { tool: 'put', svc: { policy: 'allow', trusted: true }, mayRepeat: true },
-} as const;
 
 export const TERMINAL = /^run\.(completed|failed|cancelled|timed_out|interrupted)$/;
 
@@ -25,6 +18,11 @@ export interface ToolsResult {
   cut_off: number;
   /** Calls that the engine of the daemon asked for. */
   of_engine: number;
+  /** Calls of tools that svc has itself, and those of them that began more than once. */
+  of_svc: number;
+  of_svc_again: number;
+  /** Executions of these. */
+  by_svc: number;
   twice: number;
   lost: number;
   /** By what was killed, and after which event. */
@@ -43,6 +41,9 @@ export function newResult(): ToolsResult {
     decisions: 0,
     cut_off: 0,
     of_engine: 0,
+    of_svc: 0,
+    of_svc_again: 0,
+    by_svc: 0,
     twice: 0,
     lost: 0,
     kills: {},
@@ -68,13 +69,20 @@ interface CallEvent {
   data: Record<string, unknown>;
 }
 
-/** Compares the log with the executions and with the decisions that were confirmed. */
-export async function compareCalls(seen: Seen, file: string, result: ToolsResult): Promise<void> {
+/**
+ * Compares the log with the executions and with the decisions that were confirmed. `left`: what the
+ * executions left, the id or the mark of their calls.
+ */
+export async function compareCalls(
+  seen: Seen,
+  left: readonly string[],
+  result: ToolsResult,
+): Promise<void> {
   const problem = (text: string) => void result.problems.push(text);
   const executed = new Map<string, number>();
-  for (const line of readFileSync(file, 'utf8').split('\n').filter(Boolean)) {
+  for (const key of left) {
     result.executions += 1;
-    executed.set(line, (executed.get(line) ?? 0) + 1);
+    executed.set(key, (executed.get(key) ?? 0) + 1);
   }
   for (const run_id of seen.accepted) {
     result.runs += 1;
@@ -90,20 +98,29 @@ export async function compareCalls(seen: Seen, file: string, result: ToolsResult
       if (request?.provider === 'local') result.of_engine += 1;
       const id = `${run_id}.${call}`;
       const own = events.filter(({ data }) => data.call === call);
-      compareCall(id, own, executed.get(id) ?? 0, seen.decisions.get(id) ?? [], result);
-      executed.delete(id);
+      const asked = own.find(({ type }) => type === 'run.tool_requested')?.data;
+      const server = asked?.server as ServerName | undefined;
+      const isOwn = server !== undefined && BUILT_IN.includes(server);
+      const key = isOwn ? markIn(asked?.arguments) : id;
+      if (isOwn) result.of_svc += 1;
+      const starts = own.filter(({ type }) => type === 'run.tool_started').length;
+      if (isOwn && starts > 1) result.of_svc_again += 1;
+      const made = { id, server, executions: executed.get(key) ?? 0 };
+      if (isOwn) result.by_svc += made.executions;
+      compareCall(made, own, seen.decisions.get(id) ?? [], result);
+      executed.delete(key);
     }
   }
   for (const id of executed.keys()) problem(`${id} was executed, and no run has it`);
 }
 
 function compareCall(
-  id: string,
+  made: { id: string; server: ServerName | undefined; executions: number },
   events: readonly CallEvent[],
-  executions: number,
   decisions: readonly Decision[],
   result: ToolsResult,
 ): void {
+  const { id, server, executions } = made;
   const problem = (text: string) => void result.problems.push(`${id} ${text}`);
   const of = (type: string) => events.filter((event) => event.type === `run.tool_${type}`);
   const [allowed, denied, started, decided] = [
@@ -115,7 +132,6 @@ function compareCall(
   const repeats = decided.filter(({ data }) => data.decision === 'repeat').length;
   if (allowed.length + denied.length > 1) problem('was decided more than once');
   if (started.length > 0 && allowed.length === 0) problem('began without an approval');
-  const server = of('requested')[0]?.data.server as keyof typeof SERVERS | undefined;
   const mayRepeat = server !== undefined && SERVERS[server].mayRepeat;
   if (!mayRepeat && started.length > 1 + repeats) {
     result.twice += 1;

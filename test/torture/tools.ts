@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { SvcError } from '../../src/errors.ts';
 import type { ControlClient } from '../../src/transport/control/client.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
@@ -11,31 +12,34 @@ import { SCRIPTED } from '../helpers/tool-servers.ts';
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
 import { type Life, launch, ready, serve } from './daemon.ts';
 import { type Random, random } from './random.ts';
-import {
-  compareCalls,
-  type Decision,
-  newResult,
-  SERVERS,
-  TERMINAL,
-  type ToolsResult,
-} from './tool-log.ts';
+import { compareCalls, type Decision, newResult, TERMINAL, type ToolsResult } from './tool-log.ts';
 import { serverProcesses } from './tool-processes.ts';
+import {
+  argumentsOf,
+  BUILT_IN,
+  makeFolders,
+  marksIn,
+  reachOf,
+  SERVERS,
+  type ServerName,
+} from './tool-servers.ts';
 
 /**
  * Calls of tools under SIGKILL of the daemon, its engine and its servers. Clients start runs, and a
- * person decides. A server appends a line to a file for each execution. In the end the file, the
- * log and the answers to the person are compared.
+ * person decides. A server appends a line to a file for each execution; `tool-servers.ts` says what
+ * those of svc itself leave. In the end that, the log and the answers to the person are compared.
  *
  * 1. Most kills follow an event of a run as closely as a client hears of it.
  * 2. Some come while a daemon or a server starts.
  * 3. Each home has a few clients, and several homes work side by side.
  */
 
-/** Their tools. */
-const SERVED = Object.entries(SERVERS).map(([name, { tool }]) => [name, tool] as const);
-/** Each turn of a model calls every tool. */
-const NAMES = SERVED.map(([name, tool]) => `${name}__${tool}`);
+const ALL = Object.keys(SERVERS) as ServerName[];
+/** The servers that are processes. Each turn of the local model calls their tools. */
+const PROCESSES = ALL.filter((name) => !BUILT_IN.includes(name));
+/** Each turn of the other model calls every tool that it has. */
 const TURNS = 2;
+const LOOPBACK = new URL('../helpers/loopback-is-public.mjs', import.meta.url);
 
 /** The events that a kill follows. */
 const TIMES = {
@@ -77,7 +81,7 @@ export async function tortureTools(options: {
   const result = newResult();
   const order = { left: options.kills, signal };
   const homes = Math.ceil(clients / CLIENTS_OF_HOME);
-  const upstream = await Upstream.start(answer);
+  const upstream = await Upstream.start((exchange) => answer(exchange, upstream));
   try {
     await Promise.all(
       Array.from({ length: homes }, (_, index) =>
@@ -113,43 +117,50 @@ class Draws {
 }
 
 async function tortureHome(upstream: Upstream, draws: Draws): Promise<void> {
+  const folder = makeFolders();
   const home = makeHome({
+    NODE_OPTIONS: `--import=${fileURLToPath(LOOPBACK)}`,
     SVC_LIMIT_TOOL_TURNS: String(TURNS),
     // The same model is killed again and again.
     SVC_LIMIT_ENGINE_QUARANTINE_MS: '0',
   });
   try {
-    configure(home, upstream.base_url);
+    configure(home, upstream, folder);
     const torture = new Torture(home, await serve(home), draws);
     try {
       await torture.work();
-      await compareCalls(torture, fileOf(home), draws.result);
+      const lines = readFileSync(fileOf(home), 'utf8').split('\n').filter(Boolean);
+      const asked = upstream.received.map(({ path }) => path);
+      const ofHome = marksIn(folder, asked).filter((mark) => mark.startsWith(`${draws.seed}-`));
+      await compareCalls(torture, [...lines, ...ofHome], draws.result);
     } finally {
       await torture.life.stop(0);
     }
   } finally {
     await home.close();
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function configure(home: Home, base_url: string): void {
+function configure(home: Home, upstream: Upstream, folder: string): void {
   writeFileSync(fileOf(home), '');
-  const providers = { scripted: { base_url, model: 'm' } };
+  const providers = { scripted: { base_url: upstream.base_url, model: 'm' } };
   writeFileSync(home.paths.config, JSON.stringify({ providers }), { mode: 0o600 });
   const env = { COUNT_FILE: fileOf(home), WORK_MS: String(WORK_MS) };
+  const program = { command: process.execPath, args: [SCRIPTED], env };
   const mcpServers = Object.fromEntries(
-    Object.entries(SERVERS).map(([name, { svc }]) => [
-      name,
-      { command: process.execPath, args: [SCRIPTED], env, svc },
-    ]),
+    ALL.map((name) => {
+      const made = BUILT_IN.includes(name) ? reachOf(name, folder, originOf(upstream)) : program;
+      return [name, { ...made, svc: SERVERS[name].svc }];
+    }),
   );
   const file = join(dirname(home.paths.config), 'mcp.json');
   writeFileSync(file, JSON.stringify({ mcpServers }), { mode: 0o600 });
   mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
-  const calls = NAMES.map(
-    (name, index) =>
-      `<tool_call>\n{"name": "${name}", "arguments": {"id": "${index}"}}\n</tool_call>\n`,
-  );
+  const calls = PROCESSES.map((server, index) => {
+    const name = `${server}__${SERVERS[server].tool}`;
+    return `<tool_call>\n{"name": "${name}", "arguments": {"id": "${index}"}}\n</tool_call>\n`;
+  });
   const says = ['I', ' call', ' them', ' all', '.\n', ...calls];
   makeGguf(join(home.paths.models, 'calls.gguf'), {
     context: 2048,
@@ -161,15 +172,31 @@ function configure(home: Home, base_url: string): void {
 }
 
 const fileOf = (home: Home) => join(home.folder, 'executed');
+const originOf = ({ port }: Upstream) => `http://127.0.0.1:${port}`;
 
-/** The scripted model: it calls every tool in each of its turns, and then answers. */
-async function answer(exchange: Exchange): Promise<void> {
-  if (exchange.received.path.endsWith('/models'))
+/**
+ * The scripted model: it calls every tool in each of its turns, and then answers. It is also the
+ * site of `svc:http`, whose pages take a while.
+ */
+async function answer(exchange: Exchange, upstream: Upstream): Promise<void> {
+  const { method, path } = exchange.received;
+  if (method === 'GET') {
+    if (!path.endsWith('/models')) await wait(Math.random() * WORK_MS);
     return exchange.reply(200, { data: [{ id: 'm' }] });
-  const { messages } = exchange.json as { messages: { role: string }[] };
+  }
+  const { messages, tools } = exchange.json as {
+    messages: { role: string; content: unknown }[];
+    tools: { function: { name: string } }[];
+  };
   const done = messages.filter(({ role }) => role === 'assistant').length;
   if (done >= TURNS) return exchange.answer('done');
-  await exchange.call(NAMES, { id: String(done) }).catch(() => undefined);
+  const [prompt] = /\d+-\d+-\d+/.exec(JSON.stringify(messages)) ?? [];
+  const calls = tools.map(({ function: { name } }) => {
+    const [server = '', tool = ''] = name.split('__');
+    const mark = `${prompt}.${done}.${server}`;
+    return [name, argumentsOf(tool, mark, originOf(upstream))] as const;
+  });
+  await exchange.call(calls).catch(() => undefined);
 }
 
 class Torture {
@@ -270,18 +297,23 @@ class Torture {
 
   private async testServers(): Promise<void> {
     const test = (client: ControlClient) =>
-      Promise.allSettled(SERVED.map(([name]) => client.call('mcp.test', { name })));
+      Promise.allSettled(PROCESSES.map((name) => client.call('mcp.test', { name })));
     await this.life.ask(test).catch(() => undefined);
   }
 
   /** Starts a run, and follows it to its end, over as many daemons as it takes. */
   private async client(index: number): Promise<void> {
     for (let turn = 0; !this.over; turn += 1) {
+      const isLocal = (index + turn) % 2 === 0;
+      const servers = ALL.filter((name) =>
+        PROCESSES.includes(name) ? isLocal || this.draw.chance(0.5) : !isLocal,
+      );
+      const prompt = `${this.draws.seed}-${index}-${turn}`;
       const request = {
-        prompt: `${index}-${turn}`,
-        idempotency_key: `${index}-${turn}`,
-        model: this.draw.pick(['local/calls', 'scripted/m']),
-        tool_servers: SERVED.map((names) => names.join('/')),
+        prompt,
+        idempotency_key: prompt,
+        model: isLocal ? 'local/calls' : 'scripted/m',
+        tool_servers: servers.map((name) => `${name}/${SERVERS[name].tool}`),
       };
       const run = await this.insist((client) => client.call('run.start', request)).catch(
         (error: SvcError) => {

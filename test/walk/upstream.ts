@@ -89,7 +89,8 @@ export class ScriptedUpstream {
   private async perform(exchange: Exchange, words: string[]): Promise<void> {
     const names = words.flatMap((word) => /^call=(.*)/.exec(word)?.slice(1) ?? []);
     const args = words.find((word) => word.startsWith('{')) ?? '{}';
-    if (names.length > 0) return exchange.call(names, JSON.parse(args) as object);
+    if (names.length > 0)
+      return exchange.call(names.map((name) => [name, JSON.parse(args) as object]));
     for (const word of words) {
       if (/^\d+$/.test(word))
         return exchange.reply(
