@@ -31,8 +31,9 @@ const ended = async (node: FleetNode, id: string): Promise<number> => {
   }
   return fleet.clock.now() - from;
 };
+/** Within two steps of a second. The round trip by which a clock is set takes real milliseconds. */
 const near = (ms: number, expected: number, what: string) =>
-  assert.ok(Math.abs(ms - expected) <= 2000, `${what}: ${ms} ms`);
+  assert.ok(Math.abs(ms - expected) < 3000, `${what}: ${ms} ms`);
 
 for (const skew of SKEWS) {
   const at = `${skew / HOUR} h`;
