@@ -14,8 +14,8 @@ import { works } from '../torture/disk.ts';
 
 /**
  * What a run costs a warm daemon: calls of the system, and memory that its main thread allocates.
- * Both are counted, so another load of the machine does not change them. The bounds are a quarter
- * above what was measured.
+ * Both are counted. On a busy machine a run takes longer, so timers of the daemon add to it: the
+ * cheapest of several rounds counts. The bounds are a quarter above what was measured.
  */
 const test = suite<World>('the cost of a run');
 
@@ -30,6 +30,8 @@ interface World {
 
 /** Few enough for a quick test, and enough that rare work does not count. */
 const RUNS = 40;
+/** A machine with other work gets as many tries. */
+const ROUNDS = 6;
 /** The code of V8 changes in the first runs. */
 const WARM_UP = 100;
 const PIECES = 20;
@@ -119,31 +121,50 @@ test.before(async (world) => {
 test.after(({ stop }) => stop());
 
 test('a piece of an answer allocates about 0.8 kB, a run of twenty about 250 kB', async (world) => {
-  const perRun = async (pieces: number) => {
+  const perRun = async (pieces: number, most: number) => {
     await ask(world, 1, pieces);
-    const before = await world.allocated();
-    await ask(world, RUNS, pieces);
-    return ((await world.allocated()) - before) / RUNS;
+    const costs = await rounds(
+      async () => {
+        const before = await world.allocated();
+        await ask(world, RUNS, pieces);
+        return ((await world.allocated()) - before) / RUNS;
+      },
+      (cost) => cost < most,
+    );
+    return Math.min(...costs);
   };
-  const [few, many] = [await perRun(PIECES), await perRun(PIECES + 200)];
-  const perPiece = (many - few) / 200;
+  const few = await perRun(PIECES, 320_000);
   assert.ok(few > 10_000 && few < 320_000, `${few} bytes a run`);
+  const many = await perRun(PIECES + 200, few + 200 * 1100);
+  const perPiece = (many - few) / 200;
   assert.ok(perPiece > 50 && perPiece < 1100, `${perPiece} bytes a piece`);
 });
 
 (canTrace ? test : test.skip)(
   'a run makes a known number of calls of the system',
   async (world) => {
-    const found = await callsOf(world.pid, () => ask(world, RUNS));
-    for (const [what, { calls, most }] of Object.entries(GROUPS)) {
-      const sum = calls.reduce((total, call) => total + (found[call] ?? 0), 0) / RUNS;
-      assert.ok(
-        sum > 0 && sum <= most,
-        `${sum} ${what}, at most ${most}: ${JSON.stringify(found)}`,
-      );
-    }
+    const sums = (found: Record<string, number>) =>
+      Object.entries(GROUPS).map(([what, { calls, most }]) => {
+        const sum = calls.reduce((total, call) => total + (found[call] ?? 0), 0) / RUNS;
+        return { what, sum, most, isWithin: sum > 0 && sum <= most };
+      });
+    const all = await rounds(
+      () => callsOf(world.pid, () => ask(world, RUNS)),
+      (found) => sums(found).every(({ isWithin }) => isWithin),
+    );
+    const last = all.at(-1) ?? {};
+    for (const { what, sum, most, isWithin } of sums(last))
+      assert.ok(isWithin, `${sum} ${what}, at most ${most}: ${JSON.stringify(last)}`);
   },
 );
+
+/** The results of all rounds, up to the first one that is good. */
+async function rounds<T>(work: () => Promise<T>, isGood: (result: T) => boolean): Promise<T[]> {
+  const results: T[] = [];
+  do results.push(await work());
+  while (results.length < ROUNDS && !isGood(results.at(-1) as T));
+  return results;
+}
 
 /** How often the threads of a process make each call while the work is done. */
 async function callsOf(pid: number, work: () => Promise<void>): Promise<Record<string, number>> {
