@@ -370,6 +370,22 @@ export const errors = {
     meaning: 'The server of tools cannot be used, so the tool was not called.',
     hint: 'Test it: svc mcp test <name>. What it prints is in: svc logs --level debug',
   },
+  mcp_login_needed: {
+    ...provider,
+    exit: 5,
+    retryable: false,
+    meaning: 'The server of tools asks for a login, or refuses the one that svc has.',
+    hint: 'Log in with a browser: svc mcp login <name>',
+  },
+  mcp_login_failed: {
+    ...provider,
+    exit: 5,
+    retryable: false,
+    meaning: 'The login at a server of tools did not succeed, so nothing was stored.',
+    hint:
+      'Try again: svc mcp login <name>. Where svc cannot register itself, give it the id that ' +
+      'you registered: svc mcp set <name> --client-id <id>',
+  },
   provider_exists: {
     ...invalid,
     http: 409,

@@ -533,6 +533,11 @@ export const fixedLimits = {
   mcp_message_bytes: 16 * MIB,
   /** What a server of tools sends between two answers. More ends the server. */
   mcp_stream_bytes: 64 * MIB,
+  /** For a person to log in at a server of tools with a browser. */
+  mcp_login_ms: 600_000,
+  /** One request of such a login, or of its refresh, and its answer. */
+  mcp_oauth_ms: 30_000,
+  mcp_oauth_bytes: 32 * KIB,
   /** Description of one tool. A longer one is cut. */
   mcp_description_bytes: 8 * KIB,
   /** Schema of one tool. A tool with a larger one is left out. */

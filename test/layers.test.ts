@@ -281,6 +281,18 @@ const layers: Record<string, Layer> = {
     may: ['src/cli', 'src/providers/keys', 'src/logs', ...CLIENT, ...PLACE],
     types: ['src/transport/control', 'src/contract', 'src/runtime'],
   },
+  // A person logs in here. The daemon only uses what is stored then.
+  'src/cli/mcp/login.ts': {
+    may: [
+      'src/cli',
+      'src/mcp',
+      'src/providers/keys',
+      'src/transport/auth/sign-in-page.ts',
+      'src/logs',
+      ...CLIENT,
+      ...PLACE,
+    ],
+  },
   // It offers what the daemon does, and the findings of svc doctor.
   'src/cli/mcp/serve.ts': { may: ['src/cli', 'src/transport/mcp', ...CLIENT, ...PLACE] },
   'src/cli/machines': { may: ['src/cli', 'machines', ...PLACE] },
@@ -357,6 +369,8 @@ const NEEDED: Record<string, readonly string[]> = {
   'src/cli/transfer/import.ts': ['xstate'],
   // It writes the stored key.
   'src/cli/provider/key.ts': ['valibot'],
+  // It stores the tokens.
+  'src/cli/mcp/login.ts': ['valibot'],
   // Its tools come from the rows of the operations.
   'src/cli/mcp/serve.ts': ['valibot', '@valibot/to-json-schema'],
   // It shows the machines themselves.

@@ -183,6 +183,11 @@ const mcpFlags: FlagSpec[] = [
     many: true,
     summary: 'Send this header, as in "Name: value".',
   },
+  {
+    name: 'client-id',
+    value: '<id>',
+    summary: 'For svc mcp login: the id that you registered, where svc cannot register itself.',
+  },
   { name: 'cwd', value: '<folder>', summary: 'Its working folder. By default it has its own.' },
   { name: 'trusted', summary: 'Believe what its tools say of themselves.' },
   {
@@ -924,6 +929,17 @@ export const commands: readonly CommandSpec[] = [
     args: '<name>',
     summary: 'Remove a server of tools.',
     examples: ['mcp remove files'],
+  }),
+  command('mcp login', {
+    args: '<name>',
+    summary: 'Log in at a server of tools with a browser (OAuth). Works without a daemon.',
+    flags: [{ name: 'no-browser', summary: 'Only print the address.' }],
+    examples: ['mcp login issues'],
+  }),
+  command('mcp logout', {
+    args: '<name>',
+    summary: 'Remove the tokens of svc mcp login. Works without a daemon.',
+    examples: ['mcp logout issues'],
   }),
   command('mcp serve', {
     summary: 'Be a server of tools on stdin and stdout: other programs ask svc over MCP.',

@@ -37,8 +37,8 @@ export async function run(context: Context): Promise<number> {
   return 0;
 }
 
-/** Whether the system's opener accepted the address. */
-function open(program: string, args: readonly string[]): Promise<boolean> {
+/** Whether the system's opener accepted the address. No shell reads it. */
+export function open(program: string, args: readonly string[]): Promise<boolean> {
   return new Promise((resolve) => {
     const child = spawn(program, args, { stdio: 'ignore', detached: true });
     const settle = (opened: boolean) => {

@@ -41,6 +41,9 @@ export interface McpServerConfig {
   cwd: string | null;
   url: string | null;
   headers: Readonly<Record<string, string>>;
+  /** For a login: the id that svc was registered with, and its port. */
+  client_id: string | null;
+  login_port: number;
   disabled: boolean;
   /** Its annotations are believed: a tool that only reads is called without a question. */
   trusted: boolean;
@@ -143,7 +146,7 @@ export function targetOf({ command, built_in, url }: McpServerConfig): string {
 
 /** A text says what is wrong. It never repeats a value, which may have a secret. */
 export function readMcpServer(value: unknown): McpServerConfig | string {
-  const { command, args, env, url, headers, cwd, type, disabled, svc } = object(value) ?? {};
+  const { command, args, env, url, headers, oauth, cwd, type, disabled, svc } = object(value) ?? {};
   if (object(value) === null) return 'a server is an object';
   if (type === 'sse') return 'the transport sse is out of use; give the address of its newer one';
   const built_in = readBuiltIn(object(value) ?? {});
@@ -161,6 +164,9 @@ export function readMcpServer(value: unknown): McpServerConfig | string {
   const fields = texts(headers);
   if (fields === null) return 'headers must be an object of texts';
   if (isHttp && !isAddress(url)) return 'url must be an http or https address without credentials';
+  const { clientId = null, callbackPort = 0 } = object(oauth ?? {}) ?? {};
+  if (clientId !== null && !isText(clientId)) return 'oauth.clientId must be a text';
+  if (!isPort(callbackPort)) return 'oauth.callbackPort must be the number of a port';
   if (cwd !== undefined && !isWholePath(cwd)) return 'cwd must be a whole path';
   const own = svc === undefined ? {} : object(svc);
   if (own === null) return 'svc must be an object';
@@ -176,6 +182,8 @@ export function readMcpServer(value: unknown): McpServerConfig | string {
     cwd: (cwd as string | undefined) ?? null,
     url: isHttp ? (url as string) : null,
     headers: fields,
+    client_id: clientId,
+    login_port: callbackPort,
     disabled: disabled === true,
     trusted,
     policy,
@@ -226,6 +234,10 @@ function rules(value: unknown): Record<string, ToolRule> | null {
 
 export function isPolicy(value: unknown): value is ToolPolicy {
   return TOOL_POLICIES.includes(value as ToolPolicy);
+}
+
+function isPort(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) < 65_536;
 }
 
 function isText(value: unknown): value is string {

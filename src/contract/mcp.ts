@@ -20,6 +20,8 @@ export const mcpServer = named(
     since: v.nullable(time),
     /** Why it does not work, or did not when it was started last. */
     reason: v.nullable(text),
+    /** The code of that error, such as `mcp_login_needed`. */
+    code: v.nullable(text),
     /** When a failing server may be started again. */
     retry_at: v.nullable(time),
     /** The program, the address, or what the tools of svc may reach. */

@@ -18,7 +18,7 @@ import { Puller } from '../models/puller.ts';
 import { createRemote } from '../providers/adapters.ts';
 import { createKeys, fixedKey } from '../providers/keys/keys.ts';
 import type { ProviderKeys } from '../providers/keys/port.ts';
-import { mcpKey, StoredKeys } from '../providers/keys/stored-keys.ts';
+import { mcpKey, mcpLogin, StoredKeys } from '../providers/keys/stored-keys.ts';
 import type { EnginePorts } from '../providers/local/engines.ts';
 import { createLocalProvider } from '../providers/local/provider.ts';
 import { OtherModels } from '../providers/local/stores/others.ts';
@@ -206,6 +206,7 @@ export function buildWork(options: WorkOptions) {
       const { id, owner } = mcpKey(server, name);
       return stored.read(id, owner);
     },
+    login: (server) => mcpLogin(stored, server),
     closed: [dirname(paths.config), paths.data, dirname(paths.runtime), paths.cache],
     limits,
     log,

@@ -3,6 +3,8 @@ import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
 import { NotSent } from './child-transport.ts';
 
+export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
 /**
  * `fetch` for a server of tools over HTTP. A body, or one event of a stream, that exceeds its bound
  * ends with an error. So does a stream without an end. A redirect to another host would take the
@@ -10,11 +12,12 @@ import { NotSent } from './child-transport.ts';
  * takes the end of a stream for a pause.
  */
 export function boundedFetch(
-  limits: Limits,
+  limits: Pick<Limits, 'mcp_message_bytes' | 'mcp_stream_bytes'>,
   onExcess: (why: string) => void,
-): (url: string | URL, init?: RequestInit) => Promise<Response> {
+  send: Fetch = fetch,
+): Fetch {
   return async (url, init) => {
-    const response = await follow(new URL(url), init).catch((error: unknown) => {
+    const response = await follow(send, new URL(url), init).catch((error: unknown) => {
       throw isUnreached(error)
         ? new NotSent(String((error as Error).cause), { cause: error })
         : error;
@@ -47,15 +50,21 @@ export function boundedFetch(
 }
 
 /** Follows redirects that repeat the request at the same host, such as from `/mcp` to `/mcp/`. */
-async function follow(url: URL, init: RequestInit = {}, left = REDIRECTS): Promise<Response> {
-  const response = await fetch(url, { ...init, redirect: 'manual' });
+async function follow(
+  send: Fetch,
+  url: URL,
+  init: RequestInit = {},
+  left = REDIRECTS,
+): Promise<Response> {
+  const response = await send(url, { ...init, redirect: 'manual' });
   const { status, headers } = response;
   const place = headers.get('location');
   if (status < 300 || status > 399 || place === null) return response;
   await response.body?.cancel();
   const next = URL.canParse(place, url.href) ? new URL(place, url) : null;
   const isRepeat = status === 307 || status === 308 || (init.method ?? 'GET') === 'GET';
-  if (next?.origin === url.origin && isRepeat && left > 0) return follow(next, init, left - 1);
+  if (next?.origin === url.origin && isRepeat && left > 0)
+    return follow(send, next, init, left - 1);
   const to = oneLine(next?.origin ?? place).slice(0, PLACE_MAX);
   throw new SvcError(
     'mcp_unavailable',

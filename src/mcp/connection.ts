@@ -16,6 +16,7 @@ import { oneLine } from '../logs/plain.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import { ChildTransport, type Exit, NotSent } from './child-transport.ts';
 import { type Launch, withoutSecrets } from './launch.ts';
+import type { Login } from './login.ts';
 import type { ToolResult } from './port.ts';
 import { cutBytes, type ToolList, ToolLister } from './tool-list.ts';
 
@@ -23,6 +24,8 @@ export interface ConnectionOptions {
   name: string;
   version: string;
   launch: Launch;
+  /** Null: the server is a process, or the configuration has its token. */
+  login: Login | null;
   limits: Limits;
   log: Log;
   /** Called once, when the process has exited or the session is over. */
@@ -54,7 +57,8 @@ export class Connection {
     this.options = options;
     // No capabilities: a server cannot ask for a model, for a person, or for folders.
     this.client = new Client({ name: 'svc', version }, { capabilities: {} });
-    this.client.onerror = (error) => log.debug({ server: name, err: error }, 'an error of MCP');
+    this.client.onerror = (error) =>
+      log.debug({ server: name }, `an error of MCP: ${this.clean(error.message)}`);
     this.client.setNotificationHandler('notifications/tools/list_changed', () =>
       options.onToolsChanged(),
     );
@@ -73,12 +77,13 @@ export class Connection {
 
   /** Connects, and lists the tools. Throws SvcError. */
   async open(signal: AbortSignal): Promise<ToolList> {
-    const { launch, limits } = this.options;
+    const { launch, limits, login } = this.options;
+    const fetch = boundedFetch(limits, (why) => this.lose(why));
     const transport =
       this.child ??
       new StreamableHTTPClientTransport(new URL(launch.url ?? ''), {
         requestInit: { headers: launch.headers },
-        fetch: boundedFetch(limits, (why) => this.lose(why)),
+        fetch: login?.around(fetch) ?? fetch,
         reconnectionOptions: RECONNECTION,
       });
     try {
@@ -194,8 +199,17 @@ export class Connection {
 
   private unavailable(thrown: unknown): SvcError {
     if (thrown instanceof SvcError) return thrown;
-    const { name } = this.options;
+    const { name, login } = this.options;
     const status = SdkHttpError.isInstance(thrown) ? thrown.status : undefined;
+    if (status === 401 && login !== null) {
+      const error = new SvcError(
+        'mcp_login_needed',
+        `The server of tools ${name} needs a login: svc mcp login ${name}`,
+        { hint: `Log in with a browser: svc mcp login ${name}`, cause: thrown },
+      );
+      this.endSession(error.summary());
+      return error;
+    }
     if (status === 401 || status === 403)
       return new SvcError(
         'mcp_unavailable',
@@ -223,12 +237,13 @@ export class Connection {
 
   /** A session over HTTP that does not work. */
   private lose(why: string): void {
-    if (this.child !== null) return;
     const message = `The session with the server of tools ${this.options.name} is over: ${why}.`;
-    this.end(
-      { exit_code: null, signal: null },
-      { code: 'mcp_unavailable', message, retryable: true },
-    );
+    this.endSession({ code: 'mcp_unavailable', message, retryable: true });
+  }
+
+  private endSession(error: Failure): void {
+    if (this.child !== null) return;
+    this.end({ exit_code: null, signal: null }, error);
     void this.client.close().catch(() => {});
   }
 
@@ -239,8 +254,13 @@ export class Connection {
     if (code === SdkErrorCode.InvalidResult) return 'answered in a wrong form';
     if (SdkHttpError.isInstance(thrown)) return `answered HTTP ${thrown.status}`;
     const text = thrown instanceof Error ? thrown.message : String(thrown);
-    const clean = oneLine(withoutSecrets(text, this.options.launch)).slice(0, SAID_MAX);
-    return `cannot be reached: ${clean}`;
+    return `cannot be reached: ${this.clean(text)}`;
+  }
+
+  private clean(text: string): string {
+    const { launch, login } = this.options;
+    const secrets = [...launch.secrets, ...(login?.secrets ?? [])];
+    return oneLine(withoutSecrets(text, { secrets })).slice(0, SAID_MAX);
   }
 }
 

@@ -137,6 +137,11 @@ const BASE = new Set([
   'PROGRAMFILES(X86)',
 ]);
 
+/** Whether the configuration says how svc is known there. Then no login counts. */
+export function isAuthorized({ headers }: Launch): boolean {
+  return Object.keys(headers).some((name) => name.toLowerCase() === 'authorization');
+}
+
 /** The text without the secrets of the server. */
 export function withoutSecrets(text: string, { secrets }: Pick<Launch, 'secrets'>): string {
   return secrets.reduce((clean, secret) => clean.replaceAll(secret, '<secret>'), text);

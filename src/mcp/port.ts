@@ -65,4 +65,6 @@ export interface ManagedToolServers extends ToolServers {
    * backoff. Throws mcp_unknown, mcp_unavailable, or the signal's reason.
    */
   show(name: string, isTest: boolean, signal: AbortSignal): Promise<McpServerTools>;
+  /** Stops it, and forgets its failures. The next call starts it. */
+  stop(name: string): void;
 }

@@ -1,11 +1,13 @@
 import type { McpServerEvent, McpServerSnapshot } from '../../machines/mcp-server.ts';
 import type { McpServerConfig } from '../config/mcp-file.ts';
-import { asSvcError, SvcError } from '../errors.ts';
+import { asSvcError, fromBody, SvcError } from '../errors.ts';
 import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
+import type { LoginStore } from '../providers/keys/port.ts';
 import type { ServerConnection } from './built-in-connection.ts';
 import type { Call, ConnectionOptions } from './connection.ts';
-import { launchOf, type References } from './launch.ts';
+import { isAuthorized, type Launch, launchOf, type References } from './launch.ts';
+import type { Login } from './login.ts';
 import type { ToolResult } from './port.ts';
 import type { ToolList } from './tool-list.ts';
 
@@ -16,6 +18,7 @@ export interface McpServerOptions {
   config: McpServerConfig;
   machine: StreamPort<McpServerSnapshot, McpServerEvent>;
   references: References;
+  login: LoginStore;
   /** Its working folder. */
   folder: string;
   closed: readonly string[];
@@ -41,6 +44,7 @@ export class McpServer {
   readonly options: McpServerOptions;
   private attempt: Attempt | null = null;
   private calls = 0;
+  private login: Login | null = null;
 
   constructor(options: McpServerOptions) {
     this.options = options;
@@ -167,16 +171,29 @@ export class McpServer {
         const { builtInConnection } = await import('./built-in-connection.ts');
         return builtInConnection(config.built_in, { ...shared, closed });
       }
-      const { Connection } = await import('./connection.ts');
+      const [{ Connection }, login] = await Promise.all([
+        import('./connection.ts'),
+        this.loginFor(launch),
+      ]);
       const onToolsChanged = () => {
         attempt.isStale = true;
       };
-      return new Connection({ ...shared, launch, log, onToolsChanged });
+      return new Connection({ ...shared, launch, login, log, onToolsChanged });
     };
     const connection = await make();
     attempt.ended.signal.throwIfAborted();
     attempt.connection = connection;
     return connection;
+  }
+
+  /** One for all attempts, so that no two refresh at one time. */
+  private async loginFor(launch: Launch): Promise<Login | null> {
+    const { name, login: store, limits, now } = this.options;
+    const { url: server } = launch;
+    if (server === null || isAuthorized(launch)) return null;
+    const { Login } = await import('./login.ts');
+    if (this.login?.server !== server) this.login = new Login({ name, server, store, limits, now });
+    return this.login;
   }
 
   private noteEnd({ number }: Pick<Attempt, 'number'>, end: End): void {
@@ -226,7 +243,9 @@ export class McpServer {
   private refusal({ context }: McpServerSnapshot): SvcError {
     const { error, due_at } = context;
     const retryable = error?.retryable ?? true;
-    return new SvcError('mcp_unavailable', error?.message, {
+    // A log of another version may have an error that this one does not know.
+    const { code } = fromBody({ code: 'mcp_unavailable', ...error });
+    return new SvcError(code, error?.message, {
       retryable,
       hint: error?.hint,
       ...(retryable ? { retryAfterMs: Math.max(0, due_at - this.options.now()) } : {}),

@@ -16,6 +16,7 @@ import { asSvcError, SvcError } from '../errors.ts';
 import { asRecord } from '../json.ts';
 import type { EffectHandlers, Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
+import type { LoginStore } from '../providers/keys/port.ts';
 import type { Call } from './connection.ts';
 import type { References } from './launch.ts';
 import type { ManagedToolServers, ToolInfo, ToolResult } from './port.ts';
@@ -43,6 +44,7 @@ export interface McpServersOptions {
   env: NodeJS.ProcessEnv;
   /** A stored key of a server. Null: there is none. */
   key(server: string, name: string): Promise<string | null>;
+  login(server: string): LoginStore;
   /** Folders of svc, which no tool of svc may reach. */
   closed: readonly string[];
   limits: Limits;
@@ -159,6 +161,11 @@ export class McpServers implements ManagedToolServers {
     };
   }
 
+  stop(name: string): void {
+    const entry = this.entries.get(name);
+    if (entry !== undefined) this.drop(name, entry);
+  }
+
   /** Stops every server, with its machine. Resolves when no process is left. */
   async stopAll(): Promise<void> {
     this.isClosed = true;
@@ -203,6 +210,7 @@ export class McpServers implements ManagedToolServers {
     const snapshot = made?.snapshot;
     const context = snapshot?.context;
     const { trusted, policy } = config;
+    const error = snapshot?.hasTag('absent') ? context?.error : null;
     const isFailing = snapshot?.hasTag('failing') === true;
     const iso = (at: number) => new Date(at).toISOString();
     return {
@@ -215,7 +223,8 @@ export class McpServers implements ManagedToolServers {
           ? 'stopped'
           : statePath(snapshot),
       since: context === undefined ? null : iso(context.since),
-      reason: snapshot?.hasTag('absent') ? (context?.error?.message ?? null) : null,
+      reason: error?.message ?? null,
+      code: error?.code ?? null,
       retry_at: isFailing && context !== undefined ? iso(context.due_at) : null,
       target: targetOf(config),
       trusted,
@@ -250,7 +259,7 @@ export class McpServers implements ManagedToolServers {
   }
 
   private create(name: string, config: McpServerConfig): Entry {
-    const { machines, folder, limits, log, version, env, key, closed, now } = this.options;
+    const { machines, folder, limits, log, version, env, key, login, closed, now } = this.options;
     this.count += 1;
     const number = this.count;
     const references: References = { env, key: (each) => key(name, each) };
@@ -263,6 +272,7 @@ export class McpServers implements ManagedToolServers {
         config,
         machine,
         references,
+        login: login(name),
         folder: join(folder, name),
         closed,
         limits,
@@ -346,6 +356,7 @@ const BLANK: McpServerRecord = {
   state: 'stopped',
   since: null,
   reason: null,
+  code: null,
   retry_at: null,
   target: '',
   trusted: false,

@@ -42,7 +42,7 @@ export interface Runtime extends DaemonRequests {
   /** The local models in memory. */
   readonly loads: Public<Loads>;
   /** The servers of tools. */
-  readonly mcp: Pick<ManagedToolServers, 'list' | 'show' | 'allowAlways'>;
+  readonly mcp: Pick<ManagedToolServers, 'list' | 'show' | 'stop' | 'allowAlways'>;
   readonly pulls: Pick<Pulls, 'search' | 'pull' | 'import' | 'cancel'>;
   readonly history: History;
   /** The daemons that share the log of this one. */

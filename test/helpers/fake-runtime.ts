@@ -349,6 +349,7 @@ export function fakeRuntime(): FakeRuntime {
     mcp: {
       list: () => ({ servers: [], problem: null }),
       show: () => Promise.reject(new Error('not here')),
+      stop() {},
       allowAlways: () => Promise.reject(new Error('not here')),
     },
     providers: {

@@ -212,6 +212,7 @@ export async function bootRuntime(options: RuntimeOptions) {
     mcp: {
       list: () => ({ servers: [], problem: null }),
       show: () => Promise.reject(new SvcError('mcp_unknown')),
+      stop() {},
       allowAlways: () => Promise.reject(new Error('not here')),
     },
     kernel,

@@ -7,6 +7,7 @@ import type { Log } from '../../src/kernel/port.ts';
 import { stream, streamPort } from '../../src/kernel/stream.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import { McpServers } from '../../src/mcp/servers.ts';
+import type { LoginStore } from '../../src/providers/keys/port.ts';
 import { bootKernel, type KernelHarness } from './kernel.ts';
 
 /** The scripted server of tools. The first argument is what it does wrong. */
@@ -41,6 +42,7 @@ export async function bootToolServers(
     env?: NodeJS.ProcessEnv;
     closed?: readonly string[];
     key?: (server: string, name: string) => Promise<string | null>;
+    login?: (server: string) => LoginStore;
   } = {},
 ): Promise<ToolServersHarness> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-'));
@@ -71,6 +73,9 @@ export async function bootToolServers(
     version: '0.0.0',
     env: options.env ?? process.env,
     key: options.key ?? (async () => null),
+    login:
+      options.login ??
+      (() => ({ read: async () => null, write: async () => {}, remove: async () => false })),
     closed: options.closed ?? [],
     limits,
     log,

@@ -6,8 +6,9 @@ import { gzipSync } from 'node:zlib';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readMcpServer } from '../../src/config/mcp-file.ts';
+import { isPublic } from '../../src/http-client/public-address.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
-import { isPublic, webTools } from '../../src/mcp/built-in/web.ts';
+import { webTools } from '../../src/mcp/built-in/web.ts';
 import { makePair } from '../helpers/certificate.ts';
 import { bootToolServers } from '../helpers/tool-servers.ts';
 

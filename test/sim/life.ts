@@ -145,6 +145,7 @@ export class Life {
       mcp: {
         list: () => ({ servers: [], problem: null }),
         show: () => Promise.reject(new Error('not here')),
+        stop() {},
         allowAlways: () => Promise.reject(new Error('not here')),
       },
       kernel,

@@ -14,7 +14,13 @@ export function checkToolServers({ paths, running }: DoctorContext): Check[] {
       const found = failing.find((server) => server.name === name && server.reason !== null);
       return found === undefined
         ? ok(`tools ${name}`, 'configured')
-        : warn(`tools ${name}`, found.reason ?? found.state, `Test it: svc mcp test ${name}`);
+        : warn(`tools ${name}`, found.reason ?? found.state, whatToDo(name, found.code));
     }),
   ];
+}
+
+function whatToDo(name: string, code: string | null): string {
+  return code === 'mcp_login_needed'
+    ? `Log in: svc mcp login ${name}`
+    : `Test it: svc mcp test ${name}`;
 }

@@ -3,7 +3,7 @@ import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
-import { tellDaemon } from './server-flags.ts';
+import { forgetLogin } from './logout.ts';
 
 /** Removes a server of tools from `mcp.json`. A running one is stopped. */
 export async function run({ paths, args, json }: Context): Promise<number> {
@@ -13,7 +13,7 @@ export async function run({ paths, args, json }: Context): Promise<number> {
       throw new SvcError('mcp_unknown', `There is no server of tools ${JSON.stringify(name)}.`);
     return { [name]: null };
   });
-  await tellDaemon(paths);
+  await forgetLogin(paths, name);
   if (json) printJson({ removed: name });
   else print(oneLine(`Removed the server of tools ${name}.`));
   return 0;

@@ -24,6 +24,7 @@ export function withFlags(
   });
   const env = pairs(flags, 'env', (name, value) => [name, value ?? `\${env:${name}}`]);
   const headers = pairs(flags, 'header', (name, value) => [name, value?.trim() ?? ''], ':');
+  const clientId = textFlag(flags, 'client-id');
   const own = without({
     ...svc,
     trusted,
@@ -36,6 +37,7 @@ export function withFlags(
     cwd: textFlag(flags, 'cwd') ?? server.cwd,
     env: add(server.env, env),
     headers: add(server.headers, headers),
+    oauth: add(server.oauth, clientId === undefined ? {} : { clientId }),
     disabled: flags.disable === true ? true : flags.enable === true ? undefined : server.disabled,
     svc: Object.keys(own).length === 0 ? undefined : own,
   });

@@ -39,7 +39,7 @@ export interface StatusMore {
     'id' | 'purpose' | 'state' | 'runs' | 'memory_bytes' | 'gpu' | 'warning'
   >[];
   /** Servers of tools that run, or fail. Absent: the daemon is of an older version. */
-  tools?: Pick<McpServerRecord, 'name' | 'state' | 'reason'>[];
+  tools?: Pick<McpServerRecord, 'name' | 'state' | 'reason' | 'code'>[];
   /** The providers, and the models of providers, that do not work as they should. */
   failing: Pick<ProviderRecord, 'id' | 'state' | 'reason' | 'retry_at'>[];
 }

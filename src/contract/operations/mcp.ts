@@ -36,6 +36,16 @@ export const mcpOperations = {
     http: 'POST /v1/mcp/:name/test',
     call: ({ runtime, signal }, { name }) => runtime.mcp.show(name, true, signal),
   }),
+  'mcp.stop': operation({
+    answers: '`stopped`: the server, which the next call starts, as after a login',
+    params: one,
+    access: 'admin',
+    method: 'mcp.stop',
+    call: async ({ runtime }, { name }) => {
+      runtime.mcp.stop(name);
+      return { stopped: name };
+    },
+  }),
   'mcp.allow': operation({
     answers: '`allowed`: the tool, whose calls are allowed while it stays as it is',
     params: v.object({ name: name(64), tool: name(128) }),

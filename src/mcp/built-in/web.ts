@@ -1,9 +1,10 @@
-import { lookup as systemLookup } from 'node:dns';
+import type { lookup as systemLookup } from 'node:dns';
 import { get as getInClear, type IncomingMessage } from 'node:http';
 import { get as getSecurely } from 'node:https';
-import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
 import { originOf } from '../../config/mcp-file.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
+import { isPublic, lookupOf } from '../../http-client/public-address.ts';
 import type { Limits } from '../../limits.ts';
 import { type BuiltInTool, builtInTool, Refusal, says } from './tool.ts';
 
@@ -26,20 +27,11 @@ export interface WebOptions {
  * 4. A request has no credentials, no cookies, and goes through no proxy.
  */
 export function webTools(options: WebOptions): BuiltInTool[] {
-  const { lookup = systemLookup, isAllowed = isPublic, version, limits } = options;
+  const { lookup, isAllowed = isPublic, version, limits } = options;
   const origins = new Set(options.hosts.map((host) => new URL(originOf(host)).origin));
   const given = [...origins].join(', ');
 
-  /** Resolves a name for a connection. */
-  const resolve: LookupFunction = (name, how, done) =>
-    lookup(name, { ...how, all: true }, (error, found) => {
-      const wrong = found?.find(({ address }) => !isAllowed(address));
-      const [first] = found ?? [];
-      if (error !== null) done(error, [], 0);
-      else if (wrong !== undefined || first === undefined) done(notPublic(name), [], 0);
-      else if (how.all === true) done(null, found);
-      else done(null, first.address, first.family);
-    });
+  const resolve = lookupOf(isAllowed, notPublic, lookup);
 
   async function follow(url: URL, signal: AbortSignal, left: number): Promise<string> {
     if (!origins.has(url.origin))
@@ -106,30 +98,3 @@ function notPublic(name: string): Refusal {
 
 const ACCEPT = 'text/markdown, text/plain, text/html;q=0.9, application/json;q=0.9, text/*;q=0.5';
 const TEXT = /^(text\/|application\/([\w.+-]+\+)?(json|xml|yaml|toml|javascript|x-ndjson)\b)/i;
-
-/** Whether an address is one of the Internet, and not of this machine or of a network around it. */
-export function isPublic(address: string): boolean {
-  const family = isIP(address);
-  if (family === 4) return !INNER_4.check(address);
-  return family === 6 && GLOBAL_6.check(address, 'ipv6') && !INNER_6.check(address, 'ipv6');
-}
-
-function listOf(family: 'ipv4' | 'ipv6', networks: string): BlockList {
-  const list = new BlockList();
-  for (const network of networks.split(/\s+/)) {
-    const [address = '', bits] = network.split('/');
-    list.addSubnet(address, Number(bits), family);
-  }
-  return list;
-}
-
-/** Of the registry of special addresses (RFC 6890), and multicast. */
-const INNER_4 = listOf(
-  'ipv4',
-  `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24
-  192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24
-  224.0.0.0/3`,
-);
-/** All others are local, are multicast, or stand for an IPv4 address. */
-const GLOBAL_6 = listOf('ipv6', '2000::/3');
-const INNER_6 = listOf('ipv6', '2001::/23 2001:db8::/32 2002::/16 3fff::/20');

@@ -18,3 +18,12 @@ export interface ProviderKeys {
   /** Removes a stored key. */
   forget(): Promise<void>;
 }
+
+/** Where the login at one server of tools is kept. */
+export interface LoginStore {
+  /** Null: there is none. */
+  read(): Promise<string | null>;
+  write(text: string): Promise<unknown>;
+  /** Resolves with whether there was one. */
+  remove(): Promise<boolean>;
+}

@@ -7,7 +7,7 @@ import { hasCode, SvcError } from '../../errors.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import { parseForeignJson } from '../../json.ts';
 import { checkKey, readKeyFile, unauthorised } from './key-file.ts';
-import type { KeyOwner, KeyPlace } from './port.ts';
+import type { KeyOwner, KeyPlace, LoginStore } from './port.ts';
 
 /**
  * The keys that `svc provider key` stores: a file for each provider in the folder `keys`.
@@ -177,6 +177,17 @@ export function mcpKey(server: string, name: string): { id: string; owner: KeyOw
   return {
     id: `mcp.${server}.${name}`,
     owner: { key: null, base_url: null, adapter: 'mcp' as never, options },
+  };
+}
+
+/** The login at a server of tools. No reference of the configuration leads to it. */
+export function mcpLogin(keys: StoredKeys, server: string): LoginStore {
+  const id = `mcp.${server}.@login`;
+  const owner = { key: null, base_url: null, adapter: 'mcp-login' as never, options: { server } };
+  return {
+    read: () => keys.read(id, owner),
+    write: (text) => keys.store(id, owner, text),
+    remove: () => keys.remove(id),
   };
 }
 

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { SvcError } from '../../errors.ts';
 
 /**
- * The page that takes a browser to the console. Its address has a ticket, and other users can read
- * every command line. So the browser starts with the name of a file that only its owner can read.
+ * The page that takes a browser to the console, or to a login. The address has a ticket or a state,
+ * and other users can read each command line. So the browser starts with the name of a file that
+ * only its owner can read.
  */
 export interface SignInPage {
   path: string;
@@ -41,7 +42,7 @@ function pageText(url: string): string {
 <meta charset="utf-8">
 <meta name="referrer" content="no-referrer">
 <meta http-equiv="refresh" content="0; url=${target}">
-<title>svc console</title>
-<p><a href="${target}">Open the console</a></p>
+<title>svc</title>
+<p><a href="${target}">Go on to sign in</a></p>
 `;
 }

@@ -22,7 +22,7 @@ export function statusWork({
     tools: mcp
       .list()
       .servers.filter(({ state, reason }) => reason !== null || !AT_REST.has(state))
-      .map(({ name, state, reason }) => ({ name, state, reason })),
+      .map(({ name, state, reason, code }) => ({ name, state, reason, code })),
     failing: providers
       .list()
       .flatMap(({ id, state, reason, retry_at, faulty_models }) => [

@@ -1,0 +1,123 @@
+import { existsSync, globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { readRuntimeFile } from '../../src/home/runtime-file.ts';
+import { answerScripted } from '../clients/scripted-model.ts';
+import { browse, loginServers } from '../helpers/login-servers.ts';
+import { type Home, makeHome, type Outcome, type Started } from '../helpers/svc.ts';
+import { Upstream } from '../helpers/upstream.ts';
+import { waitFor } from '../helpers/wait.ts';
+
+/** A login at a server of tools with the built program, and the daemon that uses it. */
+
+const ends: (() => unknown)[] = [];
+test.after.each(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+async function stage() {
+  const upstream = await Upstream.start(answerScripted);
+  ends.push(() => upstream.stop());
+  const remote = await loginServers();
+  ends.push(() => remote.close());
+  const home = makeHome();
+  ends.push(() => home.close());
+  mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
+  const providers = { up: { base_url: upstream.base_url, model: 'scripted' } };
+  writeFileSync(home.paths.config, JSON.stringify({ default_provider: 'up', providers }));
+  const add = ['mcp', 'add', 'locked', '--url', remote.url, '--policy', 'allow'];
+  assert.is((await home.svc(add)).code, 0);
+  return { home, remote, file: join(home.paths.keys, 'mcp.locked.@login.json') };
+}
+
+/** The page that a login asks a person to open. */
+function pageOf(login: Started): Promise<string> {
+  return waitFor(login.stderr, () => /^http:\S+$/m.exec(login.stderr())?.[0] ?? null);
+}
+
+async function logIn(home: Home, ...flags: string[]): Promise<Outcome> {
+  const login = home.spawn(['mcp', 'login', 'locked', ...flags]);
+  await browse(await pageOf(login));
+  return login.ended;
+}
+
+const ask = (home: Home) => home.svc(['run', '--tools', 'locked', "locked__say ''"]);
+
+test('a login outlives kills, is refreshed in silence, and ends with a refusal or a logout', async () => {
+  const { home, remote, file } = await stage();
+  const killed = home.spawn(['mcp', 'login', 'locked', '--no-browser']);
+  await pageOf(killed);
+  killed.child.kill('SIGKILL');
+  await killed.ended;
+  assert.not.ok(existsSync(file));
+  const first = await logIn(home);
+  assert.is(first.code, 0, first.stderr);
+  assert.is(first.stdout, 'Logged in at locked.\n');
+  assert.is(statSync(file).mode & 0o777, 0o600);
+
+  const answered = await ask(home);
+  assert.is(answered.code, 0, answered.stderr);
+  assert.is(remote.said.length, 1);
+  const found = readRuntimeFile(home.paths.runtime);
+  assert.is(found.kind, 'present');
+  if (found.kind === 'present') process.kill(found.file.pid, 'SIGKILL');
+  remote.access.clear();
+  const again = await ask(home);
+  assert.is(again.code, 0, again.stderr);
+  assert.is(remote.said.length, 2);
+
+  remote.access.clear();
+  remote.refresh.clear();
+  const refused = await ask(home);
+  assert.match(refused.stdout + refused.stderr, /needs a login: svc mcp login locked/);
+  assert.is(remote.said.length, 2);
+  assert.not.ok(existsSync(file));
+  const status = await home.svc(['status']);
+  assert.match(
+    status.stdout,
+    /tools +locked (open|stopped): .* needs a login: svc mcp login locked/,
+  );
+  const doctor = await home.svc(['doctor']);
+  assert.match(doctor.stdout, /warn +tools locked +.*\n +-> Log in: svc mcp login locked/);
+  const listed = JSON.parse((await home.svc(['mcp', 'list', '--json'])).stdout);
+  assert.is(listed.servers[0].code, 'mcp_login_needed');
+  const tested = await home.svc(['mcp', 'test', 'locked', '--json']);
+  assert.equal([tested.code, JSON.parse(tested.stderr).error.code], [5, 'mcp_login_needed']);
+
+  const second = await logIn(home, '--json');
+  assert.equal(JSON.parse(second.stdout), { name: 'locked', logged_in: true, tools: 1 });
+  assert.is((await ask(home)).code, 0);
+  assert.is(remote.said.length, 3);
+  assert.is((await home.svc(['mcp', 'logout', 'locked'])).stdout, 'Logged out of locked.\n');
+  assert.not.ok(existsSync(file));
+  assert.match((await home.svc(['mcp', 'logout', 'locked'])).stdout, /There is no login/);
+  assert.is((await home.svc(['mcp', 'test', 'locked'])).code, 5);
+  assert.is((await logIn(home)).code, 0);
+  assert.is((await home.svc(['mcp', 'remove', 'locked'])).code, 0);
+  assert.not.ok(existsSync(file));
+  assert.is((await home.svc(['stop'])).code, 0);
+  const texts = globSync(`${home.folder}/**/*`, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1'));
+  assert.ok(texts.length > 5 && remote.issued.length === 8);
+  for (const token of remote.issued) assert.not.ok(texts.some((text) => text.includes(token)));
+});
+
+test('what cannot log in says why', async () => {
+  const { home, remote } = await stage();
+  assert.is((await home.svc(['mcp', 'login', 'no'])).code, 7);
+  assert.is((await home.svc(['mcp', 'add', 'notes', '--folder', home.folder])).code, 0);
+  assert.is((await home.svc(['mcp', 'login', 'notes'])).code, 2);
+  remote.does.metadata = { registration_endpoint: undefined };
+  const failed = await home.svc(['mcp', 'login', 'locked']);
+  assert.is(failed.code, 5);
+  assert.match(failed.stderr, /svc mcp set <name> --client-id <id>/);
+  assert.is((await home.svc(['mcp', 'set', 'locked', '--client-id', 'mine'])).code, 0);
+  assert.is((await logIn(home)).code, 0);
+  const header = ['mcp', 'set', 'locked', '--header', 'Authorization: Bearer x'];
+  assert.is((await home.svc(header)).code, 0);
+  assert.is((await home.svc(['mcp', 'login', 'locked'])).code, 2);
+});
+
+test.run();
