@@ -382,6 +382,6 @@ export function countLoss(context: RunContext, event: RunEvent): Partial<RunCont
   };
 }
 
-function timedOut(deadline: DeadlineName): Failure {
+export function timedOut(deadline: DeadlineName): Failure {
   return { code: 'run_timed_out', message: TIMEOUT_ERROR[deadline] ?? '', retryable: true };
 }

@@ -7,7 +7,7 @@ import { readingOf } from '../dialect/documents/documents.ts';
 import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
-import { findItem, itemIn, itemsOf } from './conversation-items.ts';
+import { findItem, itemsOf } from './conversation-items.ts';
 import type { Item } from './responses/items.ts';
 import { messagesOf } from './responses/messages.ts';
 import { type ItemsQuery, itemsQuery } from './responses/query.ts';
@@ -128,7 +128,7 @@ export const conversationRoutes: readonly Route[] = [
     answers: { 200: item },
     answer: async (context: Context) => {
       const found = await findItem(context.runtime, await read(context), itemOf(context));
-      await sendLarge(context, async () => itemIn(found));
+      await sendLarge(context, async () => found);
     },
   }),
   route({
@@ -139,7 +139,7 @@ export const conversationRoutes: readonly Route[] = [
     answers: { 200: conversation },
     answer: async (context: Context) => {
       const { id } = await findItem(context.runtime, await read(context), itemOf(context));
-      send(context, await made(context).removeItem(idOf(context), id));
+      send(context, await made(context).removeItem(idOf(context), String(id)));
     },
   }),
 ];
@@ -160,7 +160,7 @@ async function add(context: Add): Promise<void> {
   const after = await made(context).add(idOf(context), messages);
   const last = { ...after, removed: [] };
   for await (const added of itemsOf(runtime, last, 'desc'))
-    return sendLarge(context, async () => page(added.toReversed().map(itemIn), false));
+    return sendLarge(context, async () => page(added.toReversed(), false));
 }
 
 async function listItems(context: Context<ItemsQuery>): Promise<void> {
@@ -170,7 +170,7 @@ async function listItems(context: Context<ItemsQuery>): Promise<void> {
   let isFound = after === undefined;
   for await (const items of itemsOf(runtime, await read(context), order)) {
     for (const item of items) {
-      if (isFound) found.push(itemIn(item));
+      if (isFound) found.push(item);
       else isFound = item.id === after;
     }
     if (found.length > limit) break;

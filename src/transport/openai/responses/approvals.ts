@@ -6,7 +6,7 @@ import type { Runtime } from '../../../runtime/port.ts';
 import { CLIENT } from '../../http/run-request.ts';
 import type { ResponseInput } from './input.ts';
 import { type ResponseRequest, responseId } from './object.ts';
-import { requestOfResponse, servedCalls } from './read.ts';
+import { ALL, foldOf, requestOfResponse } from './read.ts';
 import { callOfApproval, servedId } from './served-items.ts';
 
 /**
@@ -28,7 +28,7 @@ export async function continuedBy(
   if (first === undefined) return null;
   const run_id = callOfApproval(first.approval_request_id)?.run_id ?? '';
   const source = await requestOfRun(runtime, run_id, at(0));
-  const { all, asked } = await servedCalls(runtime, run_id);
+  const { all, asked } = (await foldOf(runtime, { ...source, part: ALL })).served;
   const decided = answers.map((answer, index) => {
     const place = callOfApproval(answer.approval_request_id);
     const call = place?.run_id === run_id ? all[place.call - 1] : undefined;

@@ -1,10 +1,11 @@
 import type { Failure } from '../../../../machines/events.ts';
 import type { Target } from '../../../../machines/failover.ts';
-import type { OutputPart, Piece, TokenLogprob } from '../../../../machines/messages.ts';
+import type { OutputPart, RunOutput, TokenLogprob } from '../../../../machines/messages.ts';
 import { partOf, partsAfter } from '../../../../machines/messages.ts';
-import type { DeadlineName, FinishReason, Usage } from '../../../../machines/run/context.ts';
-import { TIMEOUT_ERROR } from '../../../../machines/run/context.ts';
+import type { DeadlineName, Usage } from '../../../../machines/run/context.ts';
+import { timedOut } from '../../../../machines/run/context.ts';
 import { hasEnded, type ToolCall } from '../../../../machines/tool-call.ts';
+import type { Completion } from '../../../contract/events.ts';
 import { isShown, type RunLogEvent, ServedCalls } from '../../dialect/served-calls.ts';
 import { InputReader, inputOf } from './custom-input.ts';
 import {
@@ -20,6 +21,7 @@ import {
   placeIn,
 } from './items.ts';
 import {
+  CANCELLED,
   cutBy,
   GOES_ON,
   type ResponseRequest,
@@ -29,7 +31,7 @@ import {
   sumOf,
   without,
 } from './object.ts';
-import { approvalItem, callItem, endOf, listItems } from './served-items.ts';
+import { answerItem, approvalItem, callItem, endOf, listItems } from './served-items.ts';
 import { type SentNames, sentName } from './tools.ts';
 
 /** An event of the Responses API, numbered. */
@@ -76,12 +78,16 @@ export class ResponseEvents {
   private open: Shown | null = null;
   /** Makes each output item. `status`: of one that has not ended. */
   private output: ((status: ItemStatus) => Item)[] = [];
-  private readonly served = new ServedCalls();
+  readonly served = new ServedCalls();
+  /** What the responses of the run before this one say. Null: there is none. */
+  private said: Item[] | null = null;
+  /** How what the one before asked was decided. */
+  answers: Item[] = [];
   /** The output index of each call that svc carries out. */
   private readonly places = new Map<number, number>();
-  /** Of the turns of this response, and of those before it. */
-  private usages: Usage[] = [];
-  private used: Usage[] = [];
+  /** Of the turns of the run, and how many of them were before this response. */
+  private readonly usages: Usage[] = [];
+  private used = 0;
   private started = false;
   private timeout: Failure | null = null;
   private state: Omit<ResponseState, 'output'>;
@@ -112,6 +118,17 @@ export class ResponseEvents {
     return this.before > 0 ? -1 : this.number - 1;
   }
 
+  get isComplete(): boolean {
+    return this.status === 'completed' || this.status === 'incomplete';
+  }
+
+  /** What the complete responses of the run say, and what they asked. Null: none is complete. */
+  get conversation(): Item[] | null {
+    if (!this.isComplete && this.said === null) return null;
+    const last = this.isComplete ? this.items('completed') : [];
+    return [...(this.said ?? []), ...this.answers, ...last];
+  }
+
   /** The response events of the next event of the run. */
   after(event: RunLogEvent): ResponseEvent[] {
     if (this.isOver) return [];
@@ -121,6 +138,10 @@ export class ResponseEvents {
     const { asked } = this.served;
     const pauses = asked.length;
     const changed = this.served.after(event);
+    const decided = event.type === 'run.tool_allowed' || event.type === 'run.tool_denied';
+    for (const call of decided ? changed : [])
+      if (asked.at(-1)?.some((one) => one.call === call.call))
+        this.answers.push(answerItem(this.source, call));
     const events = [
       ...(begins ? this.continued(event.at) : []),
       ...changed.flatMap((call) => this.called(call)),
@@ -147,18 +168,14 @@ export class ResponseEvents {
         if (data.next !== undefined) this.moveTo(data.next as Target);
         return [];
       case 'run.output_appended':
-        return this.piece(data as unknown as LoggedPiece);
+        return this.piece(data as unknown as RunOutput);
       case 'run.turn_completed':
         return this.turned(data.usage as Usage);
       case 'run.deadline_passed':
-        this.timeout = {
-          code: 'run_timed_out',
-          message: TIMEOUT_ERROR[data.deadline as DeadlineName] ?? '',
-          retryable: true,
-        };
+        this.timeout = timedOut(data.deadline as DeadlineName);
         return [];
       case 'run.completed':
-        return this.completed(at, data as unknown as Completed);
+        return this.completed(at, data as unknown as Completion);
       case 'run.failed':
       case 'run.interrupted':
         return this.failed('failed', data.error as Failure);
@@ -241,21 +258,22 @@ export class ResponseEvents {
   /** The run does nothing but wait for these approvals. */
   private paused(at: number, asked: readonly ToolCall[]): ResponseEvent[] {
     const requests = asked.flatMap((call) => this.whole(approvalItem(this.source, call)));
-    const usage = sumOf(this.usages);
+    const usage = sumOf(this.usages.slice(this.used));
     const ended = { status: 'completed', finish_reason: 'tool_calls', completed_at: at } as const;
     this.state = { ...this.state, ...ended, usage };
     const completed = this.event('response.completed', { response: this.response() });
     if (this.before === 0) return [...requests, completed];
+    this.said = this.conversation;
+    this.answers = [];
     this.before -= 1;
     this.state = GOES_ON;
     this.number = 0;
     this.output = [];
-    this.used = [...this.used, ...this.usages];
-    this.usages = [];
+    this.used = this.usages.length;
     return [];
   }
 
-  private piece(piece: LoggedPiece): ResponseEvent[] {
+  private piece(piece: RunOutput): ResponseEvent[] {
     const before = this.allParts();
     // A piece without text that continues nothing says nothing: it only has tokens.
     if (piece.kind === undefined && piece.text === '' && before.length === 0) return [];
@@ -358,21 +376,16 @@ export class ResponseEvents {
     return events;
   }
 
-  private completed(at: number, { finish_reason, usage }: Completed): ResponseEvent[] {
+  private completed(at: number, { finish_reason, usage }: Completion): ResponseEvent[] {
     const isCut = cutBy(finish_reason) !== null;
     const status = isCut ? 'incomplete' : 'completed';
     const events =
       this.source.fields.compaction === true
         ? this.summarised()
         : [...this.close(status), ...this.closeCalls(status)];
-    const own = without(usage, sumOf(this.used));
-    this.state = {
-      status,
-      error: null,
-      usage: own,
-      finish_reason,
-      completed_at: isCut ? null : at,
-    };
+    const own = without(usage, sumOf(this.usages.slice(0, this.used)));
+    const completed_at = isCut ? null : at;
+    this.state = { status, error: null, usage: own, finish_reason, completed_at };
     return [...events, this.event(`response.${status}`, { response: this.response() })];
   }
 
@@ -434,17 +447,3 @@ function at({ id, output_index }: Shown): Item {
 function callName({ reader }: Shown): string {
   return reader === null ? 'function_call_arguments' : 'custom_tool_call_input';
 }
-
-interface LoggedPiece extends Piece {
-  readonly logprobs?: readonly TokenLogprob[];
-}
-interface Completed {
-  readonly finish_reason: FinishReason;
-  readonly usage: Usage;
-}
-
-const CANCELLED: Failure = {
-  code: 'run_cancelled',
-  message: 'The response was cancelled.',
-  retryable: false,
-};

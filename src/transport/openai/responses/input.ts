@@ -1,10 +1,8 @@
 import * as v from 'valibot';
-import type { ConversationContext } from '../../../../machines/conversation.ts';
 import type { Message, ResponseFormat } from '../../../../machines/messages.ts';
 import { withoutNull, wrong } from '../../../contract/check.ts';
 import type { RequestSource, RunInput } from '../../../contract/contract.ts';
 import { runInput } from '../../../contract/run.ts';
-import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
 import { narrowingOf, type Served, servedBy } from '../../dialect/mcp-tools.ts';
@@ -29,21 +27,12 @@ import {
   verbosityOf,
   WITHOUT_EFFECT,
 } from '../parameters.ts';
-import { unanswered } from './approvals.ts';
-import { ASK_SUMMARY, keptMessages, sealed, summaryPart } from './compaction.ts';
-import { answerOf, messagesOf } from './messages.ts';
-import { fieldsOf, placeOfResponse, type ResponseFields } from './object.ts';
+import { ASK_SUMMARY } from './compaction.ts';
+import { conversationOf, type Earlier, NOTHING } from './earlier.ts';
+import { messagesOf } from './messages.ts';
+import type { ResponseFields } from './object.ts';
 import { type InputItem, inputItems } from './schemas.ts';
-import { servedId } from './served-items.ts';
-import {
-  chosen,
-  joined,
-  NO_TOOLS,
-  sentTools,
-  type Toolbox,
-  toolboxOf,
-  toolChoice,
-} from './tools.ts';
+import { chosen, joined, sentTools, toolboxOf, toolChoice } from './tools.ts';
 
 /** The body of POST /v1/responses, and the run that it asks for. */
 
@@ -121,13 +110,6 @@ export type CountInput = v.InferOutput<typeof countInput>;
 export type CompactInput = v.InferOutput<typeof compactInput>;
 export type ResponseInput = v.InferOutput<typeof responseInput>;
 
-/** A conversation that a request continues, and the tools that it brought along. */
-export interface Earlier {
-  messages: readonly Message[];
-  toolbox: Toolbox;
-}
-export const NOTHING: Earlier = { messages: [], toolbox: NO_TOOLS };
-
 export interface ResponseRun {
   input: RunInput;
   /** The conversation that it belongs to. */
@@ -156,7 +138,12 @@ export async function runOfResponse(
   if (previous != null && conversation != null)
     throw wrong('conversation', 'conversation and previous_response_id exclude each other.');
   const made = conversation == null ? null : await runtime.runs.made.get(conversation);
-  const earlier = previous == null ? await madeTurns(runtime, made) : await earlierOf(previous);
+  const earlier =
+    previous != null
+      ? await earlierOf(previous)
+      : made === null
+        ? NOTHING
+        : { ...NOTHING, messages: await messagesOfRequest(runtime, made, reading) };
   const items = body.input ?? [];
   const added = await messagesOf(runtime, items, earlier.messages, reading);
   const compacts = isCompaction(items);
@@ -172,13 +159,12 @@ export async function runOfResponse(
     earlier.toolbox,
     toolboxOf(typeof items === 'string' ? [] : toolsIn(items)),
   );
-  const { toolbox, choice } = chosen(
-    joined(brought, toolboxOf(sent.filter((tool) => tool.type !== 'mcp'))),
-    body.tool_choice,
-  );
   const servers = sent.filter((tool) => tool.type === 'mcp');
+  const own = joined(brought, toolboxOf(sent.filter((tool) => tool.type !== 'mcp')));
+  const offered = { toolbox: own, servers: servers.map(narrowingOf) };
+  const { toolbox, choice, servers: narrowed } = chosen(offered, body.tool_choice);
   // A model that compacts calls nothing.
-  const { tool_servers, narrowings } = servedBy(compacts ? [] : servers.map(narrowingOf));
+  const { tool_servers, narrowings } = servedBy(compacts ? [] : narrowed);
   const { tools, names, strict } = toolbox;
   const { prompt_cache_key } = body;
   const wantsLogprobs = include?.includes('message.output_text.logprobs') === true;
@@ -229,14 +215,6 @@ export async function runOfResponse(
   };
 }
 
-/** What a conversation says. A request for an empty one has no messages before its own. */
-async function madeTurns(
-  runtime: Pick<Runtime, 'runs'>,
-  made: ConversationContext | null,
-): Promise<Earlier> {
-  return made === null ? NOTHING : { ...NOTHING, messages: await messagesOfRequest(runtime, made) };
-}
-
 /** The tools that items of an input bring along. The rest of the conversation has them. */
 function toolsIn(items: readonly InputItem[]) {
   return items.flatMap((item) => (item.type === 'additional_tools' ? item.tools : []));
@@ -250,61 +228,6 @@ function isCompaction(items: string | readonly InputItem[]): boolean {
     throw wrong(`input.${place}`, `input.${place} must be the last item: it compacts all others.`);
   return place !== -1;
 }
-
-/**
- * The conversation of an earlier response. `unstored`: also of one that its client asked with
- * `store: false`. Throws previous_response_not_found.
- */
-export async function conversationOf(
-  runtime: Pick<Runtime, 'runs'>,
-  id: string,
-  { unstored = false } = {},
-): Promise<Earlier> {
-  let run_id: string;
-  try {
-    run_id = placeOfResponse(id).run_id;
-  } catch {
-    throw notFound(id);
-  }
-  const earlier = await runtime.runs.readRequest(run_id).catch((error: unknown) => {
-    throw hasCode(error, 'run_unknown') ? notFound(id) : error;
-  });
-  const fields = fieldsOf(earlier.asked_as);
-  if (fields === null || (fields.unstored === true && !unstored)) throw notFound(id);
-  const { messages: all, tools = [] } = earlier.request;
-  const { ended_at, state, tool_calls = [] } = await runtime.runs.get(run_id);
-  if (state === 'awaiting_approval') {
-    const waiting = tool_calls.filter((call) => call.state === 'requested');
-    throw unanswered(waiting.map(({ call }) => servedId('mcpr', run_id, call)));
-  }
-  if (ended_at === null) throw wrong(PREVIOUS, `The response ${id} has not ended yet.`);
-  if (all.length === 0)
-    throw wrong(PREVIOUS, `The log does not keep what the response ${id} was asked.`);
-  const { turns, answer } = await answerOf(runtime, run_id);
-  // A turn that also calls functions of the client ends the run. svc carries out none of its calls.
-  const isServed = (called: string) => tools.some((tool) => tool.name === called && tool.server);
-  const content = answer.filter((part) => part.type !== 'tool_call' || !isServed(part.name));
-  const messages = all.slice(fields.instructions === true ? 1 : 0);
-  const { names = {}, brought = [] } = fields;
-  const kept = tools.filter(({ name }) => brought.includes(name));
-  const strict = kept.map((tool) => fields.strict?.[tools.indexOf(tool)] ?? null);
-  const toolbox = { names, tools: kept, strict };
-  if (fields.compaction === true) {
-    const summary: Message = { role: 'user', content: [summaryPart(sealed(content), PREVIOUS)] };
-    return { toolbox, messages: [...keptMessages(messages), summary] };
-  }
-  const last: Message[] = content.length === 0 ? [] : [{ role: 'assistant', content }];
-  return { toolbox, messages: [...messages, ...turns, ...last] };
-}
-
-export function notFound(id: string): SvcError {
-  const shown = JSON.stringify(id.slice(0, 80));
-  return new SvcError('previous_response_not_found', `There is no response ${shown}.`, {
-    param: PREVIOUS,
-  });
-}
-
-const PREVIOUS = 'previous_response_id';
 
 function formatOf(wanted: v.InferOutput<typeof format> | null | undefined): ResponseFormat | null {
   if (wanted == null || wanted.type === 'text') return null;

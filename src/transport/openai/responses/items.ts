@@ -21,12 +21,12 @@ export type ItemStatus = 'in_progress' | 'completed' | 'incomplete';
 
 /** The content of a run id, which its response and its items share. */
 const RUN = /^run_([0-9A-Z]{26})$/;
-const ITEM = /^(?:msg|fc|rs|cmp)_([0-9A-Z]{26})_(\d{1,6})$/;
+const ITEM = /^(?:msg|fc|rs|cmp|mcp[alr]?)_([0-9A-Z]{26})_\d{1,6}$/;
 
-/** The run and the index of an output item. Null: the id is not of an output item. */
-export function placeOfItem(id: string): { run_id: string; index: number } | null {
-  const [, key, index] = ITEM.exec(id) ?? [];
-  return key === undefined ? null : { run_id: `run_${key}`, index: Number(index) };
+/** The run of an output item. Null: the id is not of an output item. */
+export function runOfItem(id: string): string | null {
+  const [, key] = ITEM.exec(id) ?? [];
+  return key === undefined ? null : `run_${key}`;
 }
 
 const PREFIX = { text: 'msg', refusal: 'msg', reasoning: 'rs', tool_call: 'fc' } as const;
@@ -102,15 +102,16 @@ export function logprobOf({ token, logprob, top }: TokenLogprob): Item {
   };
 }
 
-/** The items of an input, oldest first. */
+/** The items of an input, oldest first. `first`: the number of the first one. */
 export function inputItems(
   run_id: string,
   messages: readonly Message[],
   names: SentNames = {},
+  first = 0,
 ): Item[] {
   const custom = new Set<string>();
   const items = messages.flatMap((message) => itemsOfMessage(message, names, custom));
-  return items.map((item, index) => ({ ...item, id: run_id.replace(RUN, `in_$1_${index}`) }));
+  return items.map((item, n) => ({ ...item, id: run_id.replace(RUN, `in_$1_${first + n}`) }));
 }
 
 /** `custom`: the calls of custom tools so far. */

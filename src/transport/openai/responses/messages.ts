@@ -1,6 +1,5 @@
 import type { Message, MessagePart, OutputPart } from '../../../../machines/messages.ts';
 import { wrong } from '../../../contract/check.ts';
-import type { RunRecord } from '../../../contract/contract.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { servedName } from '../../../runtime/tools/served-tools.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
@@ -8,8 +7,8 @@ import { imageOf } from '../chat-messages.ts';
 import { fileText } from '../files.ts';
 import { summaryPart } from './compaction.ts';
 import { customArguments } from './custom-input.ts';
-import { placeOfItem } from './items.ts';
-import { RESPONSES } from './object.ts';
+import { type Item, runOfItem } from './items.ts';
+import { saidIn } from './read.ts';
 import type { InputItem, InputMessage } from './schemas.ts';
 import { nameInRun } from './tools.ts';
 
@@ -46,74 +45,67 @@ export async function messagesOf(
     if (shown.length > 0) messages.push({ role: 'user', content: shown });
     shown = [];
   };
-  for (const [index, item] of input.entries()) {
+  for (const [index, sent] of input.entries()) {
     const at = `input.${index}`;
-    const isResult =
-      item.type === 'function_call_output' || item.type === 'custom_tool_call_output';
+    const item = sent.type === 'item_reference' ? await find(sent.id, at) : sent;
+    const isResult = item.type?.endsWith('call_output') === true;
     if (!isResult) show();
-    if (isUnsaid(item)) continue;
-    if (item.type === 'compaction')
-      messages.push({ role: 'user', content: [summaryPart(item.encrypted_content, at)] });
-    else if (item.type === 'mcp_call') {
-      const { id: written, server_label, name: tool, output, error } = item;
-      const id = written ?? `mcp_${index}`;
-      const name = servedName(server_label, tool);
-      answer([{ type: 'tool_call', id, name, arguments: item.arguments }]);
-      const text = output ?? (typeof error === 'string' ? error : JSON.stringify(error ?? null));
-      const is_error = output == null;
-      messages.push({ role: 'tool', content: [{ type: 'tool_result', id, text, is_error }] });
-    } else if ('role' in item) {
-      const { role, parts } = await partsOf(item, at, reading);
-      if (role === 'assistant') answer(parts);
-      else messages.push({ role, content: parts });
-    } else if (isResult) {
-      const { call_id: id, output } = item;
-      if (!calls.has(id))
-        throw wrong(`${at}.call_id`, `${at}.call_id names no call of a tool before it.`);
-      const parts = await userParts(output, `${at}.output`, reading);
-      const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
-      const images = parts.filter(({ type }) => type === 'image');
-      // Servers refuse an empty result.
-      const note = text === '' && images.length > 0 ? 'The next message has it.' : text;
-      messages.push({
-        role: 'tool',
-        content: [{ type: 'tool_result', id, is_error: false, text: note }],
-      });
-      for (const image of images)
-        shown.push(
-          { type: 'text', text: `This image is the result of the tool call ${id}:` },
-          image,
-        );
-    } else {
-      const parts = item.type === 'item_reference' ? [await find(item.id, at)] : itemParts(item);
-      for (const part of parts) if (part.type === 'tool_call') calls.add(part.id);
-      if (parts.length > 0) answer(parts);
+    switch (item.type) {
+      case 'message':
+      case undefined: {
+        const { role, parts } = await partsOf(item, at, reading);
+        if (role === 'assistant') answer(parts);
+        else messages.push({ role, content: parts });
+        break;
+      }
+      case 'compaction':
+        messages.push({ role: 'user', content: [summaryPart(item.encrypted_content, at)] });
+        break;
+      case 'mcp_call': {
+        const { id: written, server_label, name, output, error } = item;
+        const id = written ?? `mcp_${index}`;
+        const call = { id, name: servedName(server_label, name), arguments: item.arguments };
+        answer([{ type: 'tool_call', ...call }]);
+        const text = output ?? (typeof error === 'string' ? error : JSON.stringify(error ?? null));
+        messages.push(resultOf(id, text, output == null));
+        break;
+      }
+      case 'function_call_output':
+      case 'custom_tool_call_output': {
+        const { call_id: id, output } = item;
+        if (!calls.has(id))
+          throw wrong(`${at}.call_id`, `${at}.call_id names no call of a tool before it.`);
+        const parts = await userParts(output, `${at}.output`, reading);
+        const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+        const images = parts.filter(({ type }) => type === 'image');
+        // Servers refuse an empty result.
+        const note = text === '' && images.length > 0 ? 'The next message has it.' : text;
+        messages.push(resultOf(id, note));
+        for (const image of images)
+          shown.push(
+            { type: 'text', text: `This image is the result of the tool call ${id}:` },
+            image,
+          );
+        break;
+      }
+      case 'function_call':
+      case 'custom_tool_call':
+      case 'reasoning': {
+        const parts = itemParts(item);
+        for (const id of parts.flatMap(callId)) calls.add(id);
+        if (parts.length > 0) answer(parts);
+        break;
+      }
+      // No model reads the others. Of a call of svc it reads the one with the result.
     }
   }
   show();
   return messages;
 }
 
-/** Items that no model reads. Of a call that svc carries out, it reads the item with the result. */
-type Unsaid = Extract<
-  InputItem,
-  {
-    type:
-      | 'additional_tools'
-      | 'compaction_trigger'
-      | 'mcp_list_tools'
-      | 'mcp_approval_request'
-      | 'mcp_approval_response';
-  }
->;
-function isUnsaid(item: InputItem): item is Unsaid {
-  return (
-    item.type === 'additional_tools' ||
-    item.type === 'compaction_trigger' ||
-    item.type === 'mcp_list_tools' ||
-    item.type === 'mcp_approval_request' ||
-    item.type === 'mcp_approval_response'
-  );
+function resultOf(id: string, text: string, is_error = false) {
+  const result = { type: 'tool_result' as const, id, text, is_error };
+  return { role: 'tool' as const, content: [result] as MessagePart[] };
 }
 
 /** What the model said after its reasoning. More reasoning or text is another turn. */
@@ -181,42 +173,19 @@ function textParts(content: Texts): { type: 'text'; text: string }[] {
 }
 
 /** Finds output items by their ids. Each run is read once. */
-function references(
-  runtime: Pick<Runtime, 'runs'>,
-): (id: string, at: string) => Promise<OutputPart> {
-  const read = new Map<string, readonly OutputPart[]>();
-  return async (id, at) => {
-    const place = placeOfItem(id);
-    const run_id = place?.run_id ?? '';
-    if (place !== null && !read.has(run_id))
-      read.set(run_id, await answerOf(runtime, run_id).then(partsOfAll, () => []));
-    const part = read.get(run_id)?.[place?.index ?? 0];
-    if (part === undefined)
-      throw wrong(`${at}.id`, `${at}.id names no output item of a response that has ended.`);
-    return part;
+function references(runtime: Pick<Runtime, 'runs'>) {
+  const read = new Map<string, readonly Item[]>();
+  return async (
+    id: string,
+    at: string,
+  ): Promise<Exclude<InputItem, { type: 'item_reference' }>> => {
+    const run_id = runOfItem(id) ?? '';
+    const isNew = run_id !== '' && !read.has(run_id);
+    const said = isNew ? await saidIn(runtime, run_id).catch(() => null) : null;
+    if (isNew) read.set(run_id, said?.items ?? []);
+    const item = read.get(run_id)?.find((one) => one.id === id);
+    // What svc sends as output is valid as input, too.
+    if (item !== undefined) return item as never;
+    throw wrong(`${at}.id`, `${at}.id names no output item of a response that is complete.`);
   };
-}
-
-/** What a whole response said: what came before its answer, and the answer. */
-export interface Said {
-  turns: readonly Message[];
-  answer: readonly OutputPart[];
-}
-
-/** Nothing if the run is no response, or has not ended. */
-export async function answerOf(runtime: Pick<Runtime, 'runs'>, run_id: string): Promise<Said> {
-  const record = await runtime.runs.get(run_id);
-  const { asked_as, ended_at } = record;
-  return asked_as === RESPONSES && ended_at !== null ? saidIn(record) : { turns: [], answer: [] };
-}
-
-export function saidIn({ output, output_parts, turns = [] }: RunRecord): Said {
-  const answer = output_parts ?? (output === '' ? [] : [{ type: 'text', text: output } as const]);
-  return { turns: turns as Message[], answer };
-}
-
-/** The parts of all turns of the model, in their order. */
-export function partsOfAll({ turns, answer }: Said): readonly OutputPart[] {
-  const earlier = turns.filter(({ role }) => role === 'assistant');
-  return [...earlier.flatMap(({ content }) => content as readonly OutputPart[]), ...answer];
 }

@@ -80,6 +80,12 @@ export const GOES_ON: Omit<ResponseState, 'output'> = {
   completed_at: null,
 };
 
+export const CANCELLED: Failure = {
+  code: 'run_cancelled',
+  message: 'The response was cancelled.',
+  retryable: false,
+};
+
 export function fieldsOf(asked_as: SourceRequest | null): ResponseFields | null {
   return asked_as?.api === RESPONSES ? (asked_as.fields as ResponseFields) : null;
 }
@@ -100,6 +106,7 @@ export function placeOfResponse(id: string): { run_id: string; part: number } {
 export function responseObject(source: ResponseRequest, state: ResponseState): Item {
   const { request, fields, metadata } = source;
   const { names = {} } = fields;
+  const { tools = [] } = request;
   const { error, finish_reason, completed_at } = state;
   const seconds = (at: number) => Math.floor(at / 1000);
   const incomplete = state.status === 'incomplete';
@@ -130,8 +137,8 @@ export function responseObject(source: ResponseRequest, state: ResponseState): I
     // What was not asked is the default of OpenAI: a provider does not tell its own.
     temperature: request.temperature ?? 1,
     text: { format: formatOf(request), verbosity: request.verbosity ?? 'medium' },
-    tool_choice: shownChoice(request.tool_choice ?? 'auto', names),
-    tools: [...shownTools(request.tools ?? [], names, fields.strict), ...(fields.servers ?? [])],
+    tool_choice: shownChoice(request.tool_choice ?? 'auto', { names, tools }),
+    tools: [...shownTools(tools, names, fields.strict), ...(fields.servers ?? [])],
     top_logprobs: request.logprobs ?? 0,
     top_p: request.top_p ?? 1,
     presence_penalty: request.presence_penalty ?? 0,

@@ -1,11 +1,13 @@
+import type { Tool, ToolCallPart } from '../../../../machines/messages.ts';
 import type { RunRecord } from '../../../contract/contract.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
-import { type RunLogEvent, ServedCalls } from '../../dialect/served-calls.ts';
+import { idIn } from '../../dialect/ids.ts';
+import type { RunLogEvent } from '../../dialect/served-calls.ts';
 import { eventData } from '../../stream/event-forms.ts';
 import type { Outflow } from '../../stream/unsent-bytes.ts';
 import { type ResponseEvent, ResponseEvents } from './events.ts';
-import type { Item } from './items.ts';
+import { type Item, inputItems } from './items.ts';
 import { fieldsOf, placeOfResponse, type ResponseRequest, responseId } from './object.ts';
 
 /** Reads responses from the events of their runs. */
@@ -29,9 +31,7 @@ export async function storedResponse(
   id: string,
 ): Promise<ResponseRequest> {
   const source = await requestOfResponse(runtime, id);
-  const { run_id, part } = source;
-  if (part > 0 && (await servedCalls(runtime, run_id)).asked.length < part)
-    throw noResponse(source);
+  const { run_id } = source;
   if (source.fields.unstored !== true) return source;
   throw new SvcError('run_unknown', `The response ${id} was asked with store: false.`, {
     param: 'id',
@@ -71,11 +71,19 @@ async function* eventsOfRun(
   }
 }
 
-/** The response as it is now. */
+/** The response as it is now. Throws run_unknown if its run has not come so far. */
 export async function presentResponse(
   runtime: Pick<Runtime, 'runs'>,
   source: ResponseRequest,
 ): Promise<Item> {
+  return { ...(await foldOf(runtime, source)).response(), id: responseId(source) };
+}
+
+/** The fold of all events of the run that there are now. Throws as `presentResponse` does. */
+export async function foldOf(
+  runtime: Pick<Runtime, 'runs'>,
+  source: ResponseRequest,
+): Promise<ResponseEvents> {
   const { seq: last } = await runtime.runs.head(source.run_id);
   const response = new ResponseEvents(source);
   const { signal } = new AbortController();
@@ -86,47 +94,56 @@ export async function presentResponse(
     if (!hasCode(error, 'content_not_kept')) throw error;
     return fromRecord(source, await runtime.runs.get(source.run_id));
   }
-  if (source.part > 0 && response.last < 0) throw noResponse(source);
-  return response.response();
+  checkBegun(source, response);
+  return response;
 }
 
-/** The response of a run that has not come so far. */
-function noResponse(source: ResponseRequest): SvcError {
-  return new SvcError('run_unknown', `There is no response ${responseId(source)}.`, {
-    param: 'id',
-  });
+/** Throws run_unknown for the response of a run that has not come so far. */
+export function checkBegun(source: ResponseRequest, { last }: ResponseEvents): void {
+  if (source.part === 0 || source.part === ALL || last >= 0) return;
+  throw new SvcError('run_unknown', `There is no response ${responseId(source)}.`, { param: 'id' });
 }
 
-/** The calls that svc carries out for a run, as they are now. */
-export async function servedCalls(
+/** After all responses of a run. */
+export const ALL = Number.POSITIVE_INFINITY;
+
+/** What the complete responses of a run say, and what it was asked. Throws run_unknown. */
+export async function saidIn(
   runtime: Pick<Runtime, 'runs'>,
   run_id: string,
-): Promise<ServedCalls> {
-  const { seq: last } = await runtime.runs.head(run_id);
-  const calls = new ServedCalls();
-  const { signal } = new AbortController();
-  for await (const { seq, event } of eventsOfRun(runtime, run_id, { signal })) {
-    calls.after(event);
-    if (seq >= last) break;
-  }
-  return calls;
+): Promise<{ source: ResponseRequest; items: Item[] | null }> {
+  const source = { ...(await requestOfResponse(runtime, idIn('resp_', run_id))), part: ALL };
+  const record = await runtime.runs.get(run_id);
+  // Without a call of svc, the record has all of it.
+  const isShort = record.turns === undefined;
+  const response = isShort ? fromRecord(source, record) : await foldOf(runtime, source);
+  return { source, items: response.conversation };
+}
+
+/** What a response was asked, without the conversation before it. */
+export function inputOf({
+  run_id,
+  request: { messages },
+  fields: { new_messages = messages.length, names },
+}: ResponseRequest): Item[] {
+  return inputItems(run_id, messages.slice(messages.length - new_messages), names);
 }
 
 /** From the record, which has the last answer only: the log does not have the pieces. */
-function fromRecord(source: ResponseRequest, record: RunRecord): Item {
+function fromRecord(source: ResponseRequest, record: RunRecord): ResponseEvents {
   const response = new ResponseEvents({ ...source, part: 0 });
   for (const event of eventsOf(record)) response.after(event);
-  return { ...response.response(), id: responseId(source) };
+  return response;
 }
 
 function* eventsOf(record: RunRecord): Generator<RunLogEvent> {
-  const { state, output, output_parts, finish_reason, usage, error, ended_at } = record;
+  const { state, output, output_parts, finish_reason, usage, error, ended_at, tools = [] } = record;
   const at = Date.parse(ended_at ?? record.created_at);
   if (record.started_at !== null) yield { type: 'run.started', at, data: {} };
   for (const part of output_parts ?? [{ type: 'text' as const, text: output }]) {
     const data =
       part.type === 'tool_call'
-        ? { kind: part.type, text: part.arguments, call: { id: part.id, name: part.name } }
+        ? { kind: part.type, text: part.arguments, call: callOf(part, tools) }
         : { text: part.text, ...(part.type === 'text' ? {} : { kind: part.type }) };
     yield { type: 'run.output_appended', at, data };
   }
@@ -134,4 +151,8 @@ function* eventsOf(record: RunRecord): Generator<RunLogEvent> {
   if (state === 'completed') yield { type: 'run.completed', at, data: { finish_reason, usage } };
   else if (state === 'cancelled') yield { type: 'run.cancelled', at, data: {} };
   else yield { type: 'run.failed', at, data: { error } };
+}
+
+function callOf({ id, name }: ToolCallPart, tools: readonly Pick<Tool, 'name' | 'server'>[]) {
+  return { id, name, server: tools.find((tool) => tool.name === name)?.server };
 }

@@ -14,12 +14,21 @@ import { sendLive, whyCut } from '../../stream/live.ts';
 import { tellVerbosity } from '../parameters.ts';
 import { bodyOf, HEARTBEAT } from '../parts.ts';
 import { continuedBy } from './approvals.ts';
+import type { Earlier } from './earlier.ts';
 import { ResponseEvents } from './events.ts';
-import { type Earlier, type ResponseInput, type ResponseRun, runOfResponse } from './input.ts';
-import { type Item, inputItems } from './items.ts';
+import { type ResponseInput, type ResponseRun, runOfResponse } from './input.ts';
+import type { Item } from './items.ts';
 import { inResponse, RESPONSES, type ResponseRequest } from './object.ts';
 import type { ItemsQuery, ResponseQuery } from './query.ts';
-import { followResponse, presentResponse, requestOfResponse, storedResponse } from './read.ts';
+import {
+  checkBegun,
+  foldOf,
+  followResponse,
+  inputOf,
+  presentResponse,
+  requestOfResponse,
+  storedResponse,
+} from './read.ts';
 
 /** The Responses API. Each response is a run, and all of it comes from the log. */
 
@@ -92,10 +101,10 @@ export async function wholeResponse(context: Context, source: ResponseRequest): 
 /** Why the response has no answer. Null: it has one, whatever becomes of its run. */
 async function failureOf(
   runtime: Pick<Runtime, 'runs'>,
-  { status }: ResponseEvents,
+  { isComplete }: ResponseEvents,
   run_id: string,
 ) {
-  if (status === 'completed' || status === 'incomplete') return null;
+  if (isComplete) return null;
   const error = await runtime.runs.failure(run_id);
   return error === null ? null : (inResponse(error) as SvcError);
 }
@@ -122,7 +131,7 @@ async function streamResponse(
       type: 'text/event-stream',
       run_id,
       heartbeat: HEARTBEAT,
-      begin: after < 0 ? 'now' : 'late',
+      begin: after < 0 && source.part === 0 ? 'now' : 'late',
       // The event repeats the last number, so that a client that continues after it misses nothing.
       failure: (error) => {
         const { code, message, param } = bodyOf(error);
@@ -135,6 +144,7 @@ async function streamResponse(
       for await (const { seq, events } of followResponse(runtime, response, run_id, options)) {
         for (const event of events) if (event.sequence_number > after) await write(frame(event));
         if (seq !== present) continue;
+        checkBegun(source, response);
         if (response.last < after) throw aheadOf(response);
         // From here on the headers need not wait.
         await write('');
@@ -176,12 +186,10 @@ export async function showResponse(context: Context<ResponseQuery>): Promise<voi
 
 export async function listInputItems(context: Context<ItemsQuery>): Promise<void> {
   const { runtime, query } = context;
-  const { run_id, request, fields } = await storedResponse(runtime, idOf(context));
+  const source = await storedResponse(runtime, idOf(context));
   const { after, order = 'desc', limit = 20 } = query;
   await sendLarge(context, async () => {
-    const count = fields.new_messages ?? request.messages.length;
-    const added = request.messages.slice(request.messages.length - count);
-    const items = inputItems(run_id, added, fields.names);
+    const items = source.part > 0 ? (await foldOf(runtime, source)).answers : inputOf(source);
     if (order === 'desc') items.reverse();
     const place = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
     if (after !== undefined && place === -1)
@@ -202,6 +210,7 @@ export async function cancelResponse(context: Context): Promise<void> {
       'id',
       'Only a response with background: true can be cancelled. Close the connection of this one.',
     );
+  if (source.part > 0) await foldOf(runtime, source);
   await runtime.runs.cancel(source.run_id, CLIENT);
   await sendLarge(context, () => presentResponse(runtime, source));
 }
@@ -209,8 +218,9 @@ export async function cancelResponse(context: Context): Promise<void> {
 /** Removes its run from the log. */
 export async function deleteResponse(context: Context): Promise<void> {
   const { res, runtime } = context;
-  const { run_id } = await storedResponse(runtime, idOf(context));
-  await runtime.runs.remove(run_id);
+  const source = await storedResponse(runtime, idOf(context));
+  if (source.part > 0) await foldOf(runtime, source);
+  await runtime.runs.remove(source.run_id);
   sendJson(res, 200, { id: idOf(context), object: 'response', deleted: true });
 }
 

@@ -10,7 +10,11 @@ import type { Item } from './items.ts';
 
 const APPROVAL = /^mcpr_([0-9A-Z]{26})_(\d{1,6})$/;
 
-export function servedId(prefix: 'mcp' | 'mcpl' | 'mcpr', run_id: string, place: number): string {
+export function servedId(
+  prefix: 'mcp' | 'mcpa' | 'mcpl' | 'mcpr',
+  run_id: string,
+  place: number,
+): string {
   return `${prefix}_${run_id.slice('run_'.length)}_${place}`;
 }
 
@@ -52,6 +56,17 @@ export function approvalItem({ run_id, request }: Of, call: ToolCall): Item {
     server_label: server,
     name: tool,
     arguments: call.arguments,
+  };
+}
+
+/** How the approval of a call was decided. */
+export function answerItem({ run_id }: Of, { call, state, reason }: ToolCall): Item {
+  return {
+    type: 'mcp_approval_response',
+    id: servedId('mcpa', run_id, call),
+    approval_request_id: servedId('mcpr', run_id, call),
+    approve: state !== 'denied',
+    reason,
   };
 }
 

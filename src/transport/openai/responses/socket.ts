@@ -11,15 +11,9 @@ import { IgnoredFields } from '../../http/ignored-fields.ts';
 import type { SocketRoute, Talk } from '../../socket-route.ts';
 import { onAbort } from '../../stream/on-abort.ts';
 import { bodyOf } from '../parts.ts';
+import { conversationOf, type Earlier } from './earlier.ts';
 import { type ResponseEvent, ResponseEvents } from './events.ts';
-import {
-  conversationOf,
-  type Earlier,
-  type ResponseInput,
-  type ResponseRun,
-  responseInput,
-  runOfResponse,
-} from './input.ts';
+import { type ResponseInput, type ResponseRun, responseInput, runOfResponse } from './input.ts';
 import { responseId } from './object.ts';
 import { followResponse } from './read.ts';
 import { type Start, sourceOf } from './responses.ts';

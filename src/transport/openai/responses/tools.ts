@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
 import type { Tool, ToolChoice } from '../../../../machines/messages.ts';
+import { wrong } from '../../../contract/check.ts';
+import type { ToolNarrowing } from '../../../contract/contract.ts';
+import { servedName } from '../../../runtime/tools/served-tools.ts';
 import { mcpTool } from '../../dialect/mcp-tools.ts';
 import { anything, flag, listWithout, object, oneOf, text } from '../parameters.ts';
 import { customArguments } from './custom-input.ts';
@@ -63,14 +66,14 @@ function listOf<S extends v.GenericSchema>(item: S, own: ReadonlySet<string>) {
   return listWithout((type) => !own.has(type), item, 'must be a list of tools.');
 }
 
-const named = object({
-  type: v.picklist(
-    ['function', 'custom'],
-    'must be function or custom: a tool of a server cannot be forced.',
-  ),
-  name: text,
-  namespace: v.nullish(text),
-});
+const named = v.variant(
+  'type',
+  [
+    object({ type: v.picklist(['function', 'custom']), name: text, namespace: v.nullish(text) }),
+    object({ type: v.literal('mcp'), server_label: text, name: v.nullish(text) }),
+  ],
+  'must be function, custom or mcp.',
+);
 export const toolChoice = v.union(
   [
     oneOf(['none', 'auto', 'required']),
@@ -81,8 +84,8 @@ export const toolChoice = v.union(
       tools: v.array(named, 'must be a list of names of tools.'),
     }),
   ],
-  'must be none, auto, required, allowed_tools, or an object that names a function or a ' +
-    'custom tool.',
+  'must be none, auto, required, allowed_tools, or an object that names a function, a custom ' +
+    'tool, or a tool of a server.',
 );
 
 /** What the client calls a tool. */
@@ -161,23 +164,61 @@ function customTool({ description, format }: Extract<Sent, { type: 'custom' }>) 
   return { description: says, parameters: customArguments.schema };
 }
 
-/** The choice of a run, and the tools that it may use. */
+/** The tools of a request: its own, and those of each server. */
+interface Offered {
+  toolbox: Toolbox;
+  servers: readonly ToolNarrowing[];
+}
+type Named = v.InferOutput<typeof named>;
+
+/** The choice of a run, and the tools that it may use. Throws invalid_request. */
 export function chosen(
-  { tools, names, strict }: Toolbox,
+  { toolbox, servers }: Offered,
   choice: v.InferOutput<typeof toolChoice> | null | undefined,
-): { toolbox: Toolbox; choice: ToolChoice | null } {
-  const toolbox = { tools, names, strict };
-  if (choice == null || typeof choice === 'string') return { toolbox, choice: choice ?? null };
+): Offered & { choice: ToolChoice | null } {
+  const { tools, names, strict } = toolbox;
+  if (choice == null || typeof choice === 'string')
+    return { toolbox, servers, choice: choice ?? null };
   if (choice.type !== 'allowed_tools')
-    return { toolbox, choice: { name: nameInRun(choice.name, choice.namespace) } };
-  const allowed = new Set(choice.tools.map(({ name, namespace }) => nameInRun(name, namespace)));
+    return { toolbox, servers, choice: forced({ toolbox, servers }, choice) };
+  const allowed = new Set(choice.tools.flatMap((one) => (one.type === 'mcp' ? [] : inRun(one))));
   const stays = tools.map(({ name }) => allowed.has(name));
   const kept = {
     names,
     tools: tools.filter((_, index) => stays[index]),
     strict: strict.filter((_, index) => stays[index]),
   };
-  return { toolbox: kept, choice: choice.mode };
+  const narrowed = servers.flatMap((each) => {
+    const own = choice.tools.filter(
+      (one) => one.type === 'mcp' && one.server_label === each.server,
+    );
+    if (own.length === 0) return [];
+    if (own.some(({ name }) => name == null)) return each;
+    const { tool_names } = each.allowed;
+    const both = own.flatMap(({ name }) =>
+      name == null || tool_names?.includes(name) === false ? [] : name,
+    );
+    return { ...each, allowed: { ...each.allowed, tool_names: both } };
+  });
+  return { toolbox: kept, servers: narrowed, choice: choice.mode };
+}
+
+function inRun({ name, namespace }: Exclude<Named, { type: 'mcp' }>): string {
+  return nameInRun(name, namespace);
+}
+
+function forced({ toolbox: { tools }, servers }: Offered, choice: Named): ToolChoice {
+  if (choice.type !== 'mcp') return { name: inRun(choice) };
+  const { server_label: label, name } = choice;
+  if (!servers.some(({ server }) => server === label))
+    throw wrong('tool_choice', `tool_choice names the server ${label}, which is not in tools.`);
+  if (name != null) return { name: servedName(label, name) };
+  if (tools.length === 0 && servers.length === 1) return 'required';
+  throw wrong(
+    'tool_choice.name',
+    `tool_choice.name must name a tool of ${label}: the request has other tools too, and a ` +
+      'model is forced to one tool or to any.',
+  );
 }
 
 /** The tools as the client sent them, tools of one namespace together. */
@@ -206,8 +247,13 @@ export function shownTools(
   return shown;
 }
 
-export function shownChoice(choice: ToolChoice, names: SentNames): unknown {
+export function shownChoice(
+  choice: ToolChoice,
+  { names, tools }: Pick<Toolbox, 'names' | 'tools'>,
+): unknown {
   if (typeof choice === 'string') return choice;
+  const served = tools.find((tool) => tool.name === choice.name && tool.server !== undefined);
+  if (served !== undefined) return { type: 'mcp', server_label: served.server, name: served.tool };
   const { name, namespace, custom } = sentName(names, choice.name);
   const within = namespace === undefined ? {} : { namespace };
   return { type: custom === true ? 'custom' : 'function', name, ...within };
