@@ -112,6 +112,28 @@ test('/list shows conversations, and /load continues one or leaves all as it was
   assert.equal(started(daemon), [{ prompt: 'again', conversation: 'run_7' }]);
 });
 
+test('the tokens that asked turns of the conversation are named, once while they are the same', async ({
+  home,
+  daemon,
+}) => {
+  knowing(daemon);
+  const tokens = [[], ['phone'], ['phone'], ['phone', 'tablet']];
+  daemon.on('run.start', ({ event, result }) => {
+    const begun = { ...run, conversation: 'run_1', turns_of: tokens.shift() };
+    event({ run: begun });
+    result({ ...begun, state: 'completed', output: 'ok' });
+  });
+  const { code, stderr } = await home.svc(['chat'], { stdin: 'a\nb\nc\nd\n' });
+  assert.is(code, 0, stderr);
+  assert.equal(
+    stderr.split('\n').filter((line) => line.startsWith('This conversation')),
+    [
+      'This conversation has turns of the token phone.',
+      'This conversation has turns of the token phone, tablet.',
+    ],
+  );
+});
+
 test('a turn that fails ends no chat, and sets its exit code', async ({ home, daemon }) => {
   knowing(daemon);
   daemon.on('run.start', ({ params, error, event, result }) => {

@@ -99,7 +99,7 @@ function bootEnds(kernel: Kernel, store: EventStore): (event: StoredEvent) => Pr
   return async ({ boot_id, seq, at }) => {
     const time = known.get(boot_id);
     if (time !== undefined) return time;
-    const later = await store.startedStreams(seq + 1, kernel.durableSeq, STREAMS_MAX);
+    const later = await store.startedStreams(seq, kernel.durableSeq, STREAMS_MAX);
     const next = later.find(isDaemon);
     const [first] = next === undefined ? [] : await store.readStream(next, 1, 1);
     const [last] = first === undefined ? [] : await store.readAll(first.seq - 1, 1);

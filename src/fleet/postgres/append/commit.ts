@@ -104,12 +104,12 @@ function appendedRuns(
     const { run_id } = line;
     const first = events.findIndex(({ stream, version }) => stream === run_id && version === 1) + 1;
     const place = row.seq - before;
-    const seq_place = place >= 1 && place <= events.length ? place : null;
+    const event = events[place - 1];
     return {
       line: { ...line, seq: row.seq },
       accepted_place: first || null,
-      seq_place,
-      ended_at: events[(seq_place ?? 0) - 1]?.at ?? null,
+      seq_place: event === undefined ? null : place,
+      ended_at: event?.at ?? null,
       prompt: row.finished ? vectorOf(row.record?.prompt) : null,
       answer: row.finished ? vectorOf(row.record?.output) : null,
     };

@@ -100,6 +100,14 @@ test('reasoning is a separate part, without its tags', () => {
   ]);
 });
 
+test('white space of a mark may be more or missing, and begins in no word', () => {
+  const form = { ...ALL, reasoning: { ...reasoning, open: looseMark('<|think on|>') } };
+  const partsOf = (open: string) => readEachWay(form, `${open}Hm.</think>`).parts;
+  for (const open of ['<|think on|>', '< | think\n on |>', '<|thinkon|>'])
+    assert.equal(partsOf(open), [{ type: 'reasoning', text: 'Hm.' }], open);
+  assert.equal(partsOf('<|th ink on|>'), [], 'a text has no parts');
+});
+
 test('a tag inside of text is text', () => {
   assert.is(readEachWay(ALL, 'The tag <think> opens.').text, 'The tag <think> opens.');
 });

@@ -21,16 +21,9 @@ export function looseMark(text: string): Mark {
   const letters = text.replace(/\s+/g, '');
   const gaps: boolean[] = [];
   let previous: string | undefined;
-  let spaced = true;
-  for (const letter of text) {
-    if (isSpace(letter)) {
-      spaced = true;
-      continue;
-    }
-    const gap = spaced || !isWord(previous) || !isWord(letter);
-    gaps.push(gap, ...Array.from({ length: letter.length - 1 }, () => false));
+  for (const letter of text.split('')) {
+    if (!isSpace(letter)) gaps.push(!isWord(previous) || !isWord(letter));
     previous = letter;
-    spaced = false;
   }
   return { letters, gaps };
 }
