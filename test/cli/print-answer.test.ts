@@ -66,6 +66,18 @@ test('an answer that may start again is printed at its end, without what was dis
   assert.is(steps.unprinted(record()), 'second');
 });
 
+test('the cursor leaves the line of an answer once, and before its text there is none', async () => {
+  const { printer, text } = printed();
+  const left = [printer.leaveLine()];
+  await printer.append('one');
+  left.push(printer.leaveLine(), printer.leaveLine());
+  await printer.append('two');
+  await printer.end('', true);
+  left.push(printer.leaveLine());
+  assert.equal(left, [false, true, false, false]);
+  assert.is(text(), 'onetwo\n');
+});
+
 test('after Ctrl-C no more is printed', async () => {
   const { printer, text } = printed();
   const stop = new AbortController();

@@ -252,4 +252,14 @@ on('a connection that is cut before the first statement ends no process', () =>
   }),
 );
 
+on('a connection beside the pools that the server ends is no error of the process', () =>
+  connected(async (connections) => {
+    const client = await connections.connect();
+    const ended = new Promise<void>((resolve) => client.once('end', resolve));
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    await connections.read('select pg_terminate_backend($1)', [rows[0]?.pid]);
+    await ended;
+  }),
+);
+
 test.run();

@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
 import { CIRCUITS_MAX } from '../../../machines/provider/circuit.ts';
 import { SvcError } from '../../../src/errors.ts';
-import { boot, busy } from '../../helpers/circuits.ts';
+import { boot, busy, failed } from '../../helpers/circuits.ts';
 import { finish, gate, type Move, output } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -71,6 +71,14 @@ test('several models that fail without an answer between them close their provid
   assert.match(refused.error?.message ?? '', /^far was not asked: 1 s ago it failed for far\/c\./);
   assert.is(upstream.asked.length, 3);
   assert.is(far.asked.length, 4);
+});
+
+test('a fault of a model shows that its provider is there, and the count of failures begins again', async () => {
+  const { ask, record } = await models({ away: failed, bad: garbled });
+  for (const model of ['away', 'away', 'bad', 'away', 'away']) await ask(model);
+  assert.is(record().state, 'degraded');
+  await ask('away');
+  assert.is(record().state, 'unavailable');
 });
 
 test('a used-up quota is of the provider, and tried again after a while', async () => {

@@ -281,6 +281,9 @@ test('completions, whole and streamed', async ({ real, client }) => {
     ['Hello you', 'stop', 5],
   );
   assert.equal([asked(real).stop, asked(real).max_tokens], [['.'], 16], "as OpenAI's");
+  assert.not.ok(asked(real).raw, 'the built-in model only answers messages');
+  await client.completions.create({ model: 'local/base', prompt: 'Once' });
+  assert.is(asked(real).raw, true);
   let text = '';
   const stream = await client.completions.create({ model: MODEL, prompt: 'Once', stream: true });
   for await (const chunk of stream) text += chunk.choices[0]?.text;
