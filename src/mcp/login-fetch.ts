@@ -1,4 +1,5 @@
-import { lookup } from 'node:dns/promises';
+import type { lookup as systemLookup } from 'node:dns';
+import { lookup as find } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { isLoopback } from '../config/address.ts';
 import { SvcError } from '../errors.ts';
@@ -27,6 +28,7 @@ export async function loginFetch(
   server: URL,
   limits: LoginLimits,
   isInner: boolean | Promise<boolean> = isInside(server),
+  lookup?: typeof systemLookup,
 ): Promise<LoginFetch> {
   const mayBeInner = await isInner;
   const isAllowed = (address: string) => mayBeInner || isPublic(address);
@@ -34,34 +36,27 @@ export async function loginFetch(
     const host = hostOf(url);
     const isHere = isLoopback(host);
     const isSafe = url.protocol === 'https:' || (url.protocol === 'http:' && isHere);
-    if (!isSafe || url.username !== '' || url.password !== '')
-      throw refusal(url, 'It must be https, or http on this machine, and without a password.');
-    if ((isHere || isIP(host) !== 0) && !isAllowed(host)) throw notPublic(url.origin);
+    if (!isSafe || url.username !== '' || url.password !== '') throw refusal(url.protocol + host);
+    if ((isHere || isIP(host) !== 0) && !isAllowed(host)) throw refusal(host);
   };
   // Loaded here: the daemon needs it for no other server.
   const { Agent, fetch } = await import('undici');
-  const connect = { lookup: lookupOf(isAllowed, notPublic) };
+  const connect = { lookup: lookupOf(isAllowed, refusal, lookup) };
   const dispatcher = new Agent({ connect, pipelining: 0 });
   const send: Fetch = async (url, init = {}) => {
     check(new URL(url));
     const signals = [AbortSignal.timeout(limits.mcp_oauth_ms), init.signal ?? []].flat();
     const signal = AbortSignal.any(signals);
-    const asked = fetch(url, { ...(init as object), signal, dispatcher });
-    return (await asked.catch(throwCause)) as unknown as Response;
+    return (await fetch(url, { ...(init as object), signal, dispatcher })) as unknown as Response;
   };
   const { mcp_oauth_bytes: bytes } = limits;
   const bounds = { mcp_message_bytes: bytes, mcp_stream_bytes: bytes };
   return { fetch: boundedFetch(bounds, () => {}, send), check };
 }
 
-/** A name was refused, or could not be reached. */
-function throwCause(error: Error): never {
-  throw error.cause instanceof SvcError ? error.cause : error;
-}
-
 /** Whether the server is of this machine or its network. Then its logins may be there too. */
 async function isInside(server: URL): Promise<boolean> {
-  const found = await lookup(hostOf(server), { all: true }).catch(() => []);
+  const found = await find(hostOf(server), { all: true }).catch(() => []);
   return found.some(({ address }) => !isPublic(address));
 }
 
@@ -69,13 +64,12 @@ function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '');
 }
 
-function notPublic(place: string): SvcError {
-  return refusal(place, 'It is not public, and the server of tools is.');
-}
-
-function refusal(place: URL | string, why: string): SvcError {
-  const shown = typeof place === 'string' ? place : `${place.protocol}//${place.host}`;
-  const message = `The login leads to ${oneLine(shown).slice(0, SHOWN_MAX)}. ${why}`;
-  return new SvcError('mcp_login_failed', message);
+function refusal(place: string): SvcError {
+  const shown = oneLine(place).slice(0, SHOWN_MAX);
+  return new SvcError(
+    'mcp_login_failed',
+    `The login leads to ${shown}, where svc does not go: only to https, or to http on this ` +
+      'machine, without a password. A server of the Internet leads to no inner address.',
+  );
 }
 const SHOWN_MAX = 200;

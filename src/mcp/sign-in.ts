@@ -102,7 +102,7 @@ export async function signIn(options: SignInOptions): Promise<boolean> {
     await transport.finishAuth(await answer);
     return true;
   } catch (thrown) {
-    throw thrown instanceof SvcError ? thrown : failed(name, thrown);
+    throw failed(name, thrown);
   } finally {
     await transport.close();
     close();
@@ -126,7 +126,9 @@ async function listen(port: number, wait_ms: number) {
     const fields = new URLSearchParams(query);
     const isOurs = method === 'GET' && path === '/callback' && fields.get('state') === state;
     res.writeHead(isOurs ? 200 : 400, HEADERS);
-    res.end(isOurs ? 'svc has the answer. Go back to it.\n' : 'No login waits for this.\n');
+    res.end(
+      isOurs ? 'svc has the answer. You can close this page.\n' : 'No login waits for this.\n',
+    );
     if (isOurs) resolve(fields);
   });
   server.maxConnections = CONNECTIONS_MAX;
@@ -161,6 +163,9 @@ const HEADERS = {
 const CONNECTIONS_MAX = 16;
 
 function failed(name: string, thrown: unknown): SvcError {
+  // What a name leads to is refused below the request.
+  for (let error = thrown; error instanceof Error; error = error.cause)
+    if (error instanceof SvcError) return error;
   const { name: kind, message, cause } = thrown as Error & { cause?: { code?: unknown } };
   const said = OAuthError.isInstance(thrown)
     ? `it answered ${thrown.code}`

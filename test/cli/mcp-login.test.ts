@@ -6,6 +6,7 @@ import { readRuntimeFile } from '../../src/home/runtime-file.ts';
 import { answerScripted } from '../clients/scripted-model.ts';
 import { browse, loginServers } from '../helpers/login-servers.ts';
 import { type Home, makeHome, type Outcome, type Started } from '../helpers/svc.ts';
+import { hasTerminal, onTerminal } from '../helpers/terminal.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -119,5 +120,42 @@ test('what cannot log in says why', async () => {
   assert.is((await home.svc(header)).code, 0);
   assert.is((await home.svc(['mcp', 'login', 'locked'])).code, 2);
 });
+
+/** What opens pages for a test: it notes its words and the page, and follows that. */
+const OPENER = `
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+const words = process.argv.slice(3);
+const file = fileURLToPath(words[0]);
+const page = readFileSync(file, 'utf8');
+const mode = statSync(file).mode & 0o777;
+writeFileSync(process.argv[2], JSON.stringify({ words, file, page, mode }));
+const address = /href="([^"]*)"/.exec(page)[1].replace(/&#(\\d+);/g, (_, code) => String.fromCharCode(code));
+const leads = await fetch(address, { redirect: 'manual' });
+await fetch(leads.headers.get('location'));
+`;
+
+if (hasTerminal)
+  test('at a terminal a browser opens a private file, and no shell reads the address', async () => {
+    const { home, remote } = await stage();
+    const at = (name: string) => join(home.folder, name);
+    mkdirSync(at('bin'));
+    writeFileSync(at('opener.mjs'), OPENER);
+    const line = `exec "${process.execPath}" "${at('opener.mjs')}" "${at('opened')}" "$@"`;
+    writeFileSync(at('bin/xdg-open'), `#!/bin/sh\n${line}\n`, { mode: 0o755 });
+    const hostile = `'"><script>$(touch ${at('owned')});\`touch ${at('owned')}\`</script>`;
+    const authorization_endpoint = `${remote.issuer}/authorize?a=${hostile}`;
+    remote.does.metadata = { authorization_endpoint };
+    const env = { ...home.env, PATH: `${at('bin')}:${process.env.PATH}`, DISPLAY: ':99' };
+    const { code, text } = await onTerminal(['mcp', 'login', 'locked'], env);
+    assert.is(code, 0, text);
+    assert.match(text, /Logged in at locked\./);
+    const { words, file, page, mode } = JSON.parse(readFileSync(at('opened'), 'utf8'));
+    assert.equal([words.length, mode], [1, 0o600]);
+    const { state = '' } = remote.asked.find(({ path }) => path === '/authorize')?.fields ?? {};
+    assert.ok(page.includes(state) && !words.join(' ').includes(state));
+    assert.not.match(page, /<script/);
+    assert.not.ok(existsSync(at('owned')) || existsSync(file));
+  });
 
 test.run();

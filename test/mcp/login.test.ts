@@ -370,16 +370,21 @@ test('a server of the Internet leads to no inner address', async () => {
     'https://0x7f000001/',
     'http://localhost:1/',
   ]) {
-    assert.throws(() => check(new URL(url)), /It is not public/);
+    assert.throws(() => check(new URL(url)), /no inner address/);
     assert.is((await refusal(fetch(url))).code, 'mcp_login_failed');
   }
-  // The name is resolved when it is asked.
-  assert.match((await refusal(fetch('https://localhost/'))).message, /not public/);
+  // A name is resolved when it is asked, and one inner address is too much.
+  const names = ['8.8.8.8', '127.0.0.1'].map((address) => ({ address, family: 4 }));
+  const lookup = ((_: string, __: object, done: (error: null, found: object) => void) =>
+    done(null, names)) as never;
+  const named = await loginFetch(new URL('https://mcp.test/'), defaultLimits, false, lookup);
+  const thrown = await named.fetch('https://inner.test/').catch((error: Error) => error);
+  assert.match(String((thrown as Error).cause), /no inner address/);
   assert.equal(remote.headers, []);
   const inside = await loginFetch(new URL(remote.url), defaultLimits);
   inside.check(new URL('https://10.0.0.1/'));
   for (const url of ['http://10.0.0.1/', 'ws://localhost/', 'javascript:1', 'https://a@b.test/'])
-    assert.throws(() => inside.check(new URL(url)), /must be https/);
+    assert.throws(() => inside.check(new URL(url)), /only to https/);
 });
 
 test.run();
