@@ -1,5 +1,6 @@
 import {
   Client,
+  InsufficientScopeError,
   ProtocolError,
   SdkError,
   SdkErrorCode,
@@ -200,7 +201,7 @@ export class Connection {
   private unavailable(thrown: unknown): SvcError {
     if (thrown instanceof SvcError) return thrown;
     const { name, login } = this.options;
-    const status = SdkHttpError.isInstance(thrown) ? thrown.status : undefined;
+    const status = statusOf(thrown);
     if (status === 401 && login !== null) {
       const error = new SvcError(
         'mcp_login_needed',
@@ -278,12 +279,16 @@ function codeOf(thrown: unknown): SdkErrorCode | null {
   return SdkError.isInstance(thrown) ? thrown.code : null;
 }
 
+/** A token without enough scopes is an error of another kind. */
+function statusOf(thrown: unknown): number | undefined {
+  if (InsufficientScopeError.isInstance(thrown)) return 403;
+  return SdkHttpError.isInstance(thrown) ? thrown.status : undefined;
+}
+
 /** Whether the call surely did not reach the tool. */
 function isUnsent(thrown: unknown): boolean {
-  if (SdkHttpError.isInstance(thrown)) {
-    const { status } = thrown;
-    return status !== undefined && status >= 400 && status < 500 && status !== 408;
-  }
+  const status = statusOf(thrown);
+  if (status !== undefined) return status >= 400 && status < 500 && status !== 408;
   for (let error = thrown; error instanceof Error; error = error.cause)
     if (error instanceof NotSent) return true;
   return false;

@@ -240,6 +240,18 @@ for (const [what, type, piece, reason] of [
     assert.ok(sent < 64_000_000, `${sent} bytes were read`);
   });
 
+test('a call that needs more scopes was not carried out, and is not lost', async () => {
+  const { url } = await served((_, res) =>
+    res
+      .writeHead(403, { 'www-authenticate': 'Bearer error="insufficient_scope", scope="w"' })
+      .end(),
+  );
+  const { servers } = await boot({ x: { url } });
+  const error = await refusal(servers.call('x', 'get', {}, call()));
+  assert.equal([error.code, error.retryable], ['mcp_unavailable', false]);
+  assert.match(error.message, /HTTP 403/);
+});
+
 test('no request names the address of a server', async () => {
   const target = await served(says('reached'));
   const { servers } = await boot({});
