@@ -4,7 +4,7 @@ import { asRecord } from '../json.ts';
 import { type Limits, limitSpecs } from '../limits.ts';
 import { checkNesting, checkText, checkWithoutNull, type WithoutNull, wrong } from './check.ts';
 import { checkMessages } from './messages.ts';
-import { type RunInput, runInput } from './run.ts';
+import { type RunInput, runInput, splitServers, withToolServers } from './run.ts';
 import { byFilter } from './run-filters.ts';
 import { count, flag, name, named, object, oneOf, text, wholeFrom } from './vocabulary.ts';
 
@@ -22,20 +22,6 @@ const KEEP_MAX_MS = 1e15;
 export function parseRunInput(value: unknown, limits: InputLimits): WithoutNull<RunInput> {
   boundConversation(value, limits);
   return checkRunInput(checkWithoutNull(runInput, withToolServers(value)), limits);
-}
-
-/** Among the tools, `mcp:<server>` and `mcp:<server>/<tool>` stand for `tool_servers`. */
-function withToolServers(value: unknown): unknown {
-  const { tools, tool_servers, ...rest } = (value ?? {}) as Record<string, unknown>;
-  const isServer = (tool: unknown) => typeof tool === 'string' && tool.startsWith('mcp:');
-  if (!Array.isArray(tools) || !tools.some(isServer)) return value;
-  const names = tools.filter(isServer).map((tool: string) => tool.slice('mcp:'.length));
-  const more = Array.isArray(tool_servers) ? tool_servers : [];
-  return {
-    ...rest,
-    tools: tools.filter((tool) => !isServer(tool)),
-    tool_servers: [...more, ...names],
-  };
 }
 
 export type InputLimits = ConversationLimits & Pick<Limits, 'prompt_bytes'>;
@@ -62,7 +48,7 @@ export function checkRunInput(
 
 /** What the schemas of tools and answers mean is checked when the run starts. */
 function checkTools(input: WithoutNull<RunInput>): void {
-  const { tools = [], tool_servers = [], tool_choice, response_format } = input;
+  const { tools = [], tool_choice, response_format } = input;
   checkNesting([
     ...tools.map(({ parameters }, index) => [`tools.${index}.parameters`, parameters] as const),
     ['response_format.schema', response_format?.schema],
@@ -71,7 +57,7 @@ function checkTools(input: WithoutNull<RunInput>): void {
   const twice = firstTwice(names);
   if (twice !== undefined) throw wrong('tools', `tools has ${twice} twice.`);
   // The names of the tools of servers are not known yet.
-  if (tool_servers.length > 0) return;
+  if (splitServers(input).servers.length > 0) return;
   if (typeof tool_choice === 'object' && !names.includes(tool_choice.name))
     throw wrong('tool_choice', `tool_choice names ${tool_choice.name}, which is not in tools.`);
   if (tool_choice === 'required' && names.length === 0)

@@ -147,6 +147,26 @@ export const runInput = named(
 );
 export type RunInput = v.InferOutput<typeof runInput>;
 
+/** Among the tools, `mcp:<server>` and `mcp:<server>/<tool>` stand for `tool_servers`. */
+export function withToolServers(value: unknown): unknown {
+  const { tools, tool_servers, ...rest } = (value ?? {}) as Record<string, unknown>;
+  const isServer = (tool: unknown) => typeof tool === 'string' && tool.startsWith('mcp:');
+  if (!Array.isArray(tools) || !tools.some(isServer)) return value;
+  const names = tools.filter(isServer).map((tool: string) => tool.slice('mcp:'.length));
+  const more = Array.isArray(tool_servers) ? tool_servers : [];
+  return {
+    ...rest,
+    tools: tools.filter((tool) => !isServer(tool)),
+    tool_servers: [...more, ...names],
+  };
+}
+
+/** The servers of tools that a request names, and the rest of it. */
+export function splitServers<I extends Pick<RunInput, 'tool_servers'>>(input: I) {
+  const { tool_servers, ...rest } = input;
+  return { servers: tool_servers ?? [], rest };
+}
+
 export const usage = object({
   input_tokens: orNull(whole),
   output_tokens: orNull(whole),

@@ -3,6 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { withoutNull, wrong } from '../../contract/check.ts';
 import type { NextInput, RunInput, RunRecord, RunRequestRecord } from '../../contract/contract.ts';
 import { boundConversation, checkRunInput } from '../../contract/inputs.ts';
+import { splitServers } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';
 import { keepsContent } from '../../kernel/content.ts';
 import type { RunKey } from '../../kernel/stream.ts';
@@ -234,8 +235,8 @@ function joined(earlier: readonly Message[], own: readonly Message[]): Message[]
   return [...own.filter(isSystem), ...others];
 }
 
-function hasTools({ tools, tool_servers }: Pick<RunInput, 'tools' | 'tool_servers'>): boolean {
-  return (tools ?? []).length + (tool_servers ?? []).length > 0;
+function hasTools(input: RunInput): boolean {
+  return (input.tools ?? []).length + splitServers(input).servers.length > 0;
 }
 
 /** The target of the turn before, if the request names none. Throws usage. */

@@ -7,6 +7,7 @@ import {
   firstTwice,
   type InputLimits,
 } from '../../contract/inputs.ts';
+import { splitServers } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';
 import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
 
@@ -18,14 +19,15 @@ type Servers = Pick<ToolServers, 'tools' | 'policy'>;
  * mcp_unknown, mcp_unavailable, invalid_request, prompt_too_large.
  */
 export async function withServedTools(
-  { tool_servers, ...input }: RunInput,
+  request: RunInput,
   { servers, narrowings }: { servers: Servers; narrowings: readonly ToolNarrowing[] },
   limits: InputLimits,
   signal: AbortSignal,
 ): Promise<RunInput> {
-  if (tool_servers == null || tool_servers.length === 0) return input;
+  const { servers: wanted, rest: input } = splitServers(request);
+  if (wanted.length === 0) return input;
   const all = await Promise.all(
-    tool_servers.map(async (name) => {
+    wanted.map(async (name) => {
       const narrowing = narrowings.find(({ server }) => server === name);
       return toolsOf(name, narrowing, servers, signal);
     }),
@@ -33,7 +35,7 @@ export async function withServedTools(
   const tools = [...(input.tools ?? []), ...withoutDoubles(all.flat())];
   const names = tools.map(({ name }) => name);
   const twice = firstTwice(names);
-  if (twice !== undefined) throw wrong('tool_servers', `Two tools have the name ${twice}.`);
+  if (twice !== undefined) throw wrong('tools', `Two tools have the name ${twice}.`);
   const { tool_choice } = input;
   if (typeof tool_choice === 'object' && !names.includes(tool_choice?.name ?? ''))
     throw wrong('tool_choice', `tool_choice names ${tool_choice?.name}, which is no tool.`);
@@ -61,7 +63,7 @@ async function toolsOf(
     const tool = tools.find((one) => one.tool === wanted);
     if (tool !== undefined) return tool;
     throw new SvcError('tool_unknown', `The server ${server} has no tool ${wanted}.`, {
-      param: 'tool_servers',
+      param: 'tools',
     });
   };
   if (rest.length > 0) return [toolOf(find(rest.join('/')))];

@@ -15,7 +15,7 @@ import {
   text,
 } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
-import { foreign, servedBy, serverName } from '../dialect/mcp-tools.ts';
+import { foreign, namedServers, serverName } from '../dialect/mcp-tools.ts';
 import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
 import type { FileTexts } from './documents.ts';
 import { type Thread, threadInput } from './thread.ts';
@@ -207,8 +207,10 @@ export function readCount(
     texts,
   });
   // A thread keeps its tools, so the request that continues it sends none.
-  const tools = sent.tools?.filter(isOwn).map(toolOf) ?? thread?.tools ?? [];
-  const { tool_servers, narrowings } = servedBy(narrowingsOf(sent.tools, sent.mcp_servers));
+  const narrowings = narrowingsOf(sent.tools, sent.mcp_servers);
+  const own = sent.tools?.filter(isOwn).map(toolOf) ?? thread?.tools ?? [];
+  const isKept = sent.tools == null && narrowings.length === 0;
+  const tools = [...own, ...(isKept ? (thread?.servers ?? []) : namedServers(narrowings))];
   const format = output_config?.format ?? output_format ?? null;
   return {
     stream: false,
@@ -219,7 +221,6 @@ export function readCount(
       model,
       messages,
       tools: tools.length === 0 ? null : tools,
-      tool_servers: sent.tools == null && tool_servers === null ? thread?.servers : tool_servers,
       tool_choice: choiceOf(sent.tool_choice ?? null),
       parallel_tool_calls: isSingle(sent.tool_choice) ? false : null,
       reasoning_effort: effortOf(sent),
@@ -313,7 +314,6 @@ const NAMES: Readonly<Record<string, string>> = {
   reasoning_effort: 'output_config.effort',
   parallel_tool_calls: 'tool_choice.disable_parallel_tool_use',
   parameters: 'input_schema',
-  tool_servers: 'mcp_servers',
 };
 
 /**

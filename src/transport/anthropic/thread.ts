@@ -4,6 +4,7 @@ import { object, text } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { runIdOf } from '../dialect/ids.ts';
+import { namedTool } from '../dialect/mcp-tools.ts';
 
 /**
  * A thread: a request names the message that it follows, and sends only what is new. Every run is
@@ -25,7 +26,7 @@ export interface Thread {
   messages: readonly Message[];
   /** Functions of the client. */
   tools: readonly Tool[];
-  /** Tools of servers, as `server/tool`. */
+  /** Tools of servers. */
   servers: string[];
 }
 
@@ -50,7 +51,7 @@ export async function threadOf(
       messages: [...messages, ...(turns as Message[]), { role: 'assistant', content }],
       tools: tools.filter(({ server }) => server === undefined),
       servers: tools.flatMap(({ server, tool }) =>
-        server === undefined ? [] : `${server}/${tool}`,
+        server === undefined ? [] : namedTool(`${server}/${tool}`),
       ),
     };
   } catch (cause) {

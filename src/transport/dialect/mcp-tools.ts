@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import { withoutNull, wrong } from '../../contract/check.ts';
 import type { ToolFilter, ToolNarrowing } from '../../contract/contract.ts';
+import { firstTwice } from '../../contract/inputs.ts';
 import { flag, object, oneOf, text } from '../../contract/vocabulary.ts';
 
 /**
@@ -48,18 +49,17 @@ export const mcpTool = object({
 });
 export type McpTool = v.InferOutput<typeof mcpTool>;
 
-/** The servers of a request, for its run. */
-export interface Served {
-  tool_servers: string[] | null;
-  narrowings: readonly ToolNarrowing[];
+/** The servers among the tools of a run. Throws invalid_request for one that is named twice. */
+export function namedServers(narrowings: readonly ToolNarrowing[]): string[] {
+  const names = narrowings.map(({ server }) => server);
+  const twice = firstTwice(names);
+  if (twice !== undefined) throw wrong('tools', `tools has the server ${twice} twice.`);
+  return names.map(namedTool);
 }
 
-/** Throws invalid_request for a server that is named twice. */
-export function servedBy(narrowings: readonly ToolNarrowing[]): Served {
-  const names = narrowings.map(({ server }) => server);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw wrong('tools', `tools has the server ${twice} twice.`);
-  return { tool_servers: names.length === 0 ? null : names, narrowings };
+/** A server, or `server/tool`, among the tools of a request. */
+export function namedTool(name: string): string {
+  return `mcp:${name}`;
 }
 
 /** As OpenAI's API has it, what is not named needs an approval. */

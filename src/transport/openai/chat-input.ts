@@ -1,9 +1,9 @@
 import * as v from 'valibot';
 import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
-import type { RunInput } from '../../contract/contract.ts';
+import type { RunInput, ToolNarrowing } from '../../contract/contract.ts';
 import { filled } from '../../contract/vocabulary.ts';
-import { mcpTool, narrowingOf, type Served, servedBy } from '../dialect/mcp-tools.ts';
+import { mcpTool, namedServers, narrowingOf } from '../dialect/mcp-tools.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
 import type { FileTexts } from './files.ts';
 import {
@@ -93,18 +93,17 @@ export type ChatInput = v.InferOutput<typeof chatInput>;
 export function runOfChat(
   chat: ChatInput,
   texts: FileTexts,
-): { input: RunInput; narrowings: Served['narrowings'] } {
+): { input: RunInput; narrowings: readonly ToolNarrowing[] } {
   const sent = chat.tools ?? [];
-  const tools = sent.filter((each) => each.type === 'function').map(toolOf);
-  const servers = sent.filter((each) => each.type === 'mcp').map(narrowingOf);
-  const { tool_servers, narrowings } = servedBy(servers);
+  const own = sent.filter((each) => each.type === 'function').map(toolOf);
+  const narrowings = sent.filter((each) => each.type === 'mcp').map(narrowingOf);
+  const tools = [...own, ...namedServers(narrowings)];
   if (chat.top_logprobs != null && chat.logprobs !== true)
     throw wrong('top_logprobs', 'top_logprobs needs logprobs: true.');
   const input = {
     ...pick(chat, [...SAMPLING, 'model', 'metadata']),
     messages: chat.messages.map((message, index) => messageOf(message, index, texts)),
     tools: tools.length === 0 ? null : tools,
-    tool_servers,
     tool_choice: chat.tool_choice == null ? null : choiceOf(chat.tool_choice),
     parallel_tool_calls: chat.parallel_tool_calls === false ? false : null,
     reasoning_effort: effortOf(chat.reasoning_effort),

@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 import type { ConversationContext } from '../../../machines/conversation.ts';
-import { wrong } from '../../contract/check.ts';
 import { runInput } from '../../contract/run.ts';
 import { anything, flag, named, object, text, whole } from '../../contract/vocabulary.ts';
 import { readingOf } from '../dialect/documents/documents.ts';
@@ -8,9 +7,8 @@ import { sendLarge } from '../http/large.ts';
 import { sendJson } from '../http/reply.ts';
 import { type Context, type Route, route } from '../http/route.ts';
 import { findItem, itemsOf } from './conversation-items.ts';
-import type { Item } from './responses/items.ts';
 import { messagesOf } from './responses/messages.ts';
-import { type ItemsQuery, itemsQuery } from './responses/query.ts';
+import { type ItemsQuery, itemList, itemsQuery, pageOf } from './responses/query.ts';
 import { inputItems } from './responses/schemas.ts';
 
 /** The Conversations API. A conversation is in the log, and so are the runs that belong to it. */
@@ -160,28 +158,13 @@ async function add(context: Add): Promise<void> {
   const after = await made(context).add(idOf(context), messages);
   const last = { ...after, removed: [] };
   for await (const added of itemsOf(runtime, last, 'desc'))
-    return sendLarge(context, async () => page(added.toReversed(), false));
+    return sendLarge(context, async () => itemList(added.toReversed()));
 }
 
 async function listItems(context: Context<ItemsQuery>): Promise<void> {
   const { runtime, query } = context;
-  const { after, order = 'desc', limit = 20 } = query;
-  const found: Item[] = [];
-  let isFound = after === undefined;
-  for await (const items of itemsOf(runtime, await read(context), order)) {
-    for (const item of items) {
-      if (isFound) found.push(item);
-      else isFound = item.id === after;
-    }
-    if (found.length > limit) break;
-  }
-  if (!isFound) throw wrong('after', 'after must be the id of an item of this conversation.');
-  await sendLarge(context, async () => page(found.slice(0, limit), found.length > limit));
-}
-
-function page(data: readonly Item[], has_more: boolean): object {
-  const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
-  return { object: 'list', data, first_id, last_id, has_more };
+  const items = itemsOf(runtime, await read(context), query.order ?? 'desc');
+  await sendLarge(context, () => pageOf(items, query));
 }
 
 function send({ res }: Pick<Context, 'res'>, state: ConversationContext): void {

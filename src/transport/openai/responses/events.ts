@@ -155,15 +155,12 @@ export class ResponseEvents {
     switch (type) {
       case 'run.accepted':
         if (data.request !== undefined) this.moveTo(data.request as Target);
-        return this.accepted();
+        return this.whole('created', ...(this.source.fields.background ? ['queued'] : []));
       case 'run.started':
         if (this.started) return [];
         this.started = true;
         this.state = { ...this.state, status: 'in_progress' };
-        return [
-          this.event('response.in_progress', { response: this.response() }),
-          ...this.listed(),
-        ];
+        return [...this.whole('in_progress'), ...this.listed()];
       case 'run.attempt_failed':
         if (data.next !== undefined) this.moveTo(data.next as Target);
         return [];
@@ -192,28 +189,24 @@ export class ResponseEvents {
     this.source = { ...this.source, request: { ...this.source.request, provider, model } };
   }
 
-  private accepted(): ResponseEvent[] {
-    const created = this.event('response.created', { response: this.response() });
-    if (this.source.fields.background !== true) return [created];
-    return [created, this.event('response.queued', { response: this.response() })];
+  /** The events that have the whole response. */
+  private whole(...types: string[]): ResponseEvent[] {
+    return types.map((type) => this.event(`response.${type}`, { response: this.response() }));
   }
 
   /** A response that goes on with the run of the one before. */
   private continued(at: number): ResponseEvent[] {
     this.source = { ...this.source, created_at: at };
-    return ['created', 'in_progress'].map((what) =>
-      this.event(`response.${what}`, { response: this.response() }),
-    );
+    return this.whole('created', 'in_progress');
   }
 
   private listed(): ResponseEvent[] {
-    return listItems(this.source).flatMap((item) =>
-      this.whole(item, { ...item, tools: [] }, 'mcp_list_tools'),
-    );
+    const shown = (item: Item) => this.atOnce(item, { ...item, tools: [] }, 'mcp_list_tools');
+    return listItems(this.source).flatMap(shown);
   }
 
   /** The events of an item that is whole at once. `of`: the name of its events. */
-  private whole(item: Item, first: Item = item, of?: string): ResponseEvent[] {
+  private atOnce(item: Item, first: Item = item, of?: string): ResponseEvent[] {
     const output_index = this.output.push(() => item) - 1;
     const place = { item_id: item.id, output_index };
     return [
@@ -257,12 +250,12 @@ export class ResponseEvents {
 
   /** The run does nothing but wait for these approvals. */
   private paused(at: number, asked: readonly ToolCall[]): ResponseEvent[] {
-    const requests = asked.flatMap((call) => this.whole(approvalItem(this.source, call)));
+    const requests = asked.flatMap((call) => this.atOnce(approvalItem(this.source, call)));
     const usage = sumOf(this.usages.slice(this.used));
     const ended = { status: 'completed', finish_reason: 'tool_calls', completed_at: at } as const;
     this.state = { ...this.state, ...ended, usage };
-    const completed = this.event('response.completed', { response: this.response() });
-    if (this.before === 0) return [...requests, completed];
+    const completed = this.whole('completed');
+    if (this.before === 0) return [...requests, ...completed];
     this.said = this.conversation;
     this.answers = [];
     this.before -= 1;
@@ -386,7 +379,7 @@ export class ResponseEvents {
     const own = without(usage, sumOf(this.usages.slice(0, this.used)));
     const completed_at = isCut ? null : at;
     this.state = { status, error: null, usage: own, finish_reason, completed_at };
-    return [...events, this.event(`response.${status}`, { response: this.response() })];
+    return [...events, ...this.whole(status)];
   }
 
   private summarised(): ResponseEvent[] {
@@ -399,7 +392,7 @@ export class ResponseEvents {
   /** OpenAI has no event for a cancelled response: its status says it. */
   private failed(status: 'failed' | 'cancelled', error: Failure | null): ResponseEvent[] {
     this.state = { ...this.state, status, error };
-    return [this.event('response.failed', { response: this.response() })];
+    return this.whole('failed');
   }
 
   private itemDone(shown: Shown, status: ItemStatus): ResponseEvent {

@@ -1,11 +1,11 @@
 import * as v from 'valibot';
 import type { Message, ResponseFormat } from '../../../../machines/messages.ts';
 import { withoutNull, wrong } from '../../../contract/check.ts';
-import type { RequestSource, RunInput } from '../../../contract/contract.ts';
+import type { RequestSource, RunInput, ToolNarrowing } from '../../../contract/contract.ts';
 import { runInput } from '../../../contract/run.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import type { Reading } from '../../dialect/documents/documents.ts';
-import { narrowingOf, type Served, servedBy } from '../../dialect/mcp-tools.ts';
+import { namedServers, narrowingOf } from '../../dialect/mcp-tools.ts';
 import { messagesOfRequest } from '../conversation-items.ts';
 import {
   anything,
@@ -115,7 +115,7 @@ export interface ResponseRun {
   /** The conversation that it belongs to. */
   joins: RequestSource['joins'];
   fields: ResponseFields;
-  narrowings: Served['narrowings'];
+  narrowings: readonly ToolNarrowing[];
   /** The conversation without instructions, for a request that continues it. */
   whole: Earlier;
 }
@@ -164,8 +164,9 @@ export async function runOfResponse(
   const offered = { toolbox: own, servers: servers.map(narrowingOf) };
   const { toolbox, choice, servers: narrowed } = chosen(offered, body.tool_choice);
   // A model that compacts calls nothing.
-  const { tool_servers, narrowings } = servedBy(compacts ? [] : narrowed);
-  const { tools, names, strict } = toolbox;
+  const narrowings = compacts ? [] : narrowed;
+  const { names, strict } = toolbox;
+  const tools = [...toolbox.tools, ...namedServers(narrowings)];
   const { prompt_cache_key } = body;
   const wantsLogprobs = include?.includes('message.output_text.logprobs') === true;
   const messages = [...earlier.messages, ...added];
@@ -187,7 +188,6 @@ export async function runOfResponse(
       stop: stopOf(body.stop),
       seed: seedOf(body.seed),
       tools: tools.length === 0 ? null : tools,
-      tool_servers,
       // A model that compacts calls nothing, and writes a summary that only svc reads: no form of
       // an answer applies to it.
       tool_choice: compacts ? (tools.length === 0 ? null : 'none') : choice,

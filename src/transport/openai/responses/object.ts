@@ -154,7 +154,6 @@ export function responseObject(source: ResponseRequest, state: ResponseState): I
 /** The parameters of a run in the words of this API. */
 export const inResponse = renameParams({
   messages: 'input',
-  tool_servers: 'tools',
   max_tokens: 'max_output_tokens',
   response_format: 'text.format',
   reasoning_effort: 'reasoning.effort',

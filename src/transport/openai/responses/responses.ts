@@ -19,7 +19,7 @@ import { ResponseEvents } from './events.ts';
 import { type ResponseInput, type ResponseRun, runOfResponse } from './input.ts';
 import type { Item } from './items.ts';
 import { inResponse, RESPONSES, type ResponseRequest } from './object.ts';
-import type { ItemsQuery, ResponseQuery } from './query.ts';
+import { type ItemsQuery, pageOf, type ResponseQuery } from './query.ts';
 import {
   checkBegun,
   foldOf,
@@ -187,17 +187,9 @@ export async function showResponse(context: Context<ResponseQuery>): Promise<voi
 export async function listInputItems(context: Context<ItemsQuery>): Promise<void> {
   const { runtime, query } = context;
   const source = await storedResponse(runtime, idOf(context));
-  const { after, order = 'desc', limit = 20 } = query;
   await sendLarge(context, async () => {
     const items = source.part > 0 ? (await foldOf(runtime, source)).answers : inputOf(source);
-    if (order === 'desc') items.reverse();
-    const place = after === undefined ? -1 : items.findIndex(({ id }) => id === after);
-    if (after !== undefined && place === -1)
-      throw wrong('after', 'after must be the id of an item of this list.');
-    const data = items.slice(place + 1, place + 1 + limit);
-    const [first_id, last_id] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
-    const has_more = place + 1 + limit < items.length;
-    return { object: 'list', data, first_id, last_id, has_more };
+    return pageOf([query.order === 'asc' ? items : items.reverse()], query);
   });
 }
 
