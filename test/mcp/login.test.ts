@@ -58,7 +58,7 @@ async function boot({ headers = {} }: { headers?: Record<string, string> } = {})
       client_id: null,
       port: 0,
       store,
-      limits: defaultLimits,
+      limits: { ...defaultLimits, mcp_login_ms: 30_000 },
       now: () => harness.clock.now(),
       show: async (page) => void (await browse(page)),
       ...more,
