@@ -1,11 +1,13 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { HighWater, readMark } from '../../src/store/files/high-water.ts';
 import { inspectStore } from '../../src/store/inspect/inspect.ts';
 import type { EventStore, PruneQuery, StoredEvent } from '../../src/store/port.ts';
+import { LogFile } from '../../src/store/prune/log-file.ts';
 import { inject, possible } from './inject.ts';
 import { startWriter } from './process.ts';
 import { accepted, codeOf, event, makePlace, type Place, placed, run, series } from './samples.ts';
@@ -344,5 +346,34 @@ test(
     db.close();
   }),
 );
+
+test('removed data leaves the write-ahead log after the last reader of it, and until then the reason is said', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-wal-'));
+  const path = join(folder, 'log');
+  const [db, reader] = [new Database(path, { timeout: 0 }), new Database(path)];
+  try {
+    db.pragma('journal_mode = wal');
+    const write = () => db.exec('create table if not exists t (x); insert into t values (1)');
+    const read = () => reader.exec('begin; select * from t');
+    const file = new LogFile(db);
+    write();
+    file.removed();
+    read();
+    assert.is(file.checkpoint(), 'The write-ahead log is being read.');
+    write();
+    assert.match(file.checkpoint() ?? '', /^1 pages of the write-ahead log were not written back/);
+    reader.exec('commit');
+    assert.is(file.checkpoint(), null);
+    assert.is(statSync(`${path}-wal`).size, 0);
+    write();
+    read();
+    write();
+    assert.is(file.checkpoint(), null, 'without a removal some pages may stay');
+  } finally {
+    reader.close();
+    db.close();
+    rmSync(folder, { recursive: true });
+  }
+});
 
 test.run();
