@@ -181,6 +181,19 @@ test('endless output ends the server', async () => {
   assert.match(error.message, /a message has more than 1000000 bytes/);
 });
 
+test('between two answers the messages of a server have a bound, and all together have none', async () => {
+  const notice = `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/progress' })}\n`;
+  const harness = await boot(
+    { x: scripted(['endless', notice]), y: scripted() },
+    { limits: { mcp_stream_bytes: 100_000 } },
+  );
+  const error = await refusal(harness.servers.tools('x', soon()));
+  assert.match(error.message, /it sends without an end, and answers nothing/);
+  for (let bytes = 0; bytes < 200_000; bytes += 60_000)
+    await harness.servers.call('y', 'big', { bytes: 60_000 }, call());
+  assert.is(harness.servers.list().servers[1]?.state, 'ready.idle');
+});
+
 test('pages without an end are bounded, and so is the number of tools', async () => {
   const harness = await boot(
     { pages: scripted(['pages']), many: scripted(['many']) },

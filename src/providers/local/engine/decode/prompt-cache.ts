@@ -64,8 +64,8 @@ export class PromptCache {
     }
   }
 
-  /** Fills the sequence of a run from the file. False: it is empty now. */
-  async restore(file: PromptFile, slot: Slot, run: string): Promise<boolean> {
+  /** Fills the sequence of a run from the file. It is empty if the file cannot be used. */
+  async restore(file: PromptFile, slot: Slot, run: string): Promise<void> {
     const { folder, decoder, context_length, report } = this.options;
     const { meta, path } = file;
     clear(slot);
@@ -85,7 +85,7 @@ export class PromptCache {
           await utimes(reading, now, now).catch(() => {});
           await rename(reading, path);
           await report({ did: 'used', ...reportOf(file), used_by: run });
-          return true;
+          return;
         }
       }
     } catch (error) {
@@ -95,8 +95,6 @@ export class PromptCache {
     this.known = this.known.filter((other) => other !== file);
     await rm(reading, { force: true }).catch(() => {});
     if (refusal !== null) await this.refuse(reportOf(file), refusal);
-    await decoder.change((native) => native.disposeSequence(slot.place));
-    return false;
   }
 
   /**

@@ -133,8 +133,8 @@ export class Sequences {
   /** Removes the tokens that the prompt does not reuse. Returns how many are left. */
   async prepare({ slot, kept: most, file }: Taken, client: string, run = ''): Promise<number> {
     const { cache } = this.options;
-    const has_file = file === null || (await cache?.restore(file, slot, run)) === true;
-    const kept = has_file ? most : 0;
+    if (file !== null) await cache?.restore(file, slot, run);
+    const kept = Math.min(most, slot.tokens.length);
     [slot.client, slot.run, slot.saved] = [client, run, Math.min(slot.saved, kept)];
     slot.alone = keepable(slot.parts, Math.min(slot.alone, kept), this.options.batch);
     slot.parts = firstParts(slot.parts, kept);
