@@ -16,7 +16,12 @@ import { startHeld } from './walk-run.ts';
 /** It does not end by itself when it is asked to, and the daemon waits for it. */
 const HELD = { LIMIT_ENGINE_STOP_MS: 60_000, LIMIT_DRAIN_MS: 0, LIMIT_CLOSE_MS: 120_000 };
 /** However far it has come when it is stopped, a deadline asks it to end, and another kills it. */
-const SHORT = { LIMIT_ENGINE_LOAD_MS: 1000, LIMIT_ENGINE_IDLE_MS: 1000, LIMIT_ENGINE_STOP_MS: 500 };
+const SHORT = {
+  LIMIT_ENGINE_START_MS: 1000,
+  LIMIT_ENGINE_LOAD_MS: 1000,
+  LIMIT_ENGINE_IDLE_MS: 1000,
+  LIMIT_ENGINE_STOP_MS: 500,
+};
 const PULSE_MS = 10;
 
 /** Cut off before it has said that it has started. */
