@@ -6,6 +6,8 @@ import { hashOf } from './random.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
 
+const SERVERS = ['box', 'notes/edit', 'notes/write', 'web/get'];
+
 const TARGETS = ['local/m1', 'local/m2', 'near/m1', 'far/m1'];
 
 /** A client that asks for runs, and records all answers. */
@@ -218,7 +220,7 @@ export class Client {
       recovery,
       timeout_ms,
       idempotency_key: key,
-      ...(hashOf(prompt) % 3 === 0 ? { tool_servers: ['box'] } : {}),
+      ...(hashOf(prompt) % 3 === 0 ? { tool_servers: SERVERS } : {}),
     };
   }
 }

@@ -9,6 +9,7 @@ import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import type { EffectHandlers } from '../../src/kernel/port.ts';
 import { machineBy } from '../../src/kernel/registry.ts';
 import { type DaemonKey, isDaemon, type RunKey, stream } from '../../src/kernel/stream.ts';
+import { McpServers } from '../../src/mcp/servers.ts';
 import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { Keys } from '../../src/runtime/runs/keys.ts';
 import { Scheduler, type SchedulerOptions } from '../../src/runtime/runs/scheduler.ts';
@@ -261,6 +262,31 @@ export const mutants: readonly Mutant[] = [
     breaks: ['call-once'],
     apply: () =>
       changeEvents(({ type }) => (type === 'run.tool_requested' ? { repeatable: true } : {})),
+  },
+  {
+    name: 'an edit of a file may be repeated, as a write may',
+    breaks: ['call-once'],
+    apply: () => patch(McpServers.prototype, 'mayRepeat', () => () => true),
+  },
+  {
+    name: 'a call of a tool has a result before its work is done',
+    breaks: ['call-done'],
+    apply: () => {
+      const calls = ToolCalls.prototype as unknown as {
+        propose(run_id: RunKey, event: object): void;
+        begin(run_id: RunKey, call: { call: number }): void;
+      };
+      return patch(
+        calls,
+        'begin',
+        (begin) =>
+          function (this: typeof calls, run_id, call) {
+            begin.call(this, run_id, call);
+            const finished = { type: 'run.tool_finished', text: '', is_error: false };
+            this.propose(run_id, { ...finished, call: call.call });
+          },
+      );
+    },
   },
   {
     name: 'a cancel is answered while the work goes on',

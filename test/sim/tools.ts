@@ -1,19 +1,34 @@
 import type { ApprovalRecord } from '../../src/contract/approvals.ts';
 import { SvcError } from '../../src/errors.ts';
 import { stream } from '../../src/kernel/stream.ts';
-import type { ToolResult } from '../../src/mcp/port.ts';
+import type { ToolInfo, ToolResult } from '../../src/mcp/port.ts';
 import type { StoredEvent } from '../../src/store/port.ts';
 import { ScriptedServers } from '../helpers/scripted-servers.ts';
+import { builtIn, toolsOfSvc } from './built-in.ts';
 import { hashOf, mix } from './random.ts';
 import { allowed, hold } from './violation.ts';
 import type { World } from './world.ts';
 
-/** The tools of the server `box`. What they do is decided by the simulation. */
+/**
+ * The tools, and whether a call may be repeated. What they do is decided by the simulation. `notes`
+ * and `web` are of svc itself: their code says the same.
+ */
 export const TOOLS = {
   'box/ask': { policy: 'ask', repeatable: false },
   'box/do': { policy: 'allow', repeatable: false },
   'box/read': { policy: 'allow', repeatable: true },
+  'notes/edit': { policy: 'ask', repeatable: false },
+  'notes/write': { policy: 'ask', repeatable: true },
+  'web/get': { policy: 'allow', repeatable: true },
 } as const;
+type ToolName = keyof typeof TOOLS;
+const NAMES = Object.keys(TOOLS) as ToolName[];
+
+const ARGUMENTS: Partial<Record<ToolName, (n: number) => object>> = {
+  'notes/edit': (n) => ({ path: 'a', old: `${n}`, new: '' }),
+  'notes/write': (n) => ({ path: `${n}`, content: '' }),
+  'web/get': (n) => ({ url: `https://example.org/${n}` }),
+};
 
 /** The calls with which a turn of a model ends: a pure function of the prompt. */
 export function callsOf(
@@ -22,16 +37,22 @@ export function callsOf(
 ): { id: string; name: string; args: string }[] {
   const base = mix(hashOf(prompt), turn + 900);
   const most = turn === 0 ? 1 + (base % 2) : turn === 1 ? base % 2 : 0;
-  return Array.from({ length: most }, (_, index) => ({
-    id: `call_${turn}_${index}`,
-    name: ['box__ask', 'box__do', 'box__read'][mix(base, index) % 3] ?? '',
-    args: `{"n":${10 * turn + index}}`,
-  }));
+  return Array.from({ length: most }, (_, index) => {
+    const name = NAMES[(mix(base, index) >>> 8) % NAMES.length] ?? 'box/do';
+    const n = 10 * turn + index;
+    return {
+      id: `call_${turn}_${index}`,
+      name: name.replace('/', '__'),
+      args: JSON.stringify(ARGUMENTS[name]?.(n) ?? { n }),
+    };
+  });
 }
 
 /** A call that a server carries out. It waits for the simulation. */
 interface Execution {
   id: string;
+  /** A tool of svc works in the daemon. It has not yet, and may die with the daemon before. */
+  isAhead: boolean;
   end(answer: ToolResult | SvcError): void;
 }
 
@@ -40,7 +61,8 @@ interface Execution {
  *
  * 1. A call is carried out at most as often as the log says that it was started.
  * 2. It is started again only after a person said so, or if its tool may be repeated.
- * 3. A call is allowed or denied once. A confirmed decision is in the log, a refused one is not.
+ * 3. A call that has a result was carried out.
+ * 4. A call is allowed or denied once. A confirmed decision is in the log, a refused one is not.
  */
 export class Tools {
   readonly open = new Set<Execution>();
@@ -54,10 +76,20 @@ export class Tools {
 
   /** The servers as one boot sees them. */
   servers(): ScriptedServers {
-    const begin = (id: string) => this.begin(id);
+    const begin = (server: string, id: string) => this.begin(server, id);
     return new (class extends ScriptedServers {
-      override async call(_: string, __: string, ___: unknown, { id }: { id: string }) {
-        return begin(id);
+      override async tools(server: string): Promise<ToolInfo[]> {
+        return toolsOfSvc[server] ?? super.tools(server);
+      }
+      override policy(server: string, tool: ToolInfo) {
+        return server in toolsOfSvc ? builtIn.policy(server, tool) : super.policy(server, tool);
+      }
+      override mayRepeat(server: string, tool: ToolInfo) {
+        const isOwn = server in toolsOfSvc;
+        return isOwn ? builtIn.mayRepeat(server, tool) : super.mayRepeat(server, tool);
+      }
+      override async call(server: string, _: string, __: unknown, { id }: { id: string }) {
+        return begin(server, id);
       }
     })(Object.fromEntries(Object.entries(TOOLS).map(([name, tool]) => [name, { ...tool, run }])));
   }
@@ -71,6 +103,11 @@ export class Tools {
   act(): void {
     const { random, isQuiet, stats } = this.world;
     const execution = random.pick([...this.open]);
+    if (execution.isAhead) {
+      execution.isAhead = false;
+      this.work(execution.id);
+      return;
+    }
     this.open.delete(execution);
     const isLost = !isQuiet && random.onceIn(4);
     if (isLost) stats.count('lost calls');
@@ -117,6 +154,12 @@ export class Tools {
         count('run.tool_allowed', 'run.tool_denied') === 0,
         () => `call ${call} of ${alias} is decided twice`,
       );
+    if (type === 'run.tool_finished' && data.is_error !== true)
+      hold(
+        'call-done',
+        this.executed.has(`${before[0]?.stream}.${call}`),
+        () => `call ${call} of ${alias} has a result, and was not carried out`,
+      );
     if (type !== 'run.tool_started') return;
     const asked = before.find(
       (event) => event.type === 'run.tool_requested' && event.data.call === call,
@@ -131,20 +174,29 @@ export class Tools {
     const name = `${asked?.server}/${asked?.tool}`;
     hold(
       'call-once',
-      (starts <= repeats || TOOLS[name as keyof typeof TOOLS]?.repeatable) &&
-        count('run.tool_allowed') === 1,
+      (starts <= repeats || TOOLS[name as ToolName]?.repeatable) && count('run.tool_allowed') === 1,
       () => `call ${call} of ${alias} (${name}) is started ${starts + 1} times, ${repeats} allowed`,
     );
   }
 
-  private begin(id: string): Promise<ToolResult> {
+  private begin(server: string, id: string): Promise<ToolResult> {
+    const isAhead = server in toolsOfSvc;
+    if (!isAhead) this.work(id);
+    return new Promise((resolve, reject) => {
+      const end = (answer: ToolResult | SvcError) =>
+        answer instanceof SvcError ? reject(answer) : resolve(answer);
+      this.open.add({ id, isAhead, end });
+    });
+  }
+
+  private work(id: string): void {
     const { world } = this;
     const [run_id = '', call] = id.split('.');
     const run = world.oracle.runs.get(run_id);
     const times = (this.executed.get(id) ?? 0) + 1;
     this.executed.set(id, times);
     const started = run?.snapshot.context.calls[Number(call) - 1]?.starts ?? 0;
-    world.note(() => `  the server gets call ${call} of ${run?.alias}`);
+    world.note(() => `  call ${call} of ${run?.alias} is carried out`);
     world.stats.count('calls carried out');
     world.guard(() =>
       hold(
@@ -153,11 +205,6 @@ export class Tools {
         () => `call ${call} of ${run?.alias} is carried out ${times} times, and started ${started}`,
       ),
     );
-    return new Promise((resolve, reject) => {
-      const end = (answer: ToolResult | SvcError) =>
-        answer instanceof SvcError ? reject(answer) : resolve(answer);
-      this.open.add({ id, end });
-    });
   }
 
   private send(id: string, decision: 'allow' | 'deny' | 'repeat' | 'result' | 'skip'): void {
