@@ -28,7 +28,10 @@ async function boot() {
   };
   const run = () => ({ text: 'read', is_error: false });
   const servers = new ScriptedServers({ 'files/read': { policy: 'allow', run } });
-  return bootReal({ script, servers, settings: { recovery: 'restart' } });
+  const aliases = { reader: MODEL };
+  const alias_presets = { reader: { tool_servers: ['files'] } };
+  const settings = { recovery: 'restart' as const, aliases, alias_presets };
+  return bootReal({ script, servers, settings });
 }
 
 test('chat completions have what the turn said once, whole and streamed', async () => {
@@ -42,6 +45,21 @@ test('chat completions have what the turn said once, whole and streamed', async 
   for await (const { choices } of await client.chat.completions.create({ ...asked, stream: true }))
     text += choices[0]?.delta.content ?? '';
   assert.is(text, 'I look. \n\ndone');
+  await real.close();
+});
+
+test('so do APIs without tools of servers, where an alias brings them', async () => {
+  const real = await boot();
+  const post = async (path: string, more: object) =>
+    (await real.get(path, { method: 'POST', body: { model: 'reader', ...more } })).text;
+  const chat = { messages: [{ role: 'user', content: 'go' }] };
+  const whole = JSON.parse(await post('/api/chat', { ...chat, stream: false }));
+  assert.is(whole.message.content, 'done');
+  const lines = (await post('/api/chat', chat)).trim().split('\n');
+  const texts = lines.map((line) => JSON.parse(line).message.content);
+  assert.is(texts.join(''), 'I look. \n\ndone');
+  const { choices } = JSON.parse(await post('/v1/completions', { prompt: 'go' }));
+  assert.is(choices[0].text, 'done');
   await real.close();
 });
 

@@ -5,9 +5,10 @@ import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { CLIENT } from '../../http/run-request.ts';
 import type { ResponseInput } from './input.ts';
+import { runOfItem } from './items.ts';
 import { type ResponseRequest, responseId } from './object.ts';
 import { ALL, foldOf, requestOfResponse } from './read.ts';
-import { callOfApproval, servedId } from './served-items.ts';
+import { servedId } from './served-items.ts';
 
 /**
  * A request that ends with approval responses. The run that asked for them goes on, and the
@@ -26,19 +27,19 @@ export async function continuedBy(
   const [first] = answers;
   const at = (index: number) => `input.${items.length - answers.length + index}`;
   if (first === undefined) return null;
-  const run_id = callOfApproval(first.approval_request_id)?.run_id ?? '';
+  const run_id = runOfItem(first.approval_request_id) ?? '';
   const source = await requestOfRun(runtime, run_id, at(0));
   const { all, asked } = (await foldOf(runtime, { ...source, part: ALL })).served;
-  const decided = answers.map((answer, index) => {
-    const place = callOfApproval(answer.approval_request_id);
-    const call = place?.run_id === run_id ? all[place.call - 1] : undefined;
-    if (call === undefined) throw unknownRequest(at(index), answer.approval_request_id);
+  const part = asked.findIndex((calls) =>
+    calls.some(({ call }) => servedId('mcpr', run_id, call) === first.approval_request_id),
+  );
+  const wanted = asked[part]?.map(({ call }) => call) ?? [];
+  const decided = answers.map(({ approval_request_id: id, ...answer }, index) => {
+    const number = wanted.find((call) => servedId('mcpr', run_id, call) === id);
+    const call = all[(number ?? 0) - 1];
+    if (call === undefined) throw unknownRequest(at(index), id);
     return { ...answer, call };
   });
-  const part = asked.findIndex((calls) => calls.some(({ call }) => call === decided[0]?.call.call));
-  const wanted = asked[part]?.map(({ call }) => call) ?? [];
-  const outside = decided.findIndex(({ call }) => !wanted.includes(call.call));
-  if (outside !== -1) throw unknownRequest(at(outside), answers[outside]?.approval_request_id);
   const left = wanted.filter((each) => !decided.some(({ call }) => call.call === each));
   if (left.length > 0) throw unanswered(left.map((each) => servedId('mcpr', run_id, each)));
   const asking = { ...source, part };

@@ -49,10 +49,8 @@ export async function conversationOf(
   const isServed = (called: string) => tools.some((tool) => tool.name === called && tool.server);
   const content = answer.filter((part) => part.type !== 'tool_call' || !isServed(part.name));
   const messages = all.slice(fields.instructions === true ? 1 : 0);
-  const { names = {}, brought = [] } = fields;
-  const kept = tools.filter(({ name }) => brought.includes(name));
-  const strict = kept.map((tool) => fields.strict?.[tools.indexOf(tool)] ?? null);
-  const toolbox = { names, tools: kept, strict };
+  const { names = {}, brought = [], strict = {} } = fields;
+  const toolbox = { names, strict, tools: tools.filter(({ name }) => brought.includes(name)) };
   if (fields.compaction === true) {
     const summary: Message = { role: 'user', content: [summaryPart(sealed(content), PREVIOUS)] };
     return { toolbox, messages: [...keptMessages(messages), summary] };

@@ -207,7 +207,7 @@ export async function runOfResponse(
       ...(compacts ? { compaction: true } : {}),
       ...withoutNull({ previous_response_id: previous, safety_identifier, prompt_cache_key }),
       new_messages: added.length,
-      ...(strict.some((each) => each !== null) ? { strict } : {}),
+      ...(Object.values(strict).some((each) => each !== null) ? { strict } : {}),
       ...(Object.keys(names).length === 0 ? {} : { names }),
       ...(servers.length === 0 ? {} : { servers }),
       ...(brought.tools.length === 0 ? {} : { brought: brought.tools.map(({ name }) => name) }),

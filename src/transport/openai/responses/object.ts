@@ -7,7 +7,7 @@ import { idIn, runIdOf } from '../../dialect/ids.ts';
 import type { McpTool } from '../../dialect/mcp-tools.ts';
 import { bodyOf, modelOf, renameParams } from '../parts.ts';
 import type { Item } from './items.ts';
-import { type SentNames, shownChoice, shownTools } from './tools.ts';
+import { type SentNames, shownChoice, shownTools, type Toolbox } from './tools.ts';
 
 /** The `api` of the runs that are responses. */
 export const RESPONSES = 'openai.responses';
@@ -25,8 +25,8 @@ export interface ResponseFields {
   conversation?: string;
   /** How many of the last messages are new in this response. */
   new_messages?: number;
-  /** `strict` of each tool. */
-  strict?: readonly (boolean | null)[];
+  /** `strict` of each function. */
+  strict?: Toolbox['strict'];
   /** What the client calls its tools, where the run has other names. */
   names?: SentNames;
   /** The tools that items of the conversation brought along. Its later responses have them, too. */

@@ -8,20 +8,12 @@ import type { Item } from './items.ts';
  * so that an approval names its call after any restart.
  */
 
-const APPROVAL = /^mcpr_([0-9A-Z]{26})_(\d{1,6})$/;
-
 export function servedId(
   prefix: 'mcp' | 'mcpa' | 'mcpl' | 'mcpr',
   run_id: string,
   place: number,
 ): string {
   return `${prefix}_${run_id.slice('run_'.length)}_${place}`;
-}
-
-/** The run and the call of an approval request. Null: svc did not make the id. */
-export function callOfApproval(id: string): { run_id: string; call: number } | null {
-  const [, key, call] = APPROVAL.exec(id) ?? [];
-  return key === undefined ? null : { run_id: `run_${key}`, call: Number(call) };
 }
 
 interface Of {

@@ -100,19 +100,18 @@ export type SentNames = Readonly<Record<string, SentName>>;
 export interface Toolbox {
   tools: readonly Tool[];
   names: SentNames;
-  /** `strict` of each tool. */
-  strict: readonly (boolean | null)[];
+  /** `strict` of each function, by its name in the run. */
+  strict: Readonly<Record<string, boolean | null>>;
 }
-export const NO_TOOLS: Toolbox = { tools: [], names: {}, strict: [] };
+export const NO_TOOLS: Toolbox = { tools: [], names: {}, strict: {} };
 
 /** Both lists. A tool of the second one replaces its namesake. */
 export function joined(before: Toolbox, after: Toolbox): Toolbox {
   const fresh = new Set(after.tools.map(({ name }) => name));
-  const stays = before.tools.map(({ name }) => !fresh.has(name));
   return {
-    tools: [...before.tools.filter((_, index) => stays[index]), ...after.tools],
+    tools: [...before.tools.filter(({ name }) => !fresh.has(name)), ...after.tools],
     names: { ...before.names, ...after.names },
-    strict: [...before.strict.filter((_, index) => stays[index]), ...after.strict],
+    strict: { ...before.strict, ...after.strict },
   };
 }
 
@@ -121,13 +120,13 @@ type Sent = v.InferOutput<typeof ownTools>[number];
 export function toolboxOf(sent: readonly Sent[]): Toolbox {
   const tools: Tool[] = [];
   const names: Record<string, SentName> = {};
-  const strict: (boolean | null)[] = [];
+  const strict: Record<string, boolean | null> = {};
   const add = (one: Exclude<Sent, { type: 'namespace' }>, within?: string, about = '') => {
     const name = nameInRun(one.name, within);
     const { description, parameters } = one.type === 'custom' ? customTool(one) : one;
     const says = [about, description ?? ''].filter((part) => part !== '').join('\n\n');
     tools.push({ name, description: says === '' ? null : says, parameters: parameters ?? {} });
-    strict.push(one.type === 'custom' ? null : (one.strict ?? null));
+    strict[name] = one.type === 'custom' ? null : (one.strict ?? null);
     if (within === undefined && one.type === 'function') return;
     names[name] = {
       name: one.name,
@@ -176,18 +175,13 @@ export function chosen(
   { toolbox, servers }: Offered,
   choice: v.InferOutput<typeof toolChoice> | null | undefined,
 ): Offered & { choice: ToolChoice | null } {
-  const { tools, names, strict } = toolbox;
+  const { tools } = toolbox;
   if (choice == null || typeof choice === 'string')
     return { toolbox, servers, choice: choice ?? null };
   if (choice.type !== 'allowed_tools')
     return { toolbox, servers, choice: forced({ toolbox, servers }, choice) };
   const allowed = new Set(choice.tools.flatMap((one) => (one.type === 'mcp' ? [] : inRun(one))));
-  const stays = tools.map(({ name }) => allowed.has(name));
-  const kept = {
-    names,
-    tools: tools.filter((_, index) => stays[index]),
-    strict: strict.filter((_, index) => stays[index]),
-  };
+  const kept = { ...toolbox, tools: tools.filter(({ name }) => allowed.has(name)) };
   const narrowed = servers.flatMap((each) => {
     const own = choice.tools.filter(
       (one) => one.type === 'mcp' && one.server_label === each.server,
@@ -225,17 +219,17 @@ function forced({ toolbox: { tools }, servers }: Offered, choice: Named): ToolCh
 export function shownTools(
   tools: readonly Tool[],
   names: SentNames,
-  strict: readonly (boolean | null)[] = [],
+  strict: Toolbox['strict'] = {},
 ): object[] {
   const shown: object[] = [];
   const inside = new Map<string, object[]>();
-  for (const [index, { name: inRun, description, parameters, server }] of tools.entries()) {
+  for (const { name: inRun, description, parameters, server } of tools) {
     if (server !== undefined) continue;
     const { name, namespace, custom } = sentName(names, inRun);
     const tool =
       custom === true
         ? { type: 'custom', name, description }
-        : { type: 'function', name, description, parameters, strict: strict[index] ?? null };
+        : { type: 'function', name, description, parameters, strict: strict[inRun] ?? null };
     if (namespace === undefined) shown.push(tool);
     else if (inside.has(namespace)) inside.get(namespace)?.push(tool);
     else {
