@@ -134,7 +134,7 @@ export class ControlServer {
     socket.on('drain', () => socket.resume());
     socket.on('close', () => {
       connection.outflow.leave();
-      for (const abort of open.values()) abort.abort();
+      for (const abort of open.values()) abort.abort(new SvcError('connection_lost'));
     });
   }
 
@@ -146,7 +146,7 @@ export class ControlServer {
         { id: 0, error: new SvcError('invalid_request', 'A line is not a request.').body() },
         true,
       );
-    else if (request.cancel) open.get(request.id)?.abort();
+    else if (request.cancel) open.get(request.id)?.abort(new SvcError('connection_lost'));
     else if (open.has(request.id) || open.size >= OPEN_REQUESTS_MAX)
       this.send(connection, {
         id: request.id,

@@ -1,5 +1,5 @@
 import type { Metadata, ServerUnaryCall, sendUnaryData } from '@grpc/grpc-js';
-import { asSvcError } from '../../errors.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import { textLength } from '../stream/json-pieces.ts';
@@ -33,7 +33,7 @@ export function unary<Q>(
     const over = new AbortController();
     const end = () => {
       outflow.leave();
-      over.abort();
+      over.abort(new SvcError('connection_lost'));
     };
     if (call.cancelled) return end();
     call.once('cancelled', end);

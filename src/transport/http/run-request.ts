@@ -35,7 +35,8 @@ export function withKey(body: unknown, key: string | string[] | undefined): unkn
  */
 export function clientGone({ res, closing }: Pick<Context, 'res' | 'closing'>): AbortSignal {
   const gone = new AbortController();
-  const look = () => res.writableFinished || closing.aborted || gone.abort();
+  const look = () =>
+    res.writableFinished || closing.aborted || gone.abort(new SvcError('connection_lost'));
   if (res.destroyed) look();
   else res.once('close', look);
   return gone.signal;

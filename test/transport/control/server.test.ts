@@ -33,13 +33,14 @@ async function serve(
   context: Context,
   handlers: Partial<Record<Method, (params: unknown, reply: Reply) => unknown>>,
   socket = join(context.folder, 'svc.sock'),
+  log = silent,
 ): Promise<Socket> {
   const limits = { ...defaultLimits, close_grace_ms: 20 };
   context.server = new ControlServer({
     socket,
     call: async (method, params, reply) => handlers[method as Method]?.(params, reply),
     limits,
-    log: silent,
+    log,
     http: (socket) => socket.destroy(),
   });
   const client = connect(await context.server.listen());
@@ -49,6 +50,25 @@ async function serve(
 
 const request = (id: number, method = 'status') =>
   `${JSON.stringify({ id, method, params: {} })}\n`;
+
+test('a client that leaves, or gives up a request, is no failure of the daemon', async (context) => {
+  const errors: unknown[] = [];
+  const log = { ...silent, error: (fields: object) => void errors.push(fields) };
+  const signals: AbortSignal[] = [];
+  const wait = (_: unknown, { signal }: Reply) =>
+    new Promise((_, reject) => {
+      signals.push(signal);
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+  const client = await serve(context, { status: wait }, join(context.folder, 'svc.sock'), log);
+  client.write(`${request(1)}${request(2)}${JSON.stringify({ id: 1, cancel: true })}\n`);
+  const [answer] = await once(client.setEncoding('utf8'), 'data');
+  assert.is(JSON.parse(answer).error.code, 'connection_lost');
+  client.destroy();
+  await waitFor('both are over', () => signals.filter(({ aborted }) => aborted).length === 2);
+  await context.server?.close();
+  assert.equal(errors, []);
+});
 
 test('the requests of a client that does not read wait, and each is answered once it reads', async (context) => {
   let asked = 0;
