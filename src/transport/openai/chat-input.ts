@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
+import type { Tool, ToolChoice } from '../../../machines/messages.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput, ToolNarrowing } from '../../contract/contract.ts';
 import { filled } from '../../contract/vocabulary.ts';
@@ -7,10 +7,11 @@ import { mcpTool, namedServers, narrowingOf } from '../dialect/mcp-tools.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
 import type { FileTexts } from './files.ts';
 import {
-  anything,
   effort,
   effortOf,
   flag,
+  formatOf,
+  functionFields,
   named,
   object,
   oneLength,
@@ -19,6 +20,7 @@ import {
   pick,
   SAMPLING,
   sampling,
+  schemaFields,
   seedOf,
   stopOf,
   text,
@@ -30,14 +32,7 @@ import {
 
 /** The body of POST /v1/chat/completions, and the run that it asks for. */
 
-const aFunction = object({
-  name: text,
-  description: v.nullish(text),
-  parameters: v.nullish(anything),
-  /** svc keeps a model to the schema whenever its provider can. */
-  strict: v.nullish(flag),
-});
-const tool = object({ type: v.literal('function'), function: aFunction });
+const tool = object({ type: v.literal('function'), function: object(functionFields) });
 /** Chat completions of OpenAI have no tool `mcp`. It is the one of its Responses API. */
 const anyTool = v.variant('type', [tool, mcpTool], 'must be function or mcp.');
 const toolChoice = v.union(
@@ -52,15 +47,7 @@ const responseFormat = v.variant(
   [
     object({ type: v.literal('text') }),
     object({ type: v.literal('json_object') }),
-    object({
-      type: v.literal('json_schema'),
-      json_schema: object({
-        name: text,
-        description: v.nullish(text),
-        schema: v.nullish(anything),
-        strict: v.nullish(flag),
-      }),
-    }),
+    object({ type: v.literal('json_schema'), json_schema: object(schemaFields) }),
   ],
   'must be an object with the type text, json_object or json_schema.',
 );
@@ -108,7 +95,7 @@ export function runOfChat(
     parallel_tool_calls: chat.parallel_tool_calls === false ? false : null,
     reasoning_effort: effortOf(chat.reasoning_effort),
     verbosity: verbosityOf(chat.verbosity),
-    response_format: formatOf(chat.response_format),
+    response_format: formatOf(withSchema(chat.response_format)),
     stop: stopOf(chat.stop),
     max_tokens: oneLength(chat.max_tokens, chat.max_completion_tokens),
     seed: seedOf(chat.seed),
@@ -126,9 +113,7 @@ function choiceOf(choice: v.InferOutput<typeof toolChoice>): ToolChoice {
   return typeof choice === 'string' ? choice : { name: choice.function.name };
 }
 
-function formatOf(format: ChatInput['response_format']): ResponseFormat | null {
-  if (format == null || format.type === 'text') return null;
-  if (format.type === 'json_object') return { type: 'json', name: null, schema: null };
-  const { name, schema = null } = format.json_schema;
-  return { type: 'json', name, schema };
+/** The form of the Responses API. */
+function withSchema(format: ChatInput['response_format']) {
+  return format?.type === 'json_schema' ? { type: format.type, ...format.json_schema } : format;
 }

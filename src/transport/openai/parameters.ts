@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import type { ResponseFormat } from '../../../machines/messages.ts';
 import { adapterSpec } from '../../config/adapters.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunRecord } from '../../contract/contract.ts';
@@ -134,3 +135,18 @@ export function oneLength(
 }
 
 export { anything, flag, listWithout, name, named, object, oneOf, pick, text, verbosity };
+
+/** svc keeps a model to a schema whenever its provider can, whatever `strict` says. */
+const shared = { name: text, description: v.nullish(text), strict: v.nullish(flag) };
+export const functionFields = { ...shared, parameters: v.nullish(anything) };
+export const schemaFields = { ...shared, schema: v.nullish(anything) };
+
+type SentFormat =
+  | { type: 'text' | 'json_object' }
+  | { type: 'json_schema'; name: string; schema?: ResponseFormat['schema'] | undefined };
+/** The form of an answer, as the Responses API writes it. */
+export function formatOf(sent: SentFormat | null | undefined): ResponseFormat | null {
+  if (sent == null || sent.type === 'text') return null;
+  const { name, schema = null } = sent.type === 'json_schema' ? sent : { name: null };
+  return { type: 'json', name, schema };
+}

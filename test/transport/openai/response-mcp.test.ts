@@ -152,7 +152,14 @@ test('a denied call is a failed one, and several are decided together', async ()
     'invalid_request',
     'input.0.approval_request_id',
   ]);
-  assert.equal((await problem(client.responses.retrieve(`${first.id}_1`)))[0], 404);
+  const later = `${first.id}_1`;
+  for (const missing of [
+    () => client.responses.retrieve(later),
+    () => client.responses.retrieve(later, { stream: true }),
+    () => client.responses.inputItems.list(later),
+    () => client.responses.delete(later),
+  ])
+    assert.equal((await problem(missing()))[0], 404);
   const second = await next(
     answerTo(one ?? ''),
     answerTo(two ?? '', false, { reason: 'Not now.' }),

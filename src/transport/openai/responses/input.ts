@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Message, ResponseFormat } from '../../../../machines/messages.ts';
+import type { Message } from '../../../../machines/messages.ts';
 import { withoutNull, wrong } from '../../../contract/check.ts';
 import type { RequestSource, RunInput, ToolNarrowing } from '../../../contract/contract.ts';
 import { runInput } from '../../../contract/run.ts';
@@ -12,6 +12,7 @@ import {
   effort,
   effortOf,
   flag,
+  formatOf,
   name,
   named,
   object,
@@ -19,6 +20,7 @@ import {
   pick,
   SAMPLING,
   sampling,
+  schemaFields,
   seedOf,
   stopOf,
   text,
@@ -41,13 +43,7 @@ const format = v.variant(
   [
     object({ type: v.literal('text') }),
     object({ type: v.literal('json_object') }),
-    object({
-      type: v.literal('json_schema'),
-      name: text,
-      description: v.nullish(text),
-      schema: anything,
-      strict: v.nullish(flag),
-    }),
+    object({ type: v.literal('json_schema'), ...schemaFields, schema: anything }),
   ],
   'must be an object with the type text, json_object or json_schema.',
 );
@@ -227,10 +223,4 @@ function isCompaction(items: string | readonly InputItem[]): boolean {
   if (place !== -1 && place < items.length - 1)
     throw wrong(`input.${place}`, `input.${place} must be the last item: it compacts all others.`);
   return place !== -1;
-}
-
-function formatOf(wanted: v.InferOutput<typeof format> | null | undefined): ResponseFormat | null {
-  if (wanted == null || wanted.type === 'text') return null;
-  if (wanted.type === 'json_object') return { type: 'json', name: null, schema: null };
-  return { type: 'json', name: wanted.name, schema: wanted.schema };
 }

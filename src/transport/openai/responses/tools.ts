@@ -5,7 +5,7 @@ import { wrong } from '../../../contract/check.ts';
 import type { ToolNarrowing } from '../../../contract/contract.ts';
 import { servedName } from '../../../runtime/tools/served-tools.ts';
 import { mcpTool } from '../../dialect/mcp-tools.ts';
-import { anything, flag, listWithout, object, oneOf, text } from '../parameters.ts';
+import { functionFields, listWithout, object, oneOf, text } from '../parameters.ts';
 import { customArguments } from './custom-input.ts';
 
 /**
@@ -17,14 +17,7 @@ import { customArguments } from './custom-input.ts';
  * 3. Tools that run on OpenAI's servers are left out, as unknown fields are.
  */
 
-const aFunction = object({
-  type: v.literal('function'),
-  name: text,
-  description: v.nullish(text),
-  parameters: v.nullish(anything),
-  /** svc keeps a model to the schema whenever its provider can. */
-  strict: v.nullish(flag),
-});
+const aFunction = object({ type: v.literal('function'), ...functionFields });
 const custom = object({
   type: v.literal('custom'),
   name: text,
