@@ -138,20 +138,6 @@ export const limitSpecs = {
     3_600_000,
     'The longest such wait, unless the provider asks for a longer one.',
   ),
-  refused_wait_ms: limit(
-    10_000,
-    100,
-    600_000,
-    'Until one request tries again a key that was refused, or an account without credit. ' +
-      'It doubles each time that this fails.',
-  ),
-  circuit_wait_long_ms: limit(
-    300_000,
-    100,
-    3_600_000,
-    'The longest wait after refused credentials or a used-up quota. A provider that asks for a ' +
-      'wait gets no longer one.',
-  ),
   probe_failures: limit(
     3,
     1,
@@ -192,7 +178,6 @@ export const limitSpecs = {
     3_600_000,
     'Time without progress: of the server during a download, of the disk during verification.',
   ),
-  pull_progress_ms: limit(1_000, 10, 60_000, 'Between two progress events of one pull.'),
   pull_connections: limit(
     4,
     1,
@@ -211,13 +196,6 @@ export const limitSpecs = {
     1,
     64,
     'Local models in memory at one time. Each has its own engine process.',
-  ),
-  engine_turn_ms: limit(
-    20_000,
-    0,
-    3_600_000,
-    'For which a loaded model answers its runs at least, while runs wait for the memory of ' +
-      'another model.',
   ),
   engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),
   engine_template_ms: limit(
@@ -239,7 +217,6 @@ export const limitSpecs = {
     2_592_000_000,
     'For which the daemon refuses a version of a model file that hung or killed the engine.',
   ),
-  engine_stop_ms: limit(3_000, 100, 60_000, 'For the engine to exit. Then it is killed.'),
   engine_idle_ms: limit(
     300_000,
     1000,
@@ -319,12 +296,11 @@ export const limitSpecs = {
     'For one commit to reach the disk, and for the log to answer a read. Then the daemon is not ' +
       'ready until it does.',
   ),
-  stop_blocked_ms: limit(
-    3_000,
-    10,
-    600_000,
-    'For a blocked event log to recover while the daemon stops. ' +
-      'Then the daemon exits without the last events.',
+  store_lock_ms: limit(
+    500,
+    0,
+    60_000,
+    'For another process, such as a backup, to release the event log when the daemon starts.',
   ),
   store_connections: limit(
     4,
@@ -400,12 +376,6 @@ export const limitSpecs = {
   ),
   header_ms: limit(10_000, 100, 600_000, 'For a client to send its request headers.'),
   request_ms: limit(60_000, 100, 3_600_000, 'For a client to send its whole request.'),
-  certificate_look_ms: limit(
-    60_000,
-    100,
-    86_400_000,
-    'Between two checks whether the files of the TLS certificate have changed.',
-  ),
   heartbeat_ms: limit(
     15_000,
     100,
@@ -425,14 +395,7 @@ export const limitSpecs = {
     60_000,
     'For clients to read the last bytes when a listener closes. Then they are disconnected.',
   ),
-  memory_idle_ms: limit(
-    10_000,
-    100,
-    3_600_000,
-    'Without much work until the daemon frees the memory that it does not need.',
-  ),
   tokens: limit(100, 1, 10_000, 'Tokens of programs, which each request is compared with.'),
-  ticket_ms: limit(60_000, 1000, 3_600_000, 'Lifetime of a ticket.'),
   session_ms: limit(43_200_000, 1000, 2_592_000_000, 'Lifetime of a browser session.'),
 } as const satisfies Record<string, LimitSpec>;
 
@@ -441,6 +404,36 @@ export const limitSpecs = {
  * them: it has no effect, and the daemon and the doctor warn of it.
  */
 export const fixedLimits = {
+  /** Lifetime of a ticket. */
+  ticket_ms: 60_000,
+  /** Between two progress events of one pull. */
+  pull_progress_ms: 1_000,
+  /** Without much work until the daemon frees the memory that it does not need. */
+  memory_idle_ms: 10_000,
+  /** Between two checks whether the files of the TLS certificate have changed. */
+  certificate_look_ms: 60_000,
+  /**
+   * For a blocked event log to recover while the daemon stops. Then the daemon exits without the
+   * last events.
+   */
+  stop_blocked_ms: 3_000,
+  /**
+   * For which a loaded model answers its runs at least, while runs wait for the memory of another
+   * model.
+   */
+  engine_turn_ms: 20_000,
+  /** For the engine to exit. Then it is killed. */
+  engine_stop_ms: 3_000,
+  /**
+   * Until one request tries again a key that was refused, or an account without credit. It doubles
+   * each time that this fails.
+   */
+  refused_wait_ms: 10_000,
+  /**
+   * The longest wait after refused credentials or a used-up quota. A provider that asks for a wait
+   * gets no longer one.
+   */
+  circuit_wait_long_ms: 300_000,
   /**
    * By which the daemon may grow while it reads a PDF file: a small file can unpack to a large
    * one.
@@ -455,8 +448,6 @@ export const fixedLimits = {
   recover_runs: 500,
   /** Tools of one server. The others are left out. */
   mcp_tools: 256,
-  /** For another process, such as a backup, to release the event log when the daemon starts. */
-  store_lock_ms: 500,
   /** Headers of one HTTP request. A browser sends the cookies of every port of the host. */
   header_bytes: 65_536,
   /** For the engine process to start. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ALLOCATOR } from '../../src/home/allocator.ts';
 import { findPaths, type Paths, packageRoot } from '../../src/home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../src/home/runtime-file.ts';
+import { fixedLimits } from '../../src/limits.ts';
 import { keepEngineCache, lendEngineCache } from './engine-cache.ts';
 import { SMALL_RESERVE_SETTING } from './small-reserve.ts';
 
@@ -77,7 +78,7 @@ export function makeHome(env: NodeJS.ProcessEnv = {}): Home {
     ...SMALL_RESERVE_SETTING,
     NODE_V8_COVERAGE: process.env.NODE_V8_COVERAGE,
   };
-  const full = { ...base, ...env };
+  const full = withBounds({ ...base, ...env });
   const paths = findPaths(full);
   if (paths.cache.startsWith(folder)) lendEngineCache(paths.cache);
   const started = new Set<ChildProcess>();
@@ -113,7 +114,7 @@ function launch(args: readonly string[], options: RunOptions, started: Set<Child
     ...args,
   ];
   const child = spawn(program, rest, {
-    env: options.env,
+    env: withBounds(options.env),
     stdio: ['pipe', 'pipe', 'pipe'],
     timeout: args[0] === 'serve' ? DAEMON_BOUND_MS : BOUND_MS,
     killSignal: 'SIGKILL',
@@ -136,4 +137,22 @@ function launch(args: readonly string[], options: RunOptions, started: Set<Child
     });
   });
   return { child, stdout: () => stdout, stderr: () => stderr, ended };
+}
+
+const CHANGE_BOUNDS = new URL('./fixed-limits.ts', import.meta.url).href;
+
+/** A bound that is no setting is changed in the program of the daemon. */
+export function withBounds(env: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+  const variable = (name: string) => `SVC_LIMIT_${name.toUpperCase()}`;
+  const bounds = Object.keys(fixedLimits).filter((name) => env[variable(name)] !== undefined);
+  if (bounds.length === 0) return env;
+  const { NODE_OPTIONS = '', ...rest } = env;
+  for (const name of bounds) delete rest[variable(name)];
+  return {
+    ...rest,
+    NODE_OPTIONS: `${NODE_OPTIONS} --import=${CHANGE_BOUNDS}`.trim(),
+    FIXED_LIMITS: JSON.stringify(
+      Object.fromEntries(bounds.map((name) => [name, Number(env[variable(name)])])),
+    ),
+  };
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type ControlClient, connect } from '../../src/transport/control/client.ts';
 import type { Results } from '../../src/transport/control/protocol.ts';
-import { type Home, PROGRAM } from '../helpers/svc.ts';
+import { type Home, PROGRAM, withBounds } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
 
 export type Run = Results['run.get'];
@@ -40,7 +40,7 @@ export function launch(
 ): Life {
   const [command = '', ...args] = [...wrapper, process.execPath, program, 'serve'];
   const child = spawn(command, args, {
-    env: { ...home.env, ...env },
+    env: withBounds({ ...home.env, ...env }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let printed = '';

@@ -6,7 +6,6 @@ import { daemonMachine } from '../../machines/daemon/chart.ts';
 import { describe } from '../../machines/describe.ts';
 import { providersFile } from '../../src/config/providers-file.ts';
 import { readRuntimeFile } from '../../src/home/runtime-file.ts';
-import { fixedLimits } from '../../src/limits.ts';
 import type { StoredEvent } from '../../src/store/port.ts';
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
@@ -432,22 +431,8 @@ async function freeAddresses(): Promise<[string, string]> {
   return [http as string, grpc as string];
 }
 
-const FIXED_LIMITS = new URL('../helpers/fixed-limits.ts', import.meta.url).href;
-
-/** A bound that is no setting is changed in the program. */
 function prefixed(settings: Settings): Record<string, string> {
-  const boundOf = (name: string) => name.replace('LIMIT_', '').toLowerCase();
-  const [fixed = [], own = []] = [true, false].map((isFixed) =>
-    Object.entries(settings).filter(([name]) => boundOf(name) in fixedLimits === isFixed),
+  return Object.fromEntries(
+    Object.entries(settings).map(([name, value]) => [`SVC_${name}`, String(value)]),
   );
-  const bounds = fixed.map(([name, value]) => [boundOf(name), value]);
-  return {
-    ...Object.fromEntries(own.map(([name, value]) => [`SVC_${name}`, String(value)])),
-    ...(bounds.length === 0
-      ? {}
-      : {
-          NODE_OPTIONS: `--import=${FIXED_LIMITS}`,
-          FIXED_LIMITS: JSON.stringify(Object.fromEntries(bounds)),
-        }),
-  };
 }
