@@ -28,16 +28,20 @@ export async function continuedBy(
   const at = (index: number) => `input.${items.length - answers.length + index}`;
   if (first === undefined) return null;
   const run_id = runOfItem(first.approval_request_id) ?? '';
-  const source = await requestOfRun(runtime, run_id, at(0));
+  const source = await requestOfResponse(runtime, run_id.replace(/^run_/, 'resp_')).catch(
+    (error: unknown) => {
+      throw hasCode(error, 'run_unknown') ? unknownRequest(at(0), first) : error;
+    },
+  );
   const { all, asked } = (await foldOf(runtime, { ...source, part: ALL })).served;
   const part = asked.findIndex((calls) =>
     calls.some(({ call }) => servedId('mcpr', run_id, call) === first.approval_request_id),
   );
   const wanted = asked[part]?.map(({ call }) => call) ?? [];
-  const decided = answers.map(({ approval_request_id: id, ...answer }, index) => {
-    const number = wanted.find((call) => servedId('mcpr', run_id, call) === id);
-    const call = all[(number ?? 0) - 1];
-    if (call === undefined) throw unknownRequest(at(index), id);
+  const decided = answers.map((answer, index) => {
+    const isOf = (call: number) => servedId('mcpr', run_id, call) === answer.approval_request_id;
+    const call = all[(wanted.find(isOf) ?? 0) - 1];
+    if (call === undefined) throw unknownRequest(at(index), answer);
     return { ...answer, call };
   });
   const left = wanted.filter((each) => !decided.some(({ call }) => call.call === each));
@@ -55,19 +59,6 @@ export async function continuedBy(
   for (const answer of decided.toSorted((a, b) => Number(a.approve) - Number(b.approve)))
     await decide(runtime, run_id, answer);
   return { ...asking, part: part + 1 };
-}
-
-async function requestOfRun(
-  runtime: Pick<Runtime, 'runs'>,
-  run_id: string,
-  at: string,
-): Promise<ResponseRequest> {
-  try {
-    return await requestOfResponse(runtime, run_id.replace(/^run_/, 'resp_'));
-  } catch (error) {
-    if (hasCode(error, 'run_unknown')) throw unknownRequest(at);
-    throw error;
-  }
 }
 
 /** Throws approval_decided for another decision before, and scope_insufficient. */
@@ -97,13 +88,14 @@ async function decide(
   }
 }
 
-function unknownRequest(at: string, id?: string): SvcError {
-  const shown = id === undefined ? '' : ` ${JSON.stringify(id.slice(0, 80))}`;
+function unknownRequest(at: string, { approval_request_id: id }: Named): SvcError {
+  const shown = JSON.stringify(id.slice(0, 80));
   return wrong(
     `${at}.approval_request_id`,
-    `${at}.approval_request_id${shown} names no approval request of a response of svc.`,
+    `${at}.approval_request_id ${shown} names no approval request of a response of svc.`,
   );
 }
+type Named = { approval_request_id: string };
 
 /** Requests of a response that its client has to answer. */
 export function unanswered(ids: readonly string[]): SvcError {

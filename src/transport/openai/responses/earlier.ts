@@ -1,4 +1,4 @@
-import type { Message, OutputPart } from '../../../../machines/messages.ts';
+import type { Message } from '../../../../machines/messages.ts';
 import { wrong } from '../../../contract/check.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
@@ -44,10 +44,12 @@ export async function conversationOf(
   if (ended_at === null) throw wrong(PREVIOUS, `The response ${id} has not ended yet.`);
   if (all.length === 0)
     throw wrong(PREVIOUS, `The log does not keep what the response ${id} was asked.`);
-  const answer = said.output_parts ?? partsOf(said.output);
+  const answer = said.output_parts ?? [{ type: 'text' as const, text: said.output }];
   // A turn that also calls functions of the client ends the run. svc carries out none of its calls.
   const isServed = (called: string) => tools.some((tool) => tool.name === called && tool.server);
-  const content = answer.filter((part) => part.type !== 'tool_call' || !isServed(part.name));
+  const content = answer.filter((part) =>
+    part.type === 'tool_call' ? !isServed(part.name) : part.text !== '',
+  );
   const messages = all.slice(fields.instructions === true ? 1 : 0);
   const { names = {}, brought = [], strict = {} } = fields;
   const toolbox = { names, strict, tools: tools.filter(({ name }) => brought.includes(name)) };
@@ -57,10 +59,6 @@ export async function conversationOf(
   }
   const last: Message[] = content.length === 0 ? [] : [{ role: 'assistant', content }];
   return { toolbox, messages: [...messages, ...(turns as Message[]), ...last] };
-}
-
-function partsOf(text: string): OutputPart[] {
-  return text === '' ? [] : [{ type: 'text', text }];
 }
 
 function notFound(id: string): SvcError {
