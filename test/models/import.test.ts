@@ -83,8 +83,12 @@ commands('a model in several files is imported, shown and removed whole', async 
   assert.match(stdout, /size +\S+ \w+ in 3 files/);
   assert.match(stdout, /from +.*big-00001-of-00003\.gguf/);
   assert.is((await svc(['run', 'hi', '-m', 'big', '--max-tokens', '2'])).code, 0);
+  const origins = () =>
+    readdirSync(join(paths.data, 'origins')).filter((name) => name.startsWith('big'));
+  assert.is(origins().length, 1);
   assert.match((await svc(['model', 'remove', 'big'])).stdout, /Removed local\/big: .* freed/);
   assert.equal(readdirSync(paths.models), []);
+  assert.equal(origins(), []);
 });
 
 commands('the list says why a file is invalid, and where the folder is', async (bench) => {
