@@ -1,8 +1,11 @@
+import { Writable } from 'node:stream';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { openStdout } from '../../src/cli/print/stdout-stream.ts';
 import type { Run } from '../../src/cli/run/follow.ts';
 import { AnswerPrinter, ending, finish, printing } from '../../src/cli/run/print-answer.ts';
 import { errors, SvcError } from '../../src/errors.ts';
+import { turns } from '../helpers/turns.ts';
 
 /** What a run prints on stdout, and its exit code. Without a process, and without a terminal. */
 
@@ -140,6 +143,39 @@ test('that the text so far is kept is said once', () => {
     });
     assert.is(shown.error?.message, `The daemon stopped. ${text}`);
   }
+});
+
+test('a write waits for room on stdout, and a flush for all that was written', async () => {
+  const pending: (() => void)[] = [];
+  const target = new Writable({
+    highWaterMark: 8,
+    write: (_, __, done) => void pending.push(done),
+  });
+  const own = Object.getOwnPropertyDescriptor(process, 'stdout') ?? {};
+  Object.defineProperty(process, 'stdout', { value: target, configurable: true });
+  const stdout = openStdout();
+  Object.defineProperty(process, 'stdout', own);
+  const ended: string[] = [];
+  const written = async () => {
+    for (; pending.length > 0; await turns()) pending.shift()?.();
+  };
+  for (const [what, work] of [
+    ['short', () => stdout.write('short')],
+    ['flush', () => stdout.flush()],
+    ['long', () => stdout.write('longer than 8 bytes')],
+  ] as const) {
+    void work().then(() => ended.push(what));
+    await turns();
+    assert.equal(ended.splice(0), what === 'short' ? ['short'] : [], what);
+    if (what !== 'short') await written();
+    assert.equal(ended.splice(0), what === 'short' ? [] : [what], what);
+  }
+  const waits = stdout.write('longer than 8 bytes');
+  target.destroy(Object.assign(new Error('no space'), { code: 'ENOSPC' }));
+  await waits;
+  assert.ok(stdout.gone.aborted);
+  const error = await stdout.flush().catch((thrown: SvcError) => thrown);
+  assert.match(String(error), 'The output cannot be written (ENOSPC).');
 });
 
 test.run();
