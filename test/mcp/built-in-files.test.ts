@@ -13,6 +13,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -176,6 +177,22 @@ test('write and edit: whole, at once, with the mode of the file', async () => {
     readdirSync(notes).filter((name) => name.startsWith('.')),
     [],
     'no draft is left',
+  );
+});
+
+test('a write removes the drafts of a daemon that died, and nothing else', async () => {
+  const { notes, use } = await boot();
+  const draft = (digit: string) => `.svc-${digit.repeat(8)}-aaaa-4aaa-8aaa-aaaaaaaaaaaa`;
+  const [old, young, own] = [draft('1'), draft('2'), '.svc-notes'];
+  for (const name of [old, young, own]) writeFileSync(join(notes, name), 'half');
+  const before = Date.now() / 1000 - 7200;
+  for (const name of [old, own]) utimesSync(join(notes, name), before, before);
+  assert.is((await use('write', { path: 'a.md', text: 'whole' })).is_error, false);
+  assert.equal(
+    readdirSync(notes)
+      .filter((name) => name.startsWith('.svc-'))
+      .sort(),
+    [young, own],
   );
 });
 

@@ -174,8 +174,26 @@ async function write(
   // No one can know the name of the draft, so no link waits there.
   const draft = join(folder, `.svc-${randomUUID()}`);
   await writeAtomic(path, text, { mode, sync: true, draft });
+  await removeOldDrafts(folder).catch(() => {});
   return `${whole} has ${size} bytes now.`;
 }
+
+/** A daemon that died while it wrote left its draft here. */
+async function removeOldDrafts(folder: string): Promise<void> {
+  let left = DRAFTS_LOOK;
+  for await (const { name } of await fs.opendir(folder)) {
+    left -= 1;
+    if (left < 0) return;
+    const path = join(folder, name);
+    const isOld = async () => Date.now() - (await fs.lstat(path)).mtimeMs > DRAFT_OLD_MS;
+    if (DRAFT.test(name) && (await isOld())) await fs.unlink(path);
+  }
+}
+const DRAFT = /^\.svc-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** No write takes as long. */
+const DRAFT_OLD_MS = 3_600_000;
+/** Names of a folder that are looked at. */
+const DRAFTS_LOOK = 10_000;
 
 /** A search ends at its bounds, and says so. */
 async function search(
