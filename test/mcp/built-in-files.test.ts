@@ -187,7 +187,7 @@ test('a write removes the drafts of a daemon that died, and nothing else', async
   for (const name of [old, young, own]) writeFileSync(join(notes, name), 'half');
   const before = Date.now() / 1000 - 7200;
   for (const name of [old, own]) utimesSync(join(notes, name), before, before);
-  assert.is((await use('write', { path: 'a.md', text: 'whole' })).is_error, false);
+  assert.is((await use('write', { path: 'a.md', content: 'whole' })).is_error, false);
   assert.equal(
     readdirSync(notes)
       .filter((name) => name.startsWith('.svc-'))
