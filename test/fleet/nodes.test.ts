@@ -57,6 +57,15 @@ test('a node without a lease has no end of it', async () => {
   assert.equal([left?.state, left?.lease_until], ['left', null]);
 });
 
+test('a lease has an end until its last millisecond', async () => {
+  const { time, nodes } = await twoNodes();
+  const end = async () => (await nodes.list()).nodes[1]?.lease_until;
+  time.now += 9999;
+  assert.is(await end(), '2026-11-23T05:00:10.000Z');
+  time.now += 1;
+  assert.is(await end(), null);
+});
+
 test('the oldest boot has a lease now; of two that are as old the first by name counts', () => {
   const row = (node_id: string, since: number, lease_ms_left: number) => ({
     node_id,
