@@ -18,7 +18,7 @@ import { boundedFetch } from './bounded-fetch.ts';
 import { ChildTransport, type Exit, NotSent } from './child-transport.ts';
 import { type Launch, withoutSecrets } from './launch.ts';
 import type { Login } from './login.ts';
-import type { ToolResult } from './port.ts';
+import type { Call, ToolResult } from './port.ts';
 import { cutBytes, type ToolList, ToolLister } from './tool-list.ts';
 
 export interface ConnectionOptions {
@@ -33,14 +33,6 @@ export interface ConnectionOptions {
   onEnd(end: { exit_code: number | null; signal: string | null; error?: Failure }): void;
   /** The server says that its tools are others now. */
   onToolsChanged(): void;
-}
-
-export interface Call {
-  id: string;
-  signal: AbortSignal;
-  timeout_ms: number;
-  /** Of the tool that was decided about. */
-  digest?: string | null;
 }
 
 /**

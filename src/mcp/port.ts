@@ -23,6 +23,17 @@ export interface ToolResult {
   is_error: boolean;
 }
 
+/** One call of a tool. `id` reaches the server. */
+export interface Call {
+  id: string;
+  signal: AbortSignal;
+  timeout_ms: number;
+  /** Of the tool that was decided about. */
+  digest?: string | null;
+  /** A person allowed it. So an answer of the server that is older than a change is not enough. */
+  isByPerson?: boolean;
+}
+
 export interface ToolServers {
   /** The servers that are configured and switched on. */
   names(): readonly string[];
@@ -48,12 +59,7 @@ export interface ToolServers {
    * does not hear of the call. Throws tool_lost if the call was sent and its result is unknown,
    * mcp_unavailable if it was not sent, or the signal's reason.
    */
-  call(
-    server: string,
-    tool: string,
-    args: unknown,
-    options: { id: string; signal: AbortSignal; timeout_ms: number; digest?: string | null },
-  ): Promise<ToolResult>;
+  call(server: string, tool: string, args: unknown, options: Call): Promise<ToolResult>;
   close(): Promise<void>;
 }
 

@@ -5,10 +5,10 @@ import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import type { LoginStore } from '../providers/keys/port.ts';
 import type { ServerConnection } from './built-in-connection.ts';
-import type { Call, ConnectionOptions } from './connection.ts';
+import type { ConnectionOptions } from './connection.ts';
 import { isAuthorized, type Launch, launchOf, type References } from './launch.ts';
 import type { Login } from './login.ts';
-import type { ToolResult } from './port.ts';
+import type { Call, ToolResult } from './port.ts';
 import type { ToolList } from './tool-list.ts';
 
 export interface McpServerOptions {

@@ -17,9 +17,8 @@ import { asRecord } from '../json.ts';
 import type { EffectHandlers, Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import type { LoginStore } from '../providers/keys/port.ts';
-import type { Call } from './connection.ts';
 import type { References } from './launch.ts';
-import type { ManagedToolServers, ToolInfo, ToolResult } from './port.ts';
+import type { Call, ManagedToolServers, ToolInfo, ToolResult } from './port.ts';
 import { McpServer } from './server.ts';
 import type { ToolList } from './tool-list.ts';
 
@@ -194,13 +193,13 @@ export class McpServers implements ManagedToolServers {
   private async isAsDecided(
     server: McpServer,
     tool: string,
-    { digest, signal }: Call,
+    { digest, signal, isByPerson = false }: Call,
   ): Promise<boolean> {
     const { name } = server.options;
     const find = ({ tools }: ToolList) => tools.find((each) => each.tool === tool);
     const known = find(await server.tools(signal));
-    if (known !== undefined && this.policy(name, known) === 'allow') return true;
-    // A person allowed it, perhaps long ago.
+    if (!isByPerson && known !== undefined && this.policy(name, known) === 'allow') return true;
+    // The decision may be long ago.
     const now = find(await server.toolsNow(signal));
     return now !== undefined && now.digest === digest && this.policy(name, now) !== 'deny';
   }

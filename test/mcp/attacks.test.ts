@@ -80,14 +80,35 @@ for (const silent of [false, true])
     assert.match(tool_calls?.[0]?.result ?? '', /not carried out: the tool, or its policy/);
   });
 
-test('a tool that changes and is allowed always is allowed as it was', async () => {
-  const { servers, runtime, id, executed } = await waitingCall(1);
-  await servers.call('x', 'change', {}, call());
-  await runtime.approvals.decide(`${id}.1`, { decision: 'allow', always: true }, 'me');
-  const now = (await servers.tools('x', soon())).find(({ tool }) => tool === 'count');
-  assert.ok(now);
-  assert.equal([servers.policy('x', now), servers.isChanged('x', now)], ['ask', true]);
-  assert.equal(executed(), []);
+for (const silent of [false, true])
+  test(`a tool that changes ${silent ? 'without a word ' : ''}and is allowed always is allowed as it was`, async () => {
+    const { servers, runtime, runKernel, id, executed } = await waitingCall(1);
+    await servers.call('x', 'change', { silent }, call());
+    await runtime.approvals.decide(`${id}.1`, { decision: 'allow', always: true }, 'me');
+    await settled(runKernel, id);
+    assert.equal(executed(), [], 'also if the notice of the change is late');
+    // The server says that its tools have changed. That may come late.
+    const now = await waitFor('the change is known', async () => {
+      const tool = (await servers.tools('x', soon())).find((one) => one.tool === 'count');
+      return tool !== undefined && servers.isChanged('x', tool) && tool;
+    });
+    assert.is(servers.policy('x', now), 'ask');
+  });
+
+test('what a person allowed is compared with the tool of now, also when it is allowed always', async () => {
+  const { servers, executed } = await waitingCall(1);
+  const [{ digest } = { digest: null }] = (await servers.tools('x', soon())).filter(
+    ({ tool }) => tool === 'count',
+  );
+  await servers.call('x', 'change', { silent: true }, call());
+  await servers.allowAlways('x', 'count', digest);
+  const { is_error } = await servers.call(
+    'x',
+    'count',
+    {},
+    { ...call(), digest, isByPerson: true },
+  );
+  assert.equal([is_error, executed()], [true, []]);
 });
 
 test('a call that waits is not carried out once the configuration denies it', async () => {

@@ -155,7 +155,9 @@ export class ToolCalls {
     const { kernel, servers, limits, log } = this.options;
     const abort = new AbortController();
     this.live.set(key, { run_id, call, abort });
-    const options = { id: key, signal: abort.signal, timeout_ms: limits.tool_ms, digest };
+    const isByPerson = made.approval === 'ask';
+    const { tool_ms: timeout_ms } = limits;
+    const options = { id: key, signal: abort.signal, timeout_ms, digest, isByPerson };
     servers
       .call(server, tool, JSON.parse(made.arguments || '{}'), options)
       .then(
