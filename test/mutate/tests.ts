@@ -6,7 +6,7 @@ import type { Copy } from './copy.ts';
 import type { Fault } from './faults.ts';
 
 /** Slow tests that are tried: so many of those that import the file and are most like the fault. */
-export const SLOW = 6;
+export const SLOW = 10;
 /** Tests of the built program that are tried: so many of those most like the fault. */
 export const BUILT = 8;
 /** So many of the nearest tests are tried before all others. */
