@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Attention } from '../../../src/contract/attention.ts';
-import { loadModel } from '../../../src/providers/local/engine/load.ts';
+import { infoOf, loadModel } from '../../../src/providers/local/engine/load.ts';
 import { ATTENTION } from '../../../src/providers/local/engine/messages.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import { failure, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
@@ -85,6 +85,20 @@ test('a model whose heads do not fit a type is refused by the setting', async ()
     } finally {
       await local.close();
     }
+  }
+});
+
+test('the time of a load is from its beginning to now', () => {
+  const { now } = performance;
+  performance.now = () => 1500.4;
+  try {
+    const model = { llama: { gpu: false }, gpuLayers: 9 } as unknown as Parameters<
+      typeof infoOf
+    >[0];
+    const { load_ms, gpu, gpu_layers } = infoOf(model, 500, {} as Parameters<typeof infoOf>[2]);
+    assert.equal([load_ms, gpu, gpu_layers], [1000, 'cpu', 0]);
+  } finally {
+    performance.now = now;
   }
 });
 
