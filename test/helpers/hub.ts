@@ -47,6 +47,8 @@ export interface HubRequest {
 }
 
 export class Hub {
+  /** A client drops what it has not read when it hears of the end. `end`: the last byte sent. */
+  beforeCut: (end: number) => Promise<unknown> = async () => {};
   /** The files by path, as the hub lists and sends them now. */
   readonly files = new Map<string, Buffer>();
   /** Behaviour of the next downloads, in order; later ones are `usual`. */
@@ -239,6 +241,7 @@ export class Hub {
       await this.pace(at, begun, behaviour.bytesPerSecond);
     }
     if ((behaviour.hangAfter ?? bytes.length) < bytes.length) return;
+    if (behaviour.cutAfter !== undefined) await this.beforeCut(from + Math.min(stop, bytes.length));
     if (behaviour.cutAfter !== undefined || behaviour.claimedLength !== undefined)
       response.socket?.end();
     else response.end();

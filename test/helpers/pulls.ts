@@ -92,6 +92,14 @@ export async function bootPulls(
     puller: { ...options.puller, folder },
   });
   const { runtime, clock, store } = harness;
+  const partials = () => readdirSync(folder).filter((name) => name.endsWith('.partial'));
+  const beforeCut = (end: number) =>
+    waitFor(
+      'what was sent is on disk',
+      () => partials().some((name) => statSync(join(folder, name)).size >= end),
+      { within_ms: 5000 },
+    ).catch(() => {});
+  hub.beforeCut = beforeCut;
 
   const pull = async (
     reference: string,
@@ -133,6 +141,7 @@ export async function bootPulls(
     /** A server of another origin with the same files. */
     elsewhere: async () => {
       const other = await Hub.start(files);
+      other.beforeCut = beforeCut;
       others.push(other);
       return other;
     },
