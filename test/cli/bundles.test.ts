@@ -11,7 +11,7 @@ const test = suiteWithDaemon('bundles of commands');
 const ASKS = ['net', 'stream'];
 /** Commands with a bound of their bundle in KiB, a twelfth above it, and the slow modules. */
 const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] }> = {
-  version: { kib: 39 },
+  version: { kib: 41 },
   status: { kib: 81, needs: ASKS },
   health: { args: ['--source', 'socket'], kib: 56, needs: ASKS },
   // What --run needs is in the whole program.
@@ -19,7 +19,7 @@ const COMMANDS: Record<string, { args?: string[]; kib: number; needs?: string[] 
   run: { args: ['hi', '--no-start'], kib: 202, needs: ASKS },
   'runs list': { kib: 70, needs: ASKS },
   usage: { kib: 67, needs: ASKS },
-  'model list': { kib: 50, needs: ASKS },
+  'model list': { kib: 52, needs: ASKS },
   'provider list': { kib: 107, needs: ASKS },
 };
 const NOTHING_USED = {

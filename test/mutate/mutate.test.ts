@@ -10,6 +10,9 @@ import { faultsOf } from './faults.ts';
 const mutate = (...args: string[]) =>
   spawnSync(process.execPath, ['test/mutate/run.ts', ...args], { encoding: 'utf8' });
 
+/** TypeScript's parser, a process, may say that it was ended. */
+const PARSER_ENDED = /^(context canceled\s*)?$/;
+
 test('faults change what runs, and no type and no comment', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-planted-'));
   const file = join(folder, 'planted.ts');
@@ -53,7 +56,7 @@ test('faults change what runs, and no type and no comment', () => {
 
 test('a planted fault is found by a test near to it, and no copy is left', () => {
   const { stdout, stderr, status } = mutate('--file', 'src/kernel/clock.ts:37', '--count', '1');
-  assert.is(stderr, '');
+  assert.match(stderr, PARSER_ENDED);
   assert.match(stdout, /^src\/kernel\/clock\.ts:37 {2}.*\n {2}test\/.*\.test\.ts$/m);
   assert.match(stdout, /^1 found, 0 not found, seed 1$/m);
   assert.is(status, 0);
@@ -66,7 +69,7 @@ test('a planted fault is found by a test near to it, and no copy is left', () =>
 test('tests that take longer than their time end, and the command goes on', () => {
   const bounds = ['--count', '2', '--within', '1'];
   const { stdout, stderr } = mutate('--file', 'src/limits.ts', ...bounds);
-  assert.is(stderr, '');
+  assert.match(stderr, PARSER_ENDED);
   assert.match(stdout, /^[0-2] found, [0-2] not found, seed 1$/m);
 });
 
