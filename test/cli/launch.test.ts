@@ -96,6 +96,9 @@ test('a configuration is shown first, keeps what is there, and has a token that 
   assert.match(again.stderr, /svc token revoke claude/);
   const codex = await launch(home, bin, ['codex', '--config']);
   assert.match(codex.stdout, /^model = "local\/svc-mini"\nmodel_provider = "svc"\n/);
+  // Continue reads no file without these three.
+  const { stdout } = await launch(home, bin, ['continue', '--config']);
+  assert.match(stdout, /^name: svc\nversion: .+\nschema: v1\nmodels:\n/);
 });
 
 test('each program can be started or configured', () => {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { Client } from './table.ts';
 
 /** How one client is started. */
@@ -43,6 +43,8 @@ export async function install(
     const python = join(folder, 'venv', 'bin', 'python');
     await finished('python3', ['-m', 'venv', 'venv'], folder);
     await finished(python, ['-m', 'pip', 'install', '-q', ...packages], folder);
+    if (script.endsWith('.mjs'))
+      return started(process.execPath, { PATH: `${dirname(python)}:${process.env.PATH}` });
     return started(python);
   }
   if (from === 'go') {

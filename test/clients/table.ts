@@ -247,9 +247,21 @@ export const CLIENTS: readonly Client[] = [
   {
     name: 'launch',
     from: 'npm',
-    packages: ['@openai/codex@0.169.0', '@anthropic-ai/claude-code@2.1.332', 'opencode-ai@1.18.33'],
+    packages: [
+      '@openai/codex@0.169.0',
+      '@anthropic-ai/claude-code@2.1.332',
+      'opencode-ai@1.18.33',
+      '@continuedev/cli@1.5.47',
+    ],
     script: 'launch.mjs',
-    ran: 'svc launch codex, claude and opencode: an answer',
+    ran: 'svc launch codex, claude, opencode and continue: an answer',
+  },
+  {
+    name: 'launch-aider',
+    from: 'pypi',
+    packages: ['aider-chat==0.86.2'],
+    script: 'launch_aider.mjs',
+    ran: 'svc launch aider: an answer',
   },
   {
     name: 'grpcurl',

@@ -117,13 +117,14 @@ export const programs: Readonly<Record<string, Program>> = {
     },
   },
   continue: {
-    install: 'its extension of VS Code or JetBrains',
+    install: 'npm install -g @continuedev/cli, or its extension of VS Code or JetBrains',
     context_tokens: AGENT / 4,
     config: {
       file: ['.continue', 'config.yaml'],
       text: ({ url, token, model }) =>
-        `models:\n  - name: ${SVC} ${model}\n    provider: openai\n    model: ${model}\n` +
-        `    apiBase: ${url}/v1\n    apiKey: ${token}\n    roles: [chat, edit, apply]`,
+        `name: ${SVC}\nversion: 1.0.0\nschema: v1\nmodels:\n  - name: ${SVC} ${model}\n` +
+        `    provider: openai\n    model: ${model}\n    apiBase: ${url}/v1\n` +
+        `    apiKey: ${token}\n    roles: [chat, edit, apply]`,
     },
   },
   zed: {
