@@ -1,13 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as assert from 'uvu/assert';
 import {
   type OutputPart as AnswerPart,
   partsAfter,
   type RunRequest,
 } from '../../machines/messages.ts';
-import { SvcError } from '../../src/errors.ts';
 import type { Log } from '../../src/kernel/port.ts';
 import { defaultLimits, type Limits } from '../../src/limits.ts';
 import {
@@ -134,14 +132,4 @@ export function partsOf(answer: WholeAnswer): readonly AnswerPart[] {
     if (output.kind === undefined) text += output.text;
   }
   return parts;
-}
-
-/** The failure of the work. */
-export async function failure(work: Promise<unknown>): Promise<SvcError> {
-  const thrown = await work.then(
-    () => null,
-    (error: unknown) => error,
-  );
-  assert.instance(thrown, SvcError, String(thrown));
-  return thrown as SvcError;
 }

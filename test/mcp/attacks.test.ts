@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseRunInput } from '../../src/contract/inputs.ts';
-import { SvcError } from '../../src/errors.ts';
 import { callingModel, settled } from '../helpers/calling-model.ts';
+import { failure } from '../helpers/failure.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
 import { bootToolServers, scripted, type ToolServersHarness } from '../helpers/tool-servers.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -26,15 +26,6 @@ async function boot(...args: Parameters<typeof bootToolServers>): Promise<ToolSe
 
 const soon = () => AbortSignal.timeout(60_000);
 const call = () => ({ id: 'call_1', signal: soon(), timeout_ms: 30_000 });
-
-async function refusal(work: Promise<unknown>): Promise<SvcError> {
-  const thrown = await work.then(
-    (value) => `no refusal: ${JSON.stringify(value)}`,
-    (error: unknown) => error,
-  );
-  assert.instance(thrown, SvcError, String(thrown));
-  return thrown as SvcError;
-}
 
 /** A run whose call of `count` waits for a person, over a server in a process. */
 async function waitingCall(turns: number) {
@@ -195,7 +186,7 @@ for (const status of [302, 307])
       res.writeHead(status, { location: `${other.origin}/private` }).end(),
     );
     const { servers } = await boot({ x: { url, headers: { 'x-api-key': 'secret-value' } } });
-    const error = await refusal(servers.call('x', 'get', { of: 'mine' }, call()));
+    const error = await failure(servers.call('x', 'get', { of: 'mine' }, call()));
     assert.is(error.code, 'mcp_unavailable');
     assert.not.ok(error.retryable);
     assert.match(error.message, new RegExp(`HTTP ${status}, which leads to ${other.origin}`));
@@ -216,10 +207,10 @@ test('a redirect at the start is refused as well, and one at the same host is fo
     near: { url: near.url },
     endless: { url: endless.url },
   });
-  assert.is((await refusal(servers.tools('leading', soon()))).code, 'mcp_unavailable');
+  assert.is((await failure(servers.tools('leading', soon()))).code, 'mcp_unavailable');
   assert.equal(other.asked, []);
   assert.is((await servers.call('near', 'get', {}, call())).text, 'here');
-  assert.is((await refusal(servers.tools('endless', soon()))).code, 'mcp_unavailable');
+  assert.is((await failure(servers.tools('endless', soon()))).code, 'mcp_unavailable');
   assert.is(endless.asked.length, 4);
 });
 
@@ -254,7 +245,7 @@ for (const [what, type, piece, reason] of [
     });
     const limits = { mcp_message_bytes: 1_000_000, mcp_stream_bytes: 4_000_000 };
     const { servers } = await boot({ x: { url } }, { limits });
-    const error = await refusal(servers.call('x', 'get', {}, call()));
+    const error = await failure(servers.call('x', 'get', {}, call()));
     assert.is(error.code, 'tool_lost');
     await waitFor('it has failed', () => servers.list().servers[0]?.state === 'failing');
     assert.match(servers.list().servers[0]?.reason ?? '', reason);
@@ -268,7 +259,7 @@ test('a call that needs more scopes was not carried out, and is not lost', async
       .end(),
   );
   const { servers } = await boot({ x: { url } });
-  const error = await refusal(servers.call('x', 'get', {}, call()));
+  const error = await failure(servers.call('x', 'get', {}, call()));
   assert.equal([error.code, error.retryable], ['mcp_unavailable', false]);
   assert.match(error.message, /HTTP 403/);
 });
@@ -283,12 +274,12 @@ test('no request names the address of a server', async () => {
     for (const input of [{ tool_servers: [name] }, { tools: [`mcp:${name}`] }]) {
       const start = async () =>
         runtime.runs.start(parseRunInput({ prompt: 'go', ...input }, limits), 'test');
-      const { code } = await refusal(start());
+      const { code } = await failure(start());
       assert.ok(['mcp_unknown', 'invalid_request'].includes(code), `${name}: ${code}`);
     }
   const connector = { type: 'mcp', server_label: 'x', server_url: target.url };
   const start = async () => parseRunInput({ prompt: 'go', tools: [connector] }, limits);
-  assert.is((await refusal(start())).code, 'invalid_request');
+  assert.is((await failure(start())).code, 'invalid_request');
   assert.equal(target.asked, []);
 });
 

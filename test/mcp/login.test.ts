@@ -1,9 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { loginFetch } from '../../src/mcp/login-fetch.ts';
 import { type SignInOptions, signIn } from '../../src/mcp/sign-in.ts';
+import { failure } from '../helpers/failure.ts';
 import { browse, type LoginServers, loginServers } from '../helpers/login-servers.ts';
 import { bootToolServers } from '../helpers/tool-servers.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -66,27 +66,18 @@ async function boot({ headers = {} }: { headers?: Record<string, string> } = {})
   return { ...harness, remote, store, kept, login };
 }
 
-async function refusal(work: Promise<unknown>): Promise<SvcError> {
-  const thrown = await work.then(
-    (value) => `no refusal: ${JSON.stringify(value)}`,
-    (error: unknown) => error,
-  );
-  assert.instance(thrown, SvcError, String(thrown));
-  return thrown as SvcError;
-}
-
 const tokenRequests = ({ asked }: LoginServers) => asked.filter(({ path }) => path === '/token');
 
 test('a server that asks for a login says so, is left alone, and works after the login', async () => {
   const { servers, remote, login, events } = await boot();
-  const error = await refusal(servers.tools('x', soon()));
+  const error = await failure(servers.tools('x', soon()));
   assert.equal([error.code, error.retryable], ['mcp_login_needed', false]);
   assert.match(error.message, /needs a login: svc mcp login x$/);
   const [{ state, code, reason } = {}] = servers.list().servers;
   assert.equal([state, code, reason], ['open', 'mcp_login_needed', error.message]);
   const before = remote.headers.length;
   for (let n = 0; n < 3; n += 1)
-    assert.is((await refusal(servers.tools('x', soon()))).code, 'mcp_login_needed');
+    assert.is((await failure(servers.tools('x', soon()))).code, 'mcp_login_needed');
   assert.is(remote.headers.length, before, 'it is asked again');
   assert.equal(await events(1), ['mcp.created', 'mcp.start_requested', 'mcp.ended']);
   assert.ok(await login());
@@ -143,12 +134,12 @@ test('a refused refresh needs a login again, and is not asked for twice', async 
   const { access_token, refresh_token } = saved(kept.text);
   remote.access.clear();
   remote.refresh.clear();
-  const error = await refusal(servers.call('x', 'say', {}, call()));
+  const error = await failure(servers.call('x', 'say', {}, call()));
   assert.is(error.code, 'mcp_login_needed');
   assert.equal([remote.said.length, kept.text], [0, null]);
   const needs = () => servers.list().servers[0]?.code === 'mcp_login_needed';
   await waitFor('the server needs a login', needs);
-  await refusal(servers.call('x', 'say', {}, call()));
+  await failure(servers.call('x', 'say', {}, call()));
   assert.is(tokenRequests(remote).length, 2);
   assert.ok((await events(1)).includes('mcp.ended'));
   const told = [
@@ -176,7 +167,7 @@ test('an authorization server that is away keeps the login', async () => {
     res.writeHead(503).end(saved(before).refresh_token);
     return true;
   };
-  const error = await refusal(servers.call('x', 'say', {}, call()));
+  const error = await failure(servers.call('x', 'say', {}, call()));
   assert.equal([error.code, error.retryable, kept.text], ['mcp_unavailable', true, before]);
   assert.not.ok(error.message.includes(saved(before).refresh_token));
   isAway = false;
@@ -198,7 +189,7 @@ test('a login of a person is not lost to a refresh that ends after it, and neith
   assert.is(saved(kept.text).access_token, person);
   remote.access.clear();
   remote.does.before = () => store.remove();
-  assert.is((await refusal(servers.call('x', 'say', {}, call()))).code, 'mcp_login_needed');
+  assert.is((await failure(servers.call('x', 'say', {}, call()))).code, 'mcp_login_needed');
   assert.is(kept.text, null);
 });
 
@@ -210,11 +201,11 @@ test('another address gets no token, and neither does a server with its own head
   const without = [`${remote.url}?tenant=2`, other.url];
   for (const url of without) {
     write({ x: { url } });
-    assert.is((await refusal(servers.tools('x', soon()))).code, 'mcp_login_needed');
+    assert.is((await failure(servers.tools('x', soon()))).code, 'mcp_login_needed');
   }
   const own = { authorization: 'Bearer mine-of-the-file' };
   write({ x: { url: remote.url, headers: own } });
-  const error = await refusal(servers.tools('x', soon()));
+  const error = await failure(servers.tools('x', soon()));
   assert.equal([error.code, error.retryable], ['mcp_unavailable', false]);
   const sent = [...remote.headers, ...other.headers].map(({ authorization }) => authorization);
   assert.equal(new Set(sent.slice(1)), new Set([undefined, own.authorization]));
@@ -264,7 +255,7 @@ test('a code of someone else is refused, and nothing is kept', async () => {
         back.searchParams.set(name, value);
       await fetch(back);
     };
-    assert.is((await refusal(login({ show }))).code, 'mcp_login_failed');
+    assert.is((await failure(login({ show }))).code, 'mcp_login_failed');
   }
   assert.is(kept.text, null);
 });
@@ -272,9 +263,9 @@ test('a code of someone else is refused, and nothing is kept', async () => {
 test('a denied consent, and a person who does not come, end the login', async () => {
   const { login, remote, kept } = await boot();
   remote.does.denies = true;
-  assert.match((await refusal(login())).message, /failed: it answered access_denied\.$/);
+  assert.match((await failure(login())).message, /failed: it answered access_denied\.$/);
   const limits = { ...defaultLimits, mcp_login_ms: 1 };
-  const late = await refusal(login({ show: async () => {}, limits }));
+  const late = await failure(login({ show: async () => {}, limits }));
   assert.match(late.message, /No one signed in/);
   assert.is(kept.text, null);
 });
@@ -314,7 +305,7 @@ for (const [what, change] of [
       if (isOpened) await browse(page);
       else shown.push(page);
     };
-    const error = await refusal(login({ show }));
+    const error = await failure(login({ show }));
     assert.is(error.code, 'mcp_login_failed');
     assert.ok(error.message.length < 400, error.message);
     assert.equal([shown, kept.text], [[], null], error.message);
@@ -329,11 +320,11 @@ test('an authorization server that redirects, or does not answer, gets no code e
     res.writeHead(307, { location: `${other.issuer}/token` }).end();
     return true;
   };
-  await refusal(login());
+  await failure(login());
   assert.equal(other.asked, []);
   remote.does.instead = (path) => path === '/token';
   const limits = { ...defaultLimits, mcp_oauth_ms: 500 };
-  assert.is((await refusal(login({ limits }))).code, 'mcp_login_failed');
+  assert.is((await failure(login({ limits }))).code, 'mcp_login_failed');
   assert.is(kept.text, null);
 });
 
@@ -346,7 +337,7 @@ test('tokens of a wrong form are refused without a word of them, and a lifetime 
     };
   };
   answer(JSON.stringify({ access_token: 'broken\r\nx-header: y', token_type: 'Bearer' }));
-  const error = await refusal(login());
+  const error = await failure(login());
   assert.match(error.message, /failed: a token has a wrong form\.$/);
   assert.is(kept.text, null);
   for (const lifetime of ['0', '-5']) {
@@ -371,7 +362,7 @@ test('a server of the Internet leads to no inner address', async () => {
     'http://localhost:1/',
   ]) {
     assert.throws(() => check(new URL(url)), /no inner address/);
-    assert.is((await refusal(fetch(url))).code, 'mcp_login_failed');
+    assert.is((await failure(fetch(url))).code, 'mcp_login_failed');
   }
   // A name is resolved when it is asked, and one inner address is too much.
   const names = ['8.8.8.8', '127.0.0.1'].map((address) => ({ address, family: 4 }));

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readMcpFile } from '../../src/config/mcp-file.ts';
-import { SvcError } from '../../src/errors.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import type { ToolInfo } from '../../src/mcp/port.ts';
 import { ToolLister } from '../../src/mcp/tool-list.ts';
+import { failure } from '../helpers/failure.ts';
 import { bootToolServers, scripted, type ToolServersHarness } from '../helpers/tool-servers.ts';
 import { waitFor } from '../helpers/wait.ts';
 
@@ -31,15 +31,6 @@ const call = (more: { id?: string; timeout_ms?: number; signal?: AbortSignal } =
   timeout_ms: 30_000,
   ...more,
 });
-
-async function refusal(work: Promise<unknown>): Promise<SvcError> {
-  const thrown = await work.then(
-    () => null,
-    (error: unknown) => error,
-  );
-  assert.instance(thrown, SvcError, String(thrown));
-  return thrown as SvcError;
-}
 
 async function toolsOf(
   { servers }: ToolServersHarness,
@@ -96,7 +87,7 @@ test('a result over the bound is cut at a whole character, and says so', async (
 
 test('a message over its bound ends the server, and the call is lost', async () => {
   const harness = await boot({ x: scripted() }, { limits: { mcp_message_bytes: 100_000 } });
-  const error = await refusal(harness.servers.call('x', 'big', {}, call()));
+  const error = await failure(harness.servers.call('x', 'big', {}, call()));
   assert.is(error.code, 'tool_lost');
   assert.not.ok(error.retryable);
   await waitFor('it has failed', () => harness.servers.list().servers[0]?.state === 'failing');
@@ -107,13 +98,13 @@ test('an answer that is nested too deeply ends the server, instead of a wait', a
   const harness = await boot({ x: scripted() });
   const { text } = await harness.servers.call('x', 'deep-answer', { levels: 1 }, call());
   assert.is(text, '{"type":"object","properties":{"in":{}}}');
-  const error = await refusal(harness.servers.call('x', 'deep-answer', { levels: 2000 }, call()));
+  const error = await failure(harness.servers.call('x', 'deep-answer', { levels: 2000 }, call()));
   assert.is(error.code, 'tool_lost');
 });
 
 test('a server that dies during a call loses it, and the next call starts it again after a wait', async () => {
   const harness = await boot({ x: scripted() });
-  const error = await refusal(harness.servers.call('x', 'die', {}, call()));
+  const error = await failure(harness.servers.call('x', 'die', {}, call()));
   assert.is(error.code, 'tool_lost');
   assert.match(error.message, /called.*result is unknown/s);
   await waitFor('it has failed', () => harness.servers.list().servers[0]?.state === 'failing');
@@ -124,7 +115,7 @@ test('a server that dies during a call loses it, and the next call starts it aga
 
 test('a call that is not answered in time is lost, and a cancelled one has the reason', async () => {
   const harness = await boot({ x: scripted() });
-  const late = await refusal(harness.servers.call('x', 'wait', {}, call({ timeout_ms: 50 })));
+  const late = await failure(harness.servers.call('x', 'wait', {}, call({ timeout_ms: 50 })));
   assert.is(late.code, 'tool_lost');
   assert.match(late.message, /did not answer within 50 ms/);
   const control = new AbortController();
@@ -142,8 +133,8 @@ test('a server that dies at its start says why, without its secrets; then the ci
     { x: scripted(['dies-at-start'], {}, { API_TOKEN: ref('env:API_TOKEN') }) },
     { env },
   );
-  for (let failure = 1; failure <= 5; failure += 1) {
-    const failing = refusal(harness.servers.tools('x', soon()));
+  for (let count = 1; count <= 5; count += 1) {
+    const failing = failure(harness.servers.tools('x', soon()));
     harness.clock.advance(10_000);
     const error = await failing;
     assert.is(error.code, 'mcp_unavailable');
@@ -152,16 +143,16 @@ test('a server that dies at its start says why, without its secrets; then the ci
   }
   assert.is(harness.servers.list().servers[0]?.state, 'open');
   const before = (await harness.events(1)).length;
-  await refusal(harness.servers.tools('x', soon()));
+  await failure(harness.servers.tools('x', soon()));
   assert.is((await harness.events(1)).length, before, 'an open circuit starts nothing');
-  await refusal(harness.servers.show('x', true, soon()));
+  await failure(harness.servers.show('x', true, soon()));
   assert.ok((await harness.events(1)).length > before, 'a person who tests it does not wait');
   assert.not.ok(harness.lines.some((line) => line.includes('sk-very-secret')));
 });
 
 test('a program that does not exist opens the circuit at once', async () => {
   const harness = await boot({ x: { command: 'no-such-program-of-svc' } });
-  const error = await refusal(harness.servers.tools('x', soon()));
+  const error = await failure(harness.servers.tools('x', soon()));
   assert.match(error.message, /cannot be started/);
   assert.not.ok(error.retryable);
   assert.is(harness.servers.list().servers[0]?.state, 'open');
@@ -169,7 +160,7 @@ test('a program that does not exist opens the circuit at once', async () => {
 
 test('a server that never answers is killed at its deadline', async () => {
   const harness = await boot({ x: scripted(['silent']) });
-  const failing = refusal(harness.servers.tools('x', soon()));
+  const failing = failure(harness.servers.tools('x', soon()));
   await waitFor('it starts', () => harness.servers.list().servers[0]?.state === 'starting');
   harness.clock.advance(120_000);
   assert.match((await failing).message, /did not come up in time/);
@@ -177,7 +168,7 @@ test('a server that never answers is killed at its deadline', async () => {
 
 test('endless output ends the server', async () => {
   const harness = await boot({ x: scripted(['endless']) }, { limits: { mcp_message_bytes: 1e6 } });
-  const error = await refusal(harness.servers.tools('x', soon()));
+  const error = await failure(harness.servers.tools('x', soon()));
   assert.match(error.message, /a message has more than 1000000 bytes/);
 });
 
@@ -187,7 +178,7 @@ test('between two answers the messages of a server have a bound, and all togethe
     { x: scripted(['endless', notice]), y: scripted() },
     { limits: { mcp_stream_bytes: 100_000 } },
   );
-  const error = await refusal(harness.servers.tools('x', soon()));
+  const error = await failure(harness.servers.tools('x', soon()));
   assert.match(error.message, /it sends without an end, and answers nothing/);
   for (let bytes = 0; bytes < 200_000; bytes += 60_000)
     await harness.servers.call('y', 'big', { bytes: 60_000 }, call());
@@ -275,7 +266,7 @@ for (const [what, value] of [
 ] as const)
   test(`${what} starts nothing, and the error says what to do`, async () => {
     const harness = await boot({ x: scripted([], {}, { A: value }) }, { env: { SVC_TOKEN: 'x' } });
-    const error = await refusal(harness.servers.tools('x', soon()));
+    const error = await failure(harness.servers.tools('x', soon()));
     assert.is(error.code, 'mcp_unavailable');
     assert.not.ok(error.retryable);
     assert.match(error.hint, /svc restart|svc mcp set|mcp\.json/);
@@ -329,7 +320,7 @@ test('a tool that was allowed and changes is asked about again', async () => {
   assert.ok((await harness.events(1)).includes('mcp.tools_listed'));
   const shown = await servers.show('x', false, soon());
   assert.ok(shown.tools.find(({ name }) => name === 'count')?.changed);
-  assert.is((await refusal(servers.allowAlways('x', 'absent'))).code, 'mcp_unknown');
+  assert.is((await failure(servers.allowAlways('x', 'absent'))).code, 'mcp_unknown');
 });
 
 test('an idle server is stopped, and one that has calls is not', async () => {
@@ -365,7 +356,7 @@ test('what a server started dies with it', async () => {
   harness.write({ x: scripted(['child', place]) });
   await toolsOf(harness);
   const child = Number(readFileSync(place, 'utf8'));
-  await refusal(harness.servers.call('x', 'die', {}, call()));
+  await failure(harness.servers.call('x', 'die', {}, call()));
   await waitFor('its child is gone', () => isGone(child));
 });
 
@@ -383,7 +374,7 @@ test('the file is read again: a changed server starts again, a removed one ends'
   harness.write({});
   assert.equal(servers.names(), []);
   await waitFor('the second one is gone', () => isGone(second));
-  assert.is((await refusal(servers.tools('x', soon()))).code, 'mcp_unknown');
+  assert.is((await failure(servers.tools('x', soon()))).code, 'mcp_unknown');
 });
 
 test('close leaves no process, and takes no more work', async () => {
@@ -392,7 +383,7 @@ test('close leaves no process, and takes no more work', async () => {
   const pid = harness.servers.list().servers[0]?.pid as number;
   await harness.servers.stopAll();
   assert.ok(isGone(pid));
-  assert.is((await refusal(harness.servers.tools('x', soon()))).code, 'daemon_stopping');
+  assert.is((await failure(harness.servers.tools('x', soon()))).code, 'daemon_stopping');
 });
 
 test('a broken file leaves the servers as they were, and says so', async () => {

@@ -3,8 +3,8 @@ import * as assert from 'uvu/assert';
 import type { Message } from '../../../machines/messages.ts';
 import { SvcError } from '../../../src/errors.ts';
 import type { Asking } from '../../helpers/asking.ts';
+import { failure } from '../../helpers/failure.ts';
 import {
-  failure,
   type LocalHarness,
   makeLocalProvider,
   partsOf,

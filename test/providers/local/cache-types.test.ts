@@ -7,7 +7,8 @@ import type { Attention } from '../../../src/contract/attention.ts';
 import { infoOf, loadModel } from '../../../src/providers/local/engine/load.ts';
 import { ATTENTION } from '../../../src/providers/local/engine/messages.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { failure, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
+import { failure } from '../../helpers/failure.ts';
+import { makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-cache-types-'));
 test.after(() => rmSync(folder, { recursive: true, force: true }));

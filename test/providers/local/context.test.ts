@@ -2,7 +2,8 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import { failure, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
+import { failure } from '../../helpers/failure.ts';
+import { makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 
 /** A run may need a larger context than the usual one. */
 const local = makeLocalProvider({

@@ -7,8 +7,8 @@ import * as assert from 'uvu/assert';
 import { ATTENTION } from '../../../src/providers/local/engine/messages.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
 import type { Asking } from '../../helpers/asking.ts';
+import { failure } from '../../helpers/failure.ts';
 import {
-  failure,
   type LocalHarness,
   makeLocalProvider,
   readAnswer,

@@ -7,8 +7,8 @@ import { defaultLimits } from '../../../src/limits.ts';
 import { checkGguf } from '../../../src/models/gguf/check.ts';
 import { memoryNeeds, shapeOf, weightsOf } from '../../../src/models/memory-needs.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { failure } from '../../helpers/failure.ts';
 import {
-  failure,
   type LocalHarness,
   makeLocalProvider,
   readAnswer,

@@ -6,12 +6,8 @@ import { defaultLimits } from '../../../src/limits.ts';
 import { LoadGuard } from '../../../src/providers/local/load-guard.ts';
 import { hostileGgufs, makeLoopingModel } from '../../fixtures/models/hostile-gguf.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import {
-  failure,
-  type LocalHarness,
-  makeLocalProvider,
-  readAnswer,
-} from '../../helpers/local-provider.ts';
+import { failure } from '../../helpers/failure.ts';
+import { type LocalHarness, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 /** A harmful model file costs only the run that asks for it. */

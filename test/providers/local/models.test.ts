@@ -19,7 +19,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { Inspector } from '../../../src/providers/local/inspector.ts';
 import { fileVersion, projectorOf } from '../../../src/providers/local/model-files.ts';
@@ -27,6 +26,7 @@ import { OtherModels } from '../../../src/providers/local/stores/others.ts';
 import type { ModelRecord } from '../../../src/providers/port.ts';
 import { type Entry, encodeGguf } from '../../fixtures/models/gguf-bytes.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
+import { failure } from '../../helpers/failure.ts';
 import { type LocalHarness, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -40,15 +40,6 @@ const list = () => local.provider.models(AbortSignal.timeout(60_000));
 const put = (name: string) => join(local.folder, name);
 const byName = async (name: string): Promise<ModelRecord | undefined> =>
   (await list()).find((model) => model.name === name);
-
-async function refusal(work: Promise<unknown>): Promise<SvcError> {
-  const thrown = await work.then(
-    () => null,
-    (error: unknown) => error,
-  );
-  assert.instance(thrown, SvcError, String(thrown));
-  return thrown as SvcError;
-}
 
 test('the built-in model comes first, then the files of the folder by name, each with its metadata', async () => {
   mkdirSync(put('org/deep'), { recursive: true });
@@ -213,7 +204,7 @@ test('a model of another program is one model, by its name and by a path', async
 });
 
 test('an unload cancels the load at the start, which no request waits for', async () => {
-  const warmed = refusal(local.warm());
+  const warmed = failure(local.warm());
   const loaded = () => local.models.loaded(Date.now()).models;
   await waitFor('it loads', () => loaded().some(({ state }) => state === 'loading'));
   assert.is(await local.models.unload('svc-mini'), 'local/svc-mini');
@@ -247,7 +238,7 @@ test('the error for an unknown name lists the known ones', async () => {
     '.',
     'svc-mini/x',
   ]) {
-    const { code, details } = await refusal(local.models.show(name));
+    const { code, details } = await failure(local.models.show(name));
     assert.is(code, 'model_unknown', name);
     assert.equal(details, { known: ['svc-mini', 'a'] });
   }
@@ -255,18 +246,18 @@ test('the error for an unknown name lists the known ones', async () => {
 
 test('a path that is no readable file is refused with its reason, at once', async () => {
   mkdirSync(put('folder.gguf'));
-  assert.match((await refusal(local.models.show('folder'))).message, 'is not a file');
+  assert.match((await failure(local.models.show('folder'))).message, 'is not a file');
   if (process.platform === 'win32') return;
   execFileSync('mkfifo', [put('pipe.gguf')]);
-  assert.match((await refusal(local.models.show('pipe'))).message, 'is not a file');
+  assert.match((await failure(local.models.show('pipe'))).message, 'is not a file');
   symlinkSync('/dev/zero', put('zero.gguf'));
-  assert.match((await refusal(local.models.show('zero'))).message, 'is not a file');
+  assert.match((await failure(local.models.show('zero'))).message, 'is not a file');
   symlinkSync(put('loop.gguf'), put('loop.gguf'));
-  assert.match((await refusal(local.models.show('loop'))).message, 'cannot be read');
+  assert.match((await failure(local.models.show('loop'))).message, 'cannot be read');
   makeGguf(put('secret.gguf'));
   chmodSync(put('secret.gguf'), 0);
   if (process.getuid?.() !== 0)
-    assert.match((await refusal(local.models.show('secret'))).message, 'cannot be read');
+    assert.match((await failure(local.models.show('secret'))).message, 'cannot be read');
   const states = new Map((await list()).map(({ name, state }) => [name, state]));
   for (const name of ['pipe', 'zero', 'loop']) assert.is(states.get(name), 'invalid', name);
 });
@@ -290,11 +281,11 @@ test('all paths outside of the models folder get the same answer, whatever is th
       'secret',
       'loop',
     ]) {
-      const { code, message, details } = await refusal(local.models.show(at(name)));
+      const { code, message, details } = await failure(local.models.show(at(name)));
       errors.add(JSON.stringify([code, message.replace(at(name), '<path>'), details]));
     }
     for (const device of ['/dev/zero', '/etc/shadow']) {
-      const { code, message, details } = await refusal(local.models.show(device));
+      const { code, message, details } = await failure(local.models.show(device));
       errors.add(JSON.stringify([code, message.replace(device, '<path>'), details]));
     }
     assert.is(errors.size, 1, [...errors].join('\n'));
@@ -388,15 +379,15 @@ test('a model in the folder can be removed, even a damaged one; other files cann
   assert.is((await local.models.remove('local/org/a')).name, 'org/a');
   assert.not(existsSync(put('org/a.gguf')));
   assert.is((await local.models.remove('broken')).state, 'invalid');
-  assert.is((await refusal(local.models.remove('local/org/a'))).code, 'model_unknown');
-  assert.is((await refusal(local.models.remove('svc-mini'))).code, 'model_in_use');
+  assert.is((await failure(local.models.remove('local/org/a'))).code, 'model_unknown');
+  assert.is((await failure(local.models.remove('svc-mini'))).code, 'model_in_use');
 
   const outside = makeLocalProvider();
   const path = makeGguf(join(outside.folder, 'other.gguf'));
   for (const name of [path, `../${path.split('/').slice(-2).join('/')}`, `local/${path}`]) {
     assert.ok(
       ['invalid_request', 'model_unknown'].includes(
-        (await refusal(local.models.remove(name))).code,
+        (await failure(local.models.remove(name))).code,
       ),
       name,
     );
@@ -436,9 +427,9 @@ test('a model in use is not removed; an idle one is unloaded first', async () =>
   await waitFor('it is loading', () => local.state() === 'loading', { every_ms: 1 });
   // It may be loaded before the list is read.
   assert.match((await byName('long'))?.state ?? '', /^load(ing|ed)$/);
-  assert.is((await refusal(local.models.remove('long'))).code, 'model_in_use');
+  assert.is((await failure(local.models.remove('long'))).code, 'model_in_use');
   await waitFor('it is busy', () => local.state() === 'warm.busy', { every_ms: 1 });
-  assert.is((await refusal(local.models.remove('long'))).code, 'model_in_use');
+  assert.is((await failure(local.models.remove('long'))).code, 'model_in_use');
   abort.abort();
   await heard;
   await waitFor('it is idle', () => local.state() === 'warm.idle');

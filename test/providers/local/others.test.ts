@@ -17,12 +17,8 @@ import type { SvcError } from '../../../src/errors.ts';
 import { readDefaults, withDefaults } from '../../../src/providers/local/stores/defaults.ts';
 import { OtherModels } from '../../../src/providers/local/stores/others.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import {
-  failure,
-  makeLocalProvider,
-  readAnswer,
-  runRequest,
-} from '../../helpers/local-provider.ts';
+import { failure } from '../../helpers/failure.ts';
+import { makeLocalProvider, readAnswer, runRequest } from '../../helpers/local-provider.ts';
 
 /** The model files of other programs: found, used without a copy, and never changed. */
 

@@ -4,12 +4,8 @@ import * as assert from 'uvu/assert';
 import type { Ranking } from '../../../src/providers/port.ts';
 import { makeBert } from '../../fixtures/models/make-bert.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import {
-  failure,
-  type LocalHarness,
-  makeLocalProvider,
-  readAnswer,
-} from '../../helpers/local-provider.ts';
+import { failure } from '../../helpers/failure.ts';
+import { type LocalHarness, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
 const CONTEXT = 1024;

@@ -5,12 +5,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { OutputPart } from '../../../src/providers/port.ts';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import {
-  failure,
-  makeLocalProvider,
-  readAnswer,
-  runRequest,
-} from '../../helpers/local-provider.ts';
+import { failure } from '../../helpers/failure.ts';
+import { makeLocalProvider, readAnswer, runRequest } from '../../helpers/local-provider.ts';
 
 /**
  * A cut answer continues exactly where it ended, in an engine that did not compute its beginning.

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { SvcError } from '../../../src/errors.ts';
 import { defaultLimits, type Limits } from '../../../src/limits.ts';
 import { createRemote } from '../../../src/providers/adapters.ts';
 import { fixedKey } from '../../../src/providers/keys/keys.ts';
 import type { OutputPart, ProviderPort, Resume } from '../../../src/providers/port.ts';
+import { failure } from '../../helpers/failure.ts';
 import { type LocalHarness, makeLocalProvider, runRequest } from '../../helpers/local-provider.ts';
 import { providerConfig } from '../../helpers/provider-config.ts';
 import { waitFor } from '../../helpers/wait.ts';
@@ -75,14 +75,6 @@ async function answer(
 
 const textOf = (parts: readonly OutputPart[]) =>
   parts.map((part) => (part.type === 'output' ? part.text : '')).join('');
-const failure = async (work: Promise<unknown>): Promise<SvcError> => {
-  const thrown = await work.then(
-    () => null,
-    (error: unknown) => error,
-  );
-  assert.instance(thrown, SvcError);
-  return thrown as SvcError;
-};
 const isAlive = (pid: number) => {
   try {
     return process.kill(pid, 0);

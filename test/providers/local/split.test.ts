@@ -15,12 +15,8 @@ import { defaultLimits } from '../../../src/limits.ts';
 import { importModel } from '../../../src/models/import.ts';
 import { OtherModels } from '../../../src/providers/local/stores/others.ts';
 import { makeGguf, makeSplitGguf } from '../../fixtures/models/make-gguf.ts';
-import {
-  failure,
-  type LocalHarness,
-  makeLocalProvider,
-  readAnswer,
-} from '../../helpers/local-provider.ts';
+import { failure } from '../../helpers/failure.ts';
+import { type LocalHarness, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 
 /** Models in several files: one model for everyone who lists, asks, imports or removes it. */
 

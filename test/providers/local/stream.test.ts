@@ -3,8 +3,8 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { CHATML, makeGguf } from '../../fixtures/models/make-gguf.ts';
 import type { Asking } from '../../helpers/asking.ts';
+import { failure } from '../../helpers/failure.ts';
 import {
-  failure,
   type LocalHarness,
   makeLocalProvider,
   readAnswer,

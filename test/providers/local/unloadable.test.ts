@@ -3,12 +3,8 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { makeGguf } from '../../fixtures/models/make-gguf.ts';
-import {
-  failure,
-  type LocalHarness,
-  makeLocalProvider,
-  readAnswer,
-} from '../../helpers/local-provider.ts';
+import { failure } from '../../helpers/failure.ts';
+import { type LocalHarness, makeLocalProvider, readAnswer } from '../../helpers/local-provider.ts';
 
 /** What the list and the error say of a file that llama.cpp cannot load. */
 
