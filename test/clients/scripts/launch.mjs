@@ -1,22 +1,8 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
-import { attempt, includes, SVC_MODEL_ID } from './cases.mjs';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { attempt, includes } from './cases.mjs';
+import { home, launch, options } from './launching.mjs';
 import { run } from './programs.mjs';
-
-const { SVC_PROGRAM, SVC_HOME_FOLDER, PATH } = process.env;
-const [cwd, home] = [resolve('launch-work'), resolve('launch-home')];
-for (const folder of [cwd, home]) mkdirSync(folder, { recursive: true });
-const options = {
-  env: {
-    PATH: `${resolve('node_modules/.bin')}${delimiter}${PATH}`,
-    SVC_HOME: SVC_HOME_FOLDER,
-    HOME: home,
-    DISABLE_AUTOUPDATER: '1',
-  },
-  cwd,
-};
-const launch = (program, ...words) =>
-  run(process.execPath, [SVC_PROGRAM, 'launch', program, '-m', SVC_MODEL_ID, ...words], options);
 
 await attempt('codex', async () =>
   includes(
