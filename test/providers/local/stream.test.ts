@@ -35,6 +35,10 @@ const ask = (
 ): Promise<WholeAnswer> => readAnswer(local, { model: 'random', ...changes }, signal, heard);
 const LONG = runRequest({ model: 'random', prompt: 'go', max_tokens: 4000 });
 const nothing = (): WholeAnswer => ({ text: '', token_ids: [], parts: [], finish: null });
+const allBegun = (heard: WholeAnswer[]) =>
+  waitFor('each answer has begun', () => heard.every(({ parts }) => parts.length > 0), {
+    every_ms: 1,
+  });
 
 test('an answer comes in parts and ends with one finish and exact counts', async () => {
   const heard = await ask({ max_tokens: 240 });
@@ -179,20 +183,25 @@ test('a run that waits for a place in the context can be aborted, and the others
   const running = heard.map((one, seed) =>
     ask({ seed, prompt: `long ${seed}`, max_tokens: 3000 }, first.signal, one),
   );
-  const waiting = ask({ max_tokens: 10 }, last.signal);
-  const next = ask({ max_tokens: 10 });
-  const refused = await failure(ask());
-  assert.is(refused.code, 'provider_busy');
-  assert.ok(refused.retryable);
-  await waitFor('all places are taken', () => heard.every(({ parts }) => parts.length > 0), {
-    every_ms: 1,
-  });
-  last.abort();
-  const { parts } = await waiting;
-  assert.equal(parts, []);
-  first.abort();
-  for (const { finish } of await Promise.all(running)) assert.is(finish, null);
-  assert.is((await next).token_ids.length, 10);
+  try {
+    await allBegun(heard);
+    const waiting = ask({ max_tokens: 10 }, last.signal);
+    const next = ask({ max_tokens: 10 });
+    const refused = await failure(ask());
+    assert.is(refused.code, 'provider_busy');
+    assert.ok(refused.retryable);
+    const ordered = () => local.models.loaded(Date.now()).models.some(({ runs }) => runs === 6);
+    await waitFor('the engine has all orders', ordered, { every_ms: 1 });
+    last.abort();
+    const { parts } = await waiting;
+    assert.equal(parts, []);
+    first.abort();
+    for (const { finish } of await Promise.all(running)) assert.is(finish, null);
+    assert.is((await next).token_ids.length, 10);
+  } finally {
+    first.abort();
+    await Promise.allSettled(running);
+  }
 });
 
 test('a run that starts while others are busy is answered next to them', async () => {
@@ -202,15 +211,16 @@ test('a run that starts while others are busy is answered next to them', async (
     const running = heard.map((one, at) =>
       ask({ prompt: `long ${at}`, max_tokens: 3900 }, abort.signal, one),
     );
-    await waitFor('both are busy', () => heard.every(({ parts }) => parts.length > 0), {
-      every_ms: 1,
-    });
-    assert.is((await ask({ max_tokens: 10 })).token_ids.length, 10);
-    assert.equal(
-      heard.map(({ finish }) => finish),
-      [null, null],
-    );
-    abort.abort();
+    try {
+      await allBegun(heard);
+      assert.is((await ask({ max_tokens: 10 })).token_ids.length, 10);
+      assert.equal(
+        heard.map(({ finish }) => finish),
+        [null, null],
+      );
+    } finally {
+      abort.abort();
+    }
     for (const { finish } of await Promise.all(running)) assert.is(finish, null);
   }
 });
