@@ -246,7 +246,6 @@ export function fakeRuntime(): FakeRuntime {
         const { length } = JSON.stringify(input.messages ?? input.prompt);
         return { input_tokens: length, uncounted: null };
       },
-      estimateTokens: () => Promise.reject(new Error('not here')),
       async get(id) {
         note('runs.get');
         return { ...find(id).record };

@@ -16,6 +16,8 @@ export class ScriptedServers implements ToolServers {
   readonly tools_by_name: Record<string, ScriptedTool>;
   /** The ids of the calls that began, in their order. */
   readonly begun: string[] = [];
+  /** How often the tools of a server were asked for. */
+  listed = 0;
 
   constructor(tools: Record<string, ScriptedTool>) {
     this.tools_by_name = tools;
@@ -32,6 +34,7 @@ export class ScriptedServers implements ToolServers {
   async close(): Promise<void> {}
 
   async tools(server: string): Promise<ToolInfo[]> {
+    this.listed += 1;
     const found = Object.entries(this.tools_by_name)
       .map(([name, { schema = {}, description = null }]) => ({
         name: name.split('/'),

@@ -138,7 +138,6 @@ const rules: Rules<Runtime> = {
       return call(input, client, source, gate.by);
     },
     countTokens: asksModel,
-    estimateTokens: asksModel,
     find: (call, gate) => (written) => call(written, gate.own),
     failure: seesRun,
     get: seesRun,

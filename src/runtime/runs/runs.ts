@@ -156,11 +156,6 @@ export class Runs {
     }
   }
 
-  /** About as many, from the length of the texts. Throws the errors of `start`. */
-  async estimateTokens(...asked: Counted): Promise<number> {
-    return estimatedTokens(await this.askedBy(...asked));
-  }
-
   /** What the provider would be asked first. */
   private async askedBy(...[choice, signal, narrowings = []]: Counted): Promise<RunRequest> {
     await checkSchemas(choice);

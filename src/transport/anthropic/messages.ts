@@ -1,8 +1,10 @@
 import * as v from 'valibot';
+import { requestNow } from '../../../machines/run/turns.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { parseRunInput } from '../../contract/inputs.ts';
 import { named, object, text, whole } from '../../contract/vocabulary.ts';
 import type { SvcError } from '../../errors.ts';
+import { estimatedTokens } from '../../runtime/runs/usage-of.ts';
 import { sendAnswer, streamAnswer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import { startFor } from '../dialect/start.ts';
@@ -80,17 +82,10 @@ async function createMessage(context: MessagesContext): Promise<void> {
   const read = readMessages(sent, { texts, thread });
   const { input, narrowings, places, stream, thoughts } = read;
   const rename = (thrown: unknown) => inRequest(thrown, places);
-  const { runtime, limits, res } = context;
-  const estimate = async () =>
-    runtime.runs.estimateTokens(parseRunInput(input, limits), clientGone(context), narrowings);
-  // What is wrong with the request is an error of its run.
-  const prompt_tokens = stream ? await estimate().catch(() => 0) : 0;
-  const fields = stream ? { estimated_input_tokens: prompt_tokens } : {};
-  const run = await startFor(context, input, { api: ASKED_AS, fields, narrowings }).catch(
-    (thrown) => {
-      throw rename(thrown);
-    },
-  );
+  const { runtime, res } = context;
+  const run = await startFor(context, input, { api: ASKED_AS, narrowings }).catch((thrown) => {
+    throw rename(thrown);
+  });
   if (!res.headersSent) res.setHeader('Request-Id', idIn('req_', run.id));
   const shown = (run: RunRecord) => ({ model: `${run.provider}/${run.model}`, thoughts });
   if (!stream)
@@ -98,6 +93,8 @@ async function createMessage(context: MessagesContext): Promise<void> {
       rename,
       showsCalls: true,
     });
+  const { request } = await runtime.runs.readRequest(run.id);
+  const prompt_tokens = estimatedTokens(requestNow({ request, turns: [], calls: [] }));
   let events: MessageEvents | null = null;
   const begin = (run: RunRecord, input_tokens: number): [MessageEvents, string] => {
     if (events !== null) return [events, ''];

@@ -135,6 +135,7 @@ test('the tools of servers count among the tokens of a prompt, and nothing is ca
   };
   const [alone, both] = [await begun({ mcp_servers: [] }), await begun({})];
   assert.ok(both > alone + HOSTILE.length / 4, `${alone} and ${both}`);
+  assert.is(servers.listed, 1, 'the stream asks its server once');
   let offered: object[] = [];
   Object.assign(real.provider, {
     countTokens: async ({ tools }: { tools: object[] }) => {
