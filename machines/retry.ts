@@ -107,8 +107,8 @@ function givenUp(
   { code, message: last }: Failure,
 ): NewEvent<RunEvent> {
   const message =
-    `The engine died ${deaths + 1} times in a row while it computed this run alone (limit ` +
-    `run_losses), so the run is given up. The last time: ${last}`;
+    `The engine died ${deaths + 1} times in a row while it computed this run alone, so the run ` +
+    `is given up. The last time: ${last}`;
   const error: Failure = { code, message, retryable: false };
   return outputs > 0 ? { type: 'run.interrupted', error } : { type: 'run.failed', attempt, error };
 }

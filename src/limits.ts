@@ -56,27 +56,19 @@ export const limitSpecs = {
     'From the request to a provider to its first output, when the run has another target. ' +
       'Then that one is asked.',
   ),
-  run_losses: limit(
-    8,
-    0,
-    1000,
-    'Deaths of the engine in a row while it computed one run alone, without new text ' +
-      'between them. Then the run fails. Deaths of the daemon do not count.',
-  ),
   prompt_bytes: limit(
     4 * MIB,
     1,
     256 * MIB,
     'The input of one run, which is kept in memory: its messages, images and tools.',
   ),
-  run_messages: limit(4096, 1, 100_000, 'Messages of one run. They are counted before the check.'),
-  run_parts: limit(
-    8192,
+  run_messages: limit(
+    4096,
     1,
-    1_000_000,
-    'Parts of all messages of one run together: texts, images, tool calls, results.',
+    100_000,
+    'Messages of one run. They have at most twice as many parts: texts, images, tool calls, ' +
+      'results.',
   ),
-  run_tools: limit(1024, 1, 100_000, 'Tools of one run. Clients with many servers have hundreds.'),
   tool_turns: limit(16, 1, 1000, 'Turns of one run in which the model calls tools that svc has.'),
   tool_calls: limit(64, 1, 10_000, 'Calls of such tools in one run.'),
   tool_calls_at_once: limit(4, 1, 64, 'Calls of one run that work at the same time.'),
@@ -89,7 +81,6 @@ export const limitSpecs = {
   ),
   body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body, or one gRPC message.'),
   upload_bytes: limit(25 * MIB, 1024, 512 * MIB, 'One HTTP request body with a file of sound.'),
-  message_bytes: limit(16 * MIB, 1024, 512 * MIB, 'One request on the local socket.'),
   run_ms: limit(600_000, 1000, 86_400_000, 'One run in total, unless --timeout sets another time.'),
   queue_ms: limit(600_000, 1000, 86_400_000, 'Time in the queue.'),
   first_output_ms: limit(
@@ -444,8 +435,17 @@ export const fixedLimits = {
    * is checked.
    */
   request_values: 100_000,
+  /** One request on the local socket, or twice prompt_bytes where that is more. */
+  message_bytes: 16 * MIB,
+  /** Tools of one run. Clients with many servers have hundreds. */
+  run_tools: 1024,
   /** Unfinished runs that a start recovers in one step. Each step is committed. */
   recover_runs: 500,
+  /**
+   * Deaths of the engine in a row while it computed one run alone, without new text between them.
+   * Then the run fails. Deaths of the daemon do not count.
+   */
+  run_losses: 8,
   /** Tools of one server. The others are left out. */
   mcp_tools: 256,
   /** Headers of one HTTP request. A browser sends the cookies of every port of the host. */

@@ -13,14 +13,17 @@ export interface RenamedSetting {
 export const renamedSettings: readonly RenamedSetting[] = [
   { was: 'engine_together', key: 'engine_batching', env: 'SVC_ENGINE_TOGETHER' },
   { was: 'limits.goodbye_ms', key: 'limits.close_grace_ms', env: 'SVC_LIMIT_GOODBYE_MS' },
-  { was: 'limits.frame_bytes', key: 'limits.message_bytes', env: 'SVC_LIMIT_FRAME_BYTES' },
 ];
 
 /** Limits that were settings, dotted. They are accepted, and have no effect. */
 const REMOVED: ReadonlySet<string> = new Set(
-  [...Object.keys(fixedLimits), 'picture_runs', 'picture_text_bytes'].map(
-    (name) => `limits.${name}`,
-  ),
+  [
+    ...Object.keys(fixedLimits),
+    'frame_bytes',
+    'picture_runs',
+    'picture_text_bytes',
+    'run_parts',
+  ].map((name) => `limits.${name}`),
 );
 
 export function isRemoved(key: string): boolean {

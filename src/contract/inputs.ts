@@ -196,7 +196,7 @@ export type LoadInput = v.InferOutput<typeof loadInput>;
  * Bounds what a request asks a model, by the names that every API has for it. This is done before
  * the check of each item, which takes far longer, and reports each mistake.
  */
-type ConversationLimits = Pick<Limits, 'run_messages' | 'run_parts' | 'run_tools'>;
+type ConversationLimits = Pick<Limits, 'run_messages' | 'run_tools'>;
 
 const LISTS = [
   ['messages', 'messages', 'run_messages'],
@@ -212,14 +212,14 @@ export function boundConversation(request: unknown, limits: ConversationLimits):
   for (const [param, noun, limit] of LISTS) {
     const list = fields[param];
     if (Array.isArray(list) && list.length > limits[limit])
-      throw tooMany(param, `${list.length} ${noun}`, limit, limits);
+      throw tooMany(param, `${list.length} ${noun}`, limits[limit]);
   }
+  const partsMax = 2 * limits.run_messages;
   let parts = 0;
   for (const param of SAID)
     eachListBelow(fields[param], ({ length }) => {
       parts += length;
-      if (parts > limits.run_parts)
-        throw tooMany(param, `more than ${limits.run_parts} parts`, 'run_parts', limits);
+      if (parts > partsMax) throw tooMany(param, `more than ${partsMax} parts`, partsMax);
     });
 }
 
@@ -233,17 +233,11 @@ function eachListBelow(value: unknown, visit: (list: readonly unknown[]) => void
   }
 }
 
-function tooMany(
-  param: string,
-  what: string,
-  limit: keyof ConversationLimits,
-  limits: ConversationLimits,
-): SvcError {
-  return new SvcError(
-    'invalid_request',
-    `${param} has ${what}; at most ${limits[limit]} are taken.`,
-    { param, hint: `Send fewer, or raise the limit ${limit}.` },
-  );
+function tooMany(param: string, what: string, most: number): SvcError {
+  return new SvcError('invalid_request', `${param} has ${what}; at most ${most} are taken.`, {
+    param,
+    hint: param === 'tools' ? 'Send fewer.' : 'Send fewer, or raise the limit run_messages.',
+  });
 }
 
 /**

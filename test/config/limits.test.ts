@@ -43,7 +43,7 @@ test('a hint to raise a limit names one that users can set', () => {
 });
 
 test('a removed limit is accepted, has no effect, and is reported with what to do', () => {
-  for (const name of [...Object.keys(fixedLimits), 'picture_runs', 'picture_text_bytes']) {
+  for (const name of [...Object.keys(fixedLimits), 'frame_bytes', 'picture_runs', 'run_parts']) {
     // Also a value that no limit could have.
     const config = load({ [name]: 'many' });
     assert.equal(config.limits, defaultLimits);

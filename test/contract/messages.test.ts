@@ -161,17 +161,20 @@ test('a schema has bounds, before anything walks it', () => {
   assert.equal(refused({ prompt: 'Hi', tools }), ['invalid_request', 'tools.1.parameters']);
 });
 
-test('the parts and tools of a run are counted, and the limits are named', () => {
-  const limits = { ...defaultLimits, run_parts: 2, run_tools: 1 };
+test('the parts and tools of a run are counted, and the limit that can be raised is named', () => {
+  const limits = { ...defaultLimits, run_messages: 1, run_tools: 1 };
   const tool = (name: string) => ({ name, description: '', parameters: { type: 'object' } });
   const text = { type: 'text', text: 'Hi' };
-  for (const [input, name] of [
-    [{ messages: [{ role: 'user', content: [text, text, text] }] }, 'run_parts'],
-    [{ prompt: 'Hi', tools: [tool('a'), tool('b')] }, 'run_tools'],
+  for (const [input, hint] of [
+    [
+      { messages: [{ role: 'user', content: [text, text, text] }] },
+      'Send fewer, or raise the limit run_messages.',
+    ],
+    [{ prompt: 'Hi', tools: [tool('a'), tool('b')] }, 'Send fewer.'],
   ] as const)
     assert.throws(
       () => parseRunInput(input, limits),
-      ({ hint }: { hint: string }) => hint === `Send fewer, or raise the limit ${name}.`,
+      (thrown: { hint: string }) => thrown.hint === hint,
     );
 });
 

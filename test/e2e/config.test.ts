@@ -59,15 +59,15 @@ test('set keeps comments, order and mode of the file, and a link stays a link', 
   assert.is((await home.svc(['config', 'get', 'log_level'])).stdout, 'info\n');
 });
 
-test('what is not in the file is removed, and a renamed limit is set, in a file without groups', async ({
+test('what is not in the file is removed, and a limit is set, in a file without groups', async ({
   home,
 }) => {
   const removed = await home.svc(['config', 'set', 'limits.queue_runs', '--remove']);
   assert.is(removed.code, 0, removed.stderr);
-  const renamed = await home.svc(['config', 'set', 'limits.message_bytes', '2000000']);
-  assert.is(renamed.code, 0, renamed.stderr);
+  const set = await home.svc(['config', 'set', 'limits.body_bytes', '2000000']);
+  assert.is(set.code, 0, set.stderr);
   assert.equal(JSON.parse(readFileSync(home.paths.config, 'utf8')), {
-    limits: { message_bytes: 2_000_000 },
+    limits: { body_bytes: 2_000_000 },
   });
 });
 

@@ -12,7 +12,7 @@ registerHooks({
     if (!url.includes('/dist/') || loaded.source === undefined) return loaded;
     const source = values.reduce(
       (text, [name, value]) =>
-        text.replace(new RegExp(`\\b${name}: [\\d.e]+`, 'g'), `${name}: ${value}`),
+        text.replace(new RegExp(`\\b${name}: [\\d.e]+(?: \\* \\w+)*`, 'g'), `${name}: ${value}`),
       String(loaded.source),
     );
     return { ...loaded, source };

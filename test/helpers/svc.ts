@@ -146,13 +146,13 @@ export function withBounds(env: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   const variable = (name: string) => `SVC_LIMIT_${name.toUpperCase()}`;
   const bounds = Object.keys(fixedLimits).filter((name) => env[variable(name)] !== undefined);
   if (bounds.length === 0) return env;
-  const { NODE_OPTIONS = '', ...rest } = env;
+  const { FIXED_LIMITS, NODE_OPTIONS = '', ...rest } = env;
   for (const name of bounds) delete rest[variable(name)];
+  const changed = Object.fromEntries(bounds.map((name) => [name, Number(env[variable(name)])]));
+  const isLoaded = FIXED_LIMITS !== undefined;
   return {
     ...rest,
-    NODE_OPTIONS: `${NODE_OPTIONS} --import=${CHANGE_BOUNDS}`.trim(),
-    FIXED_LIMITS: JSON.stringify(
-      Object.fromEntries(bounds.map((name) => [name, Number(env[variable(name)])])),
-    ),
+    NODE_OPTIONS: isLoaded ? NODE_OPTIONS : `${NODE_OPTIONS} --import=${CHANGE_BOUNDS}`.trim(),
+    FIXED_LIMITS: JSON.stringify({ ...JSON.parse(FIXED_LIMITS ?? '{}'), ...changed }),
   };
 }

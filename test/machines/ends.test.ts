@@ -274,7 +274,7 @@ test('a run that kills the engine whenever it is computed alone is given up, unl
           `${model.name}: ${deaths} deaths`,
         );
       if (!bringsOn && max_losses > 0 && content_kept && recovery === 'restart')
-        assert.match(snapshot.context.error?.message ?? '', 'run_losses');
+        assert.match(snapshot.context.error?.message ?? '', 'alone, so the run is given up');
       // With others beside it, it may be any of them: it goes on, by itself.
       if (max_losses === 0 || recovery === 'end' || !content_kept) continue;
       const shared = outlive(model, false, kill(2)).snapshot;

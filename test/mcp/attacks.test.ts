@@ -269,7 +269,7 @@ test('no request names the address of a server', async () => {
   const { servers } = await boot({});
   const { runtime, kernel } = await bootRuntime({ local: callingModel(), servers });
   ends.push(() => kernel.close());
-  const limits = { prompt_bytes: 1000, run_messages: 9, run_parts: 9, run_tools: 9 };
+  const limits = { prompt_bytes: 1000, run_messages: 9, run_tools: 9 };
   for (const name of [target.url, `x/${target.url}`, '../x', '__proto__', 'constructor'])
     for (const input of [{ tool_servers: [name] }, { tools: [`mcp:${name}`] }]) {
       const start = async () =>

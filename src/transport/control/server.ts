@@ -117,19 +117,17 @@ export class ControlServer {
   }
 
   private serveLines(socket: Socket): void {
-    const { limits } = this.options;
+    const { message_bytes, prompt_bytes } = this.options.limits;
+    const lineMax = Math.max(message_bytes, 2 * prompt_bytes);
     const connection: Connection = {
       socket,
       outflow: this.unsent.enter(() => socket.destroy()),
       unsent: 0,
     };
     const open = new Map<number, AbortController>();
-    const lines = createLineSplitter(limits.message_bytes, (line) =>
-      this.receive(connection, open, line),
-    );
+    const lines = createLineSplitter(lineMax, (line) => this.receive(connection, open, line));
     socket.on('data', (chunk: Buffer) => {
-      if (!lines(chunk))
-        this.send(connection, { id: 0, error: tooLong(limits.message_bytes).body() }, true);
+      if (!lines(chunk)) this.send(connection, { id: 0, error: tooLong(lineMax).body() }, true);
     });
     socket.on('drain', () => socket.resume());
     socket.on('close', () => {
@@ -247,7 +245,7 @@ async function clear(socket: string): Promise<void> {
 
 function tooLong(bytes_max: number): SvcError {
   return new SvcError('body_too_large', `The request is longer than ${bytes_max} bytes.`, {
-    hint: 'Send less, or raise the limit message_bytes.',
+    hint: 'Send less. For longer prompts, raise the limit prompt_bytes.',
   });
 }
 

@@ -72,7 +72,7 @@ test('a prompt that kills the engine ends after its losses, and each of its neig
   const { state, error } = await runtime.runs.get(killer);
   assert.is(state, 'failed');
   assert.is(error?.code, 'engine_crashed');
-  assert.match(error?.message ?? '', /4 times in a row.*run_losses.*The last time: /);
+  assert.match(error?.message ?? '', /4 times in a row.*The last time: /);
 });
 
 test('a run that arrives later is answered before the killer has used all its attempts', async () => {

@@ -244,7 +244,7 @@ test('a request names servers, or single tools, and two tools of one name are re
   const servers = new ScriptedServers({ 'a/b': tool, 'a/c': tool, 'a_/b': tool, 'a/_b': tool });
   const local = model([['a__b', '{}']]);
   const { runtime, kernel } = await bootRuntime({ local, servers });
-  const limits = { prompt_bytes: 1000, run_messages: 9, run_parts: 9, run_tools: 9 };
+  const limits = { prompt_bytes: 1000, run_messages: 9, run_tools: 9 };
   const input = parseRunInput(
     { prompt: 'go', tools: ['mcp:a/b', 'mcp:a/b'], tool_choice: 'required' },
     limits,

@@ -186,14 +186,14 @@ test('a socket that cannot be created is an error with its name', async (context
   assert.match(error?.message ?? '', /x\.sock cannot be created/);
 });
 
-test('a request over the bound of a line is refused with the name of the limit', async (context) => {
+test('a request over the bound of a line is refused with the limit to raise', async (context) => {
   const client = await serve(context, { status: () => 'ok' });
   client.on('error', () => {}).write('x'.repeat(defaultLimits.message_bytes + 1));
   let text = '';
   for await (const chunk of client.setEncoding('utf8')) text += chunk;
   const { id, error } = JSON.parse(text);
   assert.equal([id, error.code], [0, 'body_too_large']);
-  assert.match(error.hint, 'message_bytes');
+  assert.match(error.hint, 'raise the limit prompt_bytes');
 });
 
 test.run();
