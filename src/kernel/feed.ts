@@ -28,6 +28,8 @@ export interface RunFollowing<B extends Sized> {
   form: PageForm<B>;
   /** Events from this position of the log on. */
   from_seq?: number;
+  /** Events after this one of the stream, by its version. Earlier ones are not read. */
+  after?: number;
   signal: AbortSignal;
   /** Awaited before live events are yielded. Those that come meanwhile share their page. */
   ready?: () => Promise<void> | undefined;
@@ -51,7 +53,7 @@ export async function* followStream<B extends Sized>(
   options: FollowOptions<B>,
 ): AsyncGenerator<EventSlice<B>, boolean> {
   const { kernel, pages } = sources;
-  const { form, from_seq = 0, signal, ready, isLast } = options;
+  const { form, from_seq = 0, after = 0, signal, ready, isLast } = options;
   const leave = pages.enter(stream);
   const watch = sources.elsewhere.watch(stream);
   let held: Instance | undefined;
@@ -59,7 +61,7 @@ export async function* followStream<B extends Sized>(
   // reads.
   let waited: Instance | undefined;
   try {
-    for (let version = 0; !signal.aborted; ) {
+    for (let version = after; !signal.aborted; ) {
       const left = waited !== undefined && waited.version > version ? waited : undefined;
       const instance = kernel.instance(stream) ?? left;
       waited = undefined;

@@ -223,6 +223,31 @@ test('only servers of the configuration are reached, and their tools are narrowe
   await real.close();
 });
 
+test('a request with approvals reads each event of its run once, streamed and whole', async () => {
+  const { real, ask, client } = await boot(files('ask'), [CALL]);
+  const { runs } = real.runtime;
+  const follow = runs.follow.bind(runs);
+  let read: number[] = [];
+  runs.follow = async function* (id, options) {
+    for await (const slice of follow(id, options)) {
+      read.push(...slice.events.map(({ seq }) => seq));
+      yield slice;
+    }
+  };
+  for (const stream of [true, false]) {
+    const first = await ask();
+    const [wish] = itemsOf(first, 'mcp_approval_request');
+    const more = { model: MODEL, input: [answerTo(wish?.id ?? '')] };
+    read = [];
+    if (stream) await all(await client.responses.create({ ...more, stream }));
+    else await ask(more);
+    const { seq } = await runs.head(first.id.replace('resp_', 'run_'));
+    assert.is(read.at(-1), seq, 'up to the end');
+    assert.equal(read, [...new Set(read)], `${stream}`);
+  }
+  await real.close();
+});
+
 test('a token with run decides nothing; it goes on once a person has decided', async () => {
   const { real, servers } = await boot(files('ask'), [CALL]);
   const worker = real.runtime.as({ ...HOME, name: 'worker', scope: 'run' });
@@ -243,7 +268,7 @@ test('a token with run decides nothing; it goes on once a person has decided', a
   const body = { input: [answerTo(wish?.id ?? '')] };
   const as = (runtime: typeof worker, input: object = body) =>
     continuedBy(runtime, input as Parameters<typeof continuedBy>[1]).then(
-      (source) => source?.part,
+      (response) => response?.source.part,
       ({ code, hint }: SvcError) => [code, hint.includes('svc approvals allow')],
     );
   assert.equal(await as(worker), ['scope_insufficient', true]);

@@ -1,12 +1,12 @@
 import { approvalId } from '../../../../machines/messages.ts';
-import { awaitsApproval, type ToolCall } from '../../../../machines/tool-call.ts';
 import { wrong } from '../../../contract/check.ts';
 import { hasCode, SvcError } from '../../../errors.ts';
 import type { Runtime } from '../../../runtime/port.ts';
 import { CLIENT } from '../../http/run-request.ts';
+import { ResponseEvents } from './events.ts';
 import type { ResponseInput } from './input.ts';
 import { runOfItem } from './items.ts';
-import { type ResponseRequest, responseId } from './object.ts';
+import { responseId } from './object.ts';
 import { ALL, foldOf, requestOfResponse } from './read.ts';
 import { servedId } from './served-items.ts';
 
@@ -20,7 +20,7 @@ import { servedId } from './served-items.ts';
 export async function continuedBy(
   runtime: Pick<Runtime, 'runs' | 'approvals'>,
   { input, previous_response_id, background }: ResponseInput,
-): Promise<ResponseRequest | null> {
+): Promise<ResponseEvents | null> {
   const items = typeof input === 'string' ? [] : (input ?? []);
   const isAnswer = (item: (typeof items)[number]) => item.type === 'mcp_approval_response';
   const answers = items.slice(items.findLastIndex((item) => !isAnswer(item)) + 1).filter(isAnswer);
@@ -33,24 +33,28 @@ export async function continuedBy(
       throw hasCode(error, 'run_unknown') ? unknownRequest(at(0), first) : error;
     },
   );
-  const { all, asked } = (await foldOf(runtime, { ...source, part: ALL })).served;
-  const part = asked.findIndex((calls) =>
-    calls.some(({ call }) => servedId('mcpr', run_id, call) === first.approval_request_id),
-  );
-  const wanted = asked[part]?.map(({ call }) => call) ?? [];
+  const idOf = (call: number) => servedId('mcpr', run_id, call);
+  const wantedBy = ({ served }: ResponseEvents) => {
+    const ids = served.asked.at(-1)?.map(({ call }) => idOf(call)) ?? [];
+    return ids.includes(first.approval_request_id) ? ids : [];
+  };
+  const all = new ResponseEvents({ ...source, part: ALL });
+  const response = await foldOf(runtime, all, (now) => wantedBy(now).length > 0);
+  const wanted = wantedBy(response);
+  const { tool_calls = [] } = await runtime.runs.get(run_id);
   const decided = answers.map((answer, index) => {
-    const isOf = (call: number) => servedId('mcpr', run_id, call) === answer.approval_request_id;
-    const call = all[(wanted.find(isOf) ?? 0) - 1];
-    if (call === undefined) throw unknownRequest(at(index), answer);
+    const { approval_request_id: id } = answer;
+    const call = wanted.includes(id) && tool_calls.find((each) => idOf(each.call) === id);
+    if (!call) throw unknownRequest(at(index), answer);
     return { ...answer, call };
   });
-  const left = wanted.filter((each) => !decided.some(({ call }) => call.call === each));
-  if (left.length > 0) throw unanswered(left.map((each) => servedId('mcpr', run_id, each)));
-  const asking = { ...source, part };
-  if (previous_response_id != null && previous_response_id !== responseId(asking))
+  const left = wanted.filter((id) => !decided.some(({ call }) => idOf(call.call) === id));
+  if (left.length > 0) throw unanswered(left);
+  const asking = responseId({ run_id, part: response.served.asked.length - 1 });
+  if (previous_response_id != null && previous_response_id !== asking)
     throw wrong(
       'previous_response_id',
-      `previous_response_id must be ${responseId(asking)}: that response has the requests.`,
+      `previous_response_id must be ${asking}: that response has the requests.`,
     );
   const wasBackground = source.fields.background === true;
   if (background != null && background !== wasBackground)
@@ -58,25 +62,28 @@ export async function continuedBy(
   // What is denied begins nothing, so the run still waits until all is decided.
   for (const answer of decided.toSorted((a, b) => Number(a.approve) - Number(b.approve)))
     await decide(runtime, run_id, answer);
-  return { ...asking, part: part + 1 };
+  response.goOn();
+  return response;
+}
+
+interface Decided {
+  call: { call: number; state: string };
+  approve: boolean;
+  reason?: string | null | undefined;
 }
 
 /** Throws approval_decided for another decision before, and scope_insufficient. */
 async function decide(
   runtime: Pick<Runtime, 'approvals'>,
   run_id: string,
-  {
-    call,
-    approve,
-    reason,
-  }: { call: ToolCall; approve: boolean; reason?: string | null | undefined },
+  { call: { call, state }, approve, reason }: Decided,
 ): Promise<void> {
-  if (!awaitsApproval(call)) {
-    if (approve === (call.state !== 'denied')) return;
+  if (state !== 'requested') {
+    if (approve === (state !== 'denied')) return;
     throw new SvcError('approval_decided');
   }
   const decision = approve ? 'allow' : 'deny';
-  const id = approvalId(run_id, call.call);
+  const id = approvalId(run_id, call);
   try {
     await runtime.approvals.decide(id, { decision, ...(reason ? { reason } : {}) }, CLIENT);
   } catch (error) {

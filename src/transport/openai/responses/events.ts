@@ -63,7 +63,9 @@ interface Shown {
  */
 export class ResponseEvents {
   /** What was asked, at the target that answers. */
-  private source: ResponseRequest;
+  source: ResponseRequest;
+  /** The version of the last event of the run. */
+  version = 0;
   /** Responses of the run before this one that have not ended. */
   private before: number;
   private number = 0;
@@ -97,6 +99,12 @@ export class ResponseEvents {
     this.before = source.part;
     const isQueued = source.fields.background === true && source.part === 0;
     this.state = { ...GOES_ON, status: isQueued ? 'queued' : 'in_progress' };
+  }
+
+  /** Begins the response after the one that asked for approvals just now. */
+  goOn(): void {
+    this.before = 0;
+    this.source = { ...this.source, part: this.served.asked.length };
   }
 
   /** The response after the events so far. */

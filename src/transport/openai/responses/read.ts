@@ -25,45 +25,36 @@ export async function requestOfResponse(
   return { run_id, part, fields, ...rest };
 }
 
-/** The same, unless its client asked with `store: false`. */
+/** The response before its first event, unless its client asked with `store: false`. */
 export async function storedResponse(
   runtime: Pick<Runtime, 'runs'>,
   id: string,
-): Promise<ResponseRequest> {
+): Promise<ResponseEvents> {
   const source = await requestOfResponse(runtime, id);
   const { run_id } = source;
-  if (source.fields.unstored !== true) return source;
+  if (source.fields.unstored !== true) return new ResponseEvents(source);
   throw new SvcError('run_unknown', `The response ${id} was asked with store: false.`, {
     param: 'id',
     hint: `Its run is in the history: svc runs show ${run_id}`,
   });
 }
 
-/** What a run's events say of its response, in their order, up to its end. */
+/** What the next events of a run say of its response, in their order, up to its end. */
 export async function* followResponse(
   runtime: Pick<Runtime, 'runs'>,
   response: ResponseEvents,
-  run_id: string,
-  options: { signal: AbortSignal; outflow?: Outflow },
-): AsyncGenerator<{ seq: number; events: ResponseEvent[] }, void> {
-  for await (const { seq, event } of eventsOfRun(runtime, run_id, options)) {
-    yield { seq, events: response.after(event) };
-    if (response.isOver) return;
-  }
-}
-
-async function* eventsOfRun(
-  runtime: Pick<Runtime, 'runs'>,
-  run_id: string,
   { signal, outflow }: { signal: AbortSignal; outflow?: Outflow },
-): AsyncGenerator<{ seq: number; event: RunLogEvent }, void> {
-  for await (const { page, events } of runtime.runs.follow(run_id, { form: eventData, signal })) {
+): AsyncGenerator<{ seq: number; events: ResponseEvent[] }, void> {
+  const options = { form: eventData, after: response.version, signal };
+  for await (const { page, events } of runtime.runs.follow(response.source.run_id, options)) {
     const { body } = page;
     outflow?.hold(body);
     try {
       for (const event of events) {
         const { type, at, data } = body.of(event);
-        yield { seq: event.seq, event: { type, at, data } as RunLogEvent };
+        response.version = event.version;
+        yield { seq: event.seq, events: response.after({ type, at, data } as RunLogEvent) };
+        if (response.isOver) return;
       }
     } finally {
       outflow?.release(body);
@@ -74,32 +65,38 @@ async function* eventsOfRun(
 /** The response as it is now. Throws run_unknown if its run has not come so far. */
 export async function presentResponse(
   runtime: Pick<Runtime, 'runs'>,
-  source: ResponseRequest,
+  before: ResponseEvents,
 ): Promise<Item> {
-  return { ...(await foldOf(runtime, source)).response(), id: responseId(source) };
+  const now = await foldOf(runtime, before);
+  return { ...now.response(), id: responseId(before.source) };
 }
 
-/** The fold of all events of the run that there are now. Throws as `presentResponse` does. */
+/**
+ * The response after all events of its run that there are now, or after as many as are enough.
+ * Throws as `presentResponse` does.
+ */
 export async function foldOf(
   runtime: Pick<Runtime, 'runs'>,
-  source: ResponseRequest,
+  response: ResponseEvents,
+  isEnough = (_: ResponseEvents) => false,
 ): Promise<ResponseEvents> {
+  if (response.isOver) return response;
+  const { source } = response;
   const { seq: last } = await runtime.runs.head(source.run_id);
-  const response = new ResponseEvents(source);
   const { signal } = new AbortController();
   try {
-    for await (const { seq } of followResponse(runtime, response, source.run_id, { signal }))
-      if (seq >= last) break;
+    for await (const { seq } of followResponse(runtime, response, { signal }))
+      if (seq >= last || isEnough(response)) break;
   } catch (error) {
     if (!hasCode(error, 'content_not_kept')) throw error;
     return fromRecord(source, await runtime.runs.get(source.run_id));
   }
-  checkBegun(source, response);
+  checkBegun(response);
   return response;
 }
 
 /** Throws run_unknown for the response of a run that has not come so far. */
-export function checkBegun(source: ResponseRequest, { last }: ResponseEvents): void {
+export function checkBegun({ source, last }: ResponseEvents): void {
   if (source.part === 0 || source.part === ALL || last >= 0) return;
   throw new SvcError('run_unknown', `There is no response ${responseId(source)}.`, { param: 'id' });
 }
@@ -116,7 +113,9 @@ export async function saidIn(
   const record = await runtime.runs.get(run_id);
   // Without a call of svc, the record has all of it.
   const isShort = record.turns === undefined;
-  const response = isShort ? fromRecord(source, record) : await foldOf(runtime, source);
+  const response = isShort
+    ? fromRecord(source, record)
+    : await foldOf(runtime, new ResponseEvents(source));
   return { source, items: response.conversation };
 }
 

@@ -18,7 +18,7 @@ import type { Earlier } from './earlier.ts';
 import { ResponseEvents } from './events.ts';
 import { type ResponseInput, type ResponseRun, runOfResponse } from './input.ts';
 import type { Item } from './items.ts';
-import { inResponse, RESPONSES, type ResponseRequest } from './object.ts';
+import { inResponse, RESPONSES } from './object.ts';
 import { type ItemsQuery, pageOf, type ResponseQuery } from './query.ts';
 import {
   checkBegun,
@@ -35,33 +35,34 @@ import {
 export async function createResponse(context: Context<unknown, ResponseInput>): Promise<void> {
   const { runtime } = context;
   const body = await context.body();
-  const source = await sourceOf(runtime, body, readingOf(context), (...args) =>
+  const response = await responseTo(runtime, body, readingOf(context), (...args) =>
     startFor(context, ...args),
   );
+  const { source } = response;
   tellVerbosity(context, source.request, 'text.verbosity');
   if (source.part > 0) {
     context.res.setHeader('X-Svc-Run-Id', source.run_id);
     if (source.fields.background !== true && cancelsOnDisconnect(context.req.headers))
       cancelWhenGone(runtime, source.run_id, clientGone(context));
   }
-  if (body.stream === true) return streamResponse(context, source, { asks: true });
-  const response =
+  if (body.stream === true) return streamResponse(context, response, { asks: true });
+  const whole =
     body.background === true
-      ? await presentResponse(runtime, source)
-      : await wholeResponse(context, source);
-  await sendLarge(context, async () => response);
+      ? await presentResponse(runtime, response)
+      : await wholeResponse(context, response);
+  await sendLarge(context, async () => whole);
 }
 
 export type Start = (input: RunInput, origin: ApiRequest) => Promise<RunRecord>;
 
 /** The response of a request: it continues a run with approvals, or begins one. */
-export async function sourceOf(
+export async function responseTo(
   runtime: Pick<Runtime, 'runs' | 'approvals'>,
   body: ResponseInput,
   reading: Reading,
   start: Start,
   earlierOf?: (id: string) => Promise<Earlier>,
-): Promise<ResponseRequest> {
+): Promise<ResponseEvents> {
   const continued = await continuedBy(runtime, body);
   if (continued !== null) return continued;
   return startResponse(runtime, await runOfResponse(runtime, body, reading, earlierOf), start);
@@ -72,40 +73,34 @@ export async function startResponse(
   runtime: Pick<Runtime, 'runs'>,
   { input, fields, joins, narrowings, whole }: ResponseRun,
   start: Start,
-): Promise<ResponseRequest> {
+): Promise<ResponseEvents> {
   if (whole.messages.length === 0) throw wrong('input', 'input must have at least one item.');
   const survives = fields.background === true;
   const origin = { api: RESPONSES, fields: { ...fields }, survives, joins, narrowings };
   const { id } = await start(input, origin).catch((thrown: unknown) => {
     throw inResponse(thrown);
   });
-  return requestOfResponse(runtime, idIn('resp_', id));
+  return new ResponseEvents(await requestOfResponse(runtime, idIn('resp_', id)));
 }
 
 /**
  * The response at its end. It is read as it is made: a log without texts cannot say it later.
  * Throws the error of one that failed or was cancelled: most clients do not look at its status.
  */
-export async function wholeResponse(context: Context, source: ResponseRequest): Promise<Item> {
+export async function wholeResponse(context: Context, response: ResponseEvents): Promise<Item> {
   const { runtime, closing, ended } = context;
-  const { run_id } = source;
   const signal = AbortSignal.any([closing, ended, clientGone(context)]);
-  const response = new ResponseEvents(source);
-  for await (const _ of followResponse(runtime, response, run_id, { signal }));
+  for await (const _ of followResponse(runtime, response, { signal }));
   if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
-  const error = await failureOf(runtime, response, run_id);
+  const error = await failureOf(runtime, response);
   if (error !== null) throw error;
   return response.response();
 }
 
 /** Why the response has no answer. Null: it has one, whatever becomes of its run. */
-async function failureOf(
-  runtime: Pick<Runtime, 'runs'>,
-  { isComplete }: ResponseEvents,
-  run_id: string,
-) {
+async function failureOf(runtime: Pick<Runtime, 'runs'>, { isComplete, source }: ResponseEvents) {
   if (isComplete) return null;
-  const error = await runtime.runs.failure(run_id);
+  const error = await runtime.runs.failure(source.run_id);
   return error === null ? null : (inResponse(error) as SvcError);
 }
 
@@ -118,12 +113,11 @@ async function failureOf(
  */
 async function streamResponse(
   context: Context,
-  source: ResponseRequest,
+  response: ResponseEvents,
   { after = -1, asks = false }: { after?: number; asks?: boolean },
 ): Promise<void> {
   const { runtime } = context;
-  const { run_id } = source;
-  const response = new ResponseEvents(source);
+  const { run_id, part } = response.source;
   const { seq: present } = await runtime.runs.head(run_id);
   await sendLive(
     context,
@@ -131,7 +125,7 @@ async function streamResponse(
       type: 'text/event-stream',
       run_id,
       heartbeat: HEARTBEAT,
-      begin: after < 0 && source.part === 0 ? 'now' : 'late',
+      begin: after < 0 && part === 0 ? 'now' : 'late',
       // The event repeats the last number, so that a client that continues after it misses nothing.
       failure: (error) => {
         const { code, message, param } = bodyOf(error);
@@ -141,10 +135,10 @@ async function streamResponse(
     },
     async ({ signal, outflow, write }) => {
       const options = { signal, outflow };
-      for await (const { seq, events } of followResponse(runtime, response, run_id, options)) {
+      for await (const { seq, events } of followResponse(runtime, response, options)) {
         for (const event of events) if (event.sequence_number > after) await write(frame(event));
         if (seq !== present) continue;
-        checkBegun(source, response);
+        checkBegun(response);
         if (response.last < after) throw aheadOf(response);
         // From here on the headers need not wait.
         await write('');
@@ -155,7 +149,7 @@ async function streamResponse(
           'The daemon stops. Continue with starting_after after its next start.',
         );
       if (response.last < after) throw aheadOf(response);
-      return asks ? failureOf(runtime, response, run_id) : null;
+      return asks ? failureOf(runtime, response) : null;
     },
   );
 }
@@ -176,19 +170,20 @@ function frame(event: { readonly type: string; readonly [field: string]: unknown
 
 export async function showResponse(context: Context<ResponseQuery>): Promise<void> {
   const { runtime, query } = context;
-  const source = await storedResponse(runtime, idOf(context));
+  const response = await storedResponse(runtime, idOf(context));
   if (query.stream === true)
-    return streamResponse(context, source, { after: query.starting_after ?? -1 });
+    return streamResponse(context, response, { after: query.starting_after ?? -1 });
   if (query.starting_after !== undefined)
     throw wrong('starting_after', 'starting_after needs stream=true.');
-  await sendLarge(context, () => presentResponse(runtime, source));
+  await sendLarge(context, () => presentResponse(runtime, response));
 }
 
 export async function listInputItems(context: Context<ItemsQuery>): Promise<void> {
   const { runtime, query } = context;
-  const source = await storedResponse(runtime, idOf(context));
+  const response = await storedResponse(runtime, idOf(context));
+  const { source } = response;
   await sendLarge(context, async () => {
-    const items = source.part > 0 ? (await foldOf(runtime, source)).answers : inputOf(source);
+    const items = source.part > 0 ? (await foldOf(runtime, response)).answers : inputOf(source);
     return pageOf([query.order === 'asc' ? items : items.reverse()], query);
   });
 }
@@ -196,23 +191,25 @@ export async function listInputItems(context: Context<ItemsQuery>): Promise<void
 /** As OpenAI's: only a response in the background. A finished one is answered as it is. */
 export async function cancelResponse(context: Context): Promise<void> {
   const { runtime } = context;
-  const source = await storedResponse(runtime, idOf(context));
+  const response = await storedResponse(runtime, idOf(context));
+  const { source } = response;
   if (source.fields.background !== true)
     throw wrong(
       'id',
       'Only a response with background: true can be cancelled. Close the connection of this one.',
     );
-  if (source.part > 0) await foldOf(runtime, source);
+  if (source.part > 0) await foldOf(runtime, response);
   await runtime.runs.cancel(source.run_id, CLIENT);
-  await sendLarge(context, () => presentResponse(runtime, source));
+  await sendLarge(context, () => presentResponse(runtime, response));
 }
 
 /** Removes its run from the log. */
 export async function deleteResponse(context: Context): Promise<void> {
   const { res, runtime } = context;
-  const source = await storedResponse(runtime, idOf(context));
-  if (source.part > 0) await foldOf(runtime, source);
-  await runtime.runs.remove(source.run_id);
+  const response = await storedResponse(runtime, idOf(context));
+  const { run_id, part } = response.source;
+  if (part > 0) await foldOf(runtime, response);
+  await runtime.runs.remove(run_id);
   sendJson(res, 200, { id: idOf(context), object: 'response', deleted: true });
 }
 

@@ -16,7 +16,7 @@ import { type ResponseEvent, ResponseEvents } from './events.ts';
 import { type ResponseInput, type ResponseRun, responseInput, runOfResponse } from './input.ts';
 import { responseId } from './object.ts';
 import { followResponse } from './read.ts';
-import { type Start, sourceOf } from './responses.ts';
+import { responseTo, type Start } from './responses.ts';
 
 /**
  * Responses over a WebSocket: each message of the client is a request, and its events are messages.
@@ -102,12 +102,12 @@ async function answer(
     const headers = { ...talk.headers, 'idempotency-key': undefined };
     const asking = { ...talk, headers, gone: () => gone.signal };
     const start: Start = (...args) => startRun(asking, ...args);
-    const source = await sourceOf(runtime, body, reading, start, earlierOf);
+    const response = await responseTo(runtime, body, reading, start, earlierOf);
+    const { source } = response;
     if (source.part > 0 && cancelsOnDisconnect(headers))
       cancelWhenGone(runtime, source.run_id, gone.signal, log);
-    const response = new ResponseEvents(source);
     const options = { signal, outflow };
-    for await (const { events } of followResponse(runtime, response, source.run_id, options)) {
+    for await (const { events } of followResponse(runtime, response, options)) {
       const texts = events.map((event) => textOf(event, event.sequence_number === 0 ? first : {}));
       if (texts.length > 0) await send(texts);
     }

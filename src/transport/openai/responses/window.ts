@@ -39,7 +39,7 @@ export async function compactResponse(context: Context<unknown, CompactInput>): 
   const { input } = body;
   const items =
     typeof input === 'string' ? [{ role: 'user' as const, content: input }] : (input ?? []);
-  const source = await startResponse(
+  const before = await startResponse(
     runtime,
     await runOfResponse(
       runtime,
@@ -48,7 +48,8 @@ export async function compactResponse(context: Context<unknown, CompactInput>): 
     ),
     (...args) => startFor(context, ...args),
   );
-  const response = await wholeResponse(context, source);
+  const { source } = before;
+  const response = await wholeResponse(context, before);
   if (response.status !== 'completed' || (await isEmpty(runtime, source.run_id)))
     throw new SvcError('provider_failed', 'The model wrote no whole summary.', {
       hint: 'Compact a shorter conversation, or ask another model.',
