@@ -693,9 +693,7 @@ export const errors = {
     http: 504,
     grpc: 'DEADLINE_EXCEEDED',
     meaning: 'The engine took longer than one of its limits allows.',
-    hint:
-      'Try another model, or raise the limit of what took too long: ' +
-      'engine_load_ms or engine_template_ms.',
+    hint: 'Try another model. If it took long to load, raise the limit engine_load_ms.',
   },
   engine_failed: {
     ...provider,

@@ -116,18 +116,11 @@ export const limitSpecs = {
     60_000,
     'For a provider to answer its probe. The start waits no longer for a remote one.',
   ),
-  probe_every_ms: limit(15_000, 500, 3_600_000, 'Between two probes of a local provider.'),
-  circuit_wait_ms: limit(
-    2_000,
-    100,
-    600_000,
-    'Until a provider that failed is tried with one request. It doubles each time that this fails.',
-  ),
   circuit_wait_max_ms: limit(
     60_000,
     100,
     3_600_000,
-    'The longest such wait, unless the provider asks for a longer one.',
+    'The longest wait until a failed provider is tried again, unless it asks for a longer one.',
   ),
   probe_failures: limit(
     3,
@@ -175,12 +168,6 @@ export const limitSpecs = {
     16,
     'Connections of one download. The server must send parts of a file, else it is one.',
   ),
-  pull_range_bytes: limit(
-    32 * MIB,
-    65_536,
-    1024 * 1024 * MIB,
-    'The least that one more connection fetches. A smaller file has one connection.',
-  ),
   pull_spare_bytes: limit(512 * MIB, 0, 1024 * 1024 * MIB, 'Disk space that downloads leave free.'),
   local_engines: limit(
     8,
@@ -189,12 +176,6 @@ export const limitSpecs = {
     'Local models in memory at one time. Each has its own engine process.',
   ),
   engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),
-  engine_template_ms: limit(
-    10_000,
-    100,
-    600_000,
-    'CPU time of one chat template. The template is part of the model file and may never end.',
-  ),
   engine_memory_bytes: limit(
     4096 * MIB,
     64 * MIB,
@@ -246,7 +227,6 @@ export const limitSpecs = {
     'Context of one run in the local engine, prompt and answer together. ' +
       'The context of the model is the upper bound.',
   ),
-  local_models: limit(500, 1, 10_000, 'Listed model files of the models folder.'),
   model_inspect_ms: limit(
     10_000,
     100,
@@ -307,29 +287,11 @@ export const limitSpecs = {
     'For that database to open a connection, and to answer one statement. ' +
       'Then the connection is closed.',
   ),
-  store_wait_ms: limit(
-    5_000,
-    10,
-    600_000,
-    'For which a read waits for a database that does not answer. Then it fails with store_stalled.',
-  ),
-  store_retry_ms: limit(
-    500,
-    10,
-    60_000,
-    'Between two tries to reach that database. A commit is tried until it is there again.',
-  ),
   reserve_bytes: limit(
     8 * MIB,
     65_536,
     4096 * MIB,
     'Disk space of the reserve file, so that accepted runs can be recorded on a full disk.',
-  ),
-  prune_every_ms: limit(
-    600_000,
-    1000,
-    86_400_000,
-    'Between two rounds that delete history beyond its bounds.',
   ),
   inspect_bytes: limit(
     2048 * MIB,
@@ -365,7 +327,6 @@ export const limitSpecs = {
     65_536,
     'HTTP connections without the token from one other machine. A new one closes its oldest.',
   ),
-  header_ms: limit(10_000, 100, 600_000, 'For a client to send its request headers.'),
   request_ms: limit(60_000, 100, 3_600_000, 'For a client to send its whole request.'),
   heartbeat_ms: limit(
     15_000,
@@ -379,12 +340,6 @@ export const limitSpecs = {
     86_400_000,
     'From the first lost connection until a command that follows a run gives up. ' +
       'Its --timeout sets another time.',
-  ),
-  close_grace_ms: limit(
-    1_000,
-    10,
-    60_000,
-    'For clients to read the last bytes when a listener closes. Then they are disconnected.',
   ),
   tokens: limit(100, 1, 10_000, 'Tokens of programs, which each request is compared with.'),
   session_ms: limit(43_200_000, 1000, 2_592_000_000, 'Lifetime of a browser session.'),
@@ -415,6 +370,8 @@ export const fixedLimits = {
   engine_turn_ms: 20_000,
   /** For the engine to exit. Then it is killed. */
   engine_stop_ms: 3_000,
+  /** Until a failed provider is tried with one request. It doubles each time that this fails. */
+  circuit_wait_ms: 2_000,
   /**
    * Until one request tries again a key that was refused, or an account without credit. It doubles
    * each time that this fails.
@@ -452,6 +409,8 @@ export const fixedLimits = {
   header_bytes: 65_536,
   /** For the engine process to start. */
   engine_start_ms: 30_000,
+  /** CPU time of one chat template. The template is part of the model file and may never end. */
+  engine_template_ms: 10_000,
   /** For a server of tools to exit. Then it is killed. */
   mcp_stop_ms: 5_000,
   /** From one renewal of the lease of a node to the next. Three of them fit in a lease. */
@@ -462,6 +421,8 @@ export const fixedLimits = {
   document_pages: 1000,
   /** For reading the text of one PDF file. */
   document_ms: 30_000,
+  /** Between two probes of a local provider that has changed. */
+  probe_every_ms: 15_000,
   /** Changes and runs of one conversation that a program made. Each request reads them. */
   conversation_entries: 10_000,
   /**
@@ -507,6 +468,8 @@ export const fixedLimits = {
   provider_models: 2000,
   /** Redirects of one request. */
   pull_redirects: 5,
+  /** The least that one more connection fetches. A smaller file has one connection. */
+  pull_range_bytes: 32 * MIB,
   /** List of the files of one repository. */
   pull_list_bytes: 2 * MIB,
   /** One model file. */
@@ -515,6 +478,8 @@ export const fixedLimits = {
   pull_sync_bytes: 256 * MIB,
   /** Header of a downloaded model file, before the weights. */
   model_header_bytes: 64 * MIB,
+  /** Listed model files of the models folder. */
+  local_models: 500,
   /**
    * Longest turn of a model that loads slowly. A turn lasts three times as long as the load,
    * within this bound.
@@ -582,6 +547,10 @@ export const fixedLimits = {
   store_look_ms: 100,
   /** Between two such checks of an idle daemon. */
   store_look_idle_ms: 1000,
+  /** For which a read waits for a database that is away. Then it fails with store_stalled. */
+  store_wait_ms: 5_000,
+  /** Between two tries to reach that database. A commit is tried until it is there again. */
+  store_retry_ms: 500,
   /**
    * Between two statements of one transaction. Then the database ends it: the whole fleet may
    * wait for a lock of a node that stopped there.
@@ -597,6 +566,8 @@ export const fixedLimits = {
    * history.keep_bytes.
    */
   history_young_ms: 86_400_000,
+  /** Between two rounds that delete history beyond its bounds. */
+  prune_every_ms: 600_000,
   /** Between two rounds of the slow check of the whole event log. */
   verify_every_ms: 86_400_000,
   /** Between two parts of that check. Each has at most 500 events. */
@@ -647,6 +618,8 @@ export const fixedLimits = {
    * then.
    */
   handshake_ms: 10_000,
+  /** For a client to send its request headers. */
+  header_ms: 10_000,
   /** For a browser to send the body of a sign-in. */
   sign_in_ms: 5_000,
   /**
@@ -656,6 +629,8 @@ export const fixedLimits = {
   discard_bytes: 64 * MIB,
   /** For the rest of a refused request to arrive. Then its connection is closed. */
   discard_ms: 10_000,
+  /** For clients to read the last bytes when a listener closes. Then they are disconnected. */
+  close_grace_ms: 1_000,
   /** Between two log lines about refused requests. */
   refusal_log_ms: 10_000,
   /** Between two tries to bind the other loopback address while another program uses it. */

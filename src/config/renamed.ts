@@ -12,7 +12,6 @@ export interface RenamedSetting {
 
 export const renamedSettings: readonly RenamedSetting[] = [
   { was: 'engine_together', key: 'engine_batching', env: 'SVC_ENGINE_TOGETHER' },
-  { was: 'limits.goodbye_ms', key: 'limits.close_grace_ms', env: 'SVC_LIMIT_GOODBYE_MS' },
 ];
 
 /** Limits that were settings, dotted. They are accepted, and have no effect. */
@@ -20,6 +19,7 @@ const REMOVED: ReadonlySet<string> = new Set(
   [
     ...Object.keys(fixedLimits),
     'frame_bytes',
+    'goodbye_ms',
     'picture_runs',
     'picture_text_bytes',
     'run_parts',

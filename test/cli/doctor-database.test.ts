@@ -42,9 +42,8 @@ async function ask(address: string, statements: string): Promise<void> {
 /** What the doctor says of a database, one line for each check. It never has a password. */
 async function says(address: string, password?: string): Promise<string[]> {
   const at = password === undefined ? address : `${address}&password=${password}`;
-  const config = loadConfig('/nowhere/config.json', {
-    env: { SVC_STORE: at, SVC_LIMIT_STORE_WAIT_MS: '10', SVC_LIMIT_STORE_RETRY_MS: '10' },
-  });
+  const config = loadConfig('/nowhere/config.json', { env: { SVC_STORE: at } });
+  Object.assign(config.limits, { store_wait_ms: 10, store_retry_ms: 10 });
   const checks: Check[] = await checkDatabase(config);
   const lines = checks.map(({ status, detail, hint }) => [status, detail, hint].join(' | '));
   assert.not.match(lines.join(), /geheim|wrong-7/);

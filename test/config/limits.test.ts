@@ -43,7 +43,7 @@ test('a hint to raise a limit names one that users can set', () => {
 });
 
 test('a removed limit is accepted, has no effect, and is reported with what to do', () => {
-  for (const name of [...Object.keys(fixedLimits), 'frame_bytes', 'picture_runs', 'run_parts']) {
+  for (const name of [...Object.keys(fixedLimits), 'goodbye_ms', 'picture_runs', 'run_parts']) {
     // Also a value that no limit could have.
     const config = load({ [name]: 'many' });
     assert.equal(config.limits, defaultLimits);
@@ -59,11 +59,12 @@ test('a removed limit is accepted, has no effect, and is reported with what to d
 
 test('old names and removed limits are reported together', () => {
   assert.is(outdatedNames(load({ queue_runs: 3 })), null);
-  const outdated = outdatedNames(load({ goodbye_ms: 50, page_bytes: 5 }));
+  writeFileSync(file, JSON.stringify({ engine_together: true, limits: { page_bytes: 5 } }));
+  const outdated = outdatedNames(loadConfig(file, { env: {} }));
   assert.equal(outdated, {
     detail:
-      'old names: limits.goodbye_ms; and limits that have no effect any more: limits.page_bytes',
-    hint: 'Use the new names: limits.close_grace_ms. Remove limits.page_bytes: svc uses its own value.',
+      'old names: engine_together; and limits that have no effect any more: limits.page_bytes',
+    hint: 'Use the new names: engine_batching. Remove limits.page_bytes: svc uses its own value.',
   });
 });
 

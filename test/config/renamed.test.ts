@@ -62,11 +62,11 @@ for (const { was, key, env } of renamedSettings) {
 }
 
 test('a configuration with new names has nothing to rename', () => {
-  assert.equal(load({ engine_batching: true, limits: { close_grace_ms: 50 } }).renamed, []);
+  assert.equal(load({ engine_batching: true }).renamed, []);
 });
 
 test('an old name is checked like a new one', () => {
-  assert.throws(() => load({ limits: { goodbye_ms: 1 } }), 'limits.close_grace_ms must be');
+  assert.throws(() => load({ engine_together: 1 }), 'engine_batching must be');
 });
 
 test.run();

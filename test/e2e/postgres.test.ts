@@ -5,7 +5,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Limits } from '../../src/limits.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../helpers/postgres.ts';
-import { type Home, makeHome, type Outcome } from '../helpers/svc.ts';
+import { type Home, limitVariables, makeHome, type Outcome } from '../helpers/svc.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { ask } from '../torture/http.ts';
@@ -35,10 +35,11 @@ test.after(async () => {
 });
 
 async function makeFleetHome(limits: Partial<Limits> = {}): Promise<Home> {
-  const home = makeHome({ SVC_STORE: `${await postgres.database()}&password=hunter2` });
+  const store = `${await postgres.database()}&password=hunter2`;
+  const home = makeHome({ SVC_STORE: store, ...limitVariables(limits) });
   mkdirSync(dirname(home.paths.config), { recursive: true, mode: 0o700 });
   const providers = { near: { base_url: upstream.base_url, model: 'm' } };
-  const settings = { limits, providers, default_provider: 'near' };
+  const settings = { providers, default_provider: 'near' };
   writeFileSync(home.paths.config, JSON.stringify(settings), { mode: 0o600 });
   return home;
 }

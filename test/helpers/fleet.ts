@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { Limits } from '../../src/limits.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 import { type Postgres, startPostgres } from './postgres.ts';
-import { type Home, makeHome } from './svc.ts';
+import { type Home, limitVariables, makeHome } from './svc.ts';
 
 export interface FleetOptions {
   nodes: number;
@@ -48,12 +48,14 @@ export class RealFleet {
     durable = false,
     prepare,
     clocks,
+    limits = {},
     ...options
   }: FleetOptions): Promise<RealFleet> {
     const postgres = await startPostgres({ durable });
     const address = await postgres.database();
     // A crash prints its stack.
-    const env = { SVC_STORE: address, SVC_DEBUG: '1', ...options.env };
+    const limited = limitVariables(limits);
+    const env = { SVC_STORE: address, SVC_DEBUG: '1', ...limited, ...options.env };
     const homes = Array.from({ length: nodes }, (_, index) => {
       if (clocks === undefined) return makeHome(env);
       const file = join(postgres.folder, `clock-${index}`);

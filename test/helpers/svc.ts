@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { ALLOCATOR } from '../../src/home/allocator.ts';
 import { findPaths, type Paths, packageRoot } from '../../src/home/paths.ts';
 import { ownerOf, readRuntimeFile } from '../../src/home/runtime-file.ts';
-import { fixedLimits } from '../../src/limits.ts';
+import { fixedLimits, type Limits } from '../../src/limits.ts';
 import { keepEngineCache, lendEngineCache } from './engine-cache.ts';
 import { SMALL_RESERVE_SETTING } from './small-reserve.ts';
 
@@ -139,16 +139,24 @@ function launch(args: readonly string[], options: RunOptions, started: Set<Child
   return { child, stdout: () => stdout, stderr: () => stderr, ended };
 }
 
+/** The variables that set these limits in the built program, whether they are settings or not. */
+export function limitVariables(limits: Partial<Limits>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(limits).map(([name, value]) => [variableOf(name), String(value)]),
+  );
+}
+
+const variableOf = (name: string) => `SVC_LIMIT_${name.toUpperCase()}`;
+
 const CHANGE_BOUNDS = new URL('./fixed-limits.ts', import.meta.url).href;
 
 /** A bound that is no setting is changed in the program of the daemon. */
 export function withBounds(env: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
-  const variable = (name: string) => `SVC_LIMIT_${name.toUpperCase()}`;
-  const bounds = Object.keys(fixedLimits).filter((name) => env[variable(name)] !== undefined);
+  const bounds = Object.keys(fixedLimits).filter((name) => env[variableOf(name)] !== undefined);
   if (bounds.length === 0) return env;
   const { FIXED_LIMITS, NODE_OPTIONS = '', ...rest } = env;
-  for (const name of bounds) delete rest[variable(name)];
-  const changed = Object.fromEntries(bounds.map((name) => [name, Number(env[variable(name)])]));
+  for (const name of bounds) delete rest[variableOf(name)];
+  const changed = Object.fromEntries(bounds.map((name) => [name, Number(env[variableOf(name)])]));
   const isLoaded = FIXED_LIMITS !== undefined;
   return {
     ...rest,

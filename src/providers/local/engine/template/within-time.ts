@@ -18,7 +18,7 @@ export function withinTime<T>(limitMs: number, what: string, work: () => T): T {
       if ((user + system) / 1000 < limitMs * COMPUTED && timeout < limitMs * TIMES_MAX) continue;
       throw new SvcError(
         'engine_timed_out',
-        `${what} took longer than engine_template_ms allows (${limitMs} ms).`,
+        `${what} took longer than ${limitMs} ms of CPU time.`,
         { cause: error, retryable: false },
       );
     }
