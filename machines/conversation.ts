@@ -12,19 +12,34 @@ import type { Message } from './messages.ts';
  * 3. A deleted conversation takes nothing more. Its runs stay in the history.
  */
 
+/** How a program wrote a call that is another one in a message. */
+export interface SentName {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly custom?: true;
+  /** The server of tools that carried it out. */
+  readonly server?: string;
+}
+
+/** What a program added at one time. */
+export interface Added {
+  readonly messages: readonly Message[];
+  /** By the id of the call. */
+  readonly sent?: Readonly<Record<string, SentName>>;
+}
+
 export type ConversationCreated = EventOf<
   'conversation.created',
-  {
+  Added & {
     conversation_id: string;
     metadata: Readonly<Record<string, string>>;
-    messages: readonly Message[];
     /** Name of the token that the request was sent with. Absent: the token of the home. */
     asked_by?: string;
   }
 >;
 
 export type ConversationEvent =
-  | EventOf<'conversation.items_added', { messages: readonly Message[] }>
+  | EventOf<'conversation.items_added', Added>
   /** Recorded with the acceptance of the run. `place`: how many entries come before it. */
   | EventOf<'conversation.run_added', { run_id: string; place: number }>
   /** `item`: the id of an item that a program added, or of one of a run. */
@@ -33,9 +48,7 @@ export type ConversationEvent =
   | EventOf<'conversation.deleted'>;
 
 /** What a program added at one time, or a run. */
-export type ConversationEntry =
-  | { readonly messages: readonly Message[] }
-  | { readonly run_id: string };
+export type ConversationEntry = Added | { readonly run_id: string };
 
 export interface ConversationContext {
   conversation_id: string;
@@ -65,7 +78,7 @@ const chart = setup({
     asked_by: input.asked_by ?? null,
     created_at: input.at,
     metadata: input.metadata,
-    entries: input.messages.length === 0 ? [] : [{ messages: input.messages }],
+    entries: input.messages.length === 0 ? [] : [addedBy(input)],
     removed: [],
     ended_at: null,
   }),
@@ -95,7 +108,7 @@ function evolve(
 ): Partial<ConversationContext> {
   switch (event.type) {
     case 'conversation.items_added':
-      return { entries: [...entries, { messages: event.messages }] };
+      return { entries: [...entries, addedBy(event)] };
     case 'conversation.run_added':
       return { entries: [...entries, { run_id: event.run_id }] };
     case 'conversation.item_removed':
@@ -107,4 +120,8 @@ function evolve(
     default:
       return event satisfies never;
   }
+}
+
+function addedBy({ messages, sent }: Added): Added {
+  return sent === undefined ? { messages } : { messages, sent };
 }

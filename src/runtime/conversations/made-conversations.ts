@@ -1,4 +1,8 @@
-import type { ConversationContext, ConversationEvent } from '../../../machines/conversation.ts';
+import type {
+  Added,
+  ConversationContext,
+  ConversationEvent,
+} from '../../../machines/conversation.ts';
 import type { NewEvent } from '../../../machines/events.ts';
 import type { Message } from '../../../machines/messages.ts';
 import type { Config } from '../../config/config.ts';
@@ -56,14 +60,14 @@ export class MadeConversations {
    * store_stalled.
    */
   async create(
-    { metadata, messages }: Pick<ConversationContext, 'metadata'> & { messages: Message[] },
+    { metadata, ...added }: Pick<ConversationContext, 'metadata'> & Added,
     { name }: Pick<Principal, 'name'> = HOME,
   ): Promise<ConversationContext> {
     this.checkKept();
-    this.checkSize(messages);
+    this.checkSize(added.messages);
     const conversation_id = newConversationId();
     const key = stream.conversation(conversation_id);
-    const created = { type: 'conversation.created', conversation_id, metadata, messages } as const;
+    const created = { type: 'conversation.created', conversation_id, metadata, ...added } as const;
     return this.settled(key, async () => {
       const { kernel } = this.options;
       await unlessStalled(kernel, () =>
@@ -88,11 +92,11 @@ export class MadeConversations {
    * Each change resolves with the state after it. Throws conversation_unknown, conversation_busy,
    * content_not_kept, store_full, store_stalled. `add` also throws as `create` does.
    */
-  add(id: string, messages: readonly Message[]): Promise<ConversationContext> {
-    return this.change(id, { type: 'conversation.items_added', messages }, ({ entries }) =>
+  add(id: string, added: Added): Promise<ConversationContext> {
+    return this.change(id, { type: 'conversation.items_added', ...added }, ({ entries }) =>
       this.checkSize([
         ...entries.flatMap((entry) => ('messages' in entry ? entry.messages : [])),
-        ...messages,
+        ...added.messages,
       ]),
     );
   }

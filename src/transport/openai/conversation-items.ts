@@ -30,7 +30,7 @@ export async function* itemsOf(
   let added = 0;
   const placed = entries.map((entry) => {
     if ('run_id' in entry) return entry.run_id;
-    const own = inputItems(key, entry.messages, {}, added);
+    const own = inputItems(key, entry.messages, entry, added);
     added += own.length;
     return own;
   });
@@ -75,7 +75,8 @@ export async function messagesOfRequest(
     later.push(...items);
   const { messages } = newest;
   // What svc sends as items is valid as input, too.
-  return [...messages, ...(await messagesOf(runtime, later as never, messages, reading))];
+  const read = await messagesOf(runtime, later as never, messages, reading);
+  return [...messages, ...read.messages];
 }
 
 /** What the newest complete run says with all before it. `end`: the place after it. */

@@ -145,8 +145,8 @@ export const conversationRoutes: readonly Route[] = [
 async function create(context: Create): Promise<void> {
   const { runtime } = context;
   const { items, metadata } = await context.body();
-  const messages = await messagesOf(runtime, items ?? [], [], readingOf(context));
-  send(context, await made(context).create({ metadata: metadata ?? {}, messages }));
+  const added = await messagesOf(runtime, items ?? [], [], readingOf(context));
+  send(context, await made(context).create({ metadata: metadata ?? {}, ...added }));
 }
 
 async function add(context: Add): Promise<void> {
@@ -154,8 +154,8 @@ async function add(context: Add): Promise<void> {
   const { items } = await context.body();
   const before = await read(context);
   const earlier = before.entries.flatMap((entry) => ('messages' in entry ? entry.messages : []));
-  const messages = await messagesOf(runtime, items, earlier, readingOf(context));
-  const after = await made(context).add(idOf(context), messages);
+  const sent = await messagesOf(runtime, items, earlier, readingOf(context));
+  const after = await made(context).add(idOf(context), sent);
   const last = { ...after, removed: [] };
   for await (const added of itemsOf(runtime, last, 'desc'))
     return sendLarge(context, async () => itemList(added.toReversed()));

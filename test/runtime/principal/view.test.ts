@@ -145,7 +145,7 @@ test('a conversation that a program made is its own, and so are its responses', 
   const joins = { conversation: id, after: 0, messages: [] };
   for (const [name, refused] of Object.entries({
     get: made.get(id),
-    add: made.add(id, []),
+    add: made.add(id, { messages: [] }),
     describe: made.describe(id, {}),
     removeItem: made.removeItem(id, 'x'),
     delete: made.delete(id),

@@ -51,6 +51,56 @@ test('a conversation has metadata that change, and is gone when it is deleted', 
   assert.instance(late, OpenAI.NotFoundError);
 });
 
+test('calls come back as what they were sent, from a conversation and from an input', async ({
+  client,
+  real,
+}) => {
+  const mcp = { type: 'mcp_call', server_label: 'my files', name: 'read', arguments: '{"n":1}' };
+  const error = { type: 'mcp_tool_execution_error', content: [{ type: 'text', text: 'gone' }] };
+  const custom = { type: 'custom_tool_call', call_id: 'c1', name: 'patch', input: 'a\n"b"' };
+  const spaced = { type: 'function_call', call_id: 'c2', name: 'now', namespace: 'clock' };
+  const calls = [
+    { ...mcp, output: 'said 1', error: null },
+    { ...mcp, id: 'mcp_7', output: '', error: null },
+    { ...mcp, output: null, error },
+    { ...mcp, output: null, error: 'it is gone' },
+    custom,
+    { ...spaced, arguments: '{}' },
+  ];
+  const results = [
+    { type: 'custom_tool_call_output', call_id: 'c1', output: 'done' },
+    { type: 'function_call_output', call_id: 'c2', output: 'noon' },
+  ];
+  const sent = [...calls, ...results];
+  const plain = (items: readonly object[]) =>
+    items.map((item) =>
+      Object.fromEntries(
+        Object.entries(item).filter(
+          ([name]) => !['id', 'status', 'approval_request_id'].includes(name),
+        ),
+      ),
+    );
+  const { id } = await client.conversations.create({ items: calls as never });
+  await client.conversations.items.create(id, { items: results as never });
+  const listed = await client.conversations.items.list(id, { order: 'asc' });
+  assert.equal(plain(listed.data), plain(sent));
+  const states = listed.data.map((item) => ('status' in item ? item.status : null));
+  assert.is(states.filter((state) => state === 'failed').length, 2);
+  const response = await client.responses.create({
+    model: MODEL,
+    conversation: id,
+    input: [{ ...mcp, output: 'said 2' }, user('and?')] as never,
+  });
+  const got = asked(real).messages.filter(({ role }) => role === 'tool');
+  assert.is(got.length, calls.length + 1, 'the model has each call with its result');
+  const inputs = await client.responses.inputItems.list(response.id, { order: 'asc' });
+  const [first] = inputs.data;
+  assert.equal(plain([first as object]), [{ ...mcp, output: 'said 2', error: null }]);
+  await client.conversations.items.delete(listed.data[0]?.id ?? '', { conversation_id: id });
+  const left = await client.conversations.items.list(id, { order: 'asc' });
+  assert.equal(plain(left.data.slice(0, 7)), plain(sent.slice(1)));
+});
+
 test('items are added, read page by page in both orders, and removed', async ({ client }) => {
   const { id } = await client.conversations.create({ items: [user('one')] });
   const added = await client.conversations.items.create(id, {

@@ -34,7 +34,7 @@ import { conversationOf, type Earlier, NOTHING } from './earlier.ts';
 import { messagesOf } from './messages.ts';
 import type { ResponseFields } from './object.ts';
 import { type InputItem, inputItems } from './schemas.ts';
-import { chosen, joined, sentTools, toolboxOf, toolChoice } from './tools.ts';
+import { chosen, joined, nameInRun, sentTools, toolboxOf, toolChoice } from './tools.ts';
 
 /** The body of POST /v1/responses, and the run that it asks for. */
 
@@ -141,7 +141,12 @@ export async function runOfResponse(
         ? NOTHING
         : { ...NOTHING, messages: await messagesOfRequest(runtime, made, reading) };
   const items = body.input ?? [];
-  const added = await messagesOf(runtime, items, earlier.messages, reading);
+  const { messages: added, sent: called = {} } = await messagesOf(
+    runtime,
+    items,
+    earlier.messages,
+    reading,
+  );
   const compacts = isCompaction(items);
   if (compacts && made !== null)
     throw wrong('conversation', 'conversation must be null: a compacted one is another one.');
@@ -162,6 +167,9 @@ export async function runOfResponse(
   // A model that compacts calls nothing.
   const narrowings = compacts ? [] : narrowed;
   const { names, strict } = toolbox;
+  const unnamed = Object.entries(called).filter(
+    ([, { name, namespace }]) => !Object.hasOwn(names, nameInRun(name, namespace)),
+  );
   const tools = [...toolbox.tools, ...namedServers(narrowings)];
   const { prompt_cache_key } = body;
   const wantsLogprobs = include?.includes('message.output_text.logprobs') === true;
@@ -205,6 +213,7 @@ export async function runOfResponse(
       new_messages: added.length,
       ...(Object.values(strict).some((each) => each !== null) ? { strict } : {}),
       ...(Object.keys(names).length === 0 ? {} : { names }),
+      ...(unnamed.length === 0 ? {} : { sent: Object.fromEntries(unnamed) }),
       ...(servers.length === 0 ? {} : { servers }),
       ...(brought.tools.length === 0 ? {} : { brought: brought.tools.map(({ name }) => name) }),
     },

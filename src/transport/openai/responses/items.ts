@@ -1,10 +1,13 @@
+import type { SentName } from '../../../../machines/conversation.ts';
 import type {
   Message,
   MessagePart,
   OutputPart,
   TokenLogprob,
+  ToolResultPart,
 } from '../../../../machines/messages.ts';
 import { audioFormatOf } from '../../../contract/options.ts';
+import { parseForeignJson } from '../../../json.ts';
 import { sealed } from './compaction.ts';
 import { inputOf } from './custom-input.ts';
 import { type SentNames, sentName } from './tools.ts';
@@ -102,34 +105,61 @@ export function logprobOf({ token, logprob, top }: TokenLogprob): Item {
   };
 }
 
-/** The items of an input, oldest first. `first`: the number of the first one. */
+/**
+ * The items of an input, oldest first. `names`: of tools. `sent`: of calls, by their id. `first`:
+ * the number of the first item.
+ */
 export function inputItems(
   run_id: string,
   messages: readonly Message[],
-  names: SentNames = {},
+  { names = {}, sent = {} }: { names?: SentNames; sent?: SentNames },
   first = 0,
 ): Item[] {
-  const custom = new Set<string>();
-  const items = messages.flatMap((message) => itemsOfMessage(message, names, custom));
+  const parts = messages.flatMap(({ content }) => content);
+  const results = new Map(
+    parts.flatMap((part) => (part.type === 'tool_result' ? [[part.id, part]] : [])),
+  );
+  const called = new Map(Object.entries(sent));
+  const itemOfPart = (part: MessagePart): Item[] => {
+    if (part.type === 'tool_result') {
+      const { server, custom } = called.get(part.id) ?? {};
+      if (server !== undefined) return [];
+      const type = custom === true ? 'custom_tool_call_output' : 'function_call_output';
+      return [{ type, call_id: part.id, output: part.text, status: 'completed' }];
+    }
+    if (part.type !== 'tool_call') return [itemOf('', part as OutputPart, 'completed', { names })];
+    const name = called.get(part.id) ?? sentName(names, part.name);
+    called.set(part.id, name);
+    if (name.server === undefined)
+      return [itemOf('', part, 'completed', { names: { [part.name]: name } })];
+    return [servedItem(name, part.arguments, results.get(part.id))];
+  };
+  const items = messages.flatMap(({ role, content }): Item[] =>
+    role === 'system' || role === 'user'
+      ? [{ type: 'message', role, content: content.map(inputPart), status: 'completed' }]
+      : content.flatMap(itemOfPart),
+  );
   return items.map((item, n) => ({ ...item, id: run_id.replace(RUN, `in_$1_${first + n}`) }));
 }
 
-/** `custom`: the calls of custom tools so far. */
-function itemsOfMessage({ role, content }: Message, names: SentNames, custom: Set<string>): Item[] {
-  if (role === 'system' || role === 'user')
-    return [{ type: 'message', role, content: content.map(inputPart), status: 'completed' }];
-  return content.map((part) => {
-    if (part.type === 'tool_result')
-      return {
-        type: custom.has(part.id) ? 'custom_tool_call_output' : 'function_call_output',
-        call_id: part.id,
-        output: part.text,
-        status: 'completed',
-      };
-    if (part.type === 'tool_call' && sentName(names, part.name).custom === true)
-      custom.add(part.id);
-    return itemOf('', part as OutputPart, 'completed', { names });
-  });
+/** A call that a server of tools carried out, as a client sent it. */
+function servedItem(
+  { name, server }: SentName,
+  written: string,
+  { text = '', is_error = false }: Partial<ToolResultPart> = {},
+): Item {
+  const parsed = parseForeignJson(text);
+  const error = is_error ? (typeof parsed === 'object' ? parsed : text) : null;
+  return {
+    type: 'mcp_call',
+    server_label: server,
+    name,
+    arguments: written,
+    approval_request_id: null,
+    output: is_error ? null : text,
+    error,
+    status: error === null ? 'completed' : 'failed',
+  };
 }
 
 function inputPart(part: MessagePart): Item {

@@ -1,3 +1,4 @@
+import type { SentName } from '../../../../machines/conversation.ts';
 import type { Message, MessagePart, OutputPart } from '../../../../machines/messages.ts';
 import { wrong } from '../../../contract/check.ts';
 import type { Runtime } from '../../../runtime/port.ts';
@@ -10,7 +11,7 @@ import { customArguments } from './custom-input.ts';
 import { type Item, runOfItem } from './items.ts';
 import { saidIn } from './read.ts';
 import type { InputItem, InputMessage } from './schemas.ts';
-import { nameInRun } from './tools.ts';
+import { nameInRun, type SentNames } from './tools.ts';
 
 /**
  * The messages of an input.
@@ -18,15 +19,17 @@ import { nameInRun } from './tools.ts';
  * 1. What a model said in one turn is one message: reasoning, then text, then calls.
  * 2. A result of a tool follows its call, in this input or before it.
  * 3. A reference is replaced by the output item that it names.
- * 4. An image in a result is in a message of the user after it: most models see images only there.
+ * 4. `sent` has the calls that are other ones in a message, by their id. Absent: there is none.
+ * 5. An image in a result is in a message of the user after it: most models see images only there.
  */
 export async function messagesOf(
   runtime: Pick<Runtime, 'runs'>,
   input: string | readonly InputItem[],
   earlier: readonly Message[],
   reading: Reading,
-): Promise<Message[]> {
-  if (typeof input === 'string') return [{ role: 'user', content: textParts(input) }];
+): Promise<{ messages: Message[]; sent?: SentNames }> {
+  if (typeof input === 'string') return { messages: [{ role: 'user', content: textParts(input) }] };
+  const sent = new Map<string, SentName>();
   const calls = new Set(earlier.flatMap(({ content }) => content.flatMap(callId)));
   const find = references(runtime);
   const messages: { role: Message['role']; content: MessagePart[] }[] = [];
@@ -45,9 +48,9 @@ export async function messagesOf(
     if (shown.length > 0) messages.push({ role: 'user', content: shown });
     shown = [];
   };
-  for (const [index, sent] of input.entries()) {
+  for (const [index, written] of input.entries()) {
     const at = `input.${index}`;
-    const item = sent.type === 'item_reference' ? await find(sent.id, at) : sent;
+    const item = written.type === 'item_reference' ? await find(written.id, at) : written;
     const isResult = item.type?.endsWith('call_output') === true;
     if (!isResult) show();
     switch (item.type) {
@@ -62,8 +65,9 @@ export async function messagesOf(
         messages.push({ role: 'user', content: [summaryPart(item.encrypted_content, at)] });
         break;
       case 'mcp_call': {
-        const { id: written, server_label, name, output, error } = item;
-        const id = written ?? `mcp_${index}`;
+        const { server_label, name, output, error } = item;
+        const id = item.id ?? `mcp_${index}`;
+        sent.set(id, { name, server: server_label });
         const call = { id, name: servedName(server_label, name), arguments: item.arguments };
         answer([{ type: 'tool_call', ...call }]);
         const text = output ?? (typeof error === 'string' ? error : JSON.stringify(error ?? null));
@@ -73,6 +77,8 @@ export async function messagesOf(
       case 'function_call_output':
       case 'custom_tool_call_output': {
         const { call_id: id, output } = item;
+        if (item.type === 'custom_tool_call_output' && !sent.has(id))
+          sent.set(id, { name: '', custom: true });
         if (!calls.has(id))
           throw wrong(`${at}.call_id`, `${at}.call_id names no call of a tool before it.`);
         const parts = await userParts(output, `${at}.output`, reading);
@@ -92,6 +98,8 @@ export async function messagesOf(
       case 'custom_tool_call':
       case 'reasoning': {
         const parts = itemParts(item);
+        if (item.type !== 'reasoning' && (item.type === 'custom_tool_call' || item.namespace))
+          sent.set(item.call_id, sentAs(item));
         for (const id of parts.flatMap(callId)) calls.add(id);
         if (parts.length > 0) answer(parts);
         break;
@@ -100,7 +108,7 @@ export async function messagesOf(
     }
   }
   show();
-  return messages;
+  return { messages, ...(sent.size === 0 ? {} : { sent: Object.fromEntries(sent) }) };
 }
 
 function resultOf(id: string, text: string, is_error = false) {
@@ -127,6 +135,14 @@ function itemParts(item: ModelItem): OutputPart[] {
   const texts = (item.content?.length ?? 0) > 0 ? item.content : item.summary;
   const text = (texts ?? []).map((part) => part.text).join('\n\n');
   return text === '' ? [] : [{ type: 'reasoning', text }];
+}
+
+function sentAs({ type, name, namespace }: Exclude<ModelItem, { type: 'reasoning' }>): SentName {
+  return {
+    name,
+    ...(namespace ? { namespace } : {}),
+    ...(type === 'custom_tool_call' ? { custom: true } : {}),
+  };
 }
 
 async function partsOf(

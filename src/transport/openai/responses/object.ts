@@ -29,6 +29,8 @@ export interface ResponseFields {
   strict?: Toolbox['strict'];
   /** What the client calls its tools, where the run has other names. */
   names?: SentNames;
+  /** What it calls the calls of its input, by their id, where `names` does not say it. */
+  sent?: SentNames;
   /** The tools that items of the conversation brought along. Its later responses have them, too. */
   brought?: readonly string[];
   /** The servers of tools that it names. */

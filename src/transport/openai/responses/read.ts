@@ -123,9 +123,9 @@ export async function saidIn(
 export function inputOf({
   run_id,
   request: { messages },
-  fields: { new_messages = messages.length, names },
+  fields: { new_messages = messages.length, ...named },
 }: ResponseRequest): Item[] {
-  return inputItems(run_id, messages.slice(messages.length - new_messages), names);
+  return inputItems(run_id, messages.slice(messages.length - new_messages), named);
 }
 
 /** From the record, which has the last answer only: the log does not have the pieces. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as v from 'valibot';
+import type { SentName } from '../../../../machines/conversation.ts';
 import type { Tool, ToolChoice } from '../../../../machines/messages.ts';
 import { wrong } from '../../../contract/check.ts';
 import type { ToolNarrowing } from '../../../contract/contract.ts';
@@ -81,12 +82,6 @@ export const toolChoice = v.union(
     'tool, or a tool of a server.',
 );
 
-/** What the client calls a tool. */
-export interface SentName {
-  readonly name: string;
-  readonly namespace?: string;
-  readonly custom?: true;
-}
 /** By the name in the run. A function of the same name is not in it. */
 export type SentNames = Readonly<Record<string, SentName>>;
 

@@ -62,7 +62,7 @@ export async function compactResponse(context: Context<unknown, CompactInput>): 
     object: 'response.compaction',
     created_at: response.created_at,
     output: [
-      ...inputItems(source.run_id, keptMessages(messages), fields.names),
+      ...inputItems(source.run_id, keptMessages(messages), fields),
       ...(response.output as object[]),
     ],
     usage: response.usage,
