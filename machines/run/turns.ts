@@ -61,12 +61,16 @@ export function requestNow({
   turns,
   calls,
 }: Pick<RunContext, 'request' | 'turns' | 'calls'>): RunRequest {
-  if (!request.tools?.some(isServed)) return request;
+  const { tools = [], tool_choice: choice } = request;
+  if (!tools.some(isServed)) return request;
+  const isFirst = turns.length === 0;
+  const chosen = isFirst && typeof choice === 'object' ? ofServer(tools, choice.name) : [];
   return {
     ...request,
+    ...(chosen.length > 0 ? { tool_choice: 'required' } : {}),
     // Only the first turn must call a tool. The answer could not end otherwise.
-    ...(turns.length === 0 || request.tool_choice === undefined ? {} : { tool_choice: 'auto' }),
-    tools: request.tools.map(({ name, description, parameters }) => ({
+    ...(isFirst || choice === undefined ? {} : { tool_choice: 'auto' }),
+    tools: (chosen.length > 0 ? chosen : tools).map(({ name, description, parameters }) => ({
       name,
       description,
       parameters,
@@ -75,8 +79,13 @@ export function requestNow({
   };
 }
 
+/** The tools that a choice `mcp:<server>` forces: any of that server. */
+export function ofServer<T extends Pick<Tool, 'server'>>(tools: readonly T[], name: string): T[] {
+  return tools.filter((tool) => isServed(tool) && name === `mcp:${tool.server}`);
+}
+
 /** Whether svc carries out the calls of this tool. */
-export function isServed({ server }: Tool): boolean {
+export function isServed({ server }: Pick<Tool, 'server'>): boolean {
   return server !== undefined;
 }
 

@@ -1,4 +1,5 @@
 import type { Tool } from '../../../machines/messages.ts';
+import { ofServer } from '../../../machines/run/turns.ts';
 import { wrong } from '../../contract/check.ts';
 import type { RunInput, ToolFilter, ToolNarrowing } from '../../contract/contract.ts';
 import {
@@ -32,13 +33,14 @@ export async function withServedTools(
       return toolsOf(name, narrowing, servers, signal);
     }),
   );
-  const tools = [...(input.tools ?? []), ...withoutDoubles(all.flat())];
+  const tools: Tool[] = [...(input.tools ?? []), ...withoutDoubles(all.flat())];
   const names = tools.map(({ name }) => name);
   const twice = firstTwice(names);
   if (twice !== undefined) throw wrong('tools', `Two tools have the name ${twice}.`);
   const { tool_choice } = input;
-  if (typeof tool_choice === 'object' && !names.includes(tool_choice?.name ?? ''))
-    throw wrong('tool_choice', `tool_choice names ${tool_choice?.name}, which is no tool.`);
+  const chosen = typeof tool_choice === 'object' ? tool_choice?.name : undefined;
+  if (chosen !== undefined && !names.includes(chosen) && ofServer(tools, chosen).length === 0)
+    throw wrong('tool_choice', `tool_choice names ${chosen}, which is no tool.`);
   const whole = { ...input, tools };
   boundConversation(whole, limits);
   checkSize(whole, limits);

@@ -104,7 +104,34 @@ test('an item of any response that is complete can be referred to', async () => 
   await real.close();
 });
 
-test('a tool of a server is forced by its name, and a server that is alone by its label', async () => {
+test('a choice of a server forces its tools in the first turn, and all tools follow', async () => {
+  const { real, client } = await bootMcp(files('allow'), [CALL]);
+  const tools = [
+    mcp({ require_approval: 'never' }),
+    { type: 'function', name: 'now', parameters: {}, strict: false } as const,
+  ];
+  const tool_choice = { type: 'mcp', server_label: 'files' } as const;
+  const { output_text } = await client.responses.create({
+    model: MODEL,
+    input: 'go',
+    tools,
+    tool_choice,
+  });
+  assert.is(output_text, 'I look. done');
+  assert.equal(
+    real.provider.asked.map(({ request }) => [
+      request.tool_choice,
+      request.tools?.map(({ name }) => name),
+    ]),
+    [
+      ['required', ['files__read']],
+      ['auto', ['now', 'files__read']],
+    ],
+  );
+  await real.close();
+});
+
+test('a tool of a server is forced by its name, and any of a server by its label', async () => {
   const { real, ask } = await bootMcp(files('allow'));
   const label = { type: 'mcp', server_label: 'files' } as const;
   const one = { ...label, name: 'read' };
@@ -115,9 +142,16 @@ test('a tool of a server is forced by its name, and a server that is alone by it
   assert.equal(askedLast(real)?.tool_choice, { name: 'files__read' });
   await choose(label);
   assert.is(askedLast(real)?.tool_choice, 'required');
+  assert.equal((await choose(label, own)).tool_choice, label);
+  assert.is(askedLast(real)?.tool_choice, 'required');
+  assert.equal(
+    askedLast(real)?.tools?.map(({ name }) => name),
+    ['files__read'],
+  );
   const refused = async (choice: object, ...more: Responses.Tool[]) =>
     (await errorOf(choose(choice, ...more))).slice(0, 3);
-  assert.equal(await refused(label, own), [400, 'invalid_request', 'tool_choice.name']);
+  const empty = ask({ tool_choice: label as never, tools: [mcp({ allowed_tools: [] }), own] });
+  assert.equal((await errorOf(empty)).slice(0, 3), [400, 'invalid_request', 'tool_choice']);
   assert.equal(await refused({ ...label, name: 'gone' }), [400, 'invalid_request', 'tool_choice']);
   assert.equal(await refused({ ...label, server_label: 'x' }), [
     400,

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto';
 import * as v from 'valibot';
 import type { SentName } from '../../../../machines/conversation.ts';
 import type { Tool, ToolChoice } from '../../../../machines/messages.ts';
+import { ofServer } from '../../../../machines/run/turns.ts';
 import { wrong } from '../../../contract/check.ts';
 import type { ToolNarrowing } from '../../../contract/contract.ts';
 import { servedName } from '../../../runtime/tools/served-tools.ts';
-import { mcpTool } from '../../dialect/mcp-tools.ts';
+import { mcpTool, namedTool } from '../../dialect/mcp-tools.ts';
 import { functionFields, listWithout, object, oneOf, text } from '../parameters.ts';
 import { customArguments } from './custom-input.ts';
 
@@ -195,12 +196,7 @@ function forced({ toolbox: { tools }, servers }: Offered, choice: Named): ToolCh
   if (!servers.some(({ server }) => server === label))
     throw wrong('tool_choice', `tool_choice names the server ${label}, which is not in tools.`);
   if (name != null) return { name: servedName(label, name) };
-  if (tools.length === 0 && servers.length === 1) return 'required';
-  throw wrong(
-    'tool_choice.name',
-    `tool_choice.name must name a tool of ${label}: the request has other tools too, and a ` +
-      'model is forced to one tool or to any.',
-  );
+  return tools.length === 0 && servers.length === 1 ? 'required' : { name: namedTool(label) };
 }
 
 /** The tools as the client sent them, tools of one namespace together. */
@@ -236,6 +232,8 @@ export function shownChoice(
   if (typeof choice === 'string') return choice;
   const served = tools.find((tool) => tool.name === choice.name && tool.server !== undefined);
   if (served !== undefined) return { type: 'mcp', server_label: served.server, name: served.tool };
+  const [any] = ofServer(tools, choice.name);
+  if (any !== undefined) return { type: 'mcp', server_label: any.server };
   const { name, namespace, custom } = sentName(names, choice.name);
   const within = namespace === undefined ? {} : { namespace };
   return { type: custom === true ? 'custom' : 'function', name, ...within };
