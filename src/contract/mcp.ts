@@ -22,7 +22,7 @@ export const mcpServer = named(
     reason: v.nullable(text),
     /** The code of that error, such as `mcp_login_needed`. */
     code: v.nullable(text),
-    /** When a failing server may be started again. */
+    /** When a failing server may be started again. Null: no wait helps, as before a login. */
     retry_at: v.nullable(time),
     /** The program, the address, or what the tools of svc may reach. */
     target: text,

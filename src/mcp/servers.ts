@@ -210,7 +210,7 @@ export class McpServers implements ManagedToolServers {
     const context = snapshot?.context;
     const { trusted, policy } = config;
     const error = snapshot?.hasTag('absent') ? context?.error : null;
-    const isFailing = snapshot?.hasTag('failing') === true;
+    const isTriedAgain = snapshot?.hasTag('failing') === true && error?.retryable !== false;
     const iso = (at: number) => new Date(at).toISOString();
     return {
       ...BLANK,
@@ -224,7 +224,7 @@ export class McpServers implements ManagedToolServers {
       since: context === undefined ? null : iso(context.since),
       reason: error?.message ?? null,
       code: error?.code ?? null,
-      retry_at: isFailing && context !== undefined ? iso(context.due_at) : null,
+      retry_at: isTriedAgain && context !== undefined ? iso(context.due_at) : null,
       target: targetOf(config),
       trusted,
       policy,

@@ -73,8 +73,9 @@ test('a server that asks for a login says so, is left alone, and works after the
   const error = await failure(servers.tools('x', soon()));
   assert.equal([error.code, error.retryable], ['mcp_login_needed', false]);
   assert.match(error.message, /needs a login: svc mcp login x$/);
-  const [{ state, code, reason } = {}] = servers.list().servers;
+  const [{ state, code, reason, retry_at } = {}] = servers.list().servers;
   assert.equal([state, code, reason], ['open', 'mcp_login_needed', error.message]);
+  assert.is(retry_at, null, 'no wait helps');
   const before = remote.headers.length;
   for (let n = 0; n < 3; n += 1)
     assert.is((await failure(servers.tools('x', soon()))).code, 'mcp_login_needed');
