@@ -1,4 +1,4 @@
-import type { Dispatcher } from 'undici';
+import type { Dispatcher, Response } from 'undici';
 import { isLoopback } from '../../config/address.ts';
 import { createDispatcher } from '../../http-client/dispatcher.ts';
 import type { Limits } from '../../limits.ts';
@@ -25,6 +25,8 @@ export interface Answer {
   status: number;
   headers: Headers;
   body: ReadableStream<Uint8Array> | null;
+  /** undici cancels the body of a response that is garbage-collected before the body is read. */
+  response: Response;
   /** Host of the last redirect. */
   host: string;
   /** Headers of the hub about the file. */
@@ -77,7 +79,7 @@ export class HubClient {
   private async fetchOnce(
     url: URL,
     { headers = {}, hub, signal }: HubRequest,
-  ): Promise<Pick<Answer, 'status' | 'headers' | 'body'>> {
+  ): Promise<Omit<Answer, 'host' | 'hubMetadata'>> {
     this.connections ??= createDispatcher({
       env: this.env,
       limits: this.limits,
@@ -103,6 +105,7 @@ export class HubClient {
       status: response.status,
       headers: new Headers([...response.headers]),
       body: response.body,
+      response,
     };
   }
 }
