@@ -117,7 +117,11 @@ export class Digests {
    * have recorded it.
    */
   matches(recorded: string, input: RunInput): boolean {
-    return recorded === (recorded.startsWith(SEALED) ? this.sealed(input) : requestDigest(input));
+    const { tools, ...rest } = input;
+    // An older version had no list where all tools are of servers.
+    return (tools?.length === 0 ? [input, rest] : [input]).some(
+      (one) => recorded === (recorded.startsWith(SEALED) ? this.sealed(one) : requestDigest(one)),
+    );
   }
 
   private sealed(input: RunInput): string {

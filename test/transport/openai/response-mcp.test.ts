@@ -3,9 +3,12 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { SvcError } from '../../../src/errors.ts';
 import { HOME } from '../../../src/runtime/principal/principal.ts';
+import { Digests } from '../../../src/runtime/runs/keys.ts';
 import { continuedBy } from '../../../src/transport/openai/responses/approvals.ts';
 import { callingModel, settled } from '../../helpers/calling-model.ts';
 import { gate } from '../../helpers/scripted-provider.ts';
+import { createMemoryStore } from '../../helpers/store/memory.ts';
+import { TOKEN } from '../http/boot.ts';
 import { bootOpenai, clientOf, errorOf, MODEL } from './boot.ts';
 import {
   all,
@@ -306,6 +309,54 @@ test('an approval and its stream survive a restart of the daemon', async () => {
   assert.equal((await next.client.responses.retrieve(response.id)).output, response.output);
   await next.real.close();
   await first.real.close();
+});
+
+test('a key of a version without an empty list of tools still finds its run', async () => {
+  const servers = files('allow');
+  const { script } = callingModel();
+  const go = [{ role: 'user', content: 'go' }];
+  const server = { type: 'url', name: 'files', url: '' };
+  // What that version recorded for each of these requests.
+  for (const [path, body, request_digest] of [
+    [
+      '/v1/responses',
+      { model: MODEL, input: 'go', tools: [mcp()] },
+      '5670656d7e50f233da64156f936ffe9c5964e3d8a3126c96720fb1d64188c33d',
+    ],
+    [
+      '/v1/chat/completions',
+      { model: MODEL, messages: go, tools: [mcp({ require_approval: 'never' })] },
+      'a19cee612226819a5d83abe5dcdc4d758ea3bb6fa881611be1b84761e19b4ddc',
+    ],
+    [
+      '/v1/messages',
+      { model: MODEL, max_tokens: 9, messages: go, mcp_servers: [server] },
+      'ca6cf92644f8c28cb928279342ba8f4e4caad7edf90537b22d01af7e010d1130',
+    ],
+  ] as const) {
+    const store = createMemoryStore();
+    const ask = async (boot_id: string, more: object = {}) => {
+      const { real } = await bootOpenai({ script, servers, store, boot_id });
+      const headers = {
+        authorization: `Bearer ${TOKEN}`,
+        'content-type': 'application/json',
+        'idempotency-key': 'k',
+      };
+      const sent = { method: 'POST', headers, body: JSON.stringify({ ...body, ...more }) };
+      const answer = await fetch(`${real.url}${path}`, sent);
+      await answer.text();
+      await real.close();
+      return [answer.status, answer.headers.get('x-svc-run-id')];
+    };
+    const { of } = Digests.prototype;
+    Digests.prototype.of = () => request_digest;
+    const first = await ask('boot_1').finally(() => {
+      Digests.prototype.of = of;
+    });
+    assert.is(first[0], 200);
+    assert.equal(await ask('boot_2'), first, path);
+    assert.is((await ask('boot_3', { temperature: 1 }))[0], 422);
+  }
 });
 
 test('a call of the background goes on without its client, and a cut one waits in its response', async () => {
