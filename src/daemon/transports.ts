@@ -1,4 +1,6 @@
+import { parseAddress } from '../config/address.ts';
 import type { Config } from '../config/config.ts';
+import { hasCode, SvcError } from '../errors.ts';
 import type { Paths } from '../home/paths.ts';
 import type { DaemonLog } from '../logs/log.ts';
 import type { HomeRuntime } from '../runtime/port.ts';
@@ -13,7 +15,6 @@ import { routes, talks } from '../transport/routes.ts';
 import { ServedCertificate } from '../transport/served-certificate.ts';
 import { UnsentBytes } from '../transport/stream/unsent-bytes.ts';
 import { attachSockets } from '../transport/ws/upgrade.ts';
-import { Listeners } from './listeners.ts';
 import type { LiveConfig } from './live-config.ts';
 
 export interface TransportOptions {
@@ -84,4 +85,107 @@ export function buildTransports(options: TransportOptions) {
     unsent,
   });
   return { http, sockets, grpc, control, signIn, certificate, listeners, warning };
+}
+
+/** A listener that binds a host and a port, and resolves with its address. */
+export interface Listener {
+  listen(host: string, port: number): Promise<string>;
+}
+
+type Name = 'http' | 'grpc';
+
+interface Moved {
+  name: Name;
+  wanted: string;
+  taken: string;
+  code: string;
+}
+
+/**
+ * Binds the addresses of the daemon.
+ *
+ * 1. An address of a flag, a variable or the file is bound, or the start fails.
+ * 2. A default address that cannot be had is replaced: by a near port, or by any free one. Near
+ *    ones come first, so that the next starts most often find the same.
+ * 3. Each start tries the default address first.
+ */
+export class Listeners {
+  private readonly parts: Readonly<Record<Name, Listener>>;
+  private readonly config: Pick<Config, Name | 'sources'>;
+  private readonly moved: Moved[] = [];
+
+  constructor(parts: Readonly<Record<Name, Listener>>, config: Pick<Config, Name | 'sources'>) {
+    this.parts = parts;
+    this.config = config;
+  }
+
+  /** Throws port_in_use, address_refused. */
+  async bind(): Promise<Record<Name, string>> {
+    return { http: await this.one('http'), grpc: await this.one('grpc') };
+  }
+
+  /** What users of the default addresses have to know; null for nothing. */
+  warning(): string | null {
+    if (this.moved.length === 0) return null;
+    const both = (text: (moved: Moved) => string) => this.moved.map(text).join(' and ');
+    const wanted = both((moved) => moved.wanted);
+    const why = this.moved.every(({ code }) => code === 'port_in_use')
+      ? `Another program listens on ${wanted}`
+      : `svc cannot listen on ${wanted}`;
+    return (
+      `${why}, so svc is at ${both(({ name, taken }) => `${taken} (${TITLES[name]})`)}. ` +
+      'Programs that are set up for the usual address do not reach it. ' +
+      `To keep the new one: ${both(({ name, taken }) => `svc config set ${name} ${taken}`)}`
+    );
+  }
+
+  private async one(name: Name): Promise<string> {
+    const { config } = this;
+    const wanted = config[name];
+    const { host, port } = parseAddress(wanted) as { host: string; port: number };
+    const listen = (at: number) => this.parts[name].listen(host, at);
+    try {
+      return await listen(port);
+    } catch (error) {
+      if (!(error instanceof SvcError) || !hasCode(error, 'port_in_use', 'address_refused'))
+        throw error;
+      if (config.sources[name] !== 'default')
+        throw withRequestedAddress(name, config.sources[name], error);
+      const address = await nearest(listen, port);
+      const taken = address.replace(/^\w+:\/\//, '');
+      this.moved.push({ name, wanted, taken, code: error.code });
+      return address;
+    }
+  }
+}
+
+const TITLES = { http: 'HTTP', grpc: 'gRPC' };
+/** Ports that are tried before any free one. The defaults of HTTP and gRPC are neighbours. */
+const NEAR = 16;
+const STEP = 2;
+
+async function nearest(listen: (port: number) => Promise<string>, port: number): Promise<string> {
+  for (let at = port + STEP; at <= port + NEAR * STEP; at += STEP) {
+    const address = await listen(at).catch((error: unknown) => {
+      if (hasCode(error, 'port_in_use', 'address_refused')) return null;
+      throw error;
+    });
+    if (address !== null) return address;
+  }
+  return listen(0);
+}
+
+/** Says how to take another address, and what counts before the configuration file. */
+function withRequestedAddress(name: Name, source: string | undefined, error: SvcError): SvcError {
+  if (error.code !== 'port_in_use') return error;
+  const first =
+    source === 'flag'
+      ? `, without --${name}`
+      : source === 'environment'
+        ? `, without the variable SVC_${name.toUpperCase()}`
+        : '';
+  return new SvcError(error.code, error.message, {
+    cause: error.cause,
+    hint: `Stop that program, or take any free port: svc config set ${name} 127.0.0.1:0${first}`,
+  });
 }

@@ -1,5 +1,6 @@
 import type { RunSnapshot } from '../../machines/run/chart.ts';
 import { isTerminalEvent } from '../../machines/run/context.ts';
+import { Notifier } from '../async/notifier.ts';
 import type { RunRecord } from '../contract/contract.ts';
 import { SvcError } from '../errors.ts';
 import { pause } from '../kernel/clock.ts';
@@ -8,14 +9,13 @@ import { foldStream } from '../kernel/fold.ts';
 import type { Instance } from '../kernel/instance.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
-import { type DaemonKey, type RunKey, stream } from '../kernel/stream.ts';
+import { type DaemonKey, type RunKey, type StreamKey, stream } from '../kernel/stream.ts';
 import type { Limits } from '../limits.ts';
 import type { Placement, PlacementHealth } from '../runtime/placement.ts';
 import { runRecord } from '../runtime/runs/record.ts';
 import { unknownRun } from '../runtime/runs/run-errors.ts';
 import type { Scheduler } from '../runtime/runs/scheduler.ts';
 import type { EventStore } from '../store/port.ts';
-import { Changes } from './changes.ts';
 import { Claims, needOf, type Offer } from './claims.ts';
 import { FleetKeys } from './keys.ts';
 import type { LeaseKeeper } from './lease-keeper.ts';
@@ -312,5 +312,92 @@ class Cancels {
     const cancel = this.options.kernel.clock.after(ms, () => over.abort());
     await watch.next(over.signal);
     cancel();
+  }
+}
+
+/**
+ * What the nodes of a fleet append to their log. It owns the position that is known here, and those
+ * who watch for more.
+ *
+ * 1. The position never goes back. Everything up to it is committed, so a reader finds it.
+ * 2. A watcher misses nothing that comes after it began to watch, if notices are not lost.
+ * 3. A lost notice is noticed by the next poll. Then everyone who watches reads again.
+ */
+class Changes implements Elsewhere {
+  last_seq = 0;
+  private readonly fleet: Pick<Fleet, 'lastSeq'>;
+  private readonly kernel: Kernel;
+  private readonly watched = new Map<string, Set<Seen>>();
+
+  constructor(fleet: Pick<Fleet, 'lastSeq'>, kernel: Kernel) {
+    this.fleet = fleet;
+    this.kernel = kernel;
+    // The own commits are news too. Their notices may come later, or not at all.
+    kernel.subscribe('all', ({ seq, stream }) => this.hear(seq, [stream]));
+  }
+
+  /** A notice of the fleet. */
+  noteChange({ last_seq, streams }: Pick<FleetChange, 'last_seq' | 'streams'>): void {
+    this.hear(last_seq, streams);
+  }
+
+  async lastSeq(): Promise<number> {
+    this.noteLast(await this.fleet.lastSeq());
+    return this.last_seq;
+  }
+
+  /** The last position of the log, as the database says. */
+  noteLast(seq: number): void {
+    if (seq > this.last_seq) this.hear(seq, 'all');
+  }
+
+  watch(topic: StreamKey | 'all'): Watch {
+    const seen = new Seen(this.kernel);
+    const watchers = this.watched.get(topic) ?? new Set();
+    this.watched.set(topic, watchers.add(seen));
+    return {
+      next: (signal) => seen.next(signal),
+      end: () => {
+        watchers.delete(seen);
+        if (watchers.size === 0 && this.watched.get(topic) === watchers) this.watched.delete(topic);
+      },
+    };
+  }
+
+  /** Everyone reads again, such as when the kernel closes. */
+  wakeAll(): void {
+    for (const topic of [...this.watched.keys()]) this.wake(topic);
+  }
+
+  private hear(seq: number, streams: FleetChange['streams']): void {
+    this.last_seq = Math.max(this.last_seq, seq);
+    if (streams === 'all') this.wakeAll();
+    else if (streams.length > 0) for (const stream of [...streams, 'all']) this.wake(stream);
+  }
+
+  private wake(topic: string): void {
+    for (const seen of this.watched.get(topic) ?? []) seen.notify();
+  }
+}
+
+/** A listener for changes. */
+class Seen {
+  private readonly kernel: Kernel;
+  private readonly changed = new Notifier();
+  private isNew = false;
+
+  constructor(kernel: Kernel) {
+    this.kernel = kernel;
+  }
+
+  notify(): void {
+    this.isNew = true;
+    this.changed.notify();
+  }
+
+  async next(signal?: AbortSignal): Promise<boolean> {
+    if (!this.isNew && !this.kernel.closed) await this.changed.next(signal);
+    this.isNew = false;
+    return true;
   }
 }

@@ -1,10 +1,23 @@
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { storePassword } from '../config/store/password.ts';
 import type { Membership, Site, SiteOptions, SiteParts } from '../daemon/site.ts';
+import { hasCode, SvcError } from '../errors.ts';
+import { writeAtomic } from '../home/atomic-write.ts';
+import { hostBootId } from '../home/host.ts';
+import type { Paths } from '../home/paths.ts';
+import { ownerOf, readRuntimeFile } from '../home/runtime-file.ts';
+import { SystemClock } from '../kernel/clock.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import type { Log } from '../kernel/port.ts';
+import type { Limits } from '../limits.ts';
 import { LOCAL, type Providers } from '../runtime/providers/providers.ts';
+import { newNodeId } from '../runtime/runs/ids.ts';
 import type { Offer } from './claims.ts';
 import { FleetClock } from './clock.ts';
-import { Node } from './node.ts';
+import { LeaseKeeper, type LeaseKeeperOptions } from './lease-keeper.ts';
 import { oldestBoot } from './nodes.ts';
+import type { NodeFacts, SharedStore } from './port.ts';
 import { createPostgresStore, type PostgresStore } from './postgres/postgres.ts';
 import { FleetRuns } from './runs.ts';
 
@@ -70,4 +83,140 @@ function offersOf(providers: Providers): Offer[] {
     provider,
     models: provider === LOCAL ? (providers.listed(LOCAL) ?? []) : null,
   }));
+}
+
+interface NodeOptions {
+  store: SharedStore;
+  paths: Paths;
+  kernel: Kernel;
+  time: FleetClock;
+  log: Log;
+  limits: Pick<Limits, 'lease_renew_ms'>;
+  boot_id: string;
+  version: string;
+  load: LeaseKeeperOptions['load'];
+  onLost(error: SvcError): void;
+}
+
+/** This daemon as a node of its fleet: its name in the home, and its lease. */
+class Node {
+  readonly keeper: LeaseKeeper;
+  private readonly options: NodeOptions;
+  private readonly file: NodeFile;
+  private readonly replaces: string | null;
+  private onDrain = () => {};
+
+  /** Throws home_unusable. */
+  constructor(options: NodeOptions) {
+    this.options = options;
+    const { paths, boot_id, store } = options;
+    this.file = readNodeFile(paths.node) ?? {
+      node_id: newNodeId(),
+      boot_id: null,
+      host_boot_id: null,
+    };
+    // The runtime file is still that of the boot before.
+    this.replaces = this.endedBoot();
+    const { node_id } = this.file;
+    this.keeper = new LeaseKeeper({
+      ...options,
+      clock: new SystemClock(),
+      fleet: store.fleet,
+      onDrain: () => this.onDrain(),
+      node: { node_id, boot_id, host: hostname() },
+    });
+  }
+
+  /** Joins the fleet. The file has the name before the fleet does, so that it is never lost. */
+  async join(addresses: NodeFacts['addresses'], onDrain: () => void): Promise<string | null> {
+    this.onDrain = onDrain;
+    const { paths, boot_id, version, load } = this.options;
+    await writeNodeFile(paths.node, this.file);
+    const { capacity } = load();
+    const joined = await this.keeper
+      .join({ version, capacity, addresses }, this.replaces)
+      .catch((error: unknown) => {
+        throw hasCode(error, 'daemon_already_running') ? this.taken(error) : error;
+      });
+    await writeNodeFile(paths.node, { ...this.file, boot_id, host_boot_id: hostBootId() });
+    return joined.previous_boot_id;
+  }
+
+  /** Another daemon renews the lease of this node. It is not of this home, whose owner we are. */
+  private taken(cause: SvcError): SvcError {
+    const { node_id } = this.file;
+    return new SvcError('daemon_already_running', cause.message, {
+      cause,
+      details: { node_id },
+      hint:
+        'It runs in another home: one of the two is a copy. To join as a new node, delete ' +
+        `${this.options.paths.node}, then run: svc start`,
+    });
+  }
+
+  /**
+   * The boot of this home that has surely ended: its process is gone, or is this one. A copy of the
+   * home on another machine proves nothing of the original.
+   */
+  private endedBoot(): string | null {
+    const { boot_id, host_boot_id } = this.file;
+    if (host_boot_id === null || host_boot_id !== hostBootId()) return null;
+    const found = readRuntimeFile(this.options.paths.runtime);
+    if (found.kind !== 'present' || found.file.boot_id !== boot_id) return null;
+    const owner = ownerOf(found.file);
+    return owner === 'gone' || owner === 'other' || found.file.pid === process.pid ? boot_id : null;
+  }
+}
+
+/** What a home knows of its node. Only a daemon with a shared log has the file. */
+interface NodeFile {
+  /** The name of this home in its fleet. It never changes. */
+  node_id: string;
+  /** The last boot that joined, and the boot of the system that it ran in. */
+  boot_id: string | null;
+  host_boot_id: string | null;
+}
+
+/** Null if there is no file. Throws home_unusable. */
+function readNodeFile(path: string): NodeFile | null {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return null;
+    throw unusable(path, `it cannot be read (${code})`, cause);
+  }
+  const file = parseNodeFile(text);
+  if (file === null) throw unusable(path, 'it was not written by svc');
+  return file;
+}
+
+/** Mode 0600, replaced at once, and on disk before it returns. Throws home_unusable. */
+async function writeNodeFile(path: string, file: NodeFile): Promise<void> {
+  try {
+    await writeAtomic(path, `${JSON.stringify(file, null, 2)}\n`, { sync: true });
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw unusable(path, `it cannot be written (${code})`, cause);
+  }
+}
+
+function parseNodeFile(text: string): NodeFile | null {
+  try {
+    const { node_id, boot_id, host_boot_id } = JSON.parse(text) as Record<string, unknown>;
+    const isName = (value: unknown) => value === null || typeof value === 'string';
+    return typeof node_id === 'string' && node_id !== '' && isName(boot_id) && isName(host_boot_id)
+      ? ({ node_id, boot_id, host_boot_id } as NodeFile)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+function unusable(path: string, problem: string, cause?: unknown): SvcError {
+  return new SvcError('home_unusable', `The file of this node, ${path}, is unusable: ${problem}.`, {
+    cause,
+    hint: 'Correct its owner and mode. Without the file, the daemon joins its fleet as a new node.',
+  });
 }

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { type Listener, Listeners } from '../../src/daemon/listeners.ts';
+import { type Listener, Listeners } from '../../src/daemon/transports.ts';
 import { SvcError } from '../../src/errors.ts';
 
 /** A machine where these ports are taken; other codes say why a port is refused. */

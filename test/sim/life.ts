@@ -4,7 +4,7 @@ import type { Effect, Effects } from '../../machines/effects.ts';
 import type { NewEvent } from '../../machines/events.ts';
 import { isIn } from '../../machines/step.ts';
 import { Notifier } from '../../src/async/notifier.ts';
-import { endBlockedStop } from '../../src/daemon/blocked-stop.ts';
+import { endBlockedStop } from '../../src/daemon/boot.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import { Kernel, type KernelOptions } from '../../src/kernel/kernel.ts';
 import { type DaemonKey, stream } from '../../src/kernel/stream.ts';

@@ -4,7 +4,7 @@ import { SvcError } from '../../../src/errors.ts';
 import type { FleetChange } from '../../../src/fleet/port.ts';
 import { createClaims } from '../../../src/fleet/postgres/claims.ts';
 import { Connections } from '../../../src/fleet/postgres/connections.ts';
-import { Notices } from '../../../src/fleet/postgres/notices.ts';
+import { Notices } from '../../../src/fleet/postgres/postgres.ts';
 import { migrate } from '../../../src/fleet/postgres/schema.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { type Postgres, postgresPrograms, startPostgres } from '../../helpers/postgres.ts';

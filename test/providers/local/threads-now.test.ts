@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { ThreadsNow, type Use } from '../../../src/providers/local/engine/measured/threads-now.ts';
+import { ThreadsNow, type Use } from '../../../src/providers/local/engine/measured/threads.ts';
 
 /** Two cores. Each second has the idle part of both, and the CPU time of this process. */
 function open(best: number, available = 2) {

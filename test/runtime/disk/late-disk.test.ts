@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { Notifier } from '../../../src/async/notifier.ts';
-import { endBlockedStop } from '../../../src/daemon/blocked-stop.ts';
+import { endBlockedStop } from '../../../src/daemon/boot.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { DiskMonitor } from '../../../src/runtime/disk/disk-monitor.ts';
 import { eventData } from '../../../src/transport/stream/event-forms.ts';

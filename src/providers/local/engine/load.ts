@@ -16,8 +16,13 @@ import { loadProblem, startLlama } from './llama.ts';
 import { addMeasured, readMeasured } from './measured/file.ts';
 import { idleCores } from './measured/idle.ts';
 import { measureSpeed, measureTogether, ownClock } from './measured/speed.ts';
-import { findThreads, machineKey, type ThreadsOptions } from './measured/threads.ts';
-import { type ThreadsNow, watchThreads } from './measured/threads-now.ts';
+import {
+  findThreads,
+  machineKey,
+  type ThreadsNow,
+  type ThreadsOptions,
+  watchThreads,
+} from './measured/threads.ts';
 import { keyOf, type LoadOrder } from './messages.ts';
 import { controlTextsOf, Structure, stopTokens, tokenBytesMax } from './prompt.ts';
 import { chooseTemplate } from './template/choose.ts';
