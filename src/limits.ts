@@ -11,338 +11,249 @@ export interface LimitSpec {
   reason: string;
 }
 
-const limit = (value: number, min: number, max: number, reason: string): LimitSpec => ({
-  value,
-  min,
-  max,
-  reason,
-});
+/** The numbers: the default, the least and the most. */
+function limit([value, min, max]: readonly [number, number, number], reason: string): LimitSpec {
+  return { value, min, max, reason };
+}
+
 const KIB = 1024;
 const MIB = 1024 * KIB;
 
 export const limitSpecs = {
   queue_runs: limit(
-    256,
-    1,
-    100_000,
+    [256, 1, 100_000],
     'Runs in the queue or active at one time. More get the error busy.',
   ),
   token_runs_percent: limit(
-    75,
-    1,
-    100,
+    [75, 1, 100],
     'Part of queue_runs that the tokens of programs take together, in percent. ' +
       'The home always has the rest.',
   ),
-  active_runs: limit(64, 1, 4096, 'Active runs of all providers together.'),
-  provider_runs: limit(16, 1, 1024, 'Active runs of one provider.'),
+  active_runs: limit([64, 1, 4096], 'Active runs of all providers together.'),
+  provider_runs: limit([16, 1, 1024], 'Active runs of one provider.'),
   local_runs: limit(
-    4,
-    1,
-    64,
+    [4, 1, 64],
     'Active runs of one local model. Each needs its share of the context memory.',
   ),
-  run_attempts: limit(3, 1, 10, 'Attempts of one run that has no output yet.'),
+  run_attempts: limit([3, 1, 10], 'Attempts of one run that has no output yet.'),
   target_attempts: limit(
-    2,
-    1,
-    10,
+    [2, 1, 10],
     'Attempts at one target of a run that has another target after it.',
   ),
   target_wait_ms: limit(
-    60_000,
-    100,
-    3_600_000,
+    [60_000, 100, 3_600_000],
     'From the request to a provider to its first output, when the run has another target. ' +
       'Then that one is asked.',
   ),
   prompt_bytes: limit(
-    4 * MIB,
-    1,
-    256 * MIB,
+    [4 * MIB, 1, 256 * MIB],
     'The input of one run, which is kept in memory: its messages, images and tools.',
   ),
   run_messages: limit(
-    4096,
-    1,
-    100_000,
+    [4096, 1, 100_000],
     'Messages of one run. They have at most twice as many parts: texts, images, tool calls, ' +
       'results.',
   ),
-  tool_turns: limit(16, 1, 1000, 'Turns of one run in which the model calls tools that svc has.'),
-  tool_calls: limit(64, 1, 10_000, 'Calls of such tools in one run.'),
-  tool_calls_at_once: limit(4, 1, 64, 'Calls of one run that work at the same time.'),
-  tool_ms: limit(120_000, 100, 86_400_000, 'For one call of a tool to end.'),
+  tool_turns: limit([16, 1, 1000], 'Turns of one run in which the model calls tools that svc has.'),
+  tool_calls: limit([64, 1, 10_000], 'Calls of such tools in one run.'),
+  tool_calls_at_once: limit([4, 1, 64], 'Calls of one run that work at the same time.'),
+  tool_ms: limit([120_000, 100, 86_400_000], 'For one call of a tool to end.'),
   approval_ms: limit(
-    86_400_000,
-    1000,
-    2_592_000_000,
+    [86_400_000, 1000, 2_592_000_000],
     'For a person to allow a call of a tool. Then it is denied.',
   ),
-  body_bytes: limit(8 * MIB, 1024, 512 * MIB, 'One HTTP request body, or one gRPC message.'),
-  upload_bytes: limit(25 * MIB, 1024, 512 * MIB, 'One HTTP request body with a file of sound.'),
-  run_ms: limit(600_000, 1000, 86_400_000, 'One run in total, unless --timeout sets another time.'),
-  queue_ms: limit(600_000, 1000, 86_400_000, 'Time in the queue.'),
+  body_bytes: limit([8 * MIB, 1024, 512 * MIB], 'One HTTP request body, or one gRPC message.'),
+  upload_bytes: limit([25 * MIB, 1024, 512 * MIB], 'One HTTP request body with a file of sound.'),
+  run_ms: limit(
+    [600_000, 1000, 86_400_000],
+    'One run in total, unless --timeout sets another time.',
+  ),
+  queue_ms: limit([600_000, 1000, 86_400_000], 'Time in the queue.'),
   first_output_ms: limit(
-    300_000,
-    1000,
-    3_600_000,
+    [300_000, 1000, 3_600_000],
     'From the request to a provider to its first output. A large model loads slowly.',
   ),
-  idle_ms: limit(120_000, 1000, 3_600_000, 'Time between two outputs of a provider.'),
+  idle_ms: limit([120_000, 1000, 3_600_000], 'Time between two outputs of a provider.'),
   cancel_grace_ms: limit(
-    10_000,
-    100,
-    600_000,
+    [10_000, 100, 600_000],
     'For the work of a cancelled run to stop. Then the run ends without it.',
   ),
   start_ms: limit(
-    60_000,
-    1000,
-    3_600_000,
+    [60_000, 1000, 3_600_000],
     'From the start of the process to ready, and from one step of the recovery to the next.',
   ),
-  drain_ms: limit(30_000, 0, 86_400_000, 'For active runs to end when the daemon stops.'),
+  drain_ms: limit([30_000, 0, 86_400_000], 'For active runs to end when the daemon stops.'),
   close_ms: limit(
-    20_000,
-    100,
-    600_000,
+    [20_000, 100, 600_000],
     'For the daemon to close its resources after the drain: ' +
       'longer than cancel_grace_ms and the engine together.',
   ),
   probe_ms: limit(
-    2_000,
-    50,
-    60_000,
+    [2_000, 50, 60_000],
     'For a provider to answer its probe. The start waits no longer for a remote one.',
   ),
   circuit_wait_max_ms: limit(
-    60_000,
-    100,
-    3_600_000,
+    [60_000, 100, 3_600_000],
     'The longest wait until a failed provider is tried again, unless it asks for a longer one.',
   ),
   probe_failures: limit(
-    3,
-    1,
-    100,
+    [3, 1, 100],
     'Failed probes or runs in a row until a provider or a model is not asked for a while. ' +
       'So many models that fail close their provider.',
   ),
   answers_bytes: limit(
-    64 * MIB,
-    1024,
-    4096 * MIB,
+    [64 * MIB, 1024, 4096 * MIB],
     'Text of all answers in progress. Then the largest answer of the busiest provider is ' +
       'cut, and new runs wait.',
   ),
   embeddings: limit(
-    8,
-    1,
-    1024,
+    [8, 1, 1024],
     'Requests for embeddings, reranking, transcripts or images at one time. ' +
       'More get the error busy.',
   ),
   embed_ms: limit(
-    300_000,
-    1000,
-    3_600_000,
+    [300_000, 1000, 3_600_000],
     'One request for embeddings, reranking, transcripts or images. A large model loads slowly.',
   ),
-  pulls: limit(2, 1, 16, 'Downloads at one time. More get the error busy.'),
+  pulls: limit([2, 1, 16], 'Downloads at one time. More get the error busy.'),
   pull_failures: limit(
-    5,
-    1,
-    100,
+    [5, 1, 100],
     'Failed attempts of a download in a row without progress. Then the pull fails.',
   ),
   pull_idle_ms: limit(
-    60_000,
-    500,
-    3_600_000,
+    [60_000, 500, 3_600_000],
     'Time without progress: of the server during a download, of the disk during verification.',
   ),
   pull_connections: limit(
-    4,
-    1,
-    16,
+    [4, 1, 16],
     'Connections of one download. The server must send parts of a file, else it is one.',
   ),
-  pull_spare_bytes: limit(512 * MIB, 0, 1024 * 1024 * MIB, 'Disk space that downloads leave free.'),
+  pull_spare_bytes: limit(
+    [512 * MIB, 0, 1024 * 1024 * MIB],
+    'Disk space that downloads leave free.',
+  ),
   local_engines: limit(
-    8,
-    1,
-    64,
+    [8, 1, 64],
     'Local models in memory at one time. Each has its own engine process.',
   ),
-  engine_load_ms: limit(300_000, 1000, 3_600_000, 'For the engine to load a model.'),
+  engine_load_ms: limit([300_000, 1000, 3_600_000], 'For the engine to load a model.'),
   engine_memory_bytes: limit(
-    4096 * MIB,
-    64 * MIB,
-    1_048_576 * MIB,
+    [4096 * MIB, 64 * MIB, 1_048_576 * MIB],
     'Memory of the engine process beyond the size of its model file. ' +
       'An engine that needs more is killed (Linux).',
   ),
   engine_quarantine_ms: limit(
-    3_600_000,
-    0,
-    2_592_000_000,
+    [3_600_000, 0, 2_592_000_000],
     'For which the daemon refuses a version of a model file that hung or killed the engine.',
   ),
   engine_idle_ms: limit(
-    300_000,
-    1000,
-    86_400_000,
+    [300_000, 1000, 86_400_000],
     'Without work until the engine is unloaded and its memory is free.',
   ),
   mcp_start_ms: limit(
-    120_000,
-    500,
-    3_600_000,
+    [120_000, 500, 3_600_000],
     'For a server of tools to start and to list its tools. Some are downloaded when they start.',
   ),
   mcp_idle_ms: limit(
-    300_000,
-    1000,
-    86_400_000,
+    [300_000, 1000, 86_400_000],
     'Without a call until a server of tools is stopped.',
   ),
   mcp_result_bytes: limit(
-    256 * KIB,
-    1024,
-    16 * MIB,
+    [256 * KIB, 1024, 16 * MIB],
     'Result of one call of a tool. A longer one is cut, and says so.',
   ),
   prompt_cache_bytes: limit(
-    4096 * MIB,
-    0,
-    1_048_576 * MIB,
+    [4096 * MIB, 0, 1_048_576 * MIB],
     'Files of computed prompts of local models, together. The least recently used leave. ' +
       '0: none are kept.',
   ),
   engine_context_tokens: limit(
-    4096,
-    256,
-    1_048_576,
+    [4096, 256, 1_048_576],
     'Context of one run in the local engine, prompt and answer together. ' +
       'The context of the model is the upper bound.',
   ),
   model_inspect_ms: limit(
-    10_000,
-    100,
-    600_000,
+    [10_000, 100, 600_000],
     'For reading the header of one model file. A file that needs longer is invalid.',
   ),
   output_tokens: limit(
-    2048,
-    1,
-    1_048_576,
+    [2048, 1, 1_048_576],
     'Tokens of one answer, unless --max-tokens sets another number.',
   ),
   repetition_tokens: limit(
-    768,
-    0,
-    1_048_576,
+    [768, 0, 1_048_576],
     'Tokens after which an answer of a local model that repeats one sequence is ended, unless ' +
       '--repetition-tokens sets another number. 0: it goes on.',
   ),
   lease_ms: limit(
-    10_000,
-    1000,
-    600_000,
+    [10_000, 1000, 600_000],
     'The lease of a node in a fleet, by the clock of the database. ' +
       'After it, another node takes the runs over.',
   ),
   fleet_poll_ms: limit(
-    1000,
-    50,
-    60_000,
+    [1000, 50, 60_000],
     'How often a node of a fleet asks the database for waiting runs, dead nodes and ' +
       'cancels, beside the notices.',
   ),
   commit_late_ms: limit(
-    5_000,
-    10,
-    600_000,
+    [5_000, 10, 600_000],
     'For one commit to reach the disk, and for the log to answer a read. Then the daemon is not ' +
       'ready until it does.',
   ),
   store_lock_ms: limit(
-    500,
-    0,
-    60_000,
+    [500, 0, 60_000],
     'For another process, such as a backup, to release the event log when the daemon starts.',
   ),
   store_connections: limit(
-    4,
-    1,
-    100,
+    [4, 1, 100],
     'Connections of one daemon to a PostgreSQL database, besides one for commits and one ' +
       'for notices.',
   ),
   store_answer_ms: limit(
-    10_000,
-    100,
-    600_000,
+    [10_000, 100, 600_000],
     'For that database to open a connection, and to answer one statement. ' +
       'Then the connection is closed.',
   ),
   reserve_bytes: limit(
-    8 * MIB,
-    65_536,
-    4096 * MIB,
+    [8 * MIB, 65_536, 4096 * MIB],
     'Disk space of the reserve file, so that accepted runs can be recorded on a full disk.',
   ),
   inspect_bytes: limit(
-    2048 * MIB,
-    MIB,
-    1_048_576 * MIB,
+    [2048 * MIB, MIB, 1_048_576 * MIB],
     'Largest event log of a dead daemon that the doctor copies and checks.',
   ),
-  log_file_bytes: limit(16 * MIB, 4096, 4096 * MIB, 'One log file. Then a new one starts.'),
-  log_files: limit(5, 1, 100, 'Log files, the current one included.'),
+  log_file_bytes: limit([16 * MIB, 4096, 4096 * MIB], 'One log file. Then a new one starts.'),
+  log_files: limit([5, 1, 100], 'Log files, the current one included.'),
   unsent_bytes: limit(
-    256 * MIB,
-    65_536,
-    65_536 * MIB,
+    [256 * MIB, 65_536, 65_536 * MIB],
     'Unsent bytes of all connections together. From three quarters on new responses get the ' +
       'error busy. Above it the slowest clients are disconnected.',
   ),
   connections: limit(
-    512,
-    4,
-    65_536,
+    [512, 4, 65_536],
     'Connections to one listener with authenticated requests in progress.',
   ),
   spare_connections: limit(
-    64,
-    4,
-    65_536,
+    [64, 4, 65_536],
     'Connections to one listener beyond these, for health and for signing in. ' +
       'When all are in use, the daemon closes one without the token.',
   ),
   address_connections: limit(
-    64,
-    1,
-    65_536,
+    [64, 1, 65_536],
     'HTTP connections without the token from one other machine. A new one closes its oldest.',
   ),
-  request_ms: limit(60_000, 100, 3_600_000, 'For a client to send its whole request.'),
+  request_ms: limit([60_000, 100, 3_600_000], 'For a client to send its whole request.'),
   heartbeat_ms: limit(
-    15_000,
-    100,
-    600_000,
+    [15_000, 100, 600_000],
     'Between two heartbeats on a stream. A peer that misses two is disconnected.',
   ),
   reconnect_ms: limit(
-    120_000,
-    100,
-    86_400_000,
+    [120_000, 100, 86_400_000],
     'From the first lost connection until a command that follows a run gives up. ' +
       'Its --timeout sets another time.',
   ),
-  tokens: limit(100, 1, 10_000, 'Tokens of programs, which each request is compared with.'),
-  session_ms: limit(43_200_000, 1000, 2_592_000_000, 'Lifetime of a browser session.'),
+  tokens: limit([100, 1, 10_000], 'Tokens of programs, which each request is compared with.'),
+  session_ms: limit([43_200_000, 1000, 2_592_000_000], 'Lifetime of a browser session.'),
 } as const satisfies Record<string, LimitSpec>;
 
 /**
