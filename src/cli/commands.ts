@@ -35,28 +35,27 @@ export interface CommandSpec {
   isEveryday?: true;
 }
 
-const json: FlagSpec = {
-  name: 'json',
-  summary: 'Print JSON, errors too. The exit code stays the same.',
-};
+/** A flag in the form of the help: its name, then its value if it has one. */
+function flag(form: string, summary: string, own: Pick<FlagSpec, 'short' | 'many'> = {}): FlagSpec {
+  const [name = '', ...value] = form.split(' ');
+  return { name, ...own, ...(value.length === 0 ? {} : { value: value.join(' ') }), summary };
+}
 
-const help: FlagSpec = {
-  name: 'help',
-  short: 'h',
-  summary: 'Show what a command does, and its flags.',
-};
+const json = flag('json', 'Print JSON, errors too. The exit code stays the same.');
+
+const help = flag('help', 'Show what a command does, and its flags.', { short: 'h' });
 
 export const globalFlags: readonly FlagSpec[] = [json, help];
 
 /** Flags that the program passes to itself; help and completion do not show them. */
 const hiddenFlags: Readonly<Record<string, readonly FlagSpec[]>> = {
   serve: [
-    { name: 'background', summary: 'Started by svc start.' },
-    { name: 'replace', summary: 'Stop the daemon that runs first.' },
+    flag('background', 'Started by svc start.'),
+    flag('replace', 'Stop the daemon that runs first.'),
   ],
-  start: [{ name: 'replace', summary: 'The new daemon stops the one that runs, itself.' }],
-  upgrade: [{ name: 'fold', summary: 'Print the states that a log on stdin leads to.' }],
-  completion: [{ name: 'list', value: '<kind>', summary: 'Names that a script offers.' }],
+  start: [flag('replace', 'The new daemon stops the one that runs, itself.')],
+  upgrade: [flag('fold', 'Print the states that a log on stdin leads to.')],
+  completion: [flag('list <kind>', 'Names that a script offers.')],
 };
 
 /** The flags of a command for help and completion. */
@@ -69,138 +68,77 @@ export function flagsOf(spec: CommandSpec): readonly FlagSpec[] {
   return [...shownFlags(spec), ...(hiddenFlags[spec.name] ?? [])];
 }
 
-const model: FlagSpec = {
-  name: 'model',
-  short: 'm',
-  value: '<name>',
-  summary: "The model: provider/name, one of the provider's names, or a path to a GGUF file.",
-};
-const keepRuns: FlagSpec = {
-  name: 'keep-runs',
-  summary: 'Let what was asked with the token go on.',
-};
+const model = flag(
+  'model <name>',
+  "The model: provider/name, one of the provider's names, or a path to a GGUF file.",
+  { short: 'm' },
+);
+const keepRuns = flag('keep-runs', 'Let what was asked with the token go on.');
 
-const force: FlagSpec = { name: 'force', summary: 'Do not wait for active runs.' };
+const force = flag('force', 'Do not wait for active runs.');
 const drain = time('timeout', 'Longest wait for active runs (default 30)');
 const wait = time('wait', 'Longest wait until the daemon is ready (default 30)');
 const listeners: FlagSpec[] = [
-  {
-    name: 'http',
-    value: '<host:port>',
-    summary: 'Address of the HTTP and WebSocket listener. Port 0 chooses a free port.',
-  },
-  {
-    name: 'grpc',
-    value: '<host:port>',
-    summary: 'Address of the gRPC listener. Port 0 chooses a free port.',
-  },
-  {
-    name: 'log-level',
-    value: '<level>',
-    summary: 'Lowest level to log: trace, debug, info, warn, error, fatal.',
-  },
+  flag(
+    'http <host:port>',
+    'Address of the HTTP and WebSocket listener. Port 0 chooses a free port.',
+  ),
+  flag('grpc <host:port>', 'Address of the gRPC listener. Port 0 chooses a free port.'),
+  flag('log-level <level>', 'Lowest level to log: trace, debug, info, warn, error, fatal.'),
 ];
 
 const providerFlags: FlagSpec[] = [
-  {
-    name: 'base-url',
-    value: '<url>',
-    summary: 'Base URL of the API, such as http://127.0.0.1:11434/v1.',
-  },
-  {
-    name: 'like',
-    value: '<known>',
-    summary: 'Known provider whose settings count, such as openai (default: the id).',
-  },
-  { name: 'adapter', value: '<name>', summary: 'Protocol of the API (default openai-compatible).' },
+  flag('base-url <url>', 'Base URL of the API, such as http://127.0.0.1:11434/v1.'),
+  flag('like <known>', 'Known provider whose settings count, such as openai (default: the id).'),
+  flag('adapter <name>', 'Protocol of the API (default openai-compatible).'),
   { ...model, value: '<default>', summary: 'Model for runs that name none.' },
-  {
-    name: 'key',
-    value: '<place>',
-    summary: 'Where the API key is: env:NAME, file:/path, or none.',
-  },
-  { name: 'key-env', value: '<NAME>', summary: 'The same as --key env:NAME.' },
-  {
-    name: 'kind',
-    value: '<local|cloud>',
-    summary: 'Whether prompts leave this machine (default: by its address).',
-  },
-  {
-    name: 'options',
-    value: '<name=text,…>',
-    summary: 'Options of the adapter, such as region=us-east-1 of bedrock.',
-  },
-  {
-    name: 'header',
-    value: '<name: text>',
-    many: true,
-    summary: 'Header of every request. It is no place for a key.',
-  },
-  { name: 'max-runs', value: '<n>', summary: 'Runs that it answers at one time.' },
+  flag('key <place>', 'Where the API key is: env:NAME, file:/path, or none.'),
+  flag('key-env <NAME>', 'The same as --key env:NAME.'),
+  flag('kind <local|cloud>', 'Whether prompts leave this machine (default: by its address).'),
+  flag('options <name=text,…>', 'Options of the adapter, such as region=us-east-1 of bedrock.'),
+  flag('header <name: text>', 'Header of every request. It is no place for a key.', { many: true }),
+  flag('max-runs <n>', 'Runs that it answers at one time.'),
 ];
 
-const preset: FlagSpec = {
-  name: 'preset',
-  short: 't',
-  value: '<name>',
-  summary: 'Ask with the settings of svc preset add that have this name. Flags go before them.',
-};
+const preset = flag(
+  'preset <name>',
+  'Ask with the settings of svc preset add that have this name. Flags go before them.',
+  { short: 't' },
+);
 
-const schema: FlagSpec = {
-  name: 'schema',
-  value: '<json|file>',
-  summary: 'The answer is JSON that this JSON schema allows: the schema itself, or a file.',
-};
+const schema = flag(
+  'schema <json|file>',
+  'The answer is JSON that this JSON schema allows: the schema itself, or a file.',
+);
 
-const stats: FlagSpec = {
-  name: 'stats',
-  summary: 'Then print how long it took, and how many tokens it had. With --json: in `stats`.',
-};
+const stats = flag(
+  'stats',
+  'Then print how long it took, and how many tokens it had. With --json: in `stats`.',
+);
 
 const mcpFlags: FlagSpec[] = [
-  { name: 'url', value: '<url>', summary: 'Its address, if it is reached over HTTP.' },
-  {
-    name: 'folder',
-    value: '<folder>',
+  flag('url <url>', 'Its address, if it is reached over HTTP.'),
+  flag('folder <folder>', 'svc itself reads and writes files of this folder: svc:files.', {
     many: true,
-    summary: 'svc itself reads and writes files of this folder: svc:files.',
-  },
-  {
-    name: 'host',
-    value: '<host>',
+  }),
+  flag('host <host>', 'svc itself gets pages of this host: svc:http.', { many: true }),
+  flag('env <name>', 'Pass on this variable of the daemon; with NAME=value, this value.', {
     many: true,
-    summary: 'svc itself gets pages of this host: svc:http.',
-  },
-  {
-    name: 'env',
-    value: '<name>',
-    many: true,
-    summary: 'Pass on this variable of the daemon; with NAME=value, this value.',
-  },
-  {
-    name: 'header',
-    value: '<header>',
-    many: true,
-    summary: 'Send this header, as in "Name: value".',
-  },
-  {
-    name: 'client-id',
-    value: '<id>',
-    summary: 'For svc mcp login: the id that you registered, where svc cannot register itself.',
-  },
-  { name: 'cwd', value: '<folder>', summary: 'Its working folder. By default it has its own.' },
-  { name: 'trusted', summary: 'Believe what its tools say of themselves.' },
-  {
-    name: 'policy',
-    value: '<policy>',
-    summary: 'What becomes of calls without a rule: allow, ask or deny.',
-  },
+  }),
+  flag('header <header>', 'Send this header, as in "Name: value".', { many: true }),
+  flag(
+    'client-id <id>',
+    'For svc mcp login: the id that you registered, where svc cannot register itself.',
+  ),
+  flag('cwd <folder>', 'Its working folder. By default it has its own.'),
+  flag('trusted', 'Believe what its tools say of themselves.'),
+  flag('policy <policy>', 'What becomes of calls without a rule: allow, ask or deny.'),
 ];
 
 /** Who answers. */
 const targetFlags: FlagSpec[] = [
-  { name: 'provider', short: 'p', value: '<id>', summary: 'Ask this provider.' },
-  { name: 'cloud', summary: 'Ask the default cloud provider: the prompt leaves this machine.' },
+  flag('provider <id>', 'Ask this provider.', { short: 'p' }),
+  flag('cloud', 'Ask the default cloud provider: the prompt leaves this machine.'),
   {
     ...model,
     short: 'm',
@@ -212,19 +150,18 @@ const targetFlags: FlagSpec[] = [
 ];
 
 const conversationFlags: FlagSpec[] = [
-  { name: 'continue', short: 'c', summary: 'Continue the last conversation of this folder.' },
-  { name: 'conversation', value: '<id>', summary: 'Continue the conversation of this run.' },
+  flag('continue', 'Continue the last conversation of this folder.', { short: 'c' }),
+  flag('conversation <id>', 'Continue the conversation of this run.'),
 ];
 
-const tools: FlagSpec = {
-  name: 'tools',
-  value: '<server,…>',
-  summary: 'Let the model call tools of these servers of svc mcp list, or one: server/tool.',
-};
+const tools = flag(
+  'tools <server,…>',
+  'Let the model call tools of these servers of svc mcp list, or one: server/tool.',
+);
 
 /** What the answer is like. Commands that ask a model share these. */
 const answerFlags: FlagSpec[] = [
-  { name: 'system', value: '<text>', summary: 'System prompt.' },
+  flag('system <text>', 'System prompt.'),
   {
     name: 'file',
     value: '<path>',
@@ -232,11 +169,7 @@ const answerFlags: FlagSpec[] = [
     summary:
       'Add a file to the prompt: text in UTF-8, an image, or sound. Many models take text alone.',
   },
-  {
-    name: 'format',
-    value: '<text|json>',
-    summary: 'Form of the answer: text (default), or one JSON object.',
-  },
+  flag('format <text|json>', 'Form of the answer: text (default), or one JSON object.'),
   schema,
   ...optionFlags(),
 ];
@@ -252,11 +185,7 @@ function optionFlags(): FlagSpec[] {
 
 /** A time, as `secondsFlag` reads it. */
 function time(name: string, summary: string): FlagSpec {
-  return {
-    name,
-    value: '<time>',
-    summary: `${summary}: seconds, or a time such as 90s, 10m or 2h.`,
-  };
+  return flag(`${name} <time>`, `${summary}: seconds, or a time such as 90s, 10m or 2h.`);
 }
 
 function command(
@@ -285,7 +214,7 @@ export const commands: readonly CommandSpec[] = [
       ...targetFlags,
       preset,
       ...answerFlags,
-      { name: 'raw', summary: options.raw.summary },
+      flag('raw', options.raw.summary),
       tools,
       time('timeout', 'Longest time for the whole run'),
       {
@@ -295,18 +224,14 @@ export const commands: readonly CommandSpec[] = [
           'What happens to the run after a crash or a stop: ' +
           'resume, restart or end (default: resume).',
       },
-      {
-        name: 'idempotency-key',
-        value: '<key>',
-        summary: 'The same key and request always give the same run.',
-      },
+      flag('idempotency-key <key>', 'The same key and request always give the same run.'),
       ...conversationFlags,
-      { name: 'client', value: '<name>', summary: 'Client name for fair queueing.' },
-      { name: 'cancel-on-disconnect', summary: 'Cancel the run if this command is killed.' },
-      { name: 'no-stream', summary: 'Print the answer when it is complete.' },
+      flag('client <name>', 'Client name for fair queueing.'),
+      flag('cancel-on-disconnect', 'Cancel the run if this command is killed.'),
+      flag('no-stream', 'Print the answer when it is complete.'),
       stats,
-      { name: 'no-start', summary: 'Fail if the daemon is not running.' },
-      { name: 'detach', summary: 'Print the id of the run and return at once.' },
+      flag('no-start', 'Fail if the daemon is not running.'),
+      flag('detach', 'Print the id of the run and return at once.'),
     ],
     examples: [
       'run "What is svc?"',
@@ -330,7 +255,7 @@ export const commands: readonly CommandSpec[] = [
       time('timeout', 'Longest time for each answer'),
       ...conversationFlags,
       stats,
-      { name: 'no-start', summary: 'Fail if the daemon is not running.' },
+      flag('no-start', 'Fail if the daemon is not running.'),
     ],
     examples: ['chat', 'chat --model llama3.2 --system "Answer briefly."', 'chat -c'],
   }),
@@ -374,9 +299,9 @@ export const commands: readonly CommandSpec[] = [
       'State of the daemon, its addresses and its runs. Exit 0 running, 1 crashed, 3 ' +
       'stopped, 4 unresponsive.',
     flags: [
-      { name: 'why', summary: 'The events that led here.' },
-      { name: 'at', value: '<seq>', summary: 'The state after this event of the log.' },
-      { name: 'watch', summary: 'Print each change until interrupted.' },
+      flag('why', 'The events that led here.'),
+      flag('at <seq>', 'The state after this event of the log.'),
+      flag('watch', 'Print each change until interrupted.'),
     ],
     examples: ['status', 'status --why'],
   }),
@@ -385,8 +310,8 @@ export const commands: readonly CommandSpec[] = [
     summary:
       'Ask the daemon whether it is live and ready. Exit 0 serving, 4 not serving, 3 unreachable.',
     flags: [
-      { name: 'source', value: '<http|grpc|socket>', summary: 'Transport to use (default http).' },
-      { name: 'watch', summary: 'Print each change until interrupted.' },
+      flag('source <http|grpc|socket>', 'Transport to use (default http).'),
+      flag('watch', 'Print each change until interrupted.'),
     ],
     examples: ['health --source grpc'],
   }),
@@ -397,20 +322,13 @@ export const commands: readonly CommandSpec[] = [
       'The last log lines, from the files of the log. With --follow, and with --tail without a ' +
       'number, new lines too.',
     flags: [
-      {
-        name: 'tail',
+      flag('tail [n]', 'Number of lines (default 100). Without a number, also follow.', {
         short: 'n',
-        value: '[n]',
-        summary: 'Number of lines (default 100). Without a number, also follow.',
-      },
-      { name: 'follow', short: 'f', summary: 'Print new lines as they arrive.' },
-      { name: 'level', value: '<level>', summary: 'Lines of this level and above.' },
-      { name: 'run', value: '<id>', summary: 'Lines of this run: its id, its beginning, or last.' },
-      {
-        name: 'since',
-        value: '<time>',
-        summary: 'Lines since an RFC 3339 time, or an age such as 10m, 2h, 1d.',
-      },
+      }),
+      flag('follow', 'Print new lines as they arrive.', { short: 'f' }),
+      flag('level <level>', 'Lines of this level and above.'),
+      flag('run <id>', 'Lines of this run: its id, its beginning, or last.'),
+      flag('since <time>', 'Lines since an RFC 3339 time, or an age such as 10m, 2h, 1d.'),
     ],
     examples: ['logs --tail 100', 'logs -f --level warn'],
   }),
@@ -448,7 +366,7 @@ export const commands: readonly CommandSpec[] = [
     summary:
       'Models with a short name that have these words in their name, licence or purpose. ' +
       'Works offline. With --hub, the hub is asked: for words, or for the models of user/repo.',
-    flags: [{ name: 'hub', summary: 'Ask the hub, Hugging Face unless HF_ENDPOINT is set.' }],
+    flags: [flag('hub', 'Ask the hub, Hugging Face unless HF_ENDPOINT is set.')],
     examples: [
       'model search',
       'model search code',
@@ -467,13 +385,9 @@ export const commands: readonly CommandSpec[] = [
       'hf:user/repo/file.gguf or an https URL name the file. ' +
       'Without any, it offers models that fit this machine.',
     flags: [
-      { name: 'name', value: '<name>', summary: 'Name of the model (default: the file name).' },
-      {
-        name: 'sha256',
-        value: '<hex>',
-        summary: 'Expected hash of the file, if the server does not publish one.',
-      },
-      { name: 'anyway', summary: 'Also a model that does not fit the memory.' },
+      flag('name <name>', 'Name of the model (default: the file name).'),
+      flag('sha256 <hex>', 'Expected hash of the file, if the server does not publish one.'),
+      flag('anyway', 'Also a model that does not fit the memory.'),
     ],
     examples: [
       'model pull qwen3:0.6b',
@@ -486,9 +400,7 @@ export const commands: readonly CommandSpec[] = [
     summary:
       'Put a GGUF file into the models folder: as a hard link where the disk allows it, ' +
       'else as a copy. The file is checked first.',
-    flags: [
-      { name: 'name', value: '<name>', summary: 'Name of the model (default: the file name).' },
-    ],
+    flags: [flag('name <name>', 'Name of the model (default: the file name).')],
     examples: ['model import ~/Downloads/tiny.gguf', 'model import tiny.gguf --name mine'],
   }),
   command('model use', {
@@ -508,7 +420,7 @@ export const commands: readonly CommandSpec[] = [
     args: '[name] [model]',
     summary:
       'Other names of models. Without arguments, list them; with a name and a model, set one.',
-    flags: [{ name: 'remove', summary: 'Remove the alias.' }],
+    flags: [flag('remove', 'Remove the alias.')],
     examples: ['model alias', 'model alias fast local/qwen3-0.6b', 'model alias fast --remove'],
   }),
   command('model remove', {
@@ -524,12 +436,9 @@ export const commands: readonly CommandSpec[] = [
     args: '[build]',
     summary: 'Install a build of the local engine. Without a name: the one for the card found.',
     flags: [
-      {
-        name: 'archive',
-        value: '<file>',
+      flag('archive <file>', 'Package that npm pack made. npm downloads what is not given.', {
         many: true,
-        summary: 'Package that npm pack made. npm downloads what is not given.',
-      },
+      }),
     ],
     examples: ['engine install', 'engine install vulkan'],
   }),
@@ -548,11 +457,10 @@ export const commands: readonly CommandSpec[] = [
     args: '<model>',
     summary: 'Load a local model into memory before its first run.',
     flags: [
-      {
-        name: 'keep-alive',
-        value: '<time>',
-        summary: 'How long it stays without work, such as 30s, 10m or 2h; -1: for ever.',
-      },
+      flag(
+        'keep-alive <time>',
+        'How long it stays without work, such as 30s, 10m or 2h; -1: for ever.',
+      ),
     ],
     examples: ['model load svc-mini --keep-alive 2h'],
   }),
@@ -603,10 +511,10 @@ export const commands: readonly CommandSpec[] = [
       'Store the key of a provider: typed without echo, or from stdin. ' +
       'The keychain gets it, or else a private file. It counts at once.',
     flags: [
-      { name: 'from-env', value: '<NAME>', summary: 'Take it from this variable of the shell.' },
-      { name: 'from-file', value: '<file>', summary: 'Take it from this file.' },
-      { name: 'store', value: '<keychain|file>', summary: 'Where to store it.' },
-      { name: 'remove', summary: 'Remove the stored key.' },
+      flag('from-env <NAME>', 'Take it from this variable of the shell.'),
+      flag('from-file <file>', 'Take it from this file.'),
+      flag('store <keychain|file>', 'Where to store it.'),
+      flag('remove', 'Remove the stored key.'),
     ],
     examples: ['provider key openai', 'provider key groq --from-env GROQ_API_KEY'],
   }),
@@ -624,7 +532,7 @@ export const commands: readonly CommandSpec[] = [
     isQuick: true,
     summary: 'The latest runs, newest first. Works without a daemon.',
     flags: [
-      { name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' },
+      flag('limit <n>', 'Number of runs (default 20).'),
       ...runFilters.map(([name, { short, value, summary }]) => ({
         name,
         ...(short === undefined ? {} : { short }),
@@ -641,13 +549,9 @@ export const commands: readonly CommandSpec[] = [
       'Runs, tokens and cost; and the budget of this day for cloud providers. ' +
       'Works without a daemon.',
     flags: [
-      { name: 'since', value: '<when>', summary: 'Runs that ended since: a time, or an age: 7d.' },
-      {
-        name: 'by',
-        value: '<what>',
-        summary: 'What is summed apart: model, provider, client or day (default: model).',
-      },
-      { name: 'conversation', value: '<id>', summary: 'Only the conversation of this run.' },
+      flag('since <when>', 'Runs that ended since: a time, or an age: 7d.'),
+      flag('by <what>', 'What is summed apart: model, provider, client or day (default: model).'),
+      flag('conversation <id>', 'Only the conversation of this run.'),
     ],
     examples: ['usage --since 7d --by day', 'usage --conversation last'],
   }),
@@ -666,7 +570,7 @@ export const commands: readonly CommandSpec[] = [
       'Finished runs that have all these words in their prompt and answer, newest first. ' +
       'Words in quotes are a phrase, and a * ends the beginning of a word. ' +
       'Works without a daemon.',
-    flags: [{ name: 'limit', value: '<n>', summary: 'Number of runs (default 20).' }],
+    flags: [flag('limit <n>', 'Number of runs (default 20).')],
     examples: [
       'runs search daemon socket',
       'runs search "state machine" recovery',
@@ -678,13 +582,7 @@ export const commands: readonly CommandSpec[] = [
     summary:
       'Remove finished runs from the log: their prompts, answers and events are no longer ' +
       'in its files. A run with later turns goes with them.',
-    flags: [
-      {
-        name: 'conversation',
-        value: '<id>',
-        summary: 'Remove all runs of the conversation of this run.',
-      },
-    ],
+    flags: [flag('conversation <id>', 'Remove all runs of the conversation of this run.')],
     examples: ['runs remove last', 'runs remove --conversation run_01J…'],
   }),
   command('runs attach', {
@@ -693,7 +591,7 @@ export const commands: readonly CommandSpec[] = [
     summary:
       'Follow the answer of a run from start to end, even if the daemon restarts. ' +
       'Ctrl-C does not stop the run.',
-    flags: [{ name: 'from', value: '<seq>', summary: 'Start at this event of the log.' }, stats],
+    flags: [flag('from <seq>', 'Start at this event of the log.'), stats],
     examples: ['runs attach run_01J…'],
   }),
   command('runs cancel', {
@@ -713,7 +611,7 @@ export const commands: readonly CommandSpec[] = [
     summary:
       'Fold the events of a run again, from the log or from a file that `runs export` ' +
       'wrote: its state and how it got there.',
-    flags: [{ name: 'at', value: '<seq>', summary: 'The state after this event of the log.' }],
+    flags: [flag('at <seq>', 'The state after this event of the log.')],
     examples: ['runs replay run_01J… --at 120', 'runs replay run.json'],
   }),
   command('runs export', {
@@ -722,17 +620,14 @@ export const commands: readonly CommandSpec[] = [
       'Write a run as a file for `runs replay`. With --all, write the whole log as JSON ' +
       'lines, even if the log is damaged. Writes to stdout unless --output is given.',
     flags: [
-      {
-        name: 'all',
-        summary: 'The whole log, one event per line. Unreadable events are reported, with exit 1.',
-      },
-      {
-        name: 'output',
+      flag(
+        'all',
+        'The whole log, one event per line. Unreadable events are reported, with exit 1.',
+      ),
+      flag('output <file>', 'The file to write. An existing file is not overwritten.', {
         short: 'o',
-        value: '<file>',
-        summary: 'The file to write. An existing file is not overwritten.',
-      },
-      { name: 'redact', summary: 'Replace prompts, answers, messages and names by their lengths.' },
+      }),
+      flag('redact', 'Replace prompts, answers, messages and names by their lengths.'),
     ],
     examples: [
       'runs export run_01J… --output run.json --redact',
@@ -745,16 +640,12 @@ export const commands: readonly CommandSpec[] = [
       'Write the whole log of the configured store as JSON lines for `import`: all events, and ' +
       'what runs used. It has prompts and answers. With SQLite the daemon must be stopped.',
     flags: [
-      {
-        name: 'all',
-        summary: 'The same. At a terminal it says that the log is to be shown there.',
-      },
-      {
-        name: 'output',
-        short: 'o',
-        value: '<file>',
-        summary: 'The file to write (default: stdout). An existing file is not overwritten.',
-      },
+      flag('all', 'The same. At a terminal it says that the log is to be shown there.'),
+      flag(
+        'output <file>',
+        'The file to write (default: stdout). An existing file is not overwritten.',
+        { short: 'o' },
+      ),
     ],
     examples: ['export --output log.jsonl', 'export | gzip > log.jsonl.gz'],
   }),
@@ -783,7 +674,7 @@ export const commands: readonly CommandSpec[] = [
     isQuick: true,
     args: '<id>',
     summary: 'Allow a call of a tool. It begins at once.',
-    flags: [{ name: 'always', summary: 'Do not ask about this tool any more.' }],
+    flags: [flag('always', 'Do not ask about this tool any more.')],
     examples: ['approvals allow run_01J….1', 'approvals allow run_01J….1 --always'],
   }),
   command('approvals deny', {
@@ -791,7 +682,7 @@ export const commands: readonly CommandSpec[] = [
     isQuick: true,
     args: '<id>',
     summary: 'Deny a call of a tool. The model hears why, and the run goes on.',
-    flags: [{ name: 'reason', value: '<text>', summary: 'What the model hears.' }],
+    flags: [flag('reason <text>', 'What the model hears.')],
     examples: ['approvals deny run_01J….1 --reason "Not on a Friday."'],
   }),
   command('approvals repeat', {
@@ -835,12 +726,8 @@ export const commands: readonly CommandSpec[] = [
       'and adds. Each side is a commit of this checkout or a file of svc machines --json. ' +
       'The second is by default this program. The exit code of diff is 1 if something differs.',
     flags: [
-      {
-        name: 'format',
-        value: '<format>',
-        summary: 'mermaid, svg, json or ascii. ascii is for terminals.',
-      },
-      { name: 'live', summary: 'Mark the current states of the running daemon.' },
+      flag('format <format>', 'mermaid, svg, json or ascii. ascii is for terminals.'),
+      flag('live', 'Mark the current states of the running daemon.'),
     ],
     examples: [
       'machines run --format ascii',
@@ -854,15 +741,9 @@ export const commands: readonly CommandSpec[] = [
     isEveryday: true,
     summary: 'Open the console in the browser, signed in: live machines, runs, logs and history.',
     flags: [
-      {
-        name: 'no-open',
-        summary: 'Print the address instead. It is valid for one sign-in, for one minute.',
-      },
-      {
-        name: 'app',
-        summary: 'In its own window, with Chromium, Chrome or Edge. Otherwise in the browser.',
-      },
-      { name: 'no-start', summary: 'Fail if the daemon is not running.' },
+      flag('no-open', 'Print the address instead. It is valid for one sign-in, for one minute.'),
+      flag('app', 'In its own window, with Chromium, Chrome or Edge. Otherwise in the browser.'),
+      flag('no-start', 'Fail if the daemon is not running.'),
     ],
     examples: ['console'],
   }),
@@ -873,8 +754,8 @@ export const commands: readonly CommandSpec[] = [
       'What follows -- is for the program.',
     flags: [
       model,
-      { name: 'config', summary: 'Write the configuration of the program instead.' },
-      { name: 'yes', summary: 'Write it without a question.' },
+      flag('config', 'Write the configuration of the program instead.'),
+      flag('yes', 'Write it without a question.'),
     ],
     examples: ['launch claude', 'launch codex -m local/qwen3 -- exec "Fix the test."'],
   }),
@@ -899,7 +780,7 @@ export const commands: readonly CommandSpec[] = [
   command('mcp show', {
     args: '<name>',
     summary: 'A server of tools, and its tools with their policies. It is started for that.',
-    flags: [{ name: 'full', summary: 'With whole descriptions and schemas.' }],
+    flags: [flag('full', 'With whole descriptions and schemas.')],
     examples: ['mcp show files'],
   }),
   command('mcp test', {
@@ -912,16 +793,13 @@ export const commands: readonly CommandSpec[] = [
     summary: 'Change a server of tools. Works without a daemon.',
     flags: [
       ...mcpFlags,
-      { name: 'untrusted', summary: 'Do not believe what its tools say any more.' },
-      {
-        name: 'tool',
-        value: '<rule>',
+      flag('untrusted', 'Do not believe what its tools say any more.'),
+      flag('tool <rule>', 'A rule for one tool: <tool>=allow, <tool>=ask or <tool>=deny.', {
         many: true,
-        summary: 'A rule for one tool: <tool>=allow, <tool>=ask or <tool>=deny.',
-      },
-      { name: 'key', value: '<name>', summary: 'Store this variable: its value comes from stdin.' },
-      { name: 'disable', summary: 'Switch it off.' },
-      { name: 'enable', summary: 'Switch it on again.' },
+      }),
+      flag('key <name>', 'Store this variable: its value comes from stdin.'),
+      flag('disable', 'Switch it off.'),
+      flag('enable', 'Switch it on again.'),
     ],
     examples: ['mcp set files --trusted', 'mcp set files --tool write_file=deny'],
   }),
@@ -933,7 +811,7 @@ export const commands: readonly CommandSpec[] = [
   command('mcp login', {
     args: '<name>',
     summary: 'Log in at a server of tools with a browser (OAuth). Works without a daemon.',
-    flags: [{ name: 'no-browser', summary: 'Only print the address.' }],
+    flags: [flag('no-browser', 'Only print the address.')],
     examples: ['mcp login issues'],
   }),
   command('mcp logout', {
@@ -943,7 +821,7 @@ export const commands: readonly CommandSpec[] = [
   }),
   command('mcp serve', {
     summary: 'Be a server of tools on stdin and stdout: other programs ask svc over MCP.',
-    flags: [{ name: 'no-start', summary: 'Fail if the daemon is not running.' }],
+    flags: [flag('no-start', 'Fail if the daemon is not running.')],
     examples: ['mcp serve'],
   }),
   command('mcp import', {
@@ -959,11 +837,7 @@ export const commands: readonly CommandSpec[] = [
     args: '<name>',
     summary: 'Keep settings of requests under a name, for svc run --preset and svc chat --preset.',
     flags: [
-      {
-        name: 'template',
-        value: '<text>',
-        summary: 'Text that the prompt is put into, at the place of {prompt}.',
-      },
+      flag('template <text>', 'Text that the prompt is put into, at the place of {prompt}.'),
       ...targetFlags,
       ...answerFlags.filter(({ name }) => name !== 'file'),
       tools,
@@ -995,7 +869,7 @@ export const commands: readonly CommandSpec[] = [
     summary:
       'Write one setting into the configuration file, which keeps its comments. ' +
       'It counts at once where that is possible.',
-    flags: [{ name: 'remove', summary: 'Remove the setting: its default counts again.' }],
+    flags: [flag('remove', 'Remove the setting: its default counts again.')],
     examples: [
       'config set log_level debug',
       'config set limits.queue_runs --remove',
@@ -1038,7 +912,7 @@ export const commands: readonly CommandSpec[] = [
       'Create a token for a program, and print it once. Runs are recorded with its name, ' +
       'and it can be revoked alone.',
     flags: [
-      { name: 'name', value: '<name>', summary: 'Name of the program.' },
+      flag('name <name>', 'Name of the program.'),
       {
         name: 'scope',
         value: '<scope>',
@@ -1046,8 +920,8 @@ export const commands: readonly CommandSpec[] = [
           'What it may do: read (sees what all asked), run (asks, and sees only its own) or ' +
           'admin (everything). Default: run.',
       },
-      { name: 'rate', value: '<n>/min', summary: 'Most requests a minute.' },
-      { name: 'concurrent', value: '<n>', summary: 'Most runs and other requests at one time.' },
+      flag('rate <n>/min', 'Most requests a minute.'),
+      flag('concurrent <n>', 'Most runs and other requests at one time.'),
     ],
     examples: ['token create --name editor', 'token create --name ci --scope read --rate 60/min'],
   }),
@@ -1066,7 +940,7 @@ export const commands: readonly CommandSpec[] = [
     summary:
       'Run the daemon as a service of your user: systemd, launchd or the task scheduler ' +
       'starts it when you sign in. A daemon that runs is stopped first.',
-    flags: [{ name: 'print', summary: 'Print the definition of the service, and change nothing.' }],
+    flags: [flag('print', 'Print the definition of the service, and change nothing.')],
     examples: ['service install', 'service install --print'],
   }),
   command('service uninstall', {
@@ -1084,13 +958,9 @@ export const commands: readonly CommandSpec[] = [
       'Replace svc by the version in an archive, if it folds the log to the same states. ' +
       'Without one, show how this installation is upgraded.',
     flags: [
-      { name: 'check', summary: 'Compare only, and change nothing. No server is asked.' },
-      { name: 'back', summary: 'Return to the version before, if it can read the log.' },
-      {
-        name: 'sha256',
-        value: '<digest>',
-        summary: 'Digest of the archive. By default it is in SHA256SUMS beside it.',
-      },
+      flag('check', 'Compare only, and change nothing. No server is asked.'),
+      flag('back', 'Return to the version before, if it can read the log.'),
+      flag('sha256 <digest>', 'Digest of the archive. By default it is in SHA256SUMS beside it.'),
     ],
     examples: [
       'upgrade',
@@ -1112,13 +982,10 @@ export const commands: readonly CommandSpec[] = [
       'Send a request to the HTTP API over the local socket, without a token or a port. ' +
       'The response is streamed to stdout.',
     flags: [
-      {
-        name: 'data',
+      flag('data <json|@file|->', 'Body of the request: JSON, a file, or - for stdin.', {
         short: 'd',
-        value: '<json|@file|->',
-        summary: 'Body of the request: JSON, a file, or - for stdin.',
-      },
-      { name: 'stream', summary: 'Request an event stream (Accept: text/event-stream).' },
+      }),
+      flag('stream', 'Request an event stream (Accept: text/event-stream).'),
     ],
     examples: [
       'api GET /v1/runs',
