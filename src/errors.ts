@@ -28,90 +28,91 @@ export interface ErrorSpec {
   hint: string;
 }
 
-const invalid = {
+type Family = Omit<ErrorSpec, 'meaning' | 'hint'>;
+
+/** Errors that share their statuses: each has its meaning, its hint, and what differs. */
+const family =
+  (shared: Family) =>
+  (meaning: string, hint: string, own: Partial<Family> = {}): ErrorSpec => ({
+    ...shared,
+    ...own,
+    meaning,
+    hint,
+  });
+
+const invalid = family({
   http: 400,
   grpc: 'INVALID_ARGUMENT',
   exit: 2,
   type: 'invalid_request_error',
   retryable: false,
-} as const;
-const unavailable = {
+});
+const unavailable = family({
   http: 503,
   grpc: 'UNAVAILABLE',
   exit: 4,
   type: 'server_error',
   retryable: true,
-} as const;
-const unknown = {
+});
+const unknown = family({
   http: 404,
   grpc: 'NOT_FOUND',
   exit: 7,
   type: 'not_found_error',
   retryable: false,
-} as const;
-const provider = {
+});
+const providerFault: Family = {
   http: 502,
   grpc: 'UNAVAILABLE',
   exit: 9,
   type: 'provider_error',
   retryable: true,
-} as const;
+};
+const provider = family(providerFault);
 /** What a provider says about the request, with the status that it says. */
-const byProvider = { ...provider, retryable: false, keepsStatus: 4 } as const;
-const startup = {
+const byProvider = family({ ...providerFault, retryable: false, keepsStatus: 4 });
+const startup = family({
   http: 500,
   grpc: 'INTERNAL',
   exit: 1,
   type: 'server_error',
   retryable: false,
-} as const;
+});
 
 export const errors = {
-  usage: {
-    ...invalid,
-    meaning: 'The command line was not understood.',
-    hint: 'Run the command with --help.',
-  },
-  invalid_request: {
-    ...invalid,
-    meaning: 'The request has a wrong form.',
-    hint: 'Correct the named field and send the request again.',
-  },
-  prompt_missing: {
-    ...invalid,
-    meaning: 'There is no prompt, neither as an argument nor on stdin.',
-    hint: 'Try: svc run "What is svc?"',
-  },
-  prompt_too_large: {
-    ...invalid,
-    http: 413,
-    meaning: 'The prompt is larger than the daemon accepts.',
-    hint: 'Shorten it, or raise the limit prompt_bytes.',
-  },
-  prompt_not_text: {
-    ...invalid,
-    meaning: 'The prompt is not UTF-8 text, or has NUL bytes.',
-    hint: 'Convert the input to UTF-8 text first.',
-  },
-  body_too_large: {
-    ...invalid,
-    http: 413,
-    meaning: 'The request body is larger than the daemon accepts.',
-    hint: 'Send less, or raise the limit body_bytes; of a form, upload_bytes.',
-  },
-  context_length_exceeded: {
-    ...invalid,
-    keepsStatus: 4,
-    meaning: 'Prompt and answer do not fit the context of the model.',
-    hint: 'Shorten the prompt, lower --max-tokens, or use a model with a longer context.',
-  },
-  idempotency_conflict: {
-    ...invalid,
-    http: 422,
-    type: 'conflict_error',
-    meaning: 'The idempotency key was used for another request.',
-    hint: 'Use a new key for a new request.',
-  },
+  usage: invalid('The command line was not understood.', 'Run the command with --help.'),
+  invalid_request: invalid(
+    'The request has a wrong form.',
+    'Correct the named field and send the request again.',
+  ),
+  prompt_missing: invalid(
+    'There is no prompt, neither as an argument nor on stdin.',
+    'Try: svc run "What is svc?"',
+  ),
+  prompt_too_large: invalid(
+    'The prompt is larger than the daemon accepts.',
+    'Shorten it, or raise the limit prompt_bytes.',
+    { http: 413 },
+  ),
+  prompt_not_text: invalid(
+    'The prompt is not UTF-8 text, or has NUL bytes.',
+    'Convert the input to UTF-8 text first.',
+  ),
+  body_too_large: invalid(
+    'The request body is larger than the daemon accepts.',
+    'Send less, or raise the limit body_bytes; of a form, upload_bytes.',
+    { http: 413 },
+  ),
+  context_length_exceeded: invalid(
+    'Prompt and answer do not fit the context of the model.',
+    'Shorten the prompt, lower --max-tokens, or use a model with a longer context.',
+    { keepsStatus: 4 },
+  ),
+  idempotency_conflict: invalid(
+    'The idempotency key was used for another request.',
+    'Use a new key for a new request.',
+    { http: 422, type: 'conflict_error' },
+  ),
   unauthorised: {
     http: 401,
     grpc: 'UNAUTHENTICATED',
@@ -143,20 +144,12 @@ export const errors = {
       'Try again after the time in Retry-After. See the bounds of each token with: ' +
       'svc token list',
   },
-  token_unknown: {
-    ...unknown,
-    exit: 2,
-    meaning: 'There is no token of this name.',
-    hint: 'See: svc token list',
-  },
-  token_exists: {
-    ...invalid,
-    http: 409,
-    grpc: 'ALREADY_EXISTS',
-    type: 'conflict_error',
-    meaning: 'There is a token of this name already.',
-    hint: 'Choose another name, or remove the old one with: svc token revoke <name>',
-  },
+  token_unknown: unknown('There is no token of this name.', 'See: svc token list', { exit: 2 }),
+  token_exists: invalid(
+    'There is a token of this name already.',
+    'Choose another name, or remove the old one with: svc token revoke <name>',
+    { http: 409, grpc: 'ALREADY_EXISTS', type: 'conflict_error' },
+  ),
   forbidden_origin: {
     http: 403,
     grpc: 'PERMISSION_DENIED',
@@ -168,59 +161,43 @@ export const errors = {
       'Use 127.0.0.1. A page of this machine sends the token; another origin is allowed with ' +
       'the setting allowed_origins.',
   },
-  route_unknown: {
-    ...unknown,
+  route_unknown: unknown(
+    'There is no such route.',
+    'GET /openapi.json lists the routes; so does docs/http.md.',
+    { exit: 2 },
+  ),
+  method_not_allowed: invalid(
+    'The route does not accept this method.',
+    'Use a method of the Allow header.',
+    { http: 405, grpc: 'UNIMPLEMENTED' },
+  ),
+  upgrade_required: invalid(
+    'The route is a WebSocket.',
+    'Connect to it with a WebSocket client, or use: svc logs',
+    { http: 426, grpc: 'FAILED_PRECONDITION' },
+  ),
+  request_timed_out: invalid(
+    'The request did not arrive in time.',
+    'Send the whole request again without a pause.',
+    { http: 408, grpc: 'DEADLINE_EXCEEDED', type: 'timeout_error', retryable: true },
+  ),
+  headers_too_large: invalid(
+    'The request headers are larger than the daemon accepts.',
+    'Send fewer headers. In a browser, delete the cookies of this host.',
+    { http: 431, grpc: 'RESOURCE_EXHAUSTED' },
+  ),
+  too_many_connections: unavailable(
+    'All connections of the daemon are in use.',
+    'Close some and try again, or raise the limit connections.',
+  ),
+  run_unknown: unknown('There is no run with this id.', 'List them with: svc runs list', {
     exit: 2,
-    meaning: 'There is no such route.',
-    hint: 'GET /openapi.json lists the routes; so does docs/http.md.',
-  },
-  method_not_allowed: {
-    ...invalid,
-    http: 405,
-    grpc: 'UNIMPLEMENTED',
-    meaning: 'The route does not accept this method.',
-    hint: 'Use a method of the Allow header.',
-  },
-  upgrade_required: {
-    ...invalid,
-    http: 426,
-    grpc: 'FAILED_PRECONDITION',
-    meaning: 'The route is a WebSocket.',
-    hint: 'Connect to it with a WebSocket client, or use: svc logs',
-  },
-  request_timed_out: {
-    ...invalid,
-    http: 408,
-    grpc: 'DEADLINE_EXCEEDED',
-    type: 'timeout_error',
-    retryable: true,
-    meaning: 'The request did not arrive in time.',
-    hint: 'Send the whole request again without a pause.',
-  },
-  headers_too_large: {
-    ...invalid,
-    http: 431,
-    grpc: 'RESOURCE_EXHAUSTED',
-    meaning: 'The request headers are larger than the daemon accepts.',
-    hint: 'Send fewer headers. In a browser, delete the cookies of this host.',
-  },
-  too_many_connections: {
-    ...unavailable,
-    meaning: 'All connections of the daemon are in use.',
-    hint: 'Close some and try again, or raise the limit connections.',
-  },
-  run_unknown: {
-    ...unknown,
-    exit: 2,
-    meaning: 'There is no run with this id.',
-    hint: 'List them with: svc runs list',
-  },
-  approval_unknown: {
-    ...unknown,
-    exit: 2,
-    meaning: 'No call with this id waits for a decision: its run may have ended.',
-    hint: 'List them with: svc approvals list',
-  },
+  }),
+  approval_unknown: unknown(
+    'No call with this id waits for a decision: its run may have ended.',
+    'List them with: svc approvals list',
+    { exit: 2 },
+  ),
   approval_decided: {
     http: 409,
     grpc: 'FAILED_PRECONDITION',
@@ -230,246 +207,168 @@ export const errors = {
     meaning: 'The call does not wait any more: it was decided, or its run is ending.',
     hint: 'See what became of it: svc runs show <run>',
   },
-  tool_unknown: {
-    ...invalid,
-    exit: 7,
-    meaning: 'A server of tools has no tool of this name.',
-    hint: 'List its tools with: svc mcp show <server>',
-  },
-  tool_lost: {
-    ...unavailable,
-    retryable: false,
-    meaning: 'The connection to a server of tools broke, and the result of a call is not known.',
-    hint: 'Decide what becomes of it: svc approvals list',
-  },
-  tool_limit: {
-    ...unavailable,
-    exit: 10,
-    retryable: false,
-    meaning: 'The model called tools more often than one run may.',
-    hint: 'Ask for less at once, or raise the limits tool_turns and tool_calls.',
-  },
-  tool_call_invalid: {
-    ...unavailable,
-    exit: 10,
-    retryable: false,
-    meaning: 'The model called tools in a wrong way, and again after it had the error.',
-    hint: 'Choose a model that knows tools better. See: svc model list',
-  },
-  tool_loop: {
-    ...unavailable,
-    exit: 10,
-    retryable: false,
-    meaning: 'The model repeated one call of a tool, with the same result each time.',
-    hint: 'Choose another model, or say in the prompt what to do with the result.',
-  },
-  thread_not_found: {
-    ...unknown,
-    exit: 2,
-    meaning: 'A request of a thread follows a message that the log does not have.',
-    hint: 'Send the whole conversation, with thread: {"type": "create"}.',
-  },
-  previous_response_not_found: {
-    ...invalid,
-    meaning: 'A response that the request continues is not there, or was not stored.',
-    hint: 'Leave previous_response_id out, and send the whole conversation in input.',
-  },
-  websocket_connection_limit_reached: {
-    ...invalid,
-    meaning: 'A WebSocket for responses is open as long as one may be.',
-    hint: 'Open another one, and continue with previous_response_id or the whole conversation.',
-  },
-  run_ambiguous: {
-    ...invalid,
-    meaning: 'Several runs have an id that begins like this.',
-    hint: 'Write more of the id.',
-  },
-  conversation_unknown: {
-    ...unknown,
-    exit: 2,
-    meaning: 'No program made this conversation, or it was deleted.',
-    hint: 'Make one with POST /v1/conversations, or leave the field out.',
-  },
-  conversation_busy: {
-    ...invalid,
-    http: 409,
-    grpc: 'ABORTED',
-    exit: 8,
-    type: 'conflict_error',
-    retryable: true,
-    meaning: 'A run of the conversation has not ended yet.',
-    hint: 'Wait for its answer, or cancel it: svc runs cancel <id>',
-  },
-  run_unfinished: {
-    ...invalid,
-    http: 409,
-    grpc: 'FAILED_PRECONDITION',
-    type: 'conflict_error',
-    meaning: 'The run has not ended yet.',
-    hint: 'Cancel it with svc runs cancel <id>, or wait for its end.',
-  },
-  run_continued: {
-    ...invalid,
-    http: 409,
-    grpc: 'FAILED_PRECONDITION',
-    type: 'conflict_error',
-    meaning: 'Later turns of the conversation repeat the texts of the run.',
-    hint: 'Remove them first, the newest first.',
-  },
-  export_invalid: {
-    ...invalid,
-    meaning: 'The file is not an exported run that can be replayed.',
-    hint: 'Write one with: svc runs export <id> --output run.json',
-  },
-  import_invalid: {
-    ...invalid,
-    meaning: 'The file is not a whole log, so nothing was imported.',
-    hint: 'Write it again with: svc export --output <file>',
-  },
-  store_not_empty: {
-    ...invalid,
-    http: 409,
-    grpc: 'FAILED_PRECONDITION',
-    type: 'conflict_error',
-    meaning: 'A log is imported only into an empty store, and this one has events.',
-    hint: 'Name an empty database in store, or an empty home in SVC_HOME.',
-  },
-  output_exists: {
-    ...invalid,
-    http: 409,
-    grpc: 'ALREADY_EXISTS',
-    type: 'conflict_error',
-    meaning: 'The output file exists already.',
-    hint: 'Choose another name with --output, or move the file away.',
-  },
-  node_unknown: {
-    ...unknown,
-    meaning: 'No node of this name has a lease.',
-    hint: 'See: svc nodes',
-  },
-  provider_unknown: {
-    ...unknown,
-    meaning: 'No provider of this name is configured.',
-    hint: 'See: svc provider list. Add one with: svc provider add <id> --base-url <url>',
-  },
-  mcp_unknown: {
-    ...unknown,
-    meaning: 'No server of tools, or no tool, has this name.',
-    hint: 'See: svc mcp list. Add a server with: svc mcp add <name> -- <command …>',
-  },
-  mcp_exists: {
-    ...invalid,
-    http: 409,
-    grpc: 'ALREADY_EXISTS',
-    type: 'conflict_error',
-    meaning: 'A server of tools of this name is configured already.',
-    hint: 'Change it with svc mcp set, or remove it first with: svc mcp remove <name>',
-  },
-  mcp_unavailable: {
-    ...provider,
-    meaning: 'The server of tools cannot be used, so the tool was not called.',
-    hint: 'Test it: svc mcp test <name>. What it prints is in: svc logs --level debug',
-  },
-  mcp_login_needed: {
-    ...provider,
-    exit: 5,
-    retryable: false,
-    meaning: 'The server of tools asks for a login, or refuses the one that svc has.',
-    hint: 'Log in with a browser: svc mcp login <name>',
-  },
-  mcp_login_failed: {
-    ...provider,
-    exit: 5,
-    retryable: false,
-    meaning: 'The login at a server of tools did not succeed, so nothing was stored.',
-    hint:
-      'Try again: svc mcp login <name>. Where svc cannot register itself, give it the id that ' +
+  tool_unknown: invalid(
+    'A server of tools has no tool of this name.',
+    'List its tools with: svc mcp show <server>',
+    { exit: 7 },
+  ),
+  tool_lost: unavailable(
+    'The connection to a server of tools broke, and the result of a call is not known.',
+    'Decide what becomes of it: svc approvals list',
+    { retryable: false },
+  ),
+  tool_limit: unavailable(
+    'The model called tools more often than one run may.',
+    'Ask for less at once, or raise the limits tool_turns and tool_calls.',
+    { exit: 10, retryable: false },
+  ),
+  tool_call_invalid: unavailable(
+    'The model called tools in a wrong way, and again after it had the error.',
+    'Choose a model that knows tools better. See: svc model list',
+    { exit: 10, retryable: false },
+  ),
+  tool_loop: unavailable(
+    'The model repeated one call of a tool, with the same result each time.',
+    'Choose another model, or say in the prompt what to do with the result.',
+    { exit: 10, retryable: false },
+  ),
+  thread_not_found: unknown(
+    'A request of a thread follows a message that the log does not have.',
+    'Send the whole conversation, with thread: {"type": "create"}.',
+    { exit: 2 },
+  ),
+  previous_response_not_found: invalid(
+    'A response that the request continues is not there, or was not stored.',
+    'Leave previous_response_id out, and send the whole conversation in input.',
+  ),
+  websocket_connection_limit_reached: invalid(
+    'A WebSocket for responses is open as long as one may be.',
+    'Open another one, and continue with previous_response_id or the whole conversation.',
+  ),
+  run_ambiguous: invalid('Several runs have an id that begins like this.', 'Write more of the id.'),
+  conversation_unknown: unknown(
+    'No program made this conversation, or it was deleted.',
+    'Make one with POST /v1/conversations, or leave the field out.',
+    { exit: 2 },
+  ),
+  conversation_busy: invalid(
+    'A run of the conversation has not ended yet.',
+    'Wait for its answer, or cancel it: svc runs cancel <id>',
+    { http: 409, grpc: 'ABORTED', exit: 8, type: 'conflict_error', retryable: true },
+  ),
+  run_unfinished: invalid(
+    'The run has not ended yet.',
+    'Cancel it with svc runs cancel <id>, or wait for its end.',
+    { http: 409, grpc: 'FAILED_PRECONDITION', type: 'conflict_error' },
+  ),
+  run_continued: invalid(
+    'Later turns of the conversation repeat the texts of the run.',
+    'Remove them first, the newest first.',
+    { http: 409, grpc: 'FAILED_PRECONDITION', type: 'conflict_error' },
+  ),
+  export_invalid: invalid(
+    'The file is not an exported run that can be replayed.',
+    'Write one with: svc runs export <id> --output run.json',
+  ),
+  import_invalid: invalid(
+    'The file is not a whole log, so nothing was imported.',
+    'Write it again with: svc export --output <file>',
+  ),
+  store_not_empty: invalid(
+    'A log is imported only into an empty store, and this one has events.',
+    'Name an empty database in store, or an empty home in SVC_HOME.',
+    { http: 409, grpc: 'FAILED_PRECONDITION', type: 'conflict_error' },
+  ),
+  output_exists: invalid(
+    'The output file exists already.',
+    'Choose another name with --output, or move the file away.',
+    { http: 409, grpc: 'ALREADY_EXISTS', type: 'conflict_error' },
+  ),
+  node_unknown: unknown('No node of this name has a lease.', 'See: svc nodes'),
+  provider_unknown: unknown(
+    'No provider of this name is configured.',
+    'See: svc provider list. Add one with: svc provider add <id> --base-url <url>',
+  ),
+  mcp_unknown: unknown(
+    'No server of tools, or no tool, has this name.',
+    'See: svc mcp list. Add a server with: svc mcp add <name> -- <command …>',
+  ),
+  mcp_exists: invalid(
+    'A server of tools of this name is configured already.',
+    'Change it with svc mcp set, or remove it first with: svc mcp remove <name>',
+    { http: 409, grpc: 'ALREADY_EXISTS', type: 'conflict_error' },
+  ),
+  mcp_unavailable: provider(
+    'The server of tools cannot be used, so the tool was not called.',
+    'Test it: svc mcp test <name>. What it prints is in: svc logs --level debug',
+  ),
+  mcp_login_needed: provider(
+    'The server of tools asks for a login, or refuses the one that svc has.',
+    'Log in with a browser: svc mcp login <name>',
+    { exit: 5, retryable: false },
+  ),
+  mcp_login_failed: provider(
+    'The login at a server of tools did not succeed, so nothing was stored.',
+    'Try again: svc mcp login <name>. Where svc cannot register itself, give it the id that ' +
       'you registered: svc mcp set <name> --client-id <id>',
-  },
-  provider_exists: {
-    ...invalid,
-    http: 409,
-    grpc: 'ALREADY_EXISTS',
-    type: 'conflict_error',
-    meaning: 'A provider of this name is configured already.',
-    hint: 'Remove it first with: svc provider remove <id>',
-  },
-  cloud_unconfigured: {
-    ...unknown,
-    http: 400,
-    grpc: 'FAILED_PRECONDITION',
-    meaning: 'No cloud provider is configured.',
-    hint:
-      'Add one with: svc provider add openai --base-url https://api.openai.com/v1 --key-env ' +
+    { exit: 5, retryable: false },
+  ),
+  provider_exists: invalid(
+    'A provider of this name is configured already.',
+    'Remove it first with: svc provider remove <id>',
+    { http: 409, grpc: 'ALREADY_EXISTS', type: 'conflict_error' },
+  ),
+  cloud_unconfigured: unknown(
+    'No cloud provider is configured.',
+    'Add one with: svc provider add openai --base-url https://api.openai.com/v1 --key-env ' +
       'OPENAI_API_KEY --model <model>',
-  },
-  model_unknown: {
-    ...unknown,
-    meaning: 'The provider has no model of this name.',
-    hint: 'See svc model list, or download one: svc model pull qwen3:0.6b',
-  },
-  capability_missing: {
-    ...invalid,
-    grpc: 'FAILED_PRECONDITION',
-    exit: 7,
-    meaning: 'The provider or the model cannot do what the request asks for.',
-    hint: 'Choose a model that can (svc model list shows it), or leave that part out.',
-  },
-  model_invalid: {
-    ...unknown,
-    http: 422,
-    grpc: 'FAILED_PRECONDITION',
-    meaning: 'The file is not a model that the engine can load.',
-    hint: 'Use a GGUF file of a text model. Download it again if it is incomplete.',
-  },
-  model_changed: {
-    ...unknown,
-    http: 409,
-    grpc: 'ABORTED',
-    meaning: 'The answer cannot continue: it was begun with another file of the model.',
-    hint: 'Ask again. In a fleet, pull or import the same file on each node.',
-  },
-  model_quarantined: {
-    ...unknown,
-    http: 422,
-    grpc: 'FAILED_PRECONDITION',
-    meaning:
-      'The model file hung or killed the engine. This version of the file is refused for a while.',
-    hint:
-      'Download or copy the file again: a new version is tried at once. ' +
+    { http: 400, grpc: 'FAILED_PRECONDITION' },
+  ),
+  model_unknown: unknown(
+    'The provider has no model of this name.',
+    'See svc model list, or download one: svc model pull qwen3:0.6b',
+  ),
+  capability_missing: invalid(
+    'The provider or the model cannot do what the request asks for.',
+    'Choose a model that can (svc model list shows it), or leave that part out.',
+    { grpc: 'FAILED_PRECONDITION', exit: 7 },
+  ),
+  model_invalid: unknown(
+    'The file is not a model that the engine can load.',
+    'Use a GGUF file of a text model. Download it again if it is incomplete.',
+    { http: 422, grpc: 'FAILED_PRECONDITION' },
+  ),
+  model_changed: unknown(
+    'The answer cannot continue: it was begun with another file of the model.',
+    'Ask again. In a fleet, pull or import the same file on each node.',
+    { http: 409, grpc: 'ABORTED' },
+  ),
+  model_quarantined: unknown(
+    'The model file hung or killed the engine. This version of the file is refused for a while.',
+    'Download or copy the file again: a new version is tried at once. ' +
       'See the output of the engine with: svc logs --level debug',
-  },
-  model_too_large: {
-    ...unknown,
-    http: 422,
-    grpc: 'FAILED_PRECONDITION',
-    meaning: 'The model needs more memory than local models may use together.',
-    hint:
-      'Use a smaller model or a smaller quantization, set a smaller ' +
+    { http: 422, grpc: 'FAILED_PRECONDITION' },
+  ),
+  model_too_large: unknown(
+    'The model needs more memory than local models may use together.',
+    'Use a smaller model or a smaller quantization, set a smaller ' +
       'limits.engine_context_tokens, or raise models_memory_bytes.',
-  },
-  model_in_use: {
-    ...invalid,
-    http: 409,
-    grpc: 'FAILED_PRECONDITION',
-    type: 'conflict_error',
-    meaning: 'The model is built in, or runs use it.',
-    hint: 'Wait for the runs or cancel them, then try again.',
-  },
-  pull_failed: {
-    ...provider,
-    meaning: 'The model, or the build of the engine, was not downloaded, or failed its check.',
-    hint: 'Check the reference and the network, then run the command again.',
-  },
-  pull_refused: {
-    ...provider,
-    exit: 5,
-    retryable: false,
-    meaning: 'The server refuses to send this model.',
-    hint:
-      "Accept the model's terms on its page, then start the daemon with your token in " +
-      'HF_TOKEN.',
-  },
+    { http: 422, grpc: 'FAILED_PRECONDITION' },
+  ),
+  model_in_use: invalid(
+    'The model is built in, or runs use it.',
+    'Wait for the runs or cancel them, then try again.',
+    { http: 409, grpc: 'FAILED_PRECONDITION', type: 'conflict_error' },
+  ),
+  pull_failed: provider(
+    'The model, or the build of the engine, was not downloaded, or failed its check.',
+    'Check the reference and the network, then run the command again.',
+  ),
+  pull_refused: provider(
+    'The server refuses to send this model.',
+    "Accept the model's terms on its page, then start the daemon with your token in " + 'HF_TOKEN.',
+    { exit: 5, retryable: false },
+  ),
   pull_cancelled: {
     http: 499,
     grpc: 'CANCELLED',
@@ -479,14 +378,11 @@ export const errors = {
     meaning: 'The download was cancelled. The downloaded part is kept.',
     hint: 'Run the command again: it goes on where it stopped.',
   },
-  model_exists: {
-    ...invalid,
-    http: 409,
-    grpc: 'ALREADY_EXISTS',
-    type: 'conflict_error',
-    meaning: 'Another model has this name.',
-    hint: 'Name the new one with --name, or remove the old one with: svc model remove <id>',
-  },
+  model_exists: invalid(
+    'Another model has this name.',
+    'Name the new one with --name, or remove the old one with: svc model remove <id>',
+    { http: 409, grpc: 'ALREADY_EXISTS', type: 'conflict_error' },
+  ),
   busy: {
     http: 429,
     grpc: 'RESOURCE_EXHAUSTED',
@@ -496,15 +392,12 @@ export const errors = {
     meaning: 'The queue of the daemon is full.',
     hint: 'Try again later, or raise the limit queue_runs.',
   },
-  descriptors_exhausted: {
-    ...unavailable,
-    grpc: 'RESOURCE_EXHAUSTED',
-    exit: 8,
-    meaning: 'The daemon has as many files and connections open as the system allows.',
-    hint:
-      'Close connections to the daemon, or raise its limit of open files (ulimit -n) and ' +
+  descriptors_exhausted: unavailable(
+    'The daemon has as many files and connections open as the system allows.',
+    'Close connections to the daemon, or raise its limit of open files (ulimit -n) and ' +
       'start it again. It recovers by itself once some are free.',
-  },
+    { grpc: 'RESOURCE_EXHAUSTED', exit: 8 },
+  ),
   event_refused: {
     http: 409,
     grpc: 'FAILED_PRECONDITION',
@@ -514,313 +407,219 @@ export const errors = {
     meaning: 'The machine does not accept this event in its current state.',
     hint: 'See the state and its accepted events in the response.',
   },
-  not_ready: {
-    ...unavailable,
-    meaning: 'The daemon is not ready for runs.',
-    hint: 'See the reason with: svc health',
-  },
-  daemon_stopping: {
-    ...unavailable,
-    meaning: 'The daemon is stopping and accepts no new runs.',
-    hint: 'Start it again with: svc start',
-  },
-  daemon_not_running: {
-    ...unavailable,
-    exit: 3,
-    meaning: 'No daemon answers on the local socket.',
-    hint: 'Start it with: svc start',
-  },
-  daemon_already_running: {
-    ...startup,
-    meaning: 'Another daemon uses this home.',
-    hint: 'See it with: svc status. Stop it with: svc stop',
-  },
-  lease_lost: {
-    ...unavailable,
-    meaning: 'Another node has taken over the runs of this one, because its lease ended.',
-    hint: 'The daemon joins the fleet again by itself. See it with: svc nodes',
-  },
-  connection_lost: {
-    ...unavailable,
-    exit: 10,
-    meaning: 'The connection to the daemon ended before its response.',
-    hint: 'See how it ended with: svc doctor',
-  },
-  start_timed_out: {
-    ...startup,
-    exit: 4,
-    meaning: 'The daemon did not become ready in time.',
-    hint: 'See its log with: svc logs, or allow more time with --wait.',
-  },
-  stop_timed_out: {
-    ...startup,
-    meaning: 'The daemon did not stop in time.',
-    hint: 'Stop it at once with: svc stop --force',
-  },
-  port_in_use: {
-    ...startup,
-    exit: 6,
-    meaning: 'Another program listens on the address.',
-    hint:
-      'Stop that program, or take any free port: svc config set http 127.0.0.1:0, and the same ' +
+  not_ready: unavailable('The daemon is not ready for runs.', 'See the reason with: svc health'),
+  daemon_stopping: unavailable(
+    'The daemon is stopping and accepts no new runs.',
+    'Start it again with: svc start',
+  ),
+  daemon_not_running: unavailable(
+    'No daemon answers on the local socket.',
+    'Start it with: svc start',
+    { exit: 3 },
+  ),
+  daemon_already_running: startup(
+    'Another daemon uses this home.',
+    'See it with: svc status. Stop it with: svc stop',
+  ),
+  lease_lost: unavailable(
+    'Another node has taken over the runs of this one, because its lease ended.',
+    'The daemon joins the fleet again by itself. See it with: svc nodes',
+  ),
+  connection_lost: unavailable(
+    'The connection to the daemon ended before its response.',
+    'See how it ended with: svc doctor',
+    { exit: 10 },
+  ),
+  start_timed_out: startup(
+    'The daemon did not become ready in time.',
+    'See its log with: svc logs, or allow more time with --wait.',
+    { exit: 4 },
+  ),
+  stop_timed_out: startup(
+    'The daemon did not stop in time.',
+    'Stop it at once with: svc stop --force',
+  ),
+  port_in_use: startup(
+    'Another program listens on the address.',
+    'Stop that program, or take any free port: svc config set http 127.0.0.1:0, and the same ' +
       'for grpc. For once: svc start --http <host:port>',
-  },
-  address_refused: {
-    ...startup,
-    exit: 6,
-    meaning:
-      'The daemon cannot bind the address, or other machines reach it without ' +
+    { exit: 6 },
+  ),
+  address_refused: startup(
+    'The daemon cannot bind the address, or other machines reach it without ' +
       'authentication or TLS.',
-    hint: 'Use 127.0.0.1, or turn authentication on in the configuration.',
-  },
-  certificate_invalid: {
-    ...startup,
-    exit: 6,
-    meaning: 'The TLS certificate or its key cannot be used.',
-    hint: 'Put a valid pair in PEM form at tls_cert and tls_key. Check it with: svc doctor',
-  },
-  config_invalid: {
-    ...startup,
-    exit: 6,
-    meaning: 'The configuration is invalid.',
-    hint: 'Correct the named line, variable or flag. See the settings in docs/operations.md.',
-  },
-  home_unusable: {
-    ...startup,
-    exit: 6,
-    meaning: 'The daemon cannot write a folder of its home, or other users can read it.',
-    hint: 'Correct its owner and mode (chmod 700), or choose another home with SVC_HOME.',
-  },
-  keychain_unavailable: {
-    ...startup,
-    exit: 6,
-    meaning: 'No keychain answers here.',
-    hint: 'Unlock it, or store the key in a private file: svc provider key --store file',
-  },
-  service_manager_failed: {
-    ...startup,
-    exit: 6,
-    meaning: 'The service manager of this system refused.',
-    hint:
-      'Read its words above. Without a service: svc start. To see the definition: ' +
+    'Use 127.0.0.1, or turn authentication on in the configuration.',
+    { exit: 6 },
+  ),
+  certificate_invalid: startup(
+    'The TLS certificate or its key cannot be used.',
+    'Put a valid pair in PEM form at tls_cert and tls_key. Check it with: svc doctor',
+    { exit: 6 },
+  ),
+  config_invalid: startup(
+    'The configuration is invalid.',
+    'Correct the named line, variable or flag. See the settings in docs/operations.md.',
+    { exit: 6 },
+  ),
+  home_unusable: startup(
+    'The daemon cannot write a folder of its home, or other users can read it.',
+    'Correct its owner and mode (chmod 700), or choose another home with SVC_HOME.',
+    { exit: 6 },
+  ),
+  keychain_unavailable: startup(
+    'No keychain answers here.',
+    'Unlock it, or store the key in a private file: svc provider key --store file',
+    { exit: 6 },
+  ),
+  service_manager_failed: startup(
+    'The service manager of this system refused.',
+    'Read its words above. Without a service: svc start. To see the definition: ' +
       'svc service install --print',
-  },
-  upgrade_refused: {
-    ...startup,
-    exit: 6,
-    meaning: 'The other version of svc was not put into use, and this one goes on.',
-    hint: 'Stay with this version, and report what differs to those who made the other one.',
-  },
-  node_too_old: {
-    ...startup,
-    meaning: 'This Node.js is older than svc needs.',
-    hint: 'Install Node.js 24, or run svc through npx in a checkout: that uses its own Node.js.',
-  },
-  program_replaced: {
-    ...startup,
-    http: 503,
-    grpc: 'UNAVAILABLE',
-    meaning:
-      'A part of the program cannot be loaded: the program was replaced or removed while it runs.',
-    hint: 'Restart the daemon: svc restart. If this stays, install svc again.',
-  },
-  store_foreign: {
-    ...startup,
-    exit: 6,
-    meaning: 'The database is not an event log of svc, or a newer version wrote it.',
-    hint: 'Move the file away, or choose another home with SVC_HOME.',
-  },
-  store_corrupt: {
-    ...startup,
-    meaning: 'The event log is damaged.',
-    hint: 'Copy the file first, then run: svc doctor',
-  },
-  store_tail_lost: {
-    ...startup,
-    meaning: 'The end of the event log is missing: it has fewer events than were committed.',
-    hint:
-      'Run svc doctor. To continue without the lost events, write the word accept into the ' +
+    { exit: 6 },
+  ),
+  upgrade_refused: startup(
+    'The other version of svc was not put into use, and this one goes on.',
+    'Stay with this version, and report what differs to those who made the other one.',
+    { exit: 6 },
+  ),
+  node_too_old: startup(
+    'This Node.js is older than svc needs.',
+    'Install Node.js 24, or run svc through npx in a checkout: that uses its own Node.js.',
+  ),
+  program_replaced: startup(
+    'A part of the program cannot be loaded: the program was replaced or removed while it runs.',
+    'Restart the daemon: svc restart. If this stays, install svc again.',
+    { http: 503, grpc: 'UNAVAILABLE' },
+  ),
+  store_foreign: startup(
+    'The database is not an event log of svc, or a newer version wrote it.',
+    'Move the file away, or choose another home with SVC_HOME.',
+    { exit: 6 },
+  ),
+  store_corrupt: startup('The event log is damaged.', 'Copy the file first, then run: svc doctor'),
+  store_tail_lost: startup(
+    'The end of the event log is missing: it has fewer events than were committed.',
+    'Run svc doctor. To continue without the lost events, write the word accept into the ' +
       'named file.',
-  },
-  store_failed: {
-    ...startup,
-    meaning: 'The daemon cannot write the event log, so it commits no more events.',
-    hint: 'Check the disk with svc doctor, then start the daemon again.',
-  },
-  store_full: {
-    ...unavailable,
-    http: 507,
-    grpc: 'RESOURCE_EXHAUSTED',
-    meaning: 'The disk is full: the event log cannot grow.',
-    hint: 'Free some space: the daemon then accepts runs again.',
-  },
-  run_unconfirmed: {
-    ...unavailable,
-    meaning:
-      'The event log failed while the run was created. It is unknown whether the run ' +
+  ),
+  store_failed: startup(
+    'The daemon cannot write the event log, so it commits no more events.',
+    'Check the disk with svc doctor, then start the daemon again.',
+  ),
+  store_full: unavailable(
+    'The disk is full: the event log cannot grow.',
+    'Free some space: the daemon then accepts runs again.',
+    { http: 507, grpc: 'RESOURCE_EXHAUSTED' },
+  ),
+  run_unconfirmed: unavailable(
+    'The event log failed while the run was created. It is unknown whether the run ' +
       'exists, and the daemon stops.',
-    hint:
-      'Start the daemon again, then send the request again with the same idempotency key: ' +
+    'Start the daemon again, then send the request again with the same idempotency key: ' +
       'that returns the run if it exists. Without a key, look first: svc runs list',
-  },
-  store_stalled: {
-    ...unavailable,
-    meaning: 'The disk or the database does not respond, so the event log cannot be used now.',
-    hint:
-      'Check the disk or the database. The daemon continues once it responds. ' +
+  ),
+  store_stalled: unavailable(
+    'The disk or the database does not respond, so the event log cannot be used now.',
+    'Check the disk or the database. The daemon continues once it responds. ' +
       'Then send the request again, with its idempotency key if it had one.',
-  },
-  engine_missing: {
-    ...startup,
-    exit: 9,
-    meaning: 'llama.cpp is not available for this platform.',
-    hint: 'Run svc doctor, or install again without --omit=optional.',
-  },
-  engine_crashed: {
-    ...provider,
-    meaning: 'The engine process died.',
-    hint: 'Run it again. If it happens again, see: svc logs, svc doctor',
-  },
-  engine_killed: {
-    ...provider,
-    meaning: 'Something outside svc killed the engine while it loaded the model.',
-    hint:
-      'The system does that when memory is short: see svc doctor. Close other programs, ' +
+  ),
+  engine_missing: startup(
+    'llama.cpp is not available for this platform.',
+    'Run svc doctor, or install again without --omit=optional.',
+    { exit: 9 },
+  ),
+  engine_crashed: provider(
+    'The engine process died.',
+    'Run it again. If it happens again, see: svc logs, svc doctor',
+  ),
+  engine_killed: provider(
+    'Something outside svc killed the engine while it loaded the model.',
+    'The system does that when memory is short: see svc doctor. Close other programs, ' +
       'or use a smaller model or --context.',
-  },
-  engine_timed_out: {
-    ...provider,
-    http: 504,
-    grpc: 'DEADLINE_EXCEEDED',
-    meaning: 'The engine took longer than one of its limits allows.',
-    hint: 'Try another model. If it took long to load, raise the limit engine_load_ms.',
-  },
-  engine_failed: {
-    ...provider,
+  ),
+  engine_timed_out: provider(
+    'The engine took longer than one of its limits allows.',
+    'Try another model. If it took long to load, raise the limit engine_load_ms.',
+    { http: 504, grpc: 'DEADLINE_EXCEEDED' },
+  ),
+  engine_failed: provider('The engine failed to answer.', 'See: svc logs --run <run>', {
     retryable: false,
-    meaning: 'The engine failed to answer.',
-    hint: 'See: svc logs --run <run>',
-  },
-  provider_unreachable: {
-    ...provider,
-    meaning: 'The provider does not respond at its address.',
-    hint: 'Check that it runs and that its address is right: svc provider test <provider>',
-  },
-  provider_address_unknown: {
-    ...provider,
-    retryable: false,
-    meaning: 'The name in the address of the provider cannot be looked up.',
-    hint: 'Check its address in svc provider list, and whether this machine is online.',
-  },
-  provider_tls_failed: {
-    ...provider,
-    retryable: false,
-    meaning:
-      'The connection to the provider cannot be secured: its certificate or its TLS is wrong.',
-    hint:
-      'Check its address in svc provider list. For a private certificate set ' +
+  }),
+  provider_unreachable: provider(
+    'The provider does not respond at its address.',
+    'Check that it runs and that its address is right: svc provider test <provider>',
+  ),
+  provider_address_unknown: provider(
+    'The name in the address of the provider cannot be looked up.',
+    'Check its address in svc provider list, and whether this machine is online.',
+    { retryable: false },
+  ),
+  provider_tls_failed: provider(
+    'The connection to the provider cannot be secured: its certificate or its TLS is wrong.',
+    'Check its address in svc provider list. For a private certificate set ' +
       'NODE_EXTRA_CA_CERTS and run: svc restart',
-  },
-  provider_timed_out: {
-    ...provider,
-    http: 504,
-    grpc: 'DEADLINE_EXCEEDED',
-    meaning: 'The provider took too long.',
-    hint: 'Try again, or ask for less at one time.',
-  },
-  provider_silent: {
-    ...provider,
-    http: 504,
-    grpc: 'DEADLINE_EXCEEDED',
-    exit: 124,
-    type: 'timeout_error',
-    meaning: 'The provider did not begin to answer in time.',
-    hint:
-      'Raise the limit first_output_ms for a slow model, or check it with: ' +
+    { retryable: false },
+  ),
+  provider_timed_out: provider(
+    'The provider took too long.',
+    'Try again, or ask for less at one time.',
+    { http: 504, grpc: 'DEADLINE_EXCEEDED' },
+  ),
+  provider_silent: provider(
+    'The provider did not begin to answer in time.',
+    'Raise the limit first_output_ms for a slow model, or check it with: ' +
       'svc provider test <provider>',
-  },
-  provider_stalled: {
-    ...provider,
-    http: 504,
-    grpc: 'DEADLINE_EXCEEDED',
-    exit: 124,
-    type: 'timeout_error',
-    meaning: 'The provider stopped sending in the middle of its answer.',
-    hint: 'Ask again, or raise the limit idle_ms for a slow model.',
-  },
-  provider_unavailable: {
-    ...provider,
-    http: 503,
-    meaning: 'The provider failed several times in a row, so it is not asked for a short time.',
-    hint: 'Wait until it is tried again, or try it now with: svc provider test <provider>',
-  },
-  provider_unauthorised: {
-    ...byProvider,
-    http: 401,
-    grpc: 'UNAUTHENTICATED',
-    exit: 5,
-    type: 'authentication_error',
-    meaning:
-      'The provider refused the credentials that svc has for it, or none are set. The token for ' +
+    { http: 504, grpc: 'DEADLINE_EXCEEDED', exit: 124, type: 'timeout_error' },
+  ),
+  provider_stalled: provider(
+    'The provider stopped sending in the middle of its answer.',
+    'Ask again, or raise the limit idle_ms for a slow model.',
+    { http: 504, grpc: 'DEADLINE_EXCEEDED', exit: 124, type: 'timeout_error' },
+  ),
+  provider_unavailable: provider(
+    'The provider failed several times in a row, so it is not asked for a short time.',
+    'Wait until it is tried again, or try it now with: svc provider test <provider>',
+    { http: 503 },
+  ),
+  provider_unauthorised: byProvider(
+    'The provider refused the credentials that svc has for it, or none are set. The token for ' +
       'svc was accepted.',
-    hint:
-      'Store its key with svc provider key <provider>, then check it with svc provider test ' +
+    'Store its key with svc provider key <provider>, then check it with svc provider test ' +
       '<provider>.',
-  },
-  provider_forbidden: {
-    ...byProvider,
-    http: 403,
-    grpc: 'PERMISSION_DENIED',
-    exit: 5,
-    type: 'authentication_error',
-    meaning: 'The provider knows the key, and does not allow this request with it.',
-    hint: 'Check on its pages what the key may do, or choose another model or provider.',
-  },
-  provider_busy: {
-    ...byProvider,
-    http: 429,
-    grpc: 'RESOURCE_EXHAUSTED',
-    type: 'rate_limit_error',
-    retryable: true,
-    meaning: 'The provider takes no more requests now, because there were too many.',
-    hint: 'Wait, or use another provider. See when it is asked again with: svc provider list',
-  },
-  provider_quota_exceeded: {
-    ...provider,
-    http: 429,
-    grpc: 'RESOURCE_EXHAUSTED',
-    type: 'insufficient_quota',
-    retryable: false,
-    meaning: 'The credit or the quota of the account at the provider is used up.',
-    hint: 'Check the plan and the bills on its pages, or use another provider.',
-  },
-  provider_overloaded: {
-    ...byProvider,
-    keepsStatus: 5,
-    http: 503,
-    type: 'overloaded_error',
-    retryable: true,
-    meaning: 'The provider is overloaded or down for maintenance.',
-    hint: 'Try again later, or use another provider.',
-  },
-  provider_failed: {
-    ...provider,
-    meaning: 'The provider responded with an error.',
-    hint: 'Try again, or check it with: svc provider test <provider>',
-  },
-  provider_conflict: {
-    ...provider,
-    meaning: 'The provider reports a conflict with another request.',
-    hint: 'Try again.',
-  },
-  provider_rejected: {
-    ...byProvider,
-    http: 400,
-    grpc: 'INVALID_ARGUMENT',
-    type: 'invalid_request_error',
-    meaning: 'The provider rejected the request.',
-    hint: 'See what it says: often it does not know the model or a parameter.',
-  },
+    { http: 401, grpc: 'UNAUTHENTICATED', exit: 5, type: 'authentication_error' },
+  ),
+  provider_forbidden: byProvider(
+    'The provider knows the key, and does not allow this request with it.',
+    'Check on its pages what the key may do, or choose another model or provider.',
+    { http: 403, grpc: 'PERMISSION_DENIED', exit: 5, type: 'authentication_error' },
+  ),
+  provider_busy: byProvider(
+    'The provider takes no more requests now, because there were too many.',
+    'Wait, or use another provider. See when it is asked again with: svc provider list',
+    { http: 429, grpc: 'RESOURCE_EXHAUSTED', type: 'rate_limit_error', retryable: true },
+  ),
+  provider_quota_exceeded: provider(
+    'The credit or the quota of the account at the provider is used up.',
+    'Check the plan and the bills on its pages, or use another provider.',
+    { http: 429, grpc: 'RESOURCE_EXHAUSTED', type: 'insufficient_quota', retryable: false },
+  ),
+  provider_overloaded: byProvider(
+    'The provider is overloaded or down for maintenance.',
+    'Try again later, or use another provider.',
+    { keepsStatus: 5, http: 503, type: 'overloaded_error', retryable: true },
+  ),
+  provider_failed: provider(
+    'The provider responded with an error.',
+    'Try again, or check it with: svc provider test <provider>',
+  ),
+  provider_conflict: provider(
+    'The provider reports a conflict with another request.',
+    'Try again.',
+  ),
+  provider_rejected: byProvider(
+    'The provider rejected the request.',
+    'See what it says: often it does not know the model or a parameter.',
+    { http: 400, grpc: 'INVALID_ARGUMENT', type: 'invalid_request_error' },
+  ),
   budget_spent: {
     http: 402,
     grpc: 'RESOURCE_EXHAUSTED',
@@ -832,106 +631,74 @@ export const errors = {
       'Wait for the next day (UTC), raise budget_per_day or budget_tokens_per_day, or ask a ' +
       'local model.',
   },
-  price_unknown: {
-    ...invalid,
-    meaning: 'There is a budget, and the model has no price, so its cost cannot be counted.',
-    hint: 'Set its price in the configuration under prices, by provider/model or provider/*.',
-  },
-  provider_not_found: {
-    ...provider,
-    retryable: false,
-    meaning: 'The provider has nothing at this address.',
-    hint: 'Check its address in svc provider list: it usually ends in /v1.',
-  },
-  provider_too_large: {
-    ...byProvider,
-    http: 413,
-    grpc: 'INVALID_ARGUMENT',
-    type: 'invalid_request_error',
-    meaning: 'The request is larger than the provider takes.',
-    hint: 'Shorten the prompt, or send smaller images.',
-  },
-  content_filtered: {
-    ...byProvider,
-    http: 400,
-    grpc: 'INVALID_ARGUMENT',
-    exit: 10,
-    type: 'invalid_request_error',
-    meaning: 'A content filter refused the request, or cut the answer.',
-    hint: 'Ask in other words, or use another model.',
-  },
-  answer_empty: {
-    ...provider,
-    exit: 10,
-    meaning: 'The answer has no text.',
-    hint: 'Ask again, or in other words.',
-  },
-  answer_cut: {
-    ...provider,
-    exit: 10,
-    retryable: false,
-    meaning: 'The answer ends early: the context of the model, or the longest answer, is reached.',
-    hint: 'Shorten the prompt, or use a model with a longer context.',
-  },
-  targets_failed: {
-    ...provider,
-    keepsStatus: 'any',
-    meaning: 'A run had several targets, and none of them answered.',
-    hint: 'See what each of them said: svc runs why <run>',
-  },
-  provider_adapter_missing: {
-    ...provider,
-    http: 503,
-    exit: 6,
-    retryable: false,
-    meaning: "The package of the provider's adapter is not installed, or cannot be used.",
-    hint: 'Install the package that the message names, in the folder of adapters.',
-  },
-  stream_truncated: {
-    ...provider,
-    exit: 10,
-    meaning: 'The answer of the provider is incomplete.',
-    hint: 'Ask again. See the run with: svc runs show <run>',
-  },
-  stream_garbled: {
-    ...provider,
-    exit: 10,
-    retryable: false,
-    meaning: 'The provider sent something that cannot be understood, so its answer is incomplete.',
-    hint: 'Check that its address is right and its adapter fits: svc provider test <provider>',
-  },
-  stream_oversized: {
-    ...provider,
-    exit: 10,
-    retryable: false,
-    meaning: 'The provider sent more in one piece, or in all, than the daemon takes.',
-    hint:
-      'Ask for a shorter answer, such as with max_tokens. A limit that the message names can be ' +
+  price_unknown: invalid(
+    'There is a budget, and the model has no price, so its cost cannot be counted.',
+    'Set its price in the configuration under prices, by provider/model or provider/*.',
+  ),
+  provider_not_found: provider(
+    'The provider has nothing at this address.',
+    'Check its address in svc provider list: it usually ends in /v1.',
+    { retryable: false },
+  ),
+  provider_too_large: byProvider(
+    'The request is larger than the provider takes.',
+    'Shorten the prompt, or send smaller images.',
+    { http: 413, grpc: 'INVALID_ARGUMENT', type: 'invalid_request_error' },
+  ),
+  content_filtered: byProvider(
+    'A content filter refused the request, or cut the answer.',
+    'Ask in other words, or use another model.',
+    { http: 400, grpc: 'INVALID_ARGUMENT', exit: 10, type: 'invalid_request_error' },
+  ),
+  answer_empty: provider('The answer has no text.', 'Ask again, or in other words.', { exit: 10 }),
+  answer_cut: provider(
+    'The answer ends early: the context of the model, or the longest answer, is reached.',
+    'Shorten the prompt, or use a model with a longer context.',
+    { exit: 10, retryable: false },
+  ),
+  targets_failed: provider(
+    'A run had several targets, and none of them answered.',
+    'See what each of them said: svc runs why <run>',
+    { keepsStatus: 'any' },
+  ),
+  provider_adapter_missing: provider(
+    "The package of the provider's adapter is not installed, or cannot be used.",
+    'Install the package that the message names, in the folder of adapters.',
+    { http: 503, exit: 6, retryable: false },
+  ),
+  stream_truncated: provider(
+    'The answer of the provider is incomplete.',
+    'Ask again. See the run with: svc runs show <run>',
+    { exit: 10 },
+  ),
+  stream_garbled: provider(
+    'The provider sent something that cannot be understood, so its answer is incomplete.',
+    'Check that its address is right and its adapter fits: svc provider test <provider>',
+    { exit: 10, retryable: false },
+  ),
+  stream_oversized: provider(
+    'The provider sent more in one piece, or in all, than the daemon takes.',
+    'Ask for a shorter answer, such as with max_tokens. A limit that the message names can be ' +
       'raised.',
-  },
-  run_interrupted: {
-    ...unavailable,
-    exit: 10,
-    meaning: 'The run was interrupted. The text so far is kept.',
-    hint: 'See it with svc runs show <run>, or ask again.',
-  },
-  content_not_kept: {
-    ...unavailable,
-    exit: 10,
-    meaning:
-      'The log does not keep prompts or outputs in full. An interrupted run cannot ' +
+    { exit: 10, retryable: false },
+  ),
+  run_interrupted: unavailable(
+    'The run was interrupted. The text so far is kept.',
+    'See it with svc runs show <run>, or ask again.',
+    { exit: 10 },
+  ),
+  content_not_kept: unavailable(
+    'The log does not keep prompts or outputs in full. An interrupted run cannot ' +
       'continue, and an answer cannot be read again.',
-    hint:
-      'Ask again. The settings history.prompts, history.outputs and history.redact say what ' +
+    'Ask again. The settings history.prompts, history.outputs and history.redact say what ' +
       'is kept.',
-  },
-  resume_failed: {
-    ...unavailable,
-    exit: 10,
-    retryable: false,
-    meaning: 'The run was interrupted and cannot continue: another model wrote its text.',
-    hint: 'See it with svc runs show <run>. Send the prompt again for a whole answer.',
-  },
+    { exit: 10 },
+  ),
+  resume_failed: unavailable(
+    'The run was interrupted and cannot continue: another model wrote its text.',
+    'See it with svc runs show <run>. Send the prompt again for a whole answer.',
+    { exit: 10, retryable: false },
+  ),
   run_cancelled: {
     http: 499,
     grpc: 'CANCELLED',
