@@ -443,6 +443,11 @@ test('one table says what differs between systems', () => {
   assert.equal(asking, ['src/home/platform.ts']);
 });
 
+test('one function makes a signal of several', () => {
+  const making = files.filter((file) => readFileSync(file, 'utf8').includes('AbortSignal.any('));
+  assert.equal(making, ['src/async/signals.ts']);
+});
+
 test('no file is called utils, helpers or the like', () => {
   const drawers = files.filter(
     (file) =>

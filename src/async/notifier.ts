@@ -1,3 +1,4 @@
+import { anySignal } from './signals.ts';
 /** Calls listeners at each change, and wakes those that wait for the next one. */
 export class Notifier<T = void> {
   private readonly listeners = new Set<(value: T) => void>();
@@ -31,7 +32,7 @@ export class Notifier<T = void> {
    */
   async waitFor<V>(look: () => V | null | Promise<V | null>, signal: AbortSignal): Promise<V> {
     const found = new AbortController();
-    const over = AbortSignal.any([signal, found.signal]);
+    const over = anySignal([signal, found.signal]);
     try {
       for (;;) {
         signal.throwIfAborted();

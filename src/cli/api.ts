@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
+import { anySignal } from '../async/signals.ts';
 import { type ErrorBody, fromBody, SvcError } from '../errors.ts';
 import { limitSpecs } from '../limits.ts';
 import { plain } from '../logs/plain.ts';
@@ -32,7 +33,7 @@ export async function run({ args, flags, paths }: Context): Promise<number> {
   const body = typeof flags.data === 'string' ? await readBody(flags.data) : null;
   const interrupt = onInterrupt();
   const stdout = openStdout();
-  const leave = AbortSignal.any([interrupt.signal, stdout.gone]);
+  const leave = anySignal([interrupt.signal, stdout.gone]);
   const headers = {
     accept: flags.stream === true ? 'text/event-stream' : '*/*',
     // How a stream ended comes after it.

@@ -1,3 +1,4 @@
+import { anySignal } from '../async/signals.ts';
 import { SvcError } from '../errors.ts';
 import type { PullContext } from './context.ts';
 import { connectionError, pullError } from './failure.ts';
@@ -62,7 +63,7 @@ class Receiver {
     this.partial = partial;
     this.options = options;
     this.bytesMax = Math.min(pull_bytes, size ?? pull_bytes);
-    this.signal = AbortSignal.any([options.signal, this.ending.signal]);
+    this.signal = anySignal([options.signal, this.ending.signal]);
     this.isKnown = partial.offset >= GGUF_MAGIC.length;
     this.ranges = new Ranges({
       have: () => partial.parts,

@@ -1,3 +1,4 @@
+import { anySignal } from '../../async/signals.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { readLine } from '../../logs/filter.ts';
@@ -28,7 +29,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
     return showLine(stdout, line, json ? null : form);
   };
   const interrupt = onInterrupt();
-  const signal = AbortSignal.any([interrupt.signal, stdout.gone]);
+  const signal = anySignal([interrupt.signal, stdout.gone]);
   const onStop = () => json || note('The daemon stopped.');
   const ending = query.follow ? await fromDaemon(paths, query, show, signal, onStop) : 'none';
   if (ending === 'none') await fromFiles(paths, query, show, signal);

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { anySignal } from '../../async/signals.ts';
 import type { Paths } from '../../home/paths.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { keyOfThisShell } from '../connect/shell-key.ts';
@@ -63,7 +64,7 @@ async function follow(
 ): Promise<AnswerOutcome> {
   const { flags, json, paths } = context;
   const printer = json ? null : new AnswerPrinter(stdout);
-  const cancel = AbortSignal.any([interrupt, stdout.gone]);
+  const cancel = anySignal([interrupt, stdout.gone]);
   const steps = printing(flags['no-stream'] === true ? null : printer, json, cancel);
   const accepted = (run: Run) => {
     steps.accepted(run);

@@ -1,4 +1,5 @@
 import { shownTarget } from '../../../machines/failover.ts';
+import { anySignal } from '../../async/signals.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import type { ControlClient } from '../../transport/control/client.ts';
@@ -174,7 +175,7 @@ async function consume(
   { what, cancel, leave, steps }: Following,
 ): Promise<Run> {
   const hung = new AbortController();
-  const signal = leave === undefined ? hung.signal : AbortSignal.any([leave, hung.signal]);
+  const signal = leave === undefined ? hung.signal : anySignal([leave, hung.signal]);
   const stream =
     'start' in what && cursor.id === null
       ? client.stream('run.start', { ...what.start, stream: true }, { signal })

@@ -1,3 +1,4 @@
+import { anySignal } from '../../async/signals.ts';
 import type { Context } from '../context.ts';
 import { onInterrupt } from '../interrupt.ts';
 import { wholeFlag } from '../parse/flag-values.ts';
@@ -19,7 +20,7 @@ export async function run(context: Context): Promise<number> {
   );
   const stdout = openStdout();
   const printer = json ? null : new AnswerPrinter(stdout);
-  const leave = AbortSignal.any([interrupt.signal, stdout.gone]);
+  const leave = anySignal([interrupt.signal, stdout.gone]);
   const steps = printing(printer, json, leave);
   try {
     const record = await followRun({

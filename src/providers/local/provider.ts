@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { RunRequest } from '../../../machines/messages.ts';
+import { anySignal } from '../../async/signals.ts';
 import type { Attention } from '../../contract/attention.ts';
 import { effectiveRows, optionsIn } from '../../contract/options.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
@@ -227,7 +228,7 @@ export function createLocalProvider({
       const message = `The built-in model ${what}.`;
       throw new SvcError('capability_missing', message, { param: 'model', hint });
     }
-    const closes = AbortSignal.any([signal, closing.signal]);
+    const closes = anySignal([signal, closing.signal]);
     const within = async (context_tokens: number) => {
       const vectors = await engines.embed(model, purpose, order, context_tokens, closes);
       const embedding = await vectors.whole();
@@ -274,7 +275,7 @@ export function createLocalProvider({
   const warm = async () => {
     const { path } = await find(models.default);
     const abort = new AbortController();
-    const ended = engines.warm(models.default, AbortSignal.any([closing.signal, abort.signal]));
+    const ended = engines.warm(models.default, anySignal([closing.signal, abort.signal]));
     warming = { path, abort, ended };
     await ended.finally(() => {
       warming = null;
@@ -292,7 +293,7 @@ export function createLocalProvider({
       const model = await findLoadable(name);
       if (model.server !== undefined) await guard.pardon(model);
       if (keep_ms !== null) engines.keep(model.path, keep_ms);
-      await engines.renew(model, AbortSignal.any([signal, closing.signal]));
+      await engines.renew(model, anySignal([signal, closing.signal]));
       return model.id;
     },
     unload: async (name) => {

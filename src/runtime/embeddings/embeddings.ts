@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { refusal } from '../../../machines/daemon/chart.ts';
 import type { EmbeddingSent } from '../../../machines/provider/context.ts';
+import { anySignal } from '../../async/signals.ts';
 import type { Config } from '../../config/config.ts';
 import { checkText } from '../../contract/check.ts';
 import type { Asker, EmbeddingRecord, EmbedInput } from '../../contract/contract.ts';
@@ -208,7 +209,7 @@ export class Embeddings {
       const size = { texts: texts.length, bytes, estimated_tokens };
       const sent = cloud ? await this.recordSent(of, target, size, asker) : null;
       budget.leaveEmbedding(request);
-      const answer = await work(model, AbortSignal.any([signal, late]));
+      const answer = await work(model, anySignal([signal, late]));
       if (sent !== null) this.recordCount(sent, answer.input_tokens);
       check(answer);
       outcome = 'answered';

@@ -4,6 +4,7 @@ import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
 import { circuitOf, circuitState, circuitWait } from '../../../machines/provider/circuit.ts';
 import type { ProviderEvent, ProviderFault } from '../../../machines/provider/context.ts';
 import { isIn } from '../../../machines/step.ts';
+import { anySignal } from '../../async/signals.ts';
 import { type ErrorCode, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { ProviderKey } from '../../kernel/stream.ts';
@@ -104,7 +105,7 @@ export class Admission {
     const stop = kernel.clock.after(left_ms, () => late.abort());
     const isOver = () => this.trial(stream, model)?.isTaken !== true;
     try {
-      await kernel.waitFor(stream, isOver, AbortSignal.any([signal, late.signal]));
+      await kernel.waitFor(stream, isOver, anySignal([signal, late.signal]));
       return true;
     } catch (error) {
       if (signal.aborted || !late.signal.aborted) throw error;

@@ -2,6 +2,7 @@ import { refusal } from '../../../machines/daemon/chart.ts';
 import type { NewEvent } from '../../../machines/events.ts';
 import type { RunCreated } from '../../../machines/run/context.ts';
 import { CANCELLED_BY_DISK_FULL } from '../../../machines/run/context.ts';
+import { anySignal } from '../../async/signals.ts';
 import type { Config } from '../../config/config.ts';
 import { goesOn } from '../../config/known-providers.ts';
 import { withoutNull } from '../../contract/check.ts';
@@ -82,7 +83,7 @@ export class Acceptance {
       withPreset(request, config.alias_presets),
       { servers, narrowings },
       config.limits,
-      AbortSignal.any([signal, AbortSignal.timeout(config.limits.tool_ms)]),
+      anySignal([signal, AbortSignal.timeout(config.limits.tool_ms)]),
     );
   }
 

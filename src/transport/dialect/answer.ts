@@ -1,5 +1,6 @@
 import type { OutputPart, TokenLogprob } from '../../../machines/messages.ts';
 import type { ToolCall } from '../../../machines/tool-call.ts';
+import { anySignal } from '../../async/signals.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
@@ -52,7 +53,7 @@ export async function collectAnswer(
   { rename = asItIs, showsCalls = false }: AnswerOptions = {},
 ): Promise<Answer> {
   const { res, runtime, closing, ended, unsent } = context;
-  const signal = AbortSignal.any([closing, ended, clientGone(context)]);
+  const signal = anySignal([closing, ended, clientGone(context)]);
   const outflow = unsent.enter(() => res.destroy());
   /** Before the last call. */
   const said: (OutputPart | ToolCall)[] = [];

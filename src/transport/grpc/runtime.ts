@@ -1,4 +1,5 @@
 import type { Metadata, UntypedServiceImplementation } from '@grpc/grpc-js';
+import { anySignal } from '../../async/signals.ts';
 import { checkWithoutNull, withoutNull, wrong } from '../../contract/check.ts';
 import type { RunWait } from '../../contract/contract.ts';
 import { parseRunInput, spanOf } from '../../contract/inputs.ts';
@@ -111,7 +112,7 @@ function streamsOf({
     },
     /** Changes during a write count as one. */
     WatchStatus: async (runtime, _, stream) => {
-      const signal = AbortSignal.any([stream.over, closing]);
+      const signal = anySignal([stream.over, closing]);
       while (!signal.aborted) {
         const changed = runtime.stateChanges.next(signal);
         await stream.send([health(runtime)], { size: HEALTH_BYTES, holders: 0 });
@@ -130,7 +131,7 @@ async function streamRun(
   from_seq: number,
 ): Promise<void> {
   const updates = new RunUpdates();
-  const signal = AbortSignal.any([stream.over, closing]);
+  const signal = anySignal([stream.over, closing]);
   const report = (wait: RunWait) => stream.offer(wait);
   const following = { form: eventData, from_seq, signal, ready: () => stream.reserve() };
   for await (const { page, events } of followWithWaits(runtime, id, following, report)) {

@@ -1,3 +1,4 @@
+import { anySignal } from '../../async/signals.ts';
 import { wrong } from '../../contract/check.ts';
 import { CLIENT_MAX } from '../../contract/run.ts';
 import { SvcError } from '../../errors.ts';
@@ -49,5 +50,5 @@ export function answerEnds({ res, ended, closing }: Context): AbortSignal {
   if (closing.aborted) close();
   else closing.addEventListener('abort', close);
   res.once('close', () => closing.removeEventListener('abort', close));
-  return AbortSignal.any([clientGone({ res, closing }), ended, closed.signal]);
+  return anySignal([clientGone({ res, closing }), ended, closed.signal]);
 }

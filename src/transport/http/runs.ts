@@ -1,4 +1,5 @@
 import type * as v from 'valibot';
+import { anySignal } from '../../async/signals.ts';
 import { withoutNull, wrong } from '../../contract/check.ts';
 import { checkRunInput, spanOf } from '../../contract/inputs.ts';
 import { exportQuery, type FromQuery } from '../../contract/operations/query.ts';
@@ -130,7 +131,7 @@ async function exportRun({
   const id = runId(req);
   const gone = new AbortController();
   res.once('close', () => gone.abort());
-  const signal = AbortSignal.any([gone.signal, closing]);
+  const signal = anySignal([gone.signal, closing]);
   const cut = () => res.destroy();
   const outflow = unsent.enter(cut);
   closing.addEventListener('abort', cut);

@@ -1,4 +1,5 @@
 import { type CallToolResult, ProtocolError, Server } from '@modelcontextprotocol/server';
+import { anySignal } from '../../async/signals.ts';
 import { asSvcError } from '../../errors.ts';
 import { cutBytes } from '../../mcp/tool-list.ts';
 import type { OfferedTool } from './tools.ts';
@@ -28,7 +29,7 @@ export function mcpServer({ version, tools, gone, result_bytes }: McpServerOptio
     const tool = tools.find(({ name }) => name === params.name);
     if (tool === undefined) throw new ProtocolError(INVALID_PARAMS, `There is no ${params.name}.`);
     const token = mcpReq._meta?.progressToken;
-    const signal = gone === undefined ? mcpReq.signal : AbortSignal.any([mcpReq.signal, gone]);
+    const signal = gone === undefined ? mcpReq.signal : anySignal([mcpReq.signal, gone]);
     const progress = async (characters: number) => {
       if (token === undefined) return;
       const state = { progressToken: token, progress: characters };

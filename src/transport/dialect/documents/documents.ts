@@ -1,3 +1,4 @@
+import { anySignal } from '../../../async/signals.ts';
 import { wrong } from '../../../contract/check.ts';
 import { isBase64 } from '../../../contract/messages.ts';
 import type { Context } from '../../http/route.ts';
@@ -15,7 +16,7 @@ export type Reading = Pick<Context, 'limits'> & { signal(): AbortSignal };
 
 export function readingOf(context: Pick<Context, 'res' | 'closing' | 'ended' | 'limits'>): Reading {
   const { closing, ended, limits } = context;
-  return { limits, signal: () => AbortSignal.any([closing, ended, clientGone(context)]) };
+  return { limits, signal: () => anySignal([closing, ended, clientGone(context)]) };
 }
 
 /**

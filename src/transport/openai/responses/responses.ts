@@ -1,3 +1,4 @@
+import { anySignal } from '../../../async/signals.ts';
 import { wrong } from '../../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../../contract/contract.ts';
 import type { SvcError } from '../../../errors.ts';
@@ -89,7 +90,7 @@ export async function startResponse(
  */
 export async function wholeResponse(context: Context, response: ResponseEvents): Promise<Item> {
   const { runtime, closing, ended } = context;
-  const signal = AbortSignal.any([closing, ended, clientGone(context)]);
+  const signal = anySignal([closing, ended, clientGone(context)]);
   for await (const _ of followResponse(runtime, response, { signal }));
   if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
   const error = await failureOf(runtime, response);
