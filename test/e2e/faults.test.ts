@@ -222,13 +222,13 @@ async function onSmallDisk(work: (home: PausedHome) => Promise<void>): Promise<v
       );
       const before = await connect(home.paths.socket);
       const held: Socket[] = [];
-      for (let count = 0; count < 120; count += 1)
-        held.push(connectTo(Number(port), hostname).on('error', () => {}));
-      // Fewer are left than an engine takes for its pipes.
-      await waitFor(
-        'there is none left',
-        () => readdirSync(`/proc/${life.pid}/fd`).length > DESCRIPTORS - 3,
-      );
+      const hold = () => held.push(connectTo(Number(port), hostname).on('error', () => {}));
+      for (let count = 0; count < 120; count += 1) hold();
+      // Fewer are left than an engine takes for its pipes. A file that is closed leaves one more.
+      await waitFor('there is none left', () => {
+        hold();
+        return readdirSync(`/proc/${life.pid}/fd`).length > DESCRIPTORS - 3;
+      });
       const other = await before.call('run.start', {
         prompt: 'x',
         provider: 'local',
