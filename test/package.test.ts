@@ -10,18 +10,20 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { suite, test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parse } from 'yaml';
 import { formula, winget } from '../tools/package/manifests.ts';
 import { isNeedless } from '../tools/package/needless.ts';
 import { PLATFORMS } from '../tools/package/platforms.ts';
-import { systemUnit, userUnit } from '../tools/package/system.ts';
+import { setModes } from '../tools/package/stage.ts';
+import { makeSystemPackages, systemUnit, userUnit } from '../tools/package/system.ts';
 import { notesOf } from '../tools/release/notes.ts';
 
 const FILES = join(import.meta.dirname, '..', 'tools', 'package', 'files');
@@ -132,6 +134,73 @@ test('the manifests have the archives that there are, with their digests', () =>
 test('without archives there is no manifest', () => {
   assert.is(formula({ ...release, sums: new Map() }), null);
   assert.equal(winget({ ...release, sums: new Map([['svc-1.2.3-linux-x64.tar.gz', 'aa']]) }), {});
+});
+
+const modeOf = (path: string) => statSync(path).mode & 0o777;
+
+/** Calls `work` with a folder in which everything is closed to other users. */
+function inClosedFolder(work: (folder: string) => void): void {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'svc-package-'));
+  const umask = process.umask(0o077);
+  const path = process.env.PATH;
+  try {
+    work(folder);
+  } finally {
+    process.umask(umask);
+    process.env.PATH = path;
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+test('the files of an archive have the same modes under any umask', () => {
+  inClosedFolder((folder) => {
+    mkdirSync(join(folder, 'bin'));
+    for (const file of ['install.sh', 'bin/svc', 'bin/other']) {
+      writeFileSync(join(folder, file), '');
+      chmodSync(join(folder, file), file === 'bin/other' ? 0o777 : 0o600);
+    }
+    setModes(folder);
+    assert.equal(
+      ['bin', 'bin/svc', 'bin/other', 'install.sh'].map((file) => modeOf(join(folder, file))),
+      [0o755, 0o755, 0o644, 0o755],
+    );
+  });
+});
+
+test('the packages of systems are the same from any machine, and remove their folders', () => {
+  inClosedFolder((folder) => {
+    const root = join(folder, 'root');
+    for (const place of ['lib/svc', 'share/man/man1'])
+      mkdirSync(join(root, place), { recursive: true });
+    writeFileSync(join(root, 'share/man/man1/svc.1'), '');
+    // An nfpm that writes what it was asked for.
+    writeFileSync(join(folder, 'nfpm'), '#!/bin/sh\nexec cp "$3" "$7"\n', { mode: 0o700 });
+    process.env.PATH = `${folder}:${process.env.PATH}`;
+    const platform = PLATFORMS['linux-x64'];
+    assert.ok(platform);
+    const options = { platform, root, scratch: folder, version: '1.2.3', epoch_s: 1, out: folder };
+    for (const file of makeSystemPackages(options)) {
+      const { contents, rpm } = JSON.parse(readFileSync(file, 'utf8')) as {
+        contents: { dst: string; type?: string; file_info?: { mode: number } }[];
+        rpm: { buildhost: string };
+      };
+      assert.is(rpm.buildhost, 'localhost');
+      const own = contents.filter(({ dst }) => /^\/usr\/(lib|share\/doc)\/svc\//.test(dst));
+      assert.ok(own.length > 3);
+      for (const { dst } of own)
+        assert.ok(
+          contents.some((other) => other.dst === dirname(dst) && other.type === 'dir'),
+          dst,
+        );
+      for (const { dst, type, file_info } of contents)
+        if (type !== 'tree' && type !== 'symlink')
+          assert.is(
+            file_info?.mode,
+            type === 'dir' || dst.endsWith('/bin/svc') ? 0o755 : 0o644,
+            dst,
+          );
+    }
+  });
 });
 
 /** The scripts of an archive whose Node.js prints how it was called. */
@@ -246,6 +315,22 @@ scripts('a script that is killed leaves a version in use at each of its steps', 
   }
   assert.equal([...seen], ['svc 1.0.0', 'svc 2.0.0']);
   assert.ok(readdirSync(join(prefix, 'lib', 'svc', 'versions')).length <= 2);
+});
+
+scripts('every user can run what somebody with a closed umask installed', (context) => {
+  const { folder, archive } = context;
+  const install = join(archive, 'install.sh');
+  chmodSync(join(archive, 'lib'), 0o700);
+  chmodSync(join(archive, 'lib', 'node'), 0o700);
+  const prefix = join(folder, 'prefix');
+  execFileSync('sh', ['-c', 'umask 077; exec "$0" --prefix "$1"', install, prefix]);
+  for (const entry of readdirSync(prefix, { recursive: true, withFileTypes: true })) {
+    if (entry.isSymbolicLink()) continue;
+    const path = join(entry.parentPath, entry.name);
+    assert.is(modeOf(path) & 0o044, 0o044, path);
+    if (entry.isDirectory()) assert.is(modeOf(path), 0o755, path);
+  }
+  assert.is(modeOf(join(prefix, 'lib', 'svc', 'current', 'lib', 'node')), 0o755);
 });
 
 scripts('a file of somebody else is neither replaced nor removed', (context) => {

@@ -17,7 +17,7 @@ import { command, has } from './command.ts';
 import { writeBom, writeLicences } from './licences.ts';
 import { writeManifests } from './manifests.ts';
 import { PLATFORMS } from './platforms.ts';
-import { filesBelow, stage } from './stage.ts';
+import { filesBelow, setModes, stage } from './stage.ts';
 import { makeSystemPackages } from './system.ts';
 
 const USAGE = `npm run package -- [options]
@@ -89,6 +89,7 @@ async function pack(name: string): Promise<string[]> {
     writeLicences(root);
     const bom = join(out, `${folder}.cdx.json`);
     copyFileSync(writeBom(root, platform, epoch_s), bom);
+    setModes(root);
     const file = join(out, `${folder}.tar.gz`);
     const files = filesBelow(root);
     await create(

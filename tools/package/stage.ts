@@ -9,7 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { extract } from 'tar';
 import { command } from './command.ts';
 import { isNeedless } from './needless.ts';
@@ -33,7 +33,6 @@ export async function stage({ platform, root, scratch }: StageOptions): Promise<
   for (const file of programFiles()) {
     mkdirSync(dirname(join(program, file)), { recursive: true });
     copyFileSync(file, join(program, file));
-    chmodSync(join(program, file), 0o644);
   }
   writeFileSync(join(program, 'installed'), 'archive\n');
   installPackages(program, platform);
@@ -42,12 +41,21 @@ export async function stage({ platform, root, scratch }: StageOptions): Promise<
   for (const [from, to] of [
     ['svc', 'bin/svc'],
     ['install.sh', 'install.sh'],
-  ] as const) {
+  ] as const)
     copyFileSync(join(import.meta.dirname, 'files', from), join(root, to));
-    chmodSync(join(root, to), 0o755);
-  }
   addShare(root);
 }
+
+/** Modes of files below a folder, whatever umask and modes those who make the archive have. */
+export function setModes(folder: string): void {
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    const isOpen = entry.isDirectory() || COMMANDS.has(relative(folder, path));
+    chmodSync(path, isOpen ? 0o755 : 0o644);
+  }
+}
+
+const COMMANDS: ReadonlySet<string> = new Set(['bin/svc', 'install.sh', 'lib/node']);
 
 /** What `npm pack` takes: the package for npm and the archive have the same program. */
 function programFiles(): string[] {
@@ -63,11 +71,8 @@ function installPackages(program: string, platform: Platform): void {
   command('npm', ['ci', '--omit=dev', '--ignore-scripts', ...target], { cwd: program });
   rmSync(join(program, '.npmrc'));
   const modules = join(program, 'node_modules');
-  for (const file of filesBelow(modules)) {
+  for (const file of filesBelow(modules))
     if (isNeedless(file, platform)) rmSync(join(modules, file));
-    // Nothing in here is a command.
-    else chmodSync(join(modules, file), 0o644);
-  }
   removeEmpty(modules);
 }
 
@@ -82,7 +87,6 @@ async function addNode(root: string, scratch: string, { node }: Platform): Promi
   mkdirSync(folder);
   await extract({ file, cwd: folder, strip: 1 });
   renameSync(join(folder, 'bin', 'node'), join(root, 'lib', 'node'));
-  chmodSync(join(root, 'lib', 'node'), 0o755);
   renameSync(join(folder, 'LICENSE'), join(root, 'lib', 'node.LICENSE'));
 }
 

@@ -18,6 +18,16 @@ export interface SystemPackageOptions {
   out: string;
 }
 
+/** A file or a folder of a package, as nfpm names it. */
+interface Content {
+  src?: string;
+  dst: string;
+  type?: string;
+  mode?: number;
+}
+
+/** They keep the modes that they have. Those of other files are of who makes the package. */
+const HAVE_MODES: ReadonlySet<string> = new Set(['tree', 'symlink']);
 const PLACE = '/usr/lib/svc';
 const FILES = join(import.meta.dirname, 'files');
 
@@ -37,20 +47,23 @@ function make(kind: 'deb' | 'rpm', options: SystemPackageOptions): string {
   writeFileSync(join(root, 'lib', 'svc', 'installed'), `${kind}\n`);
   const doc = '/usr/share/doc/svc';
   const man = readFileSync(join(root, 'share/man/man1/svc.1'));
-  const contents = [
+  const text = kind === 'rpm' ? { type: 'doc' } : {};
+  const contents: Content[] = [
+    // An RPM package removes only the folders that it names.
+    ...[PLACE, `${PLACE}/bin`, doc].map((dst) => ({ dst, type: 'dir', mode: 0o755 })),
     { src: join(root, 'lib'), dst: `${PLACE}/lib`, type: 'tree' },
-    { src: join(root, 'bin/svc'), dst: `${PLACE}/bin/svc` },
+    { src: join(root, 'bin/svc'), dst: `${PLACE}/bin/svc`, mode: 0o755 },
     { src: '../lib/svc/bin/svc', dst: '/usr/bin/svc', type: 'symlink' },
-    { src: put('svc.1.gz', zipped(man)), dst: '/usr/share/man/man1/svc.1.gz' },
+    { src: put('svc.1.gz', zipped(man)), dst: '/usr/share/man/man1/svc.1.gz', ...text },
     { src: join(root, 'share/bash-completion'), dst: '/usr/share/bash-completion', type: 'tree' },
     { src: join(root, 'share/zsh'), dst: '/usr/share/zsh', type: 'tree' },
     { src: join(root, 'share/fish'), dst: '/usr/share/fish', type: 'tree' },
     { src: put('user.service', userUnit()), dst: '/usr/lib/systemd/user/svc.service' },
     { src: put('system.service', systemUnit()), dst: '/usr/lib/systemd/system/svc.service' },
     { src: join(FILES, 'sysusers.conf'), dst: '/usr/lib/sysusers.d/svc.conf' },
-    { src: put('copyright', copyright()), dst: `${doc}/copyright` },
-    { src: join(root, 'LICENSES.txt'), dst: `${doc}/LICENSES.txt` },
-    { src: join(root, 'sbom.cdx.json'), dst: `${doc}/sbom.cdx.json` },
+    { src: put('copyright', copyright()), dst: `${doc}/copyright`, ...text },
+    { src: join(root, 'LICENSES.txt'), dst: `${doc}/LICENSES.txt`, ...text },
+    { src: join(root, 'sbom.cdx.json'), dst: `${doc}/sbom.cdx.json`, ...text },
     ...(kind === 'deb'
       ? [
           { src: join(FILES, 'lintian-overrides'), dst: '/usr/share/lintian/overrides/svc' },
@@ -73,11 +86,12 @@ function make(kind: 'deb' | 'rpm', options: SystemPackageOptions): string {
     maintainer: MAINTAINER,
     description: DESCRIPTION,
     license: 'MIT',
-    umask: 0o022,
-    contents,
+    contents: contents.map(({ mode = 0o644, ...content }) =>
+      HAVE_MODES.has(content.type ?? '') ? content : { ...content, file_info: { mode } },
+    ),
     depends: kind === 'deb' ? ['libc6 (>= 2.28)', 'libstdc++6'] : ['glibc >= 2.28', 'libstdc++'],
     scripts: { postinstall: join(FILES, 'postinstall.sh'), preremove: join(FILES, 'preremove.sh') },
-    rpm: { summary: DESCRIPTION.split('\n')[0] },
+    rpm: { summary: DESCRIPTION.split('\n')[0], buildhost: 'localhost' },
   };
   const file = join(out, `svc-${version}-${platform.os}-${platform.cpu}.${kind}`);
   const args = ['package', '-f', put('nfpm.json', JSON.stringify(config)), '-p', kind, '-t', file];

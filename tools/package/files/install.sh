@@ -110,6 +110,8 @@ echo "$links" | while read -r place _; do
     exit 1
   fi
 done
+# Other users can run it below /usr/local, whatever umask and modes the folder came with.
+umask 022
 # Before 1.0.0 the program was in lib/svc itself. It becomes the version before.
 if [ -e "$program/bin/svc" ]; then
   mv "$program" "$program.old.$$"
@@ -124,6 +126,7 @@ rm -rf "$versions"/.new.*
 new=$versions/.new.$$
 trap 'rm -rf "$new"' EXIT
 cp -R "$here" "$new"
+chmod -R go=u-w "$new"
 "$new/bin/svc" version
 version=$(version_of "$new")
 name=${version:-unknown}
