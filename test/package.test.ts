@@ -283,6 +283,20 @@ scripts(
   },
 );
 
+scripts('a program without versions becomes the one before', ({ folder, archive }) => {
+  const prefix = join(folder, 'prefix');
+  const program = join(prefix, 'lib', 'svc');
+  mkdirSync(join(program, 'bin'), { recursive: true });
+  writeFileSync(join(program, 'bin', 'svc'), '#!/bin/sh\necho "svc 0.1.0"\n', { mode: 0o755 });
+  writeFileSync(join(program, 'install.sh'), '#!/bin/sh\nexit 2\n', { mode: 0o755 });
+  called(join(archive, 'install.sh'), '--prefix', prefix);
+  assert.is(inUse(prefix)[1], 'first');
+  const back = called(join(program, 'install.sh'), '--back', '--prefix', prefix);
+  assert.match(back, 'svc 0.1.0 is in use again');
+  called(join(program, 'install.sh'), '--uninstall', '--prefix', prefix);
+  assert.not(existsSync(program));
+});
+
 scripts('a script that is killed leaves a version in use at each of its steps', (context) => {
   const { folder, archive } = context;
   const prefix = join(folder, 'prefix');
@@ -331,6 +345,16 @@ scripts('every user can run what somebody with a closed umask installed', (conte
     if (entry.isDirectory()) assert.is(modeOf(path), 0o755, path);
   }
   assert.is(modeOf(join(prefix, 'lib', 'svc', 'current', 'lib', 'node')), 0o755);
+});
+
+scripts('only the folders that were made are removed', ({ folder, archive }) => {
+  const prefix = join(folder, 'prefix');
+  for (const place of ['bin', 'share/zsh']) mkdirSync(join(prefix, place), { recursive: true });
+  const before = readdirSync(prefix, { recursive: true }).sort();
+  for (let times = 0; times < 2; times += 1)
+    called(join(archive, 'install.sh'), '--prefix', prefix);
+  called(join(prefix, 'lib', 'svc', 'install.sh'), '--uninstall', '--prefix', prefix);
+  assert.equal(readdirSync(prefix, { recursive: true }).sort(), before);
 });
 
 scripts('a file of somebody else is neither replaced nor removed', (context) => {

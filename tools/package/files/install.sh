@@ -76,11 +76,11 @@ if [ "$uninstall" = yes ]; then
   echo "$said" | sed '/^Then remove the program/d'
   echo "$links" | while read -r place _; do
     if is_ours "$prefix/$place"; then rm -f "$prefix/$place"; fi
-    # Folders that are empty now. Others stay.
-    (cd "$prefix" && rmdir -p "${place%/*}" 2>/dev/null) || true
   done
+  made=$(cat "$program/made" 2>/dev/null || true)
   rm -rf "$program"
-  rmdir "$prefix/lib" 2>/dev/null || true
+  # Folders with files of others stay, and those that were there before.
+  echo "$made" | while read -r folder; do rmdir "$folder" 2>/dev/null || true; done
   echo "Removed $program and its links in $prefix."
   exit 0
 fi
@@ -110,16 +110,31 @@ echo "$links" | while read -r place _; do
     exit 1
   fi
 done
+# The folders to make, each before the one that it is in.
+missing() {
+  folder=$1
+  until [ -d "${folder:-/}" ]; do
+    echo "$folder"
+    folder=${folder%/*}
+  done
+}
+made=$({
+  missing "$prefix/lib"
+  echo "$links" | while read -r place _; do missing "$prefix/${place%/*}"; done
+} | sort -ru)
 # Other users can run it below /usr/local, whatever umask and modes the folder came with.
 umask 022
-# Before 1.0.0 the program was in lib/svc itself. It becomes the version before.
+# Before 1.0.0 the program was in lib/svc itself. It becomes the version before, with this script:
+# its own one knows no versions.
 if [ -e "$program/bin/svc" ]; then
   mv "$program" "$program.old.$$"
   mkdir -p "$versions"
   mv "$program.old.$$" "$versions/first"
+  cp "$here/install.sh" "$versions/first/install.sh"
   lead current versions/first
 fi
 mkdir -p "$versions"
+[ -e "$program/made" ] || echo "$made" >"$program/made"
 # What a script that was killed has left.
 rm -rf "$versions"/.new.*
 # The copy is whole before it gets its name.
