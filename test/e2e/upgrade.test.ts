@@ -20,6 +20,7 @@ import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { tryLock } from '../../src/home/file-lock.ts';
+import { SYSTEM } from '../../src/home/platform.ts';
 import { processTree } from '../../src/providers/local/memory-watch.ts';
 import { makeBuild } from '../helpers/made-build.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
@@ -218,7 +219,8 @@ test('an installation of before 1.0.0 becomes the version before', async (contex
   execFileSync(join(next, 'install.sh'), ['--prefix', prefix], { env: home.env });
   const leads = (name: string) => readlinkSync(join(program, name));
   assert.equal([leads('current'), leads('previous')], ['versions/1.1.0', 'versions/first']);
-  assert.equal(readdirSync(program).sort(), ['current', 'install.sh', 'previous', 'versions']);
+  const names = ['current', 'install.sh', 'made', 'previous', 'versions'];
+  assert.equal(readdirSync(program).sort(), names);
   assert.is((await daemonNow(context)).version, '1.0.0', 'it goes on until it is asked');
   const restarted = await svc(context, 'restart');
   assert.is(restarted.code, 0, restarted.stderr);
@@ -269,6 +271,20 @@ test('an archive is refused by its digest, without one, and a checkout by its ki
   assert.not(existsSync(left), 'what a command that was killed has unpacked');
   assert.match(await tried('--check'), 'asks no server');
   assert.match(await tried('--back'), 'There is no version before');
+  // A version of before this command.
+  const old = join(context.prefix, 'lib', 'svc', 'previous');
+  mkdirSync(join(old, 'bin'), { recursive: true });
+  mkdirSync(join(old, 'lib', 'svc'), { recursive: true });
+  writeFileSync(join(old, 'lib', 'svc', 'package.json'), '{"version":"0.1.0"}');
+  const said = `{"version":"0.1.0","platform":"${SYSTEM}"}`;
+  writeFileSync(join(old, 'bin', 'svc'), `#!/bin/sh\necho '${said}'\n`, { mode: 0o755 });
+  const refused = await tried('--back');
+  assert.match(refused, 'svc 0.1.0 is older than this command');
+  assert.match(
+    refused,
+    `${join(context.prefix, 'lib', 'svc', 'install.sh')} --back && svc restart`,
+  );
+  rmSync(old, { recursive: true });
   const checkout = await home.svc(['upgrade', builds.next]);
   assert.is(checkout.code, 6);
   assert.match(checkout.stderr, 'git pull && npm install && npx svc restart');
@@ -301,7 +317,9 @@ test('the command and the new daemon are killed together: the next start has the
   const { home, prefix, builds } = context;
   const child = spawn(join(prefix, 'bin', 'svc'), ['upgrade', builds.next], { env: home.env });
   await once(child.stderr, 'data');
-  for (const pid of (await processTree(child.pid ?? 0)).reverse()) process.kill(pid, 'SIGKILL');
+  const pids = (await processTree(child.pid ?? 0)).reverse().map(String);
+  // One of them may have ended by itself.
+  spawnSync('sh', ['-c', 'kill -9 "$@"', 'sh', ...pids]);
   await once(child, 'close');
   const started = await svc(context, 'start');
   assert.is(started.code, 0, started.stderr);

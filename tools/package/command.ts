@@ -29,3 +29,11 @@ export function command(
 export function has(program: string): boolean {
   return spawnSync(program, ['--version'], { stdio: 'ignore' }).error === undefined;
 }
+
+/** A failure of this program is said in words, without its stack. */
+export function sayFailures(): void {
+  process.once('uncaughtException', ({ message }) => {
+    console.error(`error: ${message}`);
+    process.exit(1);
+  });
+}

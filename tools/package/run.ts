@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { create } from 'tar';
-import { command, has } from './command.ts';
+import { command, has, sayFailures } from './command.ts';
 import { writeBom, writeLicences } from './licences.ts';
 import { writeManifests } from './manifests.ts';
 import { PLATFORMS } from './platforms.ts';
@@ -50,6 +50,7 @@ if (values.help || values.platform.some((name) => PLATFORMS[name] === undefined)
   process.exit(values.help ? 0 : 2);
 }
 
+sayFailures();
 command(process.execPath, ['tools/build.mjs']);
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
 /** The time of each file in the archives: that of the commit. */

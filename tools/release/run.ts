@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { command } from '../package/command.ts';
+import { command, sayFailures } from '../package/command.ts';
 import { notesOf } from './notes.ts';
 
 const USAGE = `npm run release -- [options]
@@ -28,6 +28,7 @@ if (values.help) {
   process.exit();
 }
 
+sayFailures();
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
 const out = resolve(values.out);
 const tag = `v${version}`;
@@ -47,8 +48,9 @@ const steps: readonly Step[] = [
 ];
 for (const [name, step] of steps) {
   const started = performance.now();
+  console.log(`${name} …`);
   step();
-  console.log(`${name}: ${((performance.now() - started) / 1000).toFixed(0)} s`);
+  console.log(`  ${((performance.now() - started) / 1000).toFixed(0)} s`);
 }
 console.log(`
 ${out} has the files. What is left needs an account or a key, and is yours:

@@ -61,8 +61,11 @@ async function removeLeftovers(): Promise<void> {
   }
 }
 
-/** Asks the program in a folder. Throws upgrade_refused. */
-export async function describe(root: string): Promise<Candidate> {
+/** Asks the program in a folder. Throws upgrade_refused. `script` puts an older one into use. */
+export async function describe(
+  root: string,
+  script = join('<folder of the archive>', 'install.sh'),
+): Promise<Candidate> {
   const { stdout } = await run(join(root, 'bin', 'svc'), ['version', '--json']).catch((cause) => {
     throw refused(`The program in ${root} does not run here: ${lastLine(cause)}`);
   });
@@ -75,7 +78,7 @@ export async function describe(root: string): Promise<Candidate> {
   if (said.log_format === undefined)
     throw refused(
       `svc ${version} is older than this command, and cannot fold a log beside another version.`,
-      `Its own script installs it: ${join('<folder of the archive>', 'install.sh')}`,
+      `A script puts it into use: ${script}`,
     );
   return { ...said, root: realpathSync(root) };
 }

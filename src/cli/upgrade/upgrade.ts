@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -64,13 +64,10 @@ async function upgrade({ paths, args, flags, json }: Context): Promise<number> {
   if (given !== undefined && !back) return withArchive(given, textFlag(flags, 'sha256'), use);
   const previous = join(place.home ?? '', 'previous');
   if (given !== undefined) throw new SvcError('usage', '--back takes no archive.');
-  return use(
-    await describe(previous).catch((cause) => {
-      throw refused(
-        `There is no version before ${programVersion()} in ${place.home}: ${cause.message}`,
-      );
-    }),
-  );
+  if (!existsSync(previous))
+    throw refused(`There is no version before ${programVersion()} in ${place.home}.`);
+  const own = join(place.home ?? '', 'install.sh');
+  return use(await describe(previous, `${own} --back && svc restart`));
 }
 
 interface Wish {
@@ -91,7 +88,7 @@ async function compareAndSwitch(
   const isHere = build !== null && candidate.build === build;
   if (isHere && (check || daemon === null || isOfThisProgram(daemon))) {
     if (json) printJson({ version, switched: false, differences: [] });
-    else print(`svc ${version} is in use already. Nothing was changed.`);
+    else print(`This is svc ${version} already. Nothing was changed.`);
     return 0;
   }
   const started = performance.now();
