@@ -26,6 +26,7 @@ export const approval = named(
 export type ApprovalRecord = v.InferOutput<typeof approval>;
 
 export const approvalList = named('ApprovalList', object({ approvals: v.array(approval) }));
+export type ApprovalList = v.InferOutput<typeof approvalList>;
 
 export const decisionInput = v.object({
   id: name(),

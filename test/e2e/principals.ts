@@ -128,8 +128,13 @@ export const groups: Readonly<Record<string, Group>> = {
   approves: {
     what: 'See the calls of tools that wait for a person, and decide about them',
     outcomes: outcomes(403, 403, 403, 'yes'),
-    http: ['GET /v1/approvals', 'GET /v1/approvals/:id', 'POST /v1/approvals/:id'],
-    grpc: ['Approvals', 'GetApproval', 'Decide'],
+    http: [
+      'GET /v1/approvals',
+      'GET /v1/approvals/events',
+      'GET /v1/approvals/:id',
+      'POST /v1/approvals/:id',
+    ],
+    grpc: ['Approvals', 'WatchApprovals', 'GetApproval', 'Decide'],
     ws: [],
   },
   whole: {

@@ -113,6 +113,9 @@ export function fakeRuntime(): FakeRuntime {
         throw new SvcError('approval_unknown');
       },
       decide: () => Promise.reject(new SvcError('approval_unknown')),
+      async *watch() {
+        yield { approvals: [] };
+      },
     },
     calls,
     inputs,

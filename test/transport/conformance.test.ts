@@ -96,6 +96,7 @@ const asked: Readonly<Record<string, readonly Asked[]>> = {
     { body: { jsonrpc: '2.0', method: 'notifications/initialized' }, status: 406 },
   ],
   'GET /v1/approvals': [{ status: 200 }],
+  'GET /v1/approvals/events': [{ status: 200 }],
   'GET /v1/approvals/:id': [{ path: '/v1/approvals/no', status: 404 }],
   'POST /v1/approvals/:id': [
     { path: '/v1/approvals/no', body: { decision: 'allow' }, status: 404 },
@@ -278,6 +279,11 @@ test.before(async (context) => {
     show: async (id: string) => {
       if (!MODEL.endsWith(id)) throw new SvcError('model_unknown');
       return { ...model, metadata: {}, metadata_left_out: 0 };
+    },
+  });
+  Object.assign(real.runtime.approvals, {
+    async *watch() {
+      yield { approvals: [] };
     },
   });
   const body = { model: MODEL, input: 'hello' };

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { approval, approvalList, decisionInput } from '../approvals.ts';
+import { type ApprovalList, approval, approvalList, decisionInput } from '../approvals.ts';
 import type { EventRecord, NextTurn, RunRecord, RunWait } from '../contract.ts';
 import { conversationPage } from '../conversation-page.ts';
 import { runWhy } from '../history.ts';
@@ -266,6 +266,16 @@ export const runOperations = {
       fields: { approvals: { id: 1, type: 'Approval' } },
     },
     call: ({ runtime }) => ({ approvals: runtime.approvals.list() }),
+  }),
+  // Before `approval.get`, whose route has a parameter at the same place.
+  'approval.watch': elsewhere<null, ApprovalList>()({
+    summary: 'The calls that wait for a person: all of them now, and again at each change.',
+    streams: true,
+    access: 'approve',
+    method: 'approvals.watch',
+    http: 'GET /v1/approvals/events',
+    query: noQuery,
+    grpc: { rpc: 'WatchApprovals', answer: 'ApprovalList', request: {} },
   }),
   'approval.get': operation({
     summary: 'One call that waits for a person, with its whole arguments.',

@@ -1,6 +1,7 @@
 import { approvalId } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import { awaitsApproval, type ToolCall } from '../../../machines/tool-call.ts';
+import { Notifier } from '../../async/notifier.ts';
 import type { ApprovalRecord, DecisionInput } from '../../contract/approvals.ts';
 import { wrong } from '../../contract/check.ts';
 import { SvcError } from '../../errors.ts';
@@ -16,10 +17,14 @@ import type { ToolServers } from '../../mcp/port.ts';
 export class Approvals {
   private readonly kernel: Kernel;
   private readonly servers: Pick<ToolServers, 'allowAlways'>;
+  private readonly changed = new Notifier();
 
   constructor(kernel: Kernel, servers: Pick<ToolServers, 'allowAlways'>) {
     this.kernel = kernel;
     this.servers = servers;
+    kernel.subscribe({ machine: 'run' }, (_, { context }) => {
+      if (context.calls.length > 0) this.changed.notify();
+    });
   }
 
   /** The oldest first. */
@@ -32,6 +37,18 @@ export class Approvals {
         : [],
     );
     return waiting.toSorted((a, b) => (a.since < b.since ? -1 : 1));
+  }
+
+  /** The same now and at each change. A slow reader misses lists between. */
+  async *watch(signal: AbortSignal): AsyncGenerator<{ approvals: ApprovalRecord[] }, void> {
+    for (let last: string | null = null; !signal.aborted; ) {
+      const changed = this.changed.next(signal);
+      const approvals = this.list();
+      const now = approvals.map(({ id, state, until }) => `${id} ${state} ${until}`).join();
+      if (now !== last) yield { approvals };
+      last = now;
+      await changed;
+    }
   }
 
   /** Throws approval_unknown. */

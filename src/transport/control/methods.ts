@@ -109,6 +109,10 @@ function waysOf({ runtime, limits, home, by }: Required<MethodsOptions>) {
       }
       return read();
     },
+    'approval.watch': async (_, reply) => {
+      for await (const list of runtime.approvals.watch(reply.signal)) await reply.event(list);
+      return null;
+    },
     'model.pull': async ({ reference, name = null, sha256 = null, anyway }, reply) => {
       let model: Results['model.pull'] = null;
       const input = { reference, name, sha256, ...(anyway === true ? { anyway } : {}) };

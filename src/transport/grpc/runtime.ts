@@ -12,6 +12,7 @@ import type { Runtime } from '../../runtime/port.ts';
 import type { NeededScope } from '../../runtime/principal/principal.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { eventData, followWithWaits } from '../stream/event-forms.ts';
+import { textLength } from '../stream/json-pieces.ts';
 import { messageOf, RunUpdates } from './answer.ts';
 import type { CallStream, Streaming } from './call-stream.ts';
 import { type CallParts, streaming, unary } from './calls.ts';
@@ -118,6 +119,12 @@ function streamsOf({
         await stream.send([health(runtime)], { size: HEALTH_BYTES, holders: 0 });
         await changed;
       }
+      if (!stream.over.aborted) throw new SvcError('daemon_stopping', STOPS);
+    },
+    WatchApprovals: async (runtime, _, stream) => {
+      const signal = anySignal([stream.over, closing]);
+      for await (const list of runtime.approvals.watch(signal))
+        await stream.send([list], { size: textLength(list), holders: 0 });
       if (!stream.over.aborted) throw new SvcError('daemon_stopping', STOPS);
     },
   };

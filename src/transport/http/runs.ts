@@ -6,12 +6,13 @@ import { exportQuery, type FromQuery } from '../../contract/operations/query.ts'
 import { type RunInput, run, runInput } from '../../contract/run.ts';
 import { asSvcError, hasCode } from '../../errors.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
+import { whyCut } from '../stream/live.ts';
 import { PIECE_BYTES } from '../stream/unsent-bytes.ts';
 import { pieceWriter } from '../stream/write-pieces.ts';
 import { sendJson } from './reply.ts';
 import { type Context, type Differences, route } from './route.ts';
 import { clientGone, clientOf, withKey } from './run-request.ts';
-import { streamRun } from './sse.ts';
+import { streamEvents, streamRun } from './sse.ts';
 
 /** What HTTP does its way with runs. */
 export const runDifferences: Differences = {
@@ -26,6 +27,15 @@ export const runDifferences: Differences = {
     headers: ['Last-Event-ID'],
     answers: { 200: { type: 'text/event-stream' }, 204: null },
     answer: followRun,
+  },
+  'approval.watch': {
+    answers: { 200: { type: 'text/event-stream' } },
+    answer: (context) =>
+      streamEvents(context, null, async ({ signal, write }) => {
+        for await (const list of context.runtime.approvals.watch(signal))
+          await write(`event: approvals\ndata: ${JSON.stringify(list)}\n\n`);
+        throw whyCut(context, 'The daemon stops. Ask again after its next start.');
+      }),
   },
   'run.list': { check: checkBefore },
   'conversation.list': { check: checkBefore },

@@ -21,7 +21,32 @@ export async function streamRun(
   { from_seq, asks }: { from_seq: number; asks: boolean },
 ): Promise<void> {
   const { runtime } = context;
-  await sendLive(
+  await streamEvents(context, run_id, async ({ signal, outflow, write, offer }) => {
+    const report = (wait: RunWait) => offer(waitText(wait));
+    let over = false;
+    const form = serverSentEvents;
+    const following = { form, from_seq, signal, ready: () => outflow.reserve() };
+    for await (const { page, events } of followWithWaits(runtime, run_id, following, report)) {
+      const { body } = page;
+      outflow.hold(body);
+      await write(body.of(events));
+      outflow.release(body);
+      over = isTerminalEvent(events.at(-1)?.type ?? '');
+    }
+    if (!over)
+      throw whyCut(context, 'The daemon stops. Continue with Last-Event-ID after its next start.');
+    const { error } = asks ? await runtime.runs.get(run_id) : { error: null };
+    return error === null ? null : fromBody(error);
+  });
+}
+
+/** Without a run its events are of the daemon. */
+export function streamEvents(
+  context: Context,
+  run_id: string | null,
+  work: Parameters<typeof sendLive>[2],
+): Promise<void> {
+  return sendLive(
     context,
     {
       type: 'text/event-stream',
@@ -31,26 +56,7 @@ export async function streamRun(
       failure: (error) =>
         `event: stream.closed\ndata: ${JSON.stringify({ error: error.body() })}\n\n`,
     },
-    async ({ signal, outflow, write, offer }) => {
-      const report = (wait: RunWait) => offer(waitText(wait));
-      let over = false;
-      const form = serverSentEvents;
-      const following = { form, from_seq, signal, ready: () => outflow.reserve() };
-      for await (const { page, events } of followWithWaits(runtime, run_id, following, report)) {
-        const { body } = page;
-        outflow.hold(body);
-        await write(body.of(events));
-        outflow.release(body);
-        over = isTerminalEvent(events.at(-1)?.type ?? '');
-      }
-      if (!over)
-        throw whyCut(
-          context,
-          'The daemon stops. Continue with Last-Event-ID after its next start.',
-        );
-      const { error } = asks ? await runtime.runs.get(run_id) : { error: null };
-      return error === null ? null : fromBody(error);
-    },
+    work,
   );
 }
 

@@ -100,6 +100,52 @@ test('a stream has the request to approve, which is listed, shown, and decided o
   );
 });
 
+test('a token with approve hears of each request and decision, and of nothing else', async ({
+  real,
+  client,
+}) => {
+  const abort = new AbortController();
+  const response = await fetch(`${real.url}/v1/approvals/events`, {
+    headers: { authorization: `Bearer ${TOKEN}` },
+    signal: abort.signal,
+  });
+  let text = '';
+  const reading = (async () => {
+    for await (const bytes of response.body ?? []) text += Buffer.from(bytes).toString();
+  })().catch(() => {});
+  const overHttp = () => [...text.matchAll(/^data: (.*)$/gm)].map(([, json = '']) => json);
+  const watched = client.stream('WatchApprovals', {}, approve);
+  const lists = () => watched.updates.map(({ approvals = [] }) => approvals.map(fieldsOf));
+  await waitFor('the lists of now', () => lists().length === 1 && overHttp().length === 1);
+  assert.equal(lists(), [[]]);
+  const secret = { prompt: 'the secret', tool_servers: ['files'] };
+  const run = client.stream('Run', secret, { token: 'run' });
+  const id = await run.runId;
+  await waitFor('the first request', () => lists().at(-1)?.length === 1);
+  const shown = (await real.get('/v1/approvals')).json.approvals;
+  assert.equal(lists().at(-1), shown);
+  await client.ask('Decide', { id: `${id}.1`, decision: 'allow' }, approve);
+  await waitFor('the second request', () => lists().at(-1)?.[0]?.id === `${id}.2`);
+  await client.ask('Decide', { id: `${id}.2`, decision: 'deny' }, approve);
+  await waitFor('nothing waits', () => lists().at(-1)?.length === 0);
+  assert.is((await run.ended).code, status.OK);
+  await waitFor('the last list', () => overHttp().at(-1) === '{"approvals":[]}');
+  const ids = (list: Message[]) => list.map(({ id }) => id);
+  const each = overHttp().map((json) => ids(JSON.parse(json).approvals));
+  for (const seen of [each, lists().map(ids)]) {
+    const changes = seen.filter((list) => list.length > 0);
+    assert.equal(changes, [[`${id}.1`], [`${id}.2`]], 'once each');
+  }
+  assert.not.match(`${text}${JSON.stringify(watched.updates)}`, /secret|Not carried|done/);
+  abort.abort();
+  watched.call.cancel();
+  await Promise.all([reading, watched.ended]);
+  for (const token of ['read', 'run']) {
+    const refused = client.stream('WatchApprovals', {}, { token });
+    assert.is((await refused.ended).code, status.PERMISSION_DENIED);
+  }
+});
+
 test('a token decides with the scope approve alone, and `always` needs admin', async ({
   client,
 }) => {
