@@ -109,13 +109,6 @@ test('allowScripts names exactly the packages with an install script', () => {
   );
 });
 
-test('npm gets a list of man pages, for it links no single one', () => {
-  const { files, man } = JSON.parse(read('package.json')) as { files: string[]; man: string[] };
-  assert.ok(Array.isArray(man));
-  for (const page of man) assert.ok(files.includes(page.split('/')[1] ?? ''), page);
-  for (const page of man) assert.match(read(page), '.TH');
-});
-
 test('every dependency is pinned to its locked version', () => {
   for (const [name, version] of Object.entries({
     ...manifest.dependencies,
