@@ -56,8 +56,10 @@ test('an answer comes in parts and ends with one finish and exact counts', async
 test('the tokens of a prompt are counted without an answer, also while all sequences compute', async () => {
   const heard = await ask({ prompt: 'How many tokens?', max_tokens: 1 });
   const stop = new AbortController();
-  const busy = Array.from({ length: 4 }, () => ask(LONG, stop.signal));
+  const begun = [nothing(), nothing(), nothing(), nothing()];
+  const busy = begun.map((one) => ask(LONG, stop.signal, one));
   try {
+    await allBegun(begun);
     const count = (prompt: string) =>
       local.provider.countTokens?.(
         runRequest({ model: 'random', prompt }),
