@@ -30,11 +30,6 @@ export class ShortLived<K extends string, V> {
     return true;
   }
 
-  clear(): void {
-    this.entries = Object.create(null);
-    this.size = 0;
-  }
-
   /** As they are now. */
   keys(): K[] {
     return Object.keys(this.entries) as K[];

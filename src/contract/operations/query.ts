@@ -12,7 +12,6 @@ import { digits, name, oneOf, position, positionOrZero, query, truth } from '../
 
 export const noQuery = query({});
 export const atQuery = query({ at: v.exactOptional(position) });
-export type AtQuery = v.InferOutput<typeof atQuery>;
 export const fromQuery = query({ from: v.exactOptional(positionOrZero) });
 export type FromQuery = v.InferOutput<typeof fromQuery>;
 export const exportQuery = query({ redact: v.exactOptional(truth) });
@@ -50,8 +49,6 @@ export const runSearchQuery = query({
   /** The page starts with the run before this one. */
   before: v.exactOptional(name()),
 });
-
-export type RunListQuery = v.InferOutput<ReturnType<typeof runListQuery>>;
 
 export const usageQuery = query({
   /** An RFC 3339 time. Runs that ended before its hour are not counted. */
