@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { unknownCommand } from '../../src/cli/parse/command-line.ts';
 import { secondsFlag } from '../../src/cli/parse/flag-values.ts';
-import { unknownCommand } from '../../src/cli/parse/refusals.ts';
 
 test('a time is seconds, or has a unit', () => {
   const read = (timeout: string) => secondsFlag({ timeout }, 'timeout', { min: 0.001 });

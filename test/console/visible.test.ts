@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 // @ts-expect-error The console has no types: its files are JavaScript.
-import { indented, visible } from '../../src/console/parts/visible.js';
+import { indented, visible } from '../../src/console/views/approvals-view.js';
 
 test('what cannot be seen, or reorders a line, is spelled', () => {
   const rows: [string, string][] = [

@@ -14,7 +14,6 @@ import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { choiceFlag } from '../parse/flag-values.ts';
 import { isTerminal, paint, print, printJson } from '../print/output.ts';
-import { type Instance, markMermaid, markSvg } from './mark.ts';
 
 const FORMATS = ['mermaid', 'svg', 'json', 'ascii'] as const;
 
@@ -125,4 +124,35 @@ function heading(machine: MachineShape, state: StateShape, instances: readonly I
 function arrow({ name }: MachineShape, { event, guard, source, target }: TransitionShape): string {
   const condition = guard === null ? '' : ` [${guard}]`;
   return `${event.replace(`${name}.`, '')}${condition}${target === source ? '' : ` → ${target}`}`;
+}
+
+/** The state of one machine of the daemon. */
+interface Instance {
+  machine: string;
+  state_path: string;
+}
+
+const COLOUR = '#c2185b';
+
+/** Marks the current states. */
+function markMermaid(text: string, instances: readonly Instance[]): string {
+  const ids = pathsOf(instances).map((path) => path.replaceAll('.', '_'));
+  return ids.length === 0
+    ? text
+    : `${text.trimEnd()}\n  classDef present stroke:${COLOUR},stroke-width:4px\n  class ` +
+        `${ids.join(',')} present\n`;
+}
+
+/** Marks the current states of an SVG, by their ids. */
+function markSvg(text: string, instances: readonly Instance[]): string {
+  const selectors = pathsOf(instances).map((path) => `[id="state:${path}"] :is(path, polygon)`);
+  if (selectors.length === 0) return text;
+  return text.replace(
+    /(<svg[^>]*>)/,
+    `$1\n<style>${selectors.join(', ')} { stroke: ${COLOUR}; stroke-width: 4 }</style>`,
+  );
+}
+
+function pathsOf(instances: readonly Instance[]): string[] {
+  return [...new Set(instances.map(({ state_path }) => state_path))].sort();
 }

@@ -5,7 +5,6 @@ import { actionButton, gathered } from '../parts/act.js';
 import { moment } from '../parts/clock.js';
 import { confirmed } from '../parts/confirm.js';
 import { byId, chip, el, place as placeRows, say } from '../parts/dom.js';
-import { indented, visible } from '../parts/visible.js';
 import { addressOf, onPlace, place } from '../state/address.js';
 import { changed, model, on } from '../state/model.js';
 import { onEvent } from '../state/present.js';
@@ -230,3 +229,35 @@ function drawLinks() {
     if (waits) link.setAttribute('href', addressOf('approvals', run.id));
   }
 }
+
+/**
+ * A foreign text that a person decides about. What cannot be seen, or reorders a line, is spelled
+ * as JSON escapes it. Line breaks and tabs stay.
+ * @param {string} text
+ */
+export function visible(text) {
+  return text.replace(
+    /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
+    (character) =>
+      character
+        .split('')
+        .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+        .join(''),
+  );
+}
+
+/**
+ * JSON in a form for people. Values that are deep stay as they are written: their form is huge.
+ * @param {string} json
+ */
+export function indented(json) {
+  try {
+    const text = JSON.stringify(JSON.parse(json), null, 2);
+    return text.length > GROWTH * json.length + GROWTH ? json : text;
+  } catch {
+    return json;
+  }
+}
+
+/** How many times as long the form for people may be. */
+const GROWTH = 20;

@@ -1,4 +1,9 @@
-import type { Metadata, UntypedServiceImplementation } from '@grpc/grpc-js';
+import type {
+  Metadata,
+  ServerUnaryCall,
+  sendUnaryData,
+  UntypedServiceImplementation,
+} from '@grpc/grpc-js';
 import { anySignal } from '../../async/signals.ts';
 import { checkWithoutNull, withoutNull, wrong } from '../../contract/check.ts';
 import type { RunWait } from '../../contract/contract.ts';
@@ -6,17 +11,18 @@ import { parseRunInput, spanOf } from '../../contract/inputs.ts';
 import { rows } from '../../contract/operations/operations.ts';
 import { ACCESS, type HomeCall } from '../../contract/operations/row.ts';
 import { CLIENT_MAX } from '../../contract/run.ts';
-import { SvcError } from '../../errors.ts';
+import { asSvcError, SvcError } from '../../errors.ts';
+import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
 import type { Runtime } from '../../runtime/port.ts';
 import type { NeededScope } from '../../runtime/principal/principal.ts';
 import { cancelWhenGone } from '../cancel-when-gone.ts';
 import { eventData, followWithWaits } from '../stream/event-forms.ts';
 import { textLength } from '../stream/json-pieces.ts';
+import type { UnsentBytes } from '../stream/unsent-bytes.ts';
 import { messageOf, RunUpdates } from './answer.ts';
-import type { CallStream, Streaming } from './call-stream.ts';
-import { type CallParts, streaming, unary } from './calls.ts';
-import { type RunRequest, runInputOf } from './request.ts';
+import { CallStream, type Streaming } from './call-stream.ts';
+import { statusOf } from './status.ts';
 
 /** The methods of `svc.runtime.v1.Runtime`. `runtime.proto` says what they do. */
 export interface RuntimeCallsOptions extends CallParts {
@@ -187,3 +193,148 @@ const STOPS = 'The daemon stops.';
 const DEADLINE_SLACK_MS = 1000;
 /** A message about health is shorter. */
 const HEALTH_BYTES = 4096;
+
+/**
+ * A request as the run contract has it. Nothing is checked here that the contract checks. Fields
+ * that the client did not set are absent.
+ */
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface RunRequest extends Fields {
+  messages?: readonly { role?: string; content?: readonly Fields[] }[];
+  tools?: readonly Fields[];
+  tool_choice?: { mode?: string; name?: string };
+  response_format?: Fields;
+  model?: string;
+  more_models?: readonly string[];
+  detach?: boolean;
+}
+
+function runInputOf(request: RunRequest): object {
+  const { detach: _, messages, tools, tool_choice, response_format, ...others } = request;
+  const { model, more_models = [], ...rest } = others;
+  const models = model === undefined ? more_models : [model, ...more_models];
+  return {
+    ...rest,
+    ...(models.length === 0 ? {} : { model: models.length === 1 ? models[0] : models }),
+    ...(messages === undefined ? {} : { messages: messages.map(saidMessage) }),
+    ...(tools === undefined ? {} : { tools: tools.map(toolOf) }),
+    ...(tool_choice === undefined ? {} : { tool_choice: choiceOf(tool_choice) }),
+    ...(response_format === undefined
+      ? {}
+      : { response_format: withJson(response_format, 'schema', 'response_format') }),
+  };
+}
+
+function saidMessage({ role = '', content = [] }: { role?: string; content?: readonly Fields[] }) {
+  return { role, content: content.map(partOf) };
+}
+
+/** The one field that is set says what the part is. */
+function partOf(part: Fields): object {
+  const [type, value] = Object.entries(part)[0] ?? [];
+  switch (type) {
+    case 'text':
+    case 'reasoning':
+    case 'refusal':
+      return { type, text: value };
+    case 'image':
+    case 'audio': {
+      const { data, ...rest } = value as { data?: Buffer };
+      return { type, media_type: '', ...rest, data: (data ?? Buffer.alloc(0)).toString('base64') };
+    }
+    case 'tool_call':
+      return { type, id: '', name: '', arguments: '', ...(value as object) };
+    case 'tool_result':
+      return { type, id: '', text: '', ...(value as object) };
+    default:
+      return {};
+  }
+}
+
+function toolOf(tool: Fields, index: number): object {
+  return withJson({ name: '', ...tool }, 'parameters', `tools.${index}`);
+}
+
+function choiceOf({ mode, name }: { mode?: string; name?: string }): unknown {
+  return name === undefined ? (mode ?? '') : { name };
+}
+
+/** The fields with the value of `<field>_json` as `field`. */
+function withJson(fields: Fields, field: string, at: string): object {
+  const { [`${field}_json`]: text, ...rest } = fields;
+  if (text === undefined) return rest;
+  const param = `${at}.${field}_json`;
+  try {
+    return { ...rest, [field]: JSON.parse(text as string) };
+  } catch {
+    throw wrong(param, `${param} is not JSON.`);
+  }
+}
+
+/** What the answers of all calls need. What an answer throws is the status of its call. */
+interface CallParts {
+  /** What the client of a call may see and change. */
+  runtimeOf(metadata: Metadata): Runtime;
+  log: Log;
+  unsent: UnsentBytes;
+  /** Closes the connection of a peer. */
+  cut(peer: string): void;
+}
+
+type Unary<Q> = ServerUnaryCall<Q, object>;
+
+/**
+ * Answers a call with one message, whose bytes count until the client has them. `large`: it reads
+ * texts of runs, and only a few such answers are made at one time.
+ */
+function unary<Q>(
+  { log, unsent, cut, runtimeOf }: CallParts,
+  large: boolean,
+  answer: (runtime: Runtime, request: Q, over: AbortSignal) => Promise<object>,
+) {
+  return async (call: Unary<Q>, reply: sendUnaryData<object>): Promise<void> => {
+    const outflow = unsent.enter(() => cut(call.getPeer()));
+    const over = new AbortController();
+    const end = () => {
+      outflow.leave();
+      over.abort(new SvcError('connection_lost'));
+    };
+    if (call.cancelled) return end();
+    call.once('cancelled', end);
+    const make = async () => {
+      if (call.cancelled) return {};
+      const value = await answer(runtimeOf(call.metadata), call.request, over.signal);
+      outflow.own(textLength(value));
+      return value;
+    };
+    try {
+      reply(null, await (large ? unsent.whole(make) : make()));
+    } catch (thrown) {
+      reply(failed(thrown, log));
+    }
+  };
+}
+
+/** Answers a call with a stream, which ends when `answer` does. */
+function streaming(
+  { log, unsent, cut, runtimeOf }: CallParts,
+  answer: (runtime: Runtime, call: Streaming, stream: CallStream) => Promise<void>,
+) {
+  return async (call: Streaming): Promise<void> => {
+    try {
+      const stream = new CallStream(call, unsent, () => cut(call.getPeer()));
+      await answer(runtimeOf(call.metadata), call, stream);
+      call.end();
+    } catch (thrown) {
+      call.emit('error', failed(thrown, log));
+    }
+  };
+}
+
+function failed(thrown: unknown, log: Log): ReturnType<typeof statusOf> {
+  const error = asSvcError(thrown);
+  if (error.code === 'internal') log.error({ err: error.cause ?? error }, 'a gRPC call failed');
+  return statusOf(error);
+}

@@ -3,6 +3,9 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka, type Request } from 'polka';
 import type { Settings } from '../../config/settings.ts';
+import { check, checkKnown } from '../../contract/check.ts';
+import { boundConversation } from '../../contract/inputs.ts';
+import { readQuery } from '../../contract/operations/query.ts';
 import { asSvcError, SvcError } from '../../errors.ts';
 import { Counter, type Family, gauge } from '../../runtime/metrics/tally.ts';
 import type { HomeRuntime, Runtime } from '../../runtime/port.ts';
@@ -17,12 +20,12 @@ import { requestIdOf } from '../request-id.ts';
 import type { ServedCertificate } from '../served-certificate.ts';
 import { onAbort } from '../stream/on-abort.ts';
 import { UnsentBytes } from '../stream/unsent-bytes.ts';
+import { readJson } from './body.ts';
 import { createConnections } from './connection/connections.ts';
 import { createListener } from './connection/listener.ts';
 import { IgnoredFields } from './ignored-fields.ts';
 import { sendError } from './reply.ts';
-import { bodyReader, queryOf } from './request.ts';
-import { type Context, type Route, scopeOf } from './route.ts';
+import { type Context, type ReadOptions, type Route, scopeOf } from './route.ts';
 
 /**
  * The HTTP listener.
@@ -367,4 +370,39 @@ class Traffic {
       gauge('svc_unsent_bytes', 'Bytes that clients have not read yet.', [[{}, unsent_bytes]]),
     ];
   }
+}
+
+/** Reads requests by the schemas of their route. */
+
+/** The parameters. Throws invalid_request for one that the route does not have. */
+function queryOf({ query }: Route, req: Context['req'], limits: Context['limits']): unknown {
+  if (query === undefined) return {};
+  return readQuery(req.originalUrl, typeof query === 'function' ? query(limits) : query);
+}
+
+/**
+ * Reads and checks the body when the handler asks for it. `ignored` hears of the fields that are
+ * left out. Throws what readJson and check throw.
+ */
+function bodyReader(
+  { body, asksModel, unknownFields, blanks }: Route,
+  { req, res, limits, ended }: Pick<Context, 'req' | 'res' | 'limits' | 'ended'>,
+  { strict, ignored }: { strict: boolean; ignored(fields: readonly string[]): void },
+): (options?: ReadOptions) => Promise<unknown> {
+  return async ({
+    bytes = limits.body_bytes,
+    complete = (value: unknown) => value,
+    within_ms,
+    values = limits.request_values,
+  } = {}) => {
+    const options = { ended, values, ...(within_ms === undefined ? {} : { within_ms }) };
+    const value = complete(await readJson(req, res, bytes, options));
+    if (asksModel) boundConversation(value, limits);
+    if (body === undefined) return value;
+    if (unknownFields === undefined || (strict && unknownFields === 'may refuse'))
+      return check(body, value);
+    const known = checkKnown(body, value, { blanks: blanks === true });
+    if (known.ignored.length > 0) ignored(known.ignored);
+    return known.value;
+  };
 }

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RunInput } from '../../../src/contract/contract.ts';
-import { Meter } from '../../../src/transport/auth/meter.ts';
+import { Meter } from '../../../src/transport/auth/named-tokens.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';

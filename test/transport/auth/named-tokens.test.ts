@@ -6,8 +6,7 @@ import * as assert from 'uvu/assert';
 import { SCOPES } from '../../../src/contract/options.ts';
 import type { SvcError } from '../../../src/errors.ts';
 import { requireScope } from '../../../src/runtime/principal/principal.ts';
-import { Meter } from '../../../src/transport/auth/meter.ts';
-import { NamedTokens } from '../../../src/transport/auth/named-tokens.ts';
+import { Meter, NamedTokens } from '../../../src/transport/auth/named-tokens.ts';
 import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
 import { type TokenFile, tokenFile } from '../../../src/transport/auth/token-file.ts';
 

@@ -1,7 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SvcError } from '../../../src/errors.ts';
-import { statusWork } from '../../../src/transport/control/status-work.ts';
+import { statusWork } from '../../../src/transport/control/methods.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { finish, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { waitFor } from '../../helpers/wait.ts';
