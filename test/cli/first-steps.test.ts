@@ -143,6 +143,7 @@ test('a pull without a name prints what fits with its command, and exits like a 
 onTty('at a terminal a pull without a name asks which', async ({ home }) => {
   const none = await typeAt(['model', 'pull'], home.env, 'Which one?', '9');
   assert.is(none.code, 2, none.text);
+  assert.match(none.text, 'error: 9 is no model of this list.');
   const ended = await typeAt(['model', 'pull'], home.env, 'Which one?', '\u0004');
   assert.is(ended.code, 2, ended.text);
   // Without a daemon the pull of the chosen one goes as far as the socket.

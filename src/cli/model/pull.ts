@@ -99,7 +99,8 @@ async function chosenModel(paths: Paths, json: boolean): Promise<string> {
   const answer = isAsked ? await askUser(`Which one? [1-${offered.length}] `) : '';
   const chosen = offered.find(({ name }, index) => [`${index + 1}`, name].includes(answer));
   if (chosen !== undefined) return chosen.name;
-  throw new SvcError('usage', 'svc model pull needs the name of a model.', {
+  const needed = 'svc model pull needs the name of a model.';
+  throw new SvcError('usage', answer === '' ? needed : `${answer} is no model of this list.`, {
     hint:
       offered.length === 0
         ? 'No model with a short name fits well. See all: svc model search'
