@@ -1,4 +1,5 @@
 import { anySignal } from './signals.ts';
+
 /** Calls listeners at each change, and wakes those that wait for the next one. */
 export class Notifier<T = void> {
   private readonly listeners = new Set<(value: T) => void>();

@@ -7,6 +7,13 @@ import { changed, model } from './model.js';
 import { chosenStream, forget, settle, walk } from './walk.js';
 
 /**
+ * The present: its snapshot, and the events that change it, in order, also over a restart of the
+ * daemon.
+ *
+ * 1. Events move the machines in order. A snapshot that is ahead of them waits until they arrive.
+ */
+
+/**
  * The events of the page.
  *
  * 1. `kept` has no gaps and no repeats: an event that does not follow the last one is dropped.
@@ -69,13 +76,6 @@ class EventLog {
     return this.kept.length > 0 && at >= (this.kept[0]?.seq ?? 0);
   }
 }
-
-/**
- * The present: its snapshot, and the events that change it, in order, also over a restart of the
- * daemon.
- *
- * 1. Events move the machines in order. A snapshot that is ahead of them waits until they arrive.
- */
 
 export const log = new EventLog();
 

@@ -372,8 +372,6 @@ class Traffic {
   }
 }
 
-/** Reads requests by the schemas of their route. */
-
 /** The parameters. Throws invalid_request for one that the route does not have. */
 function queryOf({ query }: Route, req: Context['req'], limits: Context['limits']): unknown {
   if (query === undefined) return {};

@@ -13,7 +13,7 @@ import { Lines, lineOf, part, type Shape, wholeOf } from './answer.ts';
 import { errorOf } from './errors.ts';
 import { inputOf, inRequest, keepAliveMs, only, shared } from './parameters.ts';
 
-/** The messages and tools of a request of Ollama's API, and what they are for a run. */
+/** POST /api/chat and POST /api/generate: each request is a run. */
 
 const toolCall = object({
   id: v.nullish(text),
@@ -124,8 +124,6 @@ interface Call {
 function keysOf({ id, name }: Call): readonly string[] {
   return [`id ${id}`, `name ${name}`, ''];
 }
-
-/** POST /api/chat and POST /api/generate: each request is a run. */
 
 export const chatInput = named(
   'OllamaChatInput',

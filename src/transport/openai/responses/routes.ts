@@ -169,8 +169,6 @@ export const responseRoutes: readonly Route[] = [
   }),
 ];
 
-/** What fits into the window of a model: the count of an input, and a shorter one. */
-
 async function countInputTokens(context: Context<unknown, CountInput>): Promise<void> {
   const body = await context.body();
   const { input, narrowings } = await runOfResponse(context.runtime, body, readingOf(context));
