@@ -1,10 +1,9 @@
 import type { OutputPart, TokenLogprob } from '../../../machines/messages.ts';
 import type { ToolCall } from '../../../machines/tool-call.ts';
-import { anySignal } from '../../async/signals.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { sendLarge } from '../http/large.ts';
 import type { Context } from '../http/route.ts';
-import { clientGone } from '../http/run-request.ts';
+import { requestOver } from '../http/run-request.ts';
 import { type Live, type LiveOptions, sendLive, whyCut } from '../stream/live.ts';
 import { PIECE_BYTES } from '../stream/unsent-bytes.ts';
 import {
@@ -52,8 +51,8 @@ export async function collectAnswer(
   run: RunRecord,
   { rename = asItIs, showsCalls = false }: AnswerOptions = {},
 ): Promise<Answer> {
-  const { res, runtime, closing, ended, unsent } = context;
-  const signal = anySignal([closing, ended, clientGone(context)]);
+  const { res, runtime, unsent } = context;
+  const signal = requestOver(context);
   const outflow = unsent.enter(() => res.destroy());
   /** Before the last call. */
   const said: (OutputPart | ToolCall)[] = [];

@@ -118,21 +118,28 @@ function streamsOf({
       if (!finished || from_seq <= seq) await streamRun({ runtime, closing }, stream, id, from_seq);
     },
     /** Changes during a write count as one. */
-    WatchStatus: async (runtime, _, stream) => {
-      const signal = anySignal([stream.over, closing]);
+    WatchStatus: watching(closing, async (runtime, stream, signal) => {
       while (!signal.aborted) {
         const changed = runtime.stateChanges.next(signal);
         await stream.send([health(runtime)], { size: HEALTH_BYTES, holders: 0 });
         await changed;
       }
-      if (!stream.over.aborted) throw new SvcError('daemon_stopping', STOPS);
-    },
-    WatchApprovals: async (runtime, _, stream) => {
-      const signal = anySignal([stream.over, closing]);
+    }),
+    WatchApprovals: watching(closing, async (runtime, stream, signal) => {
       for await (const list of runtime.approvals.watch(signal))
         await stream.send([list], { size: textLength(list), holders: 0 });
-      if (!stream.over.aborted) throw new SvcError('daemon_stopping', STOPS);
-    },
+    }),
+  };
+}
+
+/** A stream that only ends when its client leaves, or with the daemon. */
+function watching(
+  closing: AbortSignal,
+  send: (runtime: Runtime, stream: CallStream, signal: AbortSignal) => Promise<void>,
+) {
+  return async (runtime: Runtime, _: Streaming, stream: CallStream): Promise<void> => {
+    await send(runtime, stream, anySignal([stream.over, closing]));
+    if (!stream.over.aborted) throw new SvcError('daemon_stopping', STOPS);
   };
 }
 
@@ -194,11 +201,6 @@ const DEADLINE_SLACK_MS = 1000;
 /** A message about health is shorter. */
 const HEALTH_BYTES = 4096;
 
-/**
- * A request as the run contract has it. Nothing is checked here that the contract checks. Fields
- * that the client did not set are absent.
- */
-
 type Fields = Readonly<Record<string, unknown>>;
 
 interface RunRequest extends Fields {
@@ -211,6 +213,10 @@ interface RunRequest extends Fields {
   detach?: boolean;
 }
 
+/**
+ * A request as the run contract has it. Nothing is checked here that the contract checks. Fields
+ * that the client did not set are absent.
+ */
 function runInputOf(request: RunRequest): object {
   const { detach: _, messages, tools, tool_choice, response_format, ...others } = request;
   const { model, more_models = [], ...rest } = others;

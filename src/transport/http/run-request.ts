@@ -43,6 +43,15 @@ export function clientGone({ res, closing }: Pick<Context, 'res' | 'closing'>): 
   return gone.signal;
 }
 
+/** Aborted when the request is ended, its client leaves, or the listener closes. */
+export function requestOver({
+  closing,
+  ended,
+  res,
+}: Pick<Context, 'res' | 'closing' | 'ended'>): AbortSignal {
+  return anySignal([closing, ended, clientGone({ res, closing })]);
+}
+
 /** Aborted when nothing can read an answer any more that no run keeps. */
 export function answerEnds({ res, ended, closing }: Context): AbortSignal {
   const closed = new AbortController();

@@ -1,8 +1,7 @@
-import { anySignal } from '../../../async/signals.ts';
 import { wrong } from '../../../contract/check.ts';
 import { isBase64 } from '../../../contract/messages.ts';
 import type { Context } from '../../http/route.ts';
-import { clientGone } from '../../http/run-request.ts';
+import { requestOver } from '../../http/run-request.ts';
 import { pdfText } from './pdf.ts';
 
 /** A file inside a request: `data` is base64. */
@@ -15,8 +14,7 @@ export interface SentFile {
 export type Reading = Pick<Context, 'limits'> & { signal(): AbortSignal };
 
 export function readingOf(context: Pick<Context, 'res' | 'closing' | 'ended' | 'limits'>): Reading {
-  const { closing, ended, limits } = context;
-  return { limits, signal: () => anySignal([closing, ended, clientGone(context)]) };
+  return { limits: context.limits, signal: () => requestOver(context) };
 }
 
 /**

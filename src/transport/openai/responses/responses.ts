@@ -1,4 +1,3 @@
-import { anySignal } from '../../../async/signals.ts';
 import { wrong } from '../../../contract/check.ts';
 import type { RunInput, RunRecord } from '../../../contract/contract.ts';
 import type { SvcError } from '../../../errors.ts';
@@ -10,7 +9,7 @@ import { type ApiRequest, cancelsOnDisconnect, startFor } from '../../dialect/st
 import { sendLarge } from '../../http/large.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { Context } from '../../http/route.ts';
-import { CLIENT, clientGone } from '../../http/run-request.ts';
+import { CLIENT, clientGone, requestOver } from '../../http/run-request.ts';
 import { sendLive, whyCut } from '../../stream/live.ts';
 import { tellVerbosity } from '../parameters.ts';
 import { bodyOf, HEARTBEAT } from '../parts.ts';
@@ -89,8 +88,8 @@ export async function startResponse(
  * Throws the error of one that failed or was cancelled: most clients do not look at its status.
  */
 export async function wholeResponse(context: Context, response: ResponseEvents): Promise<Item> {
-  const { runtime, closing, ended } = context;
-  const signal = anySignal([closing, ended, clientGone(context)]);
+  const { runtime } = context;
+  const signal = requestOver(context);
   for await (const _ of followResponse(runtime, response, { signal }));
   if (!response.isOver) throw whyCut(context, 'The daemon stops. The run continues later.');
   const error = await failureOf(runtime, response);
