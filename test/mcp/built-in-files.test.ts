@@ -227,7 +227,7 @@ test('nothing outside: dots, whole paths, links, and names that look alike', asy
   }
   await refused(use('list', { path: '..' }), /in none/);
   await refused(use('search', { text: 'SECRET', path: 'up' }), /in none/);
-  await refused(use('write', { path: 'dangling', content: 'x' }), /no plain file/);
+  await refused(use('write', { path: 'dangling', content: 'x' }), /in none of the given folders/);
   await refused(use('read', { path: 'loop' }), /is a link/);
   await refused(use('read', { path: 'a\0.md' }), /cannot be used/);
   assert.not.ok(existsSync(join(around, 'absent.txt')));
@@ -285,7 +285,7 @@ test('pipes and binary files are said, and no call waits for them', async () => 
   await refused(use('read', { path: 'bin' }), /is no text: it has 3 bytes/);
   await refused(use('edit', { path: 'latin', old: 'g', new: 'h' }), /is no text/);
   const { text } = await use('search', { text: 'two' });
-  assert.match(text, /\[2 were left out: too large, no text, or not readable\]$/);
+  assert.match(text, /\[2 were left out: too large, no text, of several names, or not readable\]$/);
 });
 
 test('sizes, results and searches have bounds', async () => {
@@ -418,11 +418,89 @@ test('a program that swaps a folder and a link all the time gets nothing out', a
   assert.equal(readdirSync(join(around, 'other')), ['b.txt']);
 });
 
-test('a hard link is replaced, and the other name keeps its content', async () => {
+test('a file with several names is neither read nor written, also where it gets them meanwhile', async () => {
   const { use, notes, around } = await boot();
   linkSync(join(around, 'secret.txt'), join(notes, 'hard.txt'));
-  await use('write', { path: 'hard.txt', content: 'mine' });
+  const path = 'hard.txt';
+  const why = /hard\.txt has 2 names, as hard links\. One may be outside the folders/;
+  const uses: [string, object][] = [
+    ['read', { path }],
+    ['read', { path, line: 1, lines: 1 }],
+    ['edit', { path, old: 'SECRET', new: 'x' }],
+    ['write', { path, content: 'mine' }],
+  ];
+  for (const [tool, args] of uses) await refused(use(tool, args), why);
+  assert.is(
+    (await use('search', { text: 'SECRET' })).text,
+    'Nothing was found.\n[1 were left out: too large, no text, of several names, or not readable]',
+  );
+  assert.match((await use('search', { file: 'hard' })).text, /hard\.txt$/);
   assert.is(readFileSync(join(around, 'secret.txt'), 'utf8'), 'SECRET');
+  rmSync(join(notes, path));
+  // The name is free at the check, and a second name of a secret when it is opened.
+  writeFileSync(join(notes, path), 'free');
+  const { open } = fs;
+  fs.open = (async (asked: string, ...rest: [number]) => {
+    if (asked.endsWith(`/${path}`)) {
+      rmSync(join(notes, path));
+      linkSync(join(around, 'secret.txt'), join(notes, path));
+    }
+    return open(asked, ...rest);
+  }) as typeof open;
+  await refused(use('read', { path }), why).finally(() => {
+    fs.open = open;
+  });
+});
+
+test('no answer shows what is outside: neither by its text, nor by asking the disk', async () => {
+  const { use, notes, around } = await boot();
+  mkdirSync(join(around, 'shut'), { mode: 0o000 });
+  symlinkSync(around, join(notes, 'up'));
+  symlinkSync('loop', join(around, 'loop'));
+  symlinkSync(join(around, 'secret.txt'), join(notes, 'to'));
+  symlinkSync(join(around, 'absent.txt'), join(notes, 'to-absent'));
+  const there = ['secret.txt', 'secret.txt/x', 'shut', 'shut/x', 'loop', 'loop/x', 'notes-not'];
+  const paths = there.flatMap((name) => [`../${name}`, join(around, name), `up/${name}`]);
+  paths.push('/etc/passwd', '/etc/passwd/x', '/etc/nopasswd/x', '/', 'to', 'to/x', 'to-absent');
+  paths.push('to-absent/x', `../${'x'.repeat(5000)}`, '../a\0', '/root/.ssh/id', 'up');
+  const asked: string[] = [];
+  const real = { ...fs };
+  const spied = ['realpath', 'lstat', 'stat', 'open', 'opendir', 'readlink', 'mkdir'] as const;
+  for (const name of spied)
+    Object.assign(fs, {
+      [name]: (path: string, ...rest: []) => {
+        asked.push(path);
+        return (real[name] as (...all: unknown[]) => unknown)(path, ...rest);
+      },
+    });
+  try {
+    for (const path of paths)
+      for (const [tool, more] of [
+        ['read', {}],
+        ['list', {}],
+        ['search', { text: 'SECRET' }],
+        ['edit', { old: 'SECRET', new: 'x' }],
+        ['write', { content: 'x' }],
+      ] as const) {
+        const { text, is_error } = await use(tool, { path, ...more });
+        assert.ok(is_error);
+        assert.is(text, `${path} is in none of the given folders: ${notes}.`, tool);
+      }
+  } finally {
+    Object.assign(fs, real);
+  }
+  const outside = asked.filter((path) => path.startsWith(around) && !path.startsWith(notes));
+  assert.equal(outside, []);
+});
+
+test('no answer shows what is in closed folders and hidden names', async () => {
+  const { use, notes } = await boot();
+  mkdirSync(join(notes, '.git'));
+  writeFileSync(join(notes, '.git', 'config'), 'SECRET');
+  for (const name of ['token', 'token/x', 'absent', 'absent/x'])
+    assert.is((await use('read', { path: `own/${name}` })).text, `own/${name} is closed to tools.`);
+  for (const name of ['config', 'config/x', 'absent', 'absent/x'])
+    await refused(use('read', { path: `.git/${name}` }), /has a name that begins with a dot/);
 });
 
 test('a run reads at once, and writes once a person has allowed it', async () => {
