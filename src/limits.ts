@@ -405,6 +405,8 @@ export const fixedLimits = {
   /** One request of such a login, or of its refresh, and its answer. */
   mcp_oauth_ms: 30_000,
   mcp_oauth_bytes: 32 * KIB,
+  /** Parts of one result of a tool. The others are left out. */
+  mcp_result_parts: 256,
   /** Description of one tool. A longer one is cut. */
   mcp_description_bytes: 8 * KIB,
   /** Schema of one tool. A tool with a larger one is left out. */

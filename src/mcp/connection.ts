@@ -19,6 +19,7 @@ import { ChildTransport, type Exit, NotSent } from './child-transport.ts';
 import { type Launch, withoutSecrets } from './launch.ts';
 import type { Login } from './login.ts';
 import type { Call, ToolResult } from './port.ts';
+import { anyResult, resultOf } from './result.ts';
 import { cutBytes, type ToolList, ToolLister } from './tool-list.ts';
 
 export interface ConnectionOptions {
@@ -123,11 +124,11 @@ export class Connection {
     if (this.isOver) throw this.unavailable(new NotSent());
     const params = { name: tool, arguments: asRecord(args), _meta: { 'svc/call_id': id } };
     try {
-      const result = await this.client.request(
-        { method: 'tools/call', params },
-        { signal, timeout: timeout_ms },
-      );
-      return this.resultOf(result);
+      const result = await this.client.request({ method: 'tools/call', params }, anyResult, {
+        signal,
+        timeout: timeout_ms,
+      });
+      return resultOf(result, this.options.limits);
     } catch (thrown) {
       signal.throwIfAborted();
       const { mcp_result_bytes } = this.options.limits;
@@ -164,18 +165,6 @@ export class Connection {
     if (this.isOver) return;
     this.isOver = true;
     this.options.onEnd({ exit_code, signal, ...(error === undefined ? {} : { error }) });
-  }
-
-  /** Bounded, and only text: models get nothing else of a tool. */
-  private resultOf(result: unknown): ToolResult {
-    const { content, structuredContent, isError } = asRecord(result);
-    const parts = Array.isArray(content) ? content.map(textOf) : [];
-    const isStructured = parts.length === 0 && structuredContent !== undefined;
-    const text = isStructured ? JSON.stringify(structuredContent) : parts.join('\n');
-    return {
-      text: cutBytes(text, this.options.limits.mcp_result_bytes),
-      is_error: isError === true,
-    };
   }
 
   private causeOf({ exit_code, signal, last, ended_for }: Exit): Failure {
@@ -284,18 +273,4 @@ function isUnsent(thrown: unknown): boolean {
   for (let error = thrown; error instanceof Error; error = error.cause)
     if (error instanceof NotSent) return true;
   return false;
-}
-
-/** A part of a result as text. A model gets no pictures and sounds of tools. */
-function textOf(part: unknown): string {
-  const { type, text, data, mimeType, resource, uri, name } = asRecord(part);
-  if (type === 'text') return String(text ?? '');
-  if (type === 'resource_link') return `[resource ${String(name ?? '')} ${String(uri ?? '')}]`;
-  if (type === 'resource') {
-    const inner = asRecord(resource);
-    if (typeof inner.text === 'string') return inner.text;
-    return `[resource ${String(inner.uri ?? '')}, left out: it is no text]`;
-  }
-  const bytes = typeof data === 'string' ? Math.floor((data.length * 3) / 4) : 0;
-  return `[${String(type)} ${String(mimeType ?? '')} of ${bytes} bytes, left out]`;
 }
