@@ -1,80 +1,133 @@
-/** Real responses nest a few levels deep. The parser needs seconds for millions of levels. */
-const DEPTH_MAX = 64;
-/** Objects and lists of one response. Each needs far more memory than its text. */
-const PARTS_MAX = 100_000;
+import { type JsonBudget, jsonBudgets } from './limits.ts';
+
+/** The bound that a text of JSON is over. */
+export class JsonExcess extends Error {
+  readonly bound: keyof JsonBudget;
+  readonly most: number;
+
+  constructor(bound: keyof JsonBudget, budget: JsonBudget) {
+    const most = budget[bound] ?? budget.values;
+    super(`more than ${most} ${bound}`);
+    this.bound = bound;
+    this.most = most;
+  }
+}
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
+const ZERO = 0x30;
+const NINE = 0x39;
 const SQUARE = 0x5b;
 const CURLY = 0x7b;
 const SQUARE_END = 0x5d;
 const CURLY_END = 0x7d;
 
-/** Comparisons: each byte of a text is asked about, and a look into a set takes longer. */
-function opens(code: number): boolean {
-  return code === SQUARE || code === CURLY;
+/**
+ * Measures one text of JSON before anything parses it: a value costs far more memory and time than
+ * its text. It reads each byte once, and the text may come in pieces.
+ *
+ * 1. Each comma and each bracket outside a string is a value.
+ * 2. A number that a comma follows in a list counts as a number alone, if the budget has a place
+ *    for those. A vector costs little more than its text.
+ */
+export class JsonMeter {
+  private readonly budget: JsonBudget;
+  /** By level: whether it is a list. */
+  private readonly lists: Uint8Array;
+  private depth = 0;
+  private values = 1;
+  private numbers = 0;
+  private quoted = false;
+  private escaped = false;
+  private last = 0;
+
+  constructor(budget: JsonBudget) {
+    this.budget = budget;
+    this.lists = new Uint8Array(budget.levels + 1);
+  }
+
+  /** Begins with another text. */
+  reset(): void {
+    this.depth = 0;
+    this.values = 1;
+    this.numbers = 0;
+    this.endLine();
+  }
+
+  /** Ends an open string: no string of JSON spans two lines. */
+  endLine(): void {
+    this.quoted = false;
+    this.escaped = false;
+    this.last = 0;
+  }
+
+  /** The bound that the text is over with this piece. Null: none. */
+  take(bytes: Uint8Array): JsonExcess | null {
+    const { lists } = this;
+    const { levels, values: valuesMax, numbers: numbersMax } = this.budget;
+    let { depth, values, numbers, quoted, last } = this;
+    let at = this.escaped ? 1 : 0;
+    for (; at < bytes.length; at += 1) {
+      const code = bytes[at] as number;
+      if (quoted) {
+        if (code === QUOTE) quoted = false;
+        else if (code === BACKSLASH) at += 1;
+      } else if (code === QUOTE) quoted = true;
+      else if (code === COMMA) {
+        const before = at === 0 ? last : (bytes[at - 1] as number);
+        const isNumber = before >= ZERO && before <= NINE && lists[depth] === 1;
+        if (isNumber && numbersMax !== undefined) {
+          numbers += 1;
+          if (numbers > numbersMax) return new JsonExcess('numbers', this.budget);
+        } else {
+          values += 1;
+          if (values > valuesMax) return new JsonExcess('values', this.budget);
+        }
+      } else if (code === SQUARE || code === CURLY) {
+        depth += 1;
+        values += 1;
+        if (depth > levels) return new JsonExcess('levels', this.budget);
+        if (values > valuesMax) return new JsonExcess('values', this.budget);
+        lists[depth] = code === SQUARE ? 1 : 0;
+      } else if ((code === SQUARE_END || code === CURLY_END) && depth > 0) depth -= 1;
+    }
+    if (bytes.length > 0) last = quoted ? 0 : (bytes.at(-1) as number);
+    Object.assign(this, { depth, values, numbers, quoted, last, escaped: at > bytes.length });
+    return null;
+  }
 }
 
-function closes(code: number): boolean {
-  return code === SQUARE_END || code === CURLY_END;
+/** The bound that a text of JSON is over. Null: none. */
+export function excessOf(json: string | Uint8Array, budget: JsonBudget): JsonExcess | null {
+  return new JsonMeter(budget).take(typeof json === 'string' ? Buffer.from(json) : json);
 }
 
 /**
- * Parses a text of the other side. Undefined if there is none, it is not JSON, or it is too deep or
- * too large.
+ * Reads a text of JSON of the other side: all foreign JSON comes through here. Undefined: it is not
+ * JSON. Throws JsonExcess.
  */
-export function parseForeignJson(text: string | null): unknown {
-  if (text === null || isTooMuch(text)) return undefined;
+export function readForeignJson(text: string | Uint8Array, budget: JsonBudget): unknown {
+  const excess = excessOf(text, budget);
+  if (excess !== null) throw excess;
   try {
-    return JSON.parse(text);
+    return JSON.parse(typeof text === 'string' ? text : new TextDecoder().decode(text));
   } catch {
     return undefined;
   }
 }
 
-/** Whether a JSON text has more levels or parts than any response. */
-export function isTooMuch(text: string): boolean {
-  let depth = 0;
-  let parts = 0;
-  let quoted = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) quoted = !quoted;
-    else if (quoted) at += code === BACKSLASH ? 1 : 0;
-    else if (opens(code)) {
-      depth += 1;
-      parts += 1;
-      if (depth > DEPTH_MAX || parts > PARTS_MAX) return true;
-    } else if (closes(code)) depth = Math.max(0, depth - 1);
+/** As `readForeignJson`. Undefined: there is no text, it is no JSON, or it is over its budget. */
+export function parseForeignJson(
+  text: string | null,
+  budget: JsonBudget = jsonBudgets.foreign,
+): unknown {
+  if (text === null) return undefined;
+  try {
+    return readForeignJson(text, budget);
+  } catch {
+    return undefined;
   }
-  return false;
-}
-
-/**
- * What a JSON text has too much of, if anything. A value costs far more memory and time than its
- * text. It reads each byte once.
- */
-export function excessOf(
-  json: Uint8Array,
-  most: { levels: number; values: number },
-): 'levels' | 'values' | null {
-  let depth = 0;
-  let values = 1;
-  let quoted = false;
-  for (let at = 0; at < json.length; at += 1) {
-    const code = json[at] as number;
-    if (code === QUOTE) quoted = !quoted;
-    else if (quoted) at += code === BACKSLASH ? 1 : 0;
-    else if (code === COMMA || opens(code)) {
-      values += 1;
-      if (values > most.values) return 'values';
-      if (code === COMMA) continue;
-      depth += 1;
-      if (depth > most.levels) return 'levels';
-    } else if (closes(code)) depth -= 1;
-  }
-  return null;
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
@@ -84,35 +137,4 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 /** The value if it is an object, else an empty one. */
 export function asRecord(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {};
-}
-
-export interface JsonMeasure {
-  /** Counts the next character or byte. True once there are too many levels or parts. */
-  take(code: number): boolean;
-  /** Ends an open string: no JSON string spans two lines. */
-  endLine(): void;
-}
-
-/** Counts levels and parts of a JSON text before parsing. Brackets inside strings do not count. */
-export function measureJson(): JsonMeasure {
-  let depth = 0;
-  let parts = 0;
-  let quoted = false;
-  let escaped = false;
-  return {
-    take(code) {
-      if (escaped) escaped = false;
-      else if (quoted && code === BACKSLASH) escaped = true;
-      else if (code === QUOTE) quoted = !quoted;
-      else if (!quoted && opens(code)) {
-        depth += 1;
-        parts += 1;
-      } else if (!quoted && closes(code)) depth = Math.max(0, depth - 1);
-      return depth > DEPTH_MAX || parts > PARTS_MAX;
-    },
-    endLine() {
-      quoted = false;
-      escaped = false;
-    },
-  };
 }

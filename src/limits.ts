@@ -574,6 +574,33 @@ export const defaultLimits: Limits = {
   ) as Record<LimitName, number>),
 };
 
+/** What one text of JSON may have at most. Parsing costs by these, and little by its bytes. */
+export interface JsonBudget {
+  /** Objects and lists in one another. */
+  levels: number;
+  /** Texts, numbers, objects and lists. */
+  values: number;
+  /** Numbers in lists of numbers. Absent: they are values. */
+  numbers?: number;
+}
+
+/**
+ * The budgets of JSON that others send, by the door that it comes through. The figures are the
+ * worst text within the bound: many short keys that all differ.
+ */
+export const jsonBudgets = {
+  /** What svc reads itself, such as an event of an answer: 30 ms and 12 MB. */
+  foreign: { levels: 64, values: 100_000 },
+  /** A list of models: 20,000 of 12 values each. 100 ms and 28 MB. */
+  models: { levels: 64, values: 250_000 },
+  /** The vectors of one batch: 128 texts of 8192 numbers. 50 ms and 20 MB. */
+  vectors: { levels: 64, values: 20_000, numbers: MIB },
+  /** Tokens of a text, of a server that svc started: 15 ms and 8 MB. */
+  tokens: { levels: 64, values: 100_000, numbers: MIB },
+  /** Schema of one tool. Each level of it is a call of the code that walks it. */
+  tool_schema: { levels: 32, values: 10_000 },
+} as const satisfies Record<string, JsonBudget>;
+
 /** Bounds of the configuration file itself. They apply before it is read, so it cannot set them. */
 export const CONFIG_BYTES_MAX = MIB;
 export const CONFIG_DEPTH_MAX = 16;

@@ -108,7 +108,7 @@ const layers: Record<string, Layer> = {
   'src/descriptors.ts': { may: ['src/causes.ts', 'src/errors.ts'] },
   'src/limits.ts': { may: [] },
   'src/pattern.ts': { may: [] },
-  'src/json.ts': { may: [] },
+  'src/json.ts': { may: ['src/limits.ts'] },
   'src/config': { may: TABLES },
   'src/home': { may: TABLES },
   'src/logs': { may: TABLES },

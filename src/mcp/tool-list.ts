@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { asRecord, excessOf, isRecord } from '../json.ts';
-import type { Limits } from '../limits.ts';
+import { jsonBudgets, type Limits } from '../limits.ts';
 import type { ToolInfo } from './port.ts';
 
 /** The tools that a server lists, within the bounds. */
@@ -39,7 +39,7 @@ export class ToolLister {
     const json = JSON.stringify(schema);
     const text = typeof description === 'string' && description !== '' ? description : null;
     const bytes = Buffer.byteLength(json) + Math.min(text?.length ?? 0, mcp_description_bytes);
-    const excess = excessOf(Buffer.from(json), SCHEMA);
+    const excess = excessOf(json, jsonBudgets.tool_schema);
     const problem = !isNamed
       ? 'a tool has a name that svc does not take'
       : this.tools.has(name)
@@ -47,7 +47,7 @@ export class ToolLister {
         : Buffer.byteLength(json) > mcp_schema_bytes
           ? `the schema of ${name} has more than ${mcp_schema_bytes} bytes`
           : excess !== null
-            ? `the schema of ${name} has more than ${SCHEMA[excess]} ${excess}`
+            ? `the schema of ${name} has ${excess.message}`
             : this.tools.size >= mcp_tools
               ? `there are more than ${mcp_tools} tools`
               : this.bytes + bytes > mcp_tools_bytes
@@ -71,7 +71,6 @@ export class ToolLister {
 
 /** Names of tools are parts of commands and of messages. Models know no others either. */
 const NAME = /^[A-Za-z0-9_./-]{1,128}$/;
-const SCHEMA = { levels: 32, values: 10_000 };
 
 /** The same for the same content, whatever the order of its fields. */
 function digestOf(value: unknown): string {

@@ -1,10 +1,10 @@
 import { SvcError } from '../../errors.ts';
 import type { Incoming } from '../../http-client/incoming.ts';
-import { measureJson, parseForeignJson } from '../../json.ts';
-import type { Limits } from '../../limits.ts';
+import { JsonMeter, parseForeignJson } from '../../json.ts';
+import { jsonBudgets, type Limits } from '../../limits.ts';
 import type { Stage } from '../remote/event-answer.ts';
 import { guardEvents } from '../remote/events.ts';
-import { toFailure, tooDeep, tooLarge } from '../remote/failure.ts';
+import { toFailure, tooLarge, tooMuch } from '../remote/failure.ts';
 import { lateRead } from '../remote/read-events.ts';
 import { RequestForms } from '../remote/request-form.ts';
 import type { Asking } from '../remote/sdk-error.ts';
@@ -146,13 +146,14 @@ type Guard = TransformStream<Uint8Array, Uint8Array>;
 
 /** Passes a whole body through, and fails it when it is larger or deeper than its bound. */
 function guardWhole(what: string, bytesMax: number): Guard {
-  const json = measureJson();
+  const json = new JsonMeter(jsonBudgets.foreign);
   let total = 0;
   return new TransformStream({
     transform(chunk, controller) {
       total += chunk.length;
       if (total > bytesMax) throw tooLarge(what, bytesMax);
-      if (chunk.some((byte) => json.take(byte))) throw tooDeep();
+      const excess = json.take(chunk);
+      if (excess !== null) throw tooMuch(what, excess);
       controller.enqueue(chunk);
     },
   });

@@ -11,7 +11,7 @@ import { hasSocket, listenersAt } from '../../home/listeners.ts';
 import { platform } from '../../home/platform.ts';
 import { leadingGroup, signalGroup } from '../../home/restrained.ts';
 import { asRecord, parseForeignJson } from '../../json.ts';
-import { SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../limits.ts';
+import { jsonBudgets, SERVER_EXIT_SEEN_MS, SERVER_HEALTH_MS } from '../../limits.ts';
 import type { ProviderPort } from '../port.ts';
 import { EngineChild, type EngineChildOptions, engineEnvironment } from './engine-child.ts';
 import { processTree } from './memory-watch.ts';
@@ -96,7 +96,9 @@ export class ServerProcess extends EngineChild<ServerProcessOptions> {
   /** The tokens of a text: what llama-server says, or else an estimate. */
   async tokensIn(text: string): Promise<number> {
     const reply = await this.reply('/tokenize', JSON.stringify({ content: text }));
-    const { tokens } = asRecord(reply?.status === 200 ? parseForeignJson(reply.text) : null);
+    const { tokens } = asRecord(
+      reply?.status === 200 ? parseForeignJson(reply.text, jsonBudgets.tokens) : null,
+    );
     return Array.isArray(tokens) ? tokens.length : Math.ceil(Buffer.byteLength(text) / TOKEN_BYTES);
   }
 

@@ -1,7 +1,7 @@
 import { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
-import { asRecord, parseForeignJson } from '../../json.ts';
-import type { Limits } from '../../limits.ts';
+import { asRecord } from '../../json.ts';
+import { jsonBudgets, type Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
 import type {
   AttemptRequest,
@@ -13,7 +13,7 @@ import type {
 } from '../port.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
-import { toFailure, tooLarge } from '../remote/failure.ts';
+import { readJson, toFailure, tooLarge } from '../remote/failure.ts';
 import { listModels } from '../remote/list-models.ts';
 import { modelOf } from '../remote/model-name.ts';
 import { readEvents } from '../remote/read-events.ts';
@@ -165,7 +165,7 @@ async function asks(
     });
     const text = await readBounded(response.body, limits.provider_vectors_bytes);
     if (text === null) throw tooLarge('the vectors', limits.provider_vectors_bytes);
-    const value = asRecord(parseForeignJson(text));
+    const value = asRecord(readJson(text, 'the vectors', jsonBudgets.vectors));
     if (value.error === undefined || value.error === null) return value;
     throw toFailure(parseUpstreamError(value, secrets), { key: secrets.place, model });
   };

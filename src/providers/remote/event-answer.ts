@@ -1,11 +1,11 @@
 import type { RunRequest } from '../../../machines/messages.ts';
 import type { FinishReason, Usage } from '../../../machines/run/context.ts';
 import { SvcError } from '../../errors.ts';
-import { isRecord, isTooMuch } from '../../json.ts';
+import { isRecord } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
 import { type Call, ToolCalls } from './calls.ts';
-import { garbled, type RequestContext, toFailure, tooDeep, truncated } from './failure.ts';
+import { garbled, type RequestContext, readJson, toFailure, truncated } from './failure.ts';
 import { finishPart } from './finish.ts';
 import { type Output, Pieces } from './pieces.ts';
 import { statusOf } from './sdk-error.ts';
@@ -73,11 +73,8 @@ export abstract class EventAnswer {
     // The usual end. The error of the parser has a stack, which costs more than most answers.
     if (data === '[DONE]') this.hasEnded = true;
     if (this.hasEnded) return;
-    if (data.length > SMALL && isTooMuch(data)) throw tooDeep();
-    let event: unknown;
-    try {
-      event = JSON.parse(data);
-    } catch {
+    const event = data.length > SMALL ? readJson(data, 'one event') : parsed(data);
+    if (event === undefined) {
       if (data.trim() !== '[DONE]' && this.reason === null) throw unreadable();
       this.hasEnded = true;
     }
@@ -177,8 +174,16 @@ const TEXTS = [
   'content_block',
 ];
 
-/** No shorter text has so many levels or parts that they take time or stack. */
+/** No shorter text has so many levels or values that they take time or stack. */
 const SMALL = 1024;
+
+function parsed(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
+}
 
 export function isSet(value: unknown): boolean {
   return value !== undefined && value !== null;

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { measureJson } from '../../json.ts';
-import type { Limits } from '../../limits.ts';
-import { tooDeep, tooLarge } from './failure.ts';
+import { type JsonExcess, JsonMeter } from '../../json.ts';
+import { jsonBudgets, type Limits } from '../../limits.ts';
+import { tooLarge, tooMuch } from './failure.ts';
 
 /**
  * Passes server-sent events through, byte for byte, and fails the stream in these cases:
@@ -10,7 +10,7 @@ import { tooDeep, tooLarge } from './failure.ts';
  *    (undefined: it is too long).
  * 2. One event is larger than the bound: the parser would buffer all of it.
  * 3. The whole stream is larger than the bound.
- * 4. One event nests too deeply: the parser would need too long.
+ * 4. One event has too many levels or values: the parser would need too long.
  *
  * One turn of the event loop passes at most `EVENTS_A_TURN` events. The parser works in microtasks,
  * so a thousand tiny events at once would block the event loop.
@@ -24,7 +24,10 @@ export function guardEvents(
   let document = '';
   let total = 0;
   const scan = eventScanner();
-  const json = measureJson();
+  const json = new JsonMeter(jsonBudgets.foreign);
+  const refuse = (excess: JsonExcess | null, what: string) => {
+    if (excess !== null) throw tooMuch(what, excess);
+  };
   return new TransformStream({
     async transform(chunk, controller) {
       total += chunk.length;
@@ -34,12 +37,11 @@ export function guardEvents(
         read(undefined);
         throw tooLarge('an answer', limits.provider_event_bytes);
       }
-      if (form === 'document' && chunk.some((byte) => json.take(byte))) throw tooDeep();
-      if (form === 'document') return;
-      const { largest, turns, isDeep } = scan(chunk);
+      if (form === 'document') return refuse(json.take(chunk), 'an answer');
+      const { largest, turns, excess } = scan(chunk);
       if (largest > limits.provider_event_bytes)
         throw tooLarge('one event', limits.provider_event_bytes);
-      if (isDeep) throw tooDeep();
+      refuse(excess, 'one event');
       if (total > limits.provider_stream_bytes)
         throw tooLarge('an answer', limits.provider_stream_bytes);
       let from = 0;
@@ -76,40 +78,43 @@ interface Scanned {
   largest: number;
   /** Offsets that split the chunk, so that no part ends more than `EVENTS_A_TURN` events. */
   turns: number[];
-  /** Whether an event has too many levels or parts. */
-  isDeep: boolean;
+  /** The bound that an event is over. */
+  excess: JsonExcess | null;
 }
 
 function eventScanner(): (chunk: Uint8Array) => Scanned {
   let size = 0;
   let line = 0;
   let previous = 0;
-  let json = measureJson();
+  const json = new JsonMeter(jsonBudgets.foreign);
   return (chunk) => {
-    let isDeep = false;
+    let excess: JsonExcess | null = null;
     let largest = 0;
     let events = 0;
     const turns: number[] = [];
     let index = 0;
+    let from = 0;
     for (const byte of chunk) {
       index += 1;
       size += 1;
       if (byte === CR || (byte === LF && previous !== CR)) {
+        excess ??= json.take(chunk.subarray(from, index));
+        from = index;
         json.endLine();
         if (line === 0) {
           size = 0;
-          json = measureJson();
+          json.reset();
           events += 1;
           if (events % EVENTS_A_TURN === 0) turns.push(index);
         }
         line = 0;
       } else if (byte !== LF) {
         line += 1;
-        isDeep ||= json.take(byte);
       }
       previous = byte;
       if (size > largest) largest = size;
     }
-    return { largest, turns, isDeep };
+    excess ??= json.take(chunk.subarray(from));
+    return { largest, turns, excess };
   };
 }

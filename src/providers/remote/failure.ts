@@ -1,5 +1,7 @@
 import { keyPlace } from '../../config/key-reference.ts';
 import { type ErrorCode, errors, SvcError } from '../../errors.ts';
+import { JsonExcess, readForeignJson } from '../../json.ts';
+import { type JsonBudget, jsonBudgets } from '../../limits.ts';
 import { STORED_KEY } from './read-secrets.ts';
 import { quote, type UpstreamError } from './upstream-error.ts';
 
@@ -194,20 +196,29 @@ export function garbled(message: string): SvcError {
 }
 
 /** An answer, or one event of it, is larger than its bound. */
-export function tooLarge(what: string, bytesMax: number): SvcError {
+export function tooLarge(what: string, most: number, unit = 'bytes'): SvcError {
   return new SvcError(
     'stream_oversized',
-    `The provider sends more for ${what} than the daemon accepts (${bytesMax} bytes).`,
+    `The provider sends more for ${what} than the daemon accepts (${most} ${unit}).`,
     { retryable: false },
   );
 }
 
-export function tooDeep(): SvcError {
-  return new SvcError(
-    'stream_oversized',
-    'The provider sends an event with too many levels or parts.',
-    { retryable: false },
-  );
+export function tooMuch(what: string, { most, bound }: JsonExcess): SvcError {
+  return tooLarge(what, most, bound);
+}
+
+/** Reads JSON of a provider. Undefined: it is none. Throws stream_oversized. */
+export function readJson(
+  text: string | Uint8Array,
+  what: string,
+  budget: JsonBudget = jsonBudgets.foreign,
+): unknown {
+  try {
+    return readForeignJson(text, budget);
+  } catch (thrown) {
+    throw thrown instanceof JsonExcess ? tooMuch(what, thrown) : thrown;
+  }
 }
 
 const MODEL_MAX = 120;

@@ -1,12 +1,13 @@
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
 import { readBounded } from '../../http-client/bounded-body.ts';
-import { asRecord, parseForeignJson } from '../../json.ts';
-import type { Limits } from '../../limits.ts';
+import { asRecord } from '../../json.ts';
+import { jsonBudgets, type Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
 import { namedModel } from '../named-model.ts';
 import type { ModelRecord } from '../port.ts';
 import { streamFailure } from './connection-failure.ts';
+import { readJson } from './failure.ts';
 import { readSecrets } from './read-secrets.ts';
 import type { Exchange } from './upstream.ts';
 
@@ -52,7 +53,7 @@ export async function listModels(
         { retryable: false },
       );
     ended = 'complete';
-    return readModels(convert(parseForeignJson(text)), {
+    return readModels(convert(readJson(text, 'a list of models', jsonBudgets.models)), {
       provider: id,
       model: config.model,
       modelsMax: limits.provider_models,

@@ -1,12 +1,12 @@
 import { TurnBudget } from '../../async/turn-budget.ts';
 import { SvcError } from '../../errors.ts';
 import type { Incoming } from '../../http-client/incoming.ts';
-import { isTooMuch, parseForeignJson } from '../../json.ts';
+import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import type { OutputPart } from '../port.ts';
 import type { EventAnswer, EventAnswerContext, Stage } from './event-answer.ts';
 import { EventReader } from './event-reader.ts';
-import { toFailure, tooDeep } from './failure.ts';
+import { readJson, toFailure } from './failure.ts';
 import { parseUpstreamError } from './upstream-error.ts';
 
 /**
@@ -54,7 +54,7 @@ export async function* readEvents(
   const failure = failureOf(() => {
     const { document } = events;
     if (document === null) takeLast(events, answer, context);
-    else if (!answer.document(parsed(document))) throw noAnswer(document, context);
+    else if (!answer.document(readJson(document, 'an answer'))) throw noAnswer(document, context);
     answer.end();
   });
   for (const output of answer.outputs()) yield output;
@@ -105,11 +105,6 @@ function takeLast(events: EventReader, answer: EventAnswer, context: EventAnswer
   if (answer.stage !== 'open' || events.stray === '') return;
   const reported = parseUpstreamError(parseForeignJson(events.stray), context.secrets);
   if (reported.message !== null || reported.codes.length > 0) throw toFailure(reported, context);
-}
-
-function parsed(document: string): unknown {
-  if (isTooMuch(document)) throw tooDeep();
-  return parseForeignJson(document);
 }
 
 /** A success without an answer: an error without its status, or another kind of server. */

@@ -139,8 +139,8 @@ export function parse(bytes: Buffer, { values = Number.POSITIVE_INFINITY }: Body
     throw new SvcError('invalid_request', 'The body is not UTF-8 text.');
   }
   const excess = excessOf(bytes, { levels: LEVELS_MAX, values });
-  if (excess === 'values') throw tooManyValues(values);
-  if (excess === 'levels')
+  if (excess?.bound === 'values') throw tooManyValues(values);
+  if (excess?.bound === 'levels')
     throw new SvcError(
       'invalid_request',
       `The body nests objects and lists deeper than ${LEVELS_MAX} levels.`,
