@@ -158,8 +158,8 @@ export const errors = {
     retryable: false,
     meaning: 'The daemon does not accept the Host or Origin of the request.',
     hint:
-      'Use 127.0.0.1. A page of this machine sends the token; another origin is allowed with ' +
-      'the setting allowed_origins.',
+      'Use 127.0.0.1, or send the token. Another name is allowed with the setting allowed_hosts, ' +
+      'and the page of another origin with allowed_origins.',
   },
   route_unknown: unknown(
     'There is no such route.',

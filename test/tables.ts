@@ -208,8 +208,9 @@ const CAUSES: Record<number, string> = {
   130: 'Cancelled, and the work has stopped.',
 };
 
-const ROUTE_ACCESS: Record<'public' | 'summary' | 'monitor', string> = {
+const ROUTE_ACCESS: Record<'public' | 'probe' | 'summary' | 'monitor', string> = {
   public: 'any client',
+  probe: 'any client, under any Host',
   summary: 'any client; the whole with a token',
   monitor: 'a token with `read`, or as `metrics_public` says',
 };

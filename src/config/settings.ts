@@ -7,10 +7,13 @@ import { type Presets, presetProblem, readPresets } from './presets.ts';
 import { maskPassword, readStoreAddress, SQLITE } from './store/address.ts';
 import {
   jsonText,
+  listOf,
+  listText,
   nullText,
   type Price,
   readAliases,
   readDurations,
+  readHost,
   readName,
   readOrigin,
   readPrices,
@@ -35,6 +38,8 @@ export interface Settings {
   tls_key: string | null;
   auth: boolean;
   allowed_origins: string[];
+  /** Names besides those of this machine under which a request may come. */
+  allowed_hosts: string[];
   /** A field that svc does not know is an error in the APIs of OpenAI and Anthropic, too. */
   strict_requests: boolean;
   /** Clients of this machine may read `/metrics` without the token. */
@@ -187,11 +192,18 @@ export const settingSpecs: { readonly [K in keyof Settings]: SettingSpec<Setting
       'Web origins that may call the HTTP interface. ' +
       'Pages of this machine and apps with a token need no entry.',
     expects: 'a list of origins such as "https://example.org"',
-    read: (value) => {
-      const origins = Array.isArray(value) ? value.map(readOrigin) : [undefined];
-      return origins.every((origin) => origin !== undefined) ? origins : undefined;
-    },
-    fromText: (text) => text.split(',').flatMap((part) => part.trim() || []),
+    read: listOf(readOrigin),
+    fromText: listText,
+  },
+  allowed_hosts: {
+    env: 'SVC_ALLOWED_HOSTS',
+    default: [],
+    meaning:
+      'Other names of this machine that a browser, or a client without a token, may use as Host. ' +
+      'A program with a token needs no entry.',
+    expects: 'a list of names such as "svc.example", "nas:8080" or "*.example"',
+    read: listOf(readHost),
+    fromText: listText,
   },
   strict_requests: {
     live: 'daemon',

@@ -30,6 +30,27 @@ export function readOrigin(value: unknown): string | undefined {
   return origin === 'null' ? value.replace(/\/$/, '') : origin;
 }
 
+/** A name of this machine in lower case, such as `name`, `name:8080`, `*.name` or `[::1]`. */
+export function readHost(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  return /^((\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(:\d{1,5})?$/i.test(value)
+    ? value.toLowerCase()
+    : undefined;
+}
+
+/** A reader of lists whose entries are all read by `read`. */
+export function listOf<T>(read: (value: unknown) => T | undefined) {
+  return (value: unknown): T[] | undefined => {
+    const entries = Array.isArray(value) ? value.map(read) : [undefined];
+    return entries.every((entry) => entry !== undefined) ? entries : undefined;
+  };
+}
+
+/** The entries of a text, between commas. */
+export function listText(text: string): string[] {
+  return text.split(',').flatMap((part) => part.trim() || []);
+}
+
 /** Calls `fail` with what is wrong. It never repeats the value, which may have a secret. */
 export function readBaseUrl(value: unknown, fail: (what: string) => never): string {
   if (value === undefined) return fail('base_url is missing; it is an http or https address');

@@ -67,6 +67,12 @@ const values: {
       ['https://d.example'],
     ],
   },
+  allowed_hosts: {
+    file: ['Host.Docker.internal'],
+    env: 'nas:8080, *.example',
+    flag: '[::1]:80',
+    read: [['host.docker.internal'], ['nas:8080', '*.example'], ['[::1]:80']],
+  },
   store: {
     file: 'postgres://u:hidden@h/db',
     env: 'sqlite',
@@ -244,6 +250,14 @@ const mistakes: [text: string | Uint8Array, message: string][] = [
   [
     '{"allowed_origins": "https://a.example"}',
     'file:1:21: allowed_origins must be a list of origins such as "https://example.org", not "https://a.example".',
+  ],
+  [
+    '{"allowed_hosts": ["http://nas"]}',
+    'file:1:19: allowed_hosts must be a list of names such as "svc.example", "nas:8080" or "*.example", not ["http://nas"].',
+  ],
+  [
+    '{"allowed_hosts": ["*"]}',
+    'file:1:19: allowed_hosts must be a list of names such as "svc.example", "nas:8080" or "*.example", not ["*"].',
   ],
   [
     '{"allowed_origins": ["https://a.example/app"]}',

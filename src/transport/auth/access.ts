@@ -13,8 +13,10 @@ import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-ac
 /**
  * Checks who may send a request over TCP. HTTP requests and WebSocket upgrades have the same rules.
  *
- * 1. Host names this machine and our port, or over TLS a name of our certificate. A page that
- *    resolves its own name to us is refused: it has no such certificate.
+ * 1. Host names this machine and our port, over TLS a name of our certificate, or is one of
+ *    `allowed_hosts`. A page that resolves its own name to us is refused: it has no such name.
+ *    A request with a valid token and without Origin is no such page, whatever its Host: clients in
+ *    containers know this machine by other names. Neither is a health probe.
  * 2. Origin, if the browser sends one, is ours or in `allowed_origins`. A page of this machine and
  *    an app need no setting if they bring a valid token: no other page can know it. The origin
  *    `null` is refused, because any site can send it.
@@ -29,10 +31,11 @@ import { bearerOf, differ, holderOf, NEVER, type TokenSources } from './token-ac
  */
 
 /**
- * `summary`: without the token, a client gets part of the answer. `monitor`: a client of this
- * machine needs no token if the setting `metrics_public` says so.
+ * `probe`: public, also under a foreign Host. `summary`: without the token, a client gets part of
+ * the answer. `monitor`: a client of this machine needs no token if the setting `metrics_public`
+ * says so.
  */
-export type AccessLevel = 'public' | 'summary' | 'monitor' | 'token';
+export type AccessLevel = 'public' | 'probe' | 'summary' | 'monitor' | 'token';
 
 export interface Admission extends Holder {
   /** True for a client that may see what needs the token. */
@@ -41,7 +44,7 @@ export interface Admission extends Holder {
 
 export interface AccessOptions extends TokenSources {
   settings: Pick<Settings, 'auth' | 'allowed_origins' | 'http'> &
-    Partial<Pick<Settings, 'metrics_public'>>;
+    Partial<Pick<Settings, 'allowed_hosts' | 'metrics_public'>>;
   sessions: Pick<Sessions, 'find'>;
   /** True for a connection of the local socket. */
   isLocal?(socket: IncomingMessage['socket']): boolean;
@@ -51,7 +54,7 @@ export interface AccessOptions extends TokenSources {
 
 export interface Access {
   /** Throws invalid_request, forbidden_origin. A page of an app needs a token: unauthorised. */
-  checkSource(request: IncomingMessage): void;
+  checkSource(request: IncomingMessage, level?: AccessLevel): void;
   /**
    * Throws unauthorised, and forbidden_origin for a cookie that another page sent. `isUpgrade` says
    * that the request opens a WebSocket. Its headers do not say so, since any request can have an
@@ -71,15 +74,21 @@ export function createAccess({
 }: AccessOptions): Access {
   const bound = parseAddress(settings.http)?.host.toLowerCase();
   const allowed = new Set(settings.allowed_origins.map((origin) => origin.toLowerCase()));
+  const { allowed_hosts: hosts = [] } = settings;
   const isOwn = (authority: string, { socket }: IncomingMessage) => {
     const { name, port } = readAuthority(authority);
     if (name === undefined || (port ?? defaultPort(socket)) !== socket.localPort) return false;
     return isThisMachine(name, socket, bound) || (isSecure(socket) && isServed(name));
   };
+  const isAllowedHost = (authority: string) => hosts.some((host) => isHost(authority, host));
   const isOwnOrigin = (request: IncomingMessage) => {
     const [, scheme, own] = /^(https?):\/\/(.+)$/i.exec(request.headers.origin ?? '') ?? [];
+    if (own === undefined) return false;
+    // A proxy before an allowed host may end TLS, and may have another port.
+    if (own.toLowerCase() === request.headers.host?.toLowerCase() && isAllowedHost(own))
+      return true;
     const isSame = scheme?.toLowerCase() === (isSecure(request.socket) ? 'https' : 'http');
-    return isSame && own !== undefined && isOwn(own, request);
+    return isSame && isOwn(own, request);
   };
   /**
    * A browser sends the origin with each change and each upgrade, and the site with every other
@@ -99,13 +108,18 @@ export function createAccess({
     APP_ORIGIN.test(request.headers.origin ?? '') &&
     !isOwnOrigin(request) &&
     (isPreflight(request) || sentTokens(request).length > 0);
+  /** No rebound page sends it: a browser adds no token by itself, and a foreign page knows none. */
+  const isTokenAlone = (request: IncomingMessage) =>
+    settings.auth &&
+    request.headers.origin === undefined &&
+    holderOf(sentTokens(request), tokens) !== null;
   const isOpen = (level: AccessLevel, { socket }: IncomingMessage) =>
     level === 'summary' ||
     (level === 'monitor' &&
       settings.metrics_public === true &&
       isLoopback(plainAddress(socket.remoteAddress)));
   return {
-    checkSource(request) {
+    checkSource(request, level) {
       checkTarget(request.url ?? '');
       // A header that is left out could be the one that counts.
       if (request.rawHeaders.length > 2 * HEADERS_MAX)
@@ -115,15 +129,18 @@ export function createAccess({
           { hint: 'Send fewer headers.' },
         );
       if (isLocal(request.socket)) return;
-      const hosts = request.headersDistinct.host ?? [];
-      if (hosts.length !== 1)
+      const { origin } = request.headers;
+      const sent = request.headersDistinct.host ?? [];
+      const [host = ''] = sent;
+      if (sent.length > 1 || (sent.length === 0 && level !== 'probe'))
         throw new SvcError('invalid_request', 'The request must have one Host header.');
-      if (!isOwn(hosts[0] ?? '', request))
+      const isKnown = () => isOwn(host, request) || isAllowedHost(host);
+      if (level !== 'probe' && !isKnown() && !isTokenAlone(request))
         throw new SvcError(
           'forbidden_origin',
           'The Host of the request is not a name of this daemon.',
+          { hint: hostHint(host, origin, settings.auth) },
         );
-      const { origin } = request.headers;
       if (origin === undefined || isOwnOrigin(request) || isAllowed(request)) return;
       if (!isApp(request))
         throw new SvcError('forbidden_origin', 'The Origin of the request is not allowed.', {
@@ -135,7 +152,7 @@ export function createAccess({
     admit(request, level, isUpgrade = false) {
       if (isLocal(request.socket)) return trusted(unbounded(NEVER));
       if (!settings.auth) {
-        if (level !== 'public' && !isAllowed(request)) checkSite(request);
+        if (!isPublic(level) && !isAllowed(request)) checkSite(request);
         return trusted(unbounded(NEVER));
       }
       const { origin } = request.headers;
@@ -144,7 +161,7 @@ export function createAccess({
       if (holder !== null) return trusted(holder);
       const ended = sent.length === 0 ? sessions.find(request) : null;
       if (ended !== null && isOwnPage(request, isUpgrade)) return trusted(unbounded(ended));
-      if (level === 'public' || (sent.length === 0 && isOpen(level, request)))
+      if (isPublic(level) || (sent.length === 0 && isOpen(level, request)))
         return { ...unbounded(NEVER), trusted: false };
       if (ended === null) throw new SvcError('unauthorised', differ(sent) ? TWO_TOKENS : undefined);
       throw new SvcError(
@@ -161,6 +178,30 @@ export function createAccess({
     foreignOrigin: (request) =>
       isAllowed(request) || isApp(request) ? (request.headers.origin ?? null) : null,
   };
+}
+
+/** Whether any client gets the whole answer. */
+export function isPublic(level: AccessLevel): boolean {
+  return level === 'public' || level === 'probe';
+}
+
+/** Whether the authority is `name`, `name:port` or `*.name`. An entry without a port fits any. */
+function isHost(authority: string, entry: string): boolean {
+  const asked = readAuthority(authority);
+  const { name, port } = readAuthority(entry);
+  if (asked.name === undefined || name === undefined) return false;
+  if (port !== undefined && port !== asked.port) return false;
+  return name.startsWith('*.') ? asked.name.endsWith(name.slice(1)) : asked.name === name;
+}
+
+/** What a client under another name can do. */
+function hostHint(host: string, origin: string | undefined, auth: boolean): string {
+  const { name } = readAuthority(host);
+  const allow =
+    name === undefined
+      ? 'Use 127.0.0.1.'
+      : `Use 127.0.0.1, or allow the name: svc config set allowed_hosts '["${name}"]'`;
+  return auth && origin === undefined ? `A program sends its token. ${allow}` : allow;
 }
 
 /** What a page of another origin can do. */

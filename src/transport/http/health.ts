@@ -20,7 +20,7 @@ export const healthRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/livez',
-    access: 'public',
+    access: 'probe',
     summary: 'Whether the daemon is alive: 200 while starting, ready, running and stopping.',
     answers: either(health),
     answer: livez,
@@ -28,7 +28,7 @@ export const healthRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/readyz',
-    access: 'public',
+    access: 'probe',
     summary: 'Whether it takes runs: 200 while ready and running, else 503 and the reason.',
     answers: either(health),
     answer: readyz,

@@ -10,7 +10,7 @@ import { asSvcError, SvcError } from '../../errors.ts';
 import { Counter, type Family, gauge } from '../../runtime/metrics/tally.ts';
 import type { HomeRuntime, Runtime } from '../../runtime/port.ts';
 import { requireScope } from '../../runtime/principal/principal.ts';
-import { type AccessOptions, createAccess } from '../auth/access.ts';
+import { type AccessLevel, type AccessOptions, createAccess } from '../auth/access.ts';
 import { takePathToken } from '../auth/path-token.ts';
 import { createSessions, type Sessions } from '../auth/session.ts';
 import type { Envelope } from '../http-error.ts';
@@ -89,12 +89,12 @@ export function createHttp(options: HttpOptions): Http {
   const connections = createConnections(limits, refused);
   const { server, accept } = createListener(limits, connections, refused, certificate);
   server.on('connection', () => unsent.writes.skipTurn());
-  const enter = (req: Request, res: ServerResponse) => {
+  const enter = (req: Request, res: ServerResponse, level?: AccessLevel) => {
     if (closing.signal.aborted || isLeaving(runtime)) res.shouldKeepAlive = false;
     keepToOrigin(res);
     // Before the check, so that an app can read why it is refused.
     allowOrigin(res, access.foreignOrigin(req));
-    access.checkSource(req);
+    access.checkSource(req, level);
   };
   const serve = async (route: Route, req: Request, res: ServerResponse) => {
     // One listener for all: each one more costs every request.
@@ -102,7 +102,7 @@ export function createHttp(options: HttpOptions): Http {
     res.once('close', () => {
       for (const end of ends) end();
     });
-    enter(req, res);
+    enter(req, res, route.access);
     if (route.requestId !== undefined)
       res.setHeader(route.requestId, res.getHeader('X-Request-Id') ?? '');
     const admission = access.admit(req, route.access);

@@ -168,6 +168,35 @@ test('without authentication no token is needed, but Host and Origin are checked
   await http.close();
 });
 
+test('a name of allowed_hosts is a name of this machine: with its page, at any port unless it has one', async () => {
+  const allowed_hosts = ['nas', 'svc.example:8443', '*.lan', '[fd00::1]'];
+  for (const auth of [true, false]) {
+    const http = await boot({ settings: { auth, allowed_hosts } });
+    const statusOf = async (headers: Record<string, string>, path = '/') =>
+      (await ask(http.url + path, { headers })).status;
+    for (const host of ['nas', 'NAS:1', 'svc.example:8443', 'a.lan', 'a.b.lan:80', '[fd00::1]:5']) {
+      assert.is(await statusOf({ host }), 200, host);
+      for (const scheme of ['http', 'https']) {
+        const origin = `${scheme}://${host}`;
+        assert.is(await statusOf({ host, origin }), 200, origin);
+      }
+      assert.is(await statusOf({ host, origin: 'http://nas:2' }), 403, host);
+      assert.is(await statusOf({ host, origin: 'http://evil.example' }), 403, host);
+      assert.is(await statusOf({ host }, '/v1/runs'), auth ? 401 : 200, host);
+    }
+    for (const host of [
+      'nas.evil',
+      'svc.example',
+      'svc.example:8444',
+      'lan',
+      'evillan',
+      '[fd00::2]',
+    ])
+      assert.is(await statusOf({ host }), 403, host);
+    await http.close();
+  }
+});
+
 test('without authentication a page of another origin is refused, even without an Origin; our page and links to it are not', async () => {
   const origin = 'https://app.example';
   const http = await boot({ settings: { auth: false, allowed_origins: [origin] } });
@@ -198,7 +227,9 @@ test('no page of another origin can read an answer, or reach a page that it open
   }
 });
 
-test('a Host that is not ours is refused on every route, health included', async ({ http }) => {
+test('a Host that is not ours is served for a valid token without Origin, and for a probe; else refused', async ({
+  http,
+}) => {
   const { port } = http;
   const wrong = [
     'evil.example',
@@ -215,14 +246,38 @@ test('a Host that is not ours is refused on every route, health included', async
     `localhost:${port}, evil`,
     ' ',
     `127.0.0.1:0${port}0`,
+    'host.docker.internal:4780',
   ];
   for (const host of wrong) {
-    for (const route of ['/livez', '/v1/runtime/health', '/v1/runs', '/nowhere']) {
-      const { status, json } = await ask(http.url + route, { headers: { ...BEARER, host } });
-      assert.is(status, 403, `${host} ${route}`);
-      assert.is(json.error.code, 'forbidden_origin');
+    const asked = async (path: string, headers: Record<string, string>) => {
+      const { status, json } = await ask(http.url + path, { headers: { host, ...headers } });
+      return [status, json.error?.code ?? null];
+    };
+    const refused = [403, 'forbidden_origin'];
+    for (const path of ['/livez', '/readyz']) {
+      assert.equal(await asked(path, {}), [200, null], `${host} ${path}`);
+      assert.equal(await asked(path, { origin: 'http://evil.example' }), refused);
     }
+    for (const path of ['/', '/openapi.json', '/v1/runtime/health', '/v1/runs', '/nowhere'])
+      for (const headers of [
+        {},
+        { authorization: 'Bearer wrong' },
+        { ...BEARER, origin: 'http://evil.example' },
+        { ...BEARER, origin: `http://${host}` },
+        { ...BEARER, origin: 'null' },
+        { ...BEARER, origin: '' },
+      ])
+        assert.equal(await asked(path, headers), refused, `${host} ${path}`);
+    assert.equal(await asked('/v1/runs', BEARER), [200, null], host);
+    assert.equal(await asked('/v1/runs', { 'x-api-key': TOKEN }), [200, null], host);
+    assert.equal(await asked(`/t/${TOKEN}/v1/runs`, {}), [200, null], host);
+    assert.equal(await asked('/nowhere', BEARER), [404, 'route_unknown'], host);
   }
+  const { json } = await ask(`${http.url}/v1/runs`, { headers: { host: 'nas:4780' } });
+  assert.is(
+    json.error.hint,
+    'A program sends its token. Use 127.0.0.1, or allow the name: svc config set allowed_hosts \'["nas"]\'',
+  );
   for (const host of [
     `127.0.0.1:${port}`,
     `localhost:${port}`,
@@ -404,10 +459,9 @@ test('from another machine, health is public, and a wrong token is refused', asy
   );
   assert.is((await ask(`${url}/v1/runtime/health`, { headers: BEARER })).status, 200);
   assert.is((await ask(`http://127.0.0.1:${http.port}/v1/runtime/health`)).status, 200);
-  assert.is(
-    (await ask(`${url}/livez`, { headers: { host: `evil.example:${http.port}` } })).status,
-    403,
-  );
+  const host = `evil.example:${http.port}`;
+  assert.is((await ask(`${url}/livez`, { headers: { host } })).status, 200);
+  assert.is((await ask(`${url}/v1/runtime/health`, { headers: { host } })).status, 403);
   await http.close();
 });
 

@@ -114,7 +114,7 @@ test('Host and Origin are the names of the certificate, with its scheme', async 
 }) => {
   const http = await open();
   const status = async (headers: Record<string, string>) =>
-    (await ask(pair.cert, `${http.url}/livez`, { headers, ...ANY_NAME })).status;
+    (await ask(pair.cert, `${http.url}/openapi.json`, { headers, ...ANY_NAME })).status;
   const host = `svc.example.org:${http.port}`;
   assert.is(await status({ host }), 200);
   assert.is(await status({ host: `evil.example:${http.port}` }), 403);
@@ -183,7 +183,12 @@ test('a connection of the local socket needs no TLS', async ({ folder, open }) =
   const socketPath = join(folder, 'socket');
   const local = createServer((socket) => http.accept(socket)).listen(socketPath);
   const res = await new Promise<IncomingMessage>((resolve, reject) => {
-    const options = { socketPath, path: '/livez', headers: { host: http.host }, agent: false };
+    const options = {
+      socketPath,
+      path: '/openapi.json',
+      headers: { host: http.host },
+      agent: false,
+    };
     plainRequest(options, resolve).once('error', reject).end();
   });
   assert.is(res.statusCode, 403, 'no address has this Host');

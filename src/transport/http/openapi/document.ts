@@ -3,6 +3,7 @@ import { errorAnswer } from '../../../contract/records.ts';
 import { runInput } from '../../../contract/run.ts';
 import { PLAIN as plainText } from '../../../contract/vocabulary.ts';
 import type { Limits } from '../../../limits.ts';
+import { isPublic } from '../../auth/access.ts';
 import type { Answer, Route } from '../route.ts';
 import { components, type Schema, Schemas } from './schemas.ts';
 
@@ -117,7 +118,7 @@ function operation(
       '4XX': { ...failed, description: 'The request is refused.' },
       default: { ...failed, description: 'An error' },
     },
-    security: access === 'public' ? [] : access === 'token' ? SECURITY : [{}, ...SECURITY],
+    security: isPublic(access) ? [] : access === 'token' ? SECURITY : [{}, ...SECURITY],
   };
 }
 
