@@ -1,6 +1,8 @@
 import type { Dispatcher } from 'undici';
+import { isLoopback } from '../config/address.ts';
 import { type ErrorCode, SvcError } from '../errors.ts';
 import type { Limits } from '../limits.ts';
+import { type Proxies, ProxyRefused, proxiesOf } from './proxy.ts';
 
 export interface DispatcherOptions {
   env: NodeJS.ProcessEnv;
@@ -9,7 +11,7 @@ export interface DispatcherOptions {
   direct?: boolean;
   /** Connections to one origin. Default: no bound. */
   connections?: number;
-  /** The code for a proxy variable that is not an address. */
+  /** The code for a proxy variable that names no proxy. */
   proxyError: ErrorCode;
 }
 
@@ -17,7 +19,8 @@ export interface DispatcherOptions {
  * Creates the undici dispatcher for requests to another machine.
  *
  * 1. The state machines own the timeouts, so undici waits for headers and body without a limit.
- * 2. The proxy variables apply to other machines only, never to loopback addresses.
+ * 2. The proxy variables apply to other machines only, never to loopback addresses. undici reads
+ *    them by other rules: it knows no blocks of addresses, and `*` only alone.
  */
 export async function createDispatcher({
   env,
@@ -26,7 +29,7 @@ export async function createDispatcher({
   connections,
   proxyError,
 }: DispatcherOptions): Promise<Dispatcher> {
-  const { Agent, EnvHttpProxyAgent } = await import('undici');
+  const { Agent, Dispatcher: Base, ProxyAgent } = await import('undici');
   const connect = { timeout: limits.provider_connect_ms };
   const options = {
     ...(connections === undefined ? {} : { connections }),
@@ -35,25 +38,43 @@ export async function createDispatcher({
     maxHeaderSize: limits.provider_header_bytes,
     connect,
   };
-  const httpProxy = env.http_proxy ?? env.HTTP_PROXY ?? '';
-  const httpsProxy = env.https_proxy ?? env.HTTPS_PROXY ?? '';
-  if (direct || (httpProxy === '' && httpsProxy === '')) return new Agent(options);
-  const noProxy = [env.no_proxy ?? env.NO_PROXY ?? '', ...LOOPBACK].filter(Boolean).join(',');
+  const { http, https, isExcepted } = direct ? DIRECT : readProxies(env, proxyError);
+  const agent = new Agent(options);
+  if (http === null && https === null) return agent;
+  const through = (uri: string | null) =>
+    uri === null
+      ? agent
+      : new ProxyAgent({ ...options, uri, proxyTls: connect, requestTls: connect });
+  const [plain, secure] = [through(http), through(https)];
+  const all = [...new Set([agent, plain, secure])];
+  /** Chooses the proxy, or none, for each request. */
+  return new (class extends Base {
+    override dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
+      const url = new URL(String(request.origin));
+      const isDirect = isLoopback(url.hostname) || isExcepted(url);
+      const chosen = isDirect ? agent : url.protocol === 'https:' ? secure : plain;
+      return chosen.dispatch(request, handler);
+    }
+    override async close() {
+      await Promise.all(all.map((each) => each.close()));
+    }
+    override async destroy() {
+      await Promise.all(all.map((each) => each.destroy()));
+    }
+  })();
+}
+
+const DIRECT: Proxies = { http: null, https: null, isExcepted: () => true };
+
+function readProxies(env: NodeJS.ProcessEnv, code: ErrorCode): Proxies {
   try {
-    return new EnvHttpProxyAgent({
-      ...options,
-      httpProxy,
-      httpsProxy,
-      noProxy,
-      proxyTls: connect,
-      requestTls: connect,
-    });
-  } catch (cause) {
-    throw new SvcError(proxyError, 'The proxy variable of the environment is not an address.', {
+    return proxiesOf(env);
+  } catch (thrown) {
+    if (!(thrown instanceof ProxyRefused)) throw thrown;
+    throw new SvcError(code, thrown.message, {
+      hint: 'Correct it, and restart the daemon: svc restart',
       retryable: false,
-      cause,
+      cause: thrown,
     });
   }
 }
-
-const LOOPBACK = ['localhost', '127.0.0.1', '::1'];

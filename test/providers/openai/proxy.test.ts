@@ -103,6 +103,19 @@ test('an address that the environment excepts is requested directly', () =>
     await provider.close();
   }));
 
+test('one entry of NO_PROXY that excepts everything counts beside others', () =>
+  withProxy(async (proxy, address) => {
+    for (const NO_PROXY of ['*', 'example.org, *']) {
+      const provider = remote(elsewhere, { env: { ALL_PROXY: address, NO_PROXY } });
+      assert.is((await outcome(provider)).failure?.code, 'provider_address_unknown');
+      await provider.close();
+    }
+    assert.is(proxy.touched, 0);
+    const provider = remote(elsewhere, { env: { ALL_PROXY: address, NO_PROXY: '192.0.2.0/24' } });
+    assert.is((await outcome(provider)).text, 'Hello');
+    await provider.close();
+  }));
+
 test('the proxy comes from the given environment, not from that of the process', () =>
   withProxy(async (proxy, address) => {
     const before = process.env.HTTP_PROXY;
@@ -131,7 +144,7 @@ test('a proxy variable that is not an address is reported', async () => {
   const provider = remote(elsewhere, { env: { HTTPS_PROXY: 'proxy-password@:::' } });
   const { failure } = await outcome(provider);
   assert.is(failure?.code, 'provider_unreachable');
-  assert.is(failure?.message, 'The proxy variable of the environment is not an address.');
+  assert.is(failure?.message, 'The variable HTTPS_PROXY of the environment is not an address.');
   await provider.close();
 });
 
