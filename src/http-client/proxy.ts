@@ -12,8 +12,8 @@ export interface Proxies {
 export class ProxyRefused extends Error {}
 
 /**
- * Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in small letters or capitals. Throws
- * ProxyRefused.
+ * Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in small letters or capitals.
+ * Throws ProxyRefused.
  */
 export function proxiesOf(env: NodeJS.ProcessEnv): Proxies {
   return {
@@ -45,8 +45,8 @@ function proxyOf(env: NodeJS.ProcessEnv, name: string): string | null {
 const SCHEME_MAX = 20;
 
 /**
- * What `no_proxy` excepts: `*`, a name with those below it, an address, a block such as `10.0.0.0/8` or
- * `10.*`, each also with a port. Names are not resolved.
+ * The exceptions of `no_proxy`: `*`, a name with those below it, an address, or a block such as
+ * `10.0.0.0/8` or `10.*`. Each may have a port. Names are not resolved.
  */
 function exceptions(text: string): (url: URL) => boolean {
   const rules = text
