@@ -144,6 +144,19 @@ export function targetOf({ command, built_in, url }: McpServerConfig): string {
   return command?.[0] ?? url ?? '';
 }
 
+/** What decides how a server is started, as the file has it: references stay references. */
+export function startOf({
+  command,
+  built_in,
+  env,
+  cwd,
+  url,
+  headers,
+  disabled,
+}: McpServerConfig): string {
+  return JSON.stringify([command, built_in, env, cwd, url, headers, disabled]);
+}
+
 /** A text says what is wrong. It never repeats a value, which may have a secret. */
 export function readMcpServer(value: unknown): McpServerConfig | string {
   const { command, args, env, url, headers, oauth, cwd, type, disabled, svc } = object(value) ?? {};

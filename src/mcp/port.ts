@@ -14,7 +14,7 @@ export interface ToolInfo {
   read_only: boolean;
   idempotent: boolean;
   destructive: boolean;
-  /** SHA-256 of description, schema and annotations, whole. */
+  /** SHA-256 of description, schema and annotations, whole, and of how its server starts. */
   digest: string;
 }
 
@@ -55,9 +55,9 @@ export interface ToolServers {
   mayRepeat(server: string, tool: ToolInfo): boolean;
   /**
    * Calls a tool once. The server gets `id` as `_meta["svc/call_id"]`. An error that the server
-   * answers is a result. So is that the tool is not the one of `digest` any more: then the server
-   * does not hear of the call. Throws tool_lost if the call was sent and its result is unknown,
-   * mcp_unavailable if it was not sent, or the signal's reason.
+   * answers is a result. So is that the tool or its server is not the one of `digest` any more:
+   * then the server does not hear of the call. Throws tool_lost if the call was sent and its result
+   * is unknown, mcp_unavailable if it was not sent, or the signal's reason.
    */
   call(server: string, tool: string, args: unknown, options: Call): Promise<ToolResult>;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
 import type { McpServerEvent, McpServerSnapshot } from '../../machines/mcp-server.ts';
-import type { McpServerConfig } from '../config/mcp-file.ts';
+import { type McpServerConfig, startOf } from '../config/mcp-file.ts';
 import { asSvcError, fromBody, SvcError } from '../errors.ts';
 import type { Log, StreamPort } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
@@ -9,7 +9,7 @@ import type { ConnectionOptions } from './connection.ts';
 import { isAuthorized, type Launch, launchOf, type References } from './launch.ts';
 import type { Login } from './login.ts';
 import type { Call, ToolResult } from './port.ts';
-import type { ToolList } from './tool-list.ts';
+import { digestOf, type ToolList } from './tool-list.ts';
 
 export interface McpServerOptions {
   name: string;
@@ -125,7 +125,7 @@ export class McpServer {
     const { machine, log, name } = this.options;
     try {
       const connection = await this.connectionFor(attempt);
-      attempt.list = await connection.open(attempt.ended.signal);
+      attempt.list = this.boundToServer(await connection.open(attempt.ended.signal));
       const { left_out } = attempt.list;
       if (left_out.length > 0)
         log.warn({ server: name }, `tools are left out: ${left_out.slice(0, SHOWN).join('; ')}`);
@@ -210,7 +210,7 @@ export class McpServer {
     // A change during the list makes it stale again.
     attempt.isStale = false;
     try {
-      attempt.list = await connection.list(signal);
+      attempt.list = this.boundToServer(await connection.list(signal));
     } catch (cause) {
       attempt.isStale = true;
       signal.throwIfAborted();
@@ -220,6 +220,13 @@ export class McpServer {
     }
     const info = connection.info(attempt.list);
     await machine.tryAppend({ type: 'mcp.tools_listed', attempt: number, info });
+  }
+
+  /** Who decides about a tool decides about the program or the address that has it, too. */
+  private boundToServer({ tools, left_out }: ToolList): ToolList {
+    const start = startOf(this.options.config);
+    const bound = tools.map((tool) => ({ ...tool, digest: digestOf([start, tool.digest]) }));
+    return { tools: bound, left_out };
   }
 
   /** Starts the server if needed, and waits for it. */

@@ -7,6 +7,7 @@ import {
   type McpFile,
   type McpServerConfig,
   readMcpFile,
+  startOf,
   targetOf,
   transportOf,
 } from '../config/mcp-file.ts';
@@ -346,8 +347,8 @@ export function unknownTool(server: string, tool: string): SvcError {
 
 /** What the model hears instead of a result. */
 const CHANGED =
-  'The call was not carried out: the tool, or its policy, has changed since the call was ' +
-  'decided. Call it again if it still fits.';
+  'The call was not carried out: the tool, its server, or its policy has changed since the call ' +
+  'was made. Call it again if it still fits.';
 
 const BLANK: McpServerRecord = {
   name: '',
@@ -369,9 +370,4 @@ const BLANK: McpServerRecord = {
 
 function ruleOf({ tools }: McpServerConfig, tool: string) {
   return Object.hasOwn(tools, tool) ? tools[tool] : undefined;
-}
-
-/** What decides how a server is started. */
-function startOf({ command, built_in, env, cwd, url, headers, disabled }: McpServerConfig): string {
-  return JSON.stringify([command, built_in, env, cwd, url, headers, disabled]);
 }

@@ -73,7 +73,7 @@ export class ToolLister {
 const NAME = /^[A-Za-z0-9_./-]{1,128}$/;
 
 /** The same for the same content, whatever the order of its fields. */
-function digestOf(value: unknown): string {
+export function digestOf(value: unknown): string {
   const sorted = JSON.stringify(value, (_, each: unknown) =>
     isRecord(each) && !Array.isArray(each)
       ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))

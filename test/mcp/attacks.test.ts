@@ -68,7 +68,10 @@ for (const silent of [false, true])
       tool_calls?.map(({ is_error }) => is_error),
       [true, false],
     );
-    assert.match(tool_calls?.[0]?.result ?? '', /not carried out: the tool, or its policy/);
+    assert.match(
+      tool_calls?.[0]?.result ?? '',
+      /not carried out: the tool, its server, or its policy/,
+    );
   });
 
 for (const silent of [false, true])
@@ -100,6 +103,45 @@ test('what a person allowed is compared with the tool of now, also when it is al
     { ...call(), digest, isByPerson: true },
   );
   assert.equal([is_error, executed()], [true, []]);
+});
+
+/** Other programs with the same tools, by what is changed in `mcp.json`. */
+const OTHERS: Record<string, (count: string) => object> = {
+  'its arguments': (count) => scripted(['other'], {}, { COUNT_FILE: count }),
+  'its variables': (count) => scripted([], {}, { COUNT_FILE: count, DATABASE: 'production' }),
+  'its folder': (count) => ({ ...scripted([], {}, { COUNT_FILE: count }), cwd: '/' }),
+};
+
+for (const [what, other] of Object.entries(OTHERS))
+  test(`a server with ${what} changed does not get the call that waits, and is asked about`, async () => {
+    const { write, folder, runtime, runKernel, id, waits, executed } = await waitingCall(2);
+    write({ x: other(join(folder, 'count')) });
+    await runtime.approvals.decide(`${id}.1`, { decision: 'allow' }, 'me');
+    await waits(2);
+    assert.equal(executed(), [], 'the other program did not hear of it');
+    await runtime.approvals.decide(`${id}.2`, { decision: 'allow' }, 'me');
+    await settled(runKernel, id);
+    assert.equal(executed(), [`${id}.2`]);
+  });
+
+test('a tool that is allowed always is asked about when another program has it', async () => {
+  const { write, file, folder, servers, runtime, runKernel, id, executed } = await waitingCall(1);
+  await runtime.approvals.decide(`${id}.1`, { decision: 'allow', always: true }, 'me');
+  await settled(runKernel, id);
+  assert.equal(executed(), [`${id}.1`]);
+  const { svc } = JSON.parse(readFileSync(file, 'utf8')).mcpServers.x;
+  const policyNow = async () => {
+    const tool = (await servers.tools('x', soon())).find((one) => one.tool === 'count');
+    assert.ok(tool);
+    return [servers.policy('x', tool), servers.isChanged('x', tool)];
+  };
+  assert.equal(await policyNow(), ['allow', false]);
+  for (const other of Object.values(OTHERS)) {
+    write({ x: { ...other(join(folder, 'count')), svc } });
+    assert.equal(await policyNow(), ['ask', true]);
+  }
+  write({ x: { ...scripted([], {}, { COUNT_FILE: join(folder, 'count') }), svc } });
+  assert.equal(await policyNow(), ['allow', false], 'the program that was allowed is back');
 });
 
 test('a call that waits is not carried out once the configuration denies it', async () => {

@@ -24,7 +24,7 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   );
   const rows = server.tools.map((tool) => [
     tool.name,
-    tool.changed ? 'ask (it changed)' : tool.policy,
+    tool.changed ? 'ask (it or its server changed)' : tool.policy,
     tool.read_only ? 'reads' : tool.destructive ? 'may destroy' : 'writes',
     tool.description ?? '-',
   ]);
