@@ -48,6 +48,8 @@ export interface ToolResultPart {
   readonly id: string;
   readonly text: string;
   readonly is_error: boolean;
+  /** Files of the result. The text has a line for each. */
+  readonly media?: readonly MediaPart[];
 }
 
 export type MessagePart =
@@ -163,6 +165,12 @@ function growPart(part: OutputPart | undefined, { kind, text, call }: Piece): Ou
 /** Whether the part is a file, and no text. */
 export function isMedia(part: MessagePart): part is MediaPart {
   return part.type === 'image' || part.type === 'audio';
+}
+
+/** The files that a part is or has. */
+export function filesIn(part: MessagePart): readonly MediaPart[] {
+  if (part.type === 'tool_result') return part.media ?? [];
+  return isMedia(part) ? [part] : [];
 }
 
 /** The text of a part. A file has none. */

@@ -3,6 +3,7 @@ import type { RunEvent } from '../src/contract/events.ts';
 import type { ToolPolicy } from '../src/contract/options.ts';
 import type { EventOf } from './events.ts';
 import { withRules } from './machine.ts';
+import type { ToolResultPart } from './messages.ts';
 import { can, init, stateName, step } from './step.ts';
 
 /**
@@ -51,7 +52,7 @@ export interface CallContext {
   /** When it ends without an answer. */
   readonly time_limit_at: number | null;
   /** What the model gets. */
-  readonly result: { readonly text: string; readonly is_error: boolean } | null;
+  readonly result: Pick<ToolResultPart, 'text' | 'is_error' | 'media'> | null;
   readonly ended_at: number | null;
 }
 
@@ -181,8 +182,10 @@ function evolve(context: CallContext, event: CallEvent): Partial<CallContext> {
         started_at: event.at,
         time_limit_at: event.time_limit_at,
       };
-    case 'run.tool_finished':
-      return { result: { text: event.text, is_error: event.is_error }, ...ended };
+    case 'run.tool_finished': {
+      const { text, is_error, media = [] } = event;
+      return { result: { text, is_error, ...(media.length > 0 ? { media } : {}) }, ...ended };
+    }
     case 'run.tool_decided':
       if (event.decision === 'repeat') return {};
       return event.decision === 'result'

@@ -407,6 +407,11 @@ export const fixedLimits = {
   mcp_oauth_bytes: 32 * KIB,
   /** Parts of one result of a tool. The others are left out. */
   mcp_result_parts: 256,
+  /**
+   * Images and sounds of one result, as characters of base64. The others are left out. Anthropic's
+   * API takes no larger image.
+   */
+  mcp_files_bytes: 5 * MIB,
   /** Description of one tool. A longer one is cut. */
   mcp_description_bytes: 8 * KIB,
   /** Schema of one tool. A tool with a larger one is left out. */

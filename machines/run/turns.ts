@@ -40,8 +40,27 @@ export function callsAfter(
     isTaken ||= changed !== null;
     return changed ?? call;
   });
-  return isTaken ? next : null;
+  return isTaken ? withinBound(next) : null;
 }
+
+/** The calls with the newest files of their results, as many as the model gets at a time. */
+function withinBound(calls: readonly ToolCall[]): readonly ToolCall[] {
+  let room = FILES_MAX;
+  const kept = calls.toReversed().map((call): ToolCall => {
+    if (call.result?.media === undefined) return call;
+    const { media, text, ...result } = call.result;
+    room -= media.reduce((sum, { data }) => sum + data.length, 0);
+    return room >= 0 ? call : { ...call, result: { ...result, text: `${text}\n${OLD_FILES}` } };
+  });
+  return room >= 0 ? calls : kept.toReversed();
+}
+
+/**
+ * Characters of base64 in all files of results that one request has. APIs take requests of 20 MB
+ * and more, and a run with many screenshots needs the newest ones.
+ */
+export const FILES_MAX = 16 * 1024 * 1024;
+const OLD_FILES = '[svc: its files were left out: those of later results fill the request]';
 
 /** The calls among the parts of an answer. */
 export function callParts(parts: readonly OutputPart[]) {
@@ -136,8 +155,7 @@ export function messagesIn(turns: readonly Turn[], calls: readonly ToolCall[]): 
         ({ id, result }): MessagePart => ({
           type: 'tool_result',
           id,
-          text: result?.text ?? '',
-          is_error: result?.is_error ?? true,
+          ...(result ?? { text: '', is_error: true }),
         }),
       );
     next += count;

@@ -3,6 +3,7 @@ import type { EventOf } from '../../machines/events.ts';
 import type { Target } from '../../machines/failover.ts';
 import type {
   CallName,
+  MediaPart,
   Message,
   MessagePart,
   OutputKind,
@@ -65,6 +66,10 @@ const part = v.custom<MessagePart>((value) => {
     !Object.values(fields).some((field) => typeof field === 'object')
   );
 });
+
+const file = v.custom<MediaPart>(
+  (value) => v.is(part, value) && ['image', 'audio'].includes(value.type),
+);
 
 const message = v.object({ role: text, content: list(part) });
 const tool = v.object({ name: text });
@@ -257,7 +262,13 @@ const events = {
   'run.tool_denied': v.object({ call: number, by: text, reason: text }),
   /** The call may begin now: this is recorded before the server hears of it. */
   'run.tool_started': v.object({ call: number, time_limit_at: number }),
-  'run.tool_finished': v.object({ call: number, text, is_error: flag }),
+  /** `media`: files of the result. The text has a line for each. */
+  'run.tool_finished': v.object({
+    call: number,
+    text,
+    is_error: flag,
+    media: absentOr(list(file)),
+  }),
   /** The result of a call that was started cannot come any more. */
   'run.tool_lost': v.object({ call: number, error: failure }),
   /** A person decides about a lost call. `result`: `text` is its result. `skip`: there is none. */

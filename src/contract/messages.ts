@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { MediaPart, Message, MessagePart, Role } from '../../machines/messages.ts';
 import { wrong } from './check.ts';
-import { audioFormats, mediaSignatures, SIGNATURE_BYTES } from './options.ts';
+import { audioFormats, fileTypeOf, isBase64 } from './options.ts';
 import { anything, flag, name, object, oneOf, text, whole } from './vocabulary.ts';
 
 /** The messages of a request, and what their parts may be. */
@@ -131,15 +131,9 @@ export function checkMessages(messages: readonly Message[]): void {
   }
 }
 
-/** Node would leave out what is none. */
-export function isBase64(data: string): boolean {
-  return data.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(data);
-}
-
 function checkMedia({ type, media_type, data }: MediaPart, param: string): void {
   if (!isBase64(data)) throw wrong(param, `${param} has data of type ${type} that is not base64.`);
-  const head = Buffer.from(data.slice(0, (SIGNATURE_BYTES / 3) * 4), 'base64').toString('hex');
-  if (mediaSignatures[media_type]?.test(head) !== true)
+  if (fileTypeOf(data) !== media_type)
     throw wrong(
       param,
       `${param} is no ${media_type}: its first bytes are of another kind of file.`,
@@ -154,14 +148,26 @@ export const answerPart = v.variant('type', [
   object({ type: v.literal('tool_call'), id: text, name: text, arguments: text }),
 ]);
 
+const recordedFile = object({
+  type: oneOf(['image', 'audio']),
+  media_type: text,
+  size_bytes: whole,
+});
+
 /** A message of a record. Files have their size instead of their data. */
 export const recordedMessage = object({
   role: oneOf(['system', 'user', 'assistant', 'tool']),
   content: v.array(
     v.variant('type', [
       ...answerPart.options,
-      object({ type: oneOf(['image', 'audio']), media_type: text, size_bytes: whole }),
-      object({ type: v.literal('tool_result'), id: text, text, is_error: flag }),
+      recordedFile,
+      object({
+        type: v.literal('tool_result'),
+        id: text,
+        text,
+        is_error: flag,
+        media: v.exactOptional(v.array(recordedFile)),
+      }),
     ]),
   ),
 });

@@ -414,6 +414,21 @@ export const mediaSignatures: Readonly<Record<string, RegExp>> = {
   'audio/mpeg': /^(?:494433|ff(?:f[23ab]|e[23]))/,
 };
 
+/** Node would leave out what is none. */
+export function isBase64(data: string): boolean {
+  return data.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(data);
+}
+
+/** The type of a file by its first bytes; `data`: bytes, or base64. Null: it is none of them. */
+export function fileTypeOf(data: Buffer | string): string | null {
+  const begin =
+    typeof data === 'string'
+      ? Buffer.from(data.slice(0, (SIGNATURE_BYTES / 3) * 4), 'base64')
+      : data.subarray(0, SIGNATURE_BYTES);
+  const head = begin.toString('hex');
+  return Object.entries(mediaSignatures).find(([, begins]) => begins.test(head))?.[0] ?? null;
+}
+
 /** What a file of such a type is in a message. */
 export function mediaKind(media_type: string): 'image' | 'audio' {
   return media_type.startsWith('image/') ? 'image' : 'audio';
@@ -426,4 +441,4 @@ export function audioFormatOf(media_type: string): keyof typeof audioFormats {
   return media_type === audioFormats.wav ? 'wav' : 'mp3';
 }
 /** Bytes of a file that its signature is in. */
-export const SIGNATURE_BYTES = 18;
+const SIGNATURE_BYTES = 18;

@@ -94,7 +94,8 @@ class Texts {
 
   /** Without what a tool was called with, and what it answered. */
   ofTool(fields: Fields): Fields {
-    return this.keepsPieces ? fields : change(fields, TOOL_FIELDS, () => '');
+    const { media: _, ...texts } = fields;
+    return this.keepsPieces ? fields : change(texts, TOOL_FIELDS, () => '');
   }
 
   /** Whether output events keep their text. */

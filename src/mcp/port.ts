@@ -1,3 +1,4 @@
+import type { MediaPart } from '../../machines/messages.ts';
 import type { McpServersRecord, McpServerTools } from '../contract/mcp.ts';
 import type { ToolPolicy } from '../contract/options.ts';
 
@@ -19,8 +20,10 @@ export interface ToolInfo {
 }
 
 export interface ToolResult {
+  /** Has a line for each file. */
   text: string;
   is_error: boolean;
+  media?: readonly MediaPart[];
 }
 
 /** One call of a tool. `id` reaches the server. */

@@ -95,6 +95,25 @@ test('the store never holds a match of a pattern, even across two pieces of an a
   assert.match(JSON.stringify(stored.events[0]?.data.request), 'be brief, [redacted]');
 });
 
+test('files of a result are stored only with all content', () => {
+  const { events, runs } = sample();
+  const [first, ...rest] = events;
+  assert.ok(first !== undefined);
+  const media = [{ type: 'image', media_type: 'image/png', data: 'c2VjcmV0' }];
+  const data = { call: 1, text: 'secret', is_error: false, media };
+  const commit: Commit = { events: [{ ...first, type: 'run.tool_finished', data }, ...rest], runs };
+  assert.equal(stripper(KEEP)(commit).events[0]?.data, data);
+  for (const settings of [
+    { ...KEEP, outputs: 'omit' as const },
+    { ...KEEP, redact: ['zzz'] },
+  ])
+    assert.equal(stripper(settings)(commit).events[0]?.data, {
+      call: 1,
+      text: '',
+      is_error: false,
+    });
+});
+
 test('the copy in memory does not change', () => {
   const commit = sample();
   const before = JSON.stringify(commit);

@@ -13,6 +13,11 @@ const text = (value: unknown) => ({ type: 'text', text: value });
 const read = (result: unknown, limits = {}) => resultOf(result, { ...defaultLimits, ...limits });
 const textOf = (result: unknown, limits = {}) => read(result, limits).text;
 
+const PNG =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGD4DwABBAEAX+XDSwAAAABJRU5ErkJggg==';
+const WAV = Buffer.from('RIFF\x0a\0\0\0WAVEfmt \0\0', 'latin1').toString('base64');
+const TYPES = 'models take image/png, image/jpeg, image/gif, image/webp, audio/wav, audio/mpeg';
+
 const FORMS: readonly [what: string, result: object, text: string][] = [
   [
     'an unknown part beside a text',
@@ -111,9 +116,60 @@ test('a link and an embedded text name their source, and what is no text is name
       '[link: db://1 "one": The first.]',
       '[svc: a part of type "resource_link" was left out: it has no address]',
       '[resource: file:///b.md]\n# B',
-      '[svc: the resource file:///c.zip (application/zip, 4 bytes) was left out: it is no text]',
+      '[resource: file:///c.zip]',
+      `[svc: its content (application/zip, 4 bytes) was left out: ${TYPES}]`,
       '[svc: a part of type "resource" was left out: it has no content]',
     ].join('\n'),
+  );
+});
+
+test('images and sounds are files of the result, and the text counts them', () => {
+  const image = { type: 'image', mimeType: 'image/jpeg', data: PNG };
+  assert.equal(
+    read({
+      content: [
+        text('Two:'),
+        image,
+        {
+          type: 'resource',
+          resource: { uri: 'file:///a.wav', blob: `${WAV.slice(0, 8)}\n${WAV.slice(8)}` },
+        },
+        { type: 'image', mimeType: 'image/bmp', data: 'Qk0=' },
+        { type: 'image', mimeType: 'image/png', data: '%%' },
+        { type: 'audio' },
+      ],
+    }),
+    {
+      text: [
+        'Two:',
+        '[file 1: image/png, 70 bytes]',
+        '[resource: file:///a.wav]',
+        '[file 2: audio/wav, 18 bytes]',
+        `[svc: a part of type "image" (image/bmp, 2 bytes) was left out: ${TYPES}]`,
+        '[svc: a part of type "image" was left out: its data is not base64]',
+        `[svc: a part of type "audio" (0 bytes) was left out: ${TYPES}]`,
+      ].join('\n'),
+      is_error: false,
+      media: [
+        { type: 'image', media_type: 'image/png', data: PNG },
+        { type: 'audio', media_type: 'audio/wav', data: WAV },
+      ],
+    },
+  );
+});
+
+test('the files of a result have a bound', () => {
+  const image = { type: 'image', mimeType: 'image/png', data: PNG };
+  const content = [image, image, image];
+  const limits = { mcp_files_bytes: 2 * PNG.length };
+  assert.is(read({ content }, limits).media?.length, 2);
+  assert.is(read({ content: [image] }, { mcp_files_bytes: PNG.length }).media?.length, 1);
+  const { media, ...rest } = read({ content: [image] }, { mcp_files_bytes: PNG.length - 1 });
+  assert.is(media, undefined);
+  assert.is(
+    rest.text,
+    '[svc: a part of type "image" (image/png, 70 bytes) was left out: ' +
+      `the files of the result have more than ${PNG.length - 1} bytes as base64]`,
   );
 });
 

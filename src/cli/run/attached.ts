@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { MediaPart } from '../../../machines/messages.ts';
-import { mediaKind, mediaSignatures, SIGNATURE_BYTES } from '../../contract/options.ts';
+import { fileTypeOf, mediaKind } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { warn } from '../print/output.ts';
@@ -130,13 +130,12 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 
 /** Throws usage for a file that no run takes. */
 function contentOf(name: string, bytes: Buffer): Content {
-  const head = bytes.subarray(0, SIGNATURE_BYTES).toString('hex');
-  const [media_type] =
-    Object.entries(mediaSignatures).find(([, signature]) => signature.test(head)) ?? [];
-  if (media_type !== undefined)
+  const media_type = fileTypeOf(bytes);
+  if (media_type !== null)
     return { type: mediaKind(media_type), media_type, data: bytes.toString('base64') };
   const text = bytes.includes(0) ? null : textOf(bytes);
   if (text !== null) return { type: 'text', text };
+  const head = bytes.subarray(0, 4).toString('hex');
   const [, kind, hint] = OTHERS.find(([start]) => head.startsWith(start)) ?? [];
   const what = kind === undefined ? 'is binary' : `is ${kind}`;
   throw wrong(

@@ -11,6 +11,7 @@ import { asRecord, parseForeignJson } from '../../json.ts';
 import type { EventAnswer, EventAnswerContext } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
 import { nameInPath } from '../remote/model-name.ts';
+import { type FilePlace, NO_FILES } from '../remote/result-files.ts';
 import { type Family, families, type SdkProvider } from './families.ts';
 import type { SdkFetch } from './fetch.ts';
 
@@ -21,6 +22,7 @@ export interface Adapter {
   canEmbed: boolean;
   hasSingleCalls: boolean;
   hears: boolean;
+  files: FilePlace;
   continues: boolean;
   listCall: ListCall | null;
   /** Reads the stream of an answer. Null: the package does. */
@@ -49,6 +51,7 @@ export function makeAdapter(config: ProviderConfig, folder: string): Adapter {
     isForeign: foreign !== null,
     canEmbed: family.dimensions !== undefined || foreign !== null,
     hears: family.hears === true || foreign !== null,
+    files: foreign === null ? (family.files?.(config) ?? NO_FILES) : { form: 'after' },
     hasSingleCalls: family.singleCalls === true,
     reads: config.stream ? (family.reads?.(config) ?? null) : null,
     continues: family.continues === true,

@@ -7,6 +7,7 @@ import { unauthorised } from '../keys/key-file.ts';
 import { ChatAnswer } from '../openai/chat-answer.ts';
 import type { EventAnswer, EventAnswerContext } from '../remote/event-answer.ts';
 import type { ListCall } from '../remote/list-models.ts';
+import type { FilePlace } from '../remote/result-files.ts';
 import { isStrict } from '../remote/strict-schema.ts';
 import { AnthropicAnswer } from './anthropic-answer.ts';
 import { CohereAnswer } from './cohere-answer.ts';
@@ -37,6 +38,8 @@ export interface Family {
   request?(request: RunRequest): SharedV4ProviderOptions;
   /** A message may have sound. Packages send it as a text, or drop it, where none may. */
   hears?: true;
+  /** Where files of results are. Absent: none are sent, as its package would send a long text. */
+  files?(settings: Settings): FilePlace;
   /** Whether `request` has a place for single calls of tools. */
   singleCalls?: true;
   /** A last message of the assistant is the beginning of the answer. */
@@ -50,6 +53,8 @@ export interface Family {
   /** Absent: the models cannot be listed with a key alone. */
   list?(base_url: string, settings: Settings): ListCall;
 }
+
+const IMAGES: FilePlace = { form: 'parts', takes: ({ type }) => type === 'image' };
 
 const openai = {
   model: (provider, id, { options }) =>
@@ -67,6 +72,7 @@ const openai = {
   }),
   singleCalls: true,
   hears: true,
+  files: ({ options }) => (options.api === 'chat' ? { form: 'after' } : IMAGES),
   reads: ({ options }) => (options.api === 'chat' ? made(ChatAnswer) : made(ResponsesAnswer)),
   dimensions: (dimensions) => ({ openai: { dimensions } }),
 } satisfies Partial<Family>;
@@ -85,6 +91,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
     request: ({ parallel_tool_calls }) =>
       parallel_tool_calls === false ? { anthropic: { disableParallelToolUse: true } } : {},
     singleCalls: true,
+    files: () => IMAGES,
     continues: true,
     list: (base_url) => ({
       url: `${base_url}/models?limit=1000`,
@@ -95,6 +102,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
     factory: 'createGoogle',
     inPath: true,
     hears: true,
+    files: () => ({ form: 'parts' }),
     reads: () => made(GeminiAnswer),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),
     list: (base_url) => ({
@@ -124,6 +132,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
   bedrock: {
     factory: 'createAmazonBedrock',
     inPath: true,
+    files: () => IMAGES,
     settings: ({ options: { region } }) => ({ region }),
     credentials: (options) => awsCredentials(options),
     dimensions: (dimensions) => ({ bedrock: { dimensions } }),
@@ -142,6 +151,7 @@ export const families: Record<Exclude<AdapterName, 'openai-compatible'>, Family>
     factory: 'createVertex',
     inPath: true,
     hears: true,
+    files: () => ({ form: 'parts' }),
     reads: () => made(GeminiAnswer),
     settings: ({ options: { project, region } }) => ({ project, location: region }),
     dimensions: (outputDimensionality) => ({ google: { outputDimensionality } }),

@@ -20,6 +20,7 @@ import { modelOf } from '../remote/model-name.ts';
 import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
 import { RequestForms } from '../remote/request-form.ts';
+import { FileRefusals } from '../remote/result-files.ts';
 import { requestFailure } from '../remote/sdk-error.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
@@ -40,10 +41,14 @@ export function createSdkProvider(options: SdkOptions): ProviderPort {
   const upstream = new Upstream(options.config, options.env, options.limits);
   const adapter = makeAdapter(options.config, options.adapters);
   const answering = { ...options, forms: new RequestForms() };
+  const refusals = new FileRefusals();
   const models = (signal: AbortSignal) => knownModels(options, adapter, upstream, signal);
   return {
     id: options.id,
-    stream: (attempt, signal) => streamAnswer(answering, adapter, upstream, attempt, signal),
+    stream: (attempt, signal) =>
+      refusals.send(attempt.request, adapter.files, (request) =>
+        streamAnswer(answering, adapter, upstream, { ...attempt, request }, signal),
+      ),
     models,
     probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
     ...(adapter.canEmbed

@@ -19,6 +19,7 @@ import type {
   ProviderPort,
 } from '../port.ts';
 import { unsupported } from '../remote/call-options.ts';
+import { NO_FILES, placeFiles } from '../remote/result-files.ts';
 import { ATTENTION, type Batching, type GpuLayers, type RunOrder } from './engine/messages.ts';
 import { EMBED_TOKENS, type EnginePorts, Engines } from './engines.ts';
 import { LoadGuard } from './load-guard.ts';
@@ -368,7 +369,8 @@ function orderFor(request: RunRequest, limits: Limits): Omit<RunOrder, 'type' | 
   const { messages, temperature, seed, seed_asked, max_tokens } = request;
   return {
     client: '',
-    messages,
+    // The engine reads texts.
+    messages: placeFiles(messages, NO_FILES),
     temperature,
     seed,
     exact: seed_asked,

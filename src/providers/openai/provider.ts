@@ -19,6 +19,7 @@ import { modelOf } from '../remote/model-name.ts';
 import { readEvents } from '../remote/read-events.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
 import { RequestForms } from '../remote/request-form.ts';
+import { type FilePlace, FileRefusals } from '../remote/result-files.ts';
 import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
 import { parseUpstreamError } from '../remote/upstream-error.ts';
@@ -42,6 +43,7 @@ export interface RemoteOptions {
 export function createRemoteProvider(options: RemoteOptions): ProviderPort {
   const upstream = new Upstream(options.config, options.env, options.limits);
   const forms = new RequestForms();
+  const refusals = new FileRefusals();
   const models = (signal: AbortSignal) =>
     listModels(
       options,
@@ -56,7 +58,14 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
   return {
     id: options.id,
     stream: (attempt, signal) =>
-      streamAnswer({ ...options, forms }, new Exchange(upstream), attempt, signal),
+      refusals.send(attempt.request, AFTER, (request) =>
+        streamAnswer(
+          { ...options, forms },
+          new Exchange(upstream),
+          { ...attempt, request },
+          signal,
+        ),
+      ),
     models,
     probe: async (signal) => ({ models: (await models(signal)).map(({ name }) => name) }),
     embedsTokens: true,
@@ -68,6 +77,9 @@ export function createRemoteProvider(options: RemoteOptions): ProviderPort {
     close: () => upstream.connections.close(),
   };
 }
+
+/** A message with the role `tool` is a text. */
+const AFTER: FilePlace = { form: 'after' };
 
 /**
  * Streams one answer: what came in one read goes on together. After an abort it closes the

@@ -5,6 +5,7 @@ import type {
   LanguageModelV4ToolChoice,
 } from '@ai-sdk/provider';
 import type {
+  MediaPart,
   Message,
   MessagePart,
   RunRequest,
@@ -14,6 +15,7 @@ import type {
 import { isMedia, textOf } from '../../../machines/messages.ts';
 import { effectiveRows, optionRows } from '../../contract/options.ts';
 import { SvcError } from '../../errors.ts';
+import { parseForeignJson } from '../../json.ts';
 
 /**
  * Converts a run for the AI SDK. Only an explicit seed is sent: some servers refuse unknown
@@ -69,15 +71,20 @@ type Content<R extends LanguageModelV4Message['role']> = Exclude<
 
 function toUserPart(part: MessagePart): Content<'user'> {
   if (!isMedia(part)) return [{ type: 'text', text: textOf(part) }];
-  const { media_type: mediaType, data } = part;
-  return [{ type: 'file', mediaType, data: { type: 'data', data } }];
+  return [toFile(part)];
+}
+
+function toFile({ media_type: mediaType, data }: MediaPart) {
+  return { type: 'file', mediaType, data: { type: 'data', data } } as const;
 }
 
 /** A refusal is sent as text: most servers know no other form. */
 function toAssistantPart(part: MessagePart): Content<'assistant'> {
   if (part.type === 'tool_call') {
     const { id: toolCallId, name: toolName } = part;
-    const input = part.arguments.trim() === '' ? '{}' : part.arguments;
+    const written = part.arguments.trim() === '' ? '{}' : part.arguments;
+    // Some packages would write a text of JSON as a JSON text once more.
+    const input = parseForeignJson(written) ?? written;
     return [{ type: 'tool-call', toolCallId, toolName, input }];
   }
   return [{ type: part.type === 'reasoning' ? 'reasoning' : 'text', text: textOf(part) }];
@@ -85,15 +92,13 @@ function toAssistantPart(part: MessagePart): Content<'assistant'> {
 
 function toResult(part: MessagePart, names: ReadonlyMap<string, string>): Content<'tool'> {
   if (part.type !== 'tool_result') return [];
-  const { id: toolCallId, text: value, is_error } = part;
-  return [
-    {
-      type: 'tool-result',
-      toolCallId,
-      toolName: names.get(toolCallId) ?? '',
-      output: { type: is_error ? 'error-text' : 'text', value },
-    },
-  ];
+  const { id: toolCallId, text, is_error, media } = part;
+  const toolName = names.get(toolCallId) ?? '';
+  const own = { type: 'tool-result', toolCallId, toolName } as const;
+  if (media === undefined)
+    return [{ ...own, output: { type: is_error ? 'error-text' : 'text', value: text } }];
+  const value = [{ type: 'text' as const, text }, ...media.map(toFile)];
+  return [{ ...own, output: { type: 'content', value } }];
 }
 
 function toTool({ name, description, parameters }: Tool): LanguageModelV4FunctionTool {

@@ -223,10 +223,22 @@ function withAnswer(
     ({ type }) => type !== 'reasoning' && (answersCalls || type !== 'tool_call'),
   );
   // A request without tools has no place for calls.
-  const turns = keepsCalls ? ((record.turns ?? []) as Message[]) : [];
+  const turns = keepsCalls ? (record.turns ?? []).map(withoutFiles) : [];
   const earlier = [...request, ...turns];
   return content.length === 0 ? earlier : [...earlier, { role: 'assistant', content }];
 }
+
+/** A turn of an earlier run. Its record does not have the files of results. */
+function withoutFiles({ role, content }: NonNullable<RunRecord['turns']>[number]): Message {
+  const parts = content.map((part) => {
+    if (part.type !== 'tool_result' || part.media === undefined) return part as MessagePart;
+    const { media: _, ...result } = part;
+    return { ...result, text: `${part.text}\n${EARLIER_FILES}` };
+  });
+  return { role, content: parts };
+}
+
+const EARLIER_FILES = '[svc: its files were left out: they are in an earlier run]';
 
 function joined(earlier: readonly Message[], own: readonly Message[]): Message[] {
   const isSystem = ({ role }: Message) => role === 'system';

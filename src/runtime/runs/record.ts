@@ -4,6 +4,7 @@ import { targetName } from '../../../machines/failover.ts';
 import {
   isMedia,
   isShort,
+  type MediaPart,
   type Message,
   promptOf,
   type RunRequest,
@@ -134,16 +135,17 @@ const NO_END: RunEnd = { finish_reason: null, usage: { input_tokens: null, outpu
 function recorded({ role, content }: Message): NonNullable<RunRecord['messages']>[number] {
   return {
     role,
-    content: content.map((part) =>
-      isMedia(part)
-        ? {
-            type: part.type,
-            media_type: part.media_type,
-            size_bytes: Buffer.byteLength(part.data, 'base64'),
-          }
-        : part,
-    ),
+    content: content.map((part) => {
+      if (isMedia(part)) return recordedFile(part);
+      if (part.type !== 'tool_result') return part;
+      const { media, ...result } = part;
+      return media === undefined ? result : { ...result, media: media.map(recordedFile) };
+    }),
   };
+}
+
+function recordedFile({ type, media_type, data }: MediaPart) {
+  return { type, media_type, size_bytes: Buffer.byteLength(data, 'base64') };
 }
 
 /** In the fair order of a fleet: the token, if there is one, and the client. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Effects } from '../../../machines/effects.ts';
 import type { NewEvent } from '../../../machines/events.ts';
 import { approvalId } from '../../../machines/messages.ts';
@@ -108,7 +109,8 @@ export class ToolCalls {
     const same = calls.filter(
       (one) => hasEnded(one) && one.name === made.name && one.arguments === made.arguments,
     );
-    if (same.length >= SAME_MAX && new Set(same.map(({ result }) => result?.text)).size === 1)
+    const [first, ...others] = same.map(({ result }) => result);
+    if (same.length >= SAME_MAX && others.every((one) => isDeepStrictEqual(one, first)))
       return fail(
         'tool_loop',
         `The model called ${made.name} with the same arguments ${same.length + 1} times, and ` +

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseRunInput } from '../../../src/contract/inputs.ts';
+import type { ToolResult } from '../../../src/mcp/port.ts';
 import { callingModel as model, settled } from '../../helpers/calling-model.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate } from '../../helpers/scripted-provider.ts';
@@ -216,6 +217,39 @@ test('turns and calls are bounded, and a call that repeats itself ends its run',
     await settled(kernel, id);
     assert.equal([(await runtime.runs.get(id)).error?.code, servers.begun.length], [code, calls]);
   }
+});
+
+const shot = (data: string): ToolResult => ({
+  text: '[file 1: image/png, 6 bytes]',
+  is_error: false,
+  media: [{ type: 'image', media_type: 'image/png', data }],
+});
+
+test('a result has files: the model gets them, and the record has their size', async () => {
+  const datas = ['QUFBQUFB', 'QkJCQkJC', 'Q0NDQ0ND', 'RERERERE'];
+  const servers = new ScriptedServers({
+    'a/shot': { policy: 'allow', run: () => shot(datas[servers.begun.length - 1] ?? '') },
+  });
+  const turns = datas.map((): [string, string][] => [['a__shot', '{}']]);
+  const local = model(...turns);
+  const { runtime, kernel } = await bootRuntime({ local, servers });
+  const { id } = await runtime.runs.start({ prompt: 'look', tool_servers: ['a'] }, 'test');
+  await settled(kernel, id);
+  const run = await runtime.runs.get(id);
+  assert.is(run.state, 'completed', 'four pictures in turn are no loop');
+  const { text, media } = shot('QUFBQUFB');
+  const result = { type: 'tool_result', id: 'call_0_0', text, is_error: false };
+  assert.equal(local.asked[1]?.request.messages.at(-1)?.content, [{ ...result, media }]);
+  assert.equal(run.turns?.[1]?.content, [
+    { ...result, media: [{ type: 'image', media_type: 'image/png', size_bytes: 6 }] },
+  ]);
+  const turn = { prompt: 'more', conversation: id, continues: id, tool_servers: ['a'] };
+  const next = await runtime.runs.start(turn, 'test');
+  await settled(kernel, next.id);
+  const asked = local.asked.find(({ run_id }) => run_id === next.id);
+  assert.equal(asked?.request.messages[2]?.content, [
+    { ...result, text: `${text}\n[svc: its files were left out: they are in an earlier run]` },
+  ]);
 });
 
 test('the next turn of a conversation has what the tools said, if it has tools itself', async () => {

@@ -1,5 +1,5 @@
 import { wrong } from '../../../contract/check.ts';
-import { isBase64 } from '../../../contract/messages.ts';
+import { isBase64 } from '../../../contract/options.ts';
 import type { Context } from '../../http/route.ts';
 import { requestOver } from '../../http/run-request.ts';
 import { pdfText } from './pdf.ts';
