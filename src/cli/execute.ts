@@ -1,5 +1,6 @@
 import { asSvcError, SvcError } from '../errors.ts';
 import { findPaths, type Paths } from '../home/paths.ts';
+import { oneLine } from '../logs/plain.ts';
 import type { CommandModule, Flags } from './context.ts';
 import { printError, READER_GONE } from './print/output.ts';
 import { withTypedHint } from './print/typed-hint.ts';
@@ -8,7 +9,7 @@ import { withTypedHint } from './print/typed-hint.ts';
 export async function execute(json: boolean, work: () => Promise<number>): Promise<void> {
   const fail = (thrown: unknown) => {
     if (thrown === READER_GONE) return 0;
-    const error = asSvcError(thrown);
+    const error = thrown instanceof SvcError ? thrown : unexpected(thrown);
     if (process.env.SVC_DEBUG === '1') console.error(error.cause ?? error);
     printError(error, json);
     return error.spec.exit;
@@ -18,6 +19,17 @@ export async function execute(json: boolean, work: () => Promise<number>): Promi
     if (process.listenerCount('uncaughtException') === 1) process.exit(fail(error));
   });
   process.exitCode = await work().catch(fail);
+}
+
+/** No log has an error of a command line itself, so its own words are shown. */
+export function unexpected(thrown: unknown): SvcError {
+  const error = asSvcError(thrown);
+  const words = oneLine(thrown instanceof Error ? thrown.message : String(thrown));
+  if (error.code !== 'internal' || words === '') return error;
+  return error.with({
+    message: `An unexpected error occurred in this command: ${words}`,
+    hint: 'To see where, run it again with SVC_DEBUG=1, and report it.',
+  });
 }
 
 /** Runs a command. Its errors get hints for a person who typed it. */

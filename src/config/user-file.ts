@@ -41,14 +41,16 @@ export async function writeSetting(file: string, key: string, value: unknown): P
 
 /**
  * Changes values of a file of JSON with comments that svc and people edit. `edit` reads it under
- * the lock; undefined removes a value. Throws home_unusable, busy, and what `edit` throws.
+ * the lock; undefined removes a value. The lock stays, so that of a file of another program is in
+ * the folder of svc. Throws home_unusable, busy, and what `edit` throws.
  */
 export async function editUserFile(
   file: string,
   edit: () => readonly [string[], unknown][],
+  lock = `${file}.lock`,
 ): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  await withLock(`${file}.lock`, async () => {
+  for (const each of [file, lock]) await mkdir(dirname(each), { recursive: true, mode: 0o700 });
+  await withLock(lock, async () => {
     const before = readUserFile(file);
     const after = edit().reduce((text, [path, to]) => withValue(text, path, to), before);
     if (after === before) return;

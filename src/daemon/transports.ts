@@ -42,6 +42,12 @@ export function buildTransports(options: TransportOptions) {
   const signIn = buildSignIn(paths, config, token, {
     rotated: () => log.warn({}, 'the token was replaced: clients of the old one are disconnected'),
     session: (line) => log.info({}, line),
+    expired: (name) => {
+      log.info({ token: name }, 'a token was revoked, since its process has ended');
+      runtime.runs.cancelAll(name, 'token').catch((error: unknown) => {
+        log.warn({ err: error, token: name }, 'its runs could not be cancelled');
+      });
+    },
   });
   const http = createHttp({
     ...common,

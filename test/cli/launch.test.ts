@@ -1,9 +1,19 @@
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { programs } from '../../src/cli/launch/programs.ts';
-import { type Home, makeHome } from '../helpers/svc.ts';
+import { type Home, makeHome, PROGRAM } from '../helpers/svc.ts';
+import { waitFor } from '../helpers/wait.ts';
 
 /** svc launch, with programs that only say what they got. */
 
@@ -65,6 +75,42 @@ test('a program gets the address, the model, and a token that ends with it', asy
   );
 });
 
+test('the token of a launch that was killed ends, without another launch', async ({
+  home,
+  bin,
+}) => {
+  const held = join(bin, 'held');
+  const holds = `#!${process.execPath}
+require('node:fs').writeFileSync(${JSON.stringify(held)} + '.part', JSON.stringify({
+  pid: process.pid, url: process.env.ANTHROPIC_BASE_URL, token: process.env.ANTHROPIC_AUTH_TOKEN,
+}));
+require('node:fs').renameSync(${JSON.stringify(held)} + '.part', ${JSON.stringify(held)});
+setInterval(() => {}, 1000);
+`;
+  const folder = join(bin, 'holding');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'claude'), holds, { mode: 0o755 });
+  const env = { ...home.env, PATH: `${folder}${delimiter}${process.env.PATH}` };
+  const child = spawn(process.execPath, [PROGRAM, 'launch', 'claude'], { env, stdio: 'ignore' });
+  const gone = once(child, 'exit');
+  await waitFor('the program has its token', () => existsSync(held));
+  const { pid, url, token } = JSON.parse(readFileSync(held, 'utf8'));
+  const status = async () =>
+    (await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${token}` } })).status;
+  try {
+    assert.is(await status(), 200);
+    child.kill('SIGKILL');
+    await gone;
+    assert.is(await status(), 401);
+    await waitFor('it is no more in the list', async () => {
+      const { stdout } = await home.svc(['token', 'list', '--json']);
+      return JSON.parse(stdout).tokens.length === 0;
+    });
+  } finally {
+    process.kill(pid, 'SIGKILL');
+  }
+});
+
 test('what cannot be launched says what to do', async ({ home, bin }) => {
   const unknown = await launch(home, bin, ['claud']);
   assert.equal([unknown.code, /svc launch claude\?/.test(unknown.stderr)], [2, true]);
@@ -92,6 +138,7 @@ test('a configuration is shown first, keeps what is there, and has a token that 
   const text = readFileSync(file, 'utf8');
   assert.ok(text.includes('// mine') && text.includes('"theme": "dark"'), text);
   assert.match(text, /"ANTHROPIC_AUTH_TOKEN": "[^"<]{20,}"/);
+  assert.equal(readdirSync(join(home.folder, '.claude')), ['settings.json'], 'no lock is left');
   const again = await launch(home, bin, ['claude', '--config', '--yes']);
   assert.match(again.stderr, /svc token revoke claude/);
   const codex = await launch(home, bin, ['codex', '--config']);

@@ -266,7 +266,7 @@ test('an archive is refused by its digest, without one, and a checkout by its ki
   assert.match(await tried('--check', builds.next, '--sha256', '0'.repeat(64)), 'has the SHA-256');
   assert.match(await tried('--check', folder), 'names 6 archives for ');
   const left = join(folder, `svc-upgrade-${spawnSync('true').pid}-x`);
-  mkdirSync(left);
+  mkdirSync(left, { mode: 0o700 });
   assert.is((await svc(context, 'upgrade', '--check', builds.next)).code, 0, 'without a log');
   assert.not(existsSync(left), 'what a command that was killed has unpacked');
   assert.match(await tried('--check'), 'asks no server');

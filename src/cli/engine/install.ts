@@ -1,9 +1,7 @@
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { SvcError } from '../../errors.ts';
 import {
   buildForCard,
@@ -17,6 +15,7 @@ import { platform, SYSTEM } from '../../home/platform.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { probeEngine } from '../doctor/engine-check.ts';
+import { type ProgramFailure, runProgram } from '../foreign-program.ts';
 import { INTERRUPTED, onInterrupt } from '../interrupt.ts';
 import { listFlag } from '../parse/flag-values.ts';
 import { bytes } from '../print/format.ts';
@@ -120,11 +119,12 @@ async function fetchPackage(part: string, folder: string, signal: AbortSignal): 
   note(`Downloading ${name} …`);
   const words = ['npm', 'pack', name, '--silent', '--pack-destination', folder];
   const { program, args, options } = platform.program(words);
-  await promisify(execFile)(program, args, { ...options, cwd: folder, signal }).catch((error) => {
-    if (error.code === 'ENOENT')
-      throw failed(`npm is not installed, and no --archive is ${name}`, false);
-    throw failed(`npm could not download ${name}: ${lastLine(error)}`, true);
-  });
+  await runProgram(program, args, { ...options, cwd: folder, signal }).catch(
+    ({ isMissing, message }: ProgramFailure) => {
+      if (isMissing) throw failed(`${message}, and no --archive is ${name}`, false);
+      throw failed(`${name} could not be downloaded: ${message}`, true);
+    },
+  );
   const file = (await readdir(folder)).find((entry) =>
     entry.endsWith(`-${part}-${ENGINE_VERSION}.tgz`),
   );
@@ -135,13 +135,9 @@ async function fetchPackage(part: string, folder: string, signal: AbortSignal): 
 async function unpack(file: string, folder: string, signal: AbortSignal): Promise<void> {
   await mkdir(folder);
   const args = ['-xzf', file, '-C', folder, '--strip-components=1', '--no-same-owner'];
-  await promisify(execFile)('tar', args, { signal }).catch((error) => {
-    throw failed(`${basename(file)} could not be unpacked: ${lastLine(error)}`, false);
+  await runProgram('tar', args, { signal }).catch(({ message }: ProgramFailure) => {
+    throw failed(`${basename(file)} could not be unpacked: ${message}`, false);
   });
-}
-
-function lastLine({ stderr, message }: { stderr?: string; message: string }): string {
-  return oneLine((stderr || message).trim().split('\n').at(-1) ?? '');
 }
 
 function failed(what: string, retryable: boolean): SvcError {

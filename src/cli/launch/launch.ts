@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { constants, homedir } from 'node:os';
 import { join } from 'node:path';
 import { suggest } from '../../config/suggest.ts';
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { platform } from '../../home/platform.ts';
-import { isAlive } from '../../home/process-alive.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { checkModel, nextTurn } from '../chat/who.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
@@ -79,20 +79,16 @@ async function chooseModel(
   return { model, context_tokens };
 }
 
-/** Removes those of launches that were killed. */
+/** A token that ends with this process, also when that is killed. */
 async function temporaryToken(
   program: string,
   paths: Paths,
 ): Promise<{ name: string; token: string }> {
-  const { tokens } = await askDaemon(paths, 'token.list');
-  for (const { name } of tokens) {
-    const pid = /^launch-[a-z]+-(\d+)$/.exec(name)?.[1];
-    if (pid !== undefined && !isAlive(Number(pid)))
-      await askDaemon(paths, 'token.revoke', { name });
-  }
+  const { pid } = process;
   return askDaemon(paths, 'token.create', {
-    name: `launch-${program}-${process.pid}`,
+    name: `launch-${program}-${pid}-${randomBytes(3).toString('hex')}`,
     scope: 'run',
+    process: { pid, process_start: platform.processStart(pid) },
   });
 }
 
@@ -148,7 +144,7 @@ async function configure(
   if (flags.yes !== true && !(await isAgreed())) return 0;
   const { token } = await lastingToken(name, paths);
   const { editUserFile } = await import('../../config/user-file.ts');
-  await editUserFile(path, () => values(target(token)));
+  await editUserFile(path, () => values(target(token)), `${paths.config}.lock`);
   note(oneLine(`Written. Its token is ${name}: svc token revoke ${name} ends it.`));
   return 0;
 }

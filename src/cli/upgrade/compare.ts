@@ -158,7 +158,14 @@ function startFold([program, ...words]: Build, take: (folded: Folded) => void): 
   // A fold that has failed reads no more.
   child.stdin.on('error', () => {});
   const lines = createInterface({ input: child.stdout });
-  lines.on('line', (line) => take(JSON.parse(line) as Folded));
+  lines.on('line', (line) => {
+    try {
+      take(JSON.parse(line) as Folded);
+    } catch {
+      problem ||= `it printed no state, but ${oneLine(line.slice(0, 80))}`;
+      child.kill();
+    }
+  });
   const read = once(lines, 'close');
   const closed = new Promise<number | null>((resolve) => child.on('close', resolve));
   return {

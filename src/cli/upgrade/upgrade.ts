@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { LOG_FORMAT } from '../../../machines/events.ts';
 import { SvcError } from '../../errors.ts';
 import { build } from '../../home/build.ts';
@@ -14,15 +12,15 @@ import { readHeader } from '../../store/files/database-file.ts';
 import { schemaOf } from '../../store/schema.ts';
 import { sharedDatabase } from '../config/database.ts';
 import type { Context } from '../context.ts';
+import { type ProgramFailure, runProgram } from '../foreign-program.ts';
 import { installationOf } from '../installed.ts';
 import { textFlag } from '../parse/flag-values.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { programFile } from '../program-file.ts';
 import { serviceManager } from '../service/managers.ts';
-import { type Candidate, describe, lastLine, refused, withArchive } from './candidate.ts';
+import { withArchive } from './archive.ts';
+import { type Candidate, describe, refused } from './candidate.ts';
 import { type Comparison, compareBuilds } from './compare.ts';
-
-const call = promisify(execFile);
 
 /**
  * Replaces this build by the one of an archive, or by the one before.
@@ -128,16 +126,25 @@ async function compareAndSwitch(
   };
   // The prefix of the installation is above lib/svc.
   const install = (script: string, ...words: string[]) =>
-    call(script, [...words, '--prefix', dirname(dirname(home))]);
+    runProgram(script, [...words, '--prefix', dirname(dirname(home))]).catch(
+      ({ message }: ProgramFailure) => {
+        throw refused(
+          `${message}. It switches the program last, so svc ${programVersion()} stays in use.`,
+        );
+      },
+    );
   if (!isHere) await install(join(root, 'install.sh'), ...(back ? ['--back'] : []));
   if (daemon !== null)
     await handOver(home, daemon, json, compareRest).catch(async (cause) => {
       await install(join(home, 'current', 'install.sh'), '--back');
       release?.();
-      await call(join(home, 'current', 'bin', 'svc'), ['start']);
+      const again = await runProgram(join(home, 'current', 'bin', 'svc'), ['start']).then(
+        () => 'runs again',
+        ({ message }: ProgramFailure) => `is in use again, but did not start: ${message}`,
+      );
       if (cause instanceof SvcError) throw cause;
       throw refused(
-        `svc ${version} did not start: ${lastLine(cause)}. svc ${programVersion()} runs again.`,
+        `svc ${version} did not start: ${cause.message}. svc ${programVersion()} ${again}.`,
         'Read why it failed: svc logs --level warn',
       );
     });
@@ -224,7 +231,7 @@ async function handOver(
   const service = await serviceManager().status();
   const isService = service.installed && service.state === 'active';
   const words = isService ? SERVICE : ['start', '--replace', '--wait', TAKEOVER_S];
-  const taken = call(svc, words);
+  const taken = runProgram(svc, words);
   if (!json) note('The new daemon takes over: runs that are active go on with it.');
   let isOver = false;
   const over = () => {
@@ -235,7 +242,7 @@ async function handOver(
   await compareRest();
   await taken.catch((error) => {
     if (isService) throw error;
-    return call(svc, ['start', '--json']);
+    return runProgram(svc, ['start', '--json']);
   });
 }
 

@@ -16,7 +16,7 @@ import { SCOPES } from '../options.ts';
 import { anyReport, lifecycleResult } from '../records.ts';
 import { appliedSettings } from '../settings.ts';
 import { usageInput, usageRecord } from '../usage.ts';
-import { count, flag, name, oneOf, wholeFrom } from '../vocabulary.ts';
+import { count, flag, name, oneOf, text, wholeFrom } from '../vocabulary.ts';
 import { atQuery, usageQuery } from './query.ts';
 import { elsewhere, type HomeCall, ofHome, operation } from './row.ts';
 
@@ -46,6 +46,7 @@ export interface StatusMore {
 
 /** Most requests a minute, and most at one time, that a token can be bounded to. */
 const RATE_MAX = 1_000_000;
+const PID_MAX = 2 ** 32;
 /** Events in one answer. The store bounds their bytes. */
 const PAGE_EVENTS = 1000;
 
@@ -240,6 +241,8 @@ export const daemonOperations = {
       scope: oneOf(SCOPES),
       rate: v.nullish(wholeFrom(1, RATE_MAX)),
       concurrent: v.nullish(wholeFrom(1, RATE_MAX)),
+      /** The token ends with this process of the same machine. */
+      process: v.nullish(v.object({ pid: wholeFrom(1, PID_MAX), process_start: v.nullable(text) })),
     }),
     call: ({ home }, { rate = null, concurrent = null, ...token }) =>
       home.tokens.create({ ...token, rate, concurrent }),

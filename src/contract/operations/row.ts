@@ -134,17 +134,20 @@ export interface Home {
 }
 
 /** A token of a program, without the token itself. */
-export interface NewToken {
+export interface NamedToken {
   name: string;
   scope: Scope;
   /** Requests a minute. Null: no bound. */
   rate: number | null;
   /** Requests at one time. Null: no bound. */
   concurrent: number | null;
-}
-export interface NamedToken extends NewToken {
   created_at: string;
   last_used: string | null;
+}
+
+export interface NewToken extends Pick<NamedToken, 'name' | 'scope' | 'rate' | 'concurrent'> {
+  /** The token ends with this process. Absent: it lasts. */
+  process?: { pid: number; process_start: string | null } | undefined;
 }
 
 /** A row. The types are those of its result, and of what it sends before. */

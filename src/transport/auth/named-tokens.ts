@@ -1,6 +1,8 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { NamedToken, NewToken } from '../../contract/operations/row.ts';
 import { SvcError } from '../../errors.ts';
+import { isAlive } from '../../home/process-alive.ts';
+import { ownerOf } from '../../home/runtime-file.ts';
 import type { Limits } from '../../limits.ts';
 import { Allowance } from './allowance.ts';
 import type { Holder } from './holder.ts';
@@ -11,6 +13,8 @@ interface Live {
   hash: Buffer;
   end: AbortController;
   meter: Meter;
+  /** Its process has ended. */
+  isOver: boolean;
 }
 
 /**
@@ -20,7 +24,8 @@ interface Live {
  *    changes nothing.
  * 2. Only its creation returns a token. Hashes are compared in constant time.
  * 3. What a token admitted ends with it: each token has a signal.
- * 4. A use is remembered at once, and written at most once in `WRITE_EVERY_MS`.
+ * 4. A token of a process ends with it, also when that was killed, or while no daemon ran.
+ * 5. A use is remembered at once, and written at most once in `WRITE_EVERY_MS`.
  */
 export class NamedTokens {
   private readonly file: TokenFile;
@@ -30,12 +35,24 @@ export class NamedTokens {
   /** Creations and revocations follow each other. */
   private last: Promise<unknown> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
+  /** Runs while there is a token of a process. */
+  private look: NodeJS.Timeout | undefined;
+  private readonly expired: (name: string) => unknown;
 
-  /** Throws home_unusable for a list that cannot be read. */
-  constructor(file: TokenFile, limits: Pick<Limits, 'tokens'>, now: () => number = Date.now) {
+  /**
+   * `expired`: a token was revoked since its process has ended. Throws home_unusable for a list
+   * that cannot be read.
+   */
+  constructor(
+    file: TokenFile,
+    limits: Pick<Limits, 'tokens'>,
+    now: () => number = Date.now,
+    expired: (name: string) => unknown = () => {},
+  ) {
     this.file = file;
     this.limits = limits;
     this.now = now;
+    this.expired = expired;
     for (const entry of file.read()) this.add(entry);
   }
 
@@ -44,7 +61,13 @@ export class NamedTokens {
   }
 
   /** Throws invalid_request, token_exists, busy, home_unusable. */
-  create({ name, scope, rate, concurrent }: NewToken): Promise<NamedToken & { token: string }> {
+  create({
+    name,
+    scope,
+    rate,
+    concurrent,
+    process,
+  }: NewToken): Promise<NamedToken & { token: string }> {
     return this.inTurn(async () => {
       if (!NAME.test(name))
         throw new SvcError(
@@ -67,6 +90,8 @@ export class NamedTokens {
         sha256: sha256(token).toString('hex'),
         created_at: this.now(),
         used_at: null,
+        // In another namespace of processes the daemon cannot see it, so the token lasts.
+        ...(process !== undefined && !hasEnded(process) ? { process } : {}),
       };
       await this.file.write([...this.entries(), entry]);
       this.add(entry);
@@ -95,7 +120,8 @@ export class NamedTokens {
     let found: Live | null = null;
     for (const each of this.live.values()) if (timingSafeEqual(each.hash, hash)) found = each;
     if (found === null) return null;
-    const { entry, end, meter } = found;
+    const { entry, end, meter, isOver } = found;
+    if (isOver || (entry.process !== undefined && !isAlive(entry.process.pid))) return null;
     entry.used_at = this.now();
     this.timer ??= setTimeout(() => void this.save().catch(() => {}), WRITE_EVERY_MS).unref();
     const { name, scope, concurrent } = entry;
@@ -105,6 +131,7 @@ export class NamedTokens {
 
   /** Writes the last uses. */
   async close(): Promise<void> {
+    clearInterval(this.look);
     if (this.timer !== undefined) await this.save();
   }
 
@@ -120,7 +147,27 @@ export class NamedTokens {
       hash: Buffer.from(entry.sha256, 'hex'),
       end: new AbortController(),
       meter: new Meter(this.now),
+      isOver: hasEnded(entry.process),
     });
+    if (entry.process !== undefined)
+      this.look ??= setInterval(() => void this.endOver(), LOOK_EVERY_MS).unref();
+  }
+
+  /** Revokes the tokens whose process has ended. What cannot be written is tried again. */
+  private async endOver(): Promise<void> {
+    const bound = [...this.live.values()].filter(({ entry }) => entry.process !== undefined);
+    for (const each of bound) {
+      each.isOver ||= hasEnded(each.entry.process);
+      if (!each.isOver) continue;
+      const { name } = each.entry;
+      await this.revoke(name).then(
+        () => this.expired(name),
+        () => {},
+      );
+    }
+    if (bound.length > 0) return;
+    clearInterval(this.look);
+    this.look = undefined;
   }
 
   private entries(): TokenEntry[] {
@@ -151,6 +198,12 @@ function sha256(text: string): Buffer {
 
 const NAME = /^[A-Za-z0-9._-]{1,64}$/;
 const WRITE_EVERY_MS = 60_000;
+const LOOK_EVERY_MS = 2_000;
+
+/** A reused pid is another process. Not all systems say the start of one. */
+function hasEnded(process: TokenEntry['process']): boolean {
+  return process !== undefined && ['gone', 'other'].includes(ownerOf(process));
+}
 
 /**
  * Counts the requests of one token. It owns how many it may begin now.

@@ -15,6 +15,8 @@ interface SignInLines {
   rotated(): void;
   /** A session of a browser began or ended. */
   session(line: string): void;
+  /** After the token of a process that has ended was revoked. */
+  expired(name: string): void;
 }
 
 /**
@@ -23,7 +25,7 @@ interface SignInLines {
  */
 export function buildSignIn(paths: Paths, config: Config, initial: string, says: SignInLines) {
   const token = new Token(paths.token, initial);
-  const named = new NamedTokens(tokenFile(paths.tokens), config.limits);
+  const named = new NamedTokens(tokenFile(paths.tokens), config.limits, Date.now, says.expired);
   const sessions = createSessions({
     token: () => token.current,
     limits: config.limits,

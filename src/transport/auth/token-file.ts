@@ -32,6 +32,8 @@ const entry = v.object({
   created_at: v.number(),
   /** Null: never. */
   used_at: v.nullable(v.number()),
+  /** The token ends with it: see ownerOf. Absent: it is valid until it is revoked. */
+  process: v.optional(v.object({ pid: v.number(), process_start: v.nullable(v.string()) })),
 });
 const list = v.object({ tokens: v.array(entry) });
 export type TokenEntry = v.InferOutput<typeof entry>;

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -5,10 +7,12 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { SCOPES } from '../../../src/contract/options.ts';
 import type { SvcError } from '../../../src/errors.ts';
+import { platform } from '../../../src/home/platform.ts';
 import { requireScope } from '../../../src/runtime/principal/principal.ts';
 import { Meter, NamedTokens } from '../../../src/transport/auth/named-tokens.ts';
 import { createTokenAccess } from '../../../src/transport/auth/token-access.ts';
 import { type TokenFile, tokenFile } from '../../../src/transport/auth/token-file.ts';
+import { waitFor } from '../../helpers/wait.ts';
 
 const test = suite<{ folder: string; path: string }>('tokens of programs');
 
@@ -46,6 +50,64 @@ test('a token is found by itself alone, and the file has its hash only', async (
   assert.ok(!text.includes(token) && !text.includes(token.slice(4)));
   assert.is(statSync(path).mode & 0o777, 0o600);
   assert.ok(!JSON.stringify(tokens.list()).includes('sha256'));
+});
+
+test('a token of a process ends with it, with all that it admitted', async ({ path }) => {
+  const over: string[] = [];
+  const open = () => new NamedTokens(tokenFile(path), LIMITS, Date.now, (name) => over.push(name));
+  const tokens = open();
+  const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+  const pid = child.pid ?? 0;
+  const process_start = platform.processStart(pid);
+  const own = await tokens.create({
+    name: 'launch',
+    scope: 'run',
+    ...free,
+    process: { pid, process_start },
+  });
+  const { token: lasting } = await tokens.create({ name: 'lasts', scope: 'run', ...free });
+  const holder = tokens.find(own.token);
+  assert.is(holder?.ended.aborted, false);
+  assert.not.ok(JSON.stringify(tokens.list()).includes('process'));
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  assert.is(tokens.find(own.token), null, 'at once');
+  const after = open();
+  assert.is(after.find(own.token), null, 'also after a restart');
+  assert.ok(after.find(lasting));
+  for (const each of [tokens, after]) {
+    await waitFor('it is revoked', () => each.list().every(({ name }) => name === 'lasts'));
+    await each.close();
+  }
+  assert.is(holder?.ended.aborted, true);
+  assert.equal(over, ['launch', 'launch']);
+  assert.not.match(readFileSync(path, 'utf8'), /launch/);
+});
+
+test('a process with a reused pid is another one, and one that is not seen binds nothing', async ({
+  path,
+}) => {
+  const { pid } = process;
+  const process_start = platform.processStart(pid);
+  const tokens = new NamedTokens(tokenFile(path), LIMITS);
+  const bound = { pid, process_start };
+  const { token } = await tokens.create({ name: 'a', scope: 'run', ...free, process: bound });
+  const other = { pid, process_start: `${process_start}1` };
+  const { token: unbound } = await tokens.create({
+    name: 'b',
+    scope: 'run',
+    ...free,
+    process: other,
+  });
+  await tokens.close();
+  const text = readFileSync(path, 'utf8');
+  assert.is(text.split('process_start').length, 2, 'only the one that the daemon can see');
+  // After a start of the machine, the pid is that of another process.
+  writeFileSync(path, text.replace(JSON.stringify(process_start), '"of another boot:1"'));
+  const after = new NamedTokens(tokenFile(path), LIMITS);
+  assert.is(after.find(token), null);
+  assert.ok(after.find(unbound));
+  await after.close();
 });
 
 test('a restart keeps tokens and their last use, and a list that others can read is closed', async ({

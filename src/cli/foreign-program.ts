@@ -1,0 +1,53 @@
+import { type ExecFileOptions, execFile } from 'node:child_process';
+import { oneLine } from '../logs/plain.ts';
+
+/** A program of others that did not do its work. The message has its name and its own words. */
+export class ProgramFailure extends Error {
+  readonly isMissing: boolean;
+
+  constructor(program: string, { code, signal, stderr, message }: ExecError) {
+    const name = program.split(/[\\/]/).at(-1) ?? program;
+    const said = (stderr ?? '').trim().split('\n').at(-1) ?? '';
+    const isMissing = code === 'ENOENT';
+    super(
+      oneLine(
+        isMissing
+          ? `${name} is not installed`
+          : typeof code === 'string'
+            ? `${name} could not be run (${code})`
+            : said !== ''
+              ? `${name} says: ${said}`
+              : signal
+                ? `${name} was ended by ${signal}`
+                : code === undefined
+                  ? message
+                  : `${name} ended with the exit code ${code}`,
+      ),
+    );
+    this.isMissing = isMissing;
+  }
+}
+
+interface ExecError {
+  code?: number | string | null;
+  signal?: NodeJS.Signals | null;
+  stderr?: string;
+  message: string;
+}
+
+/**
+ * Resolves with its output. Throws ProgramFailure, which each caller makes an error that says its
+ * consequence.
+ */
+export function runProgram(
+  program: string,
+  words: readonly string[],
+  options: ExecFileOptions = {},
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(program, words, { ...options, encoding: 'utf8' }, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout);
+      else reject(new ProgramFailure(program, { ...error, message: error.message, stderr }));
+    });
+  });
+}
