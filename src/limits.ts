@@ -418,6 +418,16 @@ export const fixedLimits = {
   mcp_schema_bytes: 64 * KIB,
   /** Descriptions and schemas of all tools of one server. Tools after that are left out. */
   mcp_tools_bytes: 1 * MIB,
+  /** For judging the arguments of one call by the schema of its tool, which is foreign. */
+  tool_judge_ms: 5_000,
+  /** JavaScript heap of a process that judges. Beyond it the process is killed. */
+  tool_judge_bytes: 128 * MIB,
+  /** Such processes at one time. A server of tools has one call judged at a time. */
+  tool_judges: 2,
+  /** Without a call until such a process ends. A model needs less for its next turn. */
+  tool_judge_idle_ms: 60_000,
+  /** What a model hears of arguments that do not fit. A schema can make any number of errors. */
+  tool_problem_chars: 2_000,
   /** A file that a tool of svc reads or writes. */
   file_tool_bytes: 4 * MIB,
   /** Names of one folder that it looks at, lines that it finds, and time of a search. */

@@ -97,7 +97,7 @@ function TRANSPORT_PARTS(): string[] {
 
 /** The longest matching prefix of a path is its layer. */
 const layers: Record<string, Layer> = {
-  'src/async': { may: ['src/errors.ts'] },
+  'src/async': { may: ['src/errors.ts', 'src/descriptors.ts'] },
   // Bytes for clients, whatever protocol they speak.
   'src/transport/stream': { may: SERVES, types: [...PORTS, 'src/transport/http/route.ts'] },
   // Types only: what an event holds is declared once, in its schema.

@@ -27,6 +27,7 @@ import { Pulls } from '../runtime/pulls/pulls.ts';
 import { RunExecutor } from '../runtime/runs/executor.ts';
 import { OutputBudget } from '../runtime/runs/output-recorder.ts';
 import { Scheduler } from '../runtime/runs/scheduler.ts';
+import { SeparateJudge } from '../runtime/tools/arguments-judge.ts';
 import { ToolCalls } from '../runtime/tools/tool-calls.ts';
 import { Budget } from '../runtime/usage/budget.ts';
 import type { EventStore } from '../store/port.ts';
@@ -212,7 +213,8 @@ export function buildWork(options: WorkOptions) {
     log,
     now: () => clock.now(),
   });
-  const toolCalls = new ToolCalls({ kernel, servers: mcp, limits, log });
+  const judge = new SeparateJudge(limits);
+  const toolCalls = new ToolCalls({ kernel, servers: mcp, judge, limits, log });
   const handlers: Omit<EffectHandlers, 'closeDaemon'> = {
     startAttempt: (params) => executor.start(params),
     stopAttempt: (params) => executor.stop(params),

@@ -23,11 +23,13 @@ import { RunExecutor } from '../../src/runtime/runs/executor.ts';
 import { OutputBudget } from '../../src/runtime/runs/output-recorder.ts';
 import { recoverRuns } from '../../src/runtime/runs/recover.ts';
 import { Scheduler } from '../../src/runtime/runs/scheduler.ts';
+import type { ArgumentsJudge } from '../../src/runtime/tools/arguments-judge.ts';
 import { ToolCalls } from '../../src/runtime/tools/tool-calls.ts';
 import { Budget } from '../../src/runtime/usage/budget.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { facts } from '../store/fleet-nodes.ts';
 import { bootStarted } from './boot-event.ts';
+import { judgeHere } from './judge-here.ts';
 import { bootKernel, silent } from './kernel.ts';
 import type { ManualClock } from './manual-clock.ts';
 import { providerConfig } from './provider-config.ts';
@@ -71,6 +73,7 @@ export interface RuntimeOptions {
   };
   /** The servers of tools. The default is none. */
   servers?: ToolServers;
+  judge?: ArgumentsJudge;
   /** Places that tokens leave to the home. The default is none. */
   kept?: number;
   /** The last step of the start. */
@@ -190,7 +193,13 @@ export async function bootRuntime(options: RuntimeOptions) {
     });
   const closed: unknown[] = [];
   const servers = options.servers ?? new ScriptedServers({});
-  const toolCalls = new ToolCalls({ kernel, servers, limits: config.limits, log: silent });
+  const toolCalls = new ToolCalls({
+    kernel,
+    servers,
+    judge: options.judge ?? judgeHere,
+    limits: config.limits,
+    log: silent,
+  });
   kernel.handle({
     startAttempt: (params) => executor.start(params),
     stopAttempt: (params) => executor.stop(params),

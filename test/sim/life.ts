@@ -25,6 +25,7 @@ import { ToolCalls } from '../../src/runtime/tools/tool-calls.ts';
 import { Budget } from '../../src/runtime/usage/budget.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { bootStarted } from '../helpers/boot-event.ts';
+import { judgeHere } from '../helpers/judge-here.ts';
 import { everyEffect, silent } from '../helpers/kernel.ts';
 import type { SimClock } from './clock.ts';
 import type { Settings } from './settings.ts';
@@ -121,7 +122,13 @@ export class Life {
       onOutcome() {},
     });
     const { servers } = options;
-    this.toolCalls = new ToolCalls({ kernel, servers, limits: config.limits, log: silent });
+    this.toolCalls = new ToolCalls({
+      kernel,
+      servers,
+      judge: judgeHere,
+      limits: config.limits,
+      log: silent,
+    });
     const handlers: Record<string, (params: never) => void> = {
       startAttempt: (params) => executor.start(params),
       stopAttempt: (params) => executor.stop(params),

@@ -1,15 +1,20 @@
-import { once } from '../runs/schemas.ts';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+
+/** What is asked about one call. Both are JSON. */
+export interface Judging {
+  written: string;
+  schema: string;
+  /** Bound of the answer. */
+  characters: number;
+}
 
 /**
  * What is wrong with the arguments that a model wrote, in words for the model; null if nothing is.
  *
- * The schema comes from a server of tools. Its patterns are left to that server: a pattern may take
- * any time here.
+ * The schema comes from a server of tools, and may need any time and memory. So the daemon has this
+ * done in another process: see `arguments-judge.ts`. Its patterns are left to that server.
  */
-export async function problemOfArguments(
-  written: string,
-  schema: Readonly<Record<string, unknown>>,
-): Promise<string | null> {
+export function problemOfArguments({ written, schema, characters }: Judging): string | null {
   let value: unknown;
   try {
     value = JSON.parse(written === '' ? '{}' : written);
@@ -18,12 +23,13 @@ export async function problemOfArguments(
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return 'The arguments are no JSON object.';
-  const ajv = await validator();
   try {
-    const { $schema: _, $id: __, ...rest } = schema;
+    const { $schema: _, $id: __, ...rest } = JSON.parse(schema);
     const isValid = ajv.compile(rest);
     if (isValid(value)) return null;
-    const problems = ajv.errorsText(isValid.errors, { dataVar: 'arguments' });
+    // There may be thousands, and one may repeat what the schema has.
+    const errors = isValid.errors?.slice(0, PROBLEMS_MAX);
+    const problems = ajv.errorsText(errors, { dataVar: 'arguments' }).slice(0, characters);
     return `The arguments do not fit the schema: ${problems}.`;
   } catch {
     // A schema that cannot be used is judged by the server of the tool.
@@ -33,15 +39,16 @@ export async function problemOfArguments(
   }
 }
 
+const PROBLEMS_MAX = 16;
+
 const anyText = Object.assign(() => ({ test: () => true }), {
   code: '(() => ({ test: () => true }))',
 });
-const OPTIONS = {
+
+const ajv = new Ajv2020({
   strict: false,
   validateFormats: false,
   logger: false,
   addUsedSchema: false,
   code: { regExp: anyText },
-} as const;
-
-const validator = once(async () => new (await import('ajv/dist/2020.js')).Ajv2020(OPTIONS));
+});

@@ -4,6 +4,7 @@ import type { NewEvent } from '../../../machines/events.ts';
 import { approvalId } from '../../../machines/messages.ts';
 import type { RunSnapshot } from '../../../machines/run/chart.ts';
 import type { RunEvent } from '../../../machines/run/context.ts';
+import { isServed } from '../../../machines/run/turns.ts';
 import { isIn } from '../../../machines/step.ts';
 import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
 import { withoutNull } from '../../contract/check.ts';
@@ -14,11 +15,12 @@ import type { Log } from '../../kernel/port.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
-import { problemOfArguments } from './arguments.ts';
+import type { ArgumentsJudge, Verdict } from './arguments-judge.ts';
 
 export interface ToolCallsOptions {
   kernel: Kernel;
   servers: ToolServers;
+  judge: ArgumentsJudge;
   limits: Pick<Limits, 'tool_calls_at_once' | 'tool_ms' | 'approval_ms'>;
   log: Log;
 }
@@ -42,7 +44,10 @@ export class ToolCalls {
 
   constructor(options: ToolCallsOptions) {
     this.options = options;
-    options.kernel.subscribe({ machine: 'run' }, ({ stream: run_id }, snapshot) => {
+    options.kernel.subscribe({ machine: 'run' }, ({ stream: run_id, type }, snapshot) => {
+      // The model needs longer for its answer than the judge for its start.
+      if (type === 'run.started' && snapshot.context.request.tools?.some(isServed))
+        options.judge.warm();
       if (this.live.size > 0) this.giveUp(run_id as RunKey, snapshot);
     });
   }
@@ -92,20 +97,23 @@ export class ToolCalls {
         attempt,
         error: { code, message, retryable: false },
       });
-    const problem =
-      target === undefined
-        ? `There is no tool ${JSON.stringify(made.name)}.`
-        : await problemOfArguments(made.arguments, target.parameters);
-    if (problem !== null || target?.server === undefined || target.tool === undefined) {
+    const refuse = (problem: string) => {
       const isAgain = calls.some(({ decided_by, call: of }) => decided_by === 'svc' && of < call);
-      if (isAgain)
-        return fail(
-          'tool_call_invalid',
-          `The model called ${made.name} in a wrong way again. ${problem}`,
-        );
-      return deny(problem ?? '');
-    }
+      if (!isAgain) return deny(problem);
+      const message = `The model called ${made.name} in a wrong way again. ${problem}`;
+      return fail('tool_call_invalid', message);
+    };
+    if (target?.server === undefined || target.tool === undefined)
+      return refuse(`There is no tool ${JSON.stringify(made.name)}.`);
     const { server, tool } = target;
+    const found = await this.find(server, tool);
+    if (typeof found === 'string') return deny(found);
+    const policy = servers.policy(server, found);
+    // A tool that is denied costs nothing: neither its schema nor its arguments are looked at.
+    if (policy !== 'deny') {
+      const { problem, isOfTool } = await this.judged(made.arguments, target.parameters, found);
+      if (problem !== null) return isOfTool === true ? deny(problem) : refuse(problem);
+    }
     const same = calls.filter(
       (one) => hasEnded(one) && one.name === made.name && one.arguments === made.arguments,
     );
@@ -116,9 +124,6 @@ export class ToolCalls {
         `The model called ${made.name} with the same arguments ${same.length + 1} times, and ` +
           'the result was always the same.',
       );
-    const found = await this.find(server, tool);
-    if (typeof found === 'string') return deny(found);
-    const policy = servers.policy(server, found);
     // A request can only ask for more.
     const approval = policy === 'allow' && target.ask === true ? 'ask' : policy;
     this.propose(run_id, {
@@ -138,6 +143,19 @@ export class ToolCalls {
         : {}),
     });
     if (approval !== 'ask') this.propose(run_id, decisionOf(call, approval));
+  }
+
+  /** A judge that cannot work now is no fault of the model. */
+  private async judged(
+    written: string,
+    schema: Readonly<Record<string, unknown>>,
+    { server, tool }: ToolInfo,
+  ): Promise<Verdict> {
+    try {
+      return await this.options.judge.judge(written, { name: `${server}/${tool}`, server, schema });
+    } catch (error) {
+      return { problem: asSvcError(error).message, isOfTool: true };
+    }
   }
 
   /** The tool, or why there is none. */
