@@ -31,7 +31,8 @@ export function retryDelay(failures: number, asked_ms: number | null = null, jit
  * 2. No output, a retryable error and attempts left: wait, then retry. With another target, only if
  *    the wait is short and a retry may help.
  * 3. No output and another target, which may answer in spite of this error: go on there.
- * 4. The provider asks for a wait that is longer than the longest one: fail now, and say the wait.
+ * 4. The wait that the provider asks for, or that svc chose, is longer than the longest one: fail
+ *    now, and say whose wait it is.
  * 5. Some output, and the work is lost or the error is retryable, and the provider can continue
  *    from there: suspend.
  * 6. Some output, and the work is lost or its model file is not here: interrupt, and keep the
@@ -46,6 +47,8 @@ export function afterFailure(
     lost?: boolean;
     computing?: number | null;
     retry_after_ms?: number | null;
+    /** svc chose that wait, not the provider. */
+    isOwnWait?: boolean;
     /** A further attempt at this target would not help. */
     leave?: boolean;
     /** From 0 to 1, for the wait. */
@@ -83,7 +86,11 @@ export function afterFailure(
   const last = exhausted(context, error, now);
   // A provider that is not asked has said already when it is tried again.
   const names = isTooLong && error.retryable && last === error && options.leave !== true;
-  return { type: 'run.failed', attempt, error: names ? namingWait(error, asked_ms) : last };
+  return {
+    type: 'run.failed',
+    attempt,
+    error: names ? namingWait(error, asked_ms, options.isOwnWait) : last,
+  };
 }
 
 function withWait(error: Failure, asked_ms: number | null): Failure {
@@ -92,8 +99,9 @@ function withWait(error: Failure, asked_ms: number | null): Failure {
     : { ...error, retry_after_ms: Math.round(asked_ms) };
 }
 
-function namingWait(error: Failure, asked_ms: number): Failure {
-  const wait = `It asks for a wait of ${Math.ceil(asked_ms / 1000)} s.`;
+function namingWait(error: Failure, wait_ms: number, isOwn = false): Failure {
+  const seconds = Math.ceil(wait_ms / 1000);
+  const wait = isOwn ? `svc asks it again in ${seconds} s.` : `It asks for a wait of ${seconds} s.`;
   return { ...error, message: `${asSentence(error.message)} ${wait}` };
 }
 

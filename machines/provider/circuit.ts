@@ -48,7 +48,9 @@ export function afterFault(
   { model, request, error, unauthorised, limited = false, retry_at, at }: ModelFault,
   limit: number,
 ): ModelCircuits {
-  const before = circuitOf(circuits, model);
+  const known = circuitOf(circuits, model);
+  // Too many requests and failures are counted apart.
+  const before = known?.limited === limited ? known : undefined;
   const failed = counted(before?.failed ?? [], request, limit);
   const opens = unauthorised || limited || failed.length >= limit || before?.retry_at != null;
   const circuit: ModelCircuit = {
@@ -58,23 +60,33 @@ export function afterFault(
     error,
     failed_at: at,
     trial: null,
-    openings: Math.min(OPENINGS_COUNTED, (before?.openings ?? 0) + (opens ? 1 : 0)),
+    openings: opens ? openingsWith(before, request) : (before?.openings ?? 0),
     retry_at: opens ? (retry_at ?? at) : null,
   };
-  return bounded([...circuits.filter((other) => other !== before), circuit]);
+  return bounded([...circuits.filter((other) => other !== known), circuit]);
 }
 
 /** Openings in a row that count. */
-export const OPENINGS_COUNTED = 8;
+const OPENINGS_COUNTED = 8;
 
-/** The requests that failed, with one more. Without a name, as in old logs, each is another one. */
+/** Openings in a row after one more. The attempts of a request open a circuit once. */
+export function openingsWith(
+  before: Pick<ModelCircuit, 'openings' | 'failed'> | undefined,
+  request: string | undefined,
+): number {
+  const { openings = 0, failed = [] } = before ?? {};
+  const isAgain = request !== undefined && openings > 0 && failed.includes(request);
+  return isAgain ? openings : Math.min(OPENINGS_COUNTED, openings + 1);
+}
+
+/** The last requests that failed, with one more. Without a name, as in old logs, each is another one. */
 export function counted(
   failed: readonly string[],
   request: string | undefined,
   limit: number,
 ): string[] {
   if (request !== undefined && failed.includes(request)) return [...failed];
-  return [...failed, request ?? ''].slice(0, limit);
+  return [...failed, request ?? ''].slice(-limit);
 }
 
 /** An answer closes the circuit. One that was on its way when the model had too many does not. */

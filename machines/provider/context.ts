@@ -7,7 +7,7 @@ import {
   counted,
   type ModelCircuits,
   type ModelFault,
-  OPENINGS_COUNTED,
+  openingsWith,
   withTrial,
 } from './circuit.ts';
 
@@ -270,7 +270,7 @@ export function evolve(context: ProviderContext, event: ProviderEvent): Partial<
         ...(isOfModel(event)
           ? { ...withModelFault(context, event), failures: 0, failed: [] }
           : failuresWith(context, event)),
-        openings: isOpen ? Math.min(OPENINGS_COUNTED, context.openings + 1) : context.openings,
+        openings: isOpen ? openingsWith(context, event.request) : context.openings,
         error: event.error,
         faulted: { at: event.at, model: event.model ?? null },
         since: sinceWhen(context, true, event.at),

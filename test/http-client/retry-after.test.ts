@@ -3,7 +3,8 @@ import * as assert from 'uvu/assert';
 import { retryAfter } from '../../src/http-client/retry-after.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
-const wait = (headers: Record<string, string>) => retryAfter(new Headers(headers), now);
+const wait = (headers: Record<string, string>, status = 503) =>
+  retryAfter(new Headers(headers), status, now);
 
 test('a wait is seconds, milliseconds or a time', () => {
   assert.is(wait({ 'retry-after': '7' }), 7000);
@@ -27,6 +28,41 @@ test('what is no wait is none', () => {
     { 'retry-after': 'Infinity' },
   ])
     assert.is(wait(headers), null, JSON.stringify(headers));
+});
+
+test('without Retry-After the end of a limit is the wait of 429, and of no other status', () => {
+  const cases: [wait_ms: number | null, headers: Record<string, string>][] = [
+    [1000, { 'x-ratelimit-reset-requests': '1s' }],
+    [360_000, { 'x-ratelimit-reset-tokens': '6m0s' }],
+    [120, { 'x-ratelimit-reset-tokens': '120ms' }],
+    [3_723_500, { 'x-ratelimit-reset-requests': '1h2m3.5s' }],
+    [12_000, { 'x-ratelimit-reset': '12' }],
+    [12_500, { 'ratelimit-reset': '12.5' }],
+    [60_000, { 'x-ratelimit-reset': String(now / 1000 + 60) }],
+    [60_000, { 'x-ratelimit-reset': String(now + 60_000) }],
+    [0, { 'x-ratelimit-reset': String(now - 60_000) }],
+    [5000, { 'anthropic-ratelimit-requests-reset': '2026-01-01T00:00:05Z' }],
+    [7000, { 'x-ratelimit-reset': '12', 'retry-after': '7' }],
+    [2000, { 'x-ratelimit-reset-requests': '9s', 'x-ratelimit-reset-tokens': '2s' }],
+    [
+      9000,
+      {
+        'x-ratelimit-reset-requests': '9s',
+        'x-ratelimit-remaining-requests': '0',
+        'x-ratelimit-reset-tokens': '2s',
+        'x-ratelimit-remaining-tokens': '100',
+      },
+    ],
+    [86_400_000, { 'x-ratelimit-reset-requests': '99h' }],
+    [null, { 'x-ratelimit-reset': 'soon' }],
+    [null, { 'x-ratelimit-reset': '' }],
+    [null, { 'x-ratelimit-limit': '5' }],
+  ];
+  for (const [wait_ms, headers] of cases) {
+    assert.is(wait(headers, 429), wait_ms, JSON.stringify(headers));
+    const other = headers['retry-after'] === undefined ? null : wait_ms;
+    for (const status of [200, 400, 500, 503]) assert.is(wait(headers, status), other);
+  }
 });
 
 test.run();

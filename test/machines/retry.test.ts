@@ -79,6 +79,12 @@ test('a wait that is longer than the longest ends a run of one target at once', 
       retry_after_ms: 45_000,
     },
   });
+  const own = afterFailure(context({}), retryable, NOW, { ...options, isOwnWait: true });
+  assert.is(
+    'error' in own && own.error.message,
+    `${retryable.message} svc asks it again in 45 s.`,
+    'nobody asked for this wait',
+  );
   const passed = afterFailure(context({}), retryable, NOW, { ...options, leave: true });
   assert.is('error' in passed && passed.error.message, retryable.message);
   const longest = { retry_after_ms: RETRY_LONGEST_MS };

@@ -29,7 +29,7 @@ export function refusal(
   if (expired || status === 408 || status === 425 || status === 429 || status >= 500) {
     return pullError('pull_failed', `${host} does not send ${what} now (${status}).`, {
       retryable: true,
-      retryAfterMs: retryAfter(headers),
+      retryAfterMs: retryAfter(headers, status),
     });
   }
   if (status === 401 || status === 403)

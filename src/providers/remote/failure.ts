@@ -101,6 +101,7 @@ const STATUSES: Readonly<Record<number, Meaning>> = {
   413: { code: 'provider_too_large', what: 'The provider does not take a request of this size' },
   // A stream of Amazon's that broke behind its front.
   424: { code: 'provider_failed', what: 'The model of the provider failed' },
+  425: { code: 'provider_busy', what: 'The provider wants the request later' },
   429: { code: 'provider_busy', what: 'The provider had too many requests' },
   503: { code: 'provider_overloaded', what: 'The provider is overloaded or down' },
   504: { code: 'provider_timed_out', what: 'The provider took too long' },

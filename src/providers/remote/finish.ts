@@ -90,16 +90,22 @@ export function readUsage(value: unknown): Usage {
   const read = whole(usage.cache_read_input_tokens);
   const written = whole(usage.cache_creation_input_tokens);
   const [total, part] = [whole(usage.prompt_tokens), whole(usage.input_tokens)];
+  const prompt = total ?? (part === null ? null : part + (read ?? 0) + (written ?? 0));
+  const answer = whole(usage.completion_tokens) ?? whole(usage.output_tokens);
+  const reasoning = whole(output.reasoning_tokens);
+  // xAI counts the tokens of reasoning beside those of the answer. Only the total shows it.
+  const isBeside =
+    reasoning !== null && usage.total_tokens === (prompt ?? 0) + (answer ?? 0) + reasoning;
   return usageOf({
-    input: total ?? (part === null ? null : part + (read ?? 0) + (written ?? 0)),
-    output: whole(usage.completion_tokens) ?? whole(usage.output_tokens),
+    input: prompt,
+    output: isBeside ? (answer ?? 0) + reasoning : answer,
     cached:
       whole(input.cached_tokens) ??
       whole(usage.cached_tokens) ??
       whole(usage.prompt_cache_hit_tokens) ??
       read,
     written,
-    reasoning: whole(output.reasoning_tokens),
+    reasoning,
   });
 }
 

@@ -25,7 +25,7 @@ export function statusOf(error: unknown, context: Asking): SvcError | null {
     status,
     parseUpstreamError(body, context.secrets),
     context,
-    retryAfter(headers),
+    retryAfter(headers, status),
   );
 }
 

@@ -42,8 +42,10 @@ interface Reported {
  * 3. `{response: {error}}` of the Responses API.
  * 4. `{validationException: {message}}` and the like of Amazon.
  * 5. `{error: {metadata: {raw}}}` of a gateway: the words of the server behind it.
+ * 6. A text.
  */
 function reportedIn(value: unknown): Reported {
+  if (typeof value === 'string') return { message: value || null, error: {}, outer: {} };
   const outer = asRecord(Array.isArray(value) ? value[0] : value);
   const [, exception] = Object.entries(outer).find(([name]) => /Exception$/.test(name)) ?? [];
   const error = asRecord(outer.error ?? asRecord(outer.response).error ?? exception);
@@ -60,6 +62,14 @@ function reportedIn(value: unknown): Reported {
     asRecord(fault).msg,
   ].find((text) => typeof text === 'string' && text !== '');
   return { message: typeof message === 'string' ? message : null, error, outer };
+}
+
+/** The body of an error: JSON, or a text. Undefined: a page, or nothing. */
+export function errorBody(text: string | null, type: string | null | undefined): unknown {
+  const value = parseForeignJson(text);
+  if (value !== undefined || text === null) return value;
+  const isText = type == null || type === '' || /^text\/plain\b/i.test(type);
+  return isText && !/^\s*[<{[]/.test(text) ? text.trim() : undefined;
 }
 
 /** The words of an error as they came. They may repeat what was sent, so nothing shows them. */

@@ -7,11 +7,10 @@ import { readBounded } from '../../http-client/bounded-body.ts';
 import { createDispatcher } from '../../http-client/dispatcher.ts';
 import { Incoming } from '../../http-client/incoming.ts';
 import { retryAfter } from '../../http-client/retry-after.ts';
-import { parseForeignJson } from '../../json.ts';
 import type { Limits } from '../../limits.ts';
 import { connectionFailure } from './connection-failure.ts';
 import { statusFailure } from './failure.ts';
-import { parseUpstreamError, type Secrets, wordsIn } from './upstream-error.ts';
+import { errorBody, parseUpstreamError, type Secrets, wordsIn } from './upstream-error.ts';
 
 export interface Request {
   method: 'GET' | 'POST';
@@ -179,7 +178,7 @@ export class Exchange {
     const { provider_error_bytes } = this.upstream.limits;
     const encoding = headers['content-encoding'];
     const text = await readBounded(body, provider_error_bytes, encoding).catch(() => null);
-    const value = parseForeignJson(text);
+    const value = errorBody(text, headers['content-type']);
     const instead = request.instead?.(status, wordsIn(value)) ?? null;
     if (instead !== null) return this.send({ ...request, body: instead });
     const { model, secrets } = request;
@@ -187,7 +186,7 @@ export class Exchange {
       status,
       parseUpstreamError(value, secrets),
       { key: secrets.place, model },
-      retryAfter(webHeaders(headers)),
+      retryAfter(webHeaders(headers), status),
     );
   }
 }

@@ -1,7 +1,12 @@
 import type { Failure, NewEvent } from '../../../machines/events.ts';
 import { asSentence, targetName } from '../../../machines/failover.ts';
 import type { ProviderSnapshot } from '../../../machines/provider/chart.ts';
-import { circuitOf, circuitState, circuitWait } from '../../../machines/provider/circuit.ts';
+import {
+  circuitOf,
+  circuitState,
+  circuitWait,
+  openingsWith,
+} from '../../../machines/provider/circuit.ts';
 import type { ProviderEvent, ProviderFault } from '../../../machines/provider/context.ts';
 import { isIn } from '../../../machines/step.ts';
 import { anySignal } from '../../async/signals.ts';
@@ -226,7 +231,10 @@ function faultOf(
   const { request, model } = typeof of === 'string' ? {} : of;
   const blamed = model !== undefined && isOfModel(failure) ? model : undefined;
   const circuit = blamed === undefined ? undefined : circuitOf(context.circuits, blamed);
-  const openings = 1 + Math.max(context.openings, circuit?.openings ?? 0);
+  const openings = Math.max(
+    openingsWith(context, request),
+    openingsWith(circuit?.limited === limited ? circuit : undefined, request),
+  );
   const longest_ms = limits.circuit_wait_long_ms;
   const waits =
     unauthorised || isSpent

@@ -303,6 +303,7 @@ export class RunExecutor {
         lost,
         computing,
         retry_after_ms,
+        isOwnWait: wait_ms > (retryAfterMs ?? 0),
         leave,
         jitter: (this.options.random ?? Math.random)(),
       }),

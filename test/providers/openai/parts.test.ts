@@ -290,6 +290,21 @@ test('usage has what the server sent, and nothing that it did not send', async (
     }),
     { input_tokens: 9, output_tokens: 5, cached_tokens: 4, reasoning_tokens: 3 },
   );
+  const beside = (total_tokens: number) =>
+    usageOf({
+      prompt_tokens: 32,
+      completion_tokens: 9,
+      total_tokens,
+      completion_tokens_details: { reasoning_tokens: 94 },
+    });
+  const xai = { input_tokens: 32, output_tokens: 103, reasoning_tokens: 94 };
+  assert.equal(
+    await beside(135),
+    xai,
+    'only the total shows tokens of reasoning beside the others',
+  );
+  assert.equal(await beside(134), { ...xai, output_tokens: 9 });
+  assert.equal(await beside(41), { ...xai, output_tokens: 9 });
   assert.equal(await usageOf({ prompt_tokens: 9 }), { input_tokens: 9, output_tokens: null });
   assert.equal(await usageOf({ prompt_tokens: 1.5, completion_tokens: -1 }), {
     input_tokens: null,

@@ -70,6 +70,7 @@ const rows: [status: number, error: object | string, expected: unknown[]][] = [
   [403, { message: 'x' }, ['provider_forbidden', 403]],
   [422, { message: 'x', param: 'stop' }, ['provider_rejected', 422, 'stop']],
   [424, { message: 'x' }, ['provider_failed', 502]],
+  [425, { message: 'x' }, ['provider_busy', 425]],
   [500, { message: 'x' }, ['provider_failed', 502]],
   [503, { message: 'x' }, ['provider_overloaded', 503]],
   [529, { message: 'x' }, ['provider_overloaded', 529]],
@@ -87,5 +88,36 @@ for (const [status, error, expected] of rows)
     await provider.close();
     await upstream.stop();
   });
+
+test('a text that is no JSON has its words and their meaning, and a page has none', async () => {
+  const bodies: [type: string, body: string, code: string, words: string][] = [
+    [
+      'text/plain; charset=utf-8',
+      `${TOO_LONG[0]}\n`,
+      'context_length_exceeded',
+      ' It says: This m',
+    ],
+    ['', TOO_LONG[0] ?? '', 'context_length_exceeded', ' It says: This model'],
+    ['text/plain', 'no such field', 'provider_rejected', ' It says: no such field.'],
+    ['text/plain', '', 'provider_rejected', ''],
+    ['text/plain', '<html>a page</html>', 'provider_rejected', ''],
+    ['text/plain', '{"message":', 'provider_rejected', ''],
+    ['text/html', 'a page', 'provider_rejected', ''],
+    ['text/plain', '{"message":"in JSON"}', 'provider_rejected', ' It says: in JSON.'],
+  ];
+  for (const [type, body, code, words] of bodies) {
+    const upstream = await Upstream.start((x) =>
+      x.response.writeHead(400, type === '' ? {} : { 'content-type': type }).end(body),
+    );
+    const provider = remote(upstream.base_url);
+    const { failure } = await outcome(provider);
+    assert.is(failure?.code, code, body);
+    const said = failure?.message.split('(status 400).')[1] ?? '';
+    assert.is(said.slice(0, words.length), words, body);
+    if (words === '') assert.is(said, '', body);
+    await provider.close();
+    await upstream.stop();
+  }
+});
 
 test.run();

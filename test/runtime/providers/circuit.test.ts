@@ -124,6 +124,34 @@ test('too many requests: the model is not asked before the time that the provide
   assert.is(faulty(), undefined);
 });
 
+test('too many requests and failures are counted apart, and the attempts of a run once', async () => {
+  const { far, start, endedInTime, faulty, pass, providers } = await boot([busy(2000)], 3);
+  const broken = () =>
+    new SvcError('provider_failed', 'far failed (status 500).', { retryable: true });
+  await endedInTime(await start());
+  assert.is(far.asked.length, 3);
+  await pass(2000);
+  assert.is(faulty()?.state, 'half_open');
+  far.script = [broken()];
+  const failure = (await endedInTime(await start())).error;
+  assert.is(failure?.message, 'far failed (status 500).', 'nothing says that it asks for a wait');
+  assert.is(far.asked.length, 6);
+  const model = faulty()?.model;
+  assert.equal(providers.usable('far', model), { ok: true }, 'one failed request closes nothing');
+  far.script = [output('yes'), finish()];
+  assert.is((await endedInTime(await start())).state, 'completed');
+});
+
+test('one run that fails at each attempt opens the circuit once, so its wait does not grow', async () => {
+  const { start, endedInTime, faulty, pass, clock } = await boot([busy(null)], 3);
+  for (const most_ms of [2500, 5000]) {
+    await endedInTime(await start());
+    const wait_ms = Date.parse(faulty()?.retry_at ?? '') - clock.now();
+    assert.ok(wait_ms <= most_ms, `${wait_ms} of at most ${most_ms}`);
+    await pass(8000);
+  }
+});
+
 test('a provider that asks for an hour is tried again after the longest wait', async () => {
   const { ask, faulty, clock } = await boot([busy(3_600_000)]);
   const at = clock.now();
