@@ -1,16 +1,29 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+
+/** The outcomes of the run under test are not those of the run that has this file. */
+const folder = mkdtempSync(join(tmpdir(), 'svc-runner-'));
+const outcomes = join(folder, 'outcomes.json');
+test.after(() => rmSync(folder, { recursive: true }));
 
 /** Runs the runner on planted files, in a process. */
 function run(
   fixture: string,
   ...args: string[]
 ): { lines: string[]; code: number | null; text: string } {
-  const command = ['test/run.ts', '--root', `test/fixtures/runner/${fixture}`, ...args];
+  return runWith({}, fixture, ...args);
+}
+
+function runWith(env: NodeJS.ProcessEnv, fixture: string, ...args: string[]) {
+  const root = `test/fixtures/runner/${fixture}`;
+  const command = ['test/run.ts', '--root', root, '--outcomes', outcomes, ...args];
   const { stdout, stderr, status } = spawnSync(process.execPath, command, {
     encoding: 'utf8',
+    env: { ...process.env, ...env },
     timeout: 60_000,
   });
   assert.is(stderr, '');
@@ -31,9 +44,60 @@ function isAlive(pid: number): boolean {
 
 test('tests that pass end in exit 0, and skipped ones are counted', () => {
   const { lines, code } = run('passes');
-  assert.is(lines.at(-1), '2 passed, 0 failed');
-  assert.is(lines.at(-2), '1 skipped');
+  assert.is(lines.at(-1), '2 passed, 0 failed, 1 skipped');
+  assert.is(lines.at(-2), '1 skipped: planted');
   assert.is(code, 0);
+});
+
+test('a file whose tests are all skipped has not failed', () => {
+  const { lines, code, text } = run('lacking');
+  assert.match(text, /^skip .*lacking\/a\.test\.ts {2}0 passed, 2 skipped/m);
+  assert.is(lines.at(-2), '3 skipped: no other thing, no planted thing');
+  assert.is(lines.at(-1), '2 passed, 0 failed, 3 skipped');
+  assert.is(code, 0);
+});
+
+test('a run in which every test is skipped fails', () => {
+  const { lines, code } = run('lacking', 'lacking/a');
+  assert.is(lines.at(-1), '0 passed, 0 failed, 2 skipped');
+  assert.is(code, 1);
+});
+
+test('a second run has only what lacked something, and the sum counts each file once', () => {
+  run('lacking');
+  const { lines, code, text } = runWith({ PLANTED: '1' }, 'lacking', '--lacked', 'planted thing');
+  assert.match(text, /^tier all: 1 files$/m);
+  assert.match(text, /^ok .*lacking\/a\.test\.ts {2}2 passed/m);
+  assert.is(lines.at(-2), '1 skipped: no other thing');
+  assert.is(lines.at(-1), '4 passed, 0 failed, 1 skipped');
+  assert.is(code, 0);
+  const again = run('lacking', '--lacked', 'planted thing');
+  assert.match(again.text, /^tier all: 0 files$/m);
+  assert.is(again.lines.at(-1), '4 passed, 0 failed, 1 skipped');
+});
+
+test('a second run keeps the failures of the first, and needs one', () => {
+  run('together');
+  const { lines, code, text } = run('together', '--lacked', 'planted');
+  assert.match(text, /^tier all: 0 files$/m);
+  assert.is(lines.at(-1), '3 passed, 1 failed, 3 skipped');
+  assert.is(code, 1);
+  rmSync(outcomes);
+  const { stderr, status } = spawnSync(
+    process.execPath,
+    [
+      'test/run.ts',
+      '--root',
+      'test/fixtures/runner/passes',
+      '--outcomes',
+      outcomes,
+      '--lacked',
+      'x',
+    ],
+    { encoding: 'utf8' },
+  );
+  assert.match(stderr, '--lacked needs the outcomes of a whole run before it');
+  assert.is(status, 1);
 });
 
 if (process.platform === 'linux')
@@ -53,6 +117,10 @@ test('a failing test is printed in full and ends in exit 1', () => {
 const refused: Record<string, { says: RegExp; sum: string }> = {
   empty: { says: /no test ran/, sum: '0 passed, 1 failed' },
   forgotten: { says: /\.run\(\) is missing/, sum: '0 passed, 1 failed' },
+  unsaid: {
+    says: /1 skipped, and no line "skipped: …" says why/,
+    sum: '1 passed, 1 failed, 1 skipped',
+  },
   only: { says: /marked \.only/, sum: '0 passed, 1 failed' },
   hooked: { says: /1 did not run: a hook failed/, sum: '0 passed, 1 failed' },
   crashes: { says: /it crashed: SIGKILL/, sum: '0 passed, 1 failed' },
@@ -89,8 +157,8 @@ test('small files share a process, and each has its own counts and output', () =
   assert.match(text, 'planted failure');
   for (const file of ['b', 'c'])
     assert.match(text, new RegExp(`^ok .*${file}\\.test\\.ts  1 passed, 1 skipped`, 'm'));
-  assert.match(lines.at(-2) ?? '', /^3 skipped: process \d+$/);
-  assert.is(lines.at(-1), '3 passed, 1 failed');
+  assert.match(lines.at(-2) ?? '', /^3 skipped: planted, process \d+$/);
+  assert.is(lines.at(-1), '3 passed, 1 failed, 3 skipped');
   assert.is(code, 1);
 });
 
@@ -98,15 +166,15 @@ test('with --bail the first file that fails ends the others', () => {
   const { lines, code, text } = run('together', '--bail', '--jobs', '1');
   assert.match(text, /^FAIL .*a\.test\.ts {2}1 passed, 1 failed, 1 skipped/m);
   assert.not.match(text, /^ok/m);
-  assert.is(lines.at(-1), '1 passed, 2 failed');
+  assert.is(lines.at(-1), '1 passed, 2 failed, 1 skipped');
   assert.is(code, 1);
 });
 
 test('a file that a filter names has its own process, unless several are asked for', () => {
   const { lines, text } = run('together', 'together/');
-  assert.match(lines.at(-2) ?? '', /^3 skipped: process \d+, process \d+$/, text);
+  assert.match(lines.at(-2) ?? '', /^3 skipped: planted, process \d+, process \d+$/, text);
   const shared = run('together', 'together/', '--together', '16');
-  assert.match(shared.lines.at(-2) ?? '', /^3 skipped: process \d+$/, shared.text);
+  assert.match(shared.lines.at(-2) ?? '', /^3 skipped: planted, process \d+$/, shared.text);
 });
 
 test('a file that changes what files share fails, and does not reach the next file', () => {

@@ -1,20 +1,29 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join, relative, resolve, sep } from 'node:path';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ProcessorTime } from './runner/processor-time.ts';
-import { type Outcome, runFile } from './runner/run-file.ts';
+import { type Outcome, runFile, skipReasons } from './runner/run-file.ts';
 import { runTogether } from './runner/together.ts';
 import { filesOf, isShared, TIERS, type Tier } from './tiers.ts';
 
 /**
  * Runs the tests: `node test/run.ts [filter…] [--tier all|quick] [--coverage] [--jobs 4] [--bound
- * 600] [--leave 20] [--bail] [--root test]`.
+ * 600] [--leave 20] [--bail] [--root test] [--lacked 'no chromium']`.
  *
  * Each file runs in its own process. uvu alone exits 0 when nothing ran: a file without `.run()`, a
  * `before` hook that throws, a pattern without a match. Here each of these fails. So does a file
- * that hangs, crashes or leaves a process behind. The last line is `N passed, N failed`.
+ * that hangs, crashes or leaves a process behind. A file that
+ * skips tests says why. The last line is `N passed, N failed[, N skipped]`.
  */
 
 const COVERAGE = 'coverage';
@@ -37,6 +46,13 @@ const { values, positionals: filters } = parseArgs({
     /** The first file that fails ends the others. */
     bail: { type: 'boolean', default: false },
     root: { type: 'string', default: 'test' },
+    /**
+     * Only what the run before skipped for this reason. The sum is of both runs: a file that runs
+     * again counts once.
+     */
+    lacked: { type: 'string', multiple: true, default: [] },
+    /** Where a run keeps its outcomes for `--lacked`. */
+    outcomes: { type: 'string', default: 'node_modules/.cache/svc-test-outcomes.json' },
   },
 });
 
@@ -45,6 +61,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.once(signal, () => stop.abort());
 
 const root = resolve(values.root);
+const before = values.lacked.length === 0 ? [] : readOutcomes();
 const scratch = mkdtempSync(join(tmpdir(), 'svct-'));
 chmodSync(scratch, 0o711);
 const time = new ProcessorTime(scratch);
@@ -52,7 +69,10 @@ const env = cleanEnvironment();
 const tier = readTier();
 const found = findFiles();
 process.stdout.write(`tier ${tier}: ${found.length} files\n`);
-const outcomes = await runAll(found);
+// A run that is killed leaves no outcomes of an older one.
+rmSync(values.outcomes, { force: true });
+const outcomes = [...before.filter(({ file }) => !found.includes(file)), ...(await runAll(found))];
+if (!stop.signal.aborted) keepOutcomes(outcomes);
 time.stop();
 remove(scratch);
 if (values.coverage) await reportCoverage();
@@ -68,8 +88,43 @@ function findFiles(): string[] {
   const files = globSync('**/*.test.ts', { cwd: root })
     .map((file) => shown(join(root, file)))
     .filter((file) => values.root !== 'test' || !file.startsWith('test/fixtures/'))
-    .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)));
+    .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
+    .filter((file) => values.lacked.length === 0 || isLacking(file));
   return filesOf(tier, files);
+}
+
+/** Whether the run before skipped tests of a file for such a reason. A failure there is kept. */
+function isLacking(file: string): boolean {
+  const outcome = before.find((outcome) => outcome.file === file);
+  return (
+    outcome !== undefined &&
+    outcome.failed === 0 &&
+    outcome.skipped > 0 &&
+    skipReasons(outcome.output).some((reason) =>
+      values.lacked.some((lack) => reason.includes(lack)),
+    )
+  );
+}
+
+function readOutcomes(): Outcome[] {
+  try {
+    return JSON.parse(readFileSync(values.outcomes, 'utf8')) as Outcome[];
+  } catch (error) {
+    throw new Error('--lacked needs the outcomes of a whole run before it', { cause: error });
+  }
+}
+
+/** Of the output only the reasons of skipped tests are read again. */
+function keepOutcomes(outcomes: readonly Outcome[]): void {
+  const kept = outcomes.map((outcome) => ({
+    ...outcome,
+    cpu_s: null,
+    output: skipReasons(outcome.output)
+      .map((reason) => `skipped: ${reason}\n`)
+      .join(''),
+  }));
+  mkdirSync(dirname(values.outcomes), { recursive: true });
+  writeFileSync(values.outcomes, JSON.stringify(kept));
 }
 
 /** Settings of the user's own daemon must not reach the daemons under test. */
@@ -211,9 +266,8 @@ function print({ file, passed, failed, skipped, ms, cpu_s, output, problems }: O
     .filter(Boolean)
     .join(', ');
   const cpu = cpu_s === null ? '' : `  ${cpu_s.toFixed(1)} s cpu`;
-  process.stdout.write(
-    `${failed > 0 ? 'FAIL' : 'ok  '} ${shown(file)}  ${counts}  ${(ms / 1000).toFixed(1)} s${cpu}\n`,
-  );
+  const mark = failed > 0 ? 'FAIL' : passed > 0 ? 'ok  ' : 'skip';
+  process.stdout.write(`${mark} ${shown(file)}  ${counts}  ${(ms / 1000).toFixed(1)} s${cpu}\n`);
   if (failed === 0) return;
   if (output.trim() !== '') process.stdout.write(`${output.trimEnd()}\n`);
   for (const problem of problems) process.stdout.write(`     ${problem}\n`);
@@ -236,16 +290,16 @@ function conclude(all: readonly Outcome[]): boolean {
   if (cpu_s > 0) process.stdout.write(`${cpu_s.toFixed(0)} s of processor time\n`);
   if (skipped > 0)
     process.stdout.write(`${[`${skipped} skipped`, ...whySkipped(all)].join(': ')}\n`);
-  process.stdout.write(`${passed} passed, ${failed} failed\n`);
+  const count = skipped > 0 ? `, ${skipped} skipped` : '';
+  process.stdout.write(`${passed} passed, ${failed} failed${count}\n`);
   return passed > 0 && failed === 0;
 }
 
-/** Reads the reasons from lines such as `skipped: no grpcurl`. */
 function whySkipped(all: readonly Outcome[]): string[] {
-  const reasons = all.flatMap(({ output }) =>
-    [...output.matchAll(/^skipped: (.+)$/gm)].map(([, reason = '']) => reason),
-  );
-  return reasons.length === 0 ? [] : [[...new Set(reasons)].join(', ')];
+  const reasons = all
+    .filter(({ skipped }) => skipped > 0)
+    .flatMap(({ output }) => skipReasons(output));
+  return reasons.length === 0 ? [] : [[...new Set(reasons)].sort().join(', ')];
 }
 
 function reportCoverage(): Promise<void> {

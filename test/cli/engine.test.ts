@@ -32,6 +32,7 @@ const failure = (work: Promise<number>): Promise<SvcError> =>
 const [name] = Object.keys(buildsFor());
 
 /** Only where there are builds: this test runs on every system. */
+if (name === undefined) console.log('skipped: no builds of the engine for this system');
 const whereBuilds = name === undefined ? engine.skip : engine;
 const order = (paths: Paths, archive: string[] = []) =>
   install({ name: '', args: [name ?? ''], flags: { archive }, paths, json: true });

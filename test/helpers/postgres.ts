@@ -22,6 +22,7 @@ import type { MadePair } from './certificate.ts';
 
 /** Folder of the programs of PostgreSQL; null where it is not installed. */
 export const postgresPrograms: string | null = find();
+if (postgresPrograms === null) console.log('skipped: no PostgreSQL');
 
 export interface Postgres {
   /** The address of a new, empty database. */

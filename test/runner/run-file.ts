@@ -98,12 +98,19 @@ export function count(
   const last = (name: string) =>
     Number([...output.matchAll(new RegExp(`^ {2}${name}:\\s+(\\d+)$`, 'gm'))].at(-1)?.[1] ?? 0);
   const [total, passed, skipped] = [last('Total'), last('Passed'), last('Skipped')];
-  if (total === 0 && problems.length === 0) problems.push('no test ran');
+  if (total + skipped === 0 && problems.length === 0) problems.push('no test ran');
+  if (skipped > 0 && skipReasons(output).length === 0)
+    problems.push(`${skipped} skipped, and no line "skipped: …" says why`);
   if (end !== 0 && total === passed && problems.length === 0)
     problems.push('its process failed after its tests had passed');
   if (total > passed && !output.includes(' FAIL '))
     problems.push(`${total - passed} did not run: a hook failed`);
   return { passed, failed: Math.max(total - passed, problems.length), skipped };
+}
+
+/** Why a file skips tests, from lines such as `skipped: no grpcurl`. */
+export function skipReasons(output: string): string[] {
+  return [...output.matchAll(/^skipped: (.+)$/gm)].map(([, reason = '']) => reason);
 }
 
 /**

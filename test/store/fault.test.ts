@@ -5,8 +5,6 @@ import { startWriter, type Writer } from './process.ts';
 import { makePlace, type Place, placed } from './samples.ts';
 
 const tried = possible ? test : test.skip;
-if (!possible)
-  console.log('faults of the disk cannot be tried: there is no strace here, or it may not trace');
 
 /** A writer that writes until a fault stops it. */
 async function writeUntilRefused(place: Place, fault: string): Promise<Writer> {

@@ -41,7 +41,7 @@ function fill(folder: string, left: number): void {
 
 const sample = mountSmall();
 sample?.unmount();
-if (sample === null) console.log('a full disk cannot be tried: mounting is not permitted here');
+if (sample === null) console.log('skipped: a full disk: mounting is not permitted here');
 
 function onSmallDisk(event: string, work: (place: SmallDisk) => Promise<void>): void {
   (sample === null ? test.skip : test)(event, async () => {

@@ -18,3 +18,4 @@ export const inject = (fault: string): string[] => [
 /** Without strace, or without the right to trace, faults cannot be tested. */
 export const possible =
   spawnSync('strace', [...inject('fsync:error=EIO').slice(1), 'true']).status === 0;
+if (!possible) console.log('skipped: there is no strace here, or it may not trace');

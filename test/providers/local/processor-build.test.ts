@@ -11,6 +11,7 @@ const isLinux = process.platform === 'linux' && process.arch === 'x64';
 const has = (file: string, text: string) => readFileSync(file, 'utf8').includes(text);
 const hasAvx2 = isLinux && has('/proc/cpuinfo', ' avx2 ');
 
+if (!hasAvx2) console.log('skipped: the processor has no AVX2, or cannot be read');
 const whereKnown = hasAvx2 ? test : test.skip;
 whereKnown('the built-in model has the build for AVX2, also with AVX-512', async () => {
   const local = makeLocalProvider();
