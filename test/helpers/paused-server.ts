@@ -15,6 +15,8 @@ export class PausedServer {
   private holding = false;
   /** Answers that have a text. */
   private readonly said = new WeakSet<ServerResponse>();
+  /** A client that is slow has not closed these yet. */
+  private readonly finished = new WeakSet<ServerResponse>();
 
   constructor() {
     this.server = createServer((request, response) => {
@@ -44,7 +46,7 @@ export class PausedServer {
 
   /** Sends one more piece in every open answer. */
   say(text: string): void {
-    for (const response of this.streams) {
+    for (const response of this.unfinished()) {
       chunk(response, { content: text }, null);
       this.said.add(response);
     }
@@ -52,12 +54,17 @@ export class PausedServer {
 
   /** Completes every open answer. */
   finish(): void {
-    for (const response of this.streams) {
+    for (const response of this.unfinished()) {
       // An answer with nothing would be a failed attempt.
       if (!this.said.has(response)) chunk(response, { content: 'done' }, null);
       chunk(response, {}, 'stop');
       response.end('data: [DONE]\n\n');
+      this.finished.add(response);
     }
+  }
+
+  private unfinished(): ServerResponse[] {
+    return [...this.streams].filter((response) => !this.finished.has(response));
   }
 
   async close(): Promise<void> {
