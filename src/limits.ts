@@ -293,10 +293,7 @@ export const fixedLimits = {
    * gets no longer one.
    */
   circuit_wait_long_ms: 300_000,
-  /**
-   * By which the daemon may grow while it reads a PDF file: a small file can unpack to a large
-   * one.
-   */
+  /** For a PDF file in the process that reads it: a small file can unpack to a large one. */
   document_memory_bytes: 512 * MIB,
   /**
    * Values in one HTTP request body, or one gRPC request: texts, numbers, objects and lists. Each

@@ -73,17 +73,29 @@ export class ForeignWork<Q, A> {
 
   /** Starts a process, so that the next question does not wait for it. */
   warm(): void {
-    if (this.idle.length === 0) this.keep(new Child(this.options));
+    try {
+      if (this.idle.length === 0) this.keep(this.make());
+    } catch {
+      // The question will say why.
+    }
   }
 
   private async work(question: Q, { ms, signal }: Asking): Promise<Outcome<A>> {
     signal?.throwIfAborted();
-    const child = this.idle.pop() ?? new Child(this.options);
+    const child = this.idle.pop() ?? this.make();
     try {
       const outcome = await child.ask(question, ms, signal);
       return outcome as Outcome<A>;
     } finally {
       this.keep(child);
+    }
+  }
+
+  private make(): Child {
+    try {
+      return new Child(this.options);
+    } catch (error) {
+      throw asExhausted(error) ?? error;
     }
   }
 
@@ -189,6 +201,8 @@ function excessOf(signal: NodeJS.Signals | null): Excess {
   return signal === 'SIGABRT' || signal === 'SIGKILL' || signal === 'SIGTRAP' ? 'memory' : 'crash';
 }
 
+/** Memory of a process that does nothing yet, with what it has loaded. */
+export const PROCESS_BYTES = 128 * 1024 * 1024;
 /** For a process to start on a busy machine. */
 const START_MS = 60_000;
 const NOT_STARTED = 'The machine is too busy to start another process.';

@@ -1,6 +1,5 @@
 import { extname } from 'node:path';
-import { Worker } from 'node:worker_threads';
-import { asExhausted } from '../../descriptors.ts';
+import { type Excess, ForeignWork, PROCESS_BYTES } from '../../async/foreign-work.ts';
 import type { Limits } from '../../limits.ts';
 import type { ModelShape } from '../../models/memory-needs.ts';
 
@@ -11,38 +10,36 @@ export interface CheckResult {
   shape: ModelShape | null;
 }
 
+export interface CheckedFile {
+  path: string;
+  header_bytes: number;
+}
+
 /**
- * Checks the header of a model file in a thread with bounds on time and memory. The file may be
+ * Checks the header of a model file in a process with bounds on time and memory. The file may be
  * hostile. Throws descriptors_exhausted, which is not about the file.
  */
 export async function checkHeader(
   path: string,
   limits: Pick<Limits, 'model_inspect_ms' | 'model_header_bytes'>,
 ): Promise<CheckResult> {
-  const { promise, resolve, reject } = Promise.withResolvers<CheckResult>();
-  const worker = new Worker(ENTRY, {
-    name: 'svc-model-check',
-    workerData: { path, header_bytes: limits.model_header_bytes },
-    resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+  const work = new ForeignWork<CheckedFile, CheckResult>({
+    entry: ENTRY,
+    heap_bytes: HEAP_BYTES,
+    memory_bytes: HEAP_BYTES + PROCESS_BYTES + limits.model_header_bytes,
+    places: 1,
+    idle_ms: 0,
   });
-  const end = (why: string) =>
-    resolve({ problem: `The engine cannot load the file: ${why}.`, shape: null });
-  const timer = setTimeout(() => end('reading its header takes too long'), limits.model_inspect_ms);
-  worker.on('message', resolve);
-  worker.on('error', (error) => {
-    const exhausted = asExhausted(error);
-    if (exhausted === null) end('reading its header takes too much memory');
-    else reject(exhausted);
-  });
-  worker.on('exit', () => end('reading its header was interrupted'));
-  try {
-    return await promise;
-  } finally {
-    clearTimeout(timer);
-    await worker.terminate();
-  }
+  const file = { path, header_bytes: limits.model_header_bytes };
+  const { answer, excess } = await work.ask(file, { ms: limits.model_inspect_ms });
+  return answer ?? { problem: `The engine cannot load the file: ${EXCESS[excess]}.`, shape: null };
 }
 
-const HEAP_MB = 256;
+const EXCESS: Record<Excess, string> = {
+  time: 'reading its header takes too long',
+  memory: 'reading its header takes too much memory',
+  crash: 'reading its header was interrupted',
+};
+const HEAP_BYTES = 256 * 1024 * 1024;
 /** In the same folder in the sources and in the build. */
 const ENTRY = new URL(`./gguf-worker${extname(import.meta.url)}`, import.meta.url);

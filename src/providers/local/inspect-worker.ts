@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { parentPort } from 'node:worker_threads';
 import { GGMLFileQuantizationType, gguf } from '@huggingface/gguf';
+import { answerQuestions } from '../../async/foreign-child.ts';
 import { partsOf } from '../../models/gguf/parts.ts';
 import { sha256Of } from '../../models/gguf/sha256.ts';
 import { libraryFile } from './engine/library.ts';
@@ -14,16 +14,13 @@ import {
   type Parsed,
   plainMetadata,
 } from './inspection.ts';
-import type { Question, READING } from './inspector.ts';
+import type { Question } from './inspector.ts';
 import { HASHED_BYTES_MAX } from './model-identity.ts';
 
-/** Thread that reads headers of model files in order. A header may be large or hostile. */
-parentPort?.on('message', async (question: Question) => {
-  parentPort?.postMessage('reading' satisfies typeof READING);
-  parentPort?.postMessage(
-    await inspect(question).catch((error: Error) => invalidModel(error.message)),
-  );
-});
+/** Process that reads headers of model files in order. A header may be large or hostile. */
+answerQuestions((question: Question) =>
+  inspect(question).catch((error: Error) => invalidModel(error.message)),
+);
 
 async function inspect({
   path,

@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 import { extname, isAbsolute } from 'node:path';
-import { Worker } from 'node:worker_threads';
-import { asExhausted } from '../../descriptors.ts';
+import { type Excess, ForeignWork, PROCESS_BYTES } from '../../async/foreign-work.ts';
+import { hasCode } from '../../errors.ts';
 import type { Limits } from '../../limits.ts';
 import { invalidModel, type ModelDescription, type ModelInspection } from './inspection.ts';
 import { type FileVersion, missingPart } from './model-files.ts';
 
-/** A request to the thread. */
+/** A request to the process. */
 export interface Question {
   path: string;
   size_bytes: number;
@@ -19,19 +19,23 @@ export interface Question {
 type InspectorLimits = Pick<Limits, 'model_inspect_ms' | 'local_models' | 'model_metadata_bytes'>;
 
 /**
- * Reads the headers of model files in a thread, one file after the other.
+ * Reads the headers of model files in another process, one file after the other.
  *
  * 1. A file that is unreadable, invalid or too slow counts as invalid.
  * 2. Results are cached by version of the file, for a bounded number of files. Metadata and a lack
  *    of descriptors are not cached.
- * 3. The thread lives while there is a file to read.
+ * 3. The process lives while there is a file to read.
  */
 export class Inspector {
   private readonly limits: InspectorLimits;
   private readonly found = new Map<string, Promise<ModelInspection>>();
-  private worker: Worker | null = null;
-  private last: Promise<unknown> = Promise.resolve();
-  private waiting = 0;
+  private readonly work = new ForeignWork<Question, ModelDescription>({
+    entry: ENTRY,
+    heap_bytes: HEAP_BYTES,
+    memory_bytes: HEAP_BYTES + PROCESS_BYTES,
+    places: 1,
+    idle_ms: IDLE_MS,
+  });
 
   constructor(limits: InspectorLimits) {
     this.limits = limits;
@@ -55,58 +59,22 @@ export class Inspector {
     return this.enqueue(file, templates, this.limits.model_metadata_bytes);
   }
 
-  private enqueue(
+  /** Never rejects. */
+  private async enqueue(
     { path, size_bytes, missing }: FileVersion,
     templates: readonly string[],
     metadata_bytes: number | null,
   ): Promise<ModelDescription> {
-    if (missing !== null) return Promise.resolve(invalidModel(missingPart(missing)));
-    const read = this.last.then(() => this.read({ path, size_bytes, templates, metadata_bytes }));
-    this.last = read;
-    this.waiting += 1;
-    return read;
-  }
-
-  /** Never rejects. */
-  private async read(question: Question): Promise<ModelDescription> {
-    this.worker ??= new Worker(ENTRY, {
-      name: 'svc-models',
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
-    });
-    const worker = this.worker;
-    const inspection = await this.ask(worker, question);
-    this.waiting -= 1;
-    if (inspection.problem !== null || this.waiting === 0) await this.endWorker(worker);
-    return inspection;
-  }
-
-  private async ask(worker: Worker, question: Question): Promise<ModelDescription> {
-    const { promise, resolve } = Promise.withResolvers<ModelDescription>();
-    const end = (problem: string) => resolve(invalidModel(problem));
-    let timer = setTimeout(() => end(NOT_STARTED), START_MS);
-    const read = () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => end('reading it took too long'), this.limits.model_inspect_ms);
-    };
-    const listeners = {
-      message: (message: ModelDescription | typeof READING) =>
-        message === READING ? read() : resolve(message),
-      error: (error: unknown) =>
-        end(asExhausted(error) === null ? 'reading it needed too much memory' : NOT_OPENED),
-      exit: () => end('reading it was interrupted'),
-    };
-    for (const [event, listener] of Object.entries(listeners)) worker.on(event, listener);
-    worker.postMessage(question);
-    const inspection = await promise;
-    for (const [event, listener] of Object.entries(listeners)) worker.off(event, listener);
-    clearTimeout(timer);
-    return inspection;
-  }
-
-  private async endWorker(worker: Worker): Promise<void> {
-    this.worker = null;
-    worker.on('error', () => {});
-    await worker.terminate();
+    if (missing !== null) return invalidModel(missingPart(missing));
+    try {
+      const question = { path, size_bytes, templates, metadata_bytes };
+      const { answer, excess } = await this.work.ask(question, {
+        ms: this.limits.model_inspect_ms,
+      });
+      return answer ?? invalidModel(EXCESS[excess]);
+    } catch (error) {
+      return invalidModel(hasCode(error, 'descriptors_exhausted') ? NOT_OPENED : NOT_STARTED);
+    }
   }
 }
 
@@ -127,14 +95,16 @@ function isOfTheDaemon(problem: string | null): boolean {
   );
 }
 
-/** The thread sends it when it starts a file, so that its own start does not count. */
-export const READING = 'reading';
-/** For the thread to start on a busy machine. */
-const START_MS = 60_000;
+const EXCESS: Record<Excess, string> = {
+  time: 'reading it took too long',
+  memory: 'reading it needed too much memory',
+  crash: 'reading it was interrupted',
+};
 const NOT_STARTED = 'the daemon has no time to read it now';
-
 const NOT_OPENED = 'the daemon can open no more files';
-/** A thread that needs more is ended, and the file counts as invalid. */
-const HEAP_MB = 512;
+/** A process that needs more is ended, and the file counts as invalid. */
+const HEAP_BYTES = 512 * 1024 * 1024;
+/** From one file to the next. */
+const IDLE_MS = 1000;
 /** In the same folder in the sources and in the build. */
 const ENTRY = new URL(`./inspect-worker${extname(import.meta.url)}`, import.meta.url);

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { extname } from 'node:path';
-import { type Excess, ForeignWork } from '../../async/foreign-work.ts';
+import { type Excess, ForeignWork, PROCESS_BYTES } from '../../async/foreign-work.ts';
 import { excessOf } from '../../json.ts';
 import { jsonBudgets, type Limits } from '../../limits.ts';
 import type { Judging } from './arguments.ts';
@@ -82,8 +82,6 @@ export class SeparateJudge implements ArgumentsJudge {
   }
 }
 
-/** Memory of a process that does nothing yet. */
-const PROCESS_BYTES = 128 * 1024 * 1024;
 /** Schemas that exceeded a bound, by their digest. */
 const COSTLY_MAX = 256;
 /** In the same folder in the sources and in the build. */

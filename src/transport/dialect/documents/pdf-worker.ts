@@ -1,17 +1,16 @@
-import { parentPort, workerData } from 'node:worker_threads';
 import { getDocument } from 'unpdf/pdfjs';
-import type { PdfBounds, PdfText } from './pdf.ts';
+import { answerQuestions } from '../../../async/foreign-child.ts';
+import type { PdfFile, PdfText } from './pdf.ts';
 
-/** Thread that reads the text of one PDF file, which may be hostile. It draws and runs nothing. */
-const { bytes, pages, characters } = workerData as { bytes: Uint8Array } & PdfBounds;
-
-parentPort?.postMessage(
-  await read().catch((error: Error): PdfText => ({ problem: problemOf(error) })),
+/** Process that reads the text of one PDF file, which may be hostile. It draws and runs nothing. */
+answerQuestions((file: PdfFile) =>
+  read(file).catch((error: Error): PdfText => ({ problem: problemOf(error) })),
 );
 
-async function read(): Promise<PdfText> {
+async function read({ bytes, pages, characters }: PdfFile): Promise<PdfText> {
   const file = await getDocument({
-    data: bytes,
+    // The library takes no Buffer.
+    data: new Uint8Array(bytes),
     verbosity: 0,
     isEvalSupported: false,
     disableFontFace: true,

@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto';
 import { extname } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import { type Excess, ForeignWork, PROCESS_BYTES } from '../../../async/foreign-work.ts';
 import { SvcError } from '../../../errors.ts';
 import type { Limits } from '../../../limits.ts';
-import { onAbort } from '../../stream/on-abort.ts';
 
-export interface PdfBounds {
+export interface PdfFile {
+  bytes: Uint8Array;
+  /** Bounds of what is read. */
   pages: number;
   characters: number;
 }
@@ -21,8 +22,8 @@ export type PdfLimits = Pick<
 >;
 
 /**
- * Reads the text of PDF files, one after the other, each in another thread. A file may be hostile,
- * so the thread has bounds on time and memory. It ends when it exceeds one.
+ * Reads the text of PDF files, one after the other, each in another process. A file may be hostile,
+ * so the process has bounds on time and memory. It ends when it exceeds one.
  *
  * A conversation sends its files with each turn, so the last texts are kept.
  */
@@ -78,42 +79,24 @@ export function pdfText(bytes: Buffer, limits: PdfLimits, signal: AbortSignal): 
 
 async function readAlone(bytes: Buffer, limits: PdfLimits, signal: AbortSignal): Promise<PdfText> {
   const { document_ms, document_memory_bytes, prompt_bytes } = limits;
-  const { promise, resolve, reject } = Promise.withResolvers<PdfText>();
-  const bounds: PdfBounds = { pages: limits.document_pages, characters: prompt_bytes };
-  const worker = new Worker(ENTRY, {
-    name: 'svc-document',
-    workerData: { bytes: new Uint8Array(bytes), ...bounds },
-    resourceLimits: { maxOldGenerationSizeMb: Math.ceil(document_memory_bytes / MIB) },
-    // The library writes warnings.
-    stdout: true,
-    stderr: true,
+  const work = new ForeignWork<PdfFile, PdfText>({
+    entry: ENTRY,
+    heap_bytes: document_memory_bytes,
+    memory_bytes: PROCESS_BYTES + document_memory_bytes,
+    places: 1,
+    idle_ms: 0,
   });
-  const end = (problem: string) => resolve({ problem });
-  const before = process.memoryUsage.rss();
-  const timer = setTimeout(() => end(`takes longer than ${document_ms} ms to read`), document_ms);
-  // The bound of the heap does not count buffers, and a small file can unpack to a large one.
-  const watch = setInterval(() => {
-    if (process.memoryUsage.rss() - before > document_memory_bytes) end(TOO_LARGE);
-  }, WATCH_MS);
-  const endWait = onAbort(signal, () => reject(signal.reason));
-  worker.on('message', resolve);
-  worker.on('error', (error: NodeJS.ErrnoException) =>
-    error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? end(TOO_LARGE) : reject(error),
-  );
-  worker.on('exit', () => end('was not read to its end'));
-  try {
-    return await promise;
-  } finally {
-    clearTimeout(timer);
-    clearInterval(watch);
-    endWait();
-    await worker.terminate();
-  }
+  const file = { bytes, pages: limits.document_pages, characters: prompt_bytes };
+  const { answer, excess } = await work.ask(file, { ms: document_ms, signal });
+  return answer ?? { problem: EXCESS[excess](document_ms) };
 }
 
-const TOO_LARGE = 'needs too much memory to read';
+const EXCESS: Record<Excess, (ms: number) => string> = {
+  time: (ms) => `takes longer than ${ms} ms to read`,
+  memory: () => 'needs too much memory to read',
+  crash: () => 'was not read to its end',
+};
 const MIB = 1024 * 1024;
-const WATCH_MS = 20;
 /** Characters of the kept texts. */
 const KEPT_MAX = 8 * MIB;
 /** In the same folder in the sources and in the build. */
