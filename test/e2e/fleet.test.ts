@@ -223,8 +223,20 @@ onShort('the runs of a killed daemon go on, and its streams resume, on the other
   }
   before.leave();
   await fleet.kill(killed);
-  const after = await stream(fleet.home(alive), `/v1/runs/${run.id}/events`, {
-    headers: { 'last-event-id': String(last) },
+  /** As a client resumes after each cut, until the run has ended. */
+  const resumed = waitFor('its stream ends', async () => {
+    const headers = { 'last-event-id': String(last) };
+    const after = await stream(fleet.home(alive), `/v1/runs/${run.id}/events`, { headers }).catch(
+      () => null,
+    );
+    let ended = false;
+    for await (const { id, event, data } of after?.events ?? []) {
+      if (id === null) continue;
+      last = id;
+      versions.push(data.version);
+      ended = event === 'run.completed';
+    }
+    return ended;
   });
   // Who loses a short lease asks again. So each answer ends, until the run has.
   const answered = (id: string): Promise<Json> =>
@@ -237,7 +249,7 @@ onShort('the runs of a killed daemon go on, and its streams resume, on the other
   await answered(ends.id);
   const shown = await answered(run.id);
   assert.is(shown.output, 'two');
-  for await (const { id, data } of after.events) if (id !== null) versions.push(data.version);
+  await resumed;
   assert.equal(
     versions,
     versions.map((_, index) => index + 1),
