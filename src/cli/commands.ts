@@ -128,7 +128,7 @@ const mcpFlags: FlagSpec[] = [
   flag('header <header>', 'Send this header, as in "Name: value".', { many: true }),
   flag(
     'client-id <id>',
-    'For svc mcp login: the id that you registered, where svc cannot register itself.',
+    'For svc mcp login: the id that you registered, or the https address of a document about svc.',
   ),
   flag('cwd <folder>', 'Its working folder. By default it has its own.'),
   flag('trusted', 'Believe what its tools say of themselves.'),
@@ -798,6 +798,7 @@ export const commands: readonly CommandSpec[] = [
         many: true,
       }),
       flag('key <name>', 'Store this variable: its value comes from stdin.'),
+      flag('client-secret', 'Store the secret of that client id: it comes from stdin.'),
       flag('disable', 'Switch it off.'),
       flag('enable', 'Switch it on again.'),
     ],
@@ -811,12 +812,15 @@ export const commands: readonly CommandSpec[] = [
   command('mcp login', {
     args: '<name>',
     summary: 'Log in at a server of tools with a browser (OAuth). Works without a daemon.',
-    flags: [flag('no-browser', 'Only print the address.')],
-    examples: ['mcp login issues'],
+    flags: [
+      flag('scope <scopes>', 'Ask for these scopes. By default for what the server names.'),
+      flag('no-browser', 'Only print the address.'),
+    ],
+    examples: ['mcp login issues', 'mcp login issues --scope "read write"'],
   }),
   command('mcp logout', {
     args: '<name>',
-    summary: 'Remove the tokens of svc mcp login. Works without a daemon.',
+    summary: 'End the tokens of svc mcp login, and remove them. Works without a daemon.',
     examples: ['mcp logout issues'],
   }),
   command('mcp serve', {

@@ -41,8 +41,9 @@ export interface McpServerConfig {
   cwd: string | null;
   url: string | null;
   headers: Readonly<Record<string, string>>;
-  /** For a login: the id that svc was registered with, and its port. */
+  /** For a login: what svc was registered with, the secret as a reference, and its port. */
   client_id: string | null;
+  client_secret: string | null;
   login_port: number;
   disabled: boolean;
   /** Its annotations are believed: a tool that only reads is called without a question. */
@@ -177,8 +178,11 @@ export function readMcpServer(value: unknown): McpServerConfig | string {
   const fields = texts(headers);
   if (fields === null) return 'headers must be an object of texts';
   if (isHttp && !isAddress(url)) return 'url must be an http or https address without credentials';
-  const { clientId = null, callbackPort = 0 } = object(oauth ?? {}) ?? {};
+  const { clientId = null, clientSecret = null, callbackPort = 0 } = object(oauth ?? {}) ?? {};
   if (clientId !== null && !isText(clientId)) return 'oauth.clientId must be a text';
+  if (clientSecret !== null && !isReference(clientSecret))
+    return `oauth.clientSecret must be a reference, such as \${key:CLIENT_SECRET}`;
+  if (clientSecret !== null && clientId === null) return 'oauth.clientSecret needs oauth.clientId';
   if (!isPort(callbackPort)) return 'oauth.callbackPort must be the number of a port';
   if (cwd !== undefined && !isWholePath(cwd)) return 'cwd must be a whole path';
   const own = svc === undefined ? {} : object(svc);
@@ -196,6 +200,7 @@ export function readMcpServer(value: unknown): McpServerConfig | string {
     url: isHttp ? (url as string) : null,
     headers: fields,
     client_id: clientId,
+    client_secret: clientSecret,
     login_port: callbackPort,
     disabled: disabled === true,
     trusted,
@@ -255,6 +260,10 @@ function isPort(value: unknown): value is number {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && !value.includes('\0');
+}
+
+function isReference(value: unknown): value is string {
+  return typeof value === 'string' && /^\$\{[^}]+\}$/.test(value);
 }
 
 /** The address may have a reference to a variable. */

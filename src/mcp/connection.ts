@@ -183,20 +183,22 @@ export class Connection {
     if (thrown instanceof SvcError) return thrown;
     const { name, login } = this.options;
     const status = statusOf(thrown);
-    if (status === 401 && login !== null) {
-      const error = new SvcError(
-        'mcp_login_needed',
-        `The server of tools ${name} needs a login: svc mcp login ${name}`,
-        { hint: `Log in with a browser: svc mcp login ${name}`, cause: thrown },
-      );
-      this.endSession(error.summary());
+    const isScope = InsufficientScopeError.isInstance(thrown);
+    if (login !== null && (status === 401 || isScope)) {
+      const error = login.refusal(isScope ? (thrown.requiredScope ?? '') : null, thrown);
+      // Where only a scope is missing, the other tools still work.
+      if (!isScope) this.endSession(error.summary());
       return error;
     }
     if (status === 401 || status === 403)
       return new SvcError(
         'mcp_unavailable',
         `The server of tools ${name} refuses svc (HTTP ${status}).`,
-        { hint: HEADER, retryable: false, cause: thrown },
+        {
+          hint: `Give it a token: svc mcp set ${name} --header "Authorization: Bearer \${env:NAME}"`,
+          retryable: false,
+          cause: thrown,
+        },
       );
     if (status !== undefined) this.lose(`it answered HTTP ${status}`);
     return new SvcError('mcp_unavailable', `The server of tools ${name} ${this.why(thrown)}.`, {
@@ -232,7 +234,8 @@ export class Connection {
   private why(thrown: unknown): string {
     const code = codeOf(thrown);
     if (code === SdkErrorCode.RequestTimeout) return 'did not answer in time';
-    if (code === SdkErrorCode.ConnectionClosed || thrown instanceof NotSent) return 'ended';
+    const isGone = thrown instanceof NotSent && this.child !== null;
+    if (code === SdkErrorCode.ConnectionClosed || isGone) return 'ended';
     if (code === SdkErrorCode.InvalidResult) return 'answered in a wrong form';
     if (SdkHttpError.isInstance(thrown)) return `answered HTTP ${thrown.status}`;
     const text = thrown instanceof Error ? thrown.message : String(thrown);
@@ -252,8 +255,6 @@ const RECONNECTION = {
   reconnectionDelayGrowFactor: 2,
   maxRetries: 2,
 };
-const HEADER =
-  'Give it a token: svc mcp set <name> --header "Authorization: Bearer \u0024{env:NAME}"';
 const SAID_MAX = 200;
 
 function codeOf(thrown: unknown): SdkErrorCode | null {

@@ -32,15 +32,7 @@ export async function launchOf(
     if (text.length >= SECRET_MIN) secrets.add(text);
     return text;
   };
-  const expand = async (text: string) => {
-    let out = '';
-    let end = 0;
-    for (const { 0: whole, 1: inner = '', index } of text.matchAll(REFERENCE)) {
-      out += text.slice(end, index) + note(await valueFor(inner, references));
-      end = index + whole.length;
-    }
-    return out + text.slice(end);
-  };
+  const expand = (text: string) => withValues(text, references, note);
   const expandAll = async (fields: Readonly<Record<string, string>>) => {
     const entries = Object.entries(fields);
     // A value in the file is as secret as one that is elsewhere.
@@ -56,6 +48,21 @@ export async function launchOf(
     headers: await expandAll(config.headers),
     secrets: [...secrets].sort((a, b) => b.length - a.length),
   };
+}
+
+/** The text with the values of its references. Throws mcp_unavailable for one without a value. */
+export async function withValues(
+  text: string,
+  references: References,
+  note: (value: string) => string = (value) => value,
+): Promise<string> {
+  let out = '';
+  let end = 0;
+  for (const { 0: whole, 1: inner = '', index } of text.matchAll(REFERENCE)) {
+    out += text.slice(end, index) + note(await valueFor(inner, references));
+    end = index + whole.length;
+  }
+  return out + text.slice(end);
 }
 
 const REFERENCE = /\$\{([^}]*)\}/g;

@@ -1,63 +1,21 @@
-import type { OAuthTokens } from '@modelcontextprotocol/client';
-import * as v from 'valibot';
+import { isDeepStrictEqual } from 'node:util';
 import { createGate } from '../async/gate.ts';
 import { asSvcError, SvcError } from '../errors.ts';
-import { parseForeignJson } from '../json.ts';
 import type { LoginStore } from '../providers/keys/port.ts';
 import type { Fetch } from './bounded-fetch.ts';
 import { NotSent } from './child-transport.ts';
 import { type LoginLimits, loginFetch } from './login-fetch.ts';
-
-/** A message without the token, which would be in that of the schema. */
-const token = v.pipe(v.string(), v.regex(/^[\x21-\x7e]+$/, 'a token has a wrong form'));
-
-/** What a login leaves. It is kept where the keys are, as one text without spaces. */
-const savedLogin = v.object({
-  /** The address of the server. No other gets the tokens. */
-  server: v.string(),
-  issuer: v.string(),
-  /** Of the authorization server: what a refresh needs. Absent: it does not say. */
-  metadata: v.optional(
-    v.object({
-      token_endpoint: v.string(),
-      token_endpoint_auth_methods_supported: v.optional(v.array(v.string())),
-    }),
-  ),
-  client: v.object({
-    client_id: v.string(),
-    client_secret: v.optional(v.string()),
-    token_endpoint_auth_method: v.optional(v.string()),
-  }),
-  resource: v.optional(v.string()),
-  access_token: token,
-  refresh_token: v.optional(token),
-  /** When a tenth of its time is left. Absent: the server does not say. */
-  refresh_at: v.optional(v.number()),
-});
-export type SavedLogin = v.InferOutput<typeof savedLogin>;
-
-export function withTokens(
-  login: Omit<SavedLogin, 'access_token' | 'refresh_at'>,
-  { access_token, refresh_token, expires_in }: OAuthTokens,
-  now: number,
-): SavedLogin {
-  const isKnown = expires_in !== undefined && expires_in > 0;
-  const refresh_at = isKnown ? now + expires_in * 900 : undefined;
-  return { ...login, access_token, refresh_token, refresh_at };
-}
-
-export async function writeLogin(store: LoginStore, login: SavedLogin): Promise<void> {
-  const text = JSON.stringify(v.parse(savedLogin, login));
-  await store.write(Buffer.from(text).toString('base64url'));
-}
-
-/** Null: there is none for this address. */
-async function readLogin(store: LoginStore, server: string): Promise<SavedLogin | null> {
-  const text = await store.read();
-  const json = text === null ? null : Buffer.from(text, 'base64url').toString();
-  const found = v.safeParse(savedLogin, parseForeignJson(json));
-  return found.success && found.output.server === server ? found.output : null;
-}
+import {
+  type Challenge,
+  challengeOf,
+  type LoginRecord,
+  readRecord,
+  type SavedLogin,
+  scopesBeyond,
+  unionOf,
+  withTokens,
+  writeRecord,
+} from './login-record.ts';
 
 export interface LoginOptions {
   name: string;
@@ -74,6 +32,8 @@ export interface LoginOptions {
 export class Login {
   /** No text may show them. */
   secrets: readonly string[] = [];
+  /** What the last login asked for, as of the last request. */
+  private scope: string | undefined;
   private readonly options: LoginOptions;
   /** Of requests at one time, only the first refreshes. The others find what it got. */
   private readonly inTurn = createGate(1);
@@ -86,7 +46,10 @@ export class Login {
     return this.options.server;
   }
 
-  /** `fetch` with a token. One that is refused is refreshed, and the request is sent once more. */
+  /**
+   * `fetch` with a token. One that is refused is refreshed, and the request is sent once more. What
+   * a refusal asks for is noted for the next login, whichever request met it.
+   */
   around(send: Fetch): Fetch {
     const sendWith = (token: string | null, url: string | URL, init: RequestInit = {}) => {
       const headers = new Headers(init.headers);
@@ -95,19 +58,83 @@ export class Login {
     };
     return async (url, init) => {
       const token = await this.token(null);
-      const answer = await sendWith(token, url, init);
-      const next = answer.status === 401 && token !== null ? await this.token(token) : null;
-      if (next === null) return answer;
-      await answer.body?.cancel();
-      return sendWith(next, url, init);
+      const first = await sendWith(token, url, init);
+      const next = first.status === 401 && token !== null ? await this.token(token) : null;
+      if (next !== null) await first.body?.cancel();
+      const answer = next === null ? first : await sendWith(next, url, init);
+      if (answer.status === 401 || answer.status === 403) await this.note(answer, token !== null);
+      return answer;
     };
+  }
+
+  /**
+   * The error for a refusal that a login helps against. `scope`: those that the server names in a
+   * 403, and empty if it names none. Null: it refuses every token.
+   */
+  refusal(scope: string | null, cause: unknown): SvcError {
+    const { name } = this.options;
+    const login = `svc mcp login ${name}`;
+    const named = scope === null ? undefined : challengeOf({ scope }).scope;
+    if (
+      named !== undefined &&
+      this.scope !== undefined &&
+      scopesBeyond(named, this.scope).length === 0
+    )
+      return new SvcError(
+        'mcp_unavailable',
+        `The server of tools ${name} refuses the login for want of ${scopesIn(named)}, which the ` +
+          'login has asked for already.',
+        {
+          hint: `Ask who runs it for that right. Then log in again: ${login}`,
+          retryable: false,
+          cause,
+        },
+      );
+    const [need, command] =
+      scope === null
+        ? ['a login', login]
+        : named === undefined
+          ? ['a login with more scopes, and does not name them', `${login} --scope "<scopes>"`]
+          : [`a login with ${scopesIn(named)}`, login];
+    return new SvcError(
+      'mcp_login_needed',
+      `The server of tools ${name} needs ${need}: ${command}`,
+      { hint: `Log in with a browser: ${command}`, cause },
+    );
+  }
+
+  /** A token that was refused shows that the scopes of before were too few. */
+  private async note(answer: Response, hadToken: boolean): Promise<void> {
+    const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/client');
+    const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(answer);
+    if (answer.status === 403 && error !== 'insufficient_scope') return;
+    const said = challengeOf({ resource_metadata: resourceMetadataUrl?.href, scope });
+    const { store } = this.options;
+    await this.inTurn(async () => {
+      const { server, login: kept } = await readRecord(store);
+      // The configuration may have the address of that login again.
+      if (kept !== null && server !== this.options.server) return;
+      const record = await this.read();
+      const { asked, login } = record;
+      const wanted = hadToken
+        ? unionOf(asked?.scope, login?.scope, said.scope)
+        : (asked?.scope ?? said.scope);
+      const next: Challenge = {
+        ...asked,
+        ...said,
+        ...(wanted === undefined ? {} : { scope: wanted }),
+      };
+      if (!isDeepStrictEqual(next, asked)) await writeRecord(store, { ...record, asked: next });
+    }).catch((thrown: unknown) => {
+      throw this.unavailable(thrown);
+    });
   }
 
   /** A token other than the refused one. Null: there is none. Throws mcp_unavailable. */
   private token(refused: string | null): Promise<string | null> {
     return this.inTurn(async () => {
       try {
-        const saved = await this.read();
+        const { login: saved } = await this.read();
         if (saved === null) return null;
         const { access_token, refresh_token, refresh_at = Number.POSITIVE_INFINITY } = saved;
         const isRefused = access_token === refused;
@@ -134,20 +161,25 @@ export class Login {
       ...(resource === undefined ? {} : { resource }),
     }).catch(nullIfRefused);
     // A person has logged in or out meanwhile, in another process.
-    const found = await this.read();
-    if (found?.access_token !== saved.access_token) return found?.access_token ?? null;
-    if (tokens === null) {
-      await store.remove();
-      return null;
-    }
-    await writeLogin(store, withTokens(saved, tokens, now()));
-    return (await this.read())?.access_token ?? null;
+    const record = await this.read();
+    const found = record.login?.access_token ?? null;
+    if (found !== saved.access_token) return found;
+    const login = tokens === null ? null : withTokens(saved, tokens, now());
+    // The next login asks for what this one had.
+    const scope = unionOf(record.asked?.scope, saved.scope);
+    const asked = login === null && scope !== undefined ? { ...record.asked, scope } : record.asked;
+    await writeRecord(store, { ...record, asked, login });
+    return (await this.read()).login?.access_token ?? null;
   }
 
-  private async read(): Promise<SavedLogin | null> {
-    const saved = await readLogin(this.options.store, this.options.server);
-    this.secrets = [saved?.access_token ?? [], saved?.refresh_token ?? []].flat();
-    return saved;
+  private async read(): Promise<LoginRecord> {
+    const record = await readRecord(this.options.store, this.options.server);
+    const { access_token, refresh_token, client, scope } = record.login ?? {};
+    const found = [access_token ?? [], refresh_token ?? [], client?.client_secret ?? []].flat();
+    // An answer may repeat one that ended meanwhile.
+    this.secrets = [...new Set([...found, ...this.secrets])].slice(0, SECRETS_MAX);
+    this.scope = scope;
+    return record;
   }
 
   /** The text of a foreign error is left out: it may repeat a token. */
@@ -160,6 +192,13 @@ export class Login {
       { cause: new NotSent(asSvcError(thrown).message, { cause: thrown }) },
     );
   }
+}
+
+/** Those of five refreshes. */
+const SECRETS_MAX = 15;
+
+function scopesIn(named: string): string {
+  return named.includes(' ') ? `the scopes ${named}` : `the scope ${named}`;
 }
 
 /** An authorization server that is away, or busy, may refresh the login later. */

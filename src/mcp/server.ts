@@ -85,6 +85,8 @@ export class McpServer {
     if (this.calls === 1) await machine.tryAppend({ type: 'mcp.call_started' });
     try {
       return await (connection as ServerConnection).call(tool, args, call);
+    } catch (thrown) {
+      throw thrown instanceof SvcError ? this.naming(thrown) : thrown;
     } finally {
       this.calls -= 1;
       if (this.calls === 0)
@@ -252,11 +254,18 @@ export class McpServer {
     const retryable = error?.retryable ?? true;
     // A log of another version may have an error that this one does not know.
     const { code } = fromBody({ code: 'mcp_unavailable', ...error });
-    return new SvcError(code, error?.message, {
-      retryable,
-      hint: error?.hint,
-      ...(retryable ? { retryAfterMs: Math.max(0, due_at - this.options.now()) } : {}),
-    });
+    return this.naming(
+      new SvcError(code, error?.message, {
+        retryable,
+        hint: error?.hint,
+        ...(retryable ? { retryAfterMs: Math.max(0, due_at - this.options.now()) } : {}),
+      }),
+    );
+  }
+
+  /** The hints of the table, and those of parts that know no name, have a place for it. */
+  private naming(error: SvcError): SvcError {
+    return error.with({ hint: error.hint.replaceAll('<name>', this.options.name) });
   }
 }
 

@@ -2,26 +2,49 @@ import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
-  LATEST_PROTOCOL_VERSION,
+  auth,
+  discoverOAuthServerInfo,
+  IssuerMismatchError,
+  isHttpsUrl,
   type OAuthClientProvider,
   type OAuthDiscoveryState,
   OAuthError,
+  type OAuthServerInfo,
   type StoredOAuthClientInformation,
   StreamableHTTPClientTransport,
-  UnauthorizedError,
 } from '@modelcontextprotocol/client';
-import { SvcError } from '../errors.ts';
+import { errors, hasCode, SvcError } from '../errors.ts';
+import type { Log } from '../kernel/port.ts';
+import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
+import type { LoginStore } from '../providers/keys/port.ts';
 import type { Fetch } from './bounded-fetch.ts';
-import { type LoginOptions, type SavedLogin, withTokens, writeLogin } from './login.ts';
+import { Connection } from './connection.ts';
+import type { Launch } from './launch.ts';
+import { Login, type LoginOptions } from './login.ts';
 import { loginFetch } from './login-fetch.ts';
+import {
+  type Challenge,
+  challengeOf,
+  readRecord,
+  scopesBeyond,
+  withTokens,
+  writeRecord,
+} from './login-record.ts';
 
 export interface SignInOptions extends LoginOptions {
-  /** Sent to the server of tools alone. */
-  headers: Record<string, string>;
+  /** How the server is reached. Its headers are sent to it alone. */
+  launch: Launch;
+  limits: Limits;
   version: string;
-  /** Null: svc registers itself. */
+  /**
+   * The client that a person registered. An id that is an address of https is that of a document
+   * about svc. Null: svc registers itself.
+   */
   client_id: string | null;
+  client_secret: string | null;
+  /** What to ask for. Null: what the server names. */
+  scope: string | null;
   /** Where the browser comes back to, if the client was registered for one port. */
   port: number;
   /** Shows the page on which a person signs in. */
@@ -35,25 +58,30 @@ interface Collected {
   verifier?: string;
   resource?: string;
   page?: URL;
+  asked?: Challenge;
+  /** Null: as much as was asked for. */
+  granted?: string | null;
 }
 
 /**
- * A person logs in at a server of tools, with a browser. Resolves with false if that server asks
- * for no login. Throws mcp_login_failed.
+ * A person logs in at a server of tools, with a browser. Resolves with the scopes that it asked for
+ * and did not get; null if the server asks for no login. Throws mcp_login_failed, mcp_unavailable.
  */
-export async function signIn(options: SignInOptions): Promise<boolean> {
-  const { name, server, version, client_id, limits, store, now } = options;
-  const { redirect, state, answer, close } = await listen(options.port, limits.mcp_login_ms);
+export async function signIn(options: SignInOptions): Promise<readonly string[] | null> {
+  const { name, server, client_id, client_secret, limits, store, now } = options;
   const { fetch, check } = await loginFetch(new URL(server), limits);
-  // Only the server itself gets the headers of the configuration.
-  const send: Fetch = (url, init = {}) => {
-    const own = String(url) === new URL(server).href ? Object.entries(options.headers) : [];
-    return fetch(url, { ...init, headers: [...new Headers(init.headers), ...own] });
-  };
-  const collected: Collected = client_id === null ? {} : { client: { client_id } };
+  check(new URL(server));
+  const record = await readRecord(store, server);
+  const { redirect, state, answer, close } = await listen(options.port, limits.mcp_login_ms);
+  const isDocument = client_id !== null && isHttpsUrl(client_id);
+  const collected: Collected =
+    client_id === null || isDocument
+      ? {}
+      : { client: { client_id, ...(client_secret === null ? {} : { client_secret }) } };
   const collect = (more: Collected) => void Object.assign(collected, more);
   const provider: OAuthClientProvider = {
     redirectUrl: redirect,
+    ...(isDocument ? { clientMetadataUrl: client_id } : {}),
     clientMetadata: {
       client_name: 'svc',
       redirect_uris: [redirect],
@@ -76,31 +104,39 @@ export async function signIn(options: SignInOptions): Promise<boolean> {
     },
     tokens: () => undefined,
     saveTokens: (tokens) => {
-      const { client, found, resource } = collected as Required<Collected>;
-      const metadata = found.authorizationServerMetadata;
-      const issuer = metadata?.issuer ?? found.authorizationServerUrl;
-      const login = { server, issuer, metadata, client, resource } as Omit<
-        SavedLogin,
-        'access_token'
-      >;
-      return writeLogin(store, withTokens(login, tokens, now()));
+      const { client, found, resource, page, asked } = collected as Required<Collected>;
+      const { scope } = challengeOf({ scope: page.searchParams.get('scope') });
+      const issuer = issuerOf(found);
+      const login = {
+        issuer,
+        metadata: found.authorizationServerMetadata,
+        client,
+        resource,
+        scope,
+      };
+      collect({ granted: tokens.scope ?? null });
+      const kept = { server, issuer, asked, login: withTokens(login as never, tokens, now()) };
+      return writeRecord(store, kept);
     },
   };
   const transport = new StreamableHTTPClientTransport(new URL(server), {
     authProvider: provider,
-    fetch: send,
+    fetch,
   });
-  const clientInfo = { name: 'svc', version };
-  const params = { protocolVersion: LATEST_PROTOCOL_VERSION, capabilities: {}, clientInfo };
   try {
-    await transport.start();
-    const isOpen = await transport
-      .send({ jsonrpc: '2.0', id: 1, method: 'initialize', params })
-      .then(() => true, falseIfUnauthorized);
-    if (isOpen || collected.page === undefined) return false;
-    await options.show(collected.page);
+    const said = await askedNow(options);
+    const found = await discover(server, said ?? record.asked, fetch);
+    if (found === null) return null;
+    if (client_secret !== null) checkReceiver(options, record.issuer, issuerOf(found));
+    // A choice of the person counts until the server refuses its token.
+    const scope = options.scope ?? record.asked?.scope ?? said?.scope;
+    const asked = { ...record.asked, ...said, ...(scope === undefined ? {} : { scope }) };
+    collect({ found, asked });
+    await auth(provider, { serverUrl: server, fetchFn: fetch, ...(scope && { scope }) });
+    await options.show(collected.page as URL);
     await transport.finishAuth(await answer);
-    return true;
+    const { granted } = collected;
+    return scope === undefined || granted == null ? [] : scopesBeyond(scope, granted);
   } catch (thrown) {
     throw failed(name, thrown);
   } finally {
@@ -109,9 +145,95 @@ export async function signIn(options: SignInOptions): Promise<boolean> {
   }
 }
 
-function falseIfUnauthorized(thrown: unknown): false {
-  if (UnauthorizedError.isInstance(thrown)) return false;
-  throw thrown;
+/**
+ * What the server asks for now. The daemon's own connection finds it out, without a token, so that
+ * both judge it by the same requests. Null: it refuses none of them. Throws mcp_unavailable.
+ */
+async function askedNow(options: SignInOptions): Promise<Challenge | null> {
+  const { name, server, version, launch, limits } = options;
+  let text: string | null = null;
+  const store: LoginStore = {
+    read: async () => text,
+    write: async (written) => {
+      text = written;
+    },
+    remove: async () => false,
+  };
+  const login = new Login({ ...options, store });
+  const [onEnd, onToolsChanged] = [() => {}, () => {}];
+  const connection = new Connection({
+    name,
+    version,
+    launch,
+    login,
+    limits,
+    log: SILENT,
+    onEnd,
+    onToolsChanged,
+  });
+  try {
+    await connection.open(AbortSignal.timeout(limits.mcp_start_ms));
+    return null;
+  } catch (thrown) {
+    if (!hasCode(thrown, 'mcp_login_needed')) throw thrown;
+    return (await readRecord(store, server)).asked;
+  } finally {
+    connection.stop();
+  }
+}
+
+const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/**
+ * Who signs people in. A server that has refused nothing may still offer a login: then it says so in
+ * its own metadata. Null: it has none.
+ */
+async function discover(
+  server: string,
+  asked: Challenge | null,
+  fetchFn: Fetch,
+): Promise<OAuthDiscoveryState | null> {
+  const place = asked?.resource_metadata;
+  const found = await discoverOAuthServerInfo(server, {
+    fetchFn,
+    // It is checked below.
+    skipIssuerMetadataValidation: true,
+    ...(place === undefined ? {} : { resourceMetadataUrl: new URL(place) }),
+  });
+  if (asked === null && found.resourceMetadata?.authorization_servers?.length === undefined)
+    return null;
+  checkIssuer(found);
+  return place === undefined ? found : { ...found, resourceMetadataUrl: place };
+}
+
+/**
+ * The metadata must be of the issuer that was asked for (RFC 8414 §3.3). In the protocol of
+ * 2025-03-26 a server of tools names no issuer: its metadata is at the root of its own host, and may
+ * say another path of that host. No other host gains anything by that.
+ */
+function checkIssuer(found: OAuthServerInfo): void {
+  const { authorizationServerUrl: url, authorizationServerMetadata, resourceMetadata } = found;
+  if (authorizationServerMetadata === undefined) return;
+  const { issuer } = authorizationServerMetadata;
+  const isSame = issuer === url || `${issuer}/` === url;
+  const isOwn = resourceMetadata === undefined && URL.canParse(issuer);
+  if (isSame || (isOwn && new URL(issuer).origin === new URL(url).origin)) return;
+  throw new IssuerMismatchError('metadata', url, issuer);
+}
+
+function issuerOf({ authorizationServerMetadata, authorizationServerUrl }: OAuthDiscoveryState) {
+  return authorizationServerMetadata?.issuer ?? authorizationServerUrl;
+}
+
+/** The server of tools names the receiver of the secret, so another one than before is refused. */
+function checkReceiver({ name }: SignInOptions, before: string | null, issuer: string): void {
+  if (before === null || before === issuer) return;
+  throw new SvcError(
+    'mcp_login_failed',
+    `${name} names ${oneLine(issuer).slice(0, SAID_MAX)} for its logins now, and named ${before} ` +
+      'before. svc does not send the secret of the client there.',
+    { hint: `If that is right, forget the old one first: svc mcp logout ${name}` },
+  );
 }
 
 /**
@@ -174,6 +296,10 @@ function failed(name: string, thrown: unknown): SvcError {
       : `${message}${cause?.code === undefined ? '' : ` (${cause.code})`}`;
   const why = oneLine(said).slice(0, SAID_MAX).replace(/\.$/, '');
   const text = `The login at the server of tools ${name} failed: ${why}.`;
-  return new SvcError('mcp_login_failed', text, { cause: thrown });
+  const isScope = OAuthError.isInstance(thrown) && thrown.code === 'invalid_scope';
+  const hint = isScope
+    ? `Say what to ask for: svc mcp login ${name} --scope "<scopes>"`
+    : errors.mcp_login_failed.hint.replaceAll('<name>', name);
+  return new SvcError('mcp_login_failed', text, { hint, cause: thrown });
 }
 const SAID_MAX = 200;

@@ -43,6 +43,11 @@ async function logIn(home: Home, ...flags: string[]): Promise<Outcome> {
   return login.ended;
 }
 
+/** What is stored about the login. */
+function kept(file: string): string {
+  return Buffer.from(JSON.parse(readFileSync(file, 'utf8')).key, 'base64url').toString();
+}
+
 const ask = (home: Home) => home.svc(['run', '--tools', 'locked', "locked__say ''"]);
 
 test('a login outlives kills, is refreshed in silence, and ends with a refusal or a logout', async () => {
@@ -73,7 +78,7 @@ test('a login outlives kills, is refreshed in silence, and ends with a refusal o
   const refused = await ask(home);
   assert.match(refused.stdout + refused.stderr, /needs a login: svc mcp login locked/);
   assert.is(remote.said.length, 2);
-  assert.not.ok(existsSync(file));
+  assert.not.match(kept(file), /access|refresh/);
   const status = await home.svc(['status']);
   assert.match(
     status.stdout,
@@ -87,7 +92,12 @@ test('a login outlives kills, is refreshed in silence, and ends with a refusal o
   assert.equal([tested.code, JSON.parse(tested.stderr).error.code], [5, 'mcp_login_needed']);
 
   const second = await logIn(home, '--json');
-  assert.equal(JSON.parse(second.stdout), { name: 'locked', logged_in: true, tools: 1 });
+  assert.equal(JSON.parse(second.stdout), {
+    name: 'locked',
+    logged_in: true,
+    not_granted: [],
+    tools: 1,
+  });
   assert.is((await ask(home)).code, 0);
   assert.is(remote.said.length, 3);
   assert.is((await home.svc(['mcp', 'logout', 'locked'])).stdout, 'Logged out of locked.\n');
@@ -113,12 +123,67 @@ test('what cannot log in says why', async () => {
   remote.does.metadata = { registration_endpoint: undefined };
   const failed = await home.svc(['mcp', 'login', 'locked']);
   assert.is(failed.code, 5);
-  assert.match(failed.stderr, /svc mcp set <name> --client-id <id>/);
+  assert.match(failed.stderr, /svc mcp set locked --client-id <id>/);
   assert.is((await home.svc(['mcp', 'set', 'locked', '--client-id', 'mine'])).code, 0);
   assert.is((await logIn(home)).code, 0);
   const header = ['mcp', 'set', 'locked', '--header', 'Authorization: Bearer x'];
   assert.is((await home.svc(header)).code, 0);
   assert.is((await home.svc(['mcp', 'login', 'locked'])).code, 2);
+});
+
+test('a login that is asked for late, with a secret and a scope, ends where it came from', async () => {
+  const { home, remote, file } = await stage();
+  Object.assign(remote.does, {
+    free: ['initialize', 'notifications/initialized'],
+    secret: 'open-sesame',
+    metadata: {
+      token_endpoint_auth_methods_supported: ['client_secret_basic'],
+      revocation_endpoint: `${remote.issuer}/revoke`,
+    },
+  });
+  const needed = await home.svc(['mcp', 'test', 'locked']);
+  assert.equal([needed.code, /svc mcp login locked/.test(needed.stderr)], [5, true]);
+  const secret = ['mcp', 'set', 'locked', '--client-secret'];
+  const early = await home.svc(secret, { stdin: 'open-sesame\n' });
+  assert.equal([early.code, /needs oauth.clientId/.test(early.stderr)], [2, true]);
+  assert.is(
+    (await home.svc([...secret, '--client-id', 'mine'], { stdin: 'open-sesame\n' })).code,
+    0,
+  );
+  const written = readFileSync(join(dirname(home.paths.config), 'mcp.json'), 'utf8');
+  assert.match(written, `"clientSecret": "\${key:CLIENT_SECRET}"`);
+  const login = await logIn(home, '--scope', 'read write');
+  assert.is(login.code, 0, login.stderr);
+  const [token] = remote.asked.filter(({ path }) => path === '/token');
+  assert.match(token?.authorization ?? '', /^Basic /);
+  const page = remote.asked.find(({ path }) => path === '/authorize');
+  assert.is(page?.fields.scope, 'read write');
+  assert.is((await ask(home)).code, 0);
+  const { access_token, refresh_token } = JSON.parse(kept(file));
+  const out = await home.svc(['mcp', 'logout', 'locked', '--json']);
+  assert.equal(
+    [out.code, JSON.parse(out.stdout)],
+    [0, { name: 'locked', removed: true, revoked: true, reason: null }],
+  );
+  const ended = remote.asked.filter(({ path }) => path === '/revoke');
+  assert.equal(
+    ended.map(({ fields }) => fields.token),
+    [refresh_token, access_token],
+  );
+  assert.not.ok(existsSync(file));
+  assert.is((await logIn(home)).code, 0);
+  remote.does.instead = (path, res) => path === '/revoke' && res.writeHead(500).end() !== null;
+  const failed = await home.svc(['mcp', 'logout', 'locked']);
+  assert.is(failed.code, 5);
+  assert.match(failed.stderr, /tokens of locked may still work: it answered HTTP 500/);
+  assert.not.ok(existsSync(file));
+  const listed = await home.svc(['mcp', 'list', '--json']);
+  const logs = await home.svc(['logs']);
+  for (const { stdout, stderr } of [needed, early, login, out, failed, listed, logs])
+    for (const each of ['sesame', ...remote.issued])
+      assert.not.ok((stdout + stderr).includes(each));
+  assert.is((await home.svc(['mcp', 'remove', 'locked'])).code, 0);
+  assert.equal(globSync(`${home.paths.keys}/mcp.*`), [], 'its keys go with it');
 });
 
 /** What opens pages for a test: it notes its words and the page, and follows that. */

@@ -6,13 +6,14 @@ import { platform } from '../../home/platform.ts';
 import { programVersion } from '../../home/version.ts';
 import { defaultLimits } from '../../limits.ts';
 import { oneLine } from '../../logs/plain.ts';
-import { isAuthorized, launchOf } from '../../mcp/launch.ts';
+import { isAuthorized, launchOf, withValues } from '../../mcp/launch.ts';
 import { mcpKey, mcpLogin, StoredKeys } from '../../providers/keys/stored-keys.ts';
 import { writeSignInPage } from '../../transport/auth/sign-in-page.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { whenNotRunning } from '../connect/not-running.ts';
 import { open } from '../console.ts';
 import type { Context } from '../context.ts';
+import { textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, print, printJson } from '../print/output.ts';
 import { stopServer } from './logout.ts';
 
@@ -24,34 +25,41 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
     throw new SvcError('mcp_unknown', `There is no server of tools ${JSON.stringify(name)}.`);
   const keys = new StoredKeys(paths.keys);
   const key = (each: string) => keys.read(mcpKey(name, each).id, mcpKey(name, each).owner);
-  const launch = await launchOf(config, { env: process.env, key }, '');
-  const { url: server, headers } = launch;
+  const references = { env: process.env, key };
+  const launch = await launchOf(config, references, '');
+  const { url: server } = launch;
   if (server === null || isAuthorized(launch))
     throw new SvcError('usage', `${name} has no address in mcp.json, or its token is there.`, {
       hint: 'A login is for a server with a url, and without the header Authorization.',
     });
+  const { client_id, client_secret: secret } = config;
   // Its warnings have words of the authorization server.
   console.warn = () => {};
   const { signIn } = await import('../../mcp/sign-in.ts');
-  const isNeeded = await signIn({
+  const missing = await signIn({
     name,
     server,
-    headers,
+    launch,
     version: programVersion(),
-    client_id: config.client_id,
+    client_id,
+    client_secret: secret === null ? null : await withValues(secret, references),
+    scope: textFlag(flags, 'scope') ?? null,
     port: config.login_port,
     store: mcpLogin(keys, name),
     limits: defaultLimits,
     now: Date.now,
     show: (page) => show(page, flags['no-browser'] !== true ? paths.signIn : null),
   });
+  const isNeeded = missing !== null;
   if (!json) print(oneLine(isNeeded ? `Logged in at ${name}.` : `${name} asks for no login.`));
+  if (isNeeded && missing.length > 0)
+    note(oneLine(`The authorization server did not grant: ${missing.join(' ')}.`));
   await stopServer(paths, name);
   const tested = await askDaemon(paths, 'mcp.test', { name }, { timeout_ms: TEST_MS }).catch(
     whenNotRunning(() => null),
   );
   const tools = tested?.tools.length ?? null;
-  if (json) printJson({ name, logged_in: isNeeded, tools });
+  if (json) printJson({ name, logged_in: isNeeded, not_granted: missing ?? [], tools });
   else if (tools !== null) note(`Its tools: ${tools}. See: svc mcp show ${name}`);
   return 0;
 }

@@ -3,18 +3,25 @@ import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
-import { forgetLogin } from './logout.ts';
+import { forgetLogin, tell, viewOf } from './logout.ts';
 
-/** Removes a server of tools from `mcp.json`. A running one is stopped. */
+/** Removes a server of tools from `mcp.json`, its login and its keys. A running one is stopped. */
 export async function run({ paths, args, json }: Context): Promise<number> {
   const [name = ''] = args;
+  let removed = '';
   await editMcpFile(mcpFile(paths.config), (servers) => {
     if (!Object.hasOwn(servers, name))
       throw new SvcError('mcp_unknown', `There is no server of tools ${JSON.stringify(name)}.`);
+    removed = JSON.stringify(servers[name]);
     return { [name]: null };
   });
-  await forgetLogin(paths, name);
-  if (json) printJson({ removed: name });
+  const end = await forgetLogin(paths, name);
+  const { mcpKey, StoredKeys } = await import('../../providers/keys/stored-keys.ts');
+  const keys = new StoredKeys(paths.keys);
+  for (const [, key = ''] of removed.matchAll(/\$\{key:([^}"\\]*)\}/g))
+    await keys.remove(mcpKey(name, key).id);
+  if (json) printJson({ removed: name, ...(end === null ? {} : viewOf(end)) });
   else print(oneLine(`Removed the server of tools ${name}.`));
+  if (!json) tell(name, end);
   return 0;
 }

@@ -29,15 +29,19 @@ export function withFlags(
     ...svc,
     trusted,
     policy: policy ?? svc.policy,
-    tools: add(svc.tools, tools),
+    tools: addTo(svc.tools, tools),
   });
   return without({
     ...server,
     ...startOf(command, flags),
     cwd: textFlag(flags, 'cwd') ?? server.cwd,
-    env: add(server.env, env),
-    headers: add(server.headers, headers),
-    oauth: add(server.oauth, clientId === undefined ? {} : { clientId }),
+    env: addTo(server.env, env),
+    headers: addTo(server.headers, headers),
+    // The secret is that of the client before.
+    oauth:
+      clientId === undefined
+        ? server.oauth
+        : without({ ...asRecord(server.oauth), clientId, clientSecret: undefined }),
     disabled: flags.disable === true ? true : flags.enable === true ? undefined : server.disabled,
     svc: Object.keys(own).length === 0 ? undefined : own,
   });
@@ -89,11 +93,11 @@ function pairs(
   return Object.fromEntries(found);
 }
 
-function add(before: unknown, more: Record<string, string>): unknown {
+export function addTo(before: unknown, more: Record<string, string>): unknown {
   return Object.keys(more).length === 0 ? before : { ...asRecord(before), ...more };
 }
 
-function without(fields: Record<string, unknown>): Record<string, unknown> {
+export function without(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 

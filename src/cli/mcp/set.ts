@@ -7,28 +7,44 @@ import { whenNotRunning } from '../connect/not-running.ts';
 import type { Context } from '../context.ts';
 import { listFlag, textFlag } from '../parse/flag-values.ts';
 import { note, print, printJson } from '../print/output.ts';
-import { checkServer, tellDaemon, withFlags } from './server-flags.ts';
+import { addTo, checkServer, tellDaemon, withFlags, without } from './server-flags.ts';
 
 /** Changes a server of tools in `mcp.json`, with or without a daemon. */
 export async function run({ paths, args, flags, json }: Context): Promise<number> {
   const [name = '', ...command] = args;
   const file = mcpFile(paths.config);
   const key = textFlag(flags, 'key');
+  const isSecret = flags['client-secret'] === true;
   if (Object.keys(flags).every((flag) => flag === 'json') && command.length === 0)
     throw new SvcError('usage', 'There is nothing to set.', { hint: 'See: svc mcp set --help' });
-  if (key !== undefined) await storeKey(paths.keys, name, key);
+  if (isSecret && key !== undefined)
+    throw new SvcError('usage', '--key and --client-secret both read stdin. Set one at a time.');
   const known = readMcpFile(file);
-  await editMcpFile(file, (servers) => {
+  const change = (servers: Readonly<Record<string, unknown>>) => {
     if (!Object.hasOwn(servers, name))
       throw new SvcError('mcp_unknown', `There is no server of tools ${JSON.stringify(name)}.`, {
         details: { known: [...known.servers.keys()] },
       });
     const changed = withFlags(asRecord(servers[name]), command, flags);
-    const reference = key === undefined ? {} : { [key]: `\${key:${key}}` };
-    const server = { ...changed, env: { ...asRecord(changed.env), ...reference } };
+    const env = key === undefined ? {} : { [key]: `\${key:${key}}` };
+    const oauth = isSecret ? { clientSecret: `\${key:${SECRET}}` } : {};
+    const server = without({
+      ...changed,
+      env: addTo(changed.env, env),
+      oauth: addTo(changed.oauth, oauth),
+    });
     checkServer(name, server);
     return { [name]: server };
-  });
+  };
+  if (key !== undefined || isSecret) {
+    // A key is asked for only if it has its place.
+    await editMcpFile(file, (servers) => {
+      change(servers);
+      return {};
+    });
+    await storeKey(paths.keys, name, key ?? SECRET);
+  }
+  await editMcpFile(file, change);
   await tellDaemon(paths);
   // The daemon notes what an allowed tool looks like, so that a change of it is noticed.
   const allowed = (listFlag(flags, 'tool') ?? []).filter((text) => text.endsWith('=allow'));
@@ -43,6 +59,9 @@ export async function run({ paths, args, flags, json }: Context): Promise<number
   else print(oneLine(`Changed ${name}.`));
   return 0;
 }
+
+/** The key of the client's secret. */
+const SECRET = 'CLIENT_SECRET';
 
 /** The key goes to its place only, which the daemon reads. */
 async function storeKey(folder: string, name: string, key: string): Promise<void> {
