@@ -293,6 +293,17 @@ const layers: Record<string, Layer> = {
       ...PLACE,
     ],
   },
+  // It ends the tokens where they came from.
+  'src/cli/mcp/logout.ts': {
+    may: [
+      'src/cli',
+      'src/mcp/revocation.ts',
+      'src/providers/keys',
+      'src/logs',
+      ...CLIENT,
+      ...PLACE,
+    ],
+  },
   // It offers what the daemon does, and the findings of svc doctor.
   'src/cli/mcp/serve.ts': { may: ['src/cli', 'src/transport/mcp', ...CLIENT, ...PLACE] },
   'src/cli/machines': { may: ['src/cli', 'machines', ...PLACE] },

@@ -194,11 +194,7 @@ export class Connection {
       return new SvcError(
         'mcp_unavailable',
         `The server of tools ${name} refuses svc (HTTP ${status}).`,
-        {
-          hint: `Give it a token: svc mcp set ${name} --header "Authorization: Bearer \${env:NAME}"`,
-          retryable: false,
-          cause: thrown,
-        },
+        { hint: `Give it a token: svc mcp set ${name} ${HEADER}`, retryable: false, cause: thrown },
       );
     if (status !== undefined) this.lose(`it answered HTTP ${status}`);
     return new SvcError('mcp_unavailable', `The server of tools ${name} ${this.why(thrown)}.`, {
@@ -255,6 +251,7 @@ const RECONNECTION = {
   reconnectionDelayGrowFactor: 2,
   maxRetries: 2,
 };
+const HEADER = '--header "Authorization: Bearer \u0024{env:NAME}"';
 const SAID_MAX = 200;
 
 function codeOf(thrown: unknown): SdkErrorCode | null {

@@ -80,7 +80,7 @@ export async function readRecord(store: LoginStore, server?: string): Promise<Lo
   return { ...found.output, issuer, login: login.success ? login.output : null };
 }
 
-/** It is kept where the keys are, as one text without spaces. */
+/** Keeps the record where the keys are, as one text without spaces. */
 export async function writeRecord(store: LoginStore, record: LoginRecord): Promise<void> {
   const { login, issuer, ...shared } = record;
   const known = { ...shared, ...(issuer === null ? {} : { issuer }) };

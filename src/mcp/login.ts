@@ -194,7 +194,7 @@ export class Login {
   }
 }
 
-/** Those of five refreshes. */
+/** Enough for five refreshes. */
 const SECRETS_MAX = 15;
 
 function scopesIn(named: string): string {

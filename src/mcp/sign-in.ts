@@ -3,13 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
   auth,
-  discoverOAuthServerInfo,
-  IssuerMismatchError,
   isHttpsUrl,
   type OAuthClientProvider,
   type OAuthDiscoveryState,
   OAuthError,
-  type OAuthServerInfo,
   type StoredOAuthClientInformation,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
@@ -18,8 +15,8 @@ import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
 import type { LoginStore } from '../providers/keys/port.ts';
-import type { Fetch } from './bounded-fetch.ts';
 import { Connection } from './connection.ts';
+import { discover, issuerOf } from './discovery.ts';
 import type { Launch } from './launch.ts';
 import { Login, type LoginOptions } from './login.ts';
 import { loginFetch } from './login-fetch.ts';
@@ -183,47 +180,6 @@ async function askedNow(options: SignInOptions): Promise<Challenge | null> {
 }
 
 const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
-
-/**
- * Who signs people in. A server that has refused nothing may still offer a login: then it says so in
- * its own metadata. Null: it has none.
- */
-async function discover(
-  server: string,
-  asked: Challenge | null,
-  fetchFn: Fetch,
-): Promise<OAuthDiscoveryState | null> {
-  const place = asked?.resource_metadata;
-  const found = await discoverOAuthServerInfo(server, {
-    fetchFn,
-    // It is checked below.
-    skipIssuerMetadataValidation: true,
-    ...(place === undefined ? {} : { resourceMetadataUrl: new URL(place) }),
-  });
-  if (asked === null && found.resourceMetadata?.authorization_servers?.length === undefined)
-    return null;
-  checkIssuer(found);
-  return place === undefined ? found : { ...found, resourceMetadataUrl: place };
-}
-
-/**
- * The metadata must be of the issuer that was asked for (RFC 8414 §3.3). In the protocol of
- * 2025-03-26 a server of tools names no issuer: its metadata is at the root of its own host, and may
- * say another path of that host. No other host gains anything by that.
- */
-function checkIssuer(found: OAuthServerInfo): void {
-  const { authorizationServerUrl: url, authorizationServerMetadata, resourceMetadata } = found;
-  if (authorizationServerMetadata === undefined) return;
-  const { issuer } = authorizationServerMetadata;
-  const isSame = issuer === url || `${issuer}/` === url;
-  const isOwn = resourceMetadata === undefined && URL.canParse(issuer);
-  if (isSame || (isOwn && new URL(issuer).origin === new URL(url).origin)) return;
-  throw new IssuerMismatchError('metadata', url, issuer);
-}
-
-function issuerOf({ authorizationServerMetadata, authorizationServerUrl }: OAuthDiscoveryState) {
-  return authorizationServerMetadata?.issuer ?? authorizationServerUrl;
-}
 
 /** The server of tools names the receiver of the secret, so another one than before is refused. */
 function checkReceiver({ name }: SignInOptions, before: string | null, issuer: string): void {

@@ -30,7 +30,7 @@ export interface LoginServers {
     /** Of the document of RFC 9728, and of RFC 8414. */
     resource: object;
     metadata: object;
-    /** The server of tools names no authorization server, and has this in metadata of its own. */
+    /** The server of tools names no authorization server, and serves metadata with this. */
     own: { issuer: string } | null;
     /** Methods of the server of tools that need no token. */
     free: readonly string[];
