@@ -36,8 +36,10 @@ export class JsonMeter {
   /** By level: whether it is a list. */
   private readonly lists: Uint8Array;
   private depth = 0;
-  private values = 1;
+  /** The values so far. */
+  values = 1;
   private numbers = 0;
+  private bytes = 0;
   private quoted = false;
   private escaped = false;
   private last = 0;
@@ -52,6 +54,7 @@ export class JsonMeter {
     this.depth = 0;
     this.values = 1;
     this.numbers = 0;
+    this.bytes = 0;
     this.endLine();
   }
 
@@ -67,6 +70,8 @@ export class JsonMeter {
     const { lists } = this;
     const { levels, values: valuesMax, numbers: numbersMax } = this.budget;
     let { depth, values, numbers, quoted, last } = this;
+    this.bytes += bytes.length;
+    if (this.bytes > (this.budget.bytes ?? this.bytes)) return new JsonExcess('bytes', this.budget);
     let at = this.escaped ? 1 : 0;
     for (; at < bytes.length; at += 1) {
       const code = bytes[at] as number;
@@ -107,14 +112,36 @@ export function excessOf(json: string | Uint8Array, budget: JsonBudget): JsonExc
  * Reads a text of JSON of the other side: all foreign JSON comes through here. Undefined: it is not
  * JSON. Throws JsonExcess.
  */
-export function readForeignJson(text: string | Uint8Array, budget: JsonBudget): unknown {
+export function readForeignJson(text: string, budget: JsonBudget): unknown {
   const excess = excessOf(text, budget);
   if (excess !== null) throw excess;
+  return parsed(text);
+}
+
+function parsed(text: string): unknown {
   try {
-    return JSON.parse(typeof text === 'string' ? text : new TextDecoder().decode(text));
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Reads a body of JSON. It is measured as it comes, so that a bound ends it early, and one turn of
+ * the event loop measures one piece. One meter may measure several bodies together. Undefined: it
+ * is no JSON. Throws JsonExcess.
+ */
+export async function readJsonBody(
+  body: AsyncIterable<Uint8Array> | null,
+  meter: JsonMeter,
+): Promise<unknown> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of body ?? []) {
+    const excess = meter.take(piece);
+    if (excess !== null) throw excess;
+    pieces.push(piece);
+  }
+  return parsed(new TextDecoder().decode(Buffer.concat(pieces)));
 }
 
 /** As `readForeignJson`. Undefined: there is no text, it is no JSON, or it is over its budget. */

@@ -1,6 +1,7 @@
 import { get } from 'node:http';
 import { type KnownProvider, knownProviders } from '../config/known-providers.ts';
 import { parseForeignJson } from '../json.ts';
+import { jsonBudgets } from '../limits.ts';
 
 /**
  * Finds the model servers of this machine, at the ports that they usually have.
@@ -108,7 +109,7 @@ function ask(url: string): Promise<Answer | 'absent' | null> {
 }
 
 function objectIn(text: string): Record<string, unknown> {
-  const value = parseForeignJson(text);
+  const value = parseForeignJson(text, jsonBudgets.list);
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 

@@ -157,7 +157,7 @@ const said = (content: object) => ({ index: 0, delta: { message: { content } } }
 const cohereCall = (call: object) => ({ index: 0, delta: { message: { tool_calls: call } } });
 
 /** One frame of Amazon, as binary text. */
-function frame(name: string, value: unknown, kind: 'event' | 'exception' = 'event'): string {
+export function frame(name: string, value: unknown, kind: 'event' | 'exception' = 'event'): string {
   const header = (key: string, text: string) =>
     Buffer.concat([
       Buffer.from([key.length]),

@@ -143,7 +143,7 @@ pulls(
     hub.nextLists.push({ status: 503 });
     assert.match(await failure(puller.search('x', signal)), '503');
     hub.nextLists.push({ body: 'x'.repeat(3 * 1024 * 1024) });
-    assert.match(await failure(puller.search('x', signal)), 'longer than the daemon reads');
+    assert.match(await failure(puller.search('x', signal)), 'has more than 2097152 bytes');
   },
   SMALL,
 );

@@ -1,6 +1,5 @@
-import { readBounded } from '../../http-client/bounded-body.ts';
-import { asRecord, isRecord, parseForeignJson } from '../../json.ts';
-import type { Limits } from '../../limits.ts';
+import { asRecord, isRecord, JsonExcess, JsonMeter, readJsonBody } from '../../json.ts';
+import { jsonBudgets, type Limits } from '../../limits.ts';
 import { connectionError, pullError } from '../failure.ts';
 import { onHub } from './address.ts';
 import type { HubFile } from './choose.ts';
@@ -20,7 +19,8 @@ export async function listFiles(
   let page: URL | null = onHub(hub, 'api', 'models', user, name, 'tree', revision);
   page.search = '?recursive=true';
   const files: HubFile[] = [];
-  for (let bytes = 0; page !== null; ) {
+  const meter = listMeter(limits);
+  while (page !== null) {
     const answer: Answer = await hubClient.get({
       url: page,
       hub,
@@ -31,32 +31,33 @@ export async function listFiles(
       await answer.body?.cancel();
       throw refusal(answer, revision === 'main' ? repo : `${repo} at ${revision}`, hub.host);
     }
-    const text = await readText(answer, limits.pull_list_bytes - bytes, signal);
-    bytes += text.length;
-    for (const file of readEntries(text, hub.host)) files.push(file);
+    for (const entry of await readList(answer, meter, signal)) {
+      const file = readEntry(entry);
+      if (file !== null) files.push(file);
+    }
     page = nextPage(answer.headers.get('link'), page, hub);
   }
   return files;
 }
 
-/** Reads the text of an answer with a bound. Throws SvcError. */
-export async function readText(
-  { body, host }: Answer,
-  bytesMax: number,
-  signal: AbortSignal,
-): Promise<string> {
-  const text = await readBounded(body, bytesMax).catch((thrown: unknown) => {
-    throw signal.aborted ? thrown : connectionError(thrown, host);
-  });
-  if (text !== null) return text;
-  throw pullError('pull_failed', `The list that ${host} sends is longer than the daemon reads.`);
+/** Measures a list, all its pages together. */
+export function listMeter({ pull_list_bytes: bytes }: Pick<Limits, 'pull_list_bytes'>): JsonMeter {
+  return new JsonMeter({ ...jsonBudgets.list, bytes });
 }
 
-function readEntries(text: string, host: string): HubFile[] {
-  const entries = parseForeignJson(text);
-  if (!Array.isArray(entries))
-    throw pullError('pull_failed', `${host} does not respond like a model hub.`);
-  return entries.flatMap((entry: unknown) => readEntry(entry) ?? []);
+/** Reads the list of an answer. Throws SvcError. */
+export async function readList(
+  { body, host }: Answer,
+  meter: JsonMeter,
+  signal: AbortSignal,
+): Promise<unknown[]> {
+  const list = await readJsonBody(body, meter).catch((thrown: unknown) => {
+    if (thrown instanceof JsonExcess)
+      throw pullError('pull_failed', `The list that ${host} sends has ${thrown.message}.`);
+    throw signal.aborted ? thrown : connectionError(thrown, host);
+  });
+  if (Array.isArray(list)) return list;
+  throw pullError('pull_failed', `${host} does not respond like a model hub.`);
 }
 
 /** A longer path is not a real file, and does not fit a message. */

@@ -1,11 +1,10 @@
-import { asRecord, isRecord, parseForeignJson } from '../../json.ts';
+import { asRecord, isRecord } from '../../json.ts';
 import type { PullContext } from '../context.ts';
-import { pullError } from '../failure.ts';
 import { BYTES_PARAMETER } from '../memory-needs.ts';
 import type { FoundModel } from '../port.ts';
 import { onHub } from './address.ts';
 import { modelsIn } from './choose.ts';
-import { listFiles, readText } from './listing.ts';
+import { listFiles, listMeter, readList } from './listing.ts';
 import { refusal } from './refusal.ts';
 
 const FOUND_MAX = 20;
@@ -48,9 +47,7 @@ export async function searchHub(
     await answer.body?.cancel();
     throw refusal(answer, 'a list of models', hub.host);
   }
-  const entries = parseForeignJson(await readText(answer, limits.pull_list_bytes, signal));
-  if (!Array.isArray(entries))
-    throw pullError('pull_failed', `${hub.host} does not respond like a model hub.`);
+  const entries = await readList(answer, listMeter(limits), signal);
   return entries.flatMap((entry: unknown) => readEntry(entry, fit) ?? []).slice(0, FOUND_MAX);
 }
 

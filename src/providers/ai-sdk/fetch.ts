@@ -1,18 +1,22 @@
 import { SvcError } from '../../errors.ts';
 import type { Incoming } from '../../http-client/incoming.ts';
 import { JsonMeter, parseForeignJson } from '../../json.ts';
-import { jsonBudgets, type Limits } from '../../limits.ts';
+import { type JsonBudget, jsonBudgets, type Limits } from '../../limits.ts';
 import type { Stage } from '../remote/event-answer.ts';
 import { guardEvents } from '../remote/events.ts';
-import { toFailure, tooLarge, tooMuch } from '../remote/failure.ts';
+import { notRead, readBody, toFailure, tooLarge, tooMuch } from '../remote/failure.ts';
 import { lateRead } from '../remote/read-events.ts';
 import { RequestForms } from '../remote/request-form.ts';
 import type { Asking } from '../remote/sdk-error.ts';
 import { Exchange, type Request, type Upstream, webHeaders } from '../remote/upstream.ts';
 import { parseUpstreamError } from '../remote/upstream-error.ts';
+import { Vectors } from './vectors.ts';
 
-/** What the body of a response may be. `kept`: the package does not see it. */
-export type Expected = 'kept' | 'events' | 'whole' | 'any';
+/**
+ * What the body of a response may be. `kept`: the package does not see it. An object: the package
+ * sees it without its vectors.
+ */
+export type Expected = 'kept' | 'events' | 'whole' | 'any' | 'vectors' | Vectors;
 
 /**
  * The fetch that a package of the AI SDK gets: our connections, proxy, timeouts and bounds.
@@ -21,6 +25,7 @@ export type Expected = 'kept' | 'events' | 'whole' | 'any';
  * 2. A status other than success is our own error, so that no error of the SDK is made of it.
  * 3. No body is larger than its bound.
  * 4. A body that is kept is read by svc. The package gets an empty stream for it.
+ * 5. No JSON that the schema of a package sees is over its budget.
  */
 export class SdkFetch {
   private readonly upstream: Upstream;
@@ -67,6 +72,8 @@ export class SdkFetch {
       return new Response('', { headers: { 'content-type': 'text/event-stream' } });
     }
     const { limits } = this.upstream;
+    if (this.expected instanceof Vectors)
+      return json(await withoutVectors(answered.body, this.expected, limits), received);
     const type = received.get('content-type') ?? '';
     const frames = type.includes('vnd.amazon.eventstream') ? new Frames(limits) : null;
     const bytes = webStream(answered.body, frames, limits);
@@ -89,8 +96,16 @@ export class SdkFetch {
 
   private guard(type: string) {
     const { limits } = this.upstream;
+    if (this.expected === 'vectors')
+      return guardWhole('the vectors', {
+        ...jsonBudgets.package_vectors,
+        bytes: limits.provider_vectors_bytes,
+      });
     if (this.expected === 'whole' || (this.expected === 'any' && !type.includes('event-stream')))
-      return guardWhole('an answer', limits.provider_answer_bytes);
+      return guardWhole('an answer', {
+        ...jsonBudgets.package,
+        bytes: limits.provider_answer_bytes,
+      });
     return guardEvents(limits, (text = '') => {
       throw this.noEvents(text);
     });
@@ -144,14 +159,24 @@ function bytesOf(body: unknown): string | Uint8Array {
 
 type Guard = TransformStream<Uint8Array, Uint8Array>;
 
-/** Passes a whole body through, and fails it when it is larger or deeper than its bound. */
-function guardWhole(what: string, bytesMax: number): Guard {
-  const json = new JsonMeter(jsonBudgets.foreign);
-  let total = 0;
+function json(value: unknown, headers: Headers): Response {
+  headers.delete('content-length');
+  return new Response(JSON.stringify(value), { headers });
+}
+
+/** Throws stream_oversized, and provider_failed for a body that is no JSON. */
+async function withoutVectors(body: Incoming, vectors: Vectors, limits: Limits): Promise<unknown> {
+  const { provider_vectors_bytes: bytes } = limits;
+  const value = await readBody(body, 'the vectors', { ...jsonBudgets.vectors, bytes });
+  if (value === undefined) throw notRead('no JSON');
+  return vectors.takeFrom(value);
+}
+
+/** Passes a whole body through, and fails it when it is over a bound. */
+function guardWhole(what: string, budget: JsonBudget): Guard {
+  const json = new JsonMeter(budget);
   return new TransformStream({
     transform(chunk, controller) {
-      total += chunk.length;
-      if (total > bytesMax) throw tooLarge(what, bytesMax);
       const excess = json.take(chunk);
       if (excess !== null) throw tooMuch(what, excess);
       controller.enqueue(chunk);
@@ -160,42 +185,53 @@ function guardWhole(what: string, bytesMax: number): Guard {
 }
 
 const LENGTH_BYTES = 4;
+/** The lengths of the frame and of its headers. */
+const PRELUDE_BYTES = 2 * LENGTH_BYTES;
+const CHECKSUM_BYTES = 4;
 /** As much of a frame as has its name. */
 const HEAD_BYTES = 256;
 
 /**
- * Watches the binary frames of Amazon. Each begins with its own length. A frame above the bound of
- * an event fails the stream, because the decoder would keep all of it. The names of the last frames
- * say how far the answer has come.
+ * Watches the binary frames of Amazon. Each begins with its own length and that of its headers. A
+ * frame above the bound of an event fails the stream, because the decoder would keep all of it. So
+ * does a frame with too many values. The names of the last frames say how far the answer has come.
  */
 class Frames {
   stage: Stage = 'open';
   private readonly limits: Limits;
   private total = 0;
   private left = 0;
+  /** Bytes of the present frame before its JSON. */
+  private before = 0;
   private head = Buffer.alloc(0);
+  private readonly json = new JsonMeter(jsonBudgets.package);
 
   constructor(limits: Limits) {
     this.limits = limits;
   }
 
-  /** Throws stream_oversized. */
+  /** Throws stream_oversized. The checksum after the JSON counts as a part of it. */
   take(chunk: Buffer): void {
     const { provider_stream_bytes: streamMax, provider_event_bytes: eventMax } = this.limits;
     this.total += chunk.length;
     if (this.total > streamMax) throw tooLarge('an answer', streamMax);
     for (let at = 0; at < chunk.length; ) {
-      const wanted = this.head.length < LENGTH_BYTES ? LENGTH_BYTES - this.head.length : this.left;
+      const missing = PRELUDE_BYTES - this.head.length;
+      const wanted = missing > 0 ? missing : this.left;
       const part = chunk.subarray(at, at + wanted);
       at += part.length;
-      if (this.head.length < LENGTH_BYTES) {
+      if (missing > 0) {
         this.head = Buffer.concat([this.head, part]);
-        if (this.head.length < LENGTH_BYTES) return;
+        if (this.head.length < PRELUDE_BYTES) return;
         const size = this.head.readUInt32BE(0);
         if (size > eventMax) throw tooLarge('one event', eventMax);
-        this.left = size - LENGTH_BYTES;
+        this.left = size - PRELUDE_BYTES;
+        this.before = CHECKSUM_BYTES + this.head.readUInt32BE(LENGTH_BYTES);
       } else {
         this.left -= part.length;
+        const excess = this.json.take(part.subarray(Math.min(this.before, part.length)));
+        if (excess !== null) throw tooMuch('one event', excess);
+        this.before = Math.max(0, this.before - part.length);
         if (this.head.length < HEAD_BYTES)
           this.head = Buffer.concat([this.head, part.subarray(0, HEAD_BYTES - this.head.length)]);
       }
@@ -209,6 +245,7 @@ class Frames {
       this.stage = 'ended';
     this.head = Buffer.alloc(0);
     this.left = 0;
+    this.json.reset();
   }
 }
 

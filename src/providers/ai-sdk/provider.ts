@@ -15,6 +15,7 @@ import {
 } from '../remote/call-options.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
 import { type EventAnswerContext, listOf } from '../remote/event-answer.ts';
+import { notRead } from '../remote/failure.ts';
 import { type Listing, listModels } from '../remote/list-models.ts';
 import { modelOf } from '../remote/model-name.ts';
 import { readEvents } from '../remote/read-events.ts';
@@ -26,6 +27,7 @@ import { secretTexts } from '../remote/secret-texts.ts';
 import { Exchange, Upstream } from '../remote/upstream.ts';
 import { type Adapter, makeAdapter } from './adapter.ts';
 import { type Expected, SdkFetch } from './fetch.ts';
+import { Vectors } from './vectors.ts';
 
 export interface SdkOptions extends Listing {
   env: NodeJS.ProcessEnv;
@@ -209,6 +211,8 @@ async function knownModels(
 
 /** Texts of one request where the package names no bound. */
 const BATCH_TEXTS = 96;
+/** The schema of a package that the user names looks at each number. */
+const FOREIGN_BATCH_TEXTS = 24;
 
 /** Asks for vectors, one batch after the other. Throws SvcError; after an abort, anything. */
 async function embedTexts(
@@ -222,7 +226,11 @@ async function embedTexts(
   const secrets = await readSecrets(listing, texts);
   const asking = { key: secrets.place, model, secrets };
   const providerOptions = dimensions === undefined ? {} : adapter.dimensions(dimensions);
-  const sdk = new SdkFetch(upstream, asking, { expected: 'whole' }, signal);
+  // Such a package may do anything with a vector.
+  const { isForeign } = adapter;
+  const apart = isForeign ? null : new Vectors();
+  const sdk = new SdkFetch(upstream, asking, { expected: apart ?? 'vectors' }, signal);
+  const batchMax = isForeign ? FOREIGN_BATCH_TEXTS : BATCH_TEXTS;
   const vectors: number[][] = [];
   let input_tokens: number | null = 0;
   try {
@@ -230,7 +238,7 @@ async function embedTexts(
     const embedding = provider.embeddingModel?.(model);
     if (embedding === undefined)
       throw new SvcError('capability_missing', 'The provider computes no embeddings.');
-    const batch = Math.min((await embedding.maxEmbeddingsPerCall) ?? BATCH_TEXTS, BATCH_TEXTS);
+    const batch = Math.min((await embedding.maxEmbeddingsPerCall) ?? batchMax, batchMax);
     for (let from = 0; from < texts.length; from += batch) {
       const values = texts.slice(from, from + batch);
       const { embeddings, usage } = await embedding.doEmbed({
@@ -239,12 +247,8 @@ async function embedTexts(
         abortSignal: signal,
       });
       if (embeddings.length !== values.length)
-        throw new SvcError(
-          'provider_failed',
-          `The provider answers with ${embeddings.length} vectors for ${values.length} texts.`,
-          { retryable: false },
-        );
-      vectors.push(...embeddings);
+        throw notRead(`${embeddings.length} vectors for ${values.length} texts`);
+      for (const each of embeddings) vectors.push(apart?.at(each) ?? each);
       input_tokens = tokensSoFar(input_tokens, usage?.tokens);
     }
     return { vectors, input_tokens };

@@ -1,7 +1,5 @@
-import { SvcError } from '../../errors.ts';
-import { readBounded } from '../../http-client/bounded-body.ts';
 import { asRecord } from '../../json.ts';
-import { jsonBudgets, type Limits } from '../../limits.ts';
+import { type JsonBudget, jsonBudgets, type Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
 import type {
   AttemptRequest,
@@ -13,7 +11,7 @@ import type {
 } from '../port.ts';
 import { streamFailure } from '../remote/connection-failure.ts';
 import { type EmbedRequest, tokensSoFar } from '../remote/embed-request.ts';
-import { readJson, toFailure, tooLarge } from '../remote/failure.ts';
+import { notRead, readBody, toFailure } from '../remote/failure.ts';
 import { listModels } from '../remote/list-models.ts';
 import { modelOf } from '../remote/model-name.ts';
 import { readEvents } from '../remote/read-events.ts';
@@ -142,7 +140,7 @@ async function embedTexts(
     for (let from = 0; from < texts.length; from += BATCH_TEXTS) {
       const input = texts.slice(from, from + BATCH_TEXTS);
       const body = { model, input, encoding_format: 'base64', ...options };
-      const read = readEmbedding(await ask('/embeddings', body), input.length);
+      const read = readEmbedding(await ask('/embeddings', body, VECTORS), input.length);
       vectors.push(...read.vectors);
       input_tokens = tokensSoFar(input_tokens, read.input_tokens);
     }
@@ -164,7 +162,11 @@ async function asks(
 ) {
   const { config, limits } = remote;
   const secrets = await readSecrets(remote, texts);
-  return async (path: string, body: { model: string }): Promise<Record<string, unknown>> => {
+  return async (
+    path: string,
+    body: { model: string },
+    [what, budget]: readonly [what: string, JsonBudget],
+  ): Promise<Record<string, unknown>> => {
     const { model } = body;
     const response = await exchange.send({
       method: 'POST',
@@ -175,9 +177,8 @@ async function asks(
       secrets,
       signal,
     });
-    const text = await readBounded(response.body, limits.provider_vectors_bytes);
-    if (text === null) throw tooLarge('the vectors', limits.provider_vectors_bytes);
-    const value = asRecord(readJson(text, 'the vectors', jsonBudgets.vectors));
+    const bytes = limits.provider_vectors_bytes;
+    const value = asRecord(await readBody(response.body, what, { ...budget, bytes }));
     if (value.error === undefined || value.error === null) return value;
     throw toFailure(parseUpstreamError(value, secrets), { key: secrets.place, model });
   };
@@ -197,7 +198,7 @@ async function rankDocuments(
   let ended: 'complete' | 'broken' = 'broken';
   try {
     const ask = await asks(remote, exchange, [query, ...documents], signal);
-    const { results, data, usage, meta } = await ask('/rerank', request);
+    const { results, data, usage, meta } = await ask('/rerank', request, SCORES);
     const scored = readEach(results ?? data, documents.length, 'scores', (item) =>
       Number.isFinite(item.relevance_score) ? Number(item.relevance_score) : null,
     );
@@ -256,16 +257,12 @@ function readVector(value: unknown): number[] | null {
 
 function fromBase64(text: string): number[] | null {
   const bytes = Buffer.from(text, 'base64');
-  if (bytes.length % FLOAT_BYTES !== 0) return null;
-  return Array.from({ length: bytes.length / FLOAT_BYTES }, (_, at) =>
-    bytes.readFloatLE(at * FLOAT_BYTES),
-  );
+  const count = bytes.length / FLOAT_BYTES;
+  if (!Number.isInteger(count) || count > jsonBudgets.vectors.numbers) return null;
+  return Array.from({ length: count }, (_, at) => bytes.readFloatLE(at * FLOAT_BYTES));
 }
 
 const FLOAT_BYTES = 4;
 
-function notRead(what: string): SvcError {
-  return new SvcError('provider_failed', `The provider answers with ${what}.`, {
-    retryable: false,
-  });
-}
+const VECTORS = ['the vectors', jsonBudgets.vectors] as const;
+const SCORES = ['the scores', jsonBudgets.foreign] as const;

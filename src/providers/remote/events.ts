@@ -12,7 +12,7 @@ import { tooLarge, tooMuch } from './failure.ts';
  * 3. The whole stream is larger than the bound.
  * 4. One event has too many levels or values: the parser would need too long.
  *
- * One turn of the event loop passes at most `EVENTS_A_TURN` events. The parser works in microtasks,
+ * One turn of the event loop passes a bounded part of the events. The parser works in microtasks,
  * so a thousand tiny events at once would block the event loop.
  */
 export function guardEvents(
@@ -24,7 +24,7 @@ export function guardEvents(
   let document = '';
   let total = 0;
   const scan = eventScanner();
-  const json = new JsonMeter(jsonBudgets.foreign);
+  const json = new JsonMeter(jsonBudgets.package);
   const refuse = (excess: JsonExcess | null, what: string) => {
     if (excess !== null) throw tooMuch(what, excess);
   };
@@ -72,11 +72,13 @@ const DOCUMENT = new Set([0x7b, 0x5b, 0x3c]);
 
 /** The parser needs about 0.1 ms for each event, and 64 answers may arrive at one time. */
 export const EVENTS_A_TURN = 8;
+/** The schema of a package may need as long for so many. */
+const VALUES_A_TURN = 1000;
 
 interface Scanned {
   /** The most bytes between two empty lines in this chunk. */
   largest: number;
-  /** Offsets that split the chunk, so that no part ends more than `EVENTS_A_TURN` events. */
+  /** Offsets that split the chunk into parts of one turn each. */
   turns: number[];
   /** The bound that an event is over. */
   excess: JsonExcess | null;
@@ -86,7 +88,8 @@ function eventScanner(): (chunk: Uint8Array) => Scanned {
   let size = 0;
   let line = 0;
   let previous = 0;
-  const json = new JsonMeter(jsonBudgets.foreign);
+  const json = new JsonMeter(jsonBudgets.package);
+  let values = 0;
   return (chunk) => {
     let excess: JsonExcess | null = null;
     let largest = 0;
@@ -103,14 +106,17 @@ function eventScanner(): (chunk: Uint8Array) => Scanned {
         json.endLine();
         if (line === 0) {
           size = 0;
-          json.reset();
           events += 1;
-          if (events % EVENTS_A_TURN === 0) turns.push(index);
+          values += json.values;
+          json.reset();
+          if (events === EVENTS_A_TURN || values >= VALUES_A_TURN) {
+            turns.push(index);
+            events = 0;
+            values = 0;
+          }
         }
         line = 0;
-      } else if (byte !== LF) {
-        line += 1;
-      }
+      } else if (byte !== LF) line += 1;
       previous = byte;
       if (size > largest) largest = size;
     }

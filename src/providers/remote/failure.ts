@@ -1,6 +1,6 @@
 import { keyPlace } from '../../config/key-reference.ts';
 import { type ErrorCode, errors, SvcError } from '../../errors.ts';
-import { JsonExcess, readForeignJson } from '../../json.ts';
+import { JsonExcess, JsonMeter, readForeignJson, readJsonBody } from '../../json.ts';
 import { type JsonBudget, jsonBudgets } from '../../limits.ts';
 import { STORED_KEY } from './read-secrets.ts';
 import { quote, type UpstreamError } from './upstream-error.ts';
@@ -205,21 +205,39 @@ export function tooLarge(what: string, most: number, unit = 'bytes'): SvcError {
   );
 }
 
+/** An answer without what was asked for. It is the whole answer, so it would be the same again. */
+export function notRead(what: string): SvcError {
+  return new SvcError('provider_failed', `The provider answers with ${what}.`, {
+    retryable: false,
+  });
+}
+
 export function tooMuch(what: string, { most, bound }: JsonExcess): SvcError {
   return tooLarge(what, most, bound);
 }
 
 /** Reads JSON of a provider. Undefined: it is none. Throws stream_oversized. */
-export function readJson(
-  text: string | Uint8Array,
-  what: string,
-  budget: JsonBudget = jsonBudgets.foreign,
-): unknown {
+export function readJson(text: string, what: string): unknown {
   try {
-    return readForeignJson(text, budget);
+    return readForeignJson(text, jsonBudgets.foreign);
   } catch (thrown) {
-    throw thrown instanceof JsonExcess ? tooMuch(what, thrown) : thrown;
+    throw named(thrown, what);
   }
+}
+
+/** As `readJson`, of a whole body. */
+export function readBody(
+  body: AsyncIterable<Uint8Array>,
+  what: string,
+  budget: JsonBudget,
+): Promise<unknown> {
+  return readJsonBody(body, new JsonMeter(budget)).catch((thrown) => {
+    throw named(thrown, what);
+  });
+}
+
+function named(thrown: unknown, what: string): unknown {
+  return thrown instanceof JsonExcess ? tooMuch(what, thrown) : thrown;
 }
 
 const MODEL_MAX = 120;

@@ -1,13 +1,12 @@
 import type { ProviderConfig } from '../../config/provider.ts';
 import { SvcError } from '../../errors.ts';
-import { readBounded } from '../../http-client/bounded-body.ts';
 import { asRecord } from '../../json.ts';
 import { jsonBudgets, type Limits } from '../../limits.ts';
 import type { ProviderKeys } from '../keys/port.ts';
 import { namedModel } from '../named-model.ts';
 import type { ModelRecord } from '../port.ts';
 import { streamFailure } from './connection-failure.ts';
-import { readJson } from './failure.ts';
+import { readBody } from './failure.ts';
 import { readSecrets } from './read-secrets.ts';
 import type { Exchange } from './upstream.ts';
 
@@ -45,15 +44,12 @@ export async function listModels(
       secrets,
       signal,
     });
-    const text = await readBounded(body, limits.provider_list_bytes);
-    if (text === null)
-      throw new SvcError(
-        'stream_oversized',
-        `The provider lists more than the daemon takes (${limits.provider_list_bytes} bytes).`,
-        { retryable: false },
-      );
+    const value = await readBody(body, 'a list of models', {
+      ...jsonBudgets.list,
+      bytes: limits.provider_list_bytes,
+    });
     ended = 'complete';
-    return readModels(convert(readJson(text, 'a list of models', jsonBudgets.models)), {
+    return readModels(convert(value), {
       provider: id,
       model: config.model,
       modelsMax: limits.provider_models,

@@ -63,6 +63,8 @@ const REFUSALS: Record<string, (error: Record<string, unknown>) => SvcError> = {
     refusal('provider_rejected', 'The adapter does not take a value of the request.'),
   AI_TooManyEmbeddingValuesForCallError: () =>
     refusal('provider_rejected', 'The provider takes fewer texts at one time.'),
+  AI_TypeValidationError: () =>
+    refusal('provider_failed', 'The provider answers in another form than its adapter reads.'),
   AI_NoSuchModelError: () => refusal('model_unknown', 'The adapter does not have this model.'),
 };
 
