@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { RealFleet, SHORT } from '../helpers/fleet.ts';
+import { RealFleet } from '../helpers/fleet.ts';
 import { postgresPrograms } from '../helpers/postgres.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 
@@ -75,12 +75,7 @@ test('the daemon of an older version, which does not say its folder, is found an
 on(
   'the copy of a node of a fleet says that its name is taken, and how to join as a new one',
   async ({ copies, folder }) => {
-    const fleet = await RealFleet.start({
-      nodes: 1,
-      base_url: 'http://127.0.0.1:9',
-      max_runs: 1,
-      limits: SHORT,
-    });
+    const fleet = await RealFleet.start({ nodes: 1, base_url: 'http://127.0.0.1:9', max_runs: 1 });
     try {
       const copy = copyOf(fleet.home(0), join(folder, 'copy'), fleet.home(0).env);
       copies.push(copy);

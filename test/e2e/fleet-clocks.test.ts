@@ -17,6 +17,10 @@ const DAY = 24 * HOUR;
 /** The first one is right. */
 const CLOCKS = [0, HOUR, -DAY];
 const TIMEOUT_MS = 5000;
+/** A busy machine is late by seconds, and a wrong clock by an hour at least. */
+const LATE_MS = 60_000;
+/** How exactly a node knows the time of the database. */
+const NEAR_MS = 2000;
 
 test.before(async () => {
   if (postgresPrograms === null) return;
@@ -67,8 +71,10 @@ const lasted = (log: readonly Logged[]): number => {
   const down = log.reduce((sum, { data: { downtime_ms = 0 } }) => sum + downtime_ms, 0);
   return at('run.deadline_passed') - at('run.accepted') - down;
 };
-const inTime = (log: readonly Logged[]) =>
-  assert.ok(Math.abs(lasted(log) - TIMEOUT_MS) < 2000, JSON.stringify(log));
+const inTime = (log: readonly Logged[]) => {
+  const ms = lasted(log) - TIMEOUT_MS;
+  assert.ok(ms > -NEAR_MS && ms < LATE_MS, JSON.stringify(log));
+};
 
 on('a run ends in time wherever it was accepted, and runs where the clock is right', async () => {
   const right = await fleet.bootOf(0);
@@ -76,7 +82,8 @@ on('a run ends in time wherever it was accepted, and runs where the clock is rig
   for (const node of CLOCKS.keys()) {
     const log = await passed(await start(node, TIMEOUT_MS));
     inTime(log);
-    assert.ok((log[0]?.at ?? 0) >= before - 2000 && (log[0]?.at ?? 0) <= (await time()) + 2000);
+    const at = log[0]?.at ?? 0;
+    assert.ok(at >= before - NEAR_MS && at <= (await time()) + NEAR_MS, `${before} ${at}`);
     assert.is(log.find(({ type }) => type === 'run.started')?.boot_id, right);
   }
   const { stdout, stderr } = await fleet.home(1).svc(['nodes']);
@@ -104,10 +111,12 @@ on(
         return nodes.filter(({ takes_runs }: { takes_runs: boolean }) => takes_runs).length === 1;
       });
       const id = await start(from, TIMEOUT_MS);
-      const mine = await fleet.bootOf(from);
-      await waitFor('it runs', async () =>
-        (await logged(id)).some(({ type, boot_id }) => type === 'run.started' && boot_id === mine),
-      );
+      await waitFor('it runs', async () => {
+        // A busy node may lose its lease, and is another boot then.
+        const mine = await fleet.bootOf(from).catch(() => null);
+        const log = await logged(id);
+        return log.some(({ type, boot_id }) => type === 'run.started' && boot_id === mine);
+      });
       fleet.setClock(to, 0);
       fleet.setClock(from, ms);
       await fleet.kill(from);

@@ -102,10 +102,10 @@ test('a default model outside the folder is in the list, and the probe names it 
       [path, true],
     ],
   );
-  assert.equal(await local.provider.probe(AbortSignal.timeout(1000)), { models: ['svc-mini'] });
+  assert.equal(await local.provider.probe(AbortSignal.timeout(60_000)), { models: ['svc-mini'] });
   await elsewhere.close();
   const failed = await local.provider
-    .probe(AbortSignal.timeout(1000))
+    .probe(AbortSignal.timeout(60_000))
     .catch((error: unknown) => error);
   assert.match(String(failed), 'my model.gguf');
 });
