@@ -79,7 +79,7 @@ export function openingsWith(
   return isAgain ? openings : Math.min(OPENINGS_COUNTED, openings + 1);
 }
 
-/** The last requests that failed, with one more. Without a name, as in old logs, each is another one. */
+/** The last requests that failed, with one more. In old logs each is another one. */
 export function counted(
   failed: readonly string[],
   request: string | undefined,

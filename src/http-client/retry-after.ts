@@ -14,9 +14,9 @@ export function retryAfter(headers: Headers, status: number, now = Date.now()): 
 }
 
 /**
- * When a limit ends: `x-ratelimit-reset-requests: 6m0s` of OpenAI, `x-ratelimit-reset` as seconds or
- * as a time since the epoch, `anthropic-ratelimit-requests-reset` as a date. Of several limits the
- * one without a rest counts, else the first to end.
+ * When a limit ends: `x-ratelimit-reset-requests: 6m0s` of OpenAI, `x-ratelimit-reset` as seconds
+ * or as a time since the epoch, `anthropic-ratelimit-requests-reset` as a date. Of several limits
+ * the one without a rest counts, else the first to end.
  */
 function limitReset(headers: Headers, now: number): number | null {
   const resets = [...headers].flatMap(([name, value]) => {
