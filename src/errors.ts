@@ -656,6 +656,11 @@ export const errors = {
     'Shorten the prompt, or use a model with a longer context.',
     { exit: 10, retryable: false },
   ),
+  answer_not_json: provider(
+    'The request asked for JSON, and the answer is none.',
+    'Ask again, or use a model that svc can hold to JSON, such as a local one.',
+    { exit: 10 },
+  ),
   targets_failed: provider(
     'A run had several targets, and none of them answered.',
     'See what each of them said: svc runs why <run>',

@@ -346,7 +346,6 @@ const longer: Record<string, string> = {
   'src/config/settings.ts': 'one table',
   'src/limits.ts': 'one table',
   'test/layers.test.ts': 'one table',
-  'test/mcp/built-in-files.test.ts': 'one list of cases',
   'test/runtime/runs/recover.test.ts': 'one list of cases',
   'test/store/conformance.ts': 'one suite that every store passes',
 };

@@ -103,6 +103,8 @@ test('the next turn of the model begins a paragraph, and the first one does not'
   assert.is(text(), 'Let me look.\n\nIt is 7.');
 });
 
+const JSON_FORMAT = { type: 'json', name: null, schema: null } as const;
+
 test('each end has its exit code', () => {
   const length = { finish_reason: 'length' };
   for (const [changes, maxTokens, code] of [
@@ -114,6 +116,13 @@ test('each end has its exit code', () => {
     [length, 6, null],
     [length, 7, 'answer_cut'],
     [length, undefined, null],
+    [{ response_format: JSON_FORMAT, output: ' {"a":1}\n' }, null, null],
+    [{ response_format: JSON_FORMAT, output: '```json\n{}\n```' }, null, 'answer_not_json'],
+    [{ response_format: JSON_FORMAT, output: 'Sure!' }, null, 'answer_not_json'],
+    [{ response_format: JSON_FORMAT, output: '' }, null, 'answer_empty'],
+    [{ ...length, response_format: JSON_FORMAT, output: '{"a":' }, 5, 'answer_cut'],
+    [{ ...length, response_format: JSON_FORMAT, output: '{"a":5}' }, 5, null],
+    [{ finish_reason: 'tool_calls', response_format: JSON_FORMAT, output: 'I' }, null, null],
     [{ output: '' }, null, 'answer_empty'],
     [{ state: 'cancelled' }, null, 'run_cancelled'],
     [{ state: 'timed_out' }, null, 'run_timed_out'],

@@ -189,8 +189,9 @@ export function finish({ record, output, json, stdout, interrupted, ...seen }: F
   if (stdout.gone.aborted) return 0;
   const stats = seen.stats === true ? statsOf(record) : null;
   if (json) printJson({ ...record, output, ...(stats === null ? {} : { stats }) });
-  else if (isCutAsAsked(record, seen.maxTokens)) note(oneLine(cutAsAsked(seen.maxTokens)));
   const { exit, error } = ending(record, seen);
+  if (!json && error === null && isCutAsAsked(record, seen.maxTokens))
+    note(oneLine(cutAsAsked(seen.maxTokens)));
   // After Ctrl-C a hint is noise.
   if (interrupted && !json && error?.code === 'run_cancelled') note(oneLine(error.message));
   else if (error !== null) printError(error, json);
@@ -227,6 +228,7 @@ function flawOf(
   { hasText, maxTokens }: Pick<Finished, 'hasText' | 'maxTokens'>,
 ): SvcError | null {
   const { id, provider, finish_reason, output } = run;
+  const isBroken = run.response_format != null && output !== '' && !isJson(output);
   if (finish_reason === 'content_filter')
     return new SvcError('content_filtered', `The content filter of ${provider} cut the answer.`);
   if (finish_reason === 'repetition')
@@ -247,9 +249,27 @@ function flawOf(
       'is reached.';
     return new SvcError('answer_cut', message);
   }
+  if (isBroken && finish_reason === 'length')
+    return new SvcError('answer_cut', `${cutAsAsked(maxTokens)} It is no whole JSON.`, {
+      hint: 'Give it more tokens: --max-tokens.',
+    });
+  if (isBroken && finish_reason === 'stop')
+    return new SvcError(
+      'answer_not_json',
+      `${provider} was asked for JSON, and answered with something else.`,
+    );
   if (hasText || output !== '') return null;
   const hint = `Ask again, or in other words. See: svc runs show ${id}`;
   return new SvcError('answer_empty', silence(run), { hint });
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Whether an answer ends where --max-tokens says. Providers may not count its last token. */

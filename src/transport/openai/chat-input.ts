@@ -7,13 +7,14 @@ import { mcpTool, namedServers, narrowingOf } from '../dialect/mcp-tools.ts';
 import { chatMessage, messageOf } from './chat-messages.ts';
 import type { FileTexts } from './files.ts';
 import {
+  constraints,
   effort,
   effortOf,
   flag,
-  formatOf,
   functionFields,
   named,
   object,
+  oneFormat,
   oneLength,
   oneOf,
   only,
@@ -62,6 +63,7 @@ export const chatInput = named(
     tool_choice: v.nullish(toolChoice),
     parallel_tool_calls: v.nullish(flag),
     response_format: v.nullish(responseFormat),
+    ...constraints,
     logprobs: v.nullish(flag),
     top_logprobs: topLogprobs,
     modalities: only([['text']], 'svc answers with text.'),
@@ -95,7 +97,7 @@ export function runOfChat(
     parallel_tool_calls: chat.parallel_tool_calls === false ? false : null,
     reasoning_effort: effortOf(chat.reasoning_effort),
     verbosity: verbosityOf(chat.verbosity),
-    response_format: formatOf(withSchema(chat.response_format)),
+    response_format: oneFormat(withSchema(chat.response_format), chat),
     stop: stopOf(chat.stop),
     max_tokens: oneLength(chat.max_tokens, chat.max_completion_tokens),
     seed: seedOf(chat.seed),

@@ -17,11 +17,13 @@ import {
   usageOfAll,
 } from './choices.ts';
 import {
+  constraints,
   flag,
   length,
   lengthOf,
   named,
   object,
+  oneFormat,
   only,
   pick,
   SAMPLING,
@@ -47,6 +49,7 @@ export const completionInput = named(
     /** The answer begins with the prompt. */
     echo: v.nullish(flag),
     suffix: runInput.entries.suffix,
+    ...constraints,
     logprobs: v.nullish(v.never('must be null: POST /v1/chat/completions has logprobs.')),
     ...WITHOUT_EFFECT,
   }),
@@ -63,6 +66,7 @@ export async function completion(context: Context<unknown, CompletionInput>): Pr
     ...(context.runtime.loads.continuesTexts(request.model ?? null) ? { raw: true } : {}),
     ...(request.suffix ? { suffix: request.suffix } : {}),
     prompt,
+    response_format: oneFormat(null, request),
     stop: stopOf(request.stop),
     max_tokens: lengthOf(request.max_tokens || null) ?? MAX_TOKENS,
     seed: seedOf(request.seed),

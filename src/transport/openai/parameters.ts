@@ -18,6 +18,7 @@ import {
   text,
   wholeFrom,
 } from '../../contract/vocabulary.ts';
+import { isRecord, parseForeignJson } from '../../json.ts';
 import type { Context } from '../http/route.ts';
 
 /** Parameters that several requests of OpenAI share. */
@@ -140,6 +141,73 @@ export { anything, flag, listWithout, name, named, object, oneOf, pick, text, ve
 const shared = { name: text, description: v.nullish(text), strict: v.nullish(flag) };
 export const functionFields = { ...shared, parameters: v.nullish(anything) };
 export const schemaFields = { ...shared, schema: v.nullish(anything) };
+
+/** svc holds an answer to JSON alone. Any other bound of an answer is refused, not dropped. */
+const noBound = v.nullish(
+  v.never('must be null: svc keeps an answer to a JSON schema, and to no other grammar.'),
+);
+const schemaOrText = v.nullish(
+  v.union([anything, text], 'must be a JSON schema, or the text of one.'),
+);
+
+/** The form of an answer in the fields of vLLM, SGLang and llama-server. */
+export const constraints = {
+  guided_json: schemaOrText,
+  json_schema: schemaOrText,
+  structured_outputs: v.nullish(
+    object({
+      json: schemaOrText,
+      json_object: v.nullish(flag),
+      regex: noBound,
+      choice: noBound,
+      grammar: noBound,
+      structural_tag: noBound,
+    }),
+  ),
+  guided_regex: noBound,
+  guided_choice: noBound,
+  guided_grammar: noBound,
+  grammar: noBound,
+  regex: noBound,
+  ebnf: noBound,
+};
+type Constraints = v.InferOutput<
+  v.ObjectSchema<
+    Pick<typeof constraints, 'guided_json' | 'json_schema' | 'structured_outputs'>,
+    undefined
+  >
+>;
+
+/** The one form that a request asks for. Throws invalid_request for a second one. */
+export function oneFormat(
+  response_format: SentFormat | null | undefined,
+  { guided_json, json_schema, structured_outputs }: Constraints,
+): ResponseFormat | null {
+  const { json, json_object } = structured_outputs ?? {};
+  const schemas = { guided_json, json_schema, 'structured_outputs.json': json };
+  const asked: [param: string, format: ResponseFormat | null][] = [
+    ['response_format', formatOf(response_format)],
+    ...Object.entries(schemas).map(([param, sent]): [string, ResponseFormat | null] => [
+      param,
+      schemaFormat(sent, param),
+    ]),
+    ['structured_outputs.json_object', json_object === true ? ANY_JSON : null],
+  ];
+  const [first, second] = asked.filter(([, format]) => format !== null);
+  if (first !== undefined && second !== undefined)
+    throw wrong(second[0], `${first[0]} and ${second[0]} both say the form. Send one of them.`);
+  return first?.[1] ?? null;
+}
+
+const ANY_JSON = { type: 'json', name: null, schema: null } as const;
+
+function schemaFormat(sent: unknown, param: string): ResponseFormat | null {
+  if (sent == null) return null;
+  const schema = typeof sent === 'string' ? parseForeignJson(sent) : sent;
+  if (!isRecord(schema) || Array.isArray(schema))
+    throw wrong(param, `${param} must be a JSON schema, or the text of one.`);
+  return { ...ANY_JSON, schema };
+}
 
 type SentFormat =
   | { type: 'text' | 'json_object' }

@@ -25,12 +25,13 @@ export function finishOf(reason: FinishReason, calls: number): string {
 /** Undefined if the provider does not count. */
 export function usageOf(usage: Usage): object | undefined {
   const { input_tokens, output_tokens, cached_tokens = 0, reasoning_tokens = 0 } = usage;
+  const { cache_write_tokens = 0 } = usage;
   if (input_tokens === null || output_tokens === null) return undefined;
   return {
     prompt_tokens: input_tokens,
     completion_tokens: output_tokens,
     total_tokens: input_tokens + output_tokens,
-    prompt_tokens_details: { cached_tokens },
+    prompt_tokens_details: { cached_tokens, cache_write_tokens },
     completion_tokens_details: { reasoning_tokens },
   };
 }

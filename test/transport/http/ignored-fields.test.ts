@@ -103,7 +103,7 @@ const NEIGHBOURS: Record<string, readonly [path: keyof typeof BODIES, body: obje
         include_reasoning: true,
         add_generation_prompt: true,
         return_token_ids: true,
-        guided_json: null,
+        guided_decoding_backend: 'auto',
         best_of: null,
         repetition_penalty: 1,
         skip_special_tokens: true,

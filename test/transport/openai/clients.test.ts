@@ -154,6 +154,17 @@ test('an answer that has a schema is parsed', async ({ real, client }) => {
   assert.equal(asked(real).response_format, { type: 'json', name: 'place', schema });
   await client.chat.completions.create({ ...hi, response_format: { type: 'json_object' } });
   assert.equal(asked(real).response_format, { type: 'json', name: null, schema: null });
+  const named = { type: 'json', name: null, schema };
+  for (const [field, format] of [
+    [{ guided_json: schema }, named],
+    [{ guided_json: JSON.stringify(schema) }, named],
+    [{ json_schema: schema }, named],
+    [{ structured_outputs: { json: schema, disable_any_whitespace: true } }, named],
+    [{ structured_outputs: { json_object: true } }, { ...named, schema: null }],
+  ] as const) {
+    await client.chat.completions.create({ ...hi, ...(field as object) });
+    assert.equal(asked(real).response_format, format, JSON.stringify(field));
+  }
 });
 
 test('each parameter reaches the provider', async ({ real, client }) => {

@@ -7,7 +7,7 @@ test('a count that the provider does not say is zero where the API needs one', (
     prompt_tokens: 3,
     completion_tokens: 2,
     total_tokens: 5,
-    prompt_tokens_details: { cached_tokens: 0 },
+    prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: 0 },
   });
   assert.is(usageOf({ input_tokens: null, output_tokens: 2 }), undefined);

@@ -55,6 +55,18 @@ test('errors have the status and form of OpenAI', async ({ real, client }) => {
     [{ reasoning_effort: 'highest' }, 'reasoning_effort'],
     [{ tool_choice: 'required' }, 'tool_choice'],
     [{ response_format: { type: 'grammar' } }, 'response_format.type'],
+    [{ guided_choice: ['a', 'b'] }, 'guided_choice'],
+    [{ guided_regex: 'a+' }, 'guided_regex'],
+    [{ guided_grammar: 'root ::= "a"' }, 'guided_grammar'],
+    [{ grammar: 'root ::= "a"' }, 'grammar'],
+    [{ regex: 'a+' }, 'regex'],
+    [{ ebnf: 'root ::= "a"' }, 'ebnf'],
+    [{ structured_outputs: { choice: ['a'] } }, 'structured_outputs.choice'],
+    [{ structured_outputs: { regex: 'a' } }, 'structured_outputs.regex'],
+    [{ guided_json: '{' }, 'guided_json'],
+    [{ json_schema: 7 }, 'json_schema'],
+    [{ guided_json: {}, response_format: { type: 'json_object' } }, 'guided_json'],
+    [{ structured_outputs: { json: {}, json_object: true } }, 'structured_outputs.json_object'],
   ] as const)
     assert.equal(await errorOf(create(more)), [400, 'invalid_request', param], param);
   assert.is(real.provider.asked.length, 0, 'nothing was asked');

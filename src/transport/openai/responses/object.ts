@@ -200,7 +200,10 @@ export function usageOf(usage: Usage | null): Item | null {
   const output_tokens = usage.output_tokens ?? 0;
   return {
     input_tokens,
-    input_tokens_details: { cached_tokens: usage.cached_tokens ?? 0 },
+    input_tokens_details: {
+      cached_tokens: usage.cached_tokens ?? 0,
+      cache_write_tokens: usage.cache_write_tokens ?? 0,
+    },
     output_tokens,
     output_tokens_details: { reasoning_tokens: usage.reasoning_tokens ?? 0 },
     total_tokens: input_tokens + output_tokens,
