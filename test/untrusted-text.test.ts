@@ -133,6 +133,13 @@ const places: readonly Place[] = [
     isHarmed: () => true,
   },
   {
+    place: 'the whole address of a request, of an adapter to come',
+    hostile: ['https://evil.example/v1/m', 'http://a.example/v1/m', 'https://a.example:444/v1/m'],
+    reach: (text) => (isInAddress(text, 'https://a.example/v1') ? text : null),
+    never: 'another host, scheme or port',
+    isHarmed: () => true,
+  },
+  {
     place: 'the name of a downloaded or imported file',
     hostile: [...LEAVES, 'svc-mini', 'SVC-MINI.gguf', 'm-00002-of-00003', 'nul', '../../etc/x', ''],
     reach: (text) => modelNameOf(text),

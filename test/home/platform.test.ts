@@ -74,6 +74,17 @@ test('each system has its folders', async () => {
   assert.is(bare.data, 'C:\\Users\\me\\AppData\\Local\\svc');
 });
 
+test('a socket of 103 bytes is in its folder, and a longer one in the temporary folder', async () => {
+  const socketIn = (home: string) => asSystem('linux', () => findPaths({ SVC_HOME: home }).socket);
+  const longest = `/${'h'.repeat(103 - '//svc.sock'.length)}`;
+  assert.is(await socketIn(longest), `${longest}/svc.sock`);
+  const other = await socketIn(`${longest}h`);
+  assert.match(other, /\/svc-\d+\/[0-9a-f]{16}\.sock$/);
+  assert.is.not(await socketIn(`${longest}i`), other);
+  // Bytes count, not characters.
+  assert.match(await socketIn(`${longest.slice(1)}é`.replace(/^/, '/')), /[0-9a-f]{16}\.sock$/);
+});
+
 test('a home of Windows has one pipe, and its name has a bound', async () => {
   const pipeOf = (home: string) => asSystem('win32', () => findPaths({ SVC_HOME: home }).socket);
   const pipe = await pipeOf('C:\\Users\\me\\svc');

@@ -1,0 +1,148 @@
+import * as assert from 'uvu/assert';
+import { PullProgress } from '../../src/cli/model/pull-progress.ts';
+import { recordText } from '../../src/cli/runs/show.ts';
+import type { PullRecord } from '../../src/runtime/pulls/record.ts';
+import { run, suiteWithDaemon } from './fake-daemon.ts';
+
+/** The figures that a command prints, not only their form. */
+const test = suiteWithDaemon('printed values');
+
+const at = (seconds: number) => new Date(Date.parse(run.created_at) + seconds * 1000).toISOString();
+
+test('a run says how long after its creation its first output and its end were', () => {
+  const text = recordText({ ...run, first_output_at: at(3), ended_at: at(75) });
+  assert.match(text, /^ *first output +after 3 s$/m);
+  assert.match(text, /^ *ended +after 75 s$/m);
+  assert.not.match(recordText({ ...run, first_output_at: null }), /first output/);
+});
+
+test('the clock of a node is right below a second, else it says by how much it is wrong', async ({
+  home,
+  daemon,
+}) => {
+  const clocks = [null, 0, 999, -999, 1000, -90_000];
+  const nodes = clocks.map((clock_ms, index) => ({
+    id: `node_${index}`,
+    state: 'active',
+    since: run.created_at,
+    runs: 0,
+    capacity: 4,
+    version: '1.0.0',
+    host: 'here',
+    lease_until: null,
+    takes_runs: true,
+    clock_ms,
+  }));
+  daemon.on('node.list', ({ result }) => result({ nodes }));
+  const { stdout } = await home.svc(['nodes']);
+  const [head = '', ...lines] = stdout.trimEnd().split('\n');
+  const from = head.indexOf('CLOCK');
+  assert.equal(
+    lines.map((line) => line.slice(from).trim()),
+    ['-', 'right', 'right', 'right', '+1 s', '-90 s'],
+  );
+});
+
+test('a list of approvals has 60 characters of a text, and all of one that has 60', async ({
+  home,
+  daemon,
+}) => {
+  const call = {
+    id: 'run_1.1',
+    run: 'run_1',
+    server: 'files',
+    tool: 'read',
+    state: 'requested',
+    since: run.created_at,
+    until: null,
+  };
+  const of = (length: number) => ({
+    ...call,
+    arguments: 'a'.repeat(length),
+    description: 'd'.repeat(length),
+  });
+  daemon.on('approval.list', ({ result }) => result({ approvals: [of(60), of(61)] }));
+  const { stdout } = await home.svc(['approvals', 'list']);
+  const [, whole = '', cut = ''] = stdout.split('\n');
+  assert.match(whole, / a{60} +d{60}$/);
+  assert.match(cut, / a{59}… +d{59}…$/);
+});
+
+const MIB = 1024 * 1024;
+const pull = (bytes: number) =>
+  ({
+    file: 'm.gguf',
+    state: 'downloading',
+    size_bytes: 100 * MIB,
+    bytes,
+    choices: [],
+    error: null,
+    retry_at: null,
+    existing: false,
+    attempt: 1,
+    offset_bytes: 0,
+  }) as unknown as PullRecord;
+
+/** What the line of a download says, at these seconds and bytes. */
+function paces(steps: readonly (readonly [seconds: number, bytes: number])[]): string[] {
+  const { now } = performance;
+  const write = process.stderr.write;
+  const lines: string[] = [];
+  let seconds = 0;
+  performance.now = () => seconds * 1000;
+  process.stderr.write = (text: string | Uint8Array) => {
+    lines.push(
+      String(text)
+        .replace(/^.*?of 100 MiB/s, '')
+        .trim(),
+    );
+    return true;
+  };
+  try {
+    const progress = new PullProgress('line');
+    for (const [time, bytes] of steps) {
+      seconds = time;
+      progress.show(pull(bytes));
+    }
+  } finally {
+    performance.now = now;
+    process.stderr.write = write;
+  }
+  return lines;
+}
+
+test('the rate of a download is that of the last five seconds', () => {
+  assert.equal(
+    paces([
+      [0, 0],
+      [0.4, MIB],
+      [1, 10 * MIB],
+      [4, 40 * MIB],
+      [9.5, 51 * MIB],
+      [12, 56 * MIB],
+    ]),
+    [
+      '',
+      '',
+      '10 MiB/s  9 s left',
+      '10 MiB/s  6 s left',
+      // The marks that are older than five seconds are gone, but for one before it.
+      '2 MiB/s  25 s left',
+      '2 MiB/s  22 s left',
+    ],
+  );
+});
+
+test('a download that begins again has no rate from before', () => {
+  assert.equal(
+    paces([
+      [0, 50 * MIB],
+      [2, 60 * MIB],
+      [3, 0],
+      [4, 2 * MIB],
+    ]),
+    ['', '5 MiB/s  8 s left', '', '2 MiB/s  49 s left'],
+  );
+});
+
+test.run();
