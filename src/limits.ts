@@ -397,6 +397,16 @@ export const fixedLimits = {
   mcp_message_bytes: 16 * MIB,
   /** What a server of tools sends between two answers. More ends the server. */
   mcp_stream_bytes: 64 * MIB,
+  /**
+   * Requests of a server of tools at one time, and answers to them that it has not taken. svc
+   * refuses what they ask for. One more may come after 250 ms. A server with more is ended.
+   */
+  mcp_requests: 64,
+  /**
+   * Notifications of a server of tools at one time, answers that no one waits for, and lines that
+   * are no message. One more may come after 1 ms. A server with more is ended.
+   */
+  mcp_notices: 4096,
   /** For a person to log in at a server of tools with a browser. */
   mcp_login_ms: 600_000,
   /** One request of such a login, or of its refresh, and its answer. */
@@ -618,6 +628,8 @@ export const jsonBudgets = {
   package_vectors: { levels: 64, values: 10_000, numbers: 100_000 },
   /** Tokens of a text, of a server that svc started: 15 ms and 8 MB. */
   tokens: { levels: 64, values: 100_000, numbers: MIB },
+  /** A message of a server of tools. A result of 256 KiB has less. 100 ms with long keys. */
+  tool_message: { levels: 64, values: 50_000, numbers: 250_000 },
   /** Schema of one tool. Each level of it is a call of the code that walks it. */
   tool_schema: { levels: 32, values: 10_000 },
 } as const satisfies Record<string, JsonBudget>;

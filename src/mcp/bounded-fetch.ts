@@ -1,46 +1,33 @@
 import { SvcError } from '../errors.ts';
-import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
 import { NotSent } from './child-transport.ts';
 
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /**
- * `fetch` for a server of tools over HTTP. A body, or one event of a stream, that exceeds its bound
- * ends with an error. So does a stream without an end. A redirect to another host would take the
- * headers and the arguments there, so it is refused. `onExcess` hears why a body ends: the client
- * takes the end of a stream for a pause.
+ * `fetch` for a server of tools over HTTP. A redirect to another host would take the headers and
+ * the arguments there, so it is refused. A request that did not leave ends with NotSent.
  */
-export function boundedFetch(
-  limits: Pick<Limits, 'mcp_message_bytes' | 'mcp_stream_bytes'>,
-  onExcess: (why: string) => void,
-  send: Fetch = fetch,
-): Fetch {
-  return async (url, init) => {
-    const response = await follow(send, new URL(url), init).catch((error: unknown) => {
+export function nearFetch(send: Fetch = fetch): Fetch {
+  return (url, init) =>
+    follow(send, new URL(url), init).catch((error: unknown) => {
       throw isUnreached(error)
         ? new NotSent(String((error as Error).cause), { cause: error })
         : error;
     });
+}
+
+/** The same, with a bound of each body. A longer one ends with an error. */
+export function boundedFetch(most_bytes: number, send: Fetch): Fetch {
+  const near = nearFetch(send);
+  return async (url, init) => {
+    const response = await near(url, init);
     if (response.body === null) return response;
-    const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true;
-    // The stream that the client opens by itself stays open, and only its events are bounded.
-    const isLasting = (init?.method ?? 'GET') === 'GET';
-    let event_bytes = 0;
     let bytes = 0;
-    const cut = (controller: TransformStreamDefaultController, why: string) => {
-      controller.error(new Error(why));
-      onExcess(why);
-    };
     const bound = new TransformStream<Uint8Array, Uint8Array>({
       transform(piece, controller) {
         bytes += piece.length;
-        const end = isStream ? lastEventEnd(piece) : -1;
-        event_bytes = end < 0 ? event_bytes + piece.length : piece.length - end;
-        if (event_bytes > limits.mcp_message_bytes)
-          cut(controller, `a message has more than ${limits.mcp_message_bytes} bytes`);
-        else if (!isLasting && bytes > limits.mcp_stream_bytes)
-          cut(controller, 'it sends without an end');
+        if (bytes > most_bytes) controller.error(new Error(`more than ${most_bytes} bytes`));
         else controller.enqueue(piece);
       },
     });
@@ -78,12 +65,6 @@ async function follow(
 }
 const REDIRECTS = 3;
 const PLACE_MAX = 200;
-
-/** Where the last event of the piece ends. -1: none does. */
-function lastEventEnd(piece: Uint8Array): number {
-  const text = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
-  return Math.max(text.lastIndexOf('\n\n'), text.lastIndexOf('\r\n\r\n'));
-}
 
 const UNREACHED = new Set([
   'ECONNREFUSED',

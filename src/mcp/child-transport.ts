@@ -1,17 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
-import {
-  type JSONRPCMessage,
-  parseJSONRPCMessage,
-  type Transport,
-} from '@modelcontextprotocol/client';
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import { leadingGroup, signalGroup } from '../home/restrained.ts';
-import { parseForeignJson } from '../json.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
 import { type Launch, withoutSecrets } from './launch.ts';
+import { Excess, type MessageGate } from './message-gate.ts';
 
 export interface Exit {
   exit_code: number | null;
@@ -28,6 +24,7 @@ export class NotSent extends Error {}
 export interface ChildOptions {
   name: string;
   launch: Launch & { command: readonly string[] };
+  gate: MessageGate;
   limits: Limits;
   log: Log;
   onExit(exit: Exit): void;
@@ -38,8 +35,7 @@ export interface ChildOptions {
  *
  * 1. It leads a group of processes, which is killed when the server exits, and when the daemon is
  *    gone.
- * 2. A message, and what it sends without an answer, have bounds. A server that exceeds one is
- *    killed.
+ * 2. All that it prints on stdout passes the gate. A server that exceeds a bound is killed.
  * 3. What it prints on stderr goes to the log of the daemon, without its secrets.
  */
 export class ChildTransport implements Transport {
@@ -50,7 +46,6 @@ export class ChildTransport implements Transport {
   private child: ChildProcess | null = null;
   private readonly pieces: Buffer[] = [];
   private waiting_bytes = 0;
-  private unanswered_bytes = 0;
   private last: string | null = null;
   private endedFor: string | null = null;
   private isOver = false;
@@ -61,6 +56,11 @@ export class ChildTransport implements Transport {
 
   get pid(): number | null {
     return this.child?.pid ?? null;
+  }
+
+  /** Why svc ended it. Null: it did not. */
+  get excess(): string | null {
+    return this.endedFor;
   }
 
   async start(): Promise<void> {
@@ -88,6 +88,7 @@ export class ChildTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const stdin = this.child?.stdin as Writable | null | undefined;
     if (this.isOver || stdin == null || !stdin.writable) throw new NotSent();
+    this.options.gate.note(message);
     const isTaken = stdin.write(`${JSON.stringify(message)}\n`);
     if (!isTaken && stdin.writableLength > this.options.limits.mcp_message_bytes)
       this.end('it does not read its messages');
@@ -118,15 +119,19 @@ export class ChildTransport implements Transport {
 
   private take(bytes: Buffer): void {
     if (this.endedFor !== null) return;
-    const { limits } = this.options;
-    this.unanswered_bytes += bytes.length;
-    if (this.unanswered_bytes > limits.mcp_stream_bytes) {
-      this.end('it sends without an end, and answers nothing');
-      return;
+    try {
+      this.takeLines(bytes);
+    } catch (thrown) {
+      if (!(thrown instanceof Excess)) throw thrown;
+      this.end(thrown.message);
     }
+  }
+
+  private takeLines(bytes: Buffer): void {
     let start = 0;
     for (let at = bytes.indexOf(NEWLINE); at >= 0; at = bytes.indexOf(NEWLINE, start)) {
-      const line = Buffer.concat([...this.pieces, bytes.subarray(start, at)]).toString('utf8');
+      const rest = bytes.subarray(start, at);
+      const line = this.pieces.length === 0 ? rest : Buffer.concat([...this.pieces, rest]);
       this.pieces.length = 0;
       this.waiting_bytes = 0;
       start = at + 1;
@@ -137,28 +142,20 @@ export class ChildTransport implements Transport {
       this.pieces.push(Buffer.from(bytes.subarray(start)));
       this.waiting_bytes += bytes.length - start;
     }
-    if (this.waiting_bytes > limits.mcp_message_bytes)
-      this.end(`a message has more than ${limits.mcp_message_bytes} bytes`);
+    this.options.gate.count(bytes.length, this.waiting_bytes);
   }
 
-  private takeLine(line: string): void {
-    if (line.trim() === '') return;
-    const value = parseForeignJson(line);
-    if (value === undefined) {
-      // Its answer would be waited for in vain.
-      if (line.startsWith('{')) this.end('a message is not JSON, or is nested too deeply');
-      else this.log(`not a message: ${line}`);
-      return;
-    }
-    let message: JSONRPCMessage;
-    try {
-      message = parseJSONRPCMessage(value);
-    } catch {
-      this.log('it sent JSON that is no message');
-      return;
-    }
-    if (!('method' in message)) this.unanswered_bytes = 0;
-    this.onmessage?.(message);
+  private takeLine(line: Buffer): void {
+    const { gate } = this.options;
+    const messages = gate.read(line);
+    for (const message of messages ?? []) this.onmessage?.(message);
+    if (messages !== null) return;
+    gate.countUnasked();
+    // More than is logged: a secret that is cut in two would not be found.
+    const text = line.toString('utf8', 0, 2 * LINE_MAX);
+    // The answer that it should be would be waited for in vain.
+    if (/^\ufeff?\s*\{/.test(text)) throw new Excess('it sent a message that is no JSON');
+    this.log(`not a message: ${text}`);
   }
 
   /** Waits for its last output, but not for ever: what it started may keep its streams. */
@@ -200,7 +197,10 @@ export class ChildTransport implements Transport {
     source.on('data', (text: string) => {
       const parts = (rest + text).split('\n');
       rest = (parts.pop() ?? '').slice(0, LINE_MAX);
-      for (const line of parts) this.log(line);
+      // Of what is not logged, only the last line is needed.
+      const isLogged = this.lines <= this.options.limits.mcp_log_lines;
+      const last = parts.findLast((line) => line.trim() !== '') ?? '';
+      for (const line of isLogged ? parts : [last]) this.log(line);
     });
     source.on('end', () => this.log(rest));
   }

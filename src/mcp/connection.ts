@@ -1,140 +1,94 @@
-import {
-  Client,
-  InsufficientScopeError,
-  ProtocolError,
-  SdkError,
-  SdkErrorCode,
-  SdkHttpError,
-  StreamableHTTPClientTransport,
-} from '@modelcontextprotocol/client';
+import { setTimeout as wait } from 'node:timers/promises';
+import { ProtocolError, SdkErrorCode } from '@modelcontextprotocol/client';
 import type { Failure } from '../../machines/events.ts';
 import type { McpServerInfo } from '../../machines/mcp-server.ts';
 import { SvcError } from '../errors.ts';
-import { asRecord } from '../json.ts';
-import type { Log } from '../kernel/port.ts';
-import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
-import { boundedFetch } from './bounded-fetch.ts';
-import { ChildTransport, type Exit, NotSent } from './child-transport.ts';
-import { type Launch, withoutSecrets } from './launch.ts';
-import type { Login } from './login.ts';
+import { type Exit, NotSent } from './child-transport.ts';
+import { BadAnswer, HttpRefusal } from './http-transport.ts';
+import { withoutSecrets } from './launch.ts';
+import { Excess } from './message-gate.ts';
 import type { Call, ToolResult } from './port.ts';
-import { anyResult, resultOf } from './result.ts';
-import { cutBytes, type ToolList, ToolLister } from './tool-list.ts';
+import { codeOf, isUnsent, pauseOf, statusOf, TOO_MANY } from './refusals.ts';
+import { resultOf } from './result.ts';
+import { Session, type SessionOptions } from './session.ts';
+import { cutBytes, type ToolList } from './tool-list.ts';
 
-export interface ConnectionOptions {
-  name: string;
-  version: string;
-  launch: Launch;
-  /** Null: the server is a process, or the configuration has its token. */
-  login: Login | null;
-  limits: Limits;
-  log: Log;
+export interface ConnectionOptions extends SessionOptions {
   /** Called once, when the process has exited or the session is over. */
   onEnd(end: { exit_code: number | null; signal: string | null; error?: Failure }): void;
-  /** The server says that its tools are others now. */
-  onToolsChanged(): void;
 }
 
 /**
- * One connection to a server of tools, with the official client. It speaks the protocol that starts
- * with `initialize`: every server knows it.
+ * One connection to a server of tools: its session, and what a failure of it means. A server over
+ * HTTP that has forgotten the session gets another one, and what it refused is asked again.
  */
 export class Connection {
   private readonly options: ConnectionOptions;
-  private readonly client: Client;
-  private readonly child: ChildTransport | null;
+  private session: Session;
+  /** The next session, while it begins. */
+  private next: Promise<Session> | null = null;
+  private ended_for: string | null = null;
+  private isReady = false;
   private isOver = false;
 
   constructor(options: ConnectionOptions) {
-    const { name, version, launch, limits, log } = options;
     this.options = options;
-    // No capabilities: a server cannot ask for a model, for a person, or for folders.
-    this.client = new Client({ name: 'svc', version }, { capabilities: {} });
-    this.client.onerror = (error) =>
-      log.debug({ server: name }, `an error of MCP: ${this.clean(error.message)}`);
-    this.client.setNotificationHandler('notifications/tools/list_changed', () =>
-      options.onToolsChanged(),
-    );
-    const { command } = launch;
-    this.child =
-      command === null
-        ? null
-        : new ChildTransport({
-            name,
-            launch: { ...launch, command },
-            limits,
-            log,
-            onExit: (exit) => this.end(exit, this.causeOf(exit)),
-          });
+    this.session = this.newSession();
   }
 
   /** Connects, and lists the tools. Throws SvcError. */
   async open(signal: AbortSignal): Promise<ToolList> {
-    const { launch, limits, login } = this.options;
-    const fetch = boundedFetch(limits, (why) => this.lose(why));
-    const transport =
-      this.child ??
-      new StreamableHTTPClientTransport(new URL(launch.url ?? ''), {
-        requestInit: { headers: launch.headers },
-        fetch: login?.around(fetch) ?? fetch,
-        reconnectionOptions: RECONNECTION,
-      });
+    const until = performance.now() + this.options.limits.mcp_start_ms;
+    for (;;) {
+      try {
+        const list = await this.session.open(signal);
+        this.isReady = true;
+        return list;
+      } catch (thrown) {
+        signal.throwIfAborted();
+        const pause = pauseOf(thrown);
+        if (pause === null || performance.now() + pause > until) throw this.unavailable(thrown);
+        this.session.close();
+        await wait(pause, undefined, { signal });
+        this.session = this.newSession();
+      }
+    }
+  }
+
+  /** Throws SvcError, or the signal's reason. */
+  async list(signal: AbortSignal): Promise<ToolList> {
     try {
-      await this.client.connect(transport, { signal, timeout: limits.mcp_start_ms });
-      return await this.list(signal);
+      return await this.ask((session) => session.list(signal), signal);
     } catch (thrown) {
       signal.throwIfAborted();
       throw this.unavailable(thrown);
     }
   }
 
-  async list(signal: AbortSignal): Promise<ToolList> {
-    const { name, limits } = this.options;
-    const lister = new ToolLister(name, limits);
-    const options = { signal, timeout: limits.mcp_start_ms };
-    if (this.client.getServerCapabilities()?.tools === undefined) return lister.list;
-    let cursor: string | undefined;
-    // Pages without a tool are bounded too.
-    for (let page = 0; page < limits.mcp_tools; page += 1) {
-      const params = cursor === undefined ? {} : { cursor };
-      const listed = await this.client.request({ method: 'tools/list', params }, options);
-      for (const tool of listed.tools) lister.add(tool);
-      cursor = listed.nextCursor;
-      if (cursor === undefined || lister.isFull) break;
-    }
-    return lister.list;
-  }
-
-  info({ tools, left_out }: ToolList): McpServerInfo {
-    const { name, version } = this.client.getServerVersion() ?? {};
-    const said = oneLine([name, version].filter(Boolean).join(' ')).slice(0, SAID_MAX);
-    return {
-      pid: this.child?.pid ?? null,
-      server: said === '' ? null : said,
-      protocol: this.client.getNegotiatedProtocolVersion()?.slice(0, SAID_MAX) ?? null,
-      tools: tools.length,
-      left_out: left_out.length,
-    };
+  info(list: ToolList): McpServerInfo {
+    return this.session.info(list);
   }
 
   /** Throws tool_lost, mcp_unavailable, or the signal's reason. */
-  async call(tool: string, args: unknown, { id, signal, timeout_ms }: Call): Promise<ToolResult> {
+  async call(tool: string, args: unknown, call: Call): Promise<ToolResult> {
+    const { signal, timeout_ms } = call;
+    const { limits } = this.options;
     signal.throwIfAborted();
     if (this.isOver) throw this.unavailable(new NotSent());
-    const params = { name: tool, arguments: asRecord(args), _meta: { 'svc/call_id': id } };
+    const decided = digestOf(this.session, tool);
     try {
-      const result = await this.client.request({ method: 'tools/call', params }, anyResult, {
-        signal,
-        timeout: timeout_ms,
-      });
-      return resultOf(result, this.options.limits);
+      const result = await this.ask((session) => {
+        if (digestOf(session, tool) !== decided) throw this.changed(tool);
+        return session.call(tool, args, call);
+      }, signal);
+      return resultOf(result, limits);
     } catch (thrown) {
       signal.throwIfAborted();
-      const { mcp_result_bytes } = this.options.limits;
+      if (thrown instanceof SvcError) throw thrown;
       // The server has answered, so the result is known.
       if (ProtocolError.isInstance(thrown))
-        return { text: cutBytes(thrown.message, mcp_result_bytes), is_error: true };
+        return { text: cutBytes(thrown.message, limits.mcp_result_bytes), is_error: true };
       if (isUnsent(thrown)) throw this.unavailable(thrown);
       throw this.lost(thrown, timeout_ms);
     }
@@ -142,23 +96,74 @@ export class Connection {
 
   /** Asks the server to end. */
   stop(): void {
-    if (this.child !== null) {
-      this.child.stop();
-      return;
+    const { child } = this.session;
+    if (child !== null) child.stop();
+    else {
+      this.session.leave();
+      this.end(NO_EXIT);
     }
-    const transport = this.client.transport as StreamableHTTPClientTransport | undefined;
-    const gone = transport?.terminateSession().catch(() => {}) ?? Promise.resolve();
-    void gone.then(() => this.client.close()).catch(() => {});
-    this.end({ exit_code: null, signal: null });
   }
 
   kill(): void {
-    if (this.child !== null) {
-      this.child.kill();
-      return;
+    const { child } = this.session;
+    if (child !== null) child.kill();
+    else {
+      this.session.close();
+      this.end(NO_EXIT);
     }
-    void this.client.close().catch(() => {});
-    this.end({ exit_code: null, signal: null });
+  }
+
+  /** Asks again in another session, if the server refuses because it has forgotten this one. */
+  private async ask<T>(work: (session: Session) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const { session } = this;
+    try {
+      return await work(session);
+    } catch (thrown) {
+      if (!(thrown instanceof HttpRefusal && thrown.isSessionGone)) throw thrown;
+      const aborted = new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      });
+      signal.throwIfAborted();
+      const next = await Promise.race([this.sessionAfter(session), aborted]);
+      if (this.isOver) throw new NotSent();
+      return work(next);
+    }
+  }
+
+  /** One for all that find the old one gone. Its tools may be others. */
+  private async sessionAfter(old: Session): Promise<Session> {
+    if (this.session !== old) return this.session;
+    this.next ??= this.beginNext(old).finally(() => {
+      this.next = null;
+    });
+    return this.next;
+  }
+
+  private async beginNext(old: Session): Promise<Session> {
+    const { name, limits, log, onToolsChanged } = this.options;
+    const next = this.newSession();
+    try {
+      await next.open(AbortSignal.timeout(limits.mcp_start_ms));
+    } catch (thrown) {
+      next.close();
+      throw this.unavailable(thrown);
+    }
+    log.info({ server: name }, 'a server of tools forgot its session, so another one has begun');
+    old.close();
+    if (this.isOver) next.close();
+    this.session = next;
+    onToolsChanged();
+    return next;
+  }
+
+  private newSession(): Session {
+    const { name, log } = this.options;
+    return new Session(this.options, {
+      onExit: (exit) => this.end(exit, this.causeOf(exit)),
+      onExcess: (excess) => this.noteExcess(excess),
+      onError: ({ message }) =>
+        log.debug({ server: name }, `an error of MCP: ${this.clean(message)}`),
+    });
   }
 
   private end({ exit_code, signal }: Pick<Exit, 'exit_code' | 'signal'>, error?: Failure): void {
@@ -183,11 +188,11 @@ export class Connection {
     if (thrown instanceof SvcError) return thrown;
     const { name, login } = this.options;
     const status = statusOf(thrown);
-    const isScope = InsufficientScopeError.isInstance(thrown);
-    if (login !== null && (status === 401 || isScope)) {
-      const error = login.refusal(isScope ? (thrown.requiredScope ?? '') : null, thrown);
+    const scope = thrown instanceof HttpRefusal ? thrown.scope : null;
+    if (login !== null && (status === 401 || scope !== null)) {
+      const error = login.refusal(scope, thrown);
       // Where only a scope is missing, the other tools still work.
-      if (!isScope) this.endSession(error.summary());
+      if (scope === null) this.endSession(error.summary());
       return error;
     }
     if (status === 401 || status === 403)
@@ -196,8 +201,11 @@ export class Connection {
         `The server of tools ${name} refuses svc (HTTP ${status}).`,
         { hint: `Give it a token: svc mcp set ${name} ${HEADER}`, retryable: false, cause: thrown },
       );
-    if (status !== undefined) this.lose(`it answered HTTP ${status}`);
-    return new SvcError('mcp_unavailable', `The server of tools ${name} ${this.why(thrown)}.`, {
+    const why = this.why(thrown);
+    // A server that is asked too often keeps its session.
+    const isOver = status !== undefined && status !== TOO_MANY;
+    if (isOver || thrown instanceof Excess) this.lose(why);
+    return new SvcError('mcp_unavailable', `The server of tools ${name} ${why}.`, {
       cause: thrown,
     });
   }
@@ -207,33 +215,62 @@ export class Connection {
     const isLate = codeOf(thrown) === SdkErrorCode.RequestTimeout;
     const why = isLate ? `did not answer within ${timeout_ms} ms` : this.why(thrown);
     // A session that broke is begun again; a server that is slow is not.
-    if (!isLate && this.child === null) this.lose(why);
+    if (!isLate && !(thrown instanceof BadAnswer)) this.lose(why);
+    const advice = this.excess === null ? '' : ' Ask the tool for less at a time.';
     return new SvcError(
       'tool_lost',
-      `The tool was called, and then the server of tools ${name} ${why}. Its result is unknown.`,
+      `The tool was called, and then the server of tools ${name} ${why}. ` +
+        `Its result is unknown.${advice}`,
       { cause: thrown },
     );
   }
 
+  private changed(tool: string): SvcError {
+    return new SvcError(
+      'mcp_unavailable',
+      `The server of tools ${this.options.name} began another session, in which ${tool} is not ` +
+        'the tool that was decided about. It was not called.',
+    );
+  }
+
+  /** The bound for which svc ended the session. Null: it did not. */
+  private get excess(): string | null {
+    return this.session.child?.excess ?? this.ended_for;
+  }
+
+  private noteExcess({ message }: Excess): void {
+    this.ended_for ??= message;
+    this.lose(`was ended: ${message}`);
+    this.session.close();
+  }
+
   /** A session over HTTP that does not work. */
   private lose(why: string): void {
-    const message = `The session with the server of tools ${this.options.name} is over: ${why}.`;
+    const message = `The session with the server of tools ${this.options.name} ${why}.`;
     this.endSession({ code: 'mcp_unavailable', message, retryable: true });
   }
 
+  /** The failure of a start says why by itself. */
   private endSession(error: Failure): void {
-    if (this.child !== null) return;
-    this.end({ exit_code: null, signal: null }, error);
-    void this.client.close().catch(() => {});
+    if (this.session.child !== null || !this.isReady) return;
+    this.end(NO_EXIT, error);
+    this.session.close();
   }
 
   private why(thrown: unknown): string {
     const code = codeOf(thrown);
     if (code === SdkErrorCode.RequestTimeout) return 'did not answer in time';
-    const isGone = thrown instanceof NotSent && this.child !== null;
-    if (code === SdkErrorCode.ConnectionClosed || isGone) return 'ended';
+    if (code === SdkErrorCode.ConnectionClosed)
+      return this.excess === null ? 'ended' : `was ended: ${this.excess}`;
     if (code === SdkErrorCode.InvalidResult) return 'answered in a wrong form';
-    if (SdkHttpError.isInstance(thrown)) return `answered HTTP ${thrown.status}`;
+    if (thrown instanceof NotSent && thrown.message === '') return 'ended';
+    if (thrown instanceof HttpRefusal) return `answered HTTP ${thrown.status}`;
+    if (thrown instanceof BadAnswer) return thrown.message;
+    if (ProtocolError.isInstance(thrown)) return `refuses: ${this.clean(thrown.message)}`;
+    if (thrown instanceof Excess) {
+      this.ended_for ??= thrown.message;
+      return `was ended: ${thrown.message}`;
+    }
     const text = thrown instanceof Error ? thrown.message : String(thrown);
     return `cannot be reached: ${this.clean(text)}`;
   }
@@ -241,34 +278,16 @@ export class Connection {
   private clean(text: string): string {
     const { launch, login } = this.options;
     const secrets = [...launch.secrets, ...(login?.secrets ?? [])];
-    return oneLine(withoutSecrets(text, { secrets })).slice(0, SAID_MAX);
+    const start = text.slice(0, CLEANED_MAX);
+    return oneLine(withoutSecrets(start, { secrets })).slice(0, SAID_MAX);
   }
 }
 
-const RECONNECTION = {
-  maxReconnectionDelay: 10_000,
-  initialReconnectionDelay: 500,
-  reconnectionDelayGrowFactor: 2,
-  maxRetries: 2,
-};
+const NO_EXIT = { exit_code: null, signal: null };
 const HEADER = '--header "Authorization: Bearer \u0024{env:NAME}"';
 const SAID_MAX = 200;
+const CLEANED_MAX = 65_536;
 
-function codeOf(thrown: unknown): SdkErrorCode | null {
-  return SdkError.isInstance(thrown) ? thrown.code : null;
-}
-
-/** A token without enough scopes is an error of another kind. */
-function statusOf(thrown: unknown): number | undefined {
-  if (InsufficientScopeError.isInstance(thrown)) return 403;
-  return SdkHttpError.isInstance(thrown) ? thrown.status : undefined;
-}
-
-/** Whether the call surely did not reach the tool. */
-function isUnsent(thrown: unknown): boolean {
-  const status = statusOf(thrown);
-  if (status !== undefined) return status >= 400 && status < 500 && status !== 408;
-  for (let error = thrown; error instanceof Error; error = error.cause)
-    if (error instanceof NotSent) return true;
-  return false;
+function digestOf({ tools: { tools } }: Session, name: string): string | null {
+  return tools.find(({ tool }) => tool === name)?.digest ?? null;
 }

@@ -50,9 +50,7 @@ export async function loginFetch(
     const signal = anySignal(signals);
     return (await fetch(url, { ...(init as object), signal, dispatcher })) as unknown as Response;
   };
-  const { mcp_oauth_bytes: bytes } = limits;
-  const bounds = { mcp_message_bytes: bytes, mcp_stream_bytes: bytes };
-  return { fetch: boundedFetch(bounds, () => {}, send), check };
+  return { fetch: boundedFetch(limits.mcp_oauth_bytes, send), check };
 }
 
 /** Whether the server is of this machine or its network. Then its logins may be there too. */

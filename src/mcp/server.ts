@@ -206,19 +206,16 @@ export class McpServer {
   }
 
   private async listAgain(attempt: Attempt, signal: AbortSignal): Promise<void> {
-    const { machine, name } = this.options;
+    const { machine } = this.options;
     const { connection, number } = attempt;
     if (connection === null) return;
     // A change during the list makes it stale again.
     attempt.isStale = false;
     try {
       attempt.list = this.boundToServer(await connection.list(signal));
-    } catch (cause) {
+    } catch (thrown) {
       attempt.isStale = true;
-      signal.throwIfAborted();
-      if (cause instanceof SvcError) throw cause;
-      const message = `The server of tools ${name} changed its tools, and does not list them.`;
-      throw new SvcError('mcp_unavailable', message, { cause });
+      throw thrown;
     }
     const info = connection.info(attempt.list);
     await machine.tryAppend({ type: 'mcp.tools_listed', attempt: number, info });

@@ -302,8 +302,8 @@ test('a call that needs more scopes was not carried out, and is not lost', async
   );
   const { servers } = await boot({ x: { url } });
   const error = await failure(servers.call('x', 'get', {}, call()));
-  assert.equal([error.code, error.retryable], ['mcp_unavailable', false]);
-  assert.match(error.message, /HTTP 403/);
+  assert.equal([error.code, error.retryable], ['mcp_login_needed', false]);
+  assert.match(error.message, /needs a login with the scope w/);
 });
 
 test('no request names the address of a server', async () => {

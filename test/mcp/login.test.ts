@@ -31,7 +31,7 @@ test('a server that asks for a login says so, is left alone, and works after the
   for (let n = 0; n < 3; n += 1)
     assert.is((await failure(servers.tools('x', soon()))).code, 'mcp_login_needed');
   assert.is(remote.headers.length, before, 'it is asked again');
-  assert.equal(await events(1), ['mcp.created', 'mcp.start_requested', 'mcp.ended']);
+  assert.equal(await events(1), ['mcp.created', 'mcp.start_requested', 'mcp.start_failed']);
   assert.ok(await login());
   servers.stop('x');
   assert.equal(

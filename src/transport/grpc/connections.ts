@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
+import { Allowance } from '../../async/allowance.ts';
 import { SvcError } from '../../errors.ts';
 import { type Clock, SystemClock } from '../../kernel/clock.ts';
 import type { Log } from '../../kernel/port.ts';
 import type { Limits } from '../../limits.ts';
-import { Allowance } from '../auth/allowance.ts';
 
 /**
  * The connections of the gRPC listener. It owns which connections are served, and which stay when

@@ -1,0 +1,145 @@
+import { Client } from '@modelcontextprotocol/client';
+import type { McpServerInfo } from '../../machines/mcp-server.ts';
+import { asRecord } from '../json.ts';
+import type { Log } from '../kernel/port.ts';
+import type { Limits } from '../limits.ts';
+import { oneLine } from '../logs/plain.ts';
+import { nearFetch } from './bounded-fetch.ts';
+import { ChildTransport, type Exit } from './child-transport.ts';
+import { BadAnswer, HttpTransport } from './http-transport.ts';
+import type { Launch } from './launch.ts';
+import type { Login } from './login.ts';
+import { type Excess, MessageGate } from './message-gate.ts';
+import type { Call } from './port.ts';
+import { anyResult } from './result.ts';
+import { type ToolList, ToolLister } from './tool-list.ts';
+
+export interface SessionOptions {
+  name: string;
+  version: string;
+  launch: Launch;
+  /** Null: the server is a process, or the configuration has its token. */
+  login: Login | null;
+  limits: Limits;
+  log: Log;
+  /** The server says that its tools are others now. */
+  onToolsChanged(): void;
+}
+
+interface Ends {
+  /** The process has exited. */
+  onExit(exit: Exit): void;
+  /** A server over HTTP exceeds a bound. */
+  onExcess(excess: Excess): void;
+  /** An error that no caller hears of. */
+  onError(error: Error): void;
+}
+
+/**
+ * One session with a server of tools, with the official client. It speaks the protocol that starts
+ * with `initialize`: every server knows it. Its methods throw what the client throws.
+ */
+export class Session {
+  /** The tools as they were listed last. */
+  tools: ToolList = { tools: [], left_out: [] };
+  readonly child: ChildTransport | null;
+  private readonly http: HttpTransport | null;
+  private readonly client: Client;
+  private readonly options: SessionOptions;
+
+  constructor(options: SessionOptions, { onExit, onExcess, onError }: Ends) {
+    const { name, version, launch, login, limits, log } = options;
+    this.options = options;
+    const gate = new MessageGate(limits);
+    // No capabilities: a server cannot ask for a model, for a person, or for folders.
+    this.client = new Client({ name: 'svc', version }, { capabilities: {} });
+    this.client.onerror = onError;
+    this.client.setNotificationHandler('notifications/tools/list_changed', () =>
+      options.onToolsChanged(),
+    );
+    const { command, url, headers } = launch;
+    const fetch = nearFetch();
+    const shared = { gate, limits };
+    this.child =
+      command === null
+        ? null
+        : new ChildTransport({ ...shared, name, launch: { ...launch, command }, log, onExit });
+    this.http =
+      command !== null
+        ? null
+        : new HttpTransport({
+            ...shared,
+            url: new URL(url ?? ''),
+            headers,
+            fetch: login?.around(fetch) ?? fetch,
+            onExcess,
+          });
+  }
+
+  /** Begins it, and lists the tools. */
+  async open(signal: AbortSignal): Promise<ToolList> {
+    const transport = this.child ?? (this.http as HttpTransport);
+    await this.client.connect(transport, { signal, timeout: this.options.limits.mcp_start_ms });
+    return this.list(signal);
+  }
+
+  async list(signal: AbortSignal): Promise<ToolList> {
+    const { name, limits } = this.options;
+    const lister = new ToolLister(name, limits);
+    const cursors = new Set<unknown>();
+    let cursor: unknown;
+    // Pages without a tool are bounded too.
+    for (let page = 0; page < limits.mcp_tools && this.hasTools && !lister.isFull; page += 1) {
+      const listed = await this.client.request(
+        { method: 'tools/list', params: typeof cursor === 'string' ? { cursor } : {} },
+        anyResult,
+        { signal, timeout: limits.mcp_start_ms },
+      );
+      const { tools, nextCursor } = asRecord(listed);
+      if (tools != null && !Array.isArray(tools))
+        throw new BadAnswer('lists its tools in a wrong form');
+      for (const tool of tools ?? []) lister.add(tool);
+      cursor = nextCursor;
+      // A cursor that comes again leads to a page that is known.
+      if (typeof cursor !== 'string' || cursor === '' || cursors.has(cursor)) break;
+      cursors.add(cursor);
+    }
+    this.tools = lister.list;
+    return this.tools;
+  }
+
+  /** The result, as it came. */
+  async call(tool: string, args: unknown, { id, signal, timeout_ms }: Call): Promise<unknown> {
+    const params = { name: tool, arguments: asRecord(args), _meta: { 'svc/call_id': id } };
+    const options = { signal, timeout: timeout_ms };
+    return this.client.request({ method: 'tools/call', params }, anyResult, options);
+  }
+
+  info({ tools, left_out }: ToolList): McpServerInfo {
+    const { name, version } = this.client.getServerVersion() ?? {};
+    const said = oneLine([name, version].filter(Boolean).join(' ')).slice(0, SAID_MAX);
+    return {
+      pid: this.child?.pid ?? null,
+      server: said === '' ? null : said,
+      protocol: this.client.getNegotiatedProtocolVersion()?.slice(0, SAID_MAX) ?? null,
+      tools: tools.length,
+      left_out: left_out.length,
+    };
+  }
+
+  /** Ends a session over HTTP, also at the server. */
+  leave(): void {
+    const gone = this.http?.leave().catch(() => {}) ?? Promise.resolve();
+    void gone.then(() => this.close());
+  }
+
+  close(): void {
+    this.client.close().catch(() => {});
+  }
+
+  private get hasTools(): boolean {
+    return this.client.getServerCapabilities()?.tools !== undefined;
+  }
+}
+
+const SAID_MAX = 200;
