@@ -22,10 +22,10 @@ clean() {
 }
 trap clean EXIT
 
-# What Node.js and the engine are linked with, and the certificates of the web.
+# What Node.js and the engine are linked with, and an init that reaps: there is no shell.
 root=$work/root
 mkdir -p "$root" "$work/debs"
-(cd "$work/debs" && apt-get download -q libc6 libgcc-s1 libstdc++6 libgomp1 >/dev/null)
+(cd "$work/debs" && apt-get download -q libc6 libgcc-s1 libstdc++6 libgomp1 tini >/dev/null)
 for package in "$work"/debs/*.deb; do
   dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root" --exclude='./usr/share/doc/*/changelog*' \
     --exclude='*/gconv/*' --exclude='./usr/share/lintian' --exclude='./usr/share/gcc'
@@ -56,7 +56,7 @@ buildah config --user svc --workingdir /var/lib/svc --port 4780 --volume /var/li
   --env PATH=/usr/bin --env SVC_HOME=/var/lib/svc --env SVC_HTTP=0.0.0.0:4780 --env MALLOC_ARENA_MAX=1 \
   --label org.opencontainers.image.version="$version" \
   --label org.opencontainers.image.licenses=MIT \
-  --entrypoint '["svc"]' --cmd serve \
+  --entrypoint '["tini","--","svc"]' --cmd serve \
   --healthcheck 'CMD svc health' \
   --healthcheck-interval 10s --healthcheck-timeout 5s --healthcheck-start-period 60s "$container"
 rm -f "$out"

@@ -13,10 +13,12 @@ import type { Context, Flags } from '../context.ts';
 import { installationOf } from '../installed.ts';
 import { choiceFlag, textFlag } from '../parse/flag-values.ts';
 import { programFile } from '../program-file.ts';
+import { leaveProcessOne } from './init.ts';
 
 /** Runs the daemon: in the foreground, or in the background for `svc start`. */
 export async function run({ paths, flags, json }: Context): Promise<number> {
   const background = flags.background === true;
+  leaveProcessOne();
   try {
     if (flags.replace === true) {
       const { stopDaemon } = await import('./stop-daemon.ts');

@@ -16,6 +16,7 @@ import {
 } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
 import { foreign, namedServers, serverName } from '../dialect/mcp-tools.ts';
+import { withField } from '../dialect/renamed.ts';
 import { cache_control, conversationOf, message, texts, unsupported } from './blocks.ts';
 import type { FileTexts } from './documents.ts';
 import { type Thread, threadInput } from './thread.ts';
@@ -321,11 +322,8 @@ const NAMES: Readonly<Record<string, string>> = {
  */
 export function inRequest(thrown: unknown, places: readonly (readonly string[])[]): unknown {
   if (!(thrown instanceof SvcError) || thrown.param === null) return thrown;
-  const { message, param, status } = thrown;
+  const { param } = thrown;
   const [, at, part] = /^messages\.(\d+)(?:\.content(?:\.(\d+))?)?/.exec(param) ?? [];
   const place = at === undefined ? undefined : places[Number(at)]?.[Number(part ?? 0)];
-  const named = place ?? param.replace(/[a-z_]+/g, (name) => NAMES[name] ?? name);
-  // The words of a provider stay as they are.
-  const words = status === null ? message.replaceAll(param, named) : message;
-  return thrown.with({ message: words, param: named });
+  return withField(thrown, place ?? param.replace(/[a-z_]+/g, (name) => NAMES[name] ?? name));
 }

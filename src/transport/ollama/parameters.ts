@@ -6,6 +6,7 @@ import { optionsWith, options as table } from '../../contract/options.ts';
 import * as vocabulary from '../../contract/vocabulary.ts';
 import { anything, flag, name, object, text, wholeFrom } from '../../contract/vocabulary.ts';
 import { SvcError } from '../../errors.ts';
+import { withField } from '../dialect/renamed.ts';
 
 /** What the requests of Ollama's API have in common. */
 
@@ -123,11 +124,8 @@ export function optionOf(field: string): string {
 /** An error about the input of the run, with the names of the request that was sent. */
 export function inRequest(thrown: unknown, as: 'chat' | 'generate' = 'chat'): unknown {
   if (!(thrown instanceof SvcError) || thrown.param === null) return thrown;
-  const { message, param, status } = thrown;
-  const named = as === 'generate' ? inGenerate(param) : inChat(param);
-  // The words of a provider stay as they are.
-  const words = status === null ? message.replaceAll(param, named) : message;
-  return thrown.with({ message: words, param: named });
+  const { param } = thrown;
+  return withField(thrown, as === 'generate' ? inGenerate(param) : inChat(param));
 }
 
 function inChat(param: string): string {
@@ -138,7 +136,8 @@ function inChat(param: string): string {
 
 /** The last message is the prompt, with its images after the text. */
 function inGenerate(param: string): string {
-  const [, place] = /^messages(?:\.\d+\.content\.(\d+))?/.exec(param) ?? [null];
-  if (place === null) return inChat(param);
-  return Number(place ?? 0) > 0 ? `images.${Number(place) - 1}` : 'prompt';
+  const found = /^messages(?:\.\d+\.content\.(\d+))?/.exec(param);
+  if (found === null) return inChat(param);
+  const place = Number(found[1] ?? 0);
+  return place > 0 ? `images.${place - 1}` : 'prompt';
 }

@@ -380,6 +380,9 @@ test('what a run cannot do is refused by name, as one text', async ({ real }) =>
     ['generate', { prompt: 'x', template: '{{x}}' }, /template is not supported/],
     ['generate', { prompt: 'x', context: [1, 2] }, /context is not supported/],
     ['generate', { prompt: 'x', images: ['%%%'] }, /^images\.0 must be a PNG/],
+    ['generate', { prompt: 'x', options: { temperature: 9 } }, /^options\.temperature must be/],
+    ['generate', { prompt: 'x', think: 'long' }, /^think must be one of/],
+    ['generate', { prompt: 'x', format: 'yaml' }, /^format must be json/],
   ];
   for (const [path, change, message] of cases) {
     const body = { model, ...(path === 'chat' ? { messages } : {}), ...change };

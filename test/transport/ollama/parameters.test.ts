@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { options as table } from '../../../src/contract/options.ts';
 import { SvcError } from '../../../src/errors.ts';
-import { inputOf, keepAliveMs } from '../../../src/transport/ollama/parameters.ts';
+import { inputOf, inRequest, keepAliveMs } from '../../../src/transport/ollama/parameters.ts';
 
 test('keep_alive is a time with a unit, seconds, or below zero for ever', () => {
   for (const [sent, ms] of [
@@ -61,6 +61,58 @@ test('a number of tokens below one is the largest, and a seed is in its range', 
     [table.seed.max + 8, 7],
   ] as const)
     assert.is(of({ seed }).seed, kept, String(seed));
+});
+
+test('an error has the names of the request that was sent, and keeps all other words', () => {
+  const named = (as: 'chat' | 'generate', param: string, message: string, status?: number) => {
+    const error = new SvcError('invalid_request', message, {
+      param,
+      ...(status === undefined ? {} : { status }),
+    });
+    const { message: words, param: field } = inRequest(error, as) as SvcError;
+    return [field, words];
+  };
+  for (const as of ['chat', 'generate'] as const)
+    for (const [param, message, field, words] of [
+      ['model', 'The path of a model needs admin.', 'model', 'The path of a model needs admin.'],
+      [
+        'temperature',
+        'temperature must be 1.',
+        'options.temperature',
+        'options.temperature must be 1.',
+      ],
+      ['reasoning_effort', 'reasoning_effort must be low.', 'think', 'think must be low.'],
+      [
+        'stop',
+        'stop: the words stop and nonstop.',
+        'options.stop',
+        'options.stop: the words stop and nonstop.',
+      ],
+      ['stop', 'There is nothing to stop.', 'options.stop', 'There is nothing to stop.'],
+      ['stop', 'stopped is no field.', 'options.stop', 'stopped is no field.'],
+      [
+        'response_format.schema',
+        'The schema of response_format.schema is none.',
+        'format.schema',
+        'The schema of format.schema is none.',
+      ],
+      ['texts', 'texts.0 is empty', 'input', 'input.0 is empty'],
+    ] as const)
+      assert.equal(named(as, param, message), [field, words], `${as} ${message}`);
+  assert.equal(named('generate', 'messages', 'messages is too long.'), [
+    'prompt',
+    'prompt is too long.',
+  ]);
+  assert.equal(named('generate', 'messages.1.content.2', 'No image in messages.1.content.2.'), [
+    'images.1',
+    'No image in images.1.',
+  ]);
+  assert.equal(named('chat', 'messages.1.content.2', 'No image in messages.1.content.2.'), [
+    'messages.1',
+    'No image in messages.1.',
+  ]);
+  const said = 'up does not have it. It says: reasoning_effort is odd.';
+  assert.equal(named('chat', 'reasoning_effort', said, 400), ['think', said]);
 });
 
 test.run();
