@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { outcomeOf, pageWith, versionOf, type Which } from './report.ts';
+import { outcomeOf, pageWith, pageWithCases, versionOf, type Which } from './report.ts';
 import { CLIENTS, type Client } from './table.ts';
 
 const page = readFileSync('docs/clients.md', 'utf8');
@@ -21,6 +21,17 @@ for (const [which, clients] of [
       shown.sort(),
       clients.map((client) => `| \`${client.name}\` ${versionOf(client)}`).sort(),
     );
+  });
+
+for (const client of CLIENTS.filter(({ page }) => page !== undefined))
+  test(`the page of ${client.name} has its cases, and none fails without a reason`, () => {
+    const text = readFileSync(client.page ?? '', 'utf8');
+    const table = text.split(`<!-- ${client.name} -->`)[1]?.split('<!-- /')[0] ?? '';
+    assert.match(table, `| Version ${versionOf(client)} |`);
+    assert.match(table, '| passes |');
+    assert.not.match(table, '| fails:');
+    const reasons = [...table.matchAll(/not for svc: ([^|]+) \|/g)].map(([, why]) => why);
+    assert.equal(new Set(reasons), new Set(Object.values(client.known ?? {})));
   });
 
 test('each client has its script', () => {
@@ -61,6 +72,16 @@ test('a script that dies, or that has no case, has failed', () => {
 
 test('a client that could not be installed is no success', () => {
   assert.is(outcomeOf(client.known, null, 'not installed: x').failed[0]?.why, 'not installed: x');
+});
+
+test('a table of cases has them by their kind and their outcome', () => {
+  const printed = [line('as a', true), line('as b', true), line('to c', true)].join('\n');
+  const outcome = outcomeOf(client.known, printed, null);
+  assert.is(
+    pageWithCases('one\n<!-- x -->\nold\n<!-- /x -->\ntwo', { client, outcome }),
+    'one\n<!-- x -->\n| Version 1.2.3 | Scenarios | Outcome | Which |\n| --- | --- | --- | --- |\n' +
+      '| as | 2 | passes | `a`, `b` |\n| to | 1 | passes | `c` |\n<!-- /x -->\ntwo',
+  );
 });
 
 test('a row of a client that was not run stays', () => {

@@ -47,6 +47,28 @@ export function outcomeOf(
   };
 }
 
+/** The page with a table of the cases of a client, by their kind and their outcome. */
+export function pageWithCases(page: string, { client, outcome }: Row): string {
+  const { passed, failed, known } = outcome;
+  const all = [
+    ...passed.map(({ name }) => ({ name, end: 'passes' })),
+    ...failed.map(({ name, why }) => ({ name, end: `fails: ${why}` })),
+    ...known.map(({ name, why }) => ({ name, end: `not for svc: ${why}` })),
+  ].map(({ name, end }) => {
+    const [, kind = '', rest = ''] = /^(\S+) (.*)$/.exec(name) ?? [];
+    return { kind, rest, end };
+  });
+  const rows = [...Map.groupBy(all, ({ kind, end }) => `${kind} ${end}`).values()].map((cases) => {
+    const [{ kind, end } = { kind: '', end: '' }] = cases;
+    const names = cases.map(({ rest }) => `\`${rest}\``).join(', ');
+    return `| ${[kind, cases.length, inTable(end), names].join(' | ')} |`;
+  });
+  const head = `| Version ${versionOf(client)} | Scenarios | Outcome | Which |\n|${' --- |'.repeat(4)}`;
+  const [begin, end] = [`<!-- ${client.name} -->`, `<!-- /${client.name} -->`];
+  const [before = '', rest = ''] = page.split(begin);
+  return `${before}${begin}\n${head}\n${rows.join('\n')}\n${end}${rest.split(end)[1] ?? ''}`;
+}
+
 const HEAD = ['Client', 'Version', 'What was run', 'Passed', 'Failed', 'Why'];
 
 /** The page with these rows. A row of a client that was not run stays as it is. */
@@ -86,6 +108,9 @@ function rowOf({ name, packages, ran }: Client, outcome: Outcome): string {
     failed.length + known.length,
     why.join('; ').slice(0, 400) || '–',
   ];
-  const inTable = (cell: string | number) => String(cell).replace(/[|\n]/g, '/');
   return `| ${cells.map(inTable).join(' | ')} |`;
+}
+
+function inTable(cell: string | number): string {
+  return String(cell).replace(/[|\n]/g, '/');
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { folderOf, install, runBounded } from './install.ts';
-import { type Outcome, outcomeOf, pageWith, type Row } from './report.ts';
+import { type Outcome, outcomeOf, pageWith, pageWithCases, type Row } from './report.ts';
 import { openStage } from './stage.ts';
 import { CLIENTS } from './table.ts';
 
@@ -11,7 +11,8 @@ import { CLIENTS } from './table.ts';
  * Runs the clients of others against the built daemon: `npm run clients -- [name…] [--cache folder]
  * [--checkout openresponses=path] [--checkout ollama=path] [--real] [--write] [--failures]`.
  *
- * Each client has a fresh daemon. `--write` puts the rows into docs/clients.md. `--checkout` gives
+ * Each client has a fresh daemon. `--write` puts the rows into docs/clients.md, and
+ * the cases of some clients into a page of their subject. `--checkout` gives
  * the suites that no registry has. `--real` asks a small model of `npm run test-models`. The last
  * line is `N passed, N failed`, over all cases. A case that fails for a known reason is named, and
  * does not fail the command.
@@ -51,7 +52,13 @@ for (const client of CLIENTS) {
   }
   rows.push({ client, outcome });
   print(client.name, outcome);
-  if (values.write) writeFileSync(PAGE, pageWith(readFileSync(PAGE, 'utf8'), rows, which));
+  if (!values.write) continue;
+  writeFileSync(PAGE, pageWith(readFileSync(PAGE, 'utf8'), rows, which));
+  if (client.page !== undefined)
+    writeFileSync(
+      client.page,
+      pageWithCases(readFileSync(client.page, 'utf8'), { client, outcome }),
+    );
 }
 const sum = (what: 'passed' | 'failed') =>
   rows.reduce((total, { outcome }) => total + outcome[what].length, 0);

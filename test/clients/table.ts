@@ -15,6 +15,8 @@ export interface Client {
   open?: true;
   /** Why a case fails, by the beginning of its name: a choice of svc, or a fault elsewhere. */
   known?: Readonly<Record<string, string>>;
+  /** The page that has a table of its cases too. The first word of a case is its kind. */
+  page?: string;
   /** It is also tried over a real model. There cases fail for these reasons. */
   real?: Readonly<Record<string, string>>;
 }
@@ -243,6 +245,28 @@ export const CLIENTS: readonly Client[] = [
     packages: ['@modelcontextprotocol/sdk@1.32.2'],
     script: 'mcp_sdk.mjs',
     ran: 'svc as a server of tools: list, answer with progress, error, cancel',
+  },
+  {
+    name: 'mcp-conformance',
+    from: 'npm',
+    packages: ['@modelcontextprotocol/conformance@0.1.16'],
+    script: 'mcp_conformance.mjs',
+    open: true,
+    known: {
+      'client elicitation': 'a server of tools asks for no person',
+      'client auth/client-credentials': 'a login is one of a person',
+      'client auth/cross-app-access': 'a login is one of a person',
+      'server tools-call': 'it calls a tool of the suite',
+      'server json-schema': 'it calls a tool of the suite',
+      'server elicitation': 'it calls a tool of the suite',
+      'server logging': 'svc serves tools alone',
+      'server completion': 'svc serves tools alone',
+      'server resources': 'svc serves tools alone',
+      'server prompts': 'svc serves tools alone',
+      'server server-sse': 'svc serves without sessions',
+    },
+    page: 'docs/mcp.md',
+    ran: 'the official suite of MCP: svc as a client of servers of tools, and as a server',
   },
   {
     name: 'launch',
