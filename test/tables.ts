@@ -189,7 +189,14 @@ function code(value: string | null, none: string): string {
 
 export type TableName = keyof typeof tables;
 
-const OUTCOMES = { yes: 'yes', own: 'only its own', 401: '401', 403: '403', 404: '404' } as const;
+const OUTCOMES = {
+  yes: 'yes',
+  own: 'only its own',
+  part: 'states only',
+  401: '401',
+  403: '403',
+  404: '404',
+} as const;
 
 /** What the errors of one exit code have in common. */
 const CAUSES: Record<number, string> = {

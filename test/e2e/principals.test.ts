@@ -3,6 +3,7 @@ import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { WebSocket } from 'ws';
 import { methodScopes } from '../../src/transport/grpc/runtime.ts';
+import { toolsOver } from '../../src/transport/mcp/tools.ts';
 import { routes, talks } from '../../src/transport/routes.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
 import { waitFor } from '../helpers/wait.ts';
@@ -59,6 +60,7 @@ function sender({ http, tokens }: World): Send {
       await stream?.cancel();
       return { status, headers: {}, text: '', json: undefined };
     }
+    if (path === '/mcp') headers.accept = 'application/json, text/event-stream';
     return ask(http + path, { method, headers, ...(body === undefined ? {} : { body }) });
   };
 }
@@ -116,20 +118,18 @@ function check(status: number, expected: Outcome, isOne: boolean, what: string):
   else assert.ok(status !== 401 && status !== 403, `${what}: ${status}`);
 }
 
-test('each route, method of gRPC and WebSocket that needs a token has one row', () => {
+test('each route, method of gRPC, WebSocket and tool has one row, and each row has them', () => {
   const all = Object.values(groups);
   const sorted = (names: readonly string[]) => [...names].sort();
   assert.equal(
     sorted(all.flatMap(({ http }) => http)),
-    sorted(
-      routes
-        .filter(({ access }) => access === 'token')
-        .map(({ method, path }) => `${method} ${path}`),
-    ),
+    sorted(routes.map(({ method, path }) => `${method} ${path}`)),
   );
   assert.equal(sorted(all.flatMap(({ grpc }) => grpc)), sorted(Object.keys(methodScopes)));
   const sockets = ['/v1/events', '/v1/logs', ...talks.map(({ path }) => path)];
   assert.equal(sorted(all.flatMap(({ ws }) => ws)), sorted(sockets));
+  const offered = toolsOver(async () => null).map(({ name }) => name);
+  assert.equal(sorted(all.flatMap(({ tools = [] }) => tools)), sorted(offered));
 });
 
 test('HTTP', async (context) => {
@@ -150,6 +150,8 @@ test('HTTP', async (context) => {
         const body = method === 'GET' ? undefined : (BODIES[operation] ?? {});
         const { status, text } = await send(asker, method, pathOf(path, at), body);
         check(status, expected, ONE.has(name), `${operation} by ${asker}`);
+        // The states are for any client, and addresses are not.
+        if (name === 'report') assert.is(/"base_url"/.test(text), expected !== 'part', asker);
         changed ||= expected === 'yes';
         if (name !== 'lists' || path === '/v1/usage' || status >= 400) continue;
         assert.is(
@@ -235,6 +237,36 @@ test('WebSocket', async ({ http, tokens }) => {
         );
         check(await Promise.race([opened, refused]), outcomes[asker], false, `${path} by ${asker}`);
         socket.terminate();
+      }
+});
+
+/** What a tool of `/mcp` says, in numbers of HTTP. */
+const TOOL_CODES: readonly (readonly [RegExp, number])[] = [
+  [/\(scope_insufficient\)/, 403],
+  [/\(run_unknown\)/, 404],
+];
+
+test('tools of /mcp', async (context) => {
+  const send = sender(context);
+  const { run } = await made(send);
+  const values: Readonly<Record<string, object>> = {
+    ask: { prompt: 'What is a run?', max_tokens: 1 },
+    search_runs: { words: 'run' },
+    show_run: { id: run },
+    why_run: { id: run },
+  };
+  for (const [group, { tools = [], outcomes }] of Object.entries(groups))
+    for (const name of tools)
+      for (const asker of ASKERS) {
+        const params = { name, arguments: values[name] ?? {} };
+        const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+        const { status, text } = await send(asker, 'POST', '/mcp', message);
+        const refused = TOOL_CODES.find(([code]) => code.test(text))?.[1];
+        const what = `${name} by ${asker}`;
+        check(status === 200 ? (refused ?? 200) : status, outcomes[asker], true, what);
+        if (refused === undefined && status === 200) assert.not.match(text, '"isError":true', what);
+        if (group === 'lists' && name !== 'usage')
+          assert.is(text.includes(run), !['none', 'other', 'approve'].includes(asker), what);
       }
 });
 

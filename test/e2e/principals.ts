@@ -1,14 +1,17 @@
 /**
  * Who may do what: the table of SECURITY.md, which `principals.test.ts` holds the daemon to. Each
- * route, method of gRPC and WebSocket that needs a token has one row.
+ * route, method of gRPC, WebSocket and tool of `/mcp` has one row.
  */
 
 /** `own` and `other`: of a token with the scope `run`, at what it asked and what others asked. */
 export const ASKERS = ['none', 'read', 'own', 'other', 'approve', 'admin', 'home'] as const;
 export type Asker = (typeof ASKERS)[number];
 
-/** `401`, `403` and `404` are refusals. `own`: yes, and it has nothing that others asked. */
-export type Outcome = 'yes' | 'own' | 401 | 403 | 404;
+/**
+ * `401`, `403` and `404` are refusals. `own`: yes, and it has nothing that others asked. `part`: no
+ * address, no time of a run.
+ */
+export type Outcome = 'yes' | 'own' | 'part' | 401 | 403 | 404;
 
 export interface Group {
   what: string;
@@ -17,6 +20,8 @@ export interface Group {
   grpc: readonly string[];
   /** Paths of WebSockets. */
   ws: readonly string[];
+  /** Tools of `/mcp`. */
+  tools?: readonly string[];
 }
 
 /** A token that approves sees of the rest what one with `run` sees of others. */
@@ -30,6 +35,29 @@ function outcomes(
 }
 
 export const groups: Readonly<Record<string, Group>> = {
+  open: {
+    what: 'Ask whether it lives and is ready, and for its description; load the console, sign in and out',
+    outcomes: { ...outcomes('yes', 'yes', 'yes'), none: 'yes' },
+    http: [
+      'GET /livez',
+      'GET /readyz',
+      'GET /openapi.json',
+      'GET /',
+      'GET /console/*',
+      'GET /v1/session/proof',
+      'POST /v1/session',
+      'DELETE /v1/session',
+    ],
+    grpc: [],
+    ws: [],
+  },
+  report: {
+    what: 'Read the report of its health',
+    outcomes: { ...outcomes('yes', 'yes', 'yes'), none: 'part' },
+    http: ['GET /v1/runtime/health'],
+    grpc: [],
+    ws: [],
+  },
   daemon: {
     what: 'See the state of the daemon, its providers and models',
     outcomes: outcomes('yes', 'yes', 'yes'),
@@ -51,6 +79,7 @@ export const groups: Readonly<Record<string, Group>> = {
     ],
     grpc: ['Models', 'Providers', 'Nodes', 'Status', 'WatchStatus'],
     ws: [],
+    tools: ['list_models', 'list_providers', 'status'],
   },
   lists: {
     what: 'List, search, and sum what was used',
@@ -58,6 +87,7 @@ export const groups: Readonly<Record<string, Group>> = {
     http: ['GET /v1/runs', 'GET /v1/runs/search', 'GET /v1/conversations', 'GET /v1/usage'],
     grpc: ['List', 'Search'],
     ws: [],
+    tools: ['list_runs', 'search_runs', 'usage'],
   },
   sees: {
     what: 'See and follow one run, response or conversation',
@@ -76,6 +106,7 @@ export const groups: Readonly<Record<string, Group>> = {
     ],
     grpc: ['Get', 'Attach', 'ConversationUsage'],
     ws: [],
+    tools: ['show_run', 'why_run'],
   },
   changes: {
     what: 'Cancel, change or delete one',
@@ -124,6 +155,7 @@ export const groups: Readonly<Record<string, Group>> = {
     ],
     grpc: ['Run', 'Rerank'],
     ws: ['/v1/responses'],
+    tools: ['ask'],
   },
   approves: {
     what: 'See the calls of tools that wait for a person, and decide about them',
@@ -138,7 +170,7 @@ export const groups: Readonly<Record<string, Group>> = {
     ws: [],
   },
   whole: {
-    what: 'See the whole: event log, log of the daemon, its whole state, servers of tools',
+    what: 'See the whole: event log, log of the daemon, its whole state, figures of all, servers of tools',
     outcomes: outcomes('yes', 403, 403),
     http: [
       'GET /v1/machines',
@@ -146,6 +178,7 @@ export const groups: Readonly<Record<string, Group>> = {
       'GET /v1/events',
       'GET /v1/logs',
       'GET /v1/mcp',
+      'GET /metrics',
     ],
     grpc: [],
     ws: ['/v1/events', '/v1/logs'],

@@ -209,7 +209,7 @@ const rules: Rules<Runtime> = {
   },
   nodes: {},
   probe: any,
-  metrics: any,
+  metrics: reads,
   stateChanges: { subscribe: any, next: any },
 };
 

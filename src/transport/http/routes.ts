@@ -111,6 +111,7 @@ export const httpRoutes: readonly Route[] = [
     method: 'GET',
     path: '/metrics',
     access: 'monitor',
+    scope: 'read',
     summary:
       'Figures for Prometheus. With metrics_public, clients of this machine need no token for it.',
     answers: { 200: { type: METRICS_TYPE } },

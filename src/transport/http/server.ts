@@ -106,8 +106,10 @@ export function createHttp(options: HttpOptions): Http {
     if (route.requestId !== undefined)
       res.setHeader(route.requestId, res.getHeader('X-Request-Id') ?? '');
     const admission = access.admit(req, route.access);
-    if (route.access === 'token') {
+    // A token has its scope also where a client of this machine needs no token.
+    if (route.access === 'token' || route.scope !== undefined)
       requireScope(admission, scopeOf(route));
+    if (route.access === 'token') {
       ends.push(admission.begin(), connections.hold(req.socket));
       const turn = unsent.writes.take(REQUEST_BYTES);
       if (turn !== undefined) await turn;
