@@ -33,14 +33,15 @@ export const SCHEMA_VERSION = 2;
  */
 export const NEW_KINDS: Readonly<Record<number, readonly string[]>> = {
   4: ['mcp.', 'run.tool_', 'run.turn_completed'],
+  5: ['run.tool_reported'],
 };
 /** The newest format of a log that this version reads and writes. */
-export const LOG_FORMAT = 4;
+export const LOG_FORMAT = 5;
 
 /** The format that a log with this event has at least; null for the third one. */
 export function formatOf(type: string): number | null {
-  for (const format in NEW_KINDS)
-    if (NEW_KINDS[format]?.some((kind) => type.startsWith(kind))) return Number(format);
+  for (const format of Object.keys(NEW_KINDS).toReversed().map(Number))
+    if (NEW_KINDS[format]?.some((kind) => type.startsWith(kind))) return format;
   return null;
 }
 

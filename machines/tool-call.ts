@@ -51,6 +51,8 @@ export interface CallContext {
   readonly started_at: number | null;
   /** When it ends without an answer. */
   readonly time_limit_at: number | null;
+  /** The last words of the server about it. Absent: it said nothing, or the log is old. */
+  readonly report?: string;
   /** What the model gets. */
   readonly result: Pick<ToolResultPart, 'text' | 'is_error' | 'media'> | null;
   readonly ended_at: number | null;
@@ -137,6 +139,7 @@ const chart = setup({
       tags: ['stable'],
       on: {
         ...endsIn('abandoned'),
+        'run.tool_reported': {},
         'run.tool_finished': 'finished',
         'run.tool_lost': [{ guard: 'mayRepeat', target: 'allowed' }, { target: 'lost' }],
         'run.recovered': [{ guard: 'mayRepeat', target: 'allowed' }, { target: 'lost' }],
@@ -182,6 +185,8 @@ function evolve(context: CallContext, event: CallEvent): Partial<CallContext> {
         started_at: event.at,
         time_limit_at: event.time_limit_at,
       };
+    case 'run.tool_reported':
+      return { report: event.text };
     case 'run.tool_finished': {
       const { text, is_error, media = [] } = event;
       return { result: { text, is_error, ...(media.length > 0 ? { media } : {}) }, ...ended };

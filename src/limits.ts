@@ -412,6 +412,11 @@ export const fixedLimits = {
   /** One request of such a login, or of its refresh, and its answer. */
   mcp_oauth_ms: 30_000,
   mcp_oauth_bytes: 32 * KIB,
+  /**
+   * Least time between two recorded reports of one call. It grows to a twentieth of the time of the
+   * call.
+   */
+  tool_report_ms: 1_000,
   /** Parts of one result of a tool. The others are left out. */
   mcp_result_parts: 256,
   /**

@@ -5,7 +5,7 @@ import { canResume, canRetry, isNextTarget, mayResume } from '../retry.ts';
 import type { DeadlineName, RunCreated, RunEvent } from './context.ts';
 import { countLoss, evolve, newContext, phaseAfter, type RunContext } from './context.ts';
 import { runDeadlines } from './next.ts';
-import { callParts, type Phase } from './turns.ts';
+import { callParts, callsAfter, type Phase } from './turns.ts';
 
 /**
  * One prompt and its answer.
@@ -57,6 +57,7 @@ const chart = setup({
     isThisAttempt: ({ context, event }) => 'attempt' in event && event.attempt === context.attempt,
     isDeadline: ({ event }, params: { name: DeadlineName }) =>
       event.type === 'run.deadline_passed' && event.deadline === params.name,
+    isOfCall: ({ context, event }) => callsAfter(context.calls, event) !== null,
     leadsTo: ({ context, event }, params: { phase: Phase }) =>
       phaseAfter(context, event) === params.phase,
     callsTools: ({ context, event }) =>
@@ -141,6 +142,8 @@ const chart = setup({
               meta: { deadline: 'call' },
               tags: ['calling'],
               entry: { type: 'callTools', params: ({ context: { run_id } }) => ({ run_id }) },
+              // Nothing follows from it, so the calls are not gone through again.
+              on: { 'run.tool_reported': { guard: 'isOfCall' } },
             },
             awaiting_decision: { tags: ['paused', 'stable'] },
             awaiting_approval: { tags: ['paused'] },

@@ -263,6 +263,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
     case 'run.tool_allowed':
     case 'run.tool_denied':
     case 'run.tool_started':
+    case 'run.tool_reported':
     case 'run.tool_finished':
     case 'run.tool_lost':
     case 'run.tool_decided':

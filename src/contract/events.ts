@@ -262,6 +262,8 @@ const events = {
   'run.tool_denied': v.object({ call: number, by: text, reason: text }),
   /** The call may begin now: this is recorded before the server hears of it. */
   'run.tool_started': v.object({ call: number, time_limit_at: number }),
+  /** The last words of its server about a call that works, with its progress. */
+  'run.tool_reported': v.object({ call: number, text }),
   /** `media`: files of the result. The text has a line for each. */
   'run.tool_finished': v.object({
     call: number,

@@ -218,6 +218,8 @@ export const recordedCall = object({
   requested_at: orNull(time),
   started_at: orNull(time),
   ended_at: orNull(time),
+  /** The last words of its server while it worked. */
+  report: v.exactOptional(text),
   /** What the model got. */
   result: orNull(text),
   is_error: flag,

@@ -202,6 +202,7 @@ function stripData({ type, data }: StoredEvent, texts: Texts): Record<string, un
 /** Events with what a tool was called with, or answered. */
 const TOOL_TEXTS: ReadonlySet<string> = new Set([
   'run.tool_requested',
+  'run.tool_reported',
   'run.tool_finished',
   'run.tool_decided',
 ]);

@@ -31,6 +31,8 @@ export interface Call {
   id: string;
   signal: AbortSignal;
   timeout_ms: number;
+  /** Hears what the server says of the call while it works. */
+  report?(text: string): void;
   /** Of the tool that was decided about. */
   digest?: string | null;
   /** A person allowed it. So an answer of the server that is older than a change is not enough. */

@@ -11,7 +11,9 @@ import type { Launch } from './launch.ts';
 import type { Login } from './login.ts';
 import { type Excess, MessageGate } from './message-gate.ts';
 import type { Call } from './port.ts';
+import { Reports } from './reports.ts';
 import { anyResult } from './result.ts';
+import { refusalOf } from './server-requests.ts';
 import { type ToolList, ToolLister } from './tool-list.ts';
 
 export interface SessionOptions {
@@ -46,6 +48,7 @@ export class Session {
   private readonly http: HttpTransport | null;
   private readonly client: Client;
   private readonly options: SessionOptions;
+  private readonly reports = new Reports();
 
   constructor(options: SessionOptions, { onExit, onExcess, onError }: Ends) {
     const { name, version, launch, login, limits, log } = options;
@@ -57,6 +60,18 @@ export class Session {
     this.client.setNotificationHandler('notifications/tools/list_changed', () =>
       options.onToolsChanged(),
     );
+    this.client.setNotificationHandler('notifications/progress', ANY, (params) =>
+      this.reports.takeProgress(params),
+    );
+    this.client.setNotificationHandler('notifications/message', ANY, (params) =>
+      this.reports.takeMessage(params),
+    );
+    this.client.fallbackRequestHandler = async ({ method }) => {
+      const refusal = refusalOf(method);
+      // The person who looks at the run sees why the tool fails.
+      this.reports.takeMessage({ level: 'refused', data: refusal.message });
+      throw refusal;
+    };
     const { command, url, headers } = launch;
     const fetch = nearFetch();
     const shared = { gate, limits };
@@ -109,10 +124,17 @@ export class Session {
   }
 
   /** The result, as it came. */
-  async call(tool: string, args: unknown, { id, signal, timeout_ms }: Call): Promise<unknown> {
-    const params = { name: tool, arguments: asRecord(args), _meta: { 'svc/call_id': id } };
+  async call(tool: string, args: unknown, call: Call): Promise<unknown> {
+    const { id, signal, timeout_ms, report = () => {} } = call;
+    const _meta = { 'svc/call_id': id, progressToken: id };
+    const params = { name: tool, arguments: asRecord(args), _meta };
     const options = { signal, timeout: timeout_ms };
-    return this.client.request({ method: 'tools/call', params }, anyResult, options);
+    const end = this.reports.begin(id, report);
+    try {
+      return await this.client.request({ method: 'tools/call', params }, anyResult, options);
+    } finally {
+      end();
+    }
   }
 
   info({ tools, left_out }: ToolList): McpServerInfo {
@@ -142,4 +164,6 @@ export class Session {
   }
 }
 
+/** A field of another form than that of MCP hides no words of the server. */
+const ANY = { params: anyResult };
 const SAID_MAX = 200;

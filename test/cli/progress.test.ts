@@ -42,6 +42,7 @@ test('each kind of wait has its words', () => {
     [{ type: 'started', provider: 'other' }, 'Waiting for the first token of other · 2 s'],
     [{ type: 'loading', model: 'm', part: 0 }, 'Loading m · 1 s'],
     [{ type: 'loading', model: 'm', part: 0.456 }, 'Loading m, 45 % · 1 s'],
+    [{ type: 'reported', text: '3 of 10' }, 'The tool says: 3 of 10 · 1 s'],
     [{ type: 'collecting' }, 'Receiving the answer · 1 s'],
     [{ type: 'lost' }, 'The daemon is gone; waiting for it to come back. · 1 s'],
     [failed, 'Trying again in 1 s (2 of 3): lab: Too many requests'],

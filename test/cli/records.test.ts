@@ -231,6 +231,24 @@ test('a run shows its conversation, and the parts of its answer', async ({ home,
       finish_reason: 'tool_calls',
       asked_as: 'openai.chat',
       tools: [{ name: 'look', description: null, parameters: {} }],
+      tool_calls: [
+        {
+          call: 1,
+          id: 'c0',
+          server: 'eyes',
+          tool: 'look',
+          name: 'eyes__look',
+          arguments: '{}',
+          state: 'lost',
+          decided_by: 'policy',
+          report: '3 of 10: a.txt',
+          requested_at: null,
+          started_at: null,
+          ended_at: null,
+          result: null,
+          is_error: false,
+        },
+      ],
       messages: [
         { role: 'system', content: [{ type: 'text', text: 'Be brief.' }] },
         {
@@ -257,6 +275,7 @@ test('a run shows its conversation, and the parts of its answer', async ({ home,
   const { stdout } = await home.svc(['runs', 'show', 'run_1']);
   assert.match(stdout, /asked through +openai\.chat/);
   assert.match(stdout, /tools +look/);
+  assert.match(stdout, /call 1 +eyes\/look, lost \(by policy\), said last: 3 of 10: a\.txt\n/);
   assert.is(
     stdout.slice(stdout.indexOf('\n\n') + 2),
     `System

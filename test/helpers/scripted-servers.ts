@@ -1,6 +1,6 @@
 import type { ToolPolicy } from '../../src/contract/options.ts';
 import { SvcError } from '../../src/errors.ts';
-import type { ToolInfo, ToolResult, ToolServers } from '../../src/mcp/port.ts';
+import type { Call, ToolInfo, ToolResult, ToolServers } from '../../src/mcp/port.ts';
 
 /** A tool, with what it does. By default a person is asked, and it cannot be repeated. */
 export interface ScriptedTool {
@@ -8,7 +8,11 @@ export interface ScriptedTool {
   policy?: ToolPolicy;
   repeatable?: boolean;
   description?: string;
-  run(args: unknown, signal: AbortSignal): Promise<ToolResult> | ToolResult;
+  run(
+    args: unknown,
+    signal: AbortSignal,
+    report: (text: string) => void,
+  ): Promise<ToolResult> | ToolResult;
 }
 
 /** Servers of tools, by `server/tool`. They count what was carried out, by the id of the call. */
@@ -72,10 +76,10 @@ export class ScriptedServers implements ToolServers {
     server: string,
     tool: string,
     args: unknown,
-    { id, signal }: { id: string; signal: AbortSignal },
+    { id, signal, report = () => {} }: Call,
   ): Promise<ToolResult> {
     this.begun.push(id);
-    return this.of(server, tool).run(args, signal);
+    return this.of(server, tool).run(args, signal, report);
   }
 
   private of(server: string, tool: string): ScriptedTool {

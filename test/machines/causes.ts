@@ -164,7 +164,7 @@ export const rows: readonly Row[] = [
     'run',
     'callTools',
     'run.tool_requested run.tool_allowed run.tool_denied run.tool_started run.tool_finished ' +
-      'run.tool_lost run.failed',
+      'run.tool_reported run.tool_lost run.failed',
   ),
   row(
     'runtime/tools/approvals.ts',

@@ -61,7 +61,7 @@ test('@xstate/graph and xstate/graph, into which it moved, walk the same states'
       events: (snapshot: AnyMachineSnapshot) =>
         snapshot.status === 'active' ? samples(snapshot) : [],
       serializeState: (snapshot: AnyMachineSnapshot) => key(snapshot),
-      limit: 20_000,
+      limit: 50_000,
     };
     const here = Object.keys(getAdjacencyMap(machine, options as never));
     assert.ok(here.length > 1);

@@ -155,12 +155,21 @@ test('a call that waits is not carried out once the configuration denies it', as
 
 test('a server cannot ask for a model, for a person, or for folders', async () => {
   const { servers } = await boot({ x: scripted(['nosy']) });
-  const { text } = await servers.call('x', 'ask', {}, call());
-  const answers = JSON.parse(text) as { code?: number }[];
+  const reports: string[] = [];
+  const report = (said: string) => void reports.push(said);
+  const { text } = await servers.call('x', 'ask', {}, { ...call(), report });
+  const [model, person, folders] = [
+    'svc lends no model to a server (sampling).',
+    'svc asks no person for a server (elicitation). Take what the tool needs as its arguments.',
+    'svc names no folders to a server (roots). Take them as arguments of its command.',
+  ];
   assert.equal(
-    answers.map(({ code }) => code),
-    [-32601, -32601, -32601],
-    text,
+    JSON.parse(text),
+    [model, person, folders].map((message) => ({ code: -32601, message })),
+  );
+  assert.equal(
+    reports,
+    [model, person, folders].map((message) => `refused: ${message}`),
   );
 });
 

@@ -62,6 +62,7 @@ const NOT_RECORDED: Readonly<Record<string, string>> = {
   'run.tool_finished': 'newer than 0.1.0',
   'run.tool_lost': 'newer than 0.1.0',
   'run.tool_requested': 'newer than 0.1.0',
+  'run.tool_reported': 'newer than 0.1.0',
   'run.tool_started': 'newer than 0.1.0',
   'run.turn_completed': 'newer than 0.1.0',
 };

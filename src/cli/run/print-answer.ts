@@ -78,6 +78,8 @@ interface Printing extends Steps {
 export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortSignal): Printing {
   let printer = live;
   let hadOutput = false;
+  /** The calls that a person is asked about. */
+  const asked = new Set<unknown>();
   let isMoving = false;
   let maxTokens: number | null | undefined;
   let collected: string[] = [];
@@ -118,8 +120,12 @@ export function printing(live: AnswerPrinter | null, json: boolean, stop: AbortS
       isMoving = true;
       if (!json) note(oneLine(`${named(from, why)}; going on with ${to}`));
     },
-    tool: (_, type) => {
-      wait.add({ type: 'calling' });
+    tool: (_, type, { call, approval, text }) => {
+      if (approval === 'ask') asked.add(call);
+      else if (type !== 'run.tool_reported') asked.delete(call);
+      // The line would come between a question and its answer.
+      const isShown = type === 'run.tool_reported' && asked.size === 0;
+      wait.add(isShown ? { type: 'reported', text: String(text) } : { type: 'calling' });
       if (type !== 'run.turn_completed') return undefined;
       // The next turn of the model begins a paragraph. At its end, the last turn is the answer.
       if (hadOutput && printer !== null && !stop.aborted) return printer.append('\n\n');

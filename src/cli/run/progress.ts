@@ -34,6 +34,8 @@ export type Fact =
   | { type: 'connected' }
   /** Text has come and is shown. */
   | { type: 'answering' }
+  /** The server of a tool says how far a call is. */
+  | { type: 'reported'; text: string }
   /** The tools that the model called have lines of their own, and questions. */
   | { type: 'calling' }
   | { type: 'ended' };
@@ -75,6 +77,7 @@ export function progressAfter(progress: Progress, fact: Fact, now: number): Prog
     case 'starting':
     case 'placed':
     case 'loading':
+    case 'reported':
     case 'collecting':
     case 'lost':
       return waiting(progress, fact, now);
@@ -151,6 +154,7 @@ const WORDS: {
   started: ({ provider }) => `Waiting for the first token of ${provider}`,
   // The process of the engine starts first.
   loading: ({ model, part }) => `Loading ${model}${part === 0 ? '' : `, ${percent(part)} %`}`,
+  reported: ({ text }) => `The tool says: ${text}`,
   collecting: () => 'Receiving the answer',
   lost: () => LOST,
 };

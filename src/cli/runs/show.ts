@@ -52,10 +52,11 @@ export function recordText(record: Results['run.get']): string {
     ],
     ['tools', record.tools?.map(({ name }) => name).join(', ') ?? null],
     ...(record.tool_calls ?? []).map(
-      ({ call, server, tool, name, state, decided_by }): [string, string] => [
+      ({ call, server, tool, name, state, decided_by, report }): [string, string] => [
         `call ${call}`,
         `${server === null ? name : `${server}/${tool}`}, ${state}` +
-          (decided_by === null ? '' : ` (by ${decided_by})`),
+          (decided_by === null ? '' : ` (by ${decided_by})`) +
+          (report === undefined ? '' : `, said last: ${report}`),
       ],
     ),
     ['asked through', record.asked_as ?? null],

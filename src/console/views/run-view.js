@@ -101,12 +101,24 @@ function facts(run) {
     ['speed', speed === null ? null : paced(speed)],
     ['finished by', run.finish_reason],
     ['asked by', run.asked_by === undefined ? run.client : `${run.client} (token ${run.asked_by})`],
+    ['tools say', reports(run)],
     ['left this machine', crossed(run)],
     ['failed attempts', failures(run)],
   ];
   return rows.flatMap(([name, value]) =>
     value === null ? [] : [el('div', {}, el('dt', {}, name), el('dd', {}, value))],
   );
+}
+
+/**
+ * The last words of the servers of calls that work.
+ * @param {import("../state/model.js").Run} run
+ */
+function reports({ tool_calls = [] }) {
+  const said = tool_calls.flatMap(({ call, state, report }) =>
+    state === 'started' && report !== undefined ? [`call ${call}: ${report}`] : [],
+  );
+  return said.length === 0 ? null : said.join(' · ');
 }
 
 /** Which clouds got the prompt. @param {import('../state/model.js').Run} run */

@@ -32,6 +32,7 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
   'run.tool_denied': ({ call, by, reason }) =>
     `call ${word(call)} was denied (by ${word(by)}): ${word(reason)}`,
   'run.tool_started': ({ call }) => `call ${word(call)} began`,
+  'run.tool_reported': ({ call, text }) => `call ${word(call)} reported: ${word(text)}`,
   'run.tool_finished': ({ call, is_error }) =>
     `call ${word(call)} ended${is_error === true ? ' with an error' : ''}`,
   'run.tool_lost': ({ call, error }) => `call ${word(call)} was cut off: ${failure(error)}`,

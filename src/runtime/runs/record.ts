@@ -90,6 +90,7 @@ function turnsOf({ turns, calls, ...of }: RunSnapshot['context']): Partial<RunRe
       requested_at: timeOrNull(rest.requested_at),
       started_at: timeOrNull(rest.started_at),
       ended_at: timeOrNull(rest.ended_at),
+      ...(rest.report === undefined ? {} : { report: rest.report }),
       result: rest.result?.text ?? null,
       is_error: rest.result?.is_error ?? false,
     })),

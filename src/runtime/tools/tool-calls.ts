@@ -16,12 +16,13 @@ import { type RunKey, stream } from '../../kernel/stream.ts';
 import type { Limits } from '../../limits.ts';
 import type { ToolInfo, ToolServers } from '../../mcp/port.ts';
 import type { ArgumentsJudge, Verdict } from './arguments-judge.ts';
+import { Reporter } from './reporter.ts';
 
 export interface ToolCallsOptions {
   kernel: Kernel;
   servers: ToolServers;
   judge: ArgumentsJudge;
-  limits: Pick<Limits, 'tool_calls_at_once' | 'tool_ms' | 'approval_ms'>;
+  limits: Pick<Limits, 'tool_calls_at_once' | 'tool_ms' | 'tool_report_ms' | 'approval_ms'>;
   log: Log;
 }
 
@@ -177,7 +178,11 @@ export class ToolCalls {
     this.live.set(key, { run_id, call, abort });
     const isByPerson = made.approval === 'ask';
     const { tool_ms: timeout_ms } = limits;
-    const options = { id: key, signal: abort.signal, timeout_ms, digest, isByPerson };
+    const reporter = new Reporter(kernel.clock, limits.tool_report_ms, (text) =>
+      kernel.tryAppend(run_id, { type: 'run.tool_reported', call, text }).catch(() => false),
+    );
+    const { take: report } = reporter;
+    const options = { report, id: key, signal: abort.signal, timeout_ms, digest, isByPerson };
     servers
       .call(server, tool, JSON.parse(made.arguments || '{}'), options)
       .then(
@@ -190,7 +195,10 @@ export class ToolCalls {
           return { type: 'run.tool_finished', call, text: error.message, is_error: true };
         },
       )
-      .then((event) => (abort.signal.aborted ? false : kernel.tryAppend(run_id, event)))
+      .then(async (event) => {
+        await reporter.flush();
+        return abort.signal.aborted ? false : kernel.tryAppend(run_id, event);
+      })
       .catch((error: unknown) =>
         log.error({ err: error, run_id, call }, 'the result of a tool could not be recorded'),
       )

@@ -19,6 +19,7 @@ export function callEvents(call: number): CallEvent[] {
     { ...of, type: 'run.tool_allowed', by: 'a person' },
     { ...of, type: 'run.tool_denied', by: 'policy', reason: 'not here' },
     { ...of, type: 'run.tool_started', time_limit_at: NOW + 8000 },
+    { ...of, type: 'run.tool_reported', text: '1 of 2' },
     { ...of, type: 'run.tool_finished', text: 'page', is_error: false },
     { ...of, type: 'run.tool_lost', error },
     { ...of, type: 'run.tool_decided', decision: 'repeat', by: 'a person' },

@@ -1,0 +1,15 @@
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/client';
+
+/** Why svc does not do what a server asks of its client. Each begins a sentence. */
+const REFUSED: Readonly<Record<string, string>> = {
+  'elicitation/create':
+    'svc asks no person for a server (elicitation). Take what the tool needs as its arguments.',
+  'sampling/createMessage': 'svc lends no model to a server (sampling).',
+  'roots/list': 'svc names no folders to a server (roots). Take them as arguments of its command.',
+};
+
+/** The answer to a request of a server: an error that names what is refused. */
+export function refusalOf(method: string): ProtocolError {
+  const words = Object.hasOwn(REFUSED, method) ? REFUSED[method] : undefined;
+  return new ProtocolError(ProtocolErrorCode.MethodNotFound, words ?? 'Method not found');
+}
