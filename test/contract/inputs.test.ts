@@ -81,6 +81,28 @@ test('an unknown field is refused by its name, even one that would reach the pro
   assert.is(refusal(JSON.parse('{"prompt":"a","__proto__":{"cloud":true}}')).param, '__proto__');
 });
 
+test('of two forms that fit equally far, the one with an unknown field is told', () => {
+  const missing = object({ name: v.string(), size: v.number() });
+  const unknown = object({ other: v.optional(v.string()) });
+  for (const forms of [
+    [missing, unknown],
+    [unknown, missing],
+  ]) {
+    const schema = object({ part: v.union(forms) });
+    const problem = (value: object) => {
+      try {
+        check(schema, value);
+      } catch (error) {
+        const { param, details } = error as SvcError;
+        return [param, details?.unknown];
+      }
+      return null;
+    };
+    assert.equal(problem({ part: { size: 1 } }), ['part.size', 'field']);
+    assert.is(problem({ part: { other: '' } }), null);
+  }
+});
+
 test('a prompt that is missing, empty or blank is prompt_missing', () => {
   for (const value of [{}, { prompt: null }, { prompt: '' }, { prompt: ' \n\t' }])
     assert.is(refusal(value).code, 'prompt_missing');

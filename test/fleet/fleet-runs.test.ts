@@ -339,6 +339,20 @@ test('a released run ends at its deadline while no node has a place', async () =
   assert.is(await stateOf(a, waits.id), 'timed_out');
 });
 
+test('of two deadlines that passed on no node, the first one ends the run', async () => {
+  const a = await fleet.boot('a', 1, { queue_ms: 5000 });
+  await a.runtime.runs.start({ prompt: 'busy' }, 'one');
+  const { id } = await a.runtime.runs.start({ prompt: 'waits', timeout_ms: 8000 }, 'one');
+  await settle();
+  await fleet.kill(a);
+  await fleet.pass(60_000);
+  const b = await fleet.boot('b', 1);
+  await fleet.pass(10_000);
+  const events = await b.store.readStream(id, 1, 20);
+  const passed = events.find(({ type }) => type === 'run.deadline_passed');
+  assert.is((passed?.data as { deadline?: string } | undefined)?.deadline, 'queue');
+});
+
 test('a boot counts the unfinished runs of its node, not those of the fleet', async () => {
   const [a, b] = [await fleet.boot('a', 4), await fleet.boot('b', 4)];
   await a.runtime.runs.start({ prompt: '1' }, 'one');

@@ -166,6 +166,17 @@ pulls('another model of the same name is not overwritten', async (harness) => {
   isThere(harness, OTHER);
 });
 
+pulls('a file of another size is refused before it is read', async (harness) => {
+  const { pull, path, events } = harness;
+  for (const other of [MODEL.subarray(1), Buffer.concat([MODEL, Buffer.alloc(1)])]) {
+    writeFileSync(path(FILE), other);
+    assert.is((await pull('hf:user/tiny')).error?.code, 'model_exists');
+    isThere(harness, other);
+  }
+  const types = new Set((await events()).map(({ type }) => type));
+  assert.equal([...types], ['pull.requested', 'pull.failed']);
+});
+
 pulls('what follows a question mark is in no event and no record', async (harness) => {
   const { last } = await harness.pull(`${address(harness)}?signature=topsecret`);
   assert.is(last?.state, 'completed');

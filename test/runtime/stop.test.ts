@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import type { Recovery } from '../../machines/run/context.ts';
 import { releaseAll } from '../../src/daemon/stop.ts';
 import type { SvcError } from '../../src/errors.ts';
+import { stream } from '../../src/kernel/stream.ts';
 import type { EventStore } from '../../src/store/port.ts';
 import { eventData } from '../../src/transport/stream/event-forms.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
@@ -116,6 +117,31 @@ test('a run cancelled while the daemon stops is cancelled, and is finished in th
   await waitFor('the transports are asked to close', () => booted.closed.length === 1);
   await releaseAll(booted);
   assert.equal(await booted.runtime.stopped(), { finished: 1, handed_over: 0, ended: 0 });
+});
+
+test('the daemon has stopped when its engines have left', async () => {
+  const booted = await boot(inAnswer(), createMemoryStore(), 'boot_1');
+  const { kernel, store } = booted;
+  const engine = stream.engine('boot_1', 1);
+  const bounds = { start_ms: 3000, load_ms: 9000, stop_ms: 2000, kill_ms: 1000, idle_ms: 60_000 };
+  const load = { attempt: 1, model: 'm', path: '/m.gguf' };
+  await kernel.append([{ stream: engine, event: { type: 'engine.created', ...bounds } }]);
+  await kernel.append([{ stream: engine, event: { type: 'engine.load_requested', ...load } }]);
+  const started = { type: 'engine.process_started', attempt: 1, pid: 7 } as const;
+  await kernel.append([{ stream: engine, event: started }]);
+  await booted.runtime.lifecycle({ type: 'stop_requested', mode: 'force' }, 'test');
+  await waitFor('the transports are asked to close', () => booted.closed.length === 1);
+  const released = releaseAll(booted);
+  await turns(40);
+  const types = async () =>
+    (await store.readAll(0, 100))
+      .map(({ type }) => type)
+      .filter((type) => /^(engine|daemon)\.(exited|stopped|stop_requested)$/.test(type));
+  assert.equal(await types(), ['daemon.stop_requested', 'engine.stop_requested']);
+  const exited = { type: 'engine.exited', attempt: 1, exit_code: 0, signal: null } as const;
+  await kernel.append([{ stream: engine, event: exited }]);
+  await released;
+  assert.equal((await types()).slice(2), ['engine.exited', 'daemon.stopped']);
 });
 
 test.run();

@@ -106,6 +106,18 @@ test('another process sees a new key at its next request, and the old one is gon
   assert.is(keychain.entries.size, 0);
 });
 
+test('a key that was removed is not used again, though its file comes back', async () => {
+  const keychain = fakeKeychain();
+  const keys = new StoredKeys(folder, keychain);
+  await keys.store('openai', OWNER, SECRET);
+  assert.is(await keys.read('openai', OWNER), SECRET);
+  const kept = readFileSync(file());
+  assert.is(await keys.remove('openai'), true);
+  assert.is(await keys.read('openai', OWNER), null);
+  writeFileSync(file(), kept, { mode: 0o600 });
+  assert.match(await refused(keys.read('openai', OWNER)), 'has no key of openai any more');
+});
+
 test('no other address gets the key', async () => {
   const keys = new StoredKeys(folder, NO_KEYCHAIN);
   await keys.store('openai', OWNER, SECRET);

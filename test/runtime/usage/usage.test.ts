@@ -6,6 +6,7 @@ import type { OutputPart } from '../../../src/providers/port.ts';
 import { costOf } from '../../../src/runtime/usage/price.ts';
 import type { EventStore } from '../../../src/store/port.ts';
 import { HOUR_MS, OTHER_MODELS } from '../../../src/store/usage-sums.ts';
+import { type ManualClock, manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
 import { gate, output, ScriptedProvider, untilAborted } from '../../helpers/scripted-provider.ts';
 import { codeOf, waitFor } from '../../helpers/wait.ts';
@@ -22,7 +23,12 @@ const PRICES = { 'far/*': { input: 2, output: 4 }, 'far/dear': { input: 2000, ou
 
 async function boot(
   settings: Partial<Settings> = {},
-  options: { store?: EventStore; boot_id?: string; far?: ScriptedProvider } = {},
+  options: {
+    store?: EventStore;
+    boot_id?: string;
+    far?: ScriptedProvider;
+    clock?: ManualClock;
+  } = {},
 ) {
   const { far = says('far'), ...rest } = options;
   const near = says('near');
@@ -50,11 +56,12 @@ function toMidnight(clock: { now(): number; advance(ms: number): void }): void {
 }
 
 test('runs are summed by model, provider, client and day, with their cost', async () => {
-  const { ask, runtime } = await boot({ prices: PRICES });
+  const clock = manualClock(Date.parse('2026-11-28T23:30:00Z'));
+  const { ask, runtime } = await boot({ prices: PRICES }, { clock });
   await ask('far/m', { client: 'a' });
   await ask('far/m', { client: 'b' });
   await ask('far/dear', { client: 'a' });
-  const { created_at } = await ask('near/n', { client: 'command line 41' });
+  await ask('near/n', { client: 'command line 41' });
   const rows = async (by: 'model' | 'provider' | 'client' | 'day') =>
     (await runtime.usage({ by })).groups.map(({ name, runs, input_tokens, cost }) => [
       name,
@@ -80,7 +87,7 @@ test('runs are summed by model, provider, client and day, with their cost', asyn
     ],
   );
   const [day, ...others] = await rows('day');
-  assert.equal([day?.[0], day?.[1], others], [created_at.slice(0, 10), 4, []]);
+  assert.equal([day?.[0], day?.[1], others], ['2026-11-28', 4, []]);
   const { total } = await runtime.usage({});
   assert.equal([total.runs, total.output_tokens, total.without_price], [4, 2000, []]);
 });
