@@ -265,4 +265,26 @@ test('a stream that is left early does not hold up the connection', async ({ dae
   assert.ok((await client.call('health')).ready);
 });
 
+test('a request leaves nothing behind: answered, refused, expired or given up', async ({
+  daemon,
+  client,
+}) => {
+  const open = () => (Reflect.get(client, 'open') as ReadonlyMap<number, unknown>).size;
+  daemon.on('health', ({ result }) => result(health));
+  await client.call('health');
+  assert.is(open(), 0, 'answered');
+  daemon.on('health', ({ error }) => error({ code: 'not_ready', message: 'Not yet.' }));
+  await failure(client.call('health'));
+  assert.is(open(), 0, 'refused');
+  daemon.on('run.get', () => {});
+  await failure(client.call('run.get', {}, { timeout_ms: 20 }));
+  assert.is(open(), 0, 'expired');
+  const stop = new AbortController();
+  const given = client.call('run.get', {}, { signal: stop.signal });
+  assert.is(open(), 1);
+  stop.abort();
+  await failure(given);
+  assert.is(open(), 0, 'given up');
+});
+
 test.run();

@@ -376,4 +376,19 @@ test('removed data leaves the write-ahead log after the last reader of it, and u
   }
 });
 
+test(
+  'the last event of the log stays, also of an earlier boot without runs',
+  placed(async (place) => {
+    const store = place.store();
+    await store.open();
+    const events = [1, 2, 3].map((seq) => event(seq, 'provider:a:boot_1', seq));
+    await store.append({ events, runs: [] });
+    assert.equal(await pruneAll(store), { runs: 0, events: 0, steps: 1 });
+    await store.append({ events: [event(4, 'daemon:boot_2', 1, { boot_id: 'boot_2' })], runs: [] });
+    assert.equal(await pruneAll(store), { runs: 0, events: 3, steps: 1 });
+    assert.ok((await store.verify()).ok);
+    await store.close();
+  }),
+);
+
 test.run();

@@ -1,6 +1,7 @@
 import { toFile } from 'openai';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { defaultLimits } from '../../../src/limits.ts';
 import { remote } from '../../helpers/remote.ts';
 import { gate } from '../../helpers/scripted-provider.ts';
 import { type Exchange, type Scenario, Upstream } from '../../helpers/upstream.ts';
@@ -10,12 +11,22 @@ import { bootReal } from '../http/real.ts';
 import { clientOf } from './boot.ts';
 
 /** Requests that a provider gets as they are: the `openai` package, svc, and a remote API. */
-async function boot(scenario: Scenario, limits: { upload_bytes?: number } = {}) {
+async function boot(
+  scenario: Scenario,
+  limits: { upload_bytes?: number } = {},
+  {
+    kind = 'local',
+    passed_answer_bytes = defaultLimits.passed_answer_bytes,
+  }: { kind?: 'local' | 'cloud'; passed_answer_bytes?: number } = {},
+) {
   const upstream = await Upstream.start((x) =>
     x.received.method === 'GET' ? x.reply(200, { data: [] }) : scenario(x),
   );
-  const port = remote(upstream.base_url, { config: { key: 'env:TEST_KEY' } });
-  const real = await bootReal({ remote: { lan: { port, kind: 'local' } }, limits });
+  const port = remote(upstream.base_url, {
+    config: { key: 'env:TEST_KEY' },
+    limits: { passed_answer_bytes },
+  });
+  const real = await bootReal({ remote: { lan: { port, kind } }, limits });
   const client = clientOf(real);
   const post = (path: string, body: FormData | string, headers: Record<string, string> = {}) =>
     fetch(`${real.url}${path}`, {
@@ -221,6 +232,26 @@ test('a client that leaves closes the connection, and a cut answer is cut for th
     ),
   );
   await close();
+});
+
+test('the tokens of a request are read from an answer up to its bound, else estimated', async () => {
+  const answer = { text: 'Hello.', usage: { input_tokens: 12 } };
+  const { length } = JSON.stringify(answer);
+  for (const [bytes, tokens] of [
+    [length, [12, 0]],
+    [length - 1, [2, 1]],
+  ] as const) {
+    const { real, post, close } = await boot(
+      (x) => x.reply(200, answer),
+      {},
+      { kind: 'cloud', passed_answer_bytes: bytes },
+    );
+    const sent = await post(TRANSCRIPTIONS, form());
+    assert.equal(await sent.json(), answer, 'the answer is passed on whole');
+    const { total } = await real.runtime.usage({});
+    assert.equal([total.input_tokens, total.estimated_embeddings], tokens, `${bytes} bytes`);
+    await close();
+  }
 });
 
 test.run();
