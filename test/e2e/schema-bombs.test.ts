@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -8,6 +8,7 @@ import { makeHome } from '../helpers/svc.ts';
 import { scripted } from '../helpers/tool-servers.ts';
 import { Upstream } from '../helpers/upstream.ts';
 import { waitFor } from '../helpers/wait.ts';
+import { watch } from '../helpers/watch-life.ts';
 import { type Life, serve } from '../torture/daemon.ts';
 
 /** A server of tools whose schemas need any time and memory, at the built daemon. */
@@ -32,35 +33,6 @@ async function boot(names: readonly string[], denied: readonly string[] = []) {
   };
   writeFileSync(join(folder, 'mcp.json'), JSON.stringify({ mcpServers }));
   return { home, upstream, life: await serve(home) };
-}
-
-const memoryOf = ({ pid }: Life) =>
-  1024 * Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
-
-/** Asks `/livez` all the time. */
-async function watch(life: Life) {
-  const { addresses } = await life.ask((client) => client.call('status'));
-  const seen = { slowest_ms: 0, asked: 0, memory: 0 };
-  const idle = memoryOf(life);
-  let isOver = false;
-  void life.ended.then(() => {
-    isOver = true;
-  });
-  const asking = (async () => {
-    while (!isOver) {
-      const begun = performance.now();
-      const response = await fetch(`${addresses.http}/livez`).catch(() => null);
-      if (response === null) continue;
-      seen.slowest_ms = Math.max(seen.slowest_ms, performance.now() - begun);
-      seen.memory = Math.max(seen.memory, memoryOf(life) - idle);
-      seen.asked += 1;
-    }
-  })();
-  return async () => {
-    isOver = true;
-    await asking;
-    return seen;
-  };
 }
 
 const start = (life: Life, server: string, tool: string, args: string) =>

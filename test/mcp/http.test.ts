@@ -1,8 +1,8 @@
-import { gzipSync } from 'node:zlib';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Limits } from '../../src/limits.ts';
 import { failure } from '../helpers/failure.ts';
+import { TOOL_BOMBS } from '../helpers/tool-bombs.ts';
 import { bootToolServers } from '../helpers/tool-servers.ts';
 import { waitFor } from '../helpers/wait.ts';
 import { type Does, event, INTRODUCTION, type WebTools, webTools } from '../helpers/web-tools.ts';
@@ -229,77 +229,7 @@ test('a server that is asked too often keeps its session', async () => {
   delete web.does['tools/call'];
 });
 
-const MIB = 1024 * 1024;
-const bombs: [string, Does, RegExp][] = [
-  [
-    'numbers',
-    ({ id, body }) => body(`{"id":${id},"result":{"content":[${'1,'.repeat(MIB)}1]}}`),
-    /a message has more than 250000 numbers/,
-  ],
-  [
-    'empty objects',
-    ({ id, body }) => body(`{"id":${id},"result":{"content":[${'{},'.repeat(700_000)}1]}}`),
-    /a message has more than 50000 values/,
-  ],
-  [
-    'empty objects in a stream',
-    ({ id, events }) =>
-      events(`data: {"id":${id},"result":{"content":[${'{},'.repeat(700_000)}1]}}\n\n`),
-    /a message has more than 50000 values/,
-  ],
-  ['levels', ({ body }) => body('['.repeat(2 * MIB)), /a message has more than 64 levels/],
-  [
-    'keys that differ',
-    ({ id, body }) =>
-      body(`{"id":${id},"result":{${Array.from({ length: 60_000 }, (_, n) => `"${n}":1`)}}}`),
-    /a message has more than 50000 values/,
-  ],
-  [
-    'a gigabyte that is packed',
-    ({ body }) => body(packed(), 'application/json', { 'content-encoding': 'gzip' }),
-    /a message has more than 16777216 bytes/,
-  ],
-  [
-    'a request of the server each moment',
-    ({ events, res }) => {
-      let id = 0;
-      const more = () => {
-        if (res.destroyed) return;
-        id += 1;
-        events(event({ jsonrpc: '2.0', id: `s${id}`, method: 'sampling/createMessage' }));
-        setImmediate(more);
-      };
-      more();
-    },
-    /it asked svc for more than 64 things at once/,
-  ],
-  [
-    'notifications',
-    ({ body }) =>
-      body(JSON.stringify(Array(5000).fill({ jsonrpc: '2.0', method: 'notifications/progress' }))),
-    /it sent more than 4096 messages at once that no one asked for/,
-  ],
-  [
-    'answers that no one waits for',
-    ({ events }) => events(event(answer(99)).repeat(5000)),
-    /it sent more than 4096 messages at once that no one asked for/,
-  ],
-  [
-    'requests in a batch',
-    ({ body }) =>
-      body(JSON.stringify(Array.from({ length: 65 }, (_, id) => ({ id, method: 'roots/list' })))),
-    /it asked svc for more than 64 things at once/,
-  ],
-];
-
-let gigabyte: Buffer | null = null;
-function packed(): Buffer {
-  // Members of a gzip file follow each other.
-  gigabyte ??= Buffer.concat(Array(64).fill(gzipSync(Buffer.alloc(16 * MIB, ' '))));
-  return gigabyte;
-}
-
-for (const [what, does, reason] of bombs)
+for (const [what, { does, reason }] of Object.entries(TOOL_BOMBS))
   test(`an answer with ${what} costs the call and its session, and nothing else`, async () => {
     const { servers, get, record } = await boot({ 'tools/call': does });
     await servers.tools('y', soon());
