@@ -1,10 +1,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Message } from '../../../machines/messages.ts';
+import { loadConfig } from '../../../src/config/config.ts';
 import type { RunInput, RunRecord } from '../../../src/contract/contract.ts';
 import { SvcError } from '../../../src/errors.ts';
+import { MadeConversations } from '../../../src/runtime/conversations/made-conversations.ts';
 import type { Runtime } from '../../../src/runtime/port.ts';
-import { bootRuntime } from '../../helpers/runtime.ts';
+import { bootKernel } from '../../helpers/kernel.ts';
+import { bootRuntime, NOWHERE } from '../../helpers/runtime.ts';
 import { finish, gate, output, ScriptedProvider } from '../../helpers/scripted-provider.ts';
 import { createMemoryStore } from '../../helpers/store/memory.ts';
 import { codeOf, waitFor } from '../../helpers/wait.ts';
@@ -189,6 +192,23 @@ test('a conversation that is too long is refused, and so is one that the log doe
   const one = await said(omitting.runtime, { prompt: 'one' });
   const two = { prompt: 'two', conversation: one.id };
   assert.is(await codeOf(omitting.runtime.runs.start(two, 'test')), 'content_not_kept');
+});
+
+test('before the log is open a conversation is neither read nor changed, and may be asked again', async () => {
+  const { kernel, store } = await bootKernel({ open: false });
+  const made = new MadeConversations({
+    kernel,
+    store,
+    config: loadConfig(NOWHERE, { env: {} }),
+    conversations: { alone: () => assert.unreachable('it is changed') as never },
+    head: () => assert.unreachable('it is read') as never,
+  });
+  const refused = (work: Promise<unknown>) => work.catch((error: SvcError) => error);
+  for (const work of [made.describe('run_1', { title: 'x' }), made.get('conv_1')]) {
+    const error = await refused(work);
+    assert.instance(error, SvcError);
+    assert.equal([(error as SvcError).code, (error as SvcError).retryable], ['not_ready', true]);
+  }
 });
 
 test.run();
