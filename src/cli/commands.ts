@@ -830,8 +830,11 @@ export const commands: readonly CommandSpec[] = [
   }),
   command('mcp import', {
     args: '<file>',
-    summary: 'Copy the servers of tools of another program, such as Claude Desktop or VS Code.',
-    examples: ['mcp import ~/.cursor/mcp.json'],
+    summary:
+      'Copy the servers of tools of another program, such as Claude Desktop or VS Code. It shows ' +
+      'what each starts and gets, and asks.',
+    flags: [flag('yes', 'Do not ask. Without a terminal nothing is written otherwise.')],
+    examples: ['mcp import ~/.cursor/mcp.json', 'mcp import servers.json --yes'],
   }),
   command('preset list', {
     summary: 'The presets: settings of requests by name. Works without a daemon.',

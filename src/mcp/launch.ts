@@ -1,4 +1,5 @@
 import type { McpServerConfig } from '../config/mcp-file.ts';
+import { type Reference, referencesIn } from '../config/reference.ts';
 import { SvcError } from '../errors.ts';
 
 /** What a server is started with: its configuration with the values of its references. */
@@ -58,39 +59,36 @@ export async function withValues(
 ): Promise<string> {
   let out = '';
   let end = 0;
-  for (const { 0: whole, 1: inner = '', index } of text.matchAll(REFERENCE)) {
-    out += text.slice(end, index) + note(await valueFor(inner, references));
-    end = index + whole.length;
+  for (const reference of referencesIn(text)) {
+    out += text.slice(end, reference.index) + note(await valueFor(reference, references));
+    end = reference.index + reference.text.length;
   }
   return out + text.slice(end);
 }
 
-const REFERENCE = /\$\{([^}]*)\}/g;
 /** A shorter text is in many lines by chance. */
 const SECRET_MIN = 6;
 
-async function valueFor(inner: string, { env, key }: References): Promise<string> {
-  const at = inner.indexOf(':');
-  const kind = at < 0 ? '' : inner.slice(0, at);
-  const rest = inner.slice(at + 1);
+async function valueFor(
+  { text, kind, name, fallback }: Reference,
+  { env, key }: References,
+): Promise<string> {
   if (kind === 'key') {
-    const stored = await key(rest);
+    const stored = await key(name);
     if (stored !== null) return stored;
     throw missing(
-      `The server of tools needs the stored key ${rest}, and there is none.`,
-      `Store it: svc mcp set <name> --key ${rest}`,
+      `The server of tools needs the stored key ${name}, and there is none.`,
+      `Store it: svc mcp set <name> --key ${name}`,
     );
   }
-  const isPlain = kind === '' || rest.startsWith('-');
-  if (!isPlain && kind !== 'env')
+  if (kind === 'foreign')
     throw missing(
-      `The server of tools needs \${${inner}}, which only another program can fill in.`,
+      `The server of tools needs ${text}, which only another program can fill in.`,
       `Write a value, \${env:NAME} or \${key:NAME} into mcp.json.`,
     );
-  const name = kind === 'env' ? rest : isPlain && kind !== '' ? kind : inner;
   const value = name.toUpperCase().startsWith('SVC_') ? undefined : env[name];
   if (value) return value;
-  if (isPlain && kind !== '') return rest.slice(1);
+  if (fallback !== null) return fallback;
   throw missing(
     `The server of tools needs the variable ${name}, which the daemon does not have.`,
     'Set it where the daemon starts, then: svc restart. No variable SVC_… is passed on.',

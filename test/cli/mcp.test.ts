@@ -1,9 +1,10 @@
-import { mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Home, makeHome } from '../helpers/svc.ts';
+import { hasTerminal, typeAt } from '../helpers/terminal.ts';
 import { SCRIPTED } from '../helpers/tool-servers.ts';
 
 /** The commands for servers of tools, without and with a daemon. */
@@ -44,22 +45,87 @@ test('add, set, list and remove work without a daemon, and keep comments', async
   assert.is((await home.svc(['mcp', 'show', 'x'])).code, 3);
 });
 
+const THEIRS = {
+  'My Server': {
+    command: 'npx',
+    args: ['-y', 'a package', `\${HOME}/notes`, `\${DEBUG:-off}`],
+    env: { KEY: 'secret-value', TOKEN: `\${env:OPENAI_API_KEY}`, OWN: `\${key:OWN}` },
+    svc: { trusted: true },
+  },
+  issues: { url: 'https://issues.test/mcp', headers: { 'X-Key': `\${env:OPENAI_API_KEY}` } },
+  old: { type: 'sse', url: 'http://a/' },
+};
+
+function theirs(folder: string): string {
+  const from = join(folder, 'their.json');
+  writeFileSync(from, JSON.stringify({ servers: THEIRS }));
+  return from;
+}
+
 test('the files of other programs are imported, without what they allow', async () => {
   const { home, file } = newHome();
-  const from = join(home.folder, 'their.json');
-  const server = { command: 'x', env: { KEY: 'secret-value' }, svc: { trusted: true } };
-  writeFileSync(
-    from,
-    JSON.stringify({ servers: { 'My Server': server, old: { type: 'sse', url: 'http://a/' } } }),
-  );
-  const { code, stdout } = await home.svc(['mcp', 'import', from, '--json']);
+  const from = theirs(home.folder);
+  const { code, stdout } = await home.svc(['mcp', 'import', from, '--yes', '--json']);
   assert.is(code, 6);
-  const { imported, skipped } = JSON.parse(stdout);
-  assert.equal([imported, skipped[0].name], [['My-Server'], 'old']);
+  const { imported, servers, skipped } = JSON.parse(stdout);
+  assert.equal([imported, skipped[0].name], [['My-Server', 'issues'], 'old']);
+  assert.equal(servers, [
+    {
+      name: 'My-Server',
+      target: 'npx',
+      variables: ['HOME', 'DEBUG', 'OPENAI_API_KEY'],
+      keys: ['OWN'],
+      env: ['KEY'],
+      headers: [],
+    },
+    {
+      name: 'issues',
+      target: 'https://issues.test/mcp',
+      variables: ['OPENAI_API_KEY'],
+      keys: [],
+      env: [],
+      headers: ['X-Key'],
+    },
+  ]);
   const { svc, env } = JSON.parse(readFileSync(file, 'utf8')).mcpServers['My-Server'];
-  assert.equal([svc, env], [undefined, { KEY: 'secret-value' }]);
+  assert.equal([svc, env], [undefined, THEIRS['My Server'].env]);
   assert.not.match((await home.svc(['mcp', 'list', '--json'])).stdout, /secret-value/);
 });
+
+const SHOWN = `My-Server starts npx -y "a package" "\${HOME}/notes" "\${DEBUG:-off}"
+  gets these variables of yours: HOME, DEBUG, OPENAI_API_KEY
+  gets these stored keys: OWN
+  gets these values of the file: KEY
+issues asks https://issues.test/mcp
+  gets these variables of yours: OPENAI_API_KEY
+  gets these headers: X-Key
+`;
+
+test('an import shows what each server starts and gets, before it writes', async () => {
+  const { home, file } = newHome();
+  const from = theirs(home.folder);
+  const refused = await home.svc(['mcp', 'import', from]);
+  assert.equal([refused.code, refused.stdout], [2, SHOWN]);
+  assert.match(refused.stderr, /Left out old: .*\nerror: Nothing was written\.\n.*--yes/s);
+  assert.is((await home.svc(['mcp', 'import', from, '--json'])).code, 2);
+  assert.not.ok(existsSync(file));
+  const agreed = await home.svc(['mcp', 'import', from, '--yes']);
+  assert.equal([agreed.code, agreed.stdout], [6, `${SHOWN}Added My-Server.\nAdded issues.\n`]);
+});
+
+if (hasTerminal)
+  for (const [answer, isWritten] of [
+    ['no', false],
+    ['yes', true],
+  ] as const)
+    test(`at a terminal, an import is ${isWritten ? 'done' : 'left'} at the word ${answer}`, async () => {
+      const { home, file } = newHome();
+      const args = ['mcp', 'import', theirs(home.folder)];
+      const { text } = await typeAt(args, home.env, 'yes', answer);
+      assert.ok(text.includes(SHOWN), text);
+      assert.is(existsSync(file), isWritten);
+      assert.is(text.includes('Nothing was written.'), !isWritten);
+    });
 
 test('with a daemon: test, show, an allowed tool, hostile texts, and a server that dies', async () => {
   const { home, file } = newHome();

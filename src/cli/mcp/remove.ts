@@ -1,9 +1,11 @@
 import { editMcpFile, mcpFile } from '../../config/mcp-file.ts';
+import { referencesIn } from '../../config/reference.ts';
 import { SvcError } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { print, printJson } from '../print/output.ts';
 import { forgetLogin, tell, viewOf } from './logout.ts';
+import { isKeyName } from './set.ts';
 
 /** Removes a server of tools from `mcp.json`, its login and its keys. A running one is stopped. */
 export async function run({ paths, args, json }: Context): Promise<number> {
@@ -18,8 +20,9 @@ export async function run({ paths, args, json }: Context): Promise<number> {
   const end = await forgetLogin(paths, name);
   const { mcpKey, StoredKeys } = await import('../../providers/keys/stored-keys.ts');
   const keys = new StoredKeys(paths.keys);
-  for (const [, key = ''] of removed.matchAll(/\$\{key:([^}"\\]*)\}/g))
-    await keys.remove(mcpKey(name, key).id);
+  // Only a name that svc stores is one of a file there.
+  for (const { kind, name: key } of referencesIn(removed))
+    if (kind === 'key' && isKeyName(key)) await keys.remove(mcpKey(name, key).id);
   if (json) printJson({ removed: name, ...(end === null ? {} : viewOf(end)) });
   else print(oneLine(`Removed the server of tools ${name}.`));
   if (!json) tell(name, end);

@@ -67,8 +67,12 @@ const SECRET = 'CLIENT_SECRET';
 async function storeKey(folder: string, name: string, key: string): Promise<void> {
   const { readKey } = await import('../provider/key.ts');
   const { mcpKey, StoredKeys } = await import('../../providers/keys/stored-keys.ts');
-  if (!/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(key))
+  if (!isKeyName(key))
     throw new SvcError('usage', '--key must be the name of a variable.', { param: 'key' });
   const { id, owner } = mcpKey(name, key);
   await new StoredKeys(folder).store(id, owner, await readKey(`${key} for ${name}`, {}));
+}
+
+export function isKeyName(key: string): boolean {
+  return /^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(key);
 }

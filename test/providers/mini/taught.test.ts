@@ -217,6 +217,7 @@ const UNTAUGHT: readonly string[] = [
   'mcp serve --no-start',
   'mcp import',
   'mcp import --json',
+  'mcp import --yes',
   'preset list',
   'preset list --json',
   'preset remove',
