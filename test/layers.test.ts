@@ -26,6 +26,7 @@ const TABLES = [
   'src/json.ts',
   'src/config/config.ts',
   'src/config/address.ts',
+  'src/config/reference.ts',
   'src/config/certificate.ts',
   'src/config/provider.ts',
   'src/config/presets.ts',

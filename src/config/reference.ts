@@ -1,4 +1,4 @@
-/** A place in a text of `mcp.json` that stands for a value from elsewhere. */
+/** A place in a text of `mcp.json` whose value is elsewhere. */
 export interface Reference {
   /** With its braces. */
   text: string;
