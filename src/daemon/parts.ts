@@ -74,7 +74,7 @@ export function buildParts(options: PartsOptions) {
     project: projectEvent,
     onFatal,
   });
-  clock.resyncWhile(() => {
+  clock.resyncWhile?.(() => {
     const daemon = kernel.snapshot(streams.daemon);
     return daemon === undefined || isIn(daemon, 'ready');
   });

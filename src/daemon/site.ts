@@ -2,9 +2,10 @@ import type { Addresses } from '../../machines/daemon/context.ts';
 import type { Config } from '../config/config.ts';
 import { isPostgres } from '../config/store/address.ts';
 import { asSvcError, type SvcError } from '../errors.ts';
+import type { FleetClock } from '../fleet/clock.ts';
 import { fleetSite } from '../fleet/site.ts';
 import type { Paths } from '../home/paths.ts';
-import { SystemClock } from '../kernel/clock.ts';
+import { type Clock, SystemClock } from '../kernel/clock.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { Log } from '../kernel/port.ts';
 import type { DaemonKey } from '../kernel/stream.ts';
@@ -31,7 +32,7 @@ export interface SiteOptions {
 /** The log of a daemon, and what follows from where it is: on this disk, or shared by several. */
 export interface Site {
   store: EventStore;
-  clock: Pick<SystemClock, 'now' | 'after' | 'resyncWhile'>;
+  clock: Clock & Partial<Pick<FleetClock, 'resyncWhile'>>;
   /** Bytes of the log. */
   size(): number;
   /** Its database in messages; null: a disk. */

@@ -28,6 +28,7 @@ export class FleetClock implements Clock {
     this.most_ms = lease_ms / 2;
   }
 
+  /** A large difference is corrected while no work has deadlines. */
   resyncWhile(isIdle: () => boolean): void {
     this.isIdle = isIdle;
   }
@@ -99,8 +100,8 @@ function ahead(ms: number): string {
   return `${s} s ${ms > 0 ? 'ahead of' : 'behind'}`;
 }
 
+/** The monotonic clock of this machine. Its wall clock is not asked again. */
 function steadyClock(): Clock {
-  const clock = new SystemClock();
-  clock.resyncWhile(() => false);
-  return clock;
+  const origin = Date.now() - performance.now();
+  return new SystemClock(() => origin + performance.now());
 }

@@ -4,6 +4,8 @@ export interface Clock {
   now(): number;
   /** Calls once after `ms`, unless the signal aborts before. Returns a function that cancels it. */
   after(ms: number, call: () => void, signal?: AbortSignal): () => void;
+  /** Calls when the time has jumped forward, before anything sees the new time. */
+  onJump?(call: (ms: number) => void): void;
 }
 
 /** A time server never moves a clock this far at once. */
@@ -13,29 +15,31 @@ const SLEPT_MS = 30_000;
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /**
- * The wall clock read once, then carried on by the monotonic clock: setting the wall clock moves no
- * deadline. The monotonic clock stops while the computer sleeps. So while `isIdle` says that no
- * work has deadlines, a wall clock that is ahead is read again.
+ * The wall clock read once, then carried on by the monotonic clock, which stops while the computer
+ * sleeps. A wall clock that is far ahead is read again. `onJump` hears by how much, and moves what
+ * has a deadline: neither sleep nor a clock that was set makes anything late.
  */
 export class SystemClock implements Clock {
   private readonly wall: () => number;
   private origin: number;
-  private isIdle: () => boolean = () => true;
+  private jumped: (ms: number) => void = () => {};
 
   constructor(wall: () => number = Date.now) {
     this.wall = wall;
     this.origin = wall() - performance.now();
   }
 
-  /** Until this is called the clock counts as idle. */
-  resyncWhile(isIdle: () => boolean): void {
-    this.isIdle = isIdle;
+  onJump(call: (ms: number) => void): void {
+    this.jumped = call;
   }
 
   now(): number {
     const passed = performance.now();
-    const behind = this.wall() - passed - this.origin;
-    if (behind > SLEPT_MS && this.isIdle()) this.origin += behind;
+    const behind = Math.round(this.wall() - passed - this.origin);
+    if (behind > SLEPT_MS) {
+      this.origin += behind;
+      this.jumped(behind);
+    }
     return Math.round(this.origin + passed);
   }
 

@@ -52,6 +52,8 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
    * it.
    */
   private late: { ms: number; before: number[] } = ON_TIME;
+  /** For deadlines from before a jump of the clock: how far they move. */
+  private readonly jumps = new Map<number, number>();
   private readonly changed = new Notifier();
 
   constructor(stream: string, snapshot: S, version: number) {
@@ -82,15 +84,25 @@ export class Instance<S extends AnyMachineSnapshot = AnyMachineSnapshot> {
     this.wake();
   }
 
+  /** The clock has jumped forward: the present deadlines are as far away as before. */
+  jump(ms: number): void {
+    const present = [...deadlinesOf(this.snapshot), ...deadlinesOf(this.tail)];
+    const times = new Set(present.map(({ at }) => at));
+    for (const at of this.jumps.keys()) if (!times.has(at)) this.jumps.delete(at);
+    for (const at of times) this.jumps.set(at, (this.jumps.get(at) ?? 0) + ms);
+    this.armedFor += ms;
+  }
+
   /** Deadlines of the durable state that the uncommitted events do not cancel. */
   deadlines(): Deadline[] {
     const { ms, before } = this.late;
+    const moved = (at: number) => at + (this.jumps.get(at) ?? 0);
     const durable = deadlinesOf(this.snapshot).map(({ at, event }) => ({
-      at: before.includes(at) ? at : at + ms,
+      at: moved(at) + (before.includes(at) ? 0 : ms),
       event,
     }));
     if (this.tail === this.snapshot) return durable;
-    const proposed = deadlinesOf(this.tail);
+    const proposed = deadlinesOf(this.tail).map(({ at, event }) => ({ at: moved(at), event }));
     return durable.flatMap(({ at, event }) =>
       proposed
         .filter((other) => isDeepStrictEqual(other.event, event))

@@ -65,6 +65,8 @@ export class Kernel {
   readonly stalls: Stalls;
   /** Hears the milliseconds of each durable commit. */
   readonly commits = new Notifier<number>();
+  /** Hears by how many milliseconds the clock jumped, such as after sleep. */
+  readonly jumps = new Notifier<number>();
   readonly instances = new ShortLived<string, Instance>();
   /** By key of a stream, name of a machine, or `all`. */
   private readonly listeners = new EventEmitter().setMaxListeners(0);
@@ -75,6 +77,10 @@ export class Kernel {
   constructor(options: KernelOptions) {
     this.options = options;
     this.clock = options.clock;
+    this.clock.onJump?.((ms) => {
+      for (const instance of this.instances.values()) instance.jump(ms);
+      this.jumps.notify(ms);
+    });
     this.omitsOutput = options.store.omitsOutput === true;
     this.stalls = new Stalls({
       clock: options.clock,

@@ -32,6 +32,7 @@ import { Loads } from './providers/local-models.ts';
 import { ManagedProviders } from './providers/manage.ts';
 import type { Providers } from './providers/providers.ts';
 import type { Pulls } from './pulls/pulls.ts';
+import { moveWaitingRuns } from './runs/recover.ts';
 import { Runs } from './runs/runs.ts';
 import type { Scheduler } from './runs/scheduler.ts';
 import { Approvals } from './tools/approvals.ts';
@@ -78,6 +79,7 @@ export function createRuntime(options: RuntimeOptions): HomeRuntime {
   kernel.subscribe({ stream: streams.daemon }, ({ type }) => {
     if (type === 'daemon.history_pruned') pages.forget();
   });
+  moveWaitingRuns(kernel);
   const store = answeringStore(options.store, kernel, options.place != null);
   const runs = new Runs({
     kernel,

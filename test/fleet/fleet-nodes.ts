@@ -56,7 +56,8 @@ export class FleetOfNodes {
     const wall = () => clock.now() + machine.wall_ms;
     const time = new FleetClock({ lease_ms: this.lease_ms, own, wall });
     const advance = (ms: number) => clock.advance(ms);
-    return { time, clock: { now: () => time.now(), after: clock.after, advance } };
+    const { after, jump } = clock;
+    return { time, clock: { now: () => time.now(), after, advance, jump } };
   }
 
   /** The process is gone: it renews no lease and writes nothing more. */

@@ -3,11 +3,14 @@ import type { Clock } from '../../src/kernel/clock.ts';
 export interface ManualClock extends Clock {
   /** Advances the time and fires due timers, in order. */
   advance(ms: number): void;
+  /** The time jumps forward, and no timer comes nearer, as after sleep. */
+  jump(ms: number): void;
 }
 
 export function manualClock(start = 0): ManualClock {
   let now = start;
   let timers: { at: number; call: () => void }[] = [];
+  let jumped: (ms: number) => void = () => {};
   return {
     now: () => now,
     after(ms, call, signal) {
@@ -19,6 +22,14 @@ export function manualClock(start = 0): ManualClock {
       timers.push(timer);
       signal?.addEventListener('abort', cancel);
       return cancel;
+    },
+    onJump(call) {
+      jumped = call;
+    },
+    jump(ms) {
+      now += ms;
+      for (const timer of timers) timer.at += ms;
+      jumped(ms);
     },
     advance(ms) {
       const end = now + ms;

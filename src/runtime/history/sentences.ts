@@ -51,7 +51,8 @@ const sentences: Readonly<Record<string, (data: Data, provider: string) => strin
   'run.failed': ({ error }) => `it failed: ${failure(error)}`,
   'run.suspended': ({ error }) => `it was cut off, and waits to resume: ${failure(error)}`,
   'run.recovered': ({ downtime_ms }) =>
-    `the daemon found it unfinished at its next start, ${seconds(downtime_ms)} later`,
+    `it was found unfinished after ${seconds(downtime_ms)}: ` +
+    'the daemon was down, or the computer slept',
   'run.cancel_requested': ({ by }) => `its cancellation was requested (by ${word(by)})`,
   'run.deadline_passed': ({ deadline }) =>
     `a time limit passed: ${(TIMEOUT_ERROR[word(deadline)] ?? word(deadline)).replace(/\.$/, '')}`,

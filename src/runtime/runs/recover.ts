@@ -93,6 +93,23 @@ export async function recoverRuns(
   return { queued: unsettled - suspended, suspended, ended };
 }
 
+/**
+ * Moves the deadlines of runs that wait, also in the log, when the clock jumps. The kernel moves
+ * those of the others in memory. After sleep a run that works resumes or fails soon, but an
+ * approval may wait over many nights and restarts.
+ */
+export function moveWaitingRuns(kernel: Kernel): void {
+  kernel.jumps.subscribe((downtime_ms) =>
+    queueMicrotask(() => {
+      for (const { stream: of, tail } of kernel.instances.values()) {
+        if (!tail.hasTag('paused') && !tail.hasTag('waiting')) continue;
+        // Without a log the daemon ends, and the next one finds the run.
+        kernel.tryAppend(of as RunKey, { type: 'run.recovered', downtime_ms }).catch(() => {});
+      }
+    }),
+  );
+}
+
 /** For an event, the time of the last event of its boot, by the clock of that boot. */
 function bootEnds(kernel: Kernel, store: EventStore): (event: StoredEvent) => Promise<number> {
   const known = new Map<string, number>();

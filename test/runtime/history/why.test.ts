@@ -44,7 +44,7 @@ test('the explanation has sentences for a failure, a cancellation and a crash', 
     'it was cancelled; its work has stopped',
   ]);
   const cut = (await explain(ids.cut)).join('\n');
-  assert.match(cut, /found it unfinished at its next start/);
+  assert.match(cut, /it was found unfinished after .*: the daemon was down/);
   assert.match(cut, /\(attempt 2\)/);
 });
 

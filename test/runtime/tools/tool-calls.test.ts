@@ -3,8 +3,15 @@ import * as assert from 'uvu/assert';
 import { parseRunInput } from '../../../src/contract/inputs.ts';
 import type { ToolResult } from '../../../src/mcp/port.ts';
 import { callingModel as model, settled } from '../../helpers/calling-model.ts';
+import { manualClock } from '../../helpers/manual-clock.ts';
 import { bootRuntime } from '../../helpers/runtime.ts';
-import { gate } from '../../helpers/scripted-provider.ts';
+import {
+  finish,
+  gate,
+  output,
+  ScriptedProvider,
+  untilAborted,
+} from '../../helpers/scripted-provider.ts';
 import { ScriptedServers } from '../../helpers/scripted-servers.ts';
 import { waitFor } from '../../helpers/wait.ts';
 
@@ -112,6 +119,71 @@ test('a call that no person allows is denied when its time is over, and the run 
   const { state, tool_calls, ...run } = await runtime.runs.get(id);
   assert.equal([state, tool_calls?.[0]?.decided_by], ['completed', 'deadline']);
   assert.equal([run.waited_ms, run.waits_since], [5_000_000, undefined]);
+});
+
+test('sleep moves the time by which a call is allowed, in the log too, and nothing else is late', async () => {
+  const servers = new ScriptedServers({ 'files/write': { run: echo } });
+  const options = {
+    local: model([['files__write', '{}']]),
+    servers,
+    limits: { approval_ms: 5_000_000, run_ms: 60_000 },
+  };
+  const first = await bootRuntime(options);
+  const { id } = await first.runtime.runs.start(
+    { prompt: 'write', tool_servers: ['files'] },
+    'test',
+  );
+  await waitFor('the approval', () => first.runtime.approvals.list().length === 1);
+  const begun = first.clock.now();
+  const until = (world: typeof first) => Date.parse(world.runtime.approvals.list()[0]?.until ?? '');
+  first.clock.advance(1_000_000);
+  first.clock.jump(90_000_000);
+  assert.is(first.clock.now(), begun + 91_000_000);
+  await waitFor('the event', () => until(first) === begun + 95_000_000);
+  first.clock.advance(3_999_000);
+  assert.is((await first.runtime.runs.get(id)).state, 'awaiting_approval');
+  first.kernel.close();
+  const clock = manualClock(first.clock.now() + 500);
+  const next = await bootRuntime({ ...options, store: first.store, boot_id: 'boot_2', clock });
+  assert.is((await next.runtime.runs.get(id)).state, 'awaiting_approval', 'after a restart too');
+  await next.runtime.approvals.decide(`${id}.1`, { decision: 'allow' }, 'me');
+  await settled(next.kernel, id);
+  assert.is((await next.runtime.runs.get(id)).state, 'completed', 'no time of the run had passed');
+});
+
+test('sleep ends no run that works: its time and the silence of its provider go on where they were', async () => {
+  const opened = gate();
+  const local = new ScriptedProvider('local', [
+    output('a'),
+    () => opened.opened,
+    output('b'),
+    finish(),
+  ]);
+  const limits = { run_ms: 60_000, idle_ms: 20_000 };
+  const { runtime, kernel, clock } = await bootRuntime({ local, limits });
+  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
+  await waitFor('the first output', async () => (await runtime.runs.get(id)).output === 'a');
+  clock.advance(15_000);
+  clock.jump(90_000_000);
+  clock.advance(4_999);
+  assert.is((await runtime.runs.get(id)).state, 'streaming');
+  opened.open();
+  await settled(kernel, id);
+  assert.is((await runtime.runs.get(id)).output, 'ab');
+});
+
+test('after sleep the silence of a provider still ends its run in time', async () => {
+  const local = new ScriptedProvider('local', []);
+  local.script = (_, signal) => [output('a'), untilAborted(signal)];
+  const limits = { run_ms: 60_000, idle_ms: 20_000 };
+  const { runtime, kernel, clock } = await bootRuntime({ local, limits });
+  const { id } = await runtime.runs.start({ prompt: 'hi' }, 'test');
+  await waitFor('the first output', async () => (await runtime.runs.get(id)).output === 'a');
+  clock.advance(15_000);
+  clock.jump(90_000_000);
+  clock.advance(5_000);
+  await settled(kernel, id);
+  assert.is((await runtime.runs.get(id)).error?.code, 'provider_stalled');
 });
 
 test('a call that was started and lost its daemon is never carried out again by itself', async () => {
