@@ -13,7 +13,8 @@ import { makeRoom, type Resident, type RoomBounds } from './engine-room.ts';
  * 5. After its turn a model gets no new run while an earlier run waits for its memory. So it ends
  *    its work. Turns have a bound, so no model starves another.
  * 6. While a run waits for the end of turns, no later run takes the memory of a model.
- * 7. Tokens together leave a place to the home, so runs of theirs that hang do not keep it out.
+ * 7. Runs at which several boots ended start one after the other. So the next end has one cause.
+ * 8. Tokens together leave a place to the home, so runs of theirs that hang do not keep it out.
  */
 
 export interface QueuedRun {
@@ -22,6 +23,8 @@ export interface QueuedRun {
   model: string;
   /** The engine died while it computed this run. */
   isolated?: boolean;
+  /** Several boots in a row ended while they worked on it. */
+  suspect?: boolean;
   /** Name of the token that asked it. Absent or null: the home did. */
   asker?: string | null;
 }
@@ -87,6 +90,7 @@ export function runsToStart(
     const { provider } = run;
     const peers = running.get(provider) ?? [];
     const isFree =
+      !(run.suspect === true && taken.some(({ suspect }) => suspect === true)) &&
       !closed.has(provider) &&
       !isKept(run, taken, limits.total, limits) &&
       (provider === LOCAL

@@ -13,8 +13,9 @@ import { can, init, stateName, step } from './step.ts';
  * 2. A call begins only after the log says that it was started.
  * 3. A call that was started and has no result may have done its work. So it never begins again by
  *    itself: it is `lost`, and a person decides. Only a call that may be repeated begins again.
- * 4. A call that needs an approval waits for it, and is denied when its time is over.
- * 5. When its run ends early, what it was is kept: `dropped` was never started, `abandoned` was.
+ * 4. A call at which one boot after the other ends is `lost`, too. So no start ends at it again.
+ * 5. A call that needs an approval waits for it, and is denied when its time is over.
+ * 6. When its run ends early, what it was is kept: `dropped` was never started, `abandoned` was.
  */
 
 export type CallMade = EventOf<
@@ -46,6 +47,8 @@ export interface CallContext {
   /** Who allowed or denied it, and why. */
   readonly decided_by: string | null;
   readonly reason: string | null;
+  /** Boots, and connections of its server, that ended while it was worked on, since a decision. */
+  readonly losses: number;
   /** How often it was started. */
   readonly starts: number;
   readonly started_at: number | null;
@@ -87,6 +90,9 @@ const chart = setup({
   guards: {
     mayRepeat: ({ context }) => context.repeatable,
     isRepeat: ({ event }) => event.type === 'run.tool_decided' && event.decision === 'repeat',
+    // The call was given up before anyone decided about it.
+    isFirstTry: ({ context, event }) =>
+      event.type === 'run.tool_decided' && event.decision === 'repeat' && context.server === null,
   },
 }).createMachine({
   id: 'tool_call',
@@ -105,6 +111,7 @@ const chart = setup({
     approve_until: null,
     decided_by: null,
     reason: null,
+    losses: 0,
     starts: 0,
     started_at: null,
     time_limit_at: null,
@@ -115,7 +122,13 @@ const chart = setup({
   states: {
     made: {
       tags: ['stable'],
-      on: { ...endsIn('dropped'), 'run.tool_requested': 'requested', 'run.tool_denied': 'denied' },
+      on: {
+        ...endsIn('dropped'),
+        'run.tool_requested': 'requested',
+        'run.tool_denied': 'denied',
+        'run.tool_lost': 'lost',
+        'run.recovered': {},
+      },
     },
     requested: {
       tags: ['stable'],
@@ -133,6 +146,8 @@ const chart = setup({
         'run.tool_started': 'started',
         // Its server cannot be reached, so it surely did not begin.
         'run.tool_finished': 'finished',
+        // The call was worked on before, and is given up.
+        'run.tool_lost': 'lost',
       },
     },
     started: {
@@ -149,7 +164,11 @@ const chart = setup({
       tags: ['stable'],
       on: {
         ...endsIn('abandoned'),
-        'run.tool_decided': [{ guard: 'isRepeat', target: 'allowed' }, { target: 'finished' }],
+        'run.tool_decided': [
+          { guard: 'isFirstTry', target: 'made' },
+          { guard: 'isRepeat', target: 'allowed' },
+          { target: 'finished' },
+        ],
       },
     },
     denied: { type: 'final' },
@@ -169,11 +188,11 @@ function evolve(context: CallContext, event: CallEvent): Partial<CallContext> {
     case 'run.tool_requested': {
       const { server, tool, approval, approve_until = null } = event;
       const { repeatable = false, digest = null, description = null } = event;
-      const what = { server, tool, digest, description };
+      const what = { server, tool, digest, description, losses: 0 };
       return { ...what, approval, approve_until, repeatable, requested_at: event.at };
     }
     case 'run.tool_allowed':
-      return { decided_by: event.by };
+      return { decided_by: event.by, losses: 0 };
     case 'run.tool_denied': {
       const { by, reason } = event;
       const result = { text: `The call was not carried out: ${reason}`, is_error: true };
@@ -192,16 +211,20 @@ function evolve(context: CallContext, event: CallEvent): Partial<CallContext> {
       return { result: { text, is_error, ...(media.length > 0 ? { media } : {}) }, ...ended };
     }
     case 'run.tool_decided':
-      if (event.decision === 'repeat') return {};
+      if (event.decision === 'repeat') return { losses: 0 };
       return event.decision === 'result'
         ? { result: { text: event.text ?? '', is_error: false }, ...ended }
         : { result: { text: RESULT_UNKNOWN, is_error: true }, ...ended };
     case 'run.recovered': {
       const { approve_until } = context;
-      return { approve_until: approve_until === null ? null : approve_until + event.downtime_ms };
+      return {
+        losses: context.losses + 1,
+        approve_until: approve_until === null ? null : approve_until + event.downtime_ms,
+      };
     }
     case 'run.tool_lost':
-      return {};
+      // A call that is given up early is first shown to a person now.
+      return { losses: context.losses + 1, requested_at: context.requested_at ?? event.at };
     default:
       return ended;
   }

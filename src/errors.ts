@@ -217,6 +217,11 @@ export const errors = {
     'Decide what becomes of it: svc approvals list',
     { retryable: false },
   ),
+  tool_given_up: unavailable(
+    'The daemon ended again and again while it worked on a call, so it does not try it by itself.',
+    'Decide what becomes of it: svc approvals list',
+    { retryable: false },
+  ),
   tool_limit: unavailable(
     'The model called tools more often than one run may.',
     'Ask for less at once, or raise the limits tool_turns and tool_calls.',
@@ -691,6 +696,11 @@ export const errors = {
     'The run was interrupted. The text so far is kept.',
     'See it with svc runs show <run>, or ask again.',
     { exit: 10 },
+  ),
+  run_given_up: unavailable(
+    'The daemon ended again and again while it worked on the run, so it does not try it again.',
+    'See the log of the daemon for why it ended: svc logs. To try it again, ask again.',
+    { exit: 10, retryable: false },
   ),
   content_not_kept: unavailable(
     'The log does not keep prompts or outputs in full. An interrupted run cannot ' +

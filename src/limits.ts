@@ -308,9 +308,15 @@ export const fixedLimits = {
   recover_runs: 500,
   /**
    * Deaths of the engine in a row while it computed one run alone, without new text between them.
-   * Then the run fails. Deaths of the daemon do not count.
+   * Then the run fails. So many deaths of the daemon in a row, without new text, interrupt a run of
+   * another provider: its answer may end each boot.
    */
   run_losses: 8,
+  /**
+   * Deaths of the daemon, or of the server of tools, in a row at one call. Then it is `lost`, and a
+   * person decides. That costs little, so these are few.
+   */
+  call_losses: 3,
   /** Tools of one server. The others are left out. */
   mcp_tools: 256,
   /** Headers of one HTTP request. A browser sends the cookies of every port of the host. */

@@ -18,8 +18,8 @@ import { callParts, callsAfter, type Phase } from './turns.ts';
  *    end.
  * 5. `cancelling` ends when the work has stopped, or when its grace time is over.
  * 6. A `suspended` run has no work. It waits to continue, in this boot or in the next.
- * 7. The death of the daemon never ends a run early. Deaths of the engine do only if no other run
- *    can have caused them.
+ * 7. The death of the daemon never ends a local run early. It ends another one only after many in a
+ *    row without new text. Deaths of the engine do only if no other run can have caused them.
  * 8. A run moves to its next target only without output, and waits there for its turn. So at most
  *    one target is in an answer.
  * 9. A run that the engine computed when it died is isolated, so the next death has one cause.

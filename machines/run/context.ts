@@ -92,6 +92,8 @@ export interface RunContext {
   failures: number;
   /** Times that the work was lost since the last new text. */
   losses: number;
+  /** Boots in a row that ended while they worked on this run, since the last new text. */
+  boots: number;
   /** Deaths of the engine since the last new text that only this run can have caused. */
   deaths: number;
   /** The engine died while it computed this run: from now on it computes this run alone. */
@@ -168,6 +170,7 @@ export function newContext(input: RunCreated): RunContext {
     attempt: 0,
     failures: 0,
     losses: 0,
+    boots: 0,
     deaths: 0,
     isolated: false,
     ...UNCOMPUTED,
@@ -237,7 +240,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         prompt_parts: event.prompt_parts ?? context.prompt_parts,
         first_output_at: context.first_output_at ?? event.at,
         timeout_at: event.at + context.idle_ms,
-        ...(context.recovery === 'resume' ? { losses: 0, deaths: 0 } : {}),
+        ...(context.recovery === 'resume' ? { losses: 0, boots: 0, deaths: 0 } : {}),
       };
     case 'run.attempt_failed':
       return {
@@ -254,6 +257,7 @@ export function evolve(context: RunContext, event: RunEvent): Partial<RunContext
         calls: [...calls, ...callsIn(context, event.at)],
         failures: 0,
         losses: 0,
+        boots: 0,
         deaths: 0,
         isolated: false,
         ...UNANSWERED,
@@ -347,6 +351,7 @@ function moved(
     queue_deadline_at: now + queue_ms,
     failures: 0,
     losses: 0,
+    boots: 0,
     deaths: 0,
     isolated: false,
     ...UNCOMPUTED,
@@ -375,7 +380,7 @@ function sentBefore(
 /** The work of a run was lost: counts the loss, and isolates a run that the engine computed. */
 export function countLoss(context: RunContext, event: RunEvent): Partial<RunContext> {
   const losses = context.losses + 1;
-  if (event.type !== 'run.suspended') return { losses };
+  if (event.type !== 'run.suspended') return { losses, boots: context.boots + 1 };
   return {
     losses,
     deaths: context.deaths + (isToBlame(event.computing) ? 1 : 0),

@@ -1,6 +1,7 @@
 import type { Deadline, Failure, NewEvent } from '../events.ts';
 import type { Deadlines } from '../machine.ts';
 import { mayResume } from '../retry.ts';
+import { LOCAL } from '../runs-to-start.ts';
 import { isIn } from '../step.ts';
 import { awaitsApproval, type ToolCall } from '../tool-call.ts';
 import type { RunSnapshot } from './chart.ts';
@@ -19,6 +20,13 @@ const DAEMON_DIED: Failure = {
   message: 'The daemon died before the answer was complete.',
   retryable: true,
 };
+
+function givenUp(deaths: number): Failure {
+  const message =
+    `The daemon ended ${deaths} times in a row while it worked on this run, without new text. ` +
+    'Something in it may end the daemon, so it is not tried again.';
+  return { code: 'run_given_up', message, retryable: false };
+}
 
 const CONTENT_NOT_KEPT: Failure = {
   code: 'content_not_kept',
@@ -124,8 +132,10 @@ export function terminalOf(snapshot: RunSnapshot, forced: boolean): NewEvent<Run
  *
  * 1. It was cancelling for a cancel or a deadline: the work died with the process, so it ends so.
  * 2. The log does not have its prompt or its output: it is interrupted.
- * 3. It waited, or its policy lets it resume: it is recovered.
- * 4. Otherwise it is interrupted, and keeps the text in the log.
+ * 3. Many boots in a row ended while they read answers to it from a provider. So it may be the
+ *    cause, and is interrupted.
+ * 4. It waited, or its policy lets it resume: it is recovered.
+ * 5. Otherwise it is interrupted, and keeps the text in the log.
  */
 export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): NewEvent<RunEvent> | null {
   if (snapshot.status !== 'active') return null;
@@ -133,7 +143,12 @@ export function afterCrash(snapshot: RunSnapshot, downtime_ms: number): NewEvent
   if (end !== null) return end;
   if (!snapshot.context.content_kept) return { type: 'run.interrupted', error: CONTENT_NOT_KEPT };
   const waits = ['waiting', 'calling', 'paused'] as const;
-  if (waits.some((tag) => snapshot.hasTag(tag)) || mayResume(snapshot.context))
-    return { type: 'run.recovered', downtime_ms };
+  const isWaiting = waits.some((tag) => snapshot.hasTag(tag));
+  if (isWaiting) return { type: 'run.recovered', downtime_ms };
+  const { boots, max_losses, request } = snapshot.context;
+  // The engine reads what is foreign of a local run. Old logs do not say how many may be lost.
+  if (request.provider !== LOCAL && max_losses > 0 && boots >= max_losses)
+    return { type: 'run.interrupted', error: givenUp(boots + 1) };
+  if (mayResume(snapshot.context)) return { type: 'run.recovered', downtime_ms };
   return { type: 'run.interrupted', error: DAEMON_DIED };
 }

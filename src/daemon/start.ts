@@ -69,6 +69,8 @@ export async function startDaemon(parts: Parts): Promise<void> {
   await proceed(parts, { type: 'daemon.listening', addresses });
   const progress = {
     step_runs: parts.config.limits.recover_runs,
+    unreadable: (run_id: string, error: unknown) =>
+      log.error({ err: error, run_id }, 'a run cannot be read from the log, so it does not go on'),
     made: (runs: number) => proceed(parts, { type: 'daemon.recovery_progressed', runs }),
   };
   await proceed(parts, {

@@ -75,7 +75,8 @@ test('each costs its call by name, and nothing else notices, also after a kill',
       );
     }
     const seen = await over();
-    assert.ok(seen.slowest_ms < 1000, `/livez took ${seen.slowest_ms} ms`);
+    // In the daemon itself each of them would take minutes.
+    assert.ok(seen.slowest_ms < 5000, `/livez took ${seen.slowest_ms} ms`);
     assert.ok(seen.memory < 300_000_000, `${seen.memory} bytes more than before`);
 
     const { id } = await start(life, 'evil', 'anyOf', '{"a":1}');

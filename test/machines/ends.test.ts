@@ -200,7 +200,7 @@ function outlive(
   return { snapshot, deaths };
 }
 
-test('no number of deaths of the daemon ends a run that may resume', () => {
+test('no number of deaths of the daemon ends a local run that may resume', () => {
   for (const model of runModels) {
     for (const brings of [false, true]) {
       const { snapshot, deaths } = outlive(model, brings, (run) => afterCrash(run, 1000));
@@ -234,8 +234,12 @@ test('the engine dies while it loads, and the daemon dies, by turns: neither end
       const cause = run.context.outputs > 0 ? died : killed;
       return afterFailure(run.context, cause, NOW, { lost: true, computing: 0 });
     });
-    const { recovery, content_kept, fallbacks } = snapshot.context;
+    const { recovery, content_kept, fallbacks, request, error } = snapshot.context;
     if (recovery === 'end' || !content_kept || fallbacks.length > 0) continue;
+    if (request.provider !== 'local') {
+      assert.equal([snapshot.status, error?.code], ['done', 'run_given_up'], model.name);
+      continue;
+    }
     assert.is(snapshot.status, 'active', `${model.name}: ${stateName(snapshot)}`);
     assert.equal([deaths, snapshot.context.deaths], [50, 0], model.name);
   }

@@ -36,6 +36,16 @@ test('an isolated run is alone at its provider, and no later run starts before i
   assert.equal(runsToStart(queue, [], places), ['a', 'c']);
 });
 
+test('of runs at which several boots ended one is at work, whatever their provider', () => {
+  const suspect = (run_id: string, provider: string) => ({
+    ...waiting(run_id, provider),
+    suspect: true,
+  });
+  const queue = [suspect('a', 'x'), suspect('b', 'y'), waiting('c', 'z')];
+  assert.equal(runsToStart(queue, [], places), ['a', 'c']);
+  assert.equal(runsToStart(queue, [{ ...active('x'), suspect: true }], places), ['c']);
+});
+
 test('the places of all providers together are a bound', () => {
   const queue = ['a', 'b', 'c', 'd'].map((id) => waiting(id, id));
   assert.equal(runsToStart(queue, [active('x')], { ...places, total: 3 }), ['a', 'b']);

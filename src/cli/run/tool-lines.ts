@@ -1,5 +1,6 @@
 import { approvalId } from '../../../machines/messages.ts';
 import type { Paths } from '../../home/paths.ts';
+import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import { foreignJson, foreignText } from '../print/foreign.ts';
@@ -37,12 +38,12 @@ export class ToolLines {
     if (type === 'run.tool_started') note(paint('dim', oneLine(`${name} works`), 2));
     if (type === 'run.tool_denied')
       note(oneLine(`${name} was not called (by ${data.by}): ${data.reason}`));
-    if (type === 'run.tool_lost')
-      note(
-        oneLine(
-          `${name} was cut off, and may have done its work. Decide: svc approvals show ${id}`,
-        ),
-      );
+    if (type === 'run.tool_lost') {
+      const { code, message } = asRecord(data.error);
+      const cutOff = `${name} was cut off, and may have done its work.`;
+      const what = code === 'tool_given_up' ? message : cutOff;
+      note(oneLine(`${what} Decide: svc approvals show ${id}`));
+    }
   }
 
   /** No question stays open. */

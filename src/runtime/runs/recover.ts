@@ -1,6 +1,7 @@
 import type { DaemonCreated, DaemonEvent, LastBoot } from '../../../machines/daemon/context.ts';
 import { endingOf } from '../../../machines/daemon/context.ts';
 import { afterCrash } from '../../../machines/run/next.ts';
+import { SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import { isDaemon, type RunKey, stream } from '../../kernel/stream.ts';
 import { type EventStore, type StoredEvent, toEvent } from '../../store/port.ts';
@@ -9,6 +10,8 @@ import type { Scheduler } from './scheduler.ts';
 export interface RecoveryProgress {
   /** Runs of one step. */
   step_runs: number;
+  /** Hears of each run whose events cannot be folded. It stays in the log as it is. */
+  unreadable?(run_id: RunKey, error: unknown): void;
   /** Called between steps with the number of runs so far. Its error ends the recovery. */
   made(runs: number): Promise<void>;
 }
@@ -61,24 +64,34 @@ export async function recoverRuns(
   const bootEnd = bootEnds(kernel, store);
   let [cut, ended] = [0, 0];
   const unfinished = (await store.unfinishedRuns()).map(stream.run);
+  const recoverRun = async (run_id: RunKey, downtime_ms: number): Promise<void> => {
+    // A client may have cancelled the run since it was loaded.
+    const snapshot = kernel.tail(run_id);
+    const event = snapshot === undefined ? null : afterCrash(snapshot, downtime_ms);
+    if (snapshot === undefined || event === null) return;
+    await kernel.tryAppend(run_id, event);
+    if (event.type !== 'run.recovered') ended += 1;
+    else if (!snapshot.hasTag('queued')) cut += 1;
+  };
   const recoverStep = async (step: readonly RunKey[]) => {
-    const recorded: Promise<boolean>[] = [];
+    const recorded: Promise<void>[] = [];
+    /** One run that cannot be folded must not end each start. */
+    const unlessUnreadable = (run_id: RunKey) => (error: unknown) => {
+      // The log itself is damaged, newer than this program, or away.
+      if (error instanceof SvcError || progress.unreadable === undefined) throw error;
+      kernel.forget(run_id);
+      progress.unreadable(run_id, error);
+    };
     // All reads come first. A read after an append would wait for its commit. They are sent
     // together, so the thread of the log reads a run while this one folds another.
-    await Promise.all(step.map((run_id) => kernel.load(run_id)));
+    await Promise.all(step.map((run_id) => kernel.load(run_id).catch(unlessUnreadable(run_id))));
     for (const run_id of step) {
       const last = kernel.instance(run_id)?.recent.at(-1);
       const downtime_ms = last === undefined ? 0 : kernel.clock.now() - (await bootEnd(last));
-      // A client may have cancelled the run since it was loaded.
-      const snapshot = kernel.tail(run_id);
-      const event = snapshot === undefined ? null : afterCrash(snapshot, downtime_ms);
-      if (snapshot === undefined || event === null) continue;
-      const done = kernel.tryAppend(run_id, event);
+      const done = recoverRun(run_id, downtime_ms).catch(unlessUnreadable(run_id));
       // The end of the step awaits it. It may fail earlier.
       done.catch(() => {});
       recorded.push(done);
-      if (event.type !== 'run.recovered') ended += 1;
-      else if (!snapshot.hasTag('queued')) cut += 1;
     }
     await Promise.all(recorded);
   };

@@ -284,9 +284,19 @@ const ALLOWS_STARTS: ReadonlySet<string> = new Set([
   'daemon.stop_requested',
 ]);
 
+/** One death may be chance, and so may two. */
+const SUSPECT_BOOTS = 3;
+
 function demandOf({ context }: RunSnapshot): Demand {
   const { provider, model } = context.request;
-  return { provider, model, isolated: context.isolated, asker: context.asked_by };
+  const { isolated, boots, asked_by: asker } = context;
+  return {
+    provider,
+    model,
+    isolated,
+    suspect: provider !== LOCAL && boots >= SUSPECT_BOOTS,
+    asker,
+  };
 }
 
 interface Waiting extends Demand {
@@ -305,6 +315,7 @@ interface Demand {
   provider: string;
   model: string;
   isolated: boolean;
+  suspect: boolean;
   /** Name of the token that asked it. Null: the home did. */
   asker: string | null;
 }

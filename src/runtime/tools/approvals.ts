@@ -33,7 +33,7 @@ export class Approvals {
       isRun(stream)
         ? (snapshot as RunSnapshot).context.calls
             .filter(waits)
-            .map((call) => recordOf(stream, call))
+            .map((call) => this.record(stream, call))
         : [],
     );
     return waiting.toSorted((a, b) => (a.since < b.since ? -1 : 1));
@@ -54,7 +54,7 @@ export class Approvals {
   /** Throws approval_unknown. */
   get(id: string): ApprovalRecord {
     const { run_id, call } = this.find(id);
-    return recordOf(run_id, call);
+    return this.record(run_id, call);
   }
 
   /**
@@ -96,7 +96,7 @@ export class Approvals {
     if (!taken) throw new SvcError('approval_decided');
     if (decision === 'allow' && always === true && server !== null && tool !== null)
       await this.servers.allowAlways(server, tool, call.digest);
-    return recordOf(run_id, this.callOf(run_id, number) ?? call);
+    return this.record(run_id, this.callOf(run_id, number) ?? call);
   }
 
   private find(id: string): { run_id: RunKey; call: ToolCall } {
@@ -111,23 +111,29 @@ export class Approvals {
   private callOf(run_id: RunKey, number: number): ToolCall | undefined {
     return this.kernel.tail(run_id)?.context.calls[number - 1];
   }
+
+  private record(run_id: RunKey, call: ToolCall): ApprovalRecord {
+    const { name, state, description, started_at, requested_at, approve_until } = call;
+    // A call that was given up before it was requested has no tool yet.
+    const { server, tool } =
+      call.server !== null
+        ? call
+        : (this.kernel.tail(run_id)?.context.request.tools?.find((each) => each.name === name) ??
+          call);
+    return {
+      id: approvalId(run_id, call.call),
+      run: run_id,
+      server: server ?? '',
+      tool: tool ?? name,
+      description,
+      arguments: call.arguments,
+      state,
+      since: isoTime((state === 'lost' ? (started_at ?? requested_at) : requested_at) ?? 0),
+      until: state === 'lost' || approve_until === null ? null : isoTime(approve_until),
+    };
+  }
 }
 
 function waits(call: ToolCall): boolean {
   return call.state === 'lost' || awaitsApproval(call);
-}
-
-function recordOf(run_id: string, call: ToolCall): ApprovalRecord {
-  const { state, description, started_at, requested_at, approve_until } = call;
-  return {
-    id: approvalId(run_id, call.call),
-    run: run_id,
-    server: call.server ?? '',
-    tool: call.tool ?? '',
-    description,
-    arguments: call.arguments,
-    state,
-    since: isoTime((state === 'lost' ? started_at : requested_at) ?? 0),
-    until: state === 'lost' || approve_until === null ? null : isoTime(approve_until),
-  };
 }

@@ -9,7 +9,7 @@ import { isIn } from '../../../machines/step.ts';
 import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
 import { withoutNull } from '../../contract/check.ts';
 import type { ToolPolicy } from '../../contract/options.ts';
-import { asSvcError, hasCode } from '../../errors.ts';
+import { asSvcError, hasCode, SvcError } from '../../errors.ts';
 import type { Kernel } from '../../kernel/kernel.ts';
 import type { Log } from '../../kernel/port.ts';
 import { type RunKey, stream } from '../../kernel/stream.ts';
@@ -22,7 +22,10 @@ export interface ToolCallsOptions {
   kernel: Kernel;
   servers: ToolServers;
   judge: ArgumentsJudge;
-  limits: Pick<Limits, 'tool_calls_at_once' | 'tool_ms' | 'tool_report_ms' | 'approval_ms'>;
+  limits: Pick<
+    Limits,
+    'tool_calls_at_once' | 'tool_ms' | 'tool_report_ms' | 'approval_ms' | 'call_losses'
+  >;
   log: Log;
 }
 
@@ -62,6 +65,11 @@ export class ToolCalls {
       this.options.limits.tool_calls_at_once -
       snapshot.context.calls.filter(({ state }) => state === 'started').length;
     for (const call of snapshot.context.calls) {
+      if (call.losses >= this.options.limits.call_losses && canBeGivenUp(call)) {
+        const error = new SvcError('tool_given_up', givenUp(call)).summary();
+        this.propose(run_id, { type: 'run.tool_lost', call: call.call, error });
+        continue;
+      }
       if (call.state === 'made') this.inBackground(run_id, call, () => this.request(run_id, call));
       if (call.state === 'requested' && call.approval !== 'ask')
         this.propose(run_id, decisionOf(call.call, call.approval ?? 'deny'));
@@ -228,6 +236,18 @@ export class ToolCalls {
         this.options.log.error({ err: error, run_id }, 'an event of a tool could not be recorded'),
       );
   }
+}
+
+/** Whether the call would be worked on again now. */
+function canBeGivenUp({ state }: ToolCall): boolean {
+  return state === 'made' || state === 'allowed';
+}
+
+function givenUp({ losses, starts, name }: ToolCall): string {
+  return starts === 0
+    ? `The daemon ended ${losses} times in a row before the call of ${name} was decided. ` +
+        'It has not begun.'
+    : `The daemon or the server ended ${losses} times in a row while ${name} worked.`;
 }
 
 /** How often a call with the same result may come before the run ends. */
