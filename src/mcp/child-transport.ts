@@ -192,19 +192,27 @@ export class ChildTransport implements Transport {
   }
 
   private logLines(source: Readable): void {
-    let rest = '';
+    let begun = '';
     source.setEncoding('utf8');
     source.on('data', (text: string) => {
-      const parts = (rest + text).split('\n');
-      rest = (parts.pop() ?? '').slice(0, LINE_MAX);
+      const parts = (begun + text).split('\n');
+      begun = (parts.pop() ?? '').slice(0, LINE_MAX);
       // Of what is not logged, only the last line is needed.
       const isLogged = this.lines <= this.options.limits.mcp_log_lines;
       const last = parts.findLast((line) => line.trim() !== '') ?? '';
       for (const line of isLogged ? parts : [last]) this.log(line);
+      if (!isLogged) pause(source);
     });
-    source.on('end', () => this.log(rest));
+    source.on('end', () => this.log(begun));
   }
 }
+
+/** A server that prints without an end waits, and the daemon has time for others. */
+function pause(source: Readable): void {
+  source.pause();
+  setTimeout(() => source.resume(), PAUSE_MS);
+}
+const PAUSE_MS = 10;
 
 const NEWLINE = 0x0a;
 const LINE_MAX = 4096;

@@ -264,7 +264,7 @@ export class Connection {
       return this.excess === null ? 'ended' : `was ended: ${this.excess}`;
     if (code === SdkErrorCode.InvalidResult) return 'answered in a wrong form';
     if (thrown instanceof NotSent && thrown.message === '') return 'ended';
-    if (thrown instanceof HttpRefusal) return `answered HTTP ${thrown.status}`;
+    if (thrown instanceof HttpRefusal) return this.clean(thrown.message).replace(/\.$/, '');
     if (thrown instanceof BadAnswer) return thrown.message;
     if (ProtocolError.isInstance(thrown)) return `refuses: ${this.clean(thrown.message)}`;
     if (thrown instanceof Excess) {

@@ -7,6 +7,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { anySignal } from '../async/signals.ts';
 import { retryAfter } from '../http-client/retry-after.ts';
+import { asRecord, parseForeignJson } from '../json.ts';
 import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
 import type { Fetch } from './bounded-fetch.ts';
@@ -23,8 +24,9 @@ export class HttpRefusal extends Error {
   /** The scopes that are missing, empty if it does not name them. Null: it is not for a scope. */
   readonly scope: string | null;
 
-  constructor(response: Response, isSessionGone: boolean) {
-    super(`answered HTTP ${response.status}`);
+  /** `words`: the beginning of the body. */
+  constructor(response: Response, words: string, isSessionGone: boolean) {
+    super(`answered HTTP ${response.status}${reasonIn(words)}`);
     this.status = response.status;
     this.retry_after_ms = retryAfter(response.headers, response.status);
     this.isSessionGone = isSessionGone;
@@ -254,22 +256,29 @@ export class HttpTransport implements Transport {
     if (this.protocol !== null) headers.set('mcp-protocol-version', this.protocol);
     const response = await fetch(url, { method, headers, signal, ...(body && { body }) });
     if (response.ok) return response;
-    throw new HttpRefusal(response, await this.isSessionGone(response));
+    const words = await firstWords(response);
+    // 404 says so. Some servers say it with 400, and name the session.
+    const isGone = response.status === 404 || (response.status === 400 && /session/i.test(words));
+    throw new HttpRefusal(response, words, isGone && this.sessionId !== undefined);
   }
+}
 
-  /** 404 says so. Some servers say it with 400, and name the session. */
-  private async isSessionGone(response: Response): Promise<boolean> {
-    if (this.sessionId === undefined || response.status !== 400) {
-      await response.body?.cancel();
-      return this.sessionId !== undefined && response.status === 404;
-    }
-    let words = '';
-    for await (const piece of response.body ?? []) {
-      words += Buffer.from(piece).toString('latin1');
-      if (words.length > WORDS_MAX) break;
-    }
-    return /session/i.test(words);
+/** The beginning of a body. */
+async function firstWords({ body }: Response): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const piece of body ?? []) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes > WORDS_MAX) break;
   }
+  return Buffer.concat(pieces).subarray(0, WORDS_MAX).toString('utf8');
+}
+
+/** The message of the error of JSON-RPC in the words. */
+function reasonIn(words: string): string {
+  const { message } = asRecord(asRecord(parseForeignJson(words)).error);
+  return typeof message === 'string' && message !== '' ? `: ${message}` : '';
 }
 
 const JSON_TYPE = 'application/json';

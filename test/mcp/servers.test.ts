@@ -200,6 +200,17 @@ test('text of a server that is no message goes to the log', async () => {
   assert.ok(harness.lines.some((line) => line.includes('not a message: Server is up!')));
 });
 
+test('a server that prints very much works, and its last line is known', async () => {
+  const harness = await boot({ x: scripted(['talks']) });
+  assert.is((await harness.servers.call('x', 'echo', { text: 'hi' }, call())).text, 'hi');
+  await failure(harness.servers.call('x', 'die', {}, call()));
+  await waitFor('it has failed', () => harness.servers.list().servers[0]?.state === 'failing');
+  const { reason } = harness.servers.list().servers[0] ?? {};
+  assert.is(reason, 'The server of tools x ended with exit code 9. It printed last: Good bye.');
+  const logged = harness.lines.filter((line) => line.startsWith('Still here.'));
+  assert.is(logged.length, defaultLimits.mcp_log_lines);
+});
+
 test('names and schemas over a bound are left out with the reason', async () => {
   const harness = await boot({ x: scripted(['hostile']) });
   const shown = await harness.servers.show('x', false, soon());
