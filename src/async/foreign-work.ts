@@ -156,13 +156,14 @@ class Child {
       } else reject(asExhausted(end.failure) ?? end.failure);
     };
     signal?.addEventListener('abort', onAbort);
-    if (!this.isUsable) this.settle({ excess: 'crash' });
-    else
-      this.process.send(question as object, (failure) => {
-        if (failure !== null) this.lose({ failure });
-      });
     let isAnswered = false;
     try {
+      if (!this.isUsable) this.settle({ excess: 'crash' });
+      // Without a free descriptor there is no process: its error, which follows, says so.
+      else if (this.process.pid !== undefined)
+        this.process.send(question as object, (failure) => {
+          if (failure !== null) this.lose({ failure });
+        });
       const outcome = await promise;
       isAnswered = outcome.excess === undefined;
       return outcome;
