@@ -1,7 +1,22 @@
+import type { MediaPart } from '../../machines/messages.ts';
 import { isoTime } from '../kernel/clock.ts';
 import type { EventRecord, StoredEvent } from './contract.ts';
 
 export function toRecord(stored: StoredEvent): EventRecord {
-  const { seq, stream, version, type, boot_id, data } = stored;
-  return { seq, stream, version, type, at: isoTime(stored.at), boot_id, data };
+  const { seq, stream, version, type, at, boot_id } = stored;
+  return { seq, stream, version, type, at: isoTime(at), boot_id, data: shownData(stored) };
+}
+
+/**
+ * The data of an event as users see it. Files of results have their size, since a run with pictures
+ * would be hundreds of megabytes. The export of a run has the files.
+ */
+export function shownData({ data }: Pick<StoredEvent, 'data'>): StoredEvent['data'] {
+  if (data.media === undefined) return data;
+  return { ...data, media: (data.media as readonly MediaPart[]).map(fileRecord) };
+}
+
+/** A file without its data. */
+export function fileRecord({ type, media_type, data }: MediaPart) {
+  return { type, media_type, size_bytes: Buffer.byteLength(data, 'base64') };
 }

@@ -4,7 +4,6 @@ import { targetName } from '../../../machines/failover.ts';
 import {
   isMedia,
   isShort,
-  type MediaPart,
   type Message,
   promptOf,
   type RunRequest,
@@ -15,6 +14,7 @@ import type { FailedAttempt } from '../../../machines/run/context.ts';
 import { messagesIn } from '../../../machines/run/turns.ts';
 import { isIn, stateName } from '../../../machines/step.ts';
 import type { RunRecord } from '../../contract/contract.ts';
+import { fileRecord } from '../../contract/event-record.ts';
 import type { Completion } from '../../contract/events.ts';
 import { recordedNames } from '../../contract/options.ts';
 import { type ErrorBody, filledHint, fromBody, SvcError } from '../../errors.ts';
@@ -137,16 +137,12 @@ function recorded({ role, content }: Message): NonNullable<RunRecord['messages']
   return {
     role,
     content: content.map((part) => {
-      if (isMedia(part)) return recordedFile(part);
+      if (isMedia(part)) return fileRecord(part);
       if (part.type !== 'tool_result') return part;
       const { media, ...result } = part;
-      return media === undefined ? result : { ...result, media: media.map(recordedFile) };
+      return media === undefined ? result : { ...result, media: media.map(fileRecord) };
     }),
   };
-}
-
-function recordedFile({ type, media_type, data }: MediaPart) {
-  return { type, media_type, size_bytes: Buffer.byteLength(data, 'base64') };
 }
 
 /** In the fair order of a fleet: the token, if there is one, and the client. */

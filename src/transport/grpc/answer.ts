@@ -2,6 +2,7 @@ import type { Failure } from '../../../machines/events.ts';
 import type { ResponseFormat, Tool, ToolChoice } from '../../../machines/messages.ts';
 import { isTerminalEvent, TIMEOUT_ERROR } from '../../../machines/run/context.ts';
 import type { RunPage, RunRecord, SearchPage, StoredEvent } from '../../contract/contract.ts';
+import { shownData } from '../../contract/event-record.ts';
 import type { Grpc } from '../../contract/operations/row.ts';
 import { fromBody, SvcError } from '../../errors.ts';
 
@@ -75,7 +76,11 @@ export class RunUpdates {
     if (type !== 'run.output_appended')
       return {
         seq,
-        event: { type, at: new Date(at).toISOString(), data_json: JSON.stringify(data) },
+        event: {
+          type,
+          at: new Date(at).toISOString(),
+          data_json: JSON.stringify(shownData({ data })),
+        },
       };
     return { seq, output: { kind: 'text', ...data } };
   }

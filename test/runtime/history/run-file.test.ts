@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { statePath } from '../../../machines/step.ts';
+import { checkRunEvent } from '../../../src/contract/events.ts';
 import { SvcError } from '../../../src/errors.ts';
 import { streamOf } from '../../../src/kernel/pages.ts';
 import { digestOf, exportRun } from '../../../src/runtime/history/export.ts';
@@ -267,6 +268,24 @@ function replace(doc: object, path: readonly string[], value: unknown): void {
 
 test('an unknown run has no file', async () => {
   assert.is(await written('run_nobody'), '');
+});
+
+test('files of a result are images and sounds, with their data', () => {
+  const picture = { type: 'image', media_type: 'image/png', data: 'QUFB' };
+  const finished = { call: 1, text: 'page', is_error: false };
+  const check = (media: unknown) =>
+    checkRunEvent('run.tool_finished', { ...finished, media }, false, 'run_1');
+  assert.is(checkRunEvent('run.tool_finished', finished, false, 'run_1'), null);
+  assert.is(check([picture]), null);
+  const wrong = '(run.tool_finished) has no right media';
+  for (const media of [
+    picture,
+    [{ ...picture, data: 1 }],
+    [{ type: 'text', text: 'page' }],
+    [null],
+    null,
+  ])
+    assert.is(check(media), wrong, JSON.stringify(media));
 });
 
 test.run();

@@ -315,6 +315,14 @@ test('a result has files: the model gets them, and the record has their size', a
   assert.equal(run.turns?.[1]?.content, [
     { ...result, media: [{ type: 'image', media_type: 'image/png', size_bytes: 6 }] },
   ]);
+  const { events } = await runtime.history.whyRun(id);
+  const finished = events.find(({ type }) => type === 'run.tool_finished');
+  assert.equal(finished?.data, {
+    call: 1,
+    text,
+    is_error: false,
+    media: [{ type: 'image', media_type: 'image/png', size_bytes: 6 }],
+  });
   const turn = { prompt: 'more', conversation: id, continues: id, tool_servers: ['a'] };
   const next = await runtime.runs.start(turn, 'test');
   await settled(kernel, next.id);
