@@ -1,6 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 
+/** Changes the bytes of a response as they come. */
+export interface ByteFilter {
+  take(bytes: Buffer): Buffer;
+  /** What it kept back. */
+  end(): Buffer;
+}
+
+const NOTHING = Buffer.alloc(0);
+
 /** The beginning of a response. */
 export interface ResponseHead {
   status: number;
@@ -14,6 +23,7 @@ export interface ResponseHead {
  * 2. When `WAITING_BYTES` wait, the connection is not read until they are taken.
  * 3. Bytes that came before a failure are read before it is thrown. After an abort none are read.
  * 4. One reader waits at a time.
+ * 5. A filter sees all bytes before a reader does.
  */
 export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8Array> {
   private controller: Dispatcher.DispatchController | null = null;
@@ -23,6 +33,12 @@ export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8
   private ended = false;
   private failure: { thrown: unknown } | null = null;
   private wake: (() => void) | null = null;
+  private filter: ByteFilter | null = null;
+  private readonly filterFor: (headers: IncomingHttpHeaders) => ByteFilter | null;
+
+  constructor(filterFor: (headers: IncomingHttpHeaders) => ByteFilter | null = () => null) {
+    this.filterFor = filterFor;
+  }
 
   /** Resolves when the headers have come. */
   async head(): Promise<ResponseHead> {
@@ -109,24 +125,32 @@ export class Incoming implements Dispatcher.DispatchHandler, AsyncIterable<Uint8
     // A status below 200 only announces the response.
     if (status < 200) return;
     this.start = { status, headers };
+    this.filter = this.filterFor(headers);
     this.wake?.();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.failure !== null) return;
-    this.waiting.push(chunk);
-    this.bytes += chunk.length;
+    this.add(this.filter?.take(chunk) ?? chunk);
     if (this.bytes >= WAITING_BYTES) controller.pause();
     this.wake?.();
   }
 
   onResponseEnd(): void {
+    this.add(this.filter?.end());
     this.ended = true;
     this.wake?.();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.add(this.filter?.end());
     this.fail(error);
+  }
+
+  private add(bytes: Buffer = NOTHING): void {
+    if (bytes.length === 0 || this.failure !== null) return;
+    this.waiting.push(bytes);
+    this.bytes += bytes.length;
   }
 
   private fail(thrown: unknown): void {

@@ -6,6 +6,7 @@ import { tokensSoFar } from '../remote/embed-request.ts';
 import type { Listing } from '../remote/list-models.ts';
 import { readSecrets } from '../remote/read-secrets.ts';
 import type { Exchange } from '../remote/upstream.ts';
+import { withoutSplitKey } from './passed-events.ts';
 import { keyHeader, settingHeaders } from './request-headers.ts';
 
 /**
@@ -36,10 +37,12 @@ export async function passOn(
       signal,
     });
     const kept: Uint8Array[] = [];
-    await take({
-      content_type: headers['content-type'] ?? '',
-      body: keeping(answer, kept, remote.limits.passed_answer_bytes),
-    });
+    const { 'content-type': type = '' } = headers;
+    const { passed_answer_bytes, provider_answer_bytes } = remote.limits;
+    const shown = type.includes('event-stream')
+      ? withoutSplitKey(answer, secrets.key, provider_answer_bytes)
+      : answer;
+    await take({ content_type: type, body: keeping(shown, kept, passed_answer_bytes) });
     ended = 'complete';
     const { usage } = asRecord(parseForeignJson(Buffer.concat(kept).toString()));
     return { input_tokens: tokensSoFar(0, asRecord(usage).input_tokens) };

@@ -9,6 +9,7 @@ import { Incoming } from '../../http-client/incoming.ts';
 import { retryAfter } from '../../http-client/retry-after.ts';
 import type { Limits } from '../../limits.ts';
 import { connectionFailure } from './connection-failure.ts';
+import { KeyBytes } from './echoed-key.ts';
 import { statusFailure } from './failure.ts';
 import { errorBody, parseUpstreamError, type Secrets, wordsIn } from './upstream-error.ts';
 
@@ -119,7 +120,7 @@ export class Exchange {
       const { status, headers } = await body.head();
       if (status >= 300) return await this.refused(status, headers, body, request);
       refuseEncoding(headers);
-      return { headers, body };
+      return { headers: withoutKey(headers, request.secrets.key), body };
     } catch (thrown) {
       const address = this.upstream.config.base_url ?? new URL(request.url).origin;
       throw request.signal.aborted ? thrown : connectionFailure(thrown, address);
@@ -145,12 +146,12 @@ export class Exchange {
   }
 
   private async dispatch(request: Request): Promise<Incoming> {
-    const { method, url, headers, body, model, signal } = request;
+    const { method, url, headers, body, model, secrets, signal } = request;
     const { connections } = this.upstream;
     const dispatcher = this.dispatcher ?? (await connections.acquire());
     this.dispatcher = dispatcher;
     signal.throwIfAborted();
-    const incoming = new Incoming();
+    const incoming = new Incoming((received) => filterFor(received, secrets.key));
     this.incoming = incoming;
     const abort = () => {
       this.abortedWhenOpen = connections.isOpen(dispatcher);
@@ -178,10 +179,12 @@ export class Exchange {
     const { provider_error_bytes } = this.upstream.limits;
     const encoding = headers['content-encoding'];
     const text = await readBounded(body, provider_error_bytes, encoding).catch(() => null);
-    const value = errorBody(text, headers['content-type']);
+    const { model, secrets } = request;
+    // The filter has not seen what was packed.
+    const plain = text === null ? null : KeyBytes.plain(secrets.key, text);
+    const value = errorBody(plain, headers['content-type']);
     const instead = request.instead?.(status, wordsIn(value)) ?? null;
     if (instead !== null) return this.send({ ...request, body: instead });
-    const { model, secrets } = request;
     throw statusFailure(
       status,
       parseUpstreamError(value, secrets),
@@ -189,6 +192,22 @@ export class Exchange {
       retryAfter(webHeaders(headers), status),
     );
   }
+}
+
+/** A frame of Amazon has a checksum. Its texts are filtered where they are read. */
+function filterFor({ 'content-type': type = '' }: IncomingHttpHeaders, key: string | null) {
+  return type.includes('vnd.amazon.eventstream') ? null : KeyBytes.of(key);
+}
+
+function withoutKey(headers: IncomingHttpHeaders, key: string | null): IncomingHttpHeaders {
+  if (KeyBytes.of(key) === null) return headers;
+  const plain = (text: string) => KeyBytes.plain(key, text);
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      plain(name),
+      Array.isArray(value) ? value.map(plain) : value && plain(value),
+    ]),
+  );
 }
 
 function leadsElsewhere(model: string): SvcError {

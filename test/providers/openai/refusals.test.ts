@@ -27,7 +27,7 @@ const rows: [name: string, scenario: Scenario, expected: string, message: RegExp
     '401 means refused credentials',
     (x) => x.reply(401, error(`Incorrect API key provided: ${SECRET_KEY}`)),
     'provider_unauthorised final',
-    /^test refused the credentials in TEST_KEY \(status 401\)\.$/,
+    /^test refused the credentials in TEST_KEY \(status 401\)\. It says: Incorrect API key provided: \[key\]\.$/,
   ],
   [
     '403 means that the key may not do this',
