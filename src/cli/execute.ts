@@ -3,7 +3,7 @@ import { findPaths, type Paths } from '../home/paths.ts';
 import { oneLine } from '../logs/plain.ts';
 import type { CommandModule, Flags } from './context.ts';
 import { printError, READER_GONE } from './print/output.ts';
-import { withTypedHint } from './print/typed-hint.ts';
+import { withTypedHint, withTypedName } from './print/typed-hint.ts';
 
 /** Runs the work of one command line and sets the exit code of the process. Prints its error. */
 export async function execute(json: boolean, work: () => Promise<number>): Promise<void> {
@@ -48,7 +48,7 @@ export async function perform(
     },
   };
   return run(context).catch((thrown: unknown) => {
-    throw withTypedHint(thrown, name);
+    throw withTypedName(withTypedHint(thrown, name), name, args);
   });
 }
 

@@ -10,7 +10,7 @@ import {
   type StoredOAuthClientInformation,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
-import { errors, hasCode, SvcError } from '../errors.ts';
+import { hasCode, SvcError } from '../errors.ts';
 import type { Log } from '../kernel/port.ts';
 import type { Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
@@ -255,7 +255,7 @@ function failed(name: string, thrown: unknown): SvcError {
   const isScope = OAuthError.isInstance(thrown) && thrown.code === 'invalid_scope';
   const hint = isScope
     ? `Say what to ask for: svc mcp login ${name} --scope "<scopes>"`
-    : errors.mcp_login_failed.hint.replaceAll('<name>', name);
+    : undefined;
   return new SvcError('mcp_login_failed', text, { hint, cause: thrown });
 }
 const SAID_MAX = 200;

@@ -28,7 +28,7 @@ test('add, set, list and remove work without a daemon, and keep comments', async
   const written = JSON.parse(readFileSync(file, 'utf8')).mcpServers.x;
   assert.equal(written.args, [SCRIPTED, '--flag']);
   assert.equal(written.env, { TOKEN: `\${env:TOKEN}` });
-  assert.match((await home.svc(add)).stderr, /configured already/);
+  assert.match((await home.svc(add)).stderr, /configured already.*\n.*svc mcp remove x$/m);
   writeFileSync(file, readFileSync(file, 'utf8').replace('{', '{ // mine'));
   const set = await home.svc(['mcp', 'set', 'x', '--trusted', '--tool', 'put=deny']);
   assert.is(set.code, 0, set.stderr);

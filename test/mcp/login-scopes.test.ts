@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { defaultLimits } from '../../src/limits.ts';
+import { Login } from '../../src/mcp/login.ts';
 import { revoke } from '../../src/mcp/revocation.ts';
 import { failure } from '../helpers/failure.ts';
 import { loginServers } from '../helpers/login-servers.ts';
@@ -80,6 +81,19 @@ test('a missing scope is named, and the next login asks for it too', async () =>
     pages.map(({ fields }) => fields.scope),
     ['read', 'read write'],
   );
+});
+
+test('a refusal that names no scope says how to name one', async () => {
+  const { remote, store } = await boot();
+  const options = { name: 'x', server: remote.url, store, limits: defaultLimits, now: Date.now };
+  for (const odd of ['', 'a"b', 'x'.repeat(5000)]) {
+    const { code, message } = new Login(options).refusal(odd, null);
+    assert.is(code, 'mcp_login_needed');
+    assert.match(
+      message,
+      /more scopes, and does not name them: svc mcp login x --scope "<scopes>"$/,
+    );
+  }
 });
 
 test('a scope that a login asked for in vain is no reason for another login', async () => {

@@ -13,3 +13,10 @@ export function withTypedHint<T>(thrown: T, command: string): T | SvcError {
   if (!(thrown instanceof SvcError) || thrown.hint !== thrown.spec.hint) return thrown;
   return thrown.with({ hint: TYPED[thrown.code]?.(command) });
 }
+
+/** The error with the name in the command, where a hint about servers of tools has none. */
+export function withTypedName<T>(thrown: T, command: string, [name = '']: readonly string[]) {
+  const isOpen = thrown instanceof SvcError && thrown.hint.includes('<name>');
+  if (!isOpen || !command.startsWith('mcp ') || !/^[\w.-]+$/.test(name)) return thrown;
+  return thrown.with({ hint: thrown.hint.replaceAll('<name>', name) });
+}
