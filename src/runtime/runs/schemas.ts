@@ -39,7 +39,8 @@ async function problemOf(schema: AnySchema, isOlder: boolean): Promise<string | 
   const ajv = await (isOlder ? loaded.older() : loaded.present());
   if (ajv.validateSchema(schema) === true) return null;
   const { instancePath = '', message = 'It is malformed.' } = ajv.errors?.[0] ?? {};
-  return `${instancePath === '' ? 'It' : instancePath} ${message}.`;
+  // The path has names of the schema, which may be long.
+  return `${instancePath === '' ? 'It' : instancePath.slice(0, PATH_CHARS_MAX)} ${message}.`;
 }
 
 const OPTIONS = { strict: false, validateFormats: false, logger: false } as const;
@@ -47,8 +48,21 @@ const OPTIONS = { strict: false, validateFormats: false, logger: false } as cons
 /** Each is loaded once, when a request first needs it. */
 const loaded = {
   present: once(async () => new (await import('ajv/dist/2020.js')).Ajv2020(OPTIONS)),
-  older: once(async () => new (await import('ajv')).Ajv(OPTIONS)),
+  older: once(async () => {
+    const { Ajv } = await import('ajv');
+    const meta = structuredClone(new Ajv(OPTIONS).schemas[DRAFT_7]?.schema) as OlderMeta;
+    // Each value of an enum would be compared with each other one: 20 s for 20,000 of them.
+    delete meta.properties.enum.uniqueItems;
+    return new Ajv({ ...OPTIONS, meta: { ...meta, $id: 'svc:draft-07' } });
+  }),
 };
+
+const DRAFT_7 = 'http://json-schema.org/draft-07/schema';
+interface OlderMeta {
+  [keyword: string]: unknown;
+  properties: { enum: { uniqueItems?: boolean } };
+}
+const PATH_CHARS_MAX = 500;
 
 /** What is made when it is first asked for. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
