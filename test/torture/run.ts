@@ -90,8 +90,13 @@ async function prompts(): Promise<void> {
 }
 
 async function tools(): Promise<void> {
-  report(await tortureTools({ kills: cycles, clients, seed: first, signal: stop.signal }));
+  const found = await tortureTools({ kills: cycles, clients, seed: first, signal: stop.signal });
+  if (found.livez_worst_ms > LIVEZ_MS)
+    found.problems.push(`/livez took ${found.livez_worst_ms} ms; ${LIVEZ_MS} are allowed`);
+  report(found);
 }
+
+const LIVEZ_MS = 1000;
 
 function report<R extends { problems: string[]; kills: Record<string, number> }>(result: R): void {
   const { problems, kills, ...counts } = result;

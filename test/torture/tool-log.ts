@@ -1,5 +1,5 @@
 import type { Life } from './daemon.ts';
-import { BUILT_IN, markIn, SERVERS, type ServerName } from './tool-servers.ts';
+import { BUILT_IN, isHostile, markIn, SERVERS, type ServerName } from './tool-servers.ts';
 
 /** What the torture of tools compares in the end, and its result. */
 
@@ -23,10 +23,15 @@ export interface ToolsResult {
   of_svc_again: number;
   /** Executions of these. */
   by_svc: number;
+  /** Calls of hostile servers. */
+  of_hostile: number;
   twice: number;
   lost: number;
   /** By what was killed, and after which event. */
   kills: Record<string, number>;
+  /** What `/livez` was asked of daemons that were up, and how it answered. */
+  livez_asked: number;
+  livez_worst_ms: number;
   problems: string[];
 }
 
@@ -44,9 +49,12 @@ export function newResult(): ToolsResult {
     of_svc: 0,
     of_svc_again: 0,
     by_svc: 0,
+    of_hostile: 0,
     twice: 0,
     lost: 0,
     kills: {},
+    livez_asked: 0,
+    livez_worst_ms: 0,
     problems: [],
   };
 }
@@ -103,6 +111,7 @@ export async function compareCalls(
       const isOwn = server !== undefined && BUILT_IN.includes(server);
       const key = isOwn ? markIn(asked?.arguments) : id;
       if (isOwn) result.of_svc += 1;
+      if (server !== undefined && isHostile(server)) result.of_hostile += 1;
       const starts = own.filter(({ type }) => type === 'run.tool_started').length;
       if (isOwn && starts > 1) result.of_svc_again += 1;
       const made = { id, server, executions: executed.get(key) ?? 0 };
@@ -132,7 +141,8 @@ function compareCall(
   const repeats = decided.filter(({ data }) => data.decision === 'repeat').length;
   if (allowed.length + denied.length > 1) problem('was decided more than once');
   if (started.length > 0 && allowed.length === 0) problem('began without an approval');
-  const mayRepeat = server !== undefined && SERVERS[server].mayRepeat;
+  // A hostile server has no row, and its calls are never repeated.
+  const mayRepeat = server !== undefined && SERVERS[server]?.mayRepeat === true;
   if (!mayRepeat && started.length > 1 + repeats) {
     result.twice += 1;
     problem(`began ${started.length} times, with ${repeats} repeats`);

@@ -17,6 +17,16 @@ export type ServerName = keyof typeof SERVERS;
 export const BUILT_IN: readonly ServerName[] = ['notes', 'ledger', 'drafts', 'web'];
 
 /**
+ * Hostile servers: each answers a call with a bomb, without an end, or dies within its answer. They
+ * append a line for each execution, too.
+ */
+export const HOSTILE = ['wide', 'many-small', 'huge-strings', 'endless', 'flood', 'dies'] as const;
+
+export function isHostile(server: string): boolean {
+  return server.startsWith('evil-');
+}
+
+/**
  * Servers of tools that are svc itself. They work in the daemon, and hear of no id of a call. So
  * the model gives each call a mark, and the call leaves it where it works.
  *

@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { SvcError } from '../../src/errors.ts';
 import type { ControlClient } from '../../src/transport/control/client.ts';
+import { TOOL } from '../attack/bomb-tools.ts';
 import { makeGguf } from '../fixtures/models/make-gguf.ts';
 import { TOOLS } from '../fixtures/models/templates.ts';
 import { engineProcesses } from '../helpers/engine-processes.ts';
@@ -11,12 +12,14 @@ import { type Home, makeHome } from '../helpers/svc.ts';
 import { SCRIPTED } from '../helpers/tool-servers.ts';
 import { type Exchange, Upstream } from '../helpers/upstream.ts';
 import { type Life, launch, ready, serve } from './daemon.ts';
+import { LivezWatch } from './livez.ts';
 import { type Random, random } from './random.ts';
 import { compareCalls, type Decision, newResult, TERMINAL, type ToolsResult } from './tool-log.ts';
 import { serverProcesses } from './tool-processes.ts';
 import {
   argumentsOf,
   BUILT_IN,
+  HOSTILE,
   makeFolders,
   marksIn,
   reachOf,
@@ -32,6 +35,7 @@ import {
  * 1. Most kills follow an event of a run as closely as a client hears of it.
  * 2. Some come while a daemon or a server starts.
  * 3. Each home has a few clients, and several homes work side by side.
+ * 4. Some runs call hostile servers, too. `/livez` is asked all the time.
  */
 
 const ALL = Object.keys(SERVERS) as ServerName[];
@@ -70,6 +74,11 @@ const AFTER_MS = 4;
 /** An event that does not come for so long is not waited for. */
 const PATIENCE_MS = 1500;
 const CLIENTS_OF_HOME = 4;
+/** How many runs of the scripted model call a hostile server, too. */
+const EVIL = 0.4;
+/** The bound of a call. */
+const CALL_MS = 5000;
+const BOMB_SERVER = fileURLToPath(new URL('../attack/bomb-server.ts', import.meta.url));
 
 export async function tortureTools(options: {
   kills: number;
@@ -123,17 +132,25 @@ async function tortureHome(upstream: Upstream, draws: Draws): Promise<void> {
     SVC_LIMIT_TOOL_TURNS: String(TURNS),
     // The same model is killed again and again.
     SVC_LIMIT_ENGINE_QUARANTINE_MS: '0',
+    // A hostile server never answers.
+    SVC_LIMIT_TOOL_MS: String(CALL_MS),
   });
   try {
     configure(home, upstream, folder);
-    const torture = new Torture(home, await serve(home), draws);
+    const watch = new LivezWatch();
+    const torture = new Torture(home, await serve(home), draws, watch);
     try {
+      await watch.start(torture.life);
       await torture.work();
+      await watch.stop();
+      draws.result.livez_asked += watch.asked;
+      draws.result.livez_worst_ms = Math.max(draws.result.livez_worst_ms, watch.worst_ms);
       const lines = readFileSync(fileOf(home), 'utf8').split('\n').filter(Boolean);
       const asked = upstream.received.map(({ path }) => path);
       const ofHome = marksIn(folder, asked).filter((mark) => mark.startsWith(`${draws.seed}-`));
       await compareCalls(torture, [...lines, ...ofHome], draws.result);
     } finally {
+      watch.end();
       await torture.life.stop(0);
     }
   } finally {
@@ -148,12 +165,17 @@ function configure(home: Home, upstream: Upstream, folder: string): void {
   writeFileSync(home.paths.config, JSON.stringify({ providers }), { mode: 0o600 });
   const env = { COUNT_FILE: fileOf(home), WORK_MS: String(WORK_MS) };
   const program = { command: process.execPath, args: [SCRIPTED], env };
-  const mcpServers = Object.fromEntries(
+  const mcpServers: Record<string, object> = Object.fromEntries(
     ALL.map((name) => {
       const made = BUILT_IN.includes(name) ? reachOf(name, folder, originOf(upstream)) : program;
       return [name, { ...made, svc: SERVERS[name].svc }];
     }),
   );
+  for (const slug of HOSTILE) {
+    const args = [BOMB_SERVER, slug, 'tools/call', '4'];
+    const svc = { policy: 'allow' };
+    mcpServers[`evil-${slug}`] = { command: process.execPath, args, env, svc };
+  }
   const file = join(dirname(home.paths.config), 'mcp.json');
   writeFileSync(file, JSON.stringify({ mcpServers }), { mode: 0o600 });
   mkdirSync(home.paths.models, { recursive: true, mode: 0o700 });
@@ -214,9 +236,11 @@ class Torture {
   private until = Number.POSITIVE_INFINITY;
   /** No client is there any more. */
   private left = false;
+  private readonly watch: LivezWatch;
 
-  constructor(home: Home, life: Life, draws: Draws) {
+  constructor(home: Home, life: Life, draws: Draws, watch: LivezWatch) {
     [this.home, this.life, this.draws, this.draw] = [home, life, draws, draws.draw];
+    this.watch = watch;
   }
 
   async work(): Promise<void> {
@@ -268,7 +292,10 @@ class Torture {
         await wait(this.draw.whole(0, START_MS));
       }
       await this.life.kill();
+      const watched = this.watch.stop();
       this.life = await serve(this.home);
+      await watched;
+      await this.watch.start(this.life).catch(() => undefined);
     } else {
       const { pid } = this.life;
       const find = victim === 'engine' ? engineProcesses : serverProcesses;
@@ -309,12 +336,16 @@ class Torture {
       const servers = ALL.filter((name) =>
         PROCESSES.includes(name) ? isLocal || this.draw.chance(0.5) : !isLocal,
       );
+      const evil = !isLocal && this.draw.chance(EVIL) ? [this.draw.pick(HOSTILE)] : [];
       const prompt = `${this.draws.seed}-${index}-${turn}`;
       const request = {
         prompt,
         idempotency_key: prompt,
         model: isLocal ? 'local/calls' : 'scripted/m',
-        tool_servers: servers.map((name) => `${name}/${SERVERS[name].tool}`),
+        tool_servers: [
+          ...servers.map((name) => `${name}/${SERVERS[name].tool}`),
+          ...evil.map((slug) => `evil-${slug}/${TOOL}`),
+        ],
       };
       const run = await this.insist((client) => client.call('run.start', request)).catch(
         (error: SvcError) => {
