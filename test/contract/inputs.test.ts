@@ -81,7 +81,7 @@ test('an unknown field is refused by its name, even one that would reach the pro
   assert.is(refusal(JSON.parse('{"prompt":"a","__proto__":{"cloud":true}}')).param, '__proto__');
 });
 
-test('of two forms that fit equally far, the one with an unknown field is told', () => {
+test('of two forms that fit equally far, the one with an unknown field is reported', () => {
   const missing = object({ name: v.string(), size: v.number() });
   const unknown = object({ other: v.optional(v.string()) });
   for (const forms of [
