@@ -384,6 +384,8 @@ export const fixedLimits = {
   pull_redirects: 5,
   /** The least that one more connection fetches. A smaller file has one connection. */
   pull_range_bytes: 32 * MIB,
+  /** Pages of the list of one repository. An empty one may lead to the next without an end. */
+  pull_list_pages: 100,
   /** List of the files of one repository. */
   pull_list_bytes: 2 * MIB,
   /** One model file. */

@@ -1,4 +1,6 @@
 import { SvcError } from '../errors.ts';
+import { JsonMeter } from '../json.ts';
+import type { JsonBudget } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
 import { NotSent } from './child-transport.ts';
 
@@ -17,17 +19,17 @@ export function nearFetch(send: Fetch = fetch): Fetch {
     });
 }
 
-/** The same, with a bound of each body. A longer one ends with an error. */
-export function boundedFetch(most_bytes: number, send: Fetch): Fetch {
+/** The same, with a budget of each body of JSON. What is over it ends with an error. */
+export function boundedFetch(budget: JsonBudget, send: Fetch): Fetch {
   const near = nearFetch(send);
   return async (url, init) => {
     const response = await near(url, init);
     if (response.body === null) return response;
-    let bytes = 0;
+    const json = new JsonMeter(budget);
     const bound = new TransformStream<Uint8Array, Uint8Array>({
       transform(piece, controller) {
-        bytes += piece.length;
-        if (bytes > most_bytes) controller.error(new Error(`more than ${most_bytes} bytes`));
+        const excess = json.take(piece);
+        if (excess !== null) controller.error(excess);
         else controller.enqueue(piece);
       },
     });

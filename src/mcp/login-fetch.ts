@@ -5,7 +5,7 @@ import { anySignal } from '../async/signals.ts';
 import { isLoopback } from '../config/address.ts';
 import { SvcError } from '../errors.ts';
 import { isPublic, lookupOf } from '../http-client/public-address.ts';
-import type { Limits } from '../limits.ts';
+import { jsonBudgets, type Limits } from '../limits.ts';
 import { oneLine } from '../logs/plain.ts';
 import { boundedFetch, type Fetch } from './bounded-fetch.ts';
 
@@ -50,7 +50,8 @@ export async function loginFetch(
     const signal = anySignal(signals);
     return (await fetch(url, { ...(init as object), signal, dispatcher })) as unknown as Response;
   };
-  return { fetch: boundedFetch(limits.mcp_oauth_bytes, send), check };
+  const budget = { ...jsonBudgets.package, bytes: limits.mcp_oauth_bytes };
+  return { fetch: boundedFetch(budget, send), check };
 }
 
 /** Whether the server is of this machine or its network. Then its logins may be there too. */

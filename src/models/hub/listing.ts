@@ -20,7 +20,13 @@ export async function listFiles(
   page.search = '?recursive=true';
   const files: HubFile[] = [];
   const meter = listMeter(limits);
-  while (page !== null) {
+  const { pull_list_pages: pagesMax } = limits;
+  for (let pages = 1; page !== null; pages += 1) {
+    if (pages > pagesMax)
+      throw pullError(
+        'pull_failed',
+        `The list that ${hub.host} sends has more than ${pagesMax} pages.`,
+      );
     const answer: Answer = await hubClient.get({
       url: page,
       hub,

@@ -218,6 +218,19 @@ pulls('a list of many pages is read to its end', async (harness) => {
 });
 
 pulls(
+  'a list whose pages do not end fails by name',
+  async (harness) => {
+    harness.hub.pageSize = 1;
+    for (const name of ['a-Q8_0.gguf', 'b-Q2_K.gguf']) harness.hub.files.set(name, OTHER);
+    const { error } = await harness.pull('hf:user/tiny');
+    const { host } = new URL(harness.hub.url);
+    assert.is(error?.message, `The list that ${host} sends has more than 2 pages.`);
+    assert.is(harness.hub.lists.length, 2);
+  },
+  { limits: { pull_list_pages: 2 } },
+);
+
+pulls(
   'a list of very many files is read like any other',
   async (harness) => {
     const list = (length: number) =>
