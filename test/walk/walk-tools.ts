@@ -38,7 +38,7 @@ export class ToolHarness {
     harness.release();
     harness.write(
       servers ?? {
-        free: scripted([], { policy: 'allow', tools: { put: 'deny' } }),
+        free: scripted(['reports'], { policy: 'allow', tools: { put: 'deny' } }),
         careful: scripted(),
         safe: scripted([], { policy: 'allow', trusted: true }, FOREVER),
         held: scripted(['held', harness.gate], { tools: RULES }),
