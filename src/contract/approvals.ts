@@ -21,6 +21,8 @@ export const approval = named(
     since: time,
     /** When it is denied. Null: the call waits as long as its run. */
     until: orNull(time),
+    /** The last words of the server about a call that was cut off. */
+    report: v.exactOptional(text),
   }),
 );
 export type ApprovalRecord = v.InferOutput<typeof approval>;

@@ -16,6 +16,7 @@ export async function run({ paths, args: [id = ''], json }: Context): Promise<nu
       `tool   ${oneLine(`${call.server}/${call.tool}`)}`,
       `since  ${call.since}`,
       ...(call.until === null ? [] : [`until  ${call.until}`]),
+      ...(call.report === undefined ? [] : [`said   ${oneLine(call.report)}`]),
       ...(call.description === null ? [] : ['says', foreignText(call.description)]),
       'arguments',
       foreignJson(call.arguments),

@@ -304,6 +304,7 @@ export const runOperations = {
         },
         since: 8,
         until: { id: 9, says: 'When it is denied. Absent: the call waits as long as its run.' },
+        report: { id: 12, says: 'The last words of the server about a call that was cut off.' },
       },
     },
     call: ({ runtime }, { id }) => runtime.approvals.get(id),

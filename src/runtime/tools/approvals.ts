@@ -130,6 +130,7 @@ export class Approvals {
       state,
       since: isoTime((state === 'lost' ? (started_at ?? requested_at) : requested_at) ?? 0),
       until: state === 'lost' || approve_until === null ? null : isoTime(approve_until),
+      ...(call.report === undefined ? {} : { report: call.report }),
     };
   }
 }

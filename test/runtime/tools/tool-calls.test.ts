@@ -187,13 +187,12 @@ test('after sleep the silence of a provider still ends its run in time', async (
 });
 
 test('a call that was started and lost its daemon is never carried out again by itself', async () => {
-  const begun = gate();
   const never = new Promise<never>(() => {});
   const servers = new ScriptedServers({
     'git/delete': {
       policy: 'allow',
-      run: () => {
-        begun.open();
+      run: (_, __, report) => {
+        report('1 of 2: a branch');
         return never;
       },
     },
@@ -201,13 +200,17 @@ test('a call that was started and lost its daemon is never carried out again by 
   const options = { local: model([['git__delete', '{}']]), servers };
   const first = await bootRuntime(options);
   const { id } = await first.runtime.runs.start({ prompt: 'x', tool_servers: ['git'] }, 'test');
-  await begun.opened;
+  const isReported = async () => {
+    const { tool_calls = [] } = await first.runtime.runs.get(id);
+    return tool_calls[0]?.report !== undefined;
+  };
+  await waitFor('the report', isReported);
   first.kernel.close();
   const next = await bootRuntime({ ...options, store: first.store, boot_id: 'boot_2' });
   assert.is((await next.runtime.runs.get(id)).state, 'awaiting_decision');
   assert.equal(servers.begun, [`${id}.1`], 'it was not repeated');
   const [lost] = next.runtime.approvals.list();
-  assert.equal([lost?.state, lost?.until], ['lost', null]);
+  assert.equal([lost?.state, lost?.until, lost?.report], ['lost', null, '1 of 2: a branch']);
   const wrong = await next.runtime.approvals
     .decide(`${id}.1`, { decision: 'allow' }, 'me')
     .catch(({ code }) => code);
