@@ -1,3 +1,4 @@
+import type { Dispatcher } from 'undici';
 import { SvcError } from '../errors.ts';
 import { JsonMeter } from '../json.ts';
 import type { JsonBudget } from '../limits.ts';
@@ -10,7 +11,7 @@ export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
  * `fetch` for a server of tools over HTTP. A redirect to another host would take the headers and
  * the arguments there, so it is refused. A request that did not leave ends with NotSent.
  */
-export function nearFetch(send: Fetch = fetch): Fetch {
+export function nearFetch(send: Fetch = patientFetch): Fetch {
   return (url, init) =>
     follow(send, new URL(url), init).catch((error: unknown) => {
       throw isUnreached(error)
@@ -37,6 +38,16 @@ export function boundedFetch(budget: JsonBudget, send: Fetch): Fetch {
     return new Response(response.body.pipeThrough(bound), { status, statusText, headers });
   };
 }
+
+/** A call, a start and a stop have times of svc. Of itself undici gives up after five minutes. */
+async function patientFetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
+  // Loaded here: the daemon needs it for no other server.
+  const { Agent, fetch } = await import('undici');
+  patient ??= new Agent({ headersTimeout: 0, bodyTimeout: 0 });
+  return (await fetch(url, { ...(init as object), dispatcher: patient })) as unknown as Response;
+}
+
+let patient: Dispatcher | null = null;
 
 /** Follows redirects that repeat the request at the same host, such as from `/mcp` to `/mcp/`. */
 async function follow(

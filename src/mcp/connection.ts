@@ -26,6 +26,8 @@ export interface ConnectionOptions extends SessionOptions {
 export class Connection {
   private readonly options: ConnectionOptions;
   private session: Session;
+  /** The tools that the caller knows. A session may have begun after that. */
+  private known: ToolList = { tools: [], left_out: [] };
   /** The next session, while it begins. */
   private next: Promise<Session> | null = null;
   private ended_for: string | null = null;
@@ -42,9 +44,9 @@ export class Connection {
     const until = performance.now() + this.options.limits.mcp_start_ms;
     for (;;) {
       try {
-        const list = await this.session.open(signal);
+        this.known = await this.session.open(signal);
         this.isReady = true;
-        return list;
+        return this.known;
       } catch (thrown) {
         signal.throwIfAborted();
         const pause = pauseOf(thrown);
@@ -59,7 +61,8 @@ export class Connection {
   /** Throws SvcError, or the signal's reason. */
   async list(signal: AbortSignal): Promise<ToolList> {
     try {
-      return await this.ask((session) => session.list(signal), signal);
+      this.known = await this.ask((session) => session.list(signal), signal);
+      return this.known;
     } catch (thrown) {
       signal.throwIfAborted();
       throw this.unavailable(thrown);
@@ -76,10 +79,9 @@ export class Connection {
     const { limits } = this.options;
     signal.throwIfAborted();
     if (this.isOver) throw this.unavailable(new NotSent());
-    const decided = digestOf(this.session, tool);
     try {
       const result = await this.ask((session) => {
-        if (digestOf(session, tool) !== decided) throw this.changed(tool);
+        if (digestOf(session.tools, tool) !== digestOf(this.known, tool)) throw this.changed(tool);
         return session.call(tool, args, call);
       }, signal);
       return resultOf(result, limits);
@@ -201,10 +203,10 @@ export class Connection {
         `The server of tools ${name} refuses svc (HTTP ${status}).`,
         { hint: `Give it a token: svc mcp set ${name} ${HEADER}`, retryable: false, cause: thrown },
       );
+    if (thrown instanceof Excess) this.noteExcess(thrown);
     const why = this.why(thrown);
     // A server that is asked too often keeps its session.
-    const isOver = status !== undefined && status !== TOO_MANY;
-    if (isOver || thrown instanceof Excess) this.lose(why);
+    if (status !== undefined && status !== TOO_MANY) this.lose(why);
     return new SvcError('mcp_unavailable', `The server of tools ${name} ${why}.`, {
       cause: thrown,
     });
@@ -212,6 +214,7 @@ export class Connection {
 
   private lost(thrown: unknown, timeout_ms: number): SvcError {
     const { name } = this.options;
+    if (thrown instanceof Excess) this.noteExcess(thrown);
     const isLate = codeOf(thrown) === SdkErrorCode.RequestTimeout;
     const why = isLate ? `did not answer within ${timeout_ms} ms` : this.why(thrown);
     // A session that broke is begun again; a server that is slow is not.
@@ -267,10 +270,7 @@ export class Connection {
     if (thrown instanceof HttpRefusal) return this.clean(thrown.message).replace(/\.$/, '');
     if (thrown instanceof BadAnswer) return thrown.message;
     if (ProtocolError.isInstance(thrown)) return `refuses: ${this.clean(thrown.message)}`;
-    if (thrown instanceof Excess) {
-      this.ended_for ??= thrown.message;
-      return `was ended: ${thrown.message}`;
-    }
+    if (thrown instanceof Excess) return `was ended: ${thrown.message}`;
     const text = thrown instanceof Error ? thrown.message : String(thrown);
     return `cannot be reached: ${this.clean(text)}`;
   }
@@ -288,6 +288,6 @@ const HEADER = '--header "Authorization: Bearer \u0024{env:NAME}"';
 const SAID_MAX = 200;
 const CLEANED_MAX = 65_536;
 
-function digestOf({ tools: { tools } }: Session, name: string): string | null {
+function digestOf({ tools }: ToolList, name: string): string | null {
   return tools.find(({ tool }) => tool === name)?.digest ?? null;
 }

@@ -205,7 +205,8 @@ export class HttpTransport implements Transport {
 
   private noteEnd(error: Error): void {
     if (error instanceof Excess) this.options.onExcess(error);
-    else if (!this.closed.signal.aborted) this.onerror?.(error);
+    // Most servers offer no such stream.
+    else if (!(error instanceof BadAnswer || this.closed.signal.aborted)) this.onerror?.(error);
   }
 
   private stream(isOver: () => boolean, only?: RequestId): EventStream {

@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Limits } from '../../src/limits.ts';
@@ -84,7 +86,7 @@ for (const [status, words] of [
   });
 
 test('a tool that is another one in the next session is not called there', async () => {
-  const { web, get, known } = await withSessions();
+  const { web, get, known, servers } = await withSessions();
   assert.equal(await get(), got);
   known.clear();
   web.does['tools/list'] = ({ result }) =>
@@ -93,7 +95,13 @@ test('a tool that is another one in the next session is not called there', async
   assert.is(error.code, 'mcp_unavailable');
   assert.match(error.message, /began another session, in which get is not the tool that was/);
   assert.is(web.count('tools/call'), 2, 'the old session was asked, and refused');
-  assert.equal(await get(), got, 'its tools are listed again');
+  assert.match(
+    (await failure(get())).message,
+    /began another session/,
+    'by another caller neither',
+  );
+  assert.is((await servers.tools('x', soon()))[0]?.description, 'Another.');
+  assert.equal(await get(), got, 'now it is known');
 });
 
 test('a session that is forgotten at once is not begun again and again', async () => {
@@ -188,6 +196,33 @@ test('the stream of what the server sends by itself is opened again after a clea
   });
 });
 
+test('a response may come in the stream of what the server sends by itself', async () => {
+  const { web, get, servers } = await boot({
+    GET: ({ events }) => events(': open\n\n'),
+    'tools/call': async ({ id, res }) => {
+      const stream = web.asked.find(({ verb }) => verb === 'GET');
+      stream?.events(event({ jsonrpc: '2.0', id: 'p', method: 'ping' }));
+      await waitFor('svc reads the stream', () => web.count('POST') === 1);
+      res.writeHead(202).end();
+      stream?.events(event(answer(id)));
+    },
+  });
+  await servers.tools('x', soon());
+  await waitFor('the stream', () => web.count('GET') === 1);
+  assert.equal(await get(), got);
+});
+
+test('a refusal has the reason that the server gives', async () => {
+  const error = { code: -32602, message: 'No\u001b such\nplace.' };
+  const { get } = await boot({
+    'tools/call': ({ id, res }) =>
+      res.writeHead(400).end(JSON.stringify({ jsonrpc: '2.0', id, error })),
+  });
+  const { code, message } = await failure(get());
+  const shown = 'The server of tools x answered HTTP 400: No\ufffd such place.';
+  assert.equal([code, message], ['mcp_unavailable', shown]);
+});
+
 for (const [what, does] of [
   ['JSON', ({ id, body }) => body(JSON.stringify([{ jsonrpc: '2.0', method: 'n' }, answer(id)]))],
   ['a stream', ({ id, events }) => events(event([{ jsonrpc: '2.0', method: 'n' }, answer(id)]))],
@@ -280,6 +315,25 @@ for (const [what, does] of [
     await waitFor('the server hears of it', () => web.count('notifications/cancelled') === 1);
     assert.is(record()?.state, 'ready.idle');
   });
+
+test('only the times of svc end a call, and none of the program that fetches', async () => {
+  const usual = getGlobalDispatcher();
+  // Its clock moves each half second.
+  setGlobalDispatcher(new Agent({ headersTimeout: 1, bodyTimeout: 1 }));
+  try {
+    const { get } = await boot({
+      'tools/call': async ({ id, events }) => {
+        await sleep(1500);
+        events(': open\n\n');
+        await sleep(1500);
+        events(event(answer(id)));
+      },
+    });
+    assert.equal(await get(), got);
+  } finally {
+    setGlobalDispatcher(usual);
+  }
+});
 
 async function listed(web: WebTools, page: unknown) {
   web.does['tools/list'] = ({ result }) => result(page);
