@@ -49,6 +49,11 @@ export class JsonMeter {
     this.lists = new Uint8Array(budget.levels + 1);
   }
 
+  /** Whether no object, list or string is open. */
+  get isClosed(): boolean {
+    return this.depth === 0 && !this.quoted;
+  }
+
   /** Begins with another text. */
   reset(): void {
     this.depth = 0;

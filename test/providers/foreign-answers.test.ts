@@ -328,6 +328,33 @@ for (const [adapter, list] of Object.entries(WHOLE))
     }
   });
 
+test('the arguments of a call have a bound of their own, wherever their pieces are cut', async () => {
+  const call = (name: string, text: string) => ({
+    choices: [
+      {
+        index: 0,
+        delta: { tool_calls: [{ index: 0, id: 'a', function: { name, arguments: text } }] },
+      },
+    ],
+  });
+  const answer = (pieces: readonly string[]) =>
+    answered({ adapter: 'openai-compatible' }, async (x) => {
+      x.open();
+      await x.event(call('look', ''));
+      for (const piece of pieces) await x.event(call('', piece)).catch(() => undefined);
+      await x.finish('tool_calls').catch(() => undefined);
+      await x.done().catch(() => undefined);
+    });
+  const most = ['{"a":[', '1,'.repeat(49_000), '1,'.repeat(50_000), '"1', '"]}'];
+  assert.is((await answer(most)).failure, null);
+  const { failure } = await answer([...most.slice(0, 3), '1,'.repeat(1000), '1]}']);
+  assert.is(failure?.code, 'stream_oversized');
+  assert.match(
+    failure?.message ?? '',
+    'arguments of a call than the daemon accepts (100000 values)',
+  );
+});
+
 test('a frame of Amazon with too many values fails by name, and one below the bound does not', async () => {
   const config = { adapter: 'bedrock', options: { region: 'us-east-1' } };
   const name = 'contentBlockDelta';

@@ -1,11 +1,15 @@
 import type { CallName } from '../../../machines/messages.ts';
-import { garbled } from './failure.ts';
+import { JsonMeter } from '../../json.ts';
+import { jsonBudgets } from '../../limits.ts';
+import { garbled, tooMuch } from './failure.ts';
 import type { Pieces } from './pieces.ts';
 
 /** A tool call of the answer. */
 export interface Call extends CallName {
   /** Its arguments have no text yet. */
   isBlank: boolean;
+  /** Measures them: programs behind svc parse them as a whole. */
+  readonly json: JsonMeter;
 }
 
 /**
@@ -32,14 +36,20 @@ export class ToolCalls {
 
   /** `id`: as the server sends it, or empty. */
   begin(id: string, name: string): Call {
-    const call = { ...this.named(this.pieces.plain(id), this.pieces.plain(name)), isBlank: true };
+    const call = {
+      ...this.named(this.pieces.plain(id), this.pieces.plain(name)),
+      isBlank: true,
+      json: new JsonMeter(jsonBudgets.foreign),
+    };
     this.calls.push(call);
     this.pieces.begin({ id: call.id, name: call.name });
     return call;
   }
 
-  /** Adds a piece of the arguments. */
+  /** Adds a piece of the arguments. Throws stream_oversized. */
   add(call: Call, text: string): void {
+    const excess = call.json.take(Buffer.from(text));
+    if (excess !== null) throw tooMuch('the arguments of a call', excess);
     call.isBlank &&= text.trim() === '';
     this.pieces.add('tool_call', text, { id: call.id, name: call.name });
   }

@@ -2,6 +2,7 @@ import type { OutputPart } from '../../../machines/messages.ts';
 import type { Usage } from '../../../machines/run/context.ts';
 import { hasEnded, type ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
+import { parseForeignJson } from '../../json.ts';
 import type { Answer } from '../dialect/answer.ts';
 import { idIn } from '../dialect/ids.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
@@ -134,9 +135,6 @@ export function signatureOf({ id }: Pick<RunRecord, 'id'>): string {
 /** Arguments that are no JSON stay the text that the model wrote: they must not look valid. */
 function inputOf(written: string): unknown {
   if (written.trim() === '') return {};
-  try {
-    return JSON.parse(written);
-  } catch {
-    return written;
-  }
+  const value = parseForeignJson(written);
+  return value === undefined ? written : value;
 }

@@ -1,5 +1,7 @@
 import type { ToolCall } from '../../../machines/tool-call.ts';
 import type { RunRecord } from '../../contract/contract.ts';
+import { JsonMeter, parseForeignJson } from '../../json.ts';
+import { jsonBudgets } from '../../limits.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
 import { callBlocks, emptyMessage, ending, signatureOf, usageOf } from './answer.ts';
@@ -41,11 +43,14 @@ export class MessageEvents {
     if (kind === 'reasoning' && !this.thoughts) return '';
     let block = this.waiting.find(({ part }) => part === piece.part);
     if (block === undefined) {
-      block = { part: piece.part, kind, call: piece.call, unsent: '', whole: '', looked: 0 };
+      block = { part: piece.part, kind, call: piece.call, unsent: '', ...unread() };
       this.waiting.push(block);
     }
     block.unsent += piece.text;
-    if (kind === 'tool_call') block.whole += piece.text;
+    if (kind === 'tool_call') {
+      block.whole += piece.text;
+      block.json.take(Buffer.from(piece.text));
+    }
     return this.flush((first) => first.kind !== 'tool_call' || isComplete(first));
   }
 
@@ -142,6 +147,8 @@ interface Block {
   whole: string;
   /** Length of the arguments when they were last found incomplete. */
   looked: number;
+  json: JsonMeter;
+  isBroken: boolean;
 }
 
 /** One event. Its type is both the name of the event and a field of it. */
@@ -149,14 +156,19 @@ export function event(type: string, fields: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 }
 
-/** Whether the arguments of a call are whole. They are read again only when they have grown. */
+function unread(): Pick<Block, 'whole' | 'json' | 'looked' | 'isBroken'> {
+  return { whole: '', json: new JsonMeter(jsonBudgets.foreign), looked: 0, isBroken: false };
+}
+
+/**
+ * Whether the arguments of a call are whole. They are read when all that they open is closed. What
+ * follows an object that cannot be read does not make it whole.
+ */
 function isComplete(block: Block): boolean {
-  if (block.looked === block.whole.length) return false;
-  try {
-    JSON.parse(block.whole);
-    return true;
-  } catch {
-    block.looked = block.whole.length;
-    return false;
-  }
+  const { whole, json, looked, isBroken } = block;
+  if (isBroken || !json.isClosed || looked === whole.length) return false;
+  if (parseForeignJson(whole) !== undefined) return true;
+  block.looked = whole.length;
+  block.isBroken = json.values > 1;
+  return false;
 }

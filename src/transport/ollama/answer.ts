@@ -1,6 +1,7 @@
 import type { TokenLogprob } from '../../../machines/messages.ts';
 import type { RunRecord } from '../../contract/contract.ts';
 import { SvcError } from '../../errors.ts';
+import { isRecord, parseForeignJson } from '../../json.ts';
 import type { Answer } from '../dialect/answer.ts';
 import type { AnswerEnd } from '../dialect/pieces.ts';
 import type { PlacedPiece } from '../dialect/steady.ts';
@@ -116,12 +117,8 @@ function complete(calls: Answer['calls'], end: Omit<AnswerEnd, 'type'>): Answer[
 
 function argumentsOf({ arguments: written }: Pick<Answer['calls'][number], 'arguments'>) {
   if (written.trim() === '') return {};
-  try {
-    const value: unknown = JSON.parse(written);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
-  } catch {
-    return null;
-  }
+  const value = parseForeignJson(written);
+  return isRecord(value) && !Array.isArray(value) ? value : null;
 }
 
 function callOf(call: Answer['calls'][number], index: number): object {

@@ -66,17 +66,9 @@ test('every form of an error is read', () => {
     assert.equal(found.codes, codes);
     assert.is(found.param, param);
   }
+  assert.is(read('some words').message, 'some words');
   assert.ok(read({ error: 'no model' }).isAboutModel);
-  for (const nothing of [
-    null,
-    undefined,
-    5,
-    'x',
-    [],
-    {},
-    { error: null },
-    { error: { message: 5 } },
-  ])
+  for (const nothing of [null, undefined, 5, [], {}, { error: null }, { error: { message: 5 } }])
     assert.is(read(nothing).message, null);
 });
 

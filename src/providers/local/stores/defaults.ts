@@ -6,6 +6,7 @@ import {
   STOPS_MAX,
   options as table,
 } from '../../../contract/options.ts';
+import { isRecord, parseForeignJson } from '../../../json.ts';
 
 /** What another program asks a model for where a request says nothing. */
 export interface ModelDefaults {
@@ -86,10 +87,6 @@ function stopsOf(value: unknown): string[] | undefined {
 }
 
 function parsed(text: string): object | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
-  } catch {
-    return null;
-  }
+  const value = parseForeignJson(text);
+  return isRecord(value) && !Array.isArray(value) ? value : null;
 }

@@ -1,3 +1,5 @@
+import { asRecord, parseForeignJson } from '../../../json.ts';
+
 /**
  * A custom tool takes free text. The model calls it as a function with one text. This reads that
  * text out of the arguments while they are written.
@@ -45,13 +47,9 @@ export class InputReader {
     if (state === 'over' || state === 'raw') return state === 'raw' ? written : '';
     // The input ends inside the text, or has an escape that JSON does not know.
     if (state === 'text') return written.replace(/"\s*\}?\s*$/, '');
-    try {
-      const { input } = JSON.parse(written);
-      if (typeof input === 'string') return input;
-    } catch {
-      // The input is no JSON, so it is the text.
-    }
-    return written;
+    const { input } = asRecord(parseForeignJson(written));
+    // The input is no JSON, so it is the text.
+    return typeof input === 'string' ? input : written;
   }
 
   private take(): string {
