@@ -11,18 +11,20 @@ export function plain(text: string): string {
 
 /**
  * Cleans a text of one line, such as a name or an error. No invisible characters stay, except in
- * emoji.
+ * emoji, and each space is a plain one.
  */
 export function oneLine(text: string): string {
-  return isPrintable(text) ? text : text.replace(/[\t\n]/g, ' ').replace(unseen(), SHOWN);
+  return isPrintable(text) ? text : text.replace(/[\t\n]|\p{Zs}/gu, ' ').replace(unseen(), SHOWN);
 }
 
-/** The same JSON with these characters escaped. */
-export function escapeJson(json: string): string {
-  if (/^[\n -~]*$/.test(json)) return json;
-  return json.replace(/[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
-    character.split('').map(escaped).join(''),
-  );
+/**
+ * Spells what cannot be seen, or looks like another character, as JSON escapes it. JSON keeps its
+ * value. A person who decides about a text reads it in this form. `visible` of the console does
+ * the same: one table tests both.
+ */
+export function spellUnseen(text: string): string {
+  if (/^[\n -~]*$/.test(text)) return text;
+  return text.replace(unseen(), (character) => character.split('').map(escaped).join(''));
 }
 
 const SHOWN = '\u{fffd}';
@@ -34,8 +36,13 @@ function isPrintable(text: string): boolean {
 
 /** Control characters, and those that change the direction of text. */
 const commands = () => /(?![\t\n])[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu;
+
+/**
+ * What commands, what is drawn as nothing, and spaces but the plain one. Selectors and joiners of
+ * emoji stay. Three blanks have no such property: of Braille, of music and of Khitan.
+ */
 const unseen = () =>
-  /(?!(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)\u200d(?=\p{Extended_Pictographic}))[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+  /(?![\t\n ]|(?<=\p{Extended_Pictographic}|[#*0-9](?=\ufe0f\u20e3))\ufe0f|(?<=\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d(?=\p{Extended_Pictographic}))[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\u{1d159}\u{16fe4}]/gu;
 
 function escaped(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;

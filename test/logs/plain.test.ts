@@ -1,6 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { escapeJson, oneLine, plain } from '../../src/logs/plain.ts';
+import { foreignJson, foreignText } from '../../src/cli/print/foreign.ts';
+// @ts-expect-error The console has no types: its files are JavaScript.
+import { visible } from '../../src/console/views/approvals-view.js';
+import { createLineFormat } from '../../src/logs/format-line.ts';
+import { oneLine, plain, spellUnseen } from '../../src/logs/plain.ts';
+import { unseenTexts } from '../helpers/unseen-texts.ts';
 
 const HOSTILE = 'a\u0000\u0007\u001b[2J\u007f\u009b\u0085\r\u2028\u2029\u202e\u2066z';
 
@@ -13,23 +18,32 @@ test('a text of several lines keeps lines, tabs and joined letters, and no contr
   );
 });
 
-test('a name or a message is one line without invisible characters, except in emoji', () => {
-  assert.is(oneLine('one\n\ttwo'), 'one  two');
-  assert.is(
-    oneLine('a\u200bb\u200dc\ufeffd\u00ade\u{e0041}'),
-    'a\ufffdb\ufffdc\ufffdd\ufffde\ufffd',
-  );
-  assert.is(oneLine('👨‍👩‍👧 👩🏽‍🚀 ❤️‍🔥 ü'), '👨‍👩‍👧 👩🏽‍🚀 ❤️‍🔥 ü');
-  assert.not.match(oneLine(HOSTILE), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+for (const { name, text, spelled, line } of unseenTexts)
+  test(`terminal, console and logs show alike: ${name}`, () => {
+    assert.is(spellUnseen(text), spelled, 'at the terminal');
+    assert.is(visible(text), spelled, 'in the console');
+    assert.is(oneLine(text), line, 'a name');
+    assert.is(foreignText(text), spelled.replace(/^/gm, '  '));
+    const logLine = JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.000Z', msg: text });
+    const shown = createLineFormat({ colour: false, columns: null })(logLine);
+    assert.ok(shown.endsWith(line), shown);
+  });
+
+test('terminal and console spell the same characters of all of Unicode', () => {
+  const different: string[] = [];
+  for (let point = 0; point <= 0x10ffff; point += 1) {
+    const text = `a${String.fromCodePoint(point)}b`;
+    if (spellUnseen(text) !== visible(text)) different.push(point.toString(16));
+  }
+  assert.equal(different, []);
 });
 
-test('escaped JSON keeps its value, and has no raw control characters', () => {
-  const value = { [HOSTILE]: [`${HOSTILE}\u200b\u{e0041}👨‍👩‍👧 ü`, 'plain'] };
-  for (const space of [0, 2]) {
-    const json = escapeJson(JSON.stringify(value, null, space));
-    assert.equal(JSON.parse(json), value);
-    assert.not.match(json.replaceAll('\n', ''), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
-    assert.match(json, 'ü');
+test('spelled JSON keeps its value', () => {
+  for (const { text } of unseenTexts) {
+    const value = { [text]: [text, 'plain'] };
+    for (const space of [0, 2])
+      assert.equal(JSON.parse(spellUnseen(JSON.stringify(value, null, space))), value);
+    assert.equal(JSON.parse(foreignJson(JSON.stringify(value))), value);
   }
 });
 

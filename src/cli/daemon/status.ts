@@ -1,6 +1,6 @@
 import { SvcError } from '../../errors.ts';
 import { platform } from '../../home/platform.ts';
-import { escapeJson, oneLine } from '../../logs/plain.ts';
+import { oneLine, spellUnseen } from '../../logs/plain.ts';
 import type { Results } from '../../transport/control/protocol.ts';
 import type { Context } from '../context.ts';
 import { note, paint, print, printJson, warn } from '../print/output.ts';
@@ -26,7 +26,7 @@ export async function run(context: Context): Promise<number> {
   if (flags.watch === true) {
     const { watchStatus } = await import('./status-watch.ts');
     return watchStatus(find, async (found) => {
-      if (json) return print(escapeJson(JSON.stringify(shown(found))));
+      if (json) return print(spellUnseen(JSON.stringify(shown(found))));
       const { localTime } = await import('../print/format.ts');
       print(paint('dim', `---- ${localTime(new Date().toISOString())} ----`));
       await printText(found);

@@ -1,6 +1,6 @@
 import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
-import { escapeJson, oneLine } from '../../logs/plain.ts';
+import { oneLine, spellUnseen } from '../../logs/plain.ts';
 import { whyUnread } from '../connect/connect-daemon.ts';
 import type { Context } from '../context.ts';
 import { INTERRUPTED, onInterrupt, sleep } from '../interrupt.ts';
@@ -24,7 +24,7 @@ export async function run({ paths, flags, json }: Context): Promise<number> {
   if (flags.watch === true)
     return watch(paths, source, name, (answer) =>
       json
-        ? print(escapeJson(JSON.stringify({ source: name, ...answer })))
+        ? print(spellUnseen(JSON.stringify({ source: name, ...answer })))
         : print(`${localTime(new Date().toISOString())}  ${text(answer)}`),
     );
   const answer = await source

@@ -3,7 +3,7 @@ import { hasCode, SvcError } from '../../errors.ts';
 import type { Paths } from '../../home/paths.ts';
 import { readLine } from '../../logs/filter.ts';
 import { createLineFormat } from '../../logs/format-line.ts';
-import { escapeJson } from '../../logs/plain.ts';
+import { spellUnseen } from '../../logs/plain.ts';
 import { openTail } from '../../logs/tail.ts';
 import { terminalColumns } from '../../logs/width.ts';
 import type { Context } from '../context.ts';
@@ -130,7 +130,7 @@ function showLine(
   line: string,
   form: ((line: string) => string) | null,
 ): Promise<void> {
-  if (form === null) return stdout.write(`${escapeJson(line)}\n`);
+  if (form === null) return stdout.write(`${spellUnseen(line)}\n`);
   const missed = readLine(line)?.missed;
   if (typeof missed === 'number')
     note(`${missed} lines were dropped: they came faster than they were read.`);

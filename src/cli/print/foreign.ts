@@ -1,11 +1,11 @@
-import { escapeJson, plain } from '../../logs/plain.ts';
+import { spellUnseen } from '../../logs/plain.ts';
 
 /**
  * Foreign text that a person judges, such as the description of a tool. Characters that a terminal
  * does not show are written out. Each line is indented, so that none imitates one of ours.
  */
 export function foreignText(text: string): string {
-  return plain(escapeJson(text)).replace(/^/gm, '  ');
+  return spellUnseen(text).replace(/^/gm, '  ');
 }
 
 /** The same for JSON. A field that is written twice shows once, as the server gets it. */

@@ -1,7 +1,7 @@
 import type { styleText } from 'node:util';
 import { SvcError } from '../../errors.ts';
 import { isTerminal } from '../../home/terminal.ts';
-import { escapeJson, oneLine } from '../../logs/plain.ts';
+import { oneLine, spellUnseen } from '../../logs/plain.ts';
 
 export { isTerminal };
 
@@ -22,7 +22,7 @@ export function print(text: string): void {
 }
 
 export function printJson(value: unknown): void {
-  print(escapeJson(JSON.stringify(value, null, 2)));
+  print(spellUnseen(JSON.stringify(value, null, 2)));
 }
 
 let clear = () => {};
@@ -50,7 +50,7 @@ export function writeError(text: string): void {
 
 /** Prints an error on stderr, as text or JSON. */
 export function printError(error: SvcError, json: boolean): void {
-  if (json) note(escapeJson(JSON.stringify({ error: error.body() })));
+  if (json) note(spellUnseen(JSON.stringify({ error: error.body() })));
   else
     note(
       `${paint('red', 'error:', 2)} ${oneLine(error.message)}\n` +

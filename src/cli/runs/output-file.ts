@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createWriteStream, openSync, rmSync } from 'node:fs';
 import { SvcError } from '../../errors.ts';
-import { escapeJson } from '../../logs/plain.ts';
+import { spellUnseen } from '../../logs/plain.ts';
 import { isTerminal } from '../print/output.ts';
 import { openStdout } from '../print/stdout-stream.ts';
 
@@ -22,7 +22,7 @@ export function openOutput(file: string | undefined): Output {
 
 function toStdout(): Output {
   const stdout = openStdout();
-  const shown = isTerminal(1) ? escapeJson : (text: string) => text;
+  const shown = isTerminal(1) ? spellUnseen : (text: string) => text;
   return {
     get gone() {
       return stdout.gone.aborted;

@@ -231,20 +231,22 @@ function drawLinks() {
 }
 
 /**
- * A foreign text that a person decides about. What cannot be seen, or reorders a line, is spelled
- * as JSON escapes it. Line breaks and tabs stay.
+ * A foreign text that a person decides about. What cannot be seen, or looks like another
+ * character, is spelled as JSON escapes it: `spellUnseen` of the terminal does the same. Line breaks
+ * and tabs stay.
  * @param {string} text
  */
 export function visible(text) {
-  return text.replace(
-    /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu,
-    (character) =>
-      character
-        .split('')
-        .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
-        .join(''),
+  return text.replace(UNSEEN, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
   );
 }
+
+const UNSEEN =
+  /(?![\t\n ]|(?<=\p{Extended_Pictographic}|[#*0-9](?=\ufe0f\u20e3))\ufe0f|(?<=\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d(?=\p{Extended_Pictographic}))[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}\p{Noncharacter_Code_Point}\u2800\u{1d159}\u{16fe4}]/gu;
 
 /**
  * JSON in a form for people. Values that are deep stay as they are written: their form is huge.
