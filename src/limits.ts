@@ -674,3 +674,9 @@ export const LOAD_LOOK_MS = 200;
 export const FIRST_LIST_MS = 15_000;
 /** For another process to finish its edit of the file. */
 export const CONFIG_LOCK_MS = 5_000;
+/** The diff of a call that waits for a person, who reads no longer one. */
+export const APPROVAL_DIFF_BYTES_MAX = 256 * KIB;
+/** To compute it, in the thread of the daemon. */
+export const APPROVAL_DIFF_MS = 200;
+/** Without a key before a question is shown: who still types means something else. */
+export const QUESTION_QUIET_MS = 400;

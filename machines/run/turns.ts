@@ -144,13 +144,14 @@ export function afterAnswer(
   return { type: 'run.turn_completed', attempt, usage: end.usage };
 }
 
-/** The turns as messages. Each call comes with its result. */
+/** The turns as messages. A call that is open has no result yet. */
 export function messagesIn(turns: readonly Turn[], calls: readonly ToolCall[]): Message[] {
   let next = 0;
   return turns.flatMap(({ parts }): Message[] => {
     const count = callParts(parts).length;
     const results = calls
       .slice(next, next + count)
+      .filter(({ ended_at }) => ended_at !== null)
       .map(
         ({ id, result }): MessagePart => ({
           type: 'tool_result',
@@ -159,10 +160,8 @@ export function messagesIn(turns: readonly Turn[], calls: readonly ToolCall[]): 
         }),
       );
     next += count;
-    return [
-      { role: 'assistant', content: parts },
-      { role: 'tool', content: results },
-    ];
+    const said: Message = { role: 'assistant', content: parts };
+    return results.length === 0 ? [said] : [said, { role: 'tool', content: results }];
   });
 }
 

@@ -667,7 +667,7 @@ export const commands: readonly CommandSpec[] = [
     isQuick: true,
     args: '<id>',
     summary: 'One call that waits for you, with its whole arguments.',
-    examples: ['approvals show run_01J….1'],
+    examples: ['approvals show run_01J….1', 'approvals show last'],
   }),
   command('approvals allow', {
     file: 'approvals/decide',
@@ -675,7 +675,7 @@ export const commands: readonly CommandSpec[] = [
     args: '<id>',
     summary: 'Allow a call of a tool. It begins at once.',
     flags: [flag('always', 'Do not ask about this tool any more.')],
-    examples: ['approvals allow run_01J….1', 'approvals allow run_01J….1 --always'],
+    examples: ['approvals allow last', 'approvals allow run_01J….1 --always'],
   }),
   command('approvals deny', {
     file: 'approvals/decide',

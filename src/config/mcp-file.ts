@@ -145,6 +145,20 @@ export function targetOf({ command, built_in, url }: McpServerConfig): string {
   return command?.[0] ?? url ?? '';
 }
 
+/** The same with all arguments, as a shell takes them. */
+export function commandOf(config: McpServerConfig): string {
+  return config.command?.map(shellWord).join(' ') ?? targetOf(config);
+}
+
+/** The command that has a person asked about a tool again. */
+export function askAgainCommand(server: string, tool: string): string {
+  return `svc mcp set ${shellWord(server)} --tool ${shellWord(`${tool}=ask`)}`;
+}
+
+function shellWord(word: string): string {
+  return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
 /** What decides how a server is started, as the file has it: references stay references. */
 export function startOf({
   command,

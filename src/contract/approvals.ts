@@ -12,10 +12,20 @@ export const approval = named(
     run: text,
     server: text,
     tool: text,
+    /**
+     * The program with its arguments, the address, or what a server of svc may reach, as the
+     * configuration has it now. Null: it has no such server.
+     */
+    target: orNull(text),
     /** What the tool says of itself. Null: nothing, or the log is older than this. */
     description: orNull(text),
     /** JSON as the model wrote it. */
     arguments: text,
+    /**
+     * What a `write` or an `edit` of `svc:files` changes, as a diff. Null: it is another call, one
+     * of a list, or one whose diff is too large.
+     */
+    changes: orNull(text),
     /** `requested`: it waits to be allowed. `lost`: it was cut off, and its result is not known. */
     state: text,
     since: time,

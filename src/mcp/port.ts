@@ -56,6 +56,10 @@ export interface ToolServers {
    * mcp_unknown, config_invalid, busy.
    */
   allowAlways(server: string, tool: string, digest?: string | null): Promise<void>;
+  /** What is started or asked, for who decides about a call. Null: there is no such server. */
+  target(server: string): string | null;
+  /** What a call changes in files, as a diff. Null: it is not known, or too large. */
+  changes(server: string, tool: string, args: unknown): Promise<string | null>;
   /** Whether a call may be repeated when its result is unknown. */
   mayRepeat(server: string, tool: ToolInfo): boolean;
   /**

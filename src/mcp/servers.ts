@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { McpServerEvent, McpServerSnapshot } from '../../machines/mcp-server.ts';
 import { statePath } from '../../machines/step.ts';
 import {
+  commandOf,
   editMcpFile,
   type McpFile,
   type McpServerConfig,
@@ -117,6 +118,20 @@ export class McpServers implements ManagedToolServers {
       const rules = { ...asRecord(svc.tools), [tool]: rule };
       return { [name]: { ...before, svc: { ...svc, tools: rules } } };
     });
+  }
+
+  target(name: string): string | null {
+    const config = this.read().servers.get(name);
+    return config === undefined ? null : commandOf(config);
+  }
+
+  async changes(name: string, tool: string, args: unknown): Promise<string | null> {
+    const built_in = this.read().servers.get(name)?.built_in;
+    if (built_in?.type !== 'svc:files') return null;
+    const { closed, limits } = this.options;
+    const { fileTools } = await import('./built-in/files.ts');
+    const tools = await fileTools(built_in.reach, closed, limits).catch(() => []);
+    return tools.find((each) => each.name === tool)?.changes?.(args) ?? null;
   }
 
   mayRepeat(name: string, { read_only, idempotent }: ToolInfo): boolean {

@@ -216,6 +216,7 @@ on.inBrowser('a tool is allowed from now on, after a question', async () => {
   await button('Always allow: tools/count').click();
   await on.page.click('#confirm-yes');
   await isDetached(first);
+  await says('#approvals-undo', /To undo it: svc mcp set tools --tool count=ask$/);
   await ended(first);
   assert.is((await ended(await calls('count')))?.decided_by, 'policy');
 });

@@ -255,6 +255,9 @@ onTty(
       event({ run_id: run.id, seq: 1, type: 'run.tool_requested', data: call });
       decided = () => result({ ...run, state: 'completed', output: 'It is written.' });
     });
+    daemon.on('approval.get', ({ params, result }) =>
+      result({ ...params, target: 'svc:files /a', description: null, arguments: '{"a":1}' }),
+    );
     daemon.on('approval.decide', ({ result }) => {
       result({});
       decided();

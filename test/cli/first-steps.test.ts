@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { type Found, factsOf, stepsOf } from '../../src/cli/first-steps.ts';
 import { modelsToBegin } from '../../src/cli/model/fitting.ts';
 import { type Home, makeHome } from '../helpers/svc.ts';
-import { hasTerminal, onTerminal, typeAt } from '../helpers/terminal.ts';
+import { hasTerminal, onTerminal, playing, type Script, typeAt } from '../helpers/terminal.ts';
 
 /** What `svc` and `svc model pull` say to a user who does not know what to type. */
 const test = suite<{ home: Home }>('first steps');
@@ -141,9 +141,14 @@ test('a pull without a name prints what fits with its command, and exits like a 
 });
 
 onTty('at a terminal a pull without a name asks which', async ({ home }) => {
-  const none = await typeAt(['model', 'pull'], home.env, 'Which one?', '9');
+  const script: Script = [
+    ['(1, 2, 3, none) ', '9\r'],
+    ['(1, 2, 3, none) ', '\r'],
+    ['(1, 2, 3, none) ', 'n\r'],
+  ];
+  const none = await onTerminal(['model', 'pull'], home.env, playing(script));
   assert.is(none.code, 2, none.text);
-  assert.match(none.text, 'error: 9 is no model of this list.');
+  assert.is(none.text.match(/Type one of these words: 1, 2, 3, none\./g)?.length, 2, none.text);
   const ended = await typeAt(['model', 'pull'], home.env, 'Which one?', '\u0004');
   assert.is(ended.code, 2, ended.text);
   // Without a daemon the pull of the chosen one goes as far as the socket.

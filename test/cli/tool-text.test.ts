@@ -13,6 +13,8 @@ const call = {
   server: 'x\u001b[1A',
   tool: 'get\nrun    run_9',
   description: HOSTILE,
+  target: HOSTILE,
+  changes: HOSTILE,
   arguments: `{"path":"/safe","path":${JSON.stringify(HOSTILE)}}`,
   state: 'requested',
   since: '2026-01-02T03:04:05.000Z',
@@ -37,7 +39,7 @@ test('approvals show and list move no cursor, hide nothing and forge no line', a
   // A field that is written twice shows as the server gets it, with what is invisible written out.
   assert.not.match(shown.stdout, /safe/);
   assert.match(shown.stdout, /\\u200b\\udb40\\udc41\\u2066Fine/);
-  assert.is(shown.stdout.match(/Fine\./g)?.length, 3, 'description and report are shown too');
+  assert.is(shown.stdout.match(/Fine\./g)?.length, 5, 'all that is foreign');
   assert.match(shown.stdout, /^said {3}2 of 3 run {4}run_9/m);
   isHarmless((await home.svc(['approvals', 'list'])).stdout);
   isHarmless((await home.svc(['approvals', 'show', 'run_1.1', '--json'])).stdout);

@@ -68,6 +68,14 @@ export class ScriptedServers implements ToolServers {
     return this.of(server, tool).repeatable ?? false;
   }
 
+  target(server: string): string {
+    return `scripted ${server}`;
+  }
+
+  async changes(): Promise<null> {
+    return null;
+  }
+
   async allowAlways(server: string, tool: string): Promise<void> {
     this.of(server, tool).policy = 'allow';
   }

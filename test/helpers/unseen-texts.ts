@@ -1,4 +1,4 @@
-/** Texts with characters that cannot be seen, or look like others, for each place that shows some. */
+/** Texts with characters that cannot be seen, or look like others, for each place of texts. */
 interface UnseenText {
   name: string;
   text: string;

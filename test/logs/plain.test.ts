@@ -23,7 +23,7 @@ for (const { name, text, spelled, line } of unseenTexts)
     assert.is(spellUnseen(text), spelled, 'at the terminal');
     assert.is(visible(text), spelled, 'in the console');
     assert.is(oneLine(text), line, 'a name');
-    assert.is(foreignText(text), spelled.replace(/^/gm, '  '));
+    assert.is(foreignText(text), spelled.replaceAll('\t', '    ').replace(/^/gm, '  '));
     const logLine = JSON.stringify({ level: 'info', time: '2026-01-02T03:04:05.000Z', msg: text });
     const shown = createLineFormat({ colour: false, columns: null })(logLine);
     assert.ok(shown.endsWith(line), shown);

@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { APPROVAL_DIFF_BYTES_MAX } from '../../src/limits.ts';
 import { callingModel, settled } from '../helpers/calling-model.ts';
 import { atEnd, bootFolders, leaveFolders, refused, soon } from '../helpers/file-tools.ts';
 import { bootRuntime } from '../helpers/runtime.ts';
@@ -52,6 +53,40 @@ test('it is a server like others: states, annotations, policies', async () => {
     'mcp.stop_requested',
     'mcp.ended',
   ]);
+});
+
+test('what a write or an edit changes is known before it is done, and changes nothing', async () => {
+  const { servers, notes } = await bootFolders();
+  const path = join(notes, 'a.md');
+  const edit = { path: 'a.md', old: 'two two', new: 'two\n2' };
+  assert.is(
+    await servers.changes('x', 'edit', edit),
+    `--- ${path}\n+++ ${path}\n@@ -1,3 +1,4 @@\n one\n-two two\n+two\n+2\n three $& ü\n`,
+  );
+  const added = 'new/c.md';
+  assert.is(
+    await servers.changes('x', 'write', { path: 'new/c.md', content: 'c' }),
+    `--- ${added}\n+++ ${added}\n@@ -0,0 +1,1 @@\n+c\n\\ No newline at end of file\n`,
+  );
+  assert.not(existsSync(join(notes, 'new')));
+  assert.is(readFileSync(path, 'utf8'), 'one\ntwo two\nthree $& ü\n');
+  // A call that would be refused has none, and none shows what is elsewhere.
+  for (const args of [{ ...edit, old: 'absent' }, { ...edit, path: '../secret.txt' }, {}, null])
+    assert.is(await servers.changes('x', 'edit', args), null);
+  assert.is(await servers.changes('x', 'write', { path: 'own/token', content: 'x' }), null);
+  assert.is(await servers.changes('x', 'read', { path: 'a.md' }), null);
+  assert.is(await servers.changes('absent', 'write', edit), null);
+  assert.is(servers.target('x'), `svc:files ${notes}`);
+});
+
+test('a diff that is too much to compute or to read is left out', async () => {
+  const { servers, notes } = await bootFolders();
+  const lines = (word: string) => Array.from({ length: 100_000 }, (_, at) => `${word} ${at}\n`);
+  writeFileSync(join(notes, 'big.txt'), lines('old').join(''));
+  const content = lines('new').join('');
+  assert.is(await servers.changes('x', 'write', { path: 'big.txt', content }), null);
+  const long = 'x'.repeat(APPROVAL_DIFF_BYTES_MAX);
+  assert.is(await servers.changes('x', 'write', { path: 'long.txt', content: long }), null);
 });
 
 test('other folders are another tool, and trust can be taken from it', async () => {

@@ -1,9 +1,13 @@
+import { askAgainCommand } from '../../config/mcp-file.ts';
 import type { DecisionInput } from '../../contract/approvals.ts';
+import { hasCode } from '../../errors.ts';
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
 import { textFlag } from '../parse/flag-values.ts';
-import { print, printJson } from '../print/output.ts';
+import { note, print, printJson } from '../print/output.ts';
+import { callId } from './call-id.ts';
+import { commandsFor } from './call-text.ts';
 
 /** What is printed of a call after each decision. The last word of its command is the decision. */
 const OUTCOMES: Readonly<Record<DecisionInput['decision'], string>> = {
@@ -15,17 +19,32 @@ const OUTCOMES: Readonly<Record<DecisionInput['decision'], string>> = {
 };
 
 export async function run({ name, paths, args, flags, json }: Context): Promise<number> {
-  const [id = '', ...words] = args;
+  const [written, ...words] = args;
+  const id = await callId(paths, written);
   const decision = name.split(' ').at(-1) as DecisionInput['decision'];
   const reason = textFlag(flags, 'reason');
+  const always = flags.always === true;
   const call = await askDaemon(paths, 'approval.decide', {
     id,
     decision,
     ...(reason === undefined ? {} : { reason }),
-    ...(flags.always === true ? { always: true } : {}),
+    ...(always ? { always } : {}),
     ...(decision === 'result' ? { result: words.join(' ') } : {}),
+  }).catch(async (error: unknown) => {
+    if (!hasCode(error, 'invalid_request') || error.param !== 'decision') throw error;
+    const waits = await askDaemon(paths, 'approval.get', { id });
+    throw error.with({ hint: `Decide: ${commandsFor(waits)}` });
   });
   if (json) printJson(call);
   else print(oneLine(`${call.server}/${call.tool} ${OUTCOMES[decision]}`));
+  if (always && !json) note(alwaysText(call));
   return 0;
+}
+
+/** What is allowed from now on, and how that ends. */
+export function alwaysText(call: { server: string; tool: string; target?: string | null }): string {
+  const { server, tool, target } = call;
+  const of = target == null ? '' : ` of ${target}`;
+  const undo = askAgainCommand(server, tool);
+  return oneLine(`${server}/${tool}${of} is allowed from now on. To undo it: ${undo}`);
 }

@@ -4,26 +4,35 @@ import type { Context } from '../context.ts';
 import { ago } from '../print/format.ts';
 import { note, print, printJson } from '../print/output.ts';
 import { table } from '../print/table.ts';
+import { commandsFor } from './call-text.ts';
 
 export async function run({ paths, json }: Context): Promise<number> {
   const { approvals } = await askDaemon(paths, 'approval.list', {});
   if (json) printJson({ approvals });
   else if (approvals.length === 0) note('No call of a tool waits for you.');
-  else
+  else {
     print(
       table(
-        ['ID', 'TOOL', 'WAITS FOR', 'SINCE', 'ARGUMENTS', 'SAYS'],
-        approvals.map(({ id, server, tool, state, since, arguments: args, description }) => [
+        ['ID', 'TOOL', 'WAITS FOR', 'SINCE', 'ARGUMENTS', 'SAYS', 'SERVER'],
+        approvals.map(({ id, server, tool, state, since, target, ...call }) => [
           id,
           oneLine(`${server}/${tool}`),
-          state === 'lost' ? 'a decision' : 'an approval',
+          waitsFor(state),
           ago(since),
-          short(oneLine(args)),
-          short(oneLine(description ?? '-')),
+          short(oneLine(call.arguments)),
+          short(oneLine(call.description ?? '-')),
+          short(oneLine(target ?? '-')),
         ]),
       ),
     );
+    for (const state of new Set(approvals.map((call) => call.state)))
+      note(`For ${waitsFor(state)}: ${commandsFor({ id: '<id>', state })}`);
+  }
   return 0;
+}
+
+function waitsFor(state: string): string {
+  return state === 'lost' ? 'a decision' : 'an approval';
 }
 
 const SHORT = 60;

@@ -1,32 +1,35 @@
 import { oneLine } from '../../logs/plain.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
 import type { Context } from '../context.ts';
-import { foreignJson, foreignText } from '../print/foreign.ts';
 import { note, print, printJson } from '../print/output.ts';
+import { callId } from './call-id.ts';
+import { callText, commandsFor, joined } from './call-text.ts';
 
-export async function run({ paths, args: [id = ''], json }: Context): Promise<number> {
+export async function run({ paths, args, json }: Context): Promise<number> {
+  const id = await callId(paths, args[0]);
   const call = await askDaemon(paths, 'approval.get', { id });
   if (json) {
     printJson(call);
     return 0;
   }
+  const text = callText(call);
   print(
-    [
+    joined(
       `run    ${oneLine(call.run)}`,
       `tool   ${oneLine(`${call.server}/${call.tool}`)}`,
       `since  ${call.since}`,
-      ...(call.until === null ? [] : [`until  ${call.until}`]),
-      ...(call.report === undefined ? [] : [`said   ${oneLine(call.report)}`]),
-      ...(call.description === null ? [] : ['says', foreignText(call.description)]),
-      'arguments',
-      foreignJson(call.arguments),
-    ].join('\n'),
+      call.until === null ? '' : `until  ${call.until}`,
+      call.report === undefined ? '' : `said   ${oneLine(call.report)}`,
+      text.target,
+      text.description,
+      text.changes,
+      text.arguments,
+    ),
   );
   note(
     call.state === 'lost'
-      ? `It was cut off, and may have done its work. Decide: svc approvals repeat ${id}, or ` +
-          `svc approvals skip ${id}, or svc approvals result ${id} <text>`
-      : `Allow it: svc approvals allow ${id}. Or: svc approvals deny ${id}`,
+      ? `It was cut off, and may have done its work. Decide: ${commandsFor(call)}`
+      : `Decide: ${commandsFor(call)}`,
   );
   return 0;
 }

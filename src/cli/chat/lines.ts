@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
 import { isTerminal, note, writeError } from '../print/output.ts';
+import { keepTyped } from '../print/question.ts';
 import type { Completion } from './complete.ts';
 import type { ChatHistory } from './history.ts';
 
@@ -67,6 +68,10 @@ export async function nextMessage(read: Source['read']): Promise<string | null> 
 function typed(history: ChatHistory | null, complete: Complete): Source {
   const waiting: string[] = [];
   let draft = '';
+  // What was typed while the model worked is typed again, into the next editor.
+  keepTyped((text) => {
+    draft += text;
+  });
   const read = (prompt: string) => {
     const ready = waiting.shift();
     if (ready !== undefined) return Promise.resolve(ready);
@@ -86,7 +91,9 @@ function typed(history: ChatHistory | null, complete: Complete): Source {
         },
       });
       let line: Line = null;
-      const begun = draft;
+      // Of what was typed before, one line is a message.
+      const end = draft.indexOf('\n') + 1 || draft.length;
+      const [begun, later] = [draft.slice(0, end), draft.slice(end)];
       const pasted: string[] = [];
       const paste = watchPaste();
       editor.on('line', (each) => {
@@ -110,7 +117,7 @@ function typed(history: ChatHistory | null, complete: Complete): Source {
       });
       editor.on('close', () => {
         paste.end();
-        draft = typeof line === 'string' ? editor.line : '';
+        draft = typeof line === 'string' ? later + editor.line : '';
         if (line === null) note('');
         resolve(line);
       });

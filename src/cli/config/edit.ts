@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { historySpecs } from '../../config/history.ts';
 import type { SettingSpec } from '../../config/layers.ts';
 import { settingSpecs } from '../../config/settings.ts';
@@ -11,6 +10,7 @@ import { writeAtomic } from '../../home/atomic-write.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { isTerminal, note, print, printJson } from '../print/output.ts';
+import { askYesOrNo } from '../print/question.ts';
 import { appliedText, applyNow, NOTHING } from './apply.ts';
 import { openEditor } from './editor.ts';
 
@@ -72,9 +72,7 @@ async function again(error: SvcError, copy: string): Promise<boolean> {
     return false;
   }
   note(oneLine(error.message));
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await terminal.question('Edit it again? [Y/n] ').finally(() => terminal.close());
-  if (!/^n/i.test(answer.trim())) return true;
+  if (await askYesOrNo('Edit it again?')) return true;
   note(`The text stays in ${oneLine(copy)}.`);
   return false;
 }

@@ -13,7 +13,7 @@ import type { Context } from '../context.ts';
 import { listModels } from '../model/list-models.ts';
 import { textFlag } from '../parse/flag-values.ts';
 import { isTerminal, note, print, warn } from '../print/output.ts';
-import { askUser } from '../print/question.ts';
+import { askYesOrNo } from '../print/question.ts';
 import { ensureDaemon } from '../run/ensure-daemon.ts';
 import { absoluteModel } from '../run/run-input.ts';
 import { type Program, programs, type Target } from './programs.ts';
@@ -163,5 +163,5 @@ async function lastingToken(name: string, paths: Paths): Promise<{ token: string
 async function isAgreed(): Promise<boolean> {
   if (!isTerminal(0) || !isTerminal(2))
     throw new SvcError('usage', 'Nothing was written.', { hint: 'To write it, add: --yes' });
-  return (await askUser('Write them? [y/N] ')).startsWith('y');
+  return askYesOrNo('Write them?');
 }

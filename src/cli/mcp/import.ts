@@ -15,7 +15,7 @@ import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';
 import type { Context } from '../context.ts';
 import { isTerminal, note, print, printJson } from '../print/output.ts';
-import { askUser } from '../print/question.ts';
+import { askYesOrNo } from '../print/question.ts';
 import { tellDaemon } from './server-flags.ts';
 
 interface Candidate {
@@ -118,7 +118,7 @@ function viewOf({ name, config }: Candidate) {
 async function isAgreed(json: boolean): Promise<boolean> {
   if (json || !isTerminal(0) || !isTerminal(2))
     throw new SvcError('usage', 'Nothing was written.', { hint: 'To write it, add: --yes' });
-  if ((await askUser('Add them? Type yes or no: ')) === 'yes') return true;
+  if (await askYesOrNo('Add them?')) return true;
   note('Nothing was written.');
   return false;
 }

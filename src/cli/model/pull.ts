@@ -80,7 +80,7 @@ const CANCEL_MS = 660_000;
 
 /**
  * The short name of a model that the user chooses from those that fit. Throws usage where there is
- * no one to ask, and for an answer that names none.
+ * no one to ask, and for the answer that it is none.
  */
 async function chosenModel(paths: Paths, json: boolean): Promise<string> {
   const offered = modelsToBegin(fitFrom(paths.config));
@@ -96,11 +96,15 @@ async function chosenModel(paths: Paths, json: boolean): Promise<string> {
         ]),
       ),
     );
-  const answer = isAsked ? await askUser(`Which one? [1-${offered.length}] `) : '';
-  const chosen = offered.find(({ name }, index) => [`${index + 1}`, name].includes(answer));
-  if (chosen !== undefined) return chosen.name;
-  const needed = 'svc model pull needs the name of a model.';
-  throw new SvcError('usage', answer === '' ? needed : `${answer} is no model of this list.`, {
+  const names = offered.map(({ name }) => name);
+  const numbers = names.map((_, index) => `${index + 1}`);
+  const answers = [...numbers, 'none'];
+  const answer = isAsked
+    ? await askUser({ text: 'Which one?', answers, also: names, end: 'none' })
+    : null;
+  const chosen = names.find((name, index) => [numbers[index], name].includes(answer ?? ''));
+  if (chosen !== undefined) return chosen;
+  throw new SvcError('usage', 'svc model pull needs the name of a model.', {
     hint:
       offered.length === 0
         ? 'No model with a short name fits well. See all: svc model search'

@@ -1,5 +1,3 @@
-import { createInterface } from 'node:readline';
-import { Writable } from 'node:stream';
 import { loadConfig } from '../../config/config.ts';
 import { SvcError } from '../../errors.ts';
 import { KEY_FILE_BYTES_MAX } from '../../limits.ts';
@@ -13,6 +11,7 @@ import type { Context, Flags } from '../context.ts';
 import { choiceFlag, textFlag } from '../parse/flag-values.ts';
 import { readStdin } from '../parse/read-stdin.ts';
 import { note, print, printJson } from '../print/output.ts';
+import { askSecret } from '../print/question.ts';
 import { configOf, type ProviderView } from './configured.ts';
 
 /**
@@ -66,7 +65,7 @@ export async function readKey(id: string, flags: Flags): Promise<string> {
     : file !== undefined
       ? readKeyFile(file, `The file ${file}`)
       : process.stdin.isTTY
-        ? askSecret(`Key of ${oneLine(id)} (it is not shown): `)
+        ? typed(id)
         : fromStdin());
   const text = key.trim();
   if (text === '') throw new SvcError('usage', 'The key is empty, so nothing is stored.');
@@ -86,26 +85,8 @@ async function fromStdin(): Promise<string> {
   return (await readStdin(KEY_FILE_BYTES_MAX, tooLarge)).toString('utf8');
 }
 
-/** Asks at the terminal. What is typed is not shown. Throws `usage` when the user interrupts. */
-async function askSecret(question: string): Promise<string> {
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const lines = createInterface({
-    input: process.stdin,
-    output: silent,
-    terminal: true,
-    historySize: 0,
-  });
-  // Only now the terminal shows nothing of what is typed.
-  process.stderr.write(question);
-  try {
-    return await new Promise<string>((resolve, reject) => {
-      lines.once('line', resolve);
-      const stop = () => reject(new SvcError('usage', 'No key was typed, so nothing is stored.'));
-      lines.once('SIGINT', stop);
-      lines.once('close', stop);
-    });
-  } finally {
-    lines.close();
-    process.stderr.write('\n');
-  }
+async function typed(id: string): Promise<string> {
+  const key = await askSecret(`Key of ${oneLine(id)} (it is not shown): `);
+  if (key !== null) return key;
+  throw new SvcError('usage', 'No key was typed, so nothing is stored.');
 }

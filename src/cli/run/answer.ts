@@ -79,6 +79,8 @@ async function follow(
       tools.hear(run_id, type, data);
     }
   };
+  // Ctrl-C at a question of a tool ends the run, and so the question.
+  cancel.addEventListener('abort', () => tools?.close(), { once: true });
   const ended = () => {
     tools?.close();
     steps.ended?.();

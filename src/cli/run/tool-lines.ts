@@ -2,9 +2,12 @@ import { approvalId } from '../../../machines/messages.ts';
 import type { Paths } from '../../home/paths.ts';
 import { asRecord } from '../../json.ts';
 import { oneLine } from '../../logs/plain.ts';
+import { terminalColumns } from '../../logs/width.ts';
+import { callText, firstLines, joined } from '../approvals/call-text.ts';
+import { alwaysText } from '../approvals/decide.ts';
 import { askDaemon } from '../connect/ask-daemon.ts';
-import { foreignJson, foreignText } from '../print/foreign.ts';
 import { isTerminal, note, paint } from '../print/output.ts';
+import { askUser } from '../print/question.ts';
 
 /**
  * What a user sees of the tools that svc calls for a run, on stderr. At a terminal a call that
@@ -28,10 +31,8 @@ export class ToolLines {
     const name = this.names.get(call) ?? 'The tool';
     if (type === 'run.tool_requested') {
       const tool = `${data.server}/${data.tool}`;
-      const says = typeof data.description === 'string' ? `${foreignText(data.description)}\n` : '';
       this.names.set(call, tool);
-      if (data.approval === 'ask')
-        this.ask(call, id, tool, says + foreignJson(String(data.arguments)));
+      if (data.approval === 'ask') this.ask(call, id, tool);
       return;
     }
     this.open.get(call)?.abort();
@@ -51,7 +52,7 @@ export class ToolLines {
     for (const abort of this.open.values()) abort.abort();
   }
 
-  private ask(call: number, id: string, tool: string, whole: string): void {
+  private ask(call: number, id: string, tool: string): void {
     if (!isTerminal(0) || !isTerminal(2)) {
       note(oneLine(`The model wants to call ${tool}. Allow it: svc approvals allow ${id}`));
       return;
@@ -59,40 +60,46 @@ export class ToolLines {
     const abort = new AbortController();
     this.open.set(call, abort);
     this.asked = this.asked
-      .then(() => this.question(id, tool, whole, abort.signal))
+      .then(() => this.question(id, tool, abort.signal))
       .catch((error: unknown) => {
-        if (!abort.signal.aborted) note(oneLine((error as Error).message));
+        if (abort.signal.aborted) return;
+        const { message } = error as Error;
+        note(oneLine(`${message} To decide about ${tool}: svc approvals show ${id}`));
       })
       .finally(() => this.open.delete(call));
   }
 
-  private async question(
-    id: string,
-    tool: string,
-    whole: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { createInterface } = await import('node:readline/promises');
-    const terminal = createInterface({ input: process.stdin, output: process.stderr });
-    const text = `The model wants to call ${oneLine(tool)}. Allow it? (yes, no, always, show) `;
-    try {
-      for (;;) {
-        const answer = (await terminal.question(text, { signal })).trim().toLowerCase();
-        if (answer === 's' || answer === 'show') note(whole);
-        else if (answer !== '' && DECISIONS[answer[0] ?? ''] !== undefined) {
-          const decision = { id, ...DECISIONS[answer[0] ?? ''] } as const;
-          await askDaemon(this.paths, 'approval.decide', decision as never);
-          return;
-        }
+  /** What a person decides about is shown with the question. The end of the input is a no. */
+  private async question(id: string, tool: string, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const call = await askDaemon(this.paths, 'approval.get', { id });
+    const columns = terminalColumns(process.stderr);
+    const { target, description, changes, arguments: args } = callText(call, columns);
+    note(joined(target, firstLines(changes || args, LINES)));
+    const text = `The model wants to call ${oneLine(tool)}. Allow it?`;
+    for (;;) {
+      const answers = Object.keys(DECISIONS);
+      const answer = await askUser({ text, answers, end: 'no', signal });
+      if (answer === null) return;
+      const decision = DECISIONS[answer];
+      if (decision == null) note(joined(target, description, changes, args));
+      else {
+        const decided = await askDaemon(this.paths, 'approval.decide', { id, ...decision });
+        if (answer === 'always') note(alwaysText(decided));
+        return;
       }
-    } finally {
-      terminal.close();
     }
   }
 }
 
-const DECISIONS: Readonly<Record<string, object>> = {
-  y: { decision: 'allow' },
-  n: { decision: 'deny' },
-  a: { decision: 'allow', always: true },
+/** Lines of the arguments or the diff that come with the question. */
+const LINES = 20;
+
+type Decision = { decision: 'allow' | 'deny'; always?: true };
+/** By the answer. Null: the question comes again, after the whole call. */
+const DECISIONS: Readonly<Record<string, Decision | null>> = {
+  yes: { decision: 'allow' },
+  no: { decision: 'deny' },
+  always: { decision: 'allow', always: true },
+  show: null,
 };

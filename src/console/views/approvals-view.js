@@ -117,7 +117,7 @@ let settling;
 
 /** @param {Approval} one */
 function card(one) {
-  const { id, run, state, since, until, description } = one;
+  const { id, run, state, since, until, description, target } = one;
   const isLost = state === 'lost';
   const field = isLost
     ? el('textarea', { rows: 2 })
@@ -142,7 +142,9 @@ function card(one) {
       el('a', { class: 'end', href: addressOf('run', run) }, 'Show the run'),
     ),
     el('p', { class: 'faint', title: since }, `Since ${moment(since, { to: 'second' })}.${end}`),
+    target === null ? '' : el('p', { class: 'said' }, `Server: ${visible(target)}`),
     description === null ? '' : el('p', { class: 'said' }, `It says: ${visible(description)}`),
+    changesOf(one),
     el('pre', {}, visible(indented(one.arguments))),
     el(
       'label',
@@ -155,6 +157,24 @@ function card(one) {
 }
 
 /**
+ * The diff of a call that changes a file, once it is read: the list has none.
+ * @param {Approval} one
+ */
+function changesOf({ id }) {
+  const shown = el('pre', { hidden: true });
+  const path = `/v1/approvals/${encodeURIComponent(id)}`;
+  ask(path).then(
+    ({ changes }) => {
+      shown.hidden = changes === null;
+      shown.textContent = visible(changes ?? '');
+    },
+    // A call that was decided meanwhile leaves, and so does its card.
+    () => {},
+  );
+  return shown;
+}
+
+/**
  * @param {Approval} one
  * @param {HTMLInputElement | HTMLTextAreaElement} reason
  */
@@ -162,8 +182,10 @@ function waiting(one, reason) {
   const name = nameOf(one);
   const always = async () => {
     const question = `Allow ${name} from now on, without a question?`;
-    if (await confirmed(question, 'Always allow it', 'Cancel'))
-      await decide(one, { decision: 'allow', always: true }, 'is allowed from now on');
+    if (!(await confirmed(question, 'Always allow it', 'Cancel'))) return;
+    await decide(one, { decision: 'allow', always: true }, 'is allowed from now on');
+    const undo = `svc mcp set ${one.server} --tool ${one.tool}=ask`;
+    say(byId('approvals-undo'), visible(`${name} is allowed from now on. To undo it: ${undo}`));
   };
   const deny = () => {
     const why = reason.value.trim();
@@ -232,8 +254,8 @@ function drawLinks() {
 
 /**
  * A foreign text that a person decides about. What cannot be seen, or looks like another
- * character, is spelled as JSON escapes it: `spellUnseen` of the terminal does the same. Line breaks
- * and tabs stay.
+ * character, is spelled as JSON escapes it: `spellUnseen` of the terminal does the same. Line
+ * breaks and tabs stay.
  * @param {string} text
  */
 export function visible(text) {

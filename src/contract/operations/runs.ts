@@ -304,6 +304,8 @@ export const runOperations = {
         },
         since: 8,
         until: { id: 9, says: 'When it is denied. Absent: the call waits as long as its run.' },
+        target: { id: 10, says: 'The program with its arguments, or the address, of the server.' },
+        changes: { id: 11, says: 'What a call of svc:files changes, as a diff; of GetApproval.' },
         report: { id: 12, says: 'The last words of the server about a call that was cut off.' },
       },
     },

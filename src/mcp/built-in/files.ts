@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createGate } from '../../async/gate.ts';
 import { writeAtomic } from '../../home/atomic-write.ts';
 import type { Limits } from '../../limits.ts';
+import { diffOf } from './diff.ts';
 import { enter, Folders, isHidden, type Place } from './folders.ts';
 import { type BuiltInTool, builtInTool, mayCount, maySay, Refusal, says } from './tool.ts';
 
@@ -67,6 +68,14 @@ export async function fileTools(
       { path, content: says('The whole text of the file.') },
       ({ path, content }, signal) =>
         oneByOne(() => folders.at(path, (place) => write(place, content, limits, signal), true)),
+      ({ path, content }) =>
+        folders
+          .at(path, async (place) => diffOf(place.whole, await readText(place, limits), content))
+          .catch((error: Refusal) => {
+            // A file that is not there, or its folder.
+            if ((error.cause as { code?: string } | undefined)?.code !== 'ENOENT') throw error;
+            return diffOf(path, '', content);
+          }),
     ),
     builtInTool(
       'edit',
@@ -80,6 +89,11 @@ export async function fileTools(
             return write(place, edited(text, old, next), limits, signal);
           }),
         ),
+      ({ path, old, new: next }) =>
+        folders.at(path, async (place) => {
+          const text = await readText(place, limits);
+          return diffOf(place.whole, text, edited(text, old, next));
+        }),
     ),
   ];
 }

@@ -9,6 +9,8 @@ export interface BuiltInTool {
   annotations: object;
   /** The text for the model. Throws Refusal, or the reason of the signal. */
   call(args: unknown, signal: AbortSignal): Promise<string>;
+  /** What a call changes, as a diff. Null: it is refused, or too much. */
+  changes?(args: unknown): Promise<string | null>;
 }
 
 /** Why a call has another result. The model reads it. */
@@ -23,6 +25,7 @@ export function builtInTool<E extends v.ObjectEntries>(
     args: v.InferOutput<v.StrictObjectSchema<E, undefined>>,
     signal: AbortSignal,
   ) => Promise<string>,
+  changes?: (args: v.InferOutput<v.StrictObjectSchema<E, undefined>>) => Promise<string | null>,
 ): BuiltInTool {
   const schema = v.strictObject(entries);
   const { $schema: _, ...inputSchema } = toJsonSchema(schema);
@@ -42,6 +45,14 @@ export function builtInTool<E extends v.ObjectEntries>(
       if (success) return call(output, signal);
       throw new Refusal(`The arguments do not fit: ${issues[0].message}.`);
     },
+    ...(changes === undefined
+      ? {}
+      : {
+          changes: async (args) => {
+            const { success, output } = v.safeParse(schema, args);
+            return success ? changes(output).catch(() => null) : null;
+          },
+        }),
   };
 }
 

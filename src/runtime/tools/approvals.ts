@@ -10,16 +10,18 @@ import type { Kernel } from '../../kernel/kernel.ts';
 import { isRun, type RunKey } from '../../kernel/stream.ts';
 import type { ToolServers } from '../../mcp/port.ts';
 
+type Servers = Pick<ToolServers, 'allowAlways' | 'target' | 'changes'>;
+
 /**
  * What waits for a person: calls that need an approval, and calls whose result is not known. It
  * owns nothing: the runs have it.
  */
 export class Approvals {
   private readonly kernel: Kernel;
-  private readonly servers: Pick<ToolServers, 'allowAlways'>;
+  private readonly servers: Servers;
   private readonly changed = new Notifier();
 
-  constructor(kernel: Kernel, servers: Pick<ToolServers, 'allowAlways'>) {
+  constructor(kernel: Kernel, servers: Servers) {
     this.kernel = kernel;
     this.servers = servers;
     kernel.subscribe({ machine: 'run' }, (_, { context }) => {
@@ -51,10 +53,10 @@ export class Approvals {
     }
   }
 
-  /** Throws approval_unknown. */
-  get(id: string): ApprovalRecord {
+  /** With what the call changes. Throws approval_unknown. */
+  async get(id: string): Promise<ApprovalRecord> {
     const { run_id, call } = this.find(id);
-    return this.record(run_id, call);
+    return this.record(run_id, call, await this.changesOf(call));
   }
 
   /**
@@ -108,11 +110,16 @@ export class Approvals {
     return { run_id, call };
   }
 
+  private async changesOf({ server, tool, arguments: args }: ToolCall): Promise<string | null> {
+    if (server === null || tool === null) return null;
+    return this.servers.changes(server, tool, JSON.parse(args || '{}'));
+  }
+
   private callOf(run_id: RunKey, number: number): ToolCall | undefined {
     return this.kernel.tail(run_id)?.context.calls[number - 1];
   }
 
-  private record(run_id: RunKey, call: ToolCall): ApprovalRecord {
+  private record(run_id: RunKey, call: ToolCall, changes: string | null = null): ApprovalRecord {
     const { name, state, description, started_at, requested_at, approve_until } = call;
     // A call that was given up before it was requested has no tool yet.
     const { server, tool } =
@@ -125,8 +132,10 @@ export class Approvals {
       run: run_id,
       server: server ?? '',
       tool: tool ?? name,
+      target: server == null ? null : this.servers.target(server),
       description,
       arguments: call.arguments,
+      changes,
       state,
       since: isoTime((state === 'lost' ? (started_at ?? requested_at) : requested_at) ?? 0),
       until: state === 'lost' || approve_until === null ? null : isoTime(approve_until),

@@ -74,7 +74,10 @@ test('a call waits for a person, takes no place meanwhile, and begins when it is
   assert.equal(servers.begun, []);
   const [waiting] = runtime.approvals.list();
   assert.equal([waiting?.run, waiting?.server, waiting?.tool], [id, 'files', 'write']);
-  assert.is(waiting?.description, 'The tool write.');
+  assert.equal([waiting?.description, waiting?.target], ['The tool write.', 'scripted files']);
+  const { turns } = await runtime.runs.get(id);
+  const said = turns?.map(({ role, content }) => [role, ...content.map(({ type }) => type)]);
+  assert.equal(said, [['assistant', 'text', 'tool_call']], 'a call that waits has no result');
   await runtime.approvals.decide(`${id}.1`, { decision: 'allow', always: true }, 'a person');
   await settled(kernel, id);
   const { state, tool_calls } = await runtime.runs.get(id);
