@@ -7,7 +7,9 @@ export class ProgramFailure extends Error {
 
   constructor(program: string, { code, signal, stderr, message }: ExecError) {
     const name = program.split(/[\\/]/).at(-1) ?? program;
-    const said = (stderr ?? '').trim().split('\n').at(-1) ?? '';
+    const lines = (stderr ?? '').split('\n').filter((line) => line.trim() !== '');
+    const last = lines.findLast((line) => !EMPTY_WORDS.test(line)) ?? lines.at(-1) ?? '';
+    const said = last.trim().replace(new RegExp(`^${name.replace(/\W/g, '\\$&')}: `), '');
     const isMissing = code === 'ENOENT';
     super(
       oneLine(
@@ -27,6 +29,9 @@ export class ProgramFailure extends Error {
     this.isMissing = isMissing;
   }
 }
+
+/** How tar ends each of its failures. The cause is before. */
+const EMPTY_WORDS = /^tar: (Child returned|Error is not recoverable|Exiting with failure)/;
 
 interface ExecError {
   code?: number | string | null;
