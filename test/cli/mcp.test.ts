@@ -1,4 +1,11 @@
-import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { test } from 'uvu';
@@ -100,6 +107,18 @@ issues asks https://issues.test/mcp
   gets these variables of yours: OPENAI_API_KEY
   gets these headers: X-Key
 `;
+
+test('a removed server takes its stored keys along, and no other key', async () => {
+  const { home, file } = newHome();
+  const env = { A: `\${key:A}`, B: `\${key:/../openai}` };
+  writeFileSync(file, JSON.stringify({ mcpServers: { x: { command: 'x', env } } }));
+  assert.is((await home.svc(['mcp', 'set', 'x', '--key', 'A'], { stdin: 'stored-key' })).code, 0);
+  const other = join(home.paths.keys, 'openai.json');
+  writeFileSync(other, '{}');
+  assert.ok(existsSync(join(home.paths.keys, 'mcp.x.A.json')));
+  assert.is((await home.svc(['mcp', 'remove', 'x'])).code, 0);
+  assert.equal(readdirSync(home.paths.keys), ['openai.json']);
+});
 
 test('an import shows what each server starts and gets, before it writes', async () => {
   const { home, file } = newHome();
