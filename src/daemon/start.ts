@@ -37,8 +37,6 @@ export async function startDaemon(parts: Parts): Promise<void> {
     addresses: { ...bound, socket: null },
   });
   const opened = await store.open();
-  if (opened.reindexed === true)
-    log.warn({}, 'an index of the event log was damaged, and was built again from the events');
   const drain = () =>
     runtime
       .lifecycle({ type: 'stop_requested', mode: 'drain' }, 'fleet')

@@ -89,8 +89,6 @@ export interface OpenReport {
   last_boot_id: string | null;
   /** The disk is full: there is no reserve. */
   full: boolean;
-  /** Damaged indexes were built again from the tables. */
-  reindexed?: boolean;
 }
 
 export interface RunQuery extends Partial<Record<FilterColumn, string>> {

@@ -64,13 +64,13 @@ export class Projection {
 
   /**
    * What is wrong with the row of a run, as the end of a sentence. `data`: reads the texts too.
-   * `seq`: where the run was accepted.
+   * `seq`: where the run was accepted. `isStrict`: throws the error of a damaged page.
    */
-  problemOf(run_id: string, seq: number, data: boolean): string | null {
+  problemOf(run_id: string, seq: number, data: boolean, isStrict = false): string | null {
     try {
       return this.problemIn(run_id, seq, data);
     } catch (error) {
-      if (!isDamage(error)) throw error;
+      if (!isDamage(error) || isStrict) throw error;
       return 'is in a damaged page';
     }
   }

@@ -76,6 +76,8 @@ export interface StoreOptions {
   project?: Project | undefined;
   /** A damaged row was rebuilt. */
   onMended?: ((run_id: string) => void) | undefined;
+  /** An index was damaged, and was built again from the tables. */
+  onReindexed?: (() => void) | undefined;
 }
 
 /** The port over a log that answers in stored rows. Converts rows, and rebuilds damaged ones. */

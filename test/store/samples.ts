@@ -97,6 +97,8 @@ export interface Place {
   database: string;
   highWater: string;
   store(limits?: Partial<Limits>, onAlarm?: (error: Error) => void): EventStore;
+  /** How often its indexes were built again. */
+  reindexed: number;
   remove(): void;
 }
 
@@ -107,13 +109,22 @@ export function makePlace(
 ): Place {
   const data = join(folder, 'data');
   const files = { database: join(data, 'events.db'), highWater: join(data, 'events.high-water') };
-  return {
+  const place: Place = {
     folder,
     ...files,
+    reindexed: 0,
     store: (limits, onAlarm = () => {}) =>
-      create({ ...files, limits: { ...SMALL_RESERVE, ...limits }, onAlarm }),
+      create({
+        ...files,
+        limits: { ...SMALL_RESERVE, ...limits },
+        onAlarm,
+        onReindexed: () => {
+          place.reindexed += 1;
+        },
+      }),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
+  return place;
 }
 
 /** Runs a test in a temporary folder. */

@@ -75,12 +75,12 @@ export class Audit {
 
   /**
    * Checks the newest and the unfinished runs at the start, without their texts. Returns the
-   * damaged ones.
+   * damaged ones. `isStrict`: throws the error of a damaged page.
    */
-  checkNewest(limit: number): string[] {
+  checkNewest(limit: number, isStrict: boolean): string[] {
     const damaged: string[] = [];
     for (const { run_id, seq } of this.projection.newest(limit)) {
-      const problem = this.projection.problemOf(run_id, seq, false);
+      const problem = this.projection.problemOf(run_id, seq, false, isStrict);
       if (problem === null) continue;
       this.note({ kind: 'run', seq, run_id, text: damagedRun(run_id, problem).message });
       damaged.push(run_id);

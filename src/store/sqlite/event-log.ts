@@ -57,9 +57,10 @@ export class EventLog extends Reads implements Calls {
   private bootBytes = 0;
   private failure: SvcError | null = null;
 
-  constructor(options: OpenOptions) {
+  /** `omitsDamage`: lists leave out what is in a damaged page, instead of throwing its error. */
+  constructor(options: OpenOptions, omitsDamage = true) {
     const { db, last, highWater, reserve } = openLog(options);
-    super(db, options.limits.store_page_bytes);
+    super(db, options.limits.store_page_bytes, omitsDamage);
     this.options = options;
     this.last = last;
     this.highWater = highWater;
@@ -79,17 +80,20 @@ export class EventLog extends Reads implements Calls {
     });
   }
 
+  /** Builds the indexes again if the last check says so. False: it does not. */
+  reindex(): boolean {
+    return this.audit.mendIndexes();
+  }
+
   /** The constructor has opened the log. */
   open(): OpenStore {
-    const reindexed = this.audit.mendIndexes();
     const report = {
-      ...(reindexed ? { reindexed } : {}),
       first_seq: this.firstSeq() ?? this.last.seq + 1,
       last_seq: this.last.seq,
       last_boot_id: this.lastBootId(),
       full: !this.reserveFile.exists,
     };
-    return { report, damaged: this.audit.checkNewest(START_RUNS) };
+    return { report, damaged: this.audit.checkNewest(START_RUNS, !this.omitsDamage) };
   }
 
   usage(query: UsageQuery): UsageSums {
@@ -198,10 +202,16 @@ export class EventLog extends Reads implements Calls {
   async verify(): Promise<VerifyReport> {
     const mark = readMark(this.options.highWater);
     const report = await verifyLog(this.db, mark, turn);
+    if (!report.ok && !this.omitsDamage) this.throwIfMalformed();
     const { trouble } = this.highWater;
     return trouble === null
       ? report
       : { ...report, ok: false, problems: [...report.problems, trouble] };
+  }
+
+  private throwIfMalformed(): void {
+    const found = this.db.pragma('integrity_check(1)', { simple: true });
+    if (found !== 'ok') throw Object.assign(new Error(String(found)), { code: 'SQLITE_CORRUPT' });
   }
 
   verifyPart(now: number, restart: boolean): { done: boolean; damaged: string[] } {

@@ -55,8 +55,12 @@ export class Reads extends EventReads {
   private readonly runByKey: Database.Statement<[string], StoredRun>;
   private readonly accepted: Database.Statement<[string], number>;
 
-  constructor(db: Database.Database, pageBytes: number) {
+  /** Lists leave out what is in a damaged page. */
+  protected readonly omitsDamage: boolean;
+
+  constructor(db: Database.Database, pageBytes: number, omitsDamage = true) {
     super(db, pageBytes);
+    this.omitsDamage = omitsDamage;
     this.run = db.prepare(`${STORED_RUN} where r.run_id = ?`);
     this.runBytes = db.prepare(`${STORED_RUN_BYTES} where r.run_id = ?`);
     this.record = db
@@ -97,7 +101,7 @@ export class Reads extends EventReads {
       const statement = this.listWhere(before === undefined ? NEWEST : OLDER, ...conditions);
       return this.pageOf(statement.iterate(params), query);
     } catch (error) {
-      if (!isDamage(error)) throw error;
+      if (!isDamage(error) || !this.omitsDamage) throw error;
       return this.pageOf(this.readable(params, conditions), query);
     }
   }

@@ -7,7 +7,7 @@ import { own } from '../files/ownership.ts';
 import type { EventStore } from '../port.ts';
 import type { Ask, OpenStore } from '../store.ts';
 import { createStore, type StoredLog, type StoreOptions } from '../store.ts';
-import type { Alarm, Call, Reply } from './messages.ts';
+import type { Alarm, Call, Notice, Reply } from './messages.ts';
 import type { OpenOptions } from './open.ts';
 import { unpackError } from './thrown-error.ts';
 
@@ -45,7 +45,7 @@ class ThreadedLog implements StoredLog {
     this.thread === null ? Promise.reject(notOpen()) : this.thread.call(method, ...args);
 
   async open(): Promise<OpenStore> {
-    const { database, highWater, onAlarm = () => {} } = this.options;
+    const { database, highWater, onAlarm = () => {}, onReindexed = () => {} } = this.options;
     const release = own(database);
     if (release === null)
       throw new SvcError(
@@ -53,7 +53,7 @@ class ThreadedLog implements StoredLog {
         `This process has the event log ${database} open already.`,
       );
     const limits = threadLimits(this.limits);
-    const thread = new StoreThread({ database, highWater, limits }, onAlarm);
+    const thread = new StoreThread({ database, highWater, limits }, onAlarm, onReindexed);
     thread.gone.then(release, release);
     this.opening = thread;
     try {
@@ -114,7 +114,7 @@ class StoreThread {
   private lastId = 0;
 
   /** `onAlarm`: the log can no longer be written, and no call has reported it. */
-  constructor(options: OpenOptions, onAlarm: (error: Error) => void) {
+  constructor(options: OpenOptions, onAlarm: (error: Error) => void, onReindexed: () => void) {
     // The worker is beside this file, in the sources and in the build. Threads inherit the loader.
     this.worker = new Worker(
       new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url),
@@ -124,9 +124,11 @@ class StoreThread {
         resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
       },
     );
-    this.worker.on('message', (message: Reply | Alarm) =>
-      'alarm' in message ? onAlarm(unpackError(message.alarm)) : this.settle(message),
-    );
+    this.worker.on('message', (message: Reply | Alarm | Notice) => {
+      if ('alarm' in message) onAlarm(unpackError(message.alarm));
+      else if ('reindexed' in message) onReindexed();
+      else this.settle(message);
+    });
     this.worker.on('messageerror', (error) => this.abandon(error));
     this.worker.on('error', (error) => this.abandon(error));
     this.gone = new Promise((resolve) => {

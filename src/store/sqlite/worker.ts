@@ -1,7 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { asStoreError } from '../failure.ts';
+import { asStoreError, isDamage } from '../failure.ts';
+import { copyTables } from '../files/copy-tables.ts';
 import { EventLog } from './event-log.ts';
-import type { Alarm, Call, Reply } from './messages.ts';
+import type { Alarm, Call, Notice, Reply } from './messages.ts';
 import type { OpenOptions } from './open.ts';
 import { packError } from './thrown-error.ts';
 
@@ -11,7 +12,7 @@ import { packError } from './thrown-error.ts';
  */
 if (parentPort !== null) {
   const port = parentPort;
-  const perform = answersOf(workerData as OpenOptions, (alarm) => port.postMessage(alarm));
+  const perform = answersOf(workerData as OpenOptions, (message) => port.postMessage(message));
   port.on('message', async (call: Call) => {
     const reply = await perform(call);
     const isBytes = 'result' in reply && reply.result instanceof Uint8Array;
@@ -22,14 +23,20 @@ if (parentPort !== null) {
   });
 }
 
-/** What answers the calls of one log, in the thread that calls this. */
+/**
+ * What answers the calls of one log, in the thread that calls this. The first call that meets a
+ * damaged page has the file written again with new indexes, and is then answered. If a table is
+ * damaged too, the file stays, and lists leave out what cannot be read.
+ */
 export function answersOf(
   options: OpenOptions,
-  alarm: (alarm: Alarm) => void,
+  tell: (message: Alarm | Notice) => void,
 ): (call: Call) => Promise<Reply> {
   let log: EventLog | null = null;
   let following: NodeJS.Timeout | null = null;
   let watching: NodeJS.Timeout | undefined;
+  /** It was tried once. */
+  let isMended = false;
 
   /** The index of words follows the log at the latest so long after a commit. */
   function followWords(after_ms: number): void {
@@ -54,24 +61,46 @@ export function answersOf(
       const lost = opened.findLostFiles();
       if (lost === null) return;
       clearInterval(watching);
-      alarm({ alarm: packError(lost) });
+      tell({ alarm: packError(lost) });
     }, options.limits.store_look_idle_ms).unref();
   }
 
   function openLog(): EventLog {
-    const opened = new EventLog(options);
+    const opened = new EventLog(options, isMended);
+    if (opened.reindex()) tell({ reindexed: true });
     watchFiles(opened);
     buildWords(opened);
     followWords(WORDS_AFTER_MS);
     return opened;
   }
 
+  /** Closes the log, and mends its file. The next call opens it again. */
+  function mend(): void {
+    isMended = true;
+    clearInterval(watching);
+    try {
+      log?.close();
+    } catch {
+      // The copy is made of what is on the disk.
+    }
+    log = null;
+    if (copyTables(options.database)) tell({ reindexed: true });
+  }
+
+  const perform = async (method: Call['method'], args: Call['args']) => {
+    log ??= openLog();
+    if (method === 'close') clearInterval(watching);
+    const call = log[method] as (...args: unknown[]) => unknown;
+    return await call.apply(log, args);
+  };
+
   return async ({ id, method, args }) => {
     try {
-      log ??= openLog();
-      if (method === 'close') clearInterval(watching);
-      const call = log[method] as (...args: unknown[]) => unknown;
-      const result = await call.apply(log, args);
+      const result = await perform(method, args).catch((error: unknown) => {
+        if (isMended || !(isDamage(error) || isDamage((error as Error).cause))) throw error;
+        mend();
+        return perform(method, args);
+      });
       if (method === 'append') followWords(WORDS_AFTER_MS);
       return { id, result };
     } catch (error) {

@@ -14,6 +14,7 @@ import { type Ask, createStore } from '../../../src/store/store.ts';
  */
 export function createStoreHere(options: SqliteOptions): EventStore {
   const { database, highWater, limits = defaultLimits, onAlarm = () => {} } = options;
+  const { onReindexed = () => {} } = options;
   let perform: ReturnType<typeof answersOf> | null = null;
   let release: (() => void) | null = null;
   const ask: Ask = async (method, ...args) => {
@@ -33,8 +34,8 @@ export function createStoreHere(options: SqliteOptions): EventStore {
       open: async () => {
         release = own(database);
         if (release === null) throw new SvcError('daemon_already_running');
-        perform = answersOf({ database, highWater, limits }, ({ alarm }) =>
-          onAlarm(unpackError(alarm)),
+        perform = answersOf({ database, highWater, limits }, (message) =>
+          'alarm' in message ? onAlarm(unpackError(message.alarm)) : onReindexed(),
         );
         return ask('open').catch((error: unknown) => {
           end();
