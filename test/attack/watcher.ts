@@ -28,7 +28,8 @@ async function watch(port: number, pid: number): Promise<void> {
     const failure = await livez(port);
     const ms = Math.round(performance.now() - asked);
     watched.livez_asked += 1;
-    watched.livez_worst_ms = Math.max(watched.livez_worst_ms, ms);
+    // A daemon that was killed meanwhile did not answer late.
+    if (failure === null) watched.livez_worst_ms = Math.max(watched.livez_worst_ms, ms);
     watched.seen_mib = Math.max(watched.seen_mib, status_mib(pid, 'VmRSS'));
     if (failure !== null)
       watched.livez_failures.push(`${failure} after ${Math.round(asked - began)} ms`);
