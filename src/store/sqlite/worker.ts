@@ -35,7 +35,7 @@ export function answersOf(
   let log: EventLog | null = null;
   let following: NodeJS.Timeout | null = null;
   let watching: NodeJS.Timeout | undefined;
-  /** It was tried once. */
+  /** The one try of the life of a log. */
   let isMended = false;
 
   /** The index of words follows the log at the latest so long after a commit. */
