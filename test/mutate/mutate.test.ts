@@ -55,9 +55,9 @@ test('faults change what runs, and no type and no comment', () => {
 });
 
 test('a planted fault is found by a test near to it, and no copy is left', () => {
-  const { stdout, stderr, status } = mutate('--file', 'src/kernel/clock.ts:42', '--count', '1');
+  const { stdout, stderr, status } = mutate('--file', 'src/kernel/clock.ts:38', '--count', '1');
   assert.match(stderr, PARSER_ENDED);
-  assert.match(stdout, /^src\/kernel\/clock\.ts:37 {2}.*\n {2}test\/.*\.test\.ts$/m);
+  assert.match(stdout, /^src\/kernel\/clock\.ts:38 {2}.*\n {2}test\/.*\.test\.ts$/m);
   assert.match(stdout, /^1 found, 0 not found, seed 1$/m);
   assert.is(status, 0);
   assert.equal(
@@ -88,8 +88,8 @@ test('faults that it does not get to are not found', async () => {
 });
 
 test('the list names faults without trying them', () => {
-  const { stdout, status } = mutate('--file', 'src/kernel/clock.ts:42', '--list');
-  assert.match(stdout, /^src\/kernel\/clock\.ts:37 {2}- is \+: .*$/m);
+  const { stdout, status } = mutate('--file', 'src/kernel/clock.ts:38', '--list');
+  assert.match(stdout, /^src\/kernel\/clock\.ts:38 {2}- is \+: .*$/m);
   assert.not.match(stdout, 'found');
   assert.is(status, 0);
 });
