@@ -336,7 +336,9 @@ class Torture {
       const servers = ALL.filter((name) =>
         PROCESSES.includes(name) ? isLocal || this.draw.chance(0.5) : !isLocal,
       );
-      const evil = !isLocal && this.draw.chance(EVIL) ? [this.draw.pick(HOSTILE)] : [];
+      // The first one of each client does, so that a short torture has hostile calls.
+      const isEvil = !isLocal && (turn < 2 || this.draw.chance(EVIL));
+      const evil = isEvil ? [this.draw.pick(HOSTILE)] : [];
       const prompt = `${this.draws.seed}-${index}-${turn}`;
       const request = {
         prompt,

@@ -132,7 +132,9 @@ export function createAccess({
       const { origin } = request.headers;
       const sent = request.headersDistinct.host ?? [];
       const [host = ''] = sent;
-      if (sent.length > 1 || (sent.length === 0 && level !== 'probe'))
+      // Only the older HTTP has requests without one.
+      const isBare = sent.length === 0 && request.httpVersion === '1.0';
+      if (sent.length !== 1 && !(isBare && level === 'probe'))
         throw new SvcError('invalid_request', 'The request must have one Host header.');
       const isKnown = () => isOwn(host, request) || isAllowedHost(host);
       if (level !== 'probe' && !isKnown() && !isTokenAlone(request))

@@ -118,6 +118,18 @@ test('two Hosts are refused even when one of them is ours', async ({ http }) => 
   }
 });
 
+test('only a probe over the older HTTP needs no Host', async ({ http }) => {
+  for (const [version, path, status] of [
+    ['1.0', '/livez', 200],
+    ['1.0', '/readyz', 200],
+    ['1.0', '/v1/runtime/health', 400],
+    ['1.1', '/livez', 400],
+  ] as const) {
+    const request = `GET ${path} HTTP/${version}\r\nConnection: close\r\n\r\n`;
+    assert.is(parseRaw(await wire(http.port, request).ended).status, status, request);
+  }
+});
+
 test('a target that is not a plain path is refused', async ({ http }) => {
   const targets = [
     `http://${http.host}/livez`,
