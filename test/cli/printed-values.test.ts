@@ -60,12 +60,13 @@ test('a list of approvals has 60 characters of a text, and all of one that has 6
     ...call,
     arguments: 'a'.repeat(length),
     description: 'd'.repeat(length),
+    target: 't'.repeat(length),
   });
   daemon.on('approval.list', ({ result }) => result({ approvals: [of(60), of(61)] }));
   const { stdout } = await home.svc(['approvals', 'list']);
   const [, whole = '', cut = ''] = stdout.split('\n');
-  assert.match(whole, / a{60} +d{60}$/);
-  assert.match(cut, / a{59}… +d{59}…$/);
+  assert.match(whole, / a{60} +d{60} +t{60}$/);
+  assert.match(cut, / a{59}… +d{59}… +t{59}…$/);
 });
 
 const MIB = 1024 * 1024;

@@ -86,7 +86,6 @@ test('invalid or ambiguous HTTP ends in 400, and no handler runs', async ({ http
     '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
     'GET /livez HTTP/9.9\r\n\r\n',
     'GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n',
-    'GET /livez HTTP/1.0\r\n\r\n',
     `GET /livez HTTP/1.1\r\nHost: ${http.host}\r\nBad Header: x\r\n\r\n`,
     post(http, body, `Content-Length: ${body.length}\r\nContent-Length: ${body.length + 5}\r\n`),
     post(http, body, `Content-Length: ${body.length}\r\nTransfer-Encoding: chunked\r\n`),

@@ -18,7 +18,7 @@ test('refused requests are counted by kind, in one line at once and one at the e
       headers: { authorization: `Bearer ${TOKEN.slice(1)}${n}` },
     });
   for (let n = 0; n < 5; n += 1)
-    await ask(`${http.url}/livez`, { headers: { host: 'evil.example' } });
+    await ask(`${http.url}/openapi.json`, { headers: { host: 'evil.example' } });
   await ask(`${http.url}/livez`, { headers: { origin: 'http://evil.example' } });
   await wire(http.port, 'NONSENSE\r\n\r\n').ended;
   assert.is((await ask(`${http.url}/nowhere`)).status, 404);
